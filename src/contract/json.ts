@@ -35,15 +35,17 @@ export function tryParseJson(text: string): unknown {
   }
 }
 
-/** The line on which a text stops being JSON, from 1; undefined if it is not known. */
-export function jsonErrorLine(text: string): number | undefined {
+/** Where a text stops being JSON, as its line and column, from 1; undefined if it is not known. */
+export function findJsonError(text: string): { line: number; column: number } | undefined {
   try {
-    parse(text);
+    parse(text, undefined, { onDuplicateKey: ({ newValue }) => newValue });
     return undefined;
   } catch (error) {
     // JSON.parse reports a position only for some errors. lossless-json always does.
     const [, position] = / at position (\d+)$/.exec((error as Error).message) ?? [];
-    return position === undefined ? undefined : text.slice(0, Number(position)).split('\n').length;
+    if (position === undefined) return undefined;
+    const lines = text.slice(0, Number(position)).split('\n');
+    return { line: lines.length, column: (lines.at(-1)?.length ?? 0) + 1 };
   }
 }
 

@@ -10,10 +10,15 @@ export type PetStatus = z.infer<typeof PetStatus>;
 
 const text = z.string(fieldError('must be a string'));
 
+/** Checks that every surrogate in a text belongs to a pair, so that the text can be encoded as UTF-8. */
+export const wellFormed = z.refine<string>((value) => !/\p{Surrogate}/u.test(value), {
+  error: 'must be valid Unicode, without lone surrogates',
+});
+
 /** The body of a request that adds an animal (docs/service.md 2.2). Unknown fields are ignored (D14). */
 export const NewPet = z.object(
   {
-    name: text.check(z.refine(isWellFormed, { error: 'must be valid Unicode, without lone surrogates' })),
+    name: text.check(wellFormed),
     categoryId: int64,
     status: z.optional(PetStatus),
   },
@@ -58,11 +63,6 @@ export const ReceivedPets = listOf(ReceivedPet);
 
 function listOf<Element extends z.ZodMiniType>(element: Element) {
   return z.array(element, fieldError('must be a JSON array'));
-}
-
-/** Whether every surrogate in the text belongs to a pair, so that the text can be encoded as UTF-8. */
-function isWellFormed(value: string): boolean {
-  return !/\p{Surrogate}/u.test(value);
 }
 
 function orAnything(schema: z.ZodMiniType) {

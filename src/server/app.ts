@@ -57,8 +57,11 @@ import {
 import type { Recorder, RunningRequest } from './tools/recorder.ts';
 import type { ResetGate } from './tools/reset.ts';
 
-/** A response, as the access log reports it. The entry has neither the API key nor the body of the request. */
-export type AccessLogEntry = Pick<RequestContext, 'id' | 'client' | 'method' | 'url' | 'keyName'> & {
+/** A response, as the access log reports it. It contains secrets, which `createRequestRedactors` replaces. */
+export type AccessLogEntry = Pick<
+  RequestContext,
+  'id' | 'client' | 'method' | 'url' | 'sentHeaders' | 'keyName'
+> & {
   /** When the response was sent, in milliseconds since the epoch. */
   time: number;
   /** What the service decided, also if the client gave up before the response. */
@@ -121,7 +124,7 @@ const NO_FAULT: RandomFault = { latency: 0, fails: false };
 
 /** The whole service as a request handler; it does not listen. */
 export const createApp = (options: AppOptions): App =>
-  createResponder(options, createRoutes(options), createRun(options), options.tools?.recorder);
+  createResponder(options, createRoutes(options), createRun(options), options.tools);
 
 /** Responds to every request with 503 `starting`, until the store is open (docs/service.md 7). */
 export const createStartingApp = (options: ResponderOptions): App =>
@@ -129,13 +132,13 @@ export const createStartingApp = (options: ResponderOptions): App =>
 
 /**
  * Identifies each request, lets `run` carry it out, sends the response, and reports it. `recorder` records all requests,
- * except those for the developer tools.
+ * except those for the developer tools. `resetGate` makes requests of the API wait for a reset.
  */
 function createResponder(
   options: ResponderOptions,
   routes: readonly Route[],
   run: Run,
-  recorder?: Recorder | undefined,
+  { recorder, resetGate }: Pick<NonNullable<AppOptions['tools']>, 'recorder' | 'resetGate'> = {},
 ) {
   const { clock, cors = [], onAccess, faults, anonymousLimiter } = options;
   const find = createRouteTable(routes);
@@ -153,7 +156,7 @@ function createResponder(
     const { target, targetHost } = splitTarget(method, url);
     request.url = target;
     const client = clientAddress(request, options.isTrustedProxy);
-    const context = begin(requestId(request), client, method, url);
+    const context = begin(requestId(request), client, method, url, request.rawHeaders);
     context.host = targetHost;
     connectionOf(socket).context = context;
     const isApi = isUnderApi(target);
@@ -171,9 +174,13 @@ function createResponder(
     const fault = faults && isApi && method !== 'OPTIONS' ? faults.nextRandom() : NO_FAULT;
     context.latency = fault.latency;
     const running = kind === 'public' ? recorder?.begin(context, request) : undefined;
-    try {
+    const respond = async (): Promise<ServiceResponse> => {
       const result = refusal ?? (await run(request, context, path, isApi, fault).catch(toErrorResponse));
       if (context.latency > 0) await delay(socket, context.latency);
+      return result;
+    };
+    try {
+      const result = await (isApi && resetGate ? resetGate.run(respond) : respond());
       context.isFinished = true;
       // A parser error may have been sent as the response in the meantime.
       const sent = response.headersSent ? undefined : complete(result, context);
@@ -191,8 +198,14 @@ function createResponder(
     }
   }
 
-  const begin = (id: string, client: string, method: string, url: string): RequestContext =>
-    createContext({ id, client, method, url, started: isTimed ? clock.elapsed() : 0 });
+  const begin = (
+    id: string,
+    client: string,
+    method: string,
+    url: string,
+    sentHeaders: readonly string[],
+  ): RequestContext =>
+    createContext({ id, client, method, url, sentHeaders, started: isTimed ? clock.elapsed() : 0 });
 
   function toErrorResponse(error: unknown): ServiceResponse {
     if (error instanceof ServiceError) return error;
@@ -231,11 +244,11 @@ function createResponder(
     const { code, message } = error ?? {};
     options.countResponse?.(context.operation, status, code);
     if (!isTimed) return;
-    const { id, client, keyName, method, url } = context;
+    const { id, client, keyName, method, url, sentHeaders } = context;
     const milliseconds = clock.elapsed() - context.started;
     const time = clock.now();
     if (!context.isTool || status >= 400)
-      onAccess?.({ time, id, client, keyName, method, url, status, code, milliseconds });
+      onAccess?.({ time, id, client, keyName, method, url, sentHeaders, status, code, milliseconds });
     if (running) recorder?.end(running, { time, milliseconds, status, code, message, sent });
   }
 
@@ -247,7 +260,7 @@ function createResponder(
       // If the error interrupts a request, the handler of that request counts and logs the response.
       const isInterrupted = latest !== undefined && !latest.isFinished;
       if (isInterrupted) Object.assign(latest, { isFinished: true, interruption: error });
-      const context = isInterrupted ? latest : begin(requestId(), peerAddress(socket), '-', '-');
+      const context = isInterrupted ? latest : begin(requestId(), peerAddress(socket), '-', '-', []);
       const sent = complete(error, context);
       // Browsers open connections in advance. If nothing arrives on one, there is no request to report.
       if (!isInterrupted && socket.bytesRead > 0)
@@ -268,11 +281,9 @@ function createRun(options: AppOptions): Run {
     checkHttp(request, context.url);
     context.host = checkHost(request, context.host);
     if (!isApi) return runOther(request, context, path);
-    const runApi = (): Promise<ServiceResponse> =>
-      request.method === 'OPTIONS'
-        ? listMethods(request, context, path)
-        : runOperation(request, context, path, fault);
-    return resetGate ? resetGate.run(runApi) : runApi();
+    return request.method === 'OPTIONS'
+      ? listMethods(request, context, path)
+      : runOperation(request, context, path, fault);
   }
 
   async function runOperation(

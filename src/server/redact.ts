@@ -12,8 +12,12 @@ const SECRET_WORDS =
 
 const SECRET_HEADER = new RegExp(`^(?:set-)?cookie2?$|${SECRET_WORDS}`, 'i');
 
-/** Whether a header has a secret as its value. */
-export const isSecretHeader = (name: string): boolean => SECRET_HEADER.test(name);
+/** Credentials that are the whole value of a header, whatever its name is. */
+const CREDENTIALS = /^\s*(?:bearer|basic)\s/i;
+
+/** Whether the value of a header is a secret. */
+export const isSecretHeader = (name: string, value: string): boolean =>
+  SECRET_HEADER.test(name) || CREDENTIALS.test(value);
 
 /** A generated API key, also of another service. */
 const GENERATED_KEY = /pets_[\w-]{43}/gi;
@@ -24,9 +28,16 @@ const USER_INFO = /:\/\/[^/?#\s"]+@/g;
 
 const NAME = String.raw`[\w.[\]-]{0,40}(?:${SECRET_WORDS})[\w.[\]-]{0,40}`;
 /** A parameter of a URL or of a form whose name has one of these words. */
-const PARAMETER = new RegExp(String.raw`((?:^|[\s?&;])${NAME}=)[^&;#\s"]+`, 'gi');
-/** A member of a JSON object whose name has one of these words, and whose value is not an object or an array. */
-const MEMBER = new RegExp(String.raw`("${NAME}"\s*:\s*)(?:"(?:[^"\\]|\\.)*"?|[^\s",{}[\]]+)`, 'gi');
+const PARAMETER = new RegExp(String.raw`((?:^|[\s?&;+])${NAME}=)[^&;#\s"]+`, 'gi');
+/** A member of a JSON object whose name has one of these words, with its value or the first bracket of its value. */
+const MEMBER = new RegExp(String.raw`("${NAME}"\s*:\s*)(?:"(?:[^"\\]|\\.)*"?|[^\s",{}[\]]+|[{[])`, 'gi');
+/** A string or a bracket of a JSON text. */
+const STRING_OR_BRACKET = /"(?:[^"\\]|\\.)*"?|[{}[\]]/g;
+/** A field of a multipart form whose name has one of these words. Bounded, so that no long line is searched many times. */
+const FORM_FIELD = new RegExp(
+  String.raw`(\bname="?${NAME}"?[^\n]{0,200}\n(?:[^\r\n]{1,200}\r?\n){0,5}\r?\n)[^]+?(?=\r?\n--|$)`,
+  'gi',
+);
 
 const PART = /([\s&?;"]+)/;
 
@@ -38,7 +49,7 @@ export type Redactor = {
 
 /**
  * Creates a function that replaces secrets in a text: those in `secrets`, all generated API keys, users and passwords in URLs,
- * and the values of parameters and of members of JSON objects that are named like a secret. If there is a secret in a text only
+ * and the values of parameters, of form fields and of members of JSON objects that are named like a secret. If there is a secret in a text only
  * after decoding, the part with the encoded secret is replaced as a whole.
  */
 export function createRedactor(secrets: readonly string[]): Redactor {
@@ -46,12 +57,11 @@ export function createRedactor(secrets: readonly string[]): Redactor {
     ({ length }) => length >= MIN_LENGTH,
   );
   const replace = (text: string): string =>
-    known
-      .reduce((rest, secret) => rest.replaceAll(secret, REDACTED), text)
+    replaceMembers(known.reduce((rest, secret) => rest.replaceAll(secret, REDACTED), text))
       .replace(GENERATED_KEY, REDACTED)
       .replace(USER_INFO, `://${REDACTED}@`)
       .replace(PARAMETER, `$1${REDACTED}`)
-      .replace(MEMBER, `$1"${REDACTED}"`);
+      .replace(FORM_FIELD, `$1${REDACTED}`);
   const isClean = (text: string): boolean => {
     const decoded = decode(text);
     return replace(decoded) === decoded;
@@ -66,6 +76,72 @@ export function createRedactor(secrets: readonly string[]): Redactor {
     },
     longest: MAX_ENCODED * Math.max(GENERATED_LENGTH, ...known.map(({ length }) => length)),
   };
+}
+
+/** Replaces the values of members that are named like a secret, also objects and arrays as a whole. */
+function replaceMembers(text: string): string {
+  let replaced = '';
+  let end = 0;
+  for (const { index, 0: member, 1: name = '' } of text.matchAll(MEMBER)) {
+    if (index < end) continue;
+    replaced += `${text.slice(end, index)}${name}"${REDACTED}"`;
+    end = index + member.length;
+    if (/[{[]$/.test(member)) end = endOfBrackets(text, end);
+  }
+  return replaced + text.slice(end);
+}
+
+/** Where the brackets end of which one opens before `start`; the end of the text if they do not. */
+function endOfBrackets(text: string, start: number): number {
+  const pattern = new RegExp(STRING_OR_BRACKET);
+  pattern.lastIndex = start;
+  let depth = 1;
+  while (depth > 0) {
+    const [token] = pattern.exec(text) ?? [];
+    if (token === undefined) return text.length;
+    if (/^[{[]/.test(token)) depth++;
+    else if (/^[}\]]/.test(token)) depth--;
+  }
+  return pattern.lastIndex;
+}
+
+/** How many credentials of an Authorization header are searched for. Digest has about ten. */
+const MAX_CREDENTIALS = 16;
+
+/** For how many different credentials a redactor is kept. */
+const MAX_REDACTORS = 100;
+
+/**
+ * Returns a function that returns the redactor of a request with these headers, which also replaces the credentials in the
+ * headers. `GET /requests` and `--log` show a request with it (docs/service.md 13.1).
+ */
+export function createRequestRedactors(secrets: readonly string[]): (headers: readonly string[]) => Redactor {
+  // Most requests have the same credentials.
+  const redactors = new Map<string, Redactor>();
+  return (headers) => {
+    const own = credentialsOf(headers);
+    const name = own.join(' ');
+    const redactor = redactors.get(name) ?? createRedactor([...secrets, ...own]);
+    if (redactors.size >= MAX_REDACTORS) redactors.clear();
+    redactors.set(name, redactor);
+    return redactor;
+  };
+}
+
+/** The credentials in the headers of a request. */
+const credentialsOf = (headers: readonly string[]): string[] =>
+  headers
+    .filter((value, i) => {
+      const name = headers[i - 1] ?? '';
+      return i % 2 === 1 && isSecretHeader(name, value) && !/cookie/i.test(name);
+    })
+    .flatMap(credentialsIn)
+    .slice(0, MAX_CREDENTIALS);
+
+/** The credentials in the value of a header, such as Authorization: all of its words, except the first one if there are more. */
+function credentialsIn(value: string): string[] {
+  const words = value.split(/\s+/).filter(Boolean);
+  return words.length > 1 ? words.slice(1) : words;
 }
 
 /** Undoes percent-encoding and the escapes of JSON, also if a text was encoded twice, and ignores case. */

@@ -10,8 +10,9 @@ import type { Seed, Store } from '../store/store.ts';
 import { createAddressMatcher } from '../system/address-blocks.ts';
 import { type AccessLogEntry, type App, createApp, createStartingApp } from './app.ts';
 import { listen } from './connection/listen.ts';
-import { createFaults, type FaultOptions } from './faults/faults.ts';
+import { createFaults, createLatencies, type FaultOptions } from './faults/faults.ts';
 import { createMetrics, type Metrics } from './metrics.ts';
+import { createRequestRedactors } from './redact.ts';
 import { allowedHosts, isLoopbackAddress } from './request/checks.ts';
 import { createCredentials } from './tools/credentials.ts';
 import { createTools } from './tools/tools.ts';
@@ -56,8 +57,11 @@ export type ServiceOptions = {
   /** Called once if the store can no longer be read: the service must be stopped. */
   onFailure(error: Error): void;
   onError(error: unknown): void;
-  onAccess?: ((entry: AccessLogEntry) => void) | undefined;
+  onAccess?: OnAccess | undefined;
 };
+
+/** Called for each response, with a function that replaces the secrets in a text of the request, as `GET /requests` does. */
+export type OnAccess = (entry: AccessLogEntry, redact: (text: string) => string) => void;
 
 export type Service = Awaited<ReturnType<typeof startService>>;
 
@@ -89,9 +93,14 @@ export async function startService(options: ServiceOptions) {
   const { location, host, port, publicUrl, trustedProxies, allowHosts, clock, seed, signal } = options;
   const { cors, bans, onWarning, onFailure, onError, onAccess } = options;
   const stopping = new AbortController();
-  // Each request that waits for an injected latency adds a listener, so many listeners are not a leak.
+  // Many waits for the store, of which each adds a listener, are not a leak.
   setMaxListeners(0, stopping.signal);
   const sleep = (milliseconds: number) => options.sleep(milliseconds, stopping.signal).catch(() => {});
+  const latencies = createLatencies(options.sleep);
+  const credentials = createCredentials(options.token, () => options.onPageUrl?.(pageUrl()));
+  const pageUrl = (): string => `${listening?.origin}/#c=${credentials.code()}`;
+  const secrets = [credentials.token, ...(options.secrets ?? [])];
+  const redactorFor = createRequestRedactors(secrets);
   let metrics: Metrics | undefined;
   const claim = await location.claim({
     clock,
@@ -112,11 +121,13 @@ export async function startService(options: ServiceOptions) {
     const shared = {
       clock,
       cors,
-      sleep,
+      sleep: latencies.wait,
       anonymousLimiter: createMemoryLimiter(clock),
       isTrustedProxy: trustedProxies && createAddressMatcher(trustedProxies),
       onError,
-      onAccess,
+      onAccess:
+        onAccess &&
+        ((entry: AccessLogEntry) => onAccess(entry, (text) => redactorFor(entry.sentHeaders).redact(text))),
     };
     let app: App = createStartingApp(shared);
     listening = await listen(
@@ -144,14 +155,12 @@ export async function startService(options: ServiceOptions) {
     const hasTools = options.page ?? local;
     metrics = createMetrics(backend, onError);
     const faults = createFaults(options.faults);
-    const credentials = createCredentials(options.token, () => options.onPageUrl?.(pageUrl()));
-    const pageUrl = (): string => `${origin}/#c=${credentials.code()}`;
     const tools = hasTools
       ? createTools({
           origin,
           clock,
           cors,
-          secrets: [credentials.token, ...(options.secrets ?? [])],
+          secrets,
           backend,
           faults,
           openSession: credentials.openSession,
@@ -159,6 +168,7 @@ export async function startService(options: ServiceOptions) {
           resettable: options.resettable ?? false,
           seedName: options.seedName,
           seed,
+          latencies,
           onReset: shared.anonymousLimiter.clear,
           sleep: options.sleep,
         })
@@ -195,6 +205,7 @@ export async function startService(options: ServiceOptions) {
       faults: options.faults,
       async stop(graceMilliseconds: number): Promise<void> {
         stopping.abort();
+        latencies.end();
         tools?.stop();
         await stop(graceMilliseconds);
         await close();
@@ -202,6 +213,7 @@ export async function startService(options: ServiceOptions) {
     };
   } catch (error) {
     stopping.abort();
+    latencies.end();
     await listening?.stop(0);
     await (backend ? backend.close() : claim.release());
     throw error;

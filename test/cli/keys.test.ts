@@ -146,6 +146,11 @@ describe('pets keys list', () => {
     expect(await readFile(join(machine.home, await serverFile(one)), 'utf8')).toBe(
       `{"url":"${service.url}"}\n`,
     );
+    await machine.saveProfile('local', { baseUrl: 'http://127.0.0.1:9/v1' });
+    const wrong = { PETS_SERVE_TOKEN: 'another-token-0123456789' };
+    expect((await listed(machine, one, { env: wrong })).stderr).toContain(
+      `${UNKNOWN} the server at ${service.url} has another developer token than PETS_SERVE_TOKEN"`,
+    );
     expect((await listed(machine, one)).stderr).toContain(
       `${UNKNOWN} PETS_SERVE_TOKEN is not set to the developer token of the server at ${service.url}`,
     );
@@ -187,7 +192,7 @@ describe('pets keys list', () => {
     );
     expect(await listed(machine, one)).toMatchObject(noServer);
     expect(await listed(machine, one, { env: { PETS_SERVE_TOKEN: 'pets_wrong' } })).toMatchObject(
-      none(`the server at ${service.url} has another developer token"`),
+      none(`the server at ${service.url} has another developer token than PETS_SERVE_TOKEN"`),
     );
     await machine.file(await serverFile(one), 'torn');
     expect(await listed(machine, one)).toMatchObject(noServer);
@@ -238,6 +243,17 @@ describe('pets keys list', () => {
     // The server of the other store has keys with the same names.
     await writeServer(machine, two, { url: service.url, token: service.token });
     expect((await listed(machine, two)).keys).toMatchObject([unknown]);
+  });
+
+  test('says that the server does not show all keys', async () => {
+    const { machine, one } = await machineWithStores();
+    const store = (await serverFile(one)).split(/[/.]/).at(-2);
+    const server = await scriptedServer(({ url }, response) => {
+      const body = url === '/healthz' ? { status: 'ok', store } : { keys: [], total: 1_001 };
+      response.writeHead(200).end(JSON.stringify(body));
+    });
+    await writeServer(machine, one, { url: server.url, token: 'pets_secret' });
+    expect((await listed(machine, one)).stderr).toContain(`${UNKNOWN} the server shows only 0 of 1001 keys"`);
   });
 
   test('says that the server has no developer tools', async () => {

@@ -188,20 +188,26 @@ test('--log prints each request to stderr; without it none is printed', async ()
   }
 });
 
-test('--log contains no API key that a client sends as a request id or in a URL', async () => {
+test('--log contains no secret that a client sends as a request id or in a URL, in any form', async () => {
   const machine = await freshMachine();
   const fixed = 'my-own-key-0123456789';
-  for (const env of [{}, { PETS_SERVE_KEY: fixed }]) {
+  const token = 'my-own-token-0123456789';
+  const chosen = { PETS_SERVE_KEY: fixed, PETS_SERVE_TOKEN: token };
+  for (const env of [{}, chosen]) {
     const program = machine.startProgram(['serve', '--ephemeral', '--log', '--json', '--port', '0'], { env });
     const { url, key = fixed } = JSON.parse(await program.firstLine());
     const headers = { Authorization: `Bearer ${key}`, 'X-Request-Id': key };
     const { status } = await fetch(`${url}/pets?key=${key}&password=hunter2`, { headers });
     expect(status).toBe(200);
+    const other = { Authorization: 'Bearer other-secret' };
+    for (const secret of [key, token, 'other-secret'])
+      await fetch(`${url}/pets?x=${secret.replaceAll('-', '%2d')}`, { headers: other });
     program.raise('SIGTERM');
     await program.ended;
     expect(program.stderr()).toContain('/v1/pets?key=');
     expect(program.stderr()).not.toContain(key);
     expect(program.stderr()).not.toContain('hunter2');
+    if (env === chosen) expect(program.stderr()).not.toMatch(/…6789|0123456789|other.{1,3}secret/);
   }
 });
 

@@ -32,7 +32,7 @@ export const operationPaths = [
 export async function start({ quota = plans.free, time, limits, faults, ...options }: ServiceOptions = {}) {
   const clock = manualClock(time);
   const store = options.store ?? (await memoryStore(clock));
-  const accessLog: AccessLogEntry[] = [];
+  const accessLog: Omit<AccessLogEntry, 'sentHeaders'>[] = [];
   const errors: unknown[] = [];
   const app = createApp({
     limiter: createMemoryLimiter(clock),
@@ -47,7 +47,7 @@ export async function start({ quota = plans.free, time, limits, faults, ...optio
     },
     clock,
     onError: (error) => errors.push(error),
-    onAccess: (each) => accessLog.push(each),
+    onAccess: ({ sentHeaders: _, ...each }) => accessLog.push(each),
   });
   // Clients compare times in a response with its Date header, so that header must show the manual clock.
   const handle: typeof app.handle = (request, response, refusal) => {

@@ -79,7 +79,11 @@ describe('D14 the body of a creation', () => {
     ['7', 'The body must be a JSON object'],
     ['{"categoryId":"3"}', /^name is required; categoryId must be an integer from -9/],
     ['{"name":7,"categoryId":3,"status":"lost"}', /^name must be a string; status must be one of available/],
-    ['{"name":"Rex",}', /^The body is not valid JSON: /],
+    ['{"name":"Rex",\n }', /^The body is not valid JSON: error in line 2, column 2$/],
+    [
+      '{"name":"Rex","name":"Mia","tags":["Rex"},]}',
+      /^The body is not valid JSON: error in line 1, column 41$/,
+    ],
     [' ', 'The body is missing'],
   ])('the message of the 400 for %s names each field and its problem', async (body, message) => {
     const { call } = await start();

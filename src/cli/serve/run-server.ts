@@ -7,7 +7,7 @@ import { join } from 'node:path';
 import spawn from 'cross-spawn';
 import * as z from 'zod/mini';
 import { describeFirstIssue } from '../../contract/issues.ts';
-import { jsonErrorLine, parseJson } from '../../contract/json.ts';
+import { findJsonError, parseJson } from '../../contract/json.ts';
 import type { FaultSettings } from '../../server/faults/fault-settings.ts';
 import type { FaultOptions } from '../../server/faults/faults.ts';
 import { sampleData } from '../../server/sample-data.ts';
@@ -275,8 +275,8 @@ function parseDocument(text: string, path: string): unknown {
   try {
     return parseJson(text);
   } catch (error) {
-    const line = jsonErrorLine(text);
-    const place = line === undefined ? path : `${path}, line ${line}`;
+    const found = findJsonError(text);
+    const place = found === undefined ? path : `${path}, line ${found.line}`;
     throw usageError(`${place}: invalid JSON: ${(error as Error).message}`);
   }
 }

@@ -1,8 +1,6 @@
 import { type PlanName, plans } from '../../contract/plans.ts';
-import type { AccessLogEntry } from '../../server/app.ts';
 import type { FaultOptions } from '../../server/faults/faults.ts';
-import { createRedactor } from '../../server/redact.ts';
-import type { Service } from '../../server/service.ts';
+import type { OnAccess, Service } from '../../server/service.ts';
 import type { StoreLocation } from '../../store/backend.ts';
 import { withEnvironment } from '../core/shell-words.ts';
 import { describeError } from '../errors/describe-error.ts';
@@ -229,13 +227,13 @@ function createRequestPrinter(
   isLogging: boolean,
   options: ServeOptions,
   context: CommandContext,
-): ((entry: AccessLogEntry) => void) | undefined {
+): OnAccess | undefined {
   const log = isLogging ? createAccessLog(context) : undefined;
   const { plan = DEFAULT_PLAN, command, quiet = false } = options;
   let isLimitReported = plan === 'enterprise' || command.length === 0 || quiet;
   if (log === undefined && isLimitReported) return undefined;
-  return (entry) => {
-    log?.(entry);
+  return (entry, redact) => {
+    log?.(entry, redact);
     if (isLimitReported || entry.code !== 'rate_limited' || entry.keyName === undefined) return;
     isLimitReported = true;
     const { perMinute, perDay } = plans[plan];
@@ -248,15 +246,12 @@ function createRequestPrinter(
 /** If nothing reads the log, requests are not logged while more than this many bytes are buffered. */
 const MAX_LOG_BYTES = 2 ** 20;
 
-/** A client can send an API key as its request id, or by mistake a secret as part of a URL. */
-const { redact: withoutSecrets } = createRedactor([]);
-
 /** Returns a function that prints a line for each request to stderr, or an object with `--json` (docs/serve.md). */
-function createAccessLog({ console, stderr }: CommandContext): (entry: AccessLogEntry) => void {
+function createAccessLog({ console, stderr }: CommandContext): OnAccess {
   const { dim } = console.errorColours;
   let dropped = 0;
 
-  return ({ time, id, client, keyName, method, url, status, milliseconds }) => {
+  return ({ time, id, client, keyName, method, url, status, milliseconds }, redact) => {
     if (stderr.writableLength > MAX_LOG_BYTES) {
       dropped++;
       return;
@@ -266,11 +261,11 @@ function createAccessLog({ console, stderr }: CommandContext): (entry: AccessLog
     dropped = 0;
     const request = {
       time: new Date(time).toISOString(),
-      id: withoutSecrets(id),
+      id: redact(id),
       ...(keyName !== undefined && { keyName }),
       client,
       method,
-      url: withoutSecrets(url),
+      url: redact(url),
       status,
       milliseconds: Math.round(milliseconds * 10) / 10,
     };

@@ -1,4 +1,5 @@
 import { createHash } from 'node:crypto';
+import { setMaxListeners } from 'node:events';
 import type { FaultRule, FaultSettings } from './fault-settings.ts';
 import type { MockRequest } from './mock-response.ts';
 import { createRuleMatcher, type FaultRequest } from './rule-match.ts';
@@ -86,6 +87,29 @@ const nameRule = ({ method, path }: FaultRule['match'] = {}): string =>
 
 /** How many characters of a path are shown. The paths of all operations are shorter, except for their ids. */
 const MAX_PATH = 100;
+
+export type Latencies = ReturnType<typeof createLatencies>;
+
+/** The waits of responses that an injected latency delays. @param sleep rejects when the signal is aborted */
+export function createLatencies(sleep: (milliseconds: number, signal: AbortSignal) => Promise<void>) {
+  const begin = () => {
+    const controller = new AbortController();
+    // Each response that waits adds a listener, so many listeners are not a leak.
+    setMaxListeners(0, controller.signal);
+    return controller;
+  };
+  let ending = begin();
+  return {
+    async wait(milliseconds: number): Promise<void> {
+      if (!ending.signal.aborted) await sleep(milliseconds, ending.signal).catch(() => {});
+    },
+    /** Ends all waits at once, and later ones until `resume`: something waits for these requests. */
+    end: () => ending.abort(),
+    resume: () => {
+      ending = begin();
+    },
+  };
+}
 
 /** Milliseconds, uniformly distributed. */
 export type Latency = NonNullable<FaultSettings['latency']>;

@@ -15,6 +15,8 @@ export type RequestContext = {
   /** The method and the target as the client sent them; `-` if the request was not valid HTTP. */
   readonly method: string;
   readonly url: string;
+  /** The headers as the client sent them, alternately: name, value, name, value. */
+  readonly sentHeaders: readonly string[];
   /** When the request began, as `elapsed()` of the clock in milliseconds; 0 if requests are neither logged nor recorded. */
   readonly started: number;
   /** The host that the client asked for, with an optional port; undefined if the request names none. */
@@ -46,13 +48,21 @@ export type RequestContext = {
 };
 
 /** What is known about a request when it arrives. */
-type Arrival = Pick<RequestContext, 'id' | 'client' | 'method' | 'url' | 'started'>;
+type Arrival = Pick<RequestContext, 'id' | 'client' | 'method' | 'url' | 'sentHeaders' | 'started'>;
 
-export const createContext = ({ id, client, method, url, started }: Arrival): RequestContext => ({
+export const createContext = ({
   id,
   client,
   method,
   url,
+  sentHeaders,
+  started,
+}: Arrival): RequestContext => ({
+  id,
+  client,
+  method,
+  url,
+  sentHeaders,
   started,
   host: undefined,
   operation: undefined,

@@ -1,7 +1,7 @@
 import type { IncomingMessage } from 'node:http';
 import * as z from 'zod/mini';
 import { describeFirstIssue, describeIssues } from '../../contract/issues.ts';
-import { parseJson } from '../../contract/json.ts';
+import { findJsonError, NestingError, parseJson } from '../../contract/json.ts';
 import {
   API_PREFIX,
   type Operation,
@@ -234,7 +234,12 @@ function parseBody(bytes: Buffer): unknown {
   try {
     return parseJson(text, MAX_DEPTH);
   } catch (error) {
-    throw invalidRequest(`The body is not valid JSON: ${(error as Error).message}`);
+    // The message of JSON.parse quotes the text, which can be a secret.
+    const { line, column } = findJsonError(text) ?? {};
+    const place = line === undefined ? '' : `: error in line ${line}, column ${column}`;
+    throw invalidRequest(
+      `The body is not valid JSON${error instanceof NestingError ? `: ${error.message}` : place}`,
+    );
   }
 }
 

@@ -2,7 +2,7 @@ import { header } from '../../contract/headers.ts';
 import { decodeIdempotencyKey } from '../../contract/idempotency-key.ts';
 import { API_PREFIX, operations } from '../../contract/operations.ts';
 import { REDACTED } from '../../contract/recorded-text.ts';
-import { createRedactor, isSecretHeader, type Redactor } from '../redact.ts';
+import { createRequestRedactors, isSecretHeader, type Redactor } from '../redact.ts';
 import { isUnderApi, splitTarget } from '../request/input.ts';
 import type { RecordedBody, RecordedRequest, RunningRequest } from './recorder.ts';
 
@@ -61,15 +61,7 @@ export function createRequestDescriber(
   secrets: readonly string[],
   originals: ReadonlyMap<number, number> = new Map(),
 ) {
-  // Most requests have the same credentials.
-  const redactors = new Map<string, Redactor>();
-  const redactorFor = (headers: readonly string[]): Redactor => {
-    const own = credentialsOf(headers);
-    const name = own.join(' ');
-    const redactor = redactors.get(name) ?? createRedactor([...secrets, ...own]);
-    redactors.set(name, redactor);
-    return redactor;
-  };
+  const redactorFor = createRequestRedactors(secrets);
 
   function summarize(recorded: RecordedRequest): RequestSummary {
     const { number, operation, keyName, client, code, again, headers, window } = recorded;
@@ -110,13 +102,9 @@ export function createRequestDescriber(
   }
 
   /** Describes a request that has no response yet. Times are in milliseconds, `elapsed` by the clock of the request. */
-  function describeRunning(
-    { context, message }: RunningRequest,
-    now: number,
-    elapsed: number,
-  ): DescribedRunning {
+  function describeRunning({ context }: RunningRequest, now: number, elapsed: number): DescribedRunning {
     const { id, client, method, url, operation, keyName } = context;
-    const { redact } = redactorFor(message?.rawHeaders ?? []);
+    const { redact } = redactorFor(context.sentHeaders);
     const milliseconds = elapsed - context.started;
     return {
       id: redact(id),
@@ -242,31 +230,14 @@ function messageOf(
   };
 }
 
-/** How many credentials of an Authorization header are searched for. Digest has about ten. */
-const MAX_CREDENTIALS = 16;
-
-/** The credentials in the headers of a request, which are removed from everything else in it and in its response. */
-const credentialsOf = (headers: readonly string[]): string[] =>
-  headers
-    .filter(
-      (_, i) => i % 2 === 1 && isSecretHeader(headers[i - 1] ?? '') && !/cookie/i.test(headers[i - 1] ?? ''),
-    )
-    .flatMap(credentialsIn)
-    .slice(0, MAX_CREDENTIALS);
-
-/** The credentials in the value of a header, such as Authorization: all of its words, except the first one if there are more. */
-function credentialsIn(value: string): string[] {
-  const words = value.split(/\s+/).filter(Boolean);
-  return words.length > 1 ? words.slice(1) : words;
-}
-
 /** The headers by their names in lower case. Repeated headers are joined (RFC 9110, 5.3). `lines` has alternately: name, value, name, value. */
 function redactHeaders(lines: readonly string[], { redact }: Redactor): Record<string, string> {
   // Any name may occur, such as __proto__.
   const headers: Record<string, string> = Object.create(null);
   for (let i = 0; i < lines.length; i += 2) {
     const name = (lines[i] ?? '').toLowerCase();
-    const value = isSecretHeader(name) ? REDACTED : redact(lines[i + 1] ?? '');
+    const sent = lines[i + 1] ?? '';
+    const value = isSecretHeader(name, sent) ? REDACTED : redact(sent);
     const shown = redact(lines[i] ?? '').toLowerCase();
     headers[shown] = shown in headers ? `${headers[shown]}, ${value}` : value;
   }

@@ -7,7 +7,7 @@ import type { SteadyClock } from '../../contract/clock.ts';
 import { type ErrorCode, errorCodes } from '../../contract/error-codes.ts';
 import { MAX_RECORDED_BODY } from '../../contract/recorded-text.ts';
 import type { RateLimitWindow } from '../../store/limits/limiter.ts';
-import type { RequestContext } from '../request/context.ts';
+import { peerAddress, type RequestContext } from '../request/context.ts';
 import { hasBody } from '../request/input.ts';
 import type { SentResponse } from '../response.ts';
 
@@ -89,7 +89,12 @@ export type RunningRequest = {
   bodyBytes: number;
   /** The number in the log; 0 until the request has ended. */
   number: number;
+  /** Set if the server itself has sent the request, to repeat another one. */
+  repeat: Repeat | undefined;
 };
+
+/** One repetition of the request with this number. */
+export type Repeat = { number: number };
 
 export type Recorder = ReturnType<typeof createRecorder>;
 
@@ -107,8 +112,8 @@ export function createRecorder({ clock, cors }: RecorderOptions) {
   const watched = new WeakSet<Socket>();
   let others: OtherOrigins | undefined;
   let stray = { minute: 0, requests: 0 };
-  /** The numbers of requests that are sent again, by the ids that they will have. */
-  const repeats = new Map<string, number>();
+  /** The requests that the server is sending again, by the addresses and ports of its ends of the connections. */
+  const repeats = new Map<string, Repeat>();
   const emitter = new EventEmitter<{ request: [RunningRequest] }>();
   // Each request that waits for others adds a listener, so many listeners are not a leak.
   emitter.setMaxListeners(0);
@@ -191,15 +196,14 @@ export function createRecorder({ clock, cors }: RecorderOptions) {
     request: RunningRequest,
     { time, milliseconds, status, code, message, sent }: RequestEnd,
   ): void {
-    const { number, context, message: incoming, body, bodyBytes } = request;
+    const { number, context, repeat, body, bodyBytes } = request;
     const { id, client, method, url, operation, keyName, injected, latency, window, isDay, isCounted } =
       context;
-    const again = repeats.size === 0 ? undefined : repeats.get(id);
     const hasResponseBody = sent !== undefined && method !== 'HEAD';
     const head: Head = {
       ...{ number, id, client, method, url, operation, keyName, time, milliseconds, status, code, message },
-      ...{ injected, latency, again, window, isDay, isCounted, bodyBytes },
-      headers: incoming?.rawHeaders ?? [],
+      ...{ injected, latency, again: repeat?.number, window, isDay, isCounted, bodyBytes },
+      headers: context.sentHeaders,
       responseHeaders: sent?.headers ?? [],
       responseBytes: hasResponseBody ? sent.bytes : 0,
     };
@@ -221,10 +225,11 @@ export function createRecorder({ clock, cors }: RecorderOptions) {
         countOther(origin);
         return undefined;
       }
-      const begun: RunningRequest = { context, message: request, body: '', bodyBytes: 0, number: 0 };
+      const socket = request?.socket;
+      const repeat = socket && repeats.get(`${peerAddress(socket)} ${socket.remotePort}`);
+      const begun: RunningRequest = { context, message: request, body: '', bodyBytes: 0, number: 0, repeat };
       running.add(begun);
       if (request && hasBody(request)) recordBody(request, begun);
-      const socket = request?.socket;
       if (socket && !watched.has(socket)) {
         watched.add(socket);
         socket.once('close', () => endRequestsOf(socket));

@@ -7,6 +7,7 @@ import * as z from 'zod/mini';
 import type { SteadyClock } from '../../contract/clock.ts';
 import { header } from '../../contract/headers.ts';
 import { encodeIdempotencyKey } from '../../contract/idempotency-key.ts';
+import { wellFormed } from '../../contract/schemas.ts';
 import type { KeyDirectory } from '../../store/backend.ts';
 import type { Limiter } from '../../store/limits/limiter.ts';
 import { hashOfCredential } from '../authentication.ts';
@@ -21,7 +22,13 @@ import {
   outcomeOf,
   type RequestSummary,
 } from './log-entry.ts';
-import { MAX_REQUESTS, type RecordedRequest, type Recorder, type RunningRequest } from './recorder.ts';
+import {
+  MAX_REQUESTS,
+  type RecordedRequest,
+  type Recorder,
+  type Repeat,
+  type RunningRequest,
+} from './recorder.ts';
 
 /** The longest time that a request may wait, in seconds. Connections that are idle for longer are closed. */
 const MAX_WAIT = 20;
@@ -48,7 +55,7 @@ const Query = z.object({
   since: z.optional(z.string()),
   limit: z.optional(queryInteger(1, MAX_REQUESTS)),
   wait: z.optional(queryInteger(0, MAX_WAIT)),
-  summary: z.optional(z.enum(['true', 'false'])),
+  summary: z.optional(z.enum(['true', 'false'], { error: 'must be true or false' })),
   text: z.optional(z.string()),
 });
 
@@ -170,10 +177,12 @@ function pathOfRequest({ method, url }: RecordedRequest): string {
 /** How long the response to `POST /requests` waits for that of the request, in milliseconds. */
 const MAX_AGAIN_WAIT = 20_000;
 
+const NOT_A_NUMBER = { error: 'must be the number of a request, from 1' };
+
 const Again = z.object(
   {
-    number: z.int({ error: 'must be the number of a request' }),
-    body: z.optional(z.string({ error: 'must be a string' })),
+    number: z.int(NOT_A_NUMBER).check(z.minimum(1, NOT_A_NUMBER)),
+    body: z.optional(z.string({ error: 'must be a string' }).check(wellFormed)),
   },
   'must be a JSON object',
 );
@@ -203,7 +212,7 @@ export function createSendAgain(
   return async (request) => {
     const { number, body } = await readBodyAs(Again, request);
     const recorded = recorder.read(number);
-    if (!recorded) throw new ServiceError('not_found', `Request ${number} is not in the log any more`);
+    if (!recorded) throw new ServiceError('not_found', `Request ${number} is not in the log`);
     const { describe } = createRequestDescriber(secrets);
     const { notAgain } = describe(recorded);
     if (notAgain !== undefined) throw cannotBeSent(number, notAgain);
@@ -232,8 +241,9 @@ export function createSendAgain(
     { number, method, url, headers }: RecordedRequest,
     body: string,
   ): Promise<number | undefined> {
-    const id = `again-${randomUUID()}`;
-    const lines = [header.requestId, id, 'Connection', 'close'];
+    const lines = [header.requestId, `again-${randomUUID()}`, 'Connection', 'close'];
+    // With HTTP/1.0, a client may leave out Host.
+    if (headerOf(headers, 'host') === undefined) lines.push('Host', new URL(origin).host);
     for (let i = 0; i < headers.length; i += 2) {
       const [name = '', value = ''] = headers.slice(i, i + 2);
       if (!OWN_HEADERS.test(name)) lines.push(name, value);
@@ -243,12 +253,18 @@ export function createSendAgain(
     if (body !== '') lines.push('Content-Length', String(Buffer.byteLength(body)));
     const enough = new AbortController();
     const again = http.request(origin, { method, path: url, headers: lines, agent: false });
-    recorder.repeats.set(id, number);
-    again.on('close', () => recorder.repeats.delete(id));
+    const repeat: Repeat = { number };
+    again.on('socket', (socket) =>
+      socket.on('connect', () => {
+        const client = `${socket.localAddress} ${socket.localPort}`;
+        recorder.repeats.set(client, repeat);
+        again.on('close', () => recorder.repeats.delete(client));
+      }),
+    );
     let onEnd = (_ended: RunningRequest) => {};
     try {
       return await new Promise<number | undefined>((resolve, reject) => {
-        onEnd = (ended) => ended.context.id === id && resolve(ended.number);
+        onEnd = (ended) => ended.repeat === repeat && resolve(ended.number);
         recorder.ended.on('request', onEnd);
         again.on('error', ({ message }) => reject(cannotBeSent(number, message)));
         // The request is recorded before its response can arrive, unless its headers have become too large.

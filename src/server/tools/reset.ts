@@ -1,6 +1,7 @@
 import type { Backend } from '../../store/backend.ts';
 import type { Seed } from '../../store/store.ts';
 import { ServiceError } from '../errors.ts';
+import type { Latencies } from '../faults/faults.ts';
 import type { Handler } from '../response.ts';
 
 export type ResetOptions = {
@@ -13,6 +14,8 @@ export type ResetOptions = {
   seed: (() => Promise<Seed>) | undefined;
   /** What people call the seed. */
   seedName: string | undefined;
+  /** The injected latencies, which a reset ends. */
+  latencies: Pick<Latencies, 'end' | 'resume'>;
   /** Called after the store was reset, while no request of the API runs. */
   onReset(): void;
 };
@@ -21,10 +24,10 @@ const FORBIDDEN = 'This store cannot be reset. Start the server with --resettabl
 
 /** `GET /reset` and `POST /reset` (docs/service.md 13.2). `cursor` returns the position after the latest request in the log. */
 export function createReset(
-  { backend, location, resettable, seed, seedName, onReset }: ResetOptions,
+  { backend, location, resettable, seed, seedName, latencies, onReset }: ResetOptions,
   cursor: () => string,
 ) {
-  const gate = createResetGate();
+  const gate = createResetGate(latencies);
 
   const show: Handler = async () => ({
     status: 200,
@@ -62,8 +65,11 @@ export function createReset(
 
 export type ResetGate = ReturnType<typeof createResetGate>;
 
-/** Lets a reset run while no request of the API runs, except requests that wait for their clients. Later requests wait. */
-export function createResetGate() {
+/**
+ * Lets a reset run while no request of the API runs, except requests that wait for their clients. Later requests wait. The
+ * injected latencies of running requests end at once.
+ */
+export function createResetGate({ end, resume }: Pick<Latencies, 'end' | 'resume'>) {
   let running = 0;
   let onIdle: (() => void) | undefined;
   let reset: Promise<unknown> | undefined;
@@ -109,6 +115,7 @@ export function createResetGate() {
         if (running > 0) {
           await new Promise<void>((resolve) => {
             onIdle = resolve;
+            end();
           });
           onIdle = undefined;
         }
@@ -120,6 +127,7 @@ export function createResetGate() {
         return await done;
       } finally {
         reset = undefined;
+        resume();
       }
     },
   };

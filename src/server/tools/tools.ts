@@ -27,7 +27,7 @@ export type ToolsOptions = ResetOptions & {
   sleep(milliseconds: number, signal: AbortSignal): Promise<void>;
 };
 
-export const MAX_KEYS = 200;
+export const MAX_KEYS = 1_000;
 
 const BanQuery = z.object({ key: z.string({ error: 'must be the name of a key' }) });
 

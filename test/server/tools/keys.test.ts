@@ -139,12 +139,12 @@ describe('GET /keys', () => {
   test(`shows at most ${MAX_KEYS} keys, and the number of all`, async () => {
     const { service, keys } = await start();
     for (let i = 0; i < MAX_KEYS + 50; i++)
-      service().keys.addTemporary(`k-${String(i).padStart(3, '0')}`, 'free');
+      service().keys.addTemporary(`k-${String(i).padStart(4, '0')}`, 'free');
     const { keys: shown, total } = await keys();
     expect([shown.length, shown[0]?.name, shown.at(-1)?.name, total]).toEqual([
       MAX_KEYS,
-      'k-000',
-      `k-${MAX_KEYS - 1}`,
+      'k-0000',
+      `k-0${MAX_KEYS - 1}`,
       MAX_KEYS + 51,
     ]);
   });

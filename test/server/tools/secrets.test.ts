@@ -97,6 +97,8 @@ test.each([
   ['X-Amz-Security-Token', 'hunter2hunter2'],
   ['X-Client-Secret', 'hunter2hunter2'],
   ['apikey', 'hunter2hunter2'],
+  ['X-Forwarded', 'Bearer hunter2hunter2'],
+  ['X-Other', 'basic aHVudGVyMjpodW50ZXIy'],
   ['X-Password', 'hunter2hunter2'],
 ])(
   'the value of the header %s: %s is not shown, and neither are credentials elsewhere',
@@ -171,6 +173,7 @@ test.each([
   '/v1/pets?authorization=hunter2',
   '/v1/pets?user[password]=hunter2',
   '/v1/pets?user%5Bpassword%5D=hunter2',
+  '/v1/pets?q=a+token=hunter2&a=1',
   '/v1/pets?access_token=hunter2%20hunter2',
   '/v1/pets?client_secret=hunter2',
   'https://shop.test/?Passwd=hunter2#a',
@@ -180,18 +183,23 @@ test.each([
   '"https://shop.test/?a=1\\u0026token=hunter2\\u0026a=1"',
   '{"password":"hunter2"}',
   '{ "user": {"api_key" : "a\\"hunter2", "a=1": 1} }',
+  '{"token":["hunter2"],"password":{"value":"hunter3 }hunter2","a":[{"b":"hunter2"}]},"a":1}',
+  '--x\r\nContent-Disposition: form-data; name="password"\r\nContent-Type: text/plain\r\n\r\nhunter2\r\nhunter2\r\n--x--',
 ])('the secret that is named in %s is not shown', (url) => {
   const { redact } = createRedactor([]);
   const shown = redact(`a ${url} b`);
   expect(shown).toContain('[redacted]');
   expect(shown).not.toContain('hunter2');
-  expect(shown).toMatch(/^a .* b$/);
+  expect(shown).not.toContain('hunter3');
+  expect(shown).toMatch(/^a .* b$/s);
   if (url.endsWith('&a=1')) expect(shown).toContain('&a=1 b');
 });
 
 test.each([
   ['{"name":"Rex","pwd":"hunter2', '{"name":"Rex","pwd":"[redacted]"'],
   ['{"pass\\u0077ord":"hunter2"}', '[redacted]'],
+  ['{"a":1,"pwd":[["hunter2"],{"b":1', '{"a":1,"pwd":"[redacted]"'],
+  ['--x\nX: form-data; name=token\n\nhunter2', '--x\nX: form-data; name=token\n\n[redacted]'],
   ['"{\\"token\\":\\"hunter2\\"}"', '[redacted]'],
 ])('if it cannot be seen where a secret begins or ends, more is replaced: %s', (text, shown) => {
   expect(createRedactor([]).redact(text)).toBe(shown);
@@ -199,14 +207,27 @@ test.each([
 
 test.each([
   '/v1/pets?status=sold&limit=5&key=till&cursor=abc&tok=1&category=%C3%A4',
-  '{"name":"token","code":"unauthorized","categoryId":1,"password":{"is":"an object"}}',
+  '{"name":"token","code":"unauthorized","categoryId":1,"tags":{"is":["an object"]}}',
+  '--x\r\nContent-Disposition: form-data; name="name"\r\n\r\nRex\r\n--x--',
 ])('%s stays as it is', (text) => {
   expect(createRedactor([]).redact(text)).toBe(text);
 });
 
 test('a long text of many beginnings of URLs is searched, and stays as it is', () => {
   const { redact } = createRedactor([]);
-  for (const start of ['\\', '://', '%3a%2f%2f', ':\\/\\/', '://a%3a', '?token', '?a-token-token', 'token']) {
+  for (const start of [
+    '\\',
+    '://',
+    '%3a%2f%2f',
+    ':\\/\\/',
+    '://a%3a',
+    '?token',
+    '?a-token-token',
+    'token',
+    'name=token',
+    '"token',
+    '"a":[{',
+  ]) {
     const text = start.repeat(50_000);
     expect(redact(text)).toBe(text);
   }

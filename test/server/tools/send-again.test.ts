@@ -96,6 +96,37 @@ test('a request that was refused or failed on purpose can be sent again', async 
   expect((await sendAgain(62)).shown).toMatchObject({ status: 200 });
 });
 
+test('a request of HTTP/1.0 without Host is sent again with one', async () => {
+  const { port, key, sendAgain } = await start();
+  await sendRaw(port(), `GET /v1/pets HTTP/1.0\r\nAuthorization: Bearer ${key}\r\n\r\n`);
+  expect((await sendAgain(1)).shown).toMatchObject({ number: 2, again: 1, status: 200 });
+});
+
+test('a client cannot pass for the server that sends a request again', async () => {
+  const latency = gate();
+  const { call, sendAgain, requests } = await start({
+    faults: {
+      seed: 1,
+      rules: [
+        { answer: 404, times: 1 },
+        { latency: { min: 500, max: 500 }, times: 1 },
+      ],
+    },
+    sleep: (milliseconds) =>
+      milliseconds === 500 ? latency.opened : milliseconds > 500 ? new Promise(() => {}) : Promise.resolve(),
+  });
+  await call('/pets');
+  const sent = sendAgain(1);
+  await expect.poll(async () => (await requests()).running).toHaveLength(1);
+  const [{ id = '' } = {}] = (await requests()).running;
+  await call('/pets?other', { headers: { 'X-Request-Id': id } });
+  const [other] = (await requests()).requests;
+  expect(other).toMatchObject({ number: 2, id });
+  expect(other).not.toHaveProperty('again');
+  latency.open();
+  expect((await sent).shown).toMatchObject({ number: 3, id, again: 1, url: '/v1/pets' });
+});
+
 test.each([401, 503])('a request with a valid key that got a mocked %i can be sent again', async (status) => {
   const { call, sendAgain } = await start({ faults: { seed: 1, rules: [{ answer: status, times: 1 }] } });
   await call('/pets');
@@ -245,7 +276,13 @@ test('needs the token, and a number of the log', async () => {
   await call('/pets');
   expect((await sendAgain(1, undefined, { Authorization: `Bearer ${key}` })).http).toBe(401);
   expect((await sendAgain(1, undefined, { 'Sec-Fetch-Site': 'cross-site' })).http).toBe(403);
-  for (const number of [0, 2, -1, 1_001, 2 ** 40]) expect((await sendAgain(number)).http).toBe(404);
-  for (const number of ['1', 1.5, null, undefined]) expect((await sendAgain(number)).http).toBe(400);
-  expect((await sendAgain(1, 5)).http).toBe(400);
+  for (const number of [2, 1_001, 2 ** 40]) expect((await sendAgain(number)).http).toBe(404);
+  const invalid = (message: string) => ({ http: 400, shown: { message } });
+  for (const number of ['1', 1.5, null, 0, -1])
+    expect(await sendAgain(number)).toMatchObject(invalid('number must be the number of a request, from 1'));
+  expect((await sendAgain(undefined)).http).toBe(400);
+  expect(await sendAgain(1, 5)).toMatchObject(invalid('body must be a string'));
+  expect(await sendAgain(1, '{"name":"\ud800"}')).toMatchObject(
+    invalid('body must be valid Unicode, without lone surrogates'),
+  );
 });
