@@ -82,11 +82,14 @@ export function createRedactor(secrets: readonly string[]): Redactor {
 function replaceMembers(text: string): string {
   let replaced = '';
   let end = 0;
-  for (const { index, 0: member, 1: name = '' } of text.matchAll(MEMBER)) {
-    if (index < end) continue;
+  // Not `matchAll`, which would compile the pattern for each of many short texts.
+  MEMBER.lastIndex = 0;
+  for (let found = MEMBER.exec(text); found; found = MEMBER.exec(text)) {
+    const { index, 0: member, 1: name = '' } = found;
     replaced += `${text.slice(end, index)}${name}"${REDACTED}"`;
     end = index + member.length;
     if (/[{[]$/.test(member)) end = endOfBrackets(text, end);
+    MEMBER.lastIndex = end;
   }
   return replaced + text.slice(end);
 }
