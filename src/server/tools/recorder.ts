@@ -52,9 +52,6 @@ type Head = Omit<RequestEnd, 'sent'> &
     again: number | undefined;
     /** The window that the response reports. */
     window: RateLimitWindow | undefined;
-    /** The headers, alternately: name, value, name, value. Those of the response are empty if it is not known. */
-    headers: readonly string[];
-    responseHeaders: readonly string[];
     bodyBytes: number;
     responseBytes: number;
   };
@@ -64,6 +61,9 @@ export type RecordedBody = { text: string; bytes: number; isCutOff: boolean; isT
 
 /** A request that was recorded. It contains secrets, which `createRequestDescriber` removes. */
 export type RecordedRequest = Omit<Head, 'bodyBytes' | 'responseBytes'> & {
+  /** The headers, alternately: name, value, name, value. Those of the response are empty if it is not known. */
+  headers: readonly string[];
+  responseHeaders: readonly string[];
   body: RecordedBody;
   responseBody: RecordedBody;
 };
@@ -167,9 +167,12 @@ export function createRecorder({ clock, cors }: RecorderOptions) {
     const slot = slotOf(number);
     const [text, body, response] = [texts.read(slot), texts.read(slot + 1), texts.read(slot + 2)];
     if (!text || !body || !response) return undefined;
-    const { bodyBytes, responseBytes, ...head } = JSON.parse(text.toString()) as Head;
+    const [head = '', headers, responseHeaders] = text.toString().split('\n');
+    const { bodyBytes, responseBytes, ...fields } = JSON.parse(head) as Head;
     return {
-      ...head,
+      ...fields,
+      headers: headersIn(headers),
+      responseHeaders: headersIn(responseHeaders),
       body: describeBody(body, bodyBytes),
       responseBody: describeBody(response, responseBytes),
     };
@@ -203,12 +206,12 @@ export function createRecorder({ clock, cors }: RecorderOptions) {
     const head: Head = {
       ...{ number, id, client, method, url, operation, keyName, time, milliseconds, status, code, message },
       ...{ injected, latency, again: repeat?.number, window, isDay, isCounted, bodyBytes },
-      headers: context.sentHeaders,
-      responseHeaders: sent?.headers ?? [],
       responseBytes: hasResponseBody ? sent.bytes : 0,
     };
     const slot = slotOf(number);
-    texts.write(slot, JSON.stringify(head), 'utf8');
+    // Headers contain neither CR nor LF, and JSON of the headers would take three times as long as everything here.
+    const lines = [JSON.stringify(head), context.sentHeaders.join('\r'), sent?.headers.join('\r')];
+    texts.write(slot, lines.join('\n'), 'utf8');
     texts.write(slot + 1, body, 'latin1', MAX_RECORDED_BODY);
     texts.write(slot + 2, hasResponseBody ? sent.body : '', sent?.encoding ?? 'utf8', MAX_RECORDED_BODY);
   }
@@ -226,7 +229,8 @@ export function createRecorder({ clock, cors }: RecorderOptions) {
         return undefined;
       }
       const socket = request?.socket;
-      const repeat = socket && repeats.get(`${peerAddress(socket)} ${socket.remotePort}`);
+      const repeat =
+        socket && repeats.size > 0 ? repeats.get(`${peerAddress(socket)} ${socket.remotePort}`) : undefined;
       const begun: RunningRequest = { context, message: request, body: '', bodyBytes: 0, number: 0, repeat };
       running.add(begun);
       if (request && hasBody(request)) recordBody(request, begun);
@@ -292,6 +296,8 @@ function otherOrigin({ headers }: IncomingMessage, cors: readonly string[]): str
   if (!isOther || cors.includes('*') || (origin !== undefined && cors.includes(origin))) return undefined;
   return origin ?? (URL.canParse(referer) ? new URL(referer).origin : 'unknown');
 }
+
+const headersIn = (line = ''): string[] => (line === '' ? [] : line.split('\r'));
 
 const describeBody = (beginning: Buffer, bytes: number): RecordedBody => ({
   text: beginning.toString(),

@@ -361,14 +361,14 @@ test('older requests are dropped if all need more than 24 MiB', async () => {
   const { port, requests, makeKey } = await startWithTools();
   const key = await makeKey({ name: 'large', plan: 'enterprise' });
   const body = 'x'.repeat(32_000);
-  const head = `POST /v1/pets HTTP/1.1\r\nHost: localhost\r\nX-Filler: ${'"'.repeat(7_500)}\r\nAuthorization: Bearer ${key}\r\nContent-Type: application/json\r\n`;
+  const head = `POST /v1/pets HTTP/1.1\r\nHost: localhost\r\nX-Filler: ${'é'.repeat(7_500)}\r\nAuthorization: Bearer ${key}\r\nContent-Type: application/json\r\n`;
   const rest = `Content-Length: ${body.length}\r\n\r\n${body}`;
   const socket = connectTo(port());
   socket.resume();
   for (let i = 1; i < 900; i++) {
-    if (!socket.write(head + rest)) await once(socket, 'drain');
+    if (!socket.write(head + rest, 'latin1')) await once(socket, 'drain');
   }
-  socket.write(`${head}Connection: close\r\n${rest}`);
+  socket.write(`${head}Connection: close\r\n${rest}`, 'latin1');
   await closed(socket);
   const { requests: shown } = await requests();
   expect(shown.length).toBeGreaterThan(700);
