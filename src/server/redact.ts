@@ -49,8 +49,8 @@ export type Redactor = {
 
 /**
  * Creates a function that replaces secrets in a text: those in `secrets`, all generated API keys, users and passwords in URLs,
- * and the values of parameters, of form fields and of members of JSON objects that are named like a secret. If there is a secret in a text only
- * after decoding, the part with the encoded secret is replaced as a whole.
+ * and the values of parameters, of form fields and of members of JSON objects that are named like a secret. If there is a
+ * secret in a text only after decoding, the part with the encoded secret is replaced as a whole.
  */
 export function createRedactor(secrets: readonly string[]): Redactor {
   const known = [...new Set([...secrets, ...secrets.map(decode)])].filter(

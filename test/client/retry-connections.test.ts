@@ -109,7 +109,7 @@ describe.each(calls)('$name', ({ call, supportsIdempotency, isRetried }) => {
     expect(server.connections()).toBe(attempts.length);
   });
 
-  test('a 100 Continue that nobody asked for is skipped, also if it is repeated or has headers', async () => {
+  test('an unexpected 100 Continue is skipped, also if it is repeated or has headers', async () => {
     const status = supportsIdempotency || !isRetried ? 201 : 200;
     const body = status === 200 ? '[]' : JSON.stringify(PET);
     const final = `HTTP/1.1 ${status} OK\r\nContent-Length: ${body.length}\r\n\r\n${body}`;

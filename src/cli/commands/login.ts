@@ -150,7 +150,7 @@ async function findService(
   });
 }
 
-/** Asks again if the service rejects the key, so that nobody types it once more at the shell. */
+/** Asks again if the service rejects the key, so that a key that is typed once more does not go to the shell. */
 async function promptKey(
   context: CommandContext,
   message: string,

@@ -2,8 +2,8 @@ import type { Client } from '../../client/client.ts';
 import { listPages, type PetPage } from '../../client/pages.ts';
 import { IDEMPOTENT_RETRY_MS } from '../../client/request-with-retry.ts';
 import { pageSize } from '../../contract/operations.ts';
-import type { NewPet, ReceivedPet } from '../../contract/schemas.ts';
-import { type Import, isOpen, type Ledger, type RecordOf, type RowRecord } from './ledger.ts';
+import type { ReceivedPet } from '../../contract/schemas.ts';
+import { type Ledger, openRecord, type PlacedRow, type RecordOf } from './ledger.ts';
 import type { LedgerFile } from './ledger-file.ts';
 
 /*
@@ -14,14 +14,6 @@ import type { LedgerFile } from './ledger-file.ts';
  * An animal may be the row's although it differs, because the service may change how a name is written, may not send the
  * category, or may have sold the animal since. Animals that the ledger has for other rows do not count.
  */
-
-/** A row of a file whose outcome is open. `its` and `index` are where it is recorded. */
-export type OpenRow = { pet: NewPet; its: Import; index: number };
-
-/** The record of a row whose outcome can still be found out; undefined for any other row. */
-export function openRecord(record: RowRecord | undefined): RecordOf<'intent' | 'unknown'> | undefined {
-  return isOpen(record) && record.kind !== 'answered' ? record : undefined;
-}
 
 export type Circumstances = { ledger: Ledger; now: number; apiKeyHash: string; supportsIdempotency: boolean };
 
@@ -42,7 +34,7 @@ export function whyNotRepeatable(
  * How long to wait before a list can show that rows were not added, in milliseconds. Until `timeout` has passed after
  * the request, the service may still add the animal.
  */
-export function waitBeforeListing(rows: readonly OpenRow[], now: number, timeout: number): number {
+export function waitBeforeListing(rows: readonly PlacedRow[], now: number, timeout: number): number {
   const waits = rows.map(({ its, index }) => {
     const record = its.rows[index];
     // If a run was killed, it is not known when its last request ended.
@@ -70,7 +62,7 @@ export type Comparison = {
  * @throws ClientError if the animals cannot be listed, and CliError if the ledger cannot be written
  */
 export async function compareWithInventory(
-  rows: readonly OpenRow[],
+  rows: readonly PlacedRow[],
   { ledger, append }: Pick<LedgerFile, 'ledger' | 'append'>,
   client: Client,
   onPage: (animals: number) => void,
@@ -115,7 +107,7 @@ function addedAnimals({ imports }: Ledger): Map<string, ReceivedPet> {
  * page, without a link to the next one. Keeps the animals that may belong to a row, by their `nameKey`.
  */
 async function listSimilar(
-  rows: readonly OpenRow[],
+  rows: readonly PlacedRow[],
   accounted: ReadonlyMap<string, ReceivedPet>,
   client: Client,
   onPage: (animals: number) => void,

@@ -187,6 +187,14 @@ export const isOpen = (
 ): record is RecordOf<'intent' | 'unknown' | 'answered'> =>
   record?.kind === 'intent' || record?.kind === 'unknown' || record?.kind === 'answered';
 
+/** The record of a row whose outcome can still be found out; undefined for any other row. */
+export function openRecord(record: RowRecord | undefined): RecordOf<'intent' | 'unknown'> | undefined {
+  return isOpen(record) && record.kind !== 'answered' ? record : undefined;
+}
+
+/** A row of a file. It is recorded in the import `its`, at `index`. */
+export type PlacedRow = { pet: NewPet; its: Import; index: number };
+
 const REMEMBERED_MS = 30 * 86_400_000;
 
 /** Whether an import has been finished for more than 30 days. Of its rows, only open ones are still known. */

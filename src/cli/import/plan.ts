@@ -8,6 +8,7 @@ import {
   joinHashes,
   type Ledger,
   type LedgerRecord,
+  openRecord,
   type RecordOf,
   type RowRecord,
   timeOf,
@@ -114,7 +115,7 @@ export function plan(
   if (choice === 'add-again') return { kind: 'begin', ...beginning(() => undefined), matches: [], again: [] };
   if (count === rows.length) {
     const claimed = beginning((i) => ({ to: claims[i] }));
-    const isSettled = claims.every((to) => to && !canBeSettled(ledger.imports.get(to.import)?.rows[to.row]));
+    const isSettled = claims.every((to) => to && !openRecord(ledger.imports.get(to.import)?.rows[to.row]));
     return { kind: isSettled ? 'nothing' : 'begin', ...claimed, matches, again: [] };
   }
   if (choice === 'skip-added') {
@@ -226,11 +227,8 @@ function begin(
 const isComplete = (ledger: Ledger, its: Import): boolean =>
   its.rows.every((_, i) => {
     const state = stateOf(ledger, its, i);
-    return !isToSend(state) && !canBeSettled(state);
+    return !isToSend(state) && !openRecord(state);
   });
-
-/** Whether another run may find out whether the row was added. */
-const canBeSettled = (state: RowRecord | undefined): boolean => isOpen(state) && state.kind !== 'answered';
 
 type Place = { import: number; row: number };
 

@@ -16,8 +16,8 @@ import { type Connection, listAllCommand } from '../profiles/profile.ts';
 import type { CommandContext } from '../program/command.ts';
 import { type InputOptions, type PetFile, readPetFile } from '../rows/read-file.ts';
 import { confirmProduction } from './confirm-production.ts';
-import { type Comparison, openRecord } from './inventory.ts';
-import { applyRecord, type Import, type Ledger } from './ledger.ts';
+import type { Comparison } from './inventory.ts';
+import { applyRecord, type Import, type Ledger, openRecord } from './ledger.ts';
 import { chooseDirectory, type LedgerFile, type LedgerPlace, openLedger, readLedger } from './ledger-file.ts';
 import { type Carried, type Choice, isToSend, plan, stateOf } from './plan.ts';
 import { createProgressBar } from './progress-bar.ts';
@@ -160,7 +160,8 @@ function reportBeginning(
   const rows = formatCount(skipped, 'row');
   if (planned.kind === 'resume') {
     console.notice(`continuing an earlier import: ${added} of ${total} already added`);
-    if (choice === 'add-again') console.notice('--add-again starts anew only after this import is complete');
+    if (choice === 'add-again')
+      console.notice('--add-again adds every row again only after this import is complete');
     if (skipped > 0) console.notice(`skipping ${rows}, which other imports have sent since it began`);
   } else if (skipped > 0)
     console.notice(`skipping ${rows}, added ${whenText(planned.matches, console.timeZone)}`);

@@ -8,22 +8,13 @@ import {
 } from '../../client/errors.ts';
 import { type RateLimit, readRateLimit } from '../../client/rate-limit.ts';
 import type { Clock } from '../../contract/clock.ts';
-import type { NewPet, ReceivedPet } from '../../contract/schemas.ts';
+import type { ReceivedPet } from '../../contract/schemas.ts';
 import { hashKey } from '../../store/keys/keys.ts';
 import { redactKey } from '../output/redact.ts';
-import {
-  type Comparison,
-  compareWithInventory,
-  openRecord,
-  waitBeforeListing,
-  whyNotRepeatable,
-} from './inventory.ts';
-import { type Import, idempotencyKeyOf, type RecordOf, timeOf } from './ledger.ts';
+import { type Comparison, compareWithInventory, waitBeforeListing, whyNotRepeatable } from './inventory.ts';
+import { idempotencyKeyOf, openRecord, type PlacedRow, type RecordOf, timeOf } from './ledger.ts';
 import type { LedgerFile } from './ledger-file.ts';
 import { type Carried, isToSend, placeOf, stateOf } from './plan.ts';
-
-/** A row to send. It is recorded in the import `its`, at `index`. */
-export type RowToSend = { pet: NewPet; its: Import; index: number };
 
 export type SendOptions = {
   client: Client;
@@ -84,8 +75,8 @@ export async function carryOut(
     apiKeyHash: hashKey(apiKey),
     supportsIdempotency: client.supportsIdempotency(),
   };
-  const repeated: RowToSend[] = [];
-  const compared: RowToSend[] = [];
+  const repeated: PlacedRow[] = [];
+  const compared: PlacedRow[] = [];
   for (const [i, { pet }] of rows.entries()) {
     const place = placeOf(ledger, its, indexes[i] ?? i);
     const record = openRecord(place.its.rows[place.index]);
@@ -97,8 +88,8 @@ export async function carryOut(
     await options.beforeComparing(compared.length, waitBeforeListing(compared, clock.now(), timeout));
     options.onCompared(await compareWithInventory(compared, file, client, options.onPage));
   }
-  const fresh: RowToSend[] = [];
-  const failed: RowToSend[] = [];
+  const fresh: PlacedRow[] = [];
+  const failed: PlacedRow[] = [];
   for (const [i, { pet }] of rows.entries()) {
     const index = indexes[i] ?? i;
     const state = stateOf(ledger, its, index);
@@ -138,7 +129,7 @@ export type RowResult = {
  * @throws ClientError if a failure does not concern a single row, and CliError if the ledger cannot be written
  */
 async function sendRows(
-  rows: readonly RowToSend[],
+  rows: readonly PlacedRow[],
   file: LedgerFile,
   options: SendOptions,
   reported: RateLimit | undefined,
@@ -158,7 +149,7 @@ async function sendRows(
   let done = 0;
   let stop: Stop | undefined;
 
-  async function send(row: RowToSend, index: number): Promise<void> {
+  async function send(row: PlacedRow, index: number): Promise<void> {
     try {
       const { quota: received, ...result } = await sendRow(row, file, options, onRefused);
       quota = latestQuota(quota, received);
@@ -177,7 +168,7 @@ async function sendRows(
 
   for (let next = 0; ; ) {
     while (next < rows.length && mayStart()) {
-      const sending = send(rows[next] as RowToSend, next).finally(() => inFlight.delete(sending));
+      const sending = send(rows[next] as PlacedRow, next).finally(() => inFlight.delete(sending));
       inFlight.add(sending);
       next++;
     }
@@ -273,7 +264,7 @@ function gravest(failures: readonly { index: number; error: unknown }[]): unknow
  * @throws ClientError if a failure does not concern this row alone, and CliError if the ledger cannot be written
  */
 async function sendRow(
-  { pet, its, index }: RowToSend,
+  { pet, its, index }: PlacedRow,
   { ledger, append }: LedgerFile,
   { client, apiKey, clock }: SendOptions,
   onRefused: () => void,
