@@ -79,7 +79,7 @@ const pageModules = await buildPage(join(outdir, 'page'));
 const modules = [...program.output, ...entry.output]
   .flatMap((chunk) => ('moduleIds' in chunk ? chunk.moduleIds : []))
   .concat(pageModules);
-await writeFile(join(outdir, 'THIRD-PARTY-LICENSES.txt'), await licences(modules));
+await writeFile(join(outdir, 'THIRD-PARTY-LICENSES.txt'), await licenses(modules));
 
 /** Writes CommonJS, because Node takes longer to start its loader of ES modules than to load these files. */
 function bundle(options: BuildOptions) {
@@ -127,18 +127,18 @@ function commitDay(): string {
   return stdout?.trim() || new Date().toISOString().slice(0, 10);
 }
 
-/** The licence texts of the bundled packages, which their terms require. */
-async function licences(modules: readonly string[]): Promise<string> {
+/** The license texts of the bundled packages, which their terms require. */
+async function licenses(modules: readonly string[]): Promise<string> {
   const packages = new Set<string>();
   for (const path of modules) {
     const match = /^(.*node_modules\/(?:@[^/]+\/)?[^/]+)\//.exec(path.replaceAll('\\', '/'));
     if (match?.[1]) packages.add(match[1]);
   }
-  const texts = await Promise.all([...packages].sort().map(licenceOf));
+  const texts = await Promise.all([...packages].sort().map(licenseOf));
   return texts.join(`\n${'-'.repeat(80)}\n\n`);
 }
 
-async function licenceOf(directory: string): Promise<string> {
+async function licenseOf(directory: string): Promise<string> {
   const { name, version, license } = JSON.parse(await readFile(join(directory, 'package.json'), 'utf8'));
   const title = `${name} ${version} (${license})\n\n`;
   for (const file of ['LICENSE', 'license', 'LICENSE.md', 'LICENSE.txt', 'LICENCE', 'License']) {

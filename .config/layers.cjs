@@ -11,7 +11,6 @@ const layers = {
 // The folders of src/cli from bottom to top. Each may import itself and the folders before it.
 const cliFloors = [
   'core',
-  'fields',
   'output',
   'profiles',
   'program',
@@ -19,7 +18,6 @@ const cliFloors = [
   'errors',
   'connection',
   'animals',
-  'orders',
   'rows',
   'import',
   'serve',

@@ -6,8 +6,8 @@ const FONT_SIZE = 14;
 const PADDING = 20;
 const BAR = 38;
 
-/** The colours by their number in a terminal. The output in the picture uses no other colours. */
-const colours: Record<number, string> = {
+/** The colors by their number in a terminal. The output in the picture uses no other colors. */
+const colors: Record<number, string> = {
   1: '#ff7b72',
   2: '#56d364',
   3: '#e3b341',
@@ -27,9 +27,9 @@ export function drawTerminal(
   const rows = rowsOf(terminal);
   const width = Math.round(terminal.cols * CELL.width + 2 * PADDING);
   const height = BAR + rows.length * CELL.height + PADDING;
-  const palette = Object.entries(colours).map(([n, colour]) => `.c${n}{fill:${colour}}`);
+  const palette = Object.entries(colors).map(([n, color]) => `.c${n}{fill:${color}}`);
   const dots = ['#ff5f57', '#febc2e', '#28c840'].map(
-    (colour, i) => `<circle cx="${PADDING + 4 + i * 20}" cy="20" r="6" fill="${colour}"/>`,
+    (color, i) => `<circle cx="${PADDING + 4 + i * 20}" cy="20" r="6" fill="${color}"/>`,
   );
   return `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${width} ${height}" width="${width}" height="${height}" role="img" aria-labelledby="title description">
 <title id="title">${escaped(title)}</title>
@@ -78,8 +78,8 @@ function tidied(run: Run): Run {
 }
 
 function lookOf(cell: IBufferCell): string {
-  const colour = cell.isFgPalette() ? `c${cell.getFgColor()}` : '';
-  return [colour, cell.isBold() ? 'b' : '', cell.isDim() ? 'd' : ''].filter(Boolean).join(' ');
+  const color = cell.isFgPalette() ? `c${cell.getFgColor()}` : '';
+  return [color, cell.isBold() ? 'b' : '', cell.isDim() ? 'd' : ''].filter(Boolean).join(' ');
 }
 
 const escaped = (text: string): string =>

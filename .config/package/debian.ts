@@ -64,7 +64,7 @@ export function buildDebianPackage(executable: string): string {
   const output = join(OUTPUT, `pets_${REVISION}_amd64.deb`);
   const env = { ...process.env, SOURCE_DATE_EPOCH: `${date.getTime() / 1_000}` };
   execFileSync('chmod', ['-R', 'u=rwX,go=rX', stage]);
-  execFileSync('dpkg-deb', ['--root-owner-group', '-Zxz', '-z9', '--build', stage, output], { env });
+  execFileSync('dpkg-deb', ['--root-owner-group', '-Zxz', '-z7', '--build', stage, output], { env });
   return output;
 }
 

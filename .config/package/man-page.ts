@@ -3,14 +3,13 @@ import { commands } from '../../src/cli/commands/index.ts';
 import { exitCodeMeanings } from '../../src/cli/core/exit-codes.ts';
 import { wrapText } from '../../src/cli/output/text.ts';
 import type { Command, CommandGroup, Option } from '../../src/cli/program/command.ts';
-import { globalOptions } from '../../src/cli/program/declare.ts';
+import { globalOptions, optionsOf } from '../../src/cli/program/declare.ts';
 import {
   describeDeclared,
   environmentVariables,
   firstCommands,
   programSummary,
 } from '../../src/cli/program/help.ts';
-import { optionsOf } from '../../src/cli/program/output-options.ts';
 
 /** The width of the source. The width of the shown page depends on the terminal. */
 const COLUMNS = 72;

@@ -1,7 +1,6 @@
 import { existsSync, statSync } from 'node:fs';
 import { join } from 'node:path';
-import { executableName, OUTPUT } from '../../.config/package/executable.ts';
-import { pinnedNode } from '../../.config/package/node.ts';
+import { EXECUTABLE, OUTPUT, pinnedNode } from '../../.config/package/executable.ts';
 import manifest from '../../package.json' with { type: 'json' };
 import type { Suite } from '../bench.ts';
 import type { Lab } from '../lab.ts';
@@ -12,7 +11,7 @@ import { pets, serve, start } from '../servers.ts';
 
 const RUNS = 10;
 
-const executable = join(import.meta.dirname, '..', '..', OUTPUT, executableName('linux-x64'));
+const executable = join(import.meta.dirname, '..', '..', EXECUTABLE);
 const debianPackage = join(import.meta.dirname, '..', '..', OUTPUT, `pets_${manifest.version}-1_amd64.deb`);
 
 /** Compares the executable, which `npm run package` has built, with the npm package on the same version of Node. */
@@ -20,7 +19,7 @@ export const packaged: Suite = {
   usesPeers: false,
   async run({ lab, rounds }) {
     if (!existsSync(debianPackage)) return [missing('package', 'run npm run package first')];
-    const node = pinnedNode('linux-x64');
+    const node = pinnedNode();
     const server = await start(lab, { args: serve('--ephemeral', '--seed') });
     const connection = { ...lab.env, PETS_BASE_URL: server.url, PETS_API_KEY: server.key };
     const samples = await inTurns(rounds, {

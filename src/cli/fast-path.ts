@@ -1,6 +1,5 @@
 import { readBundledText } from '../system/bundled-files.ts';
 import { type CompletionSpec, complete, formatCandidates } from './completion/complete.ts';
-import { versionDetails } from './core/version-details.ts';
 
 /** Output rendered at build time (.config/prerender.ts), stored as prerendered.json next to the built entry. */
 export type Prerendered = {
@@ -30,10 +29,7 @@ export function tryFastPath(argv: readonly string[], directory: string): boolean
   try {
     const prerendered: Prerendered = JSON.parse(readBundledText(directory, 'prerendered.json'));
     const text = pageFor(prerendered, argv) ?? completionFor(prerendered, argv);
-    if (text !== undefined) return print(fs, text);
-    const json = versionJson(prerendered, argv, directory);
-    // On a terminal, the program indents JSON.
-    return json !== undefined && !isTerminal(fs) && print(fs, json);
+    return text !== undefined && print(fs, text);
   } catch {
     // The program runs instead. If stdout cannot be written, the program reports the error.
     return false;
@@ -50,26 +46,12 @@ function completionFor(prerendered: Prerendered, argv: readonly string[]): strin
   const isCompletion = argv[0] === 'completion' && argv[2] === '--';
   if (!isCompletion || pageFor(prerendered, argv.slice(0, 2)) === undefined) return undefined;
   const candidates = complete(prerendered.completion, argv.slice(3));
-  return candidates.keysLike === undefined ? formatCandidates(candidates) : undefined;
+  return candidates.kind === 'keys' ? undefined : formatCandidates(candidates);
 }
-
-/** The output of `--version --json`. The other arguments of this output are left to the program. */
-function versionJson(
-  prerendered: Prerendered,
-  argv: readonly string[],
-  directory: string,
-): string | undefined {
-  if (argv.length !== 2 || !argv.includes('--version') || !argv.includes('--json')) return undefined;
-  const version = pageFor(prerendered, ['--version'])?.trim();
-  return version && `${JSON.stringify(versionDetails(version, directory))}\n`;
-}
-
-/** Whether stdout is a terminal. Other devices and files are recognised without creating `process.stdout`, which is slow. */
-const isTerminal = (fs: typeof import('node:fs')): boolean =>
-  fs.fstatSync(1).isCharacterDevice() && process.stdout.isTTY;
 
 function print(fs: typeof import('node:fs'), text: string): boolean {
-  if (isTerminal(fs)) {
+  // Creating `process.stdout` is slow, and only a character device can be a terminal.
+  if (fs.fstatSync(1).isCharacterDevice() && process.stdout.isTTY) {
     // On Windows, only `process.stdout` writes non-ASCII characters to the console correctly.
     if (process.stdout.columns < PAGE_COLUMNS || process.platform === 'win32') return false;
   }

@@ -1,11 +1,10 @@
 import { type Command as Commander, CommanderError } from 'commander';
 import { commands } from './commands/index.ts';
-import { printError, printStack } from './connection/reporting.ts';
 import type { Context } from './core/context.ts';
 import { usageError } from './core/errors.ts';
 import { exitCodes } from './core/exit-codes.ts';
 import { CallError } from './errors/call-error.ts';
-import { describeError } from './errors/describe-error.ts';
+import { describeError, printError, printStack } from './errors/describe-error.ts';
 import { createConsole, isClosedPipe } from './output/console.ts';
 import { chooseFormat, type OutputOptions } from './output/printer.ts';
 import type { Command, CommandContext } from './program/command.ts';
@@ -54,7 +53,6 @@ async function runProgram(program: Commander, context: Context): Promise<number>
     child.action(async () => {
       const globals = globalsOf(program, env);
       const options: Record<string, unknown> = { ...child.opts(), ...namedArguments(child) };
-      command.check?.(options as never);
       exitCode = await runCommand(command, options, { ...context, globals, commands });
     });
   };
@@ -116,6 +114,8 @@ async function runCommand(
     await console.finish();
     return exitCode ?? exitCodes.ok;
   } finally {
+    // Otherwise, an error would be printed at the end of the status line.
+    console.status(undefined);
     output?.discard();
   }
 }

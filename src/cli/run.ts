@@ -1,14 +1,17 @@
-import { openSync } from 'node:fs';
+import { openSync, readdirSync, rmSync } from 'node:fs';
 import { homedir, tmpdir, userInfo } from 'node:os';
-import { parse } from 'node:path';
+import { join, parse } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { ReadStream } from 'node:tty';
 import { systemClock } from '../contract/clock.ts';
+import { isSingleExecutable } from '../system/bundled-files.ts';
+import { makeDirectorySync } from '../system/directories.ts';
+import { isOwnDirectory } from '../system/state-directory.ts';
 import { readUptime } from '../system/uptime.ts';
-import { enableCompileCache } from './compile-cache.ts';
 import type { Context } from './core/context.ts';
 import { exitCodes } from './core/exit-codes.ts';
 import { version, versionDetails } from './core/version-details.ts';
+import { type HomeContext, stateDirectory } from './profiles/paths.ts';
 
 /** Runs the program with the real process, and exits the process. */
 export async function run(): Promise<void> {
@@ -42,7 +45,7 @@ export function createProcessContext(): Context {
     homeDirectory: findHome(),
     temporaryDirectory: tmpdir(),
     pid: process.pid,
-    versionDetails: () => versionDetails(version, import.meta.dirname),
+    versionDetails: () => versionDetails(import.meta.dirname),
     clock: systemClock,
     uptime: readUptime,
     // The types do not show that Node can return undefined.
@@ -87,3 +90,45 @@ async function sleep(milliseconds: number, signal: AbortSignal): Promise<void> {
     await delay(Math.min(left, MAX_TIMER), undefined, { signal }).catch(() => signal.throwIfAborted());
   }
 }
+
+/** The part of `node:module` that Node 20 does not have. */
+type ModuleOfNode22 = { enableCompileCache?(directory: string): unknown };
+
+/**
+ * On Node 22 and newer, caches the compiled code of all modules loaded after this call, so that commands start faster.
+ * An executable does not load its modules with Node's loader, so nothing would be cached.
+ */
+function enableCompileCache(context: HomeContext): void {
+  if (isSingleExecutable()) return;
+  const { enableCompileCache } = process.getBuiltinModule('node:module') as ModuleOfNode22;
+  const directory = enableCompileCache && compileCacheDirectory(context);
+  if (directory !== undefined) enableCompileCache?.(directory);
+}
+
+/**
+ * The compile-cache directory for this version of the program. Creating the directory deletes those of other
+ * versions.
+ *
+ * @returns undefined if other users could write to the directory, because Node executes cached code; also if the directory
+ *   cannot be created, or no command has created the state directory yet
+ */
+export function compileCacheDirectory(context: HomeContext): string | undefined {
+  const state = stateDirectory(context);
+  const all = join(state, 'compiled');
+  const own = join(all, version);
+  try {
+    if (!isPrivate(state)) return undefined;
+    makeDirectorySync(all);
+    if (!isPrivate(all)) return undefined;
+    if (makeDirectorySync(own)) {
+      for (const other of readdirSync(all)) {
+        if (other !== version) rmSync(join(all, other), { recursive: true, force: true });
+      }
+    }
+    return isPrivate(own) ? own : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+const isPrivate = (path: string): boolean => isOwnDirectory(path, 0o022);

@@ -3,10 +3,10 @@ import type { Socket } from 'node:net';
 import type { Dispatcher } from 'undici';
 import buildConnector from 'undici/lib/core/connect.js';
 import Agent from 'undici/lib/dispatcher/agent.js';
+import Pool from 'undici/lib/dispatcher/pool.js';
 import type { Clock } from '../contract/clock.ts';
 import { tryParseJson } from '../contract/json.ts';
 import type { Operation } from '../contract/operations.ts';
-import { decodeBody, MAX_RESPONSE_BYTES, TOO_LARGE } from './decode-body.ts';
 import {
   type ClientError,
   ContractError,
@@ -15,13 +15,12 @@ import {
   InterruptedError,
   NetworkError,
   ProtocolError,
+  ProxyError,
   TimeoutError,
 } from './errors.ts';
 import { readHeader } from './headers.ts';
-import { createProxyDispatcher, proxyErrorOf } from './proxy.ts';
-import type { HttpResponse } from './response.ts';
+import { decodeBody, type HttpResponse, MAX_RESPONSE_BYTES, TOO_LARGE } from './response.ts';
 
-/** One attempt to send a request. */
 export type Attempt = {
   method: Operation['method'];
   url: URL;
@@ -53,7 +52,6 @@ export type TransportOptions = {
   clock: Clock;
   /** The URL of an HTTP proxy for all requests; it may contain a user and password. */
   proxy?: string | undefined;
-  /** `setTimeout` by default. */
   startTimer?: StartTimer | undefined;
 };
 
@@ -61,7 +59,8 @@ export type Transport = ReturnType<typeof createTransport>;
 
 /** Sends single attempts over connections that it keeps open. Does not retry and does not follow redirects. */
 export function createTransport({ clock, proxy, startTimer = setTimeout }: TransportOptions) {
-  const dispatcher = createDispatcher(proxy);
+  const dispatcher =
+    proxy === undefined ? new Agent({ ...CONNECTION_OPTIONS, factory: createPool }) : createProxyAgent(proxy);
   const usesProxy = proxy !== undefined;
   return {
     /** Runs one attempt. Never rejects: errors are part of the result. */
@@ -80,11 +79,13 @@ const CONNECTION_OPTIONS = {
   allowH2: false,
 } as const;
 
-async function createDispatcher(proxy: string | undefined): Promise<Dispatcher> {
-  if (proxy !== undefined) return createProxyDispatcher(proxy, CONNECTION_OPTIONS);
-  const { connect, allowH2 } = CONNECTION_OPTIONS;
-  const connector = buildConnector({ ...connect, allowH2 });
-  return new Agent({
+/** Creates the connections to an origin, directly or through a proxy. */
+function createPool(origin: string | URL, { connect }: Pool.Options): Pool {
+  const connector =
+    typeof connect === 'function'
+      ? connect
+      : buildConnector({ ...CONNECTION_OPTIONS.connect, allowH2: false });
+  return new Pool(origin, {
     ...CONNECTION_OPTIONS,
     connect: (options, callback) =>
       connector(options, (...result) => {
@@ -206,4 +207,54 @@ function isTruncated({ status, headers, body, unreadable }: HttpResponse): boole
     (readHeader(headers, 'Content-Length') ?? readHeader(headers, 'Transfer-Encoding')) !== undefined;
   const isJson = readHeader(headers, 'Content-Type')?.includes('json') === true;
   return !isFramed && isJson && unreadable === undefined && tryParseJson(body) === undefined;
+}
+
+/**
+ * A dispatcher that sends every request through a proxy. For https, it opens a tunnel (CONNECT). For http, it sends the
+ * absolute URL to the proxy. `address` is the URL of the proxy, which may contain a user and password.
+ */
+async function createProxyAgent(address: string): Promise<Dispatcher> {
+  // Most users have no proxy, so these modules are loaded only here.
+  const [{ default: ProxyAgent }, { default: openTunnel }] = await Promise.all([
+    import('undici/lib/dispatcher/proxy-agent.js'),
+    import('undici/lib/api/api-connect.js'),
+  ]);
+
+  /** Connections to the proxy, in which tunnels are opened. Every error in opening a tunnel comes from the proxy. */
+  class TunnelPool extends Pool {
+    override async connect(request: Dispatcher.ConnectOptions): Promise<Dispatcher.ConnectData> {
+      // Not `super.connect`, because only the entry point of undici adds that method.
+      const result = await openTunnel.call(this, request).catch((cause) => {
+        throw new ProxyError({ cause });
+      });
+      const { statusCode, socket } = result;
+      if (statusCode === 200) return result;
+      socket.on('error', () => {}).destroy();
+      throw new ProxyError({ status: statusCode });
+    }
+  }
+
+  const { username, password } = new URL(address);
+  const credentials = [username, password].map(decodeURIComponent).join(':');
+  return new ProxyAgent({
+    ...CONNECTION_OPTIONS,
+    factory: createPool,
+    uri: address,
+    ...(username && { token: `Basic ${Buffer.from(credentials).toString('base64')}` }),
+    // Use CONNECT for https only: many proxies refuse it for port 80.
+    proxyTunnel: false,
+    clientFactory: (origin: URL, poolOptions: object) => new TunnelPool(origin, poolOptions),
+  });
+}
+
+/** The error of the proxy that made a request fail; undefined if the proxy is not the cause. */
+function proxyErrorOf(cause: Error, url: URL, isSent: boolean): ProxyError | undefined {
+  // Undici wraps the error of a proxy whose certificate is for another name.
+  for (const error of [cause, cause.cause]) if (error instanceof ProxyError) return error;
+  if (url.protocol === 'https:') return undefined;
+  // Without a tunnel, the only connection is to the proxy. An error before the request is sent comes from the proxy.
+  if (!isSent) return new ProxyError({ cause });
+  // Undici converts a response with status 407 to an error with this message.
+  const isRefused = cause.message === 'Proxy Authentication Required (407)';
+  return isRefused ? new ProxyError({ status: 407 }) : undefined;
 }

@@ -11,18 +11,23 @@ import {
 } from '../contract/operations.ts';
 import type { NewPet, ReceivedPet } from '../contract/schemas.ts';
 import { createTransport, type TransportOptions } from './attempt.ts';
-import { ACCEPT_ENCODING } from './decode-body.ts';
 import { type ClientError, ContractError, InterruptedError, OutcomeUnknownError } from './errors.ts';
 import type { HttpHeaders } from './headers.ts';
-import type { Redact } from './reason.ts';
+import {
+  ACCEPT_ENCODING,
+  type Deprecation,
+  parseBody,
+  type Redact,
+  readDeprecation,
+  toClientError,
+} from './response.ts';
 import {
   type AttemptEvent,
+  coolDownAfter,
   type RequestOptions,
   type RequestPolicy,
   requestWithRetry,
-} from './request-with-retry.ts';
-import { type Deprecation, parseBody, readDeprecation, toClientError } from './response.ts';
-import { coolDownAfter } from './retry.ts';
+} from './retry.ts';
 import { createServiceState, type StateOptions } from './service-state.ts';
 
 export type ClientOptions = Omit<RequestOptions, 'transport' | 'service'> &
@@ -32,7 +37,6 @@ export type ClientOptions = Omit<RequestOptions, 'transport' | 'service'> &
     baseUrl: string;
     /** The API key. If it is empty, requests have no Authorization header. */
     key: string;
-    /** The value of the header `User-Agent`. */
     userAgent: string;
     redact?: Redact | undefined;
     /** Called if a response differs from what was asked or sent. The text follows the name of the service. */
@@ -61,7 +65,7 @@ export type ClientResponse<Name extends OperationName> = {
   url: URL;
 };
 
-/** Calls the operations of the service, with retries (docs/client-behaviour.md). */
+/** Calls the operations of the service, with retries (docs/client-behavior.md). */
 export type Client = {
   readonly baseUrl: string;
   /** @throws ClientError: see its subclasses */
@@ -142,10 +146,8 @@ export function createClient(options: ClientOptions): Client {
       const now = clock.now();
       const isRemoved = sunset !== undefined && now >= sunset.getTime();
       const until = now + (coolDownAfter(response, now) ?? 0);
-      throw failed(
-        toClientError(operation, response, { until, neededMaxWait, isRemoved, redact }),
-        ambiguous,
-      );
+      const error = toClientError(operation, response, { until, neededMaxWait }, isRemoved, redact);
+      throw failed(error, ambiguous);
     }
     const parse = () => {
       try {

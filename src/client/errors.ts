@@ -36,7 +36,6 @@ export class ApiFailure extends ClientError {
 /** The service no longer has the operation (docs/service.md, D12). */
 export class RemovedError extends ApiFailure {}
 
-/** What the body of an error response says. */
 type Refusal = { code?: string | undefined; reason?: string | undefined };
 
 /** The request ended without a response. `sent` is true if the service may have received the request. */
@@ -88,7 +87,6 @@ export class ProxyError extends NetworkError {
   }
 }
 
-/** An attempt took longer than its timeout. */
 export class TimeoutError extends NoResponseError {
   constructor(milliseconds: number, { sent }: { sent: boolean }) {
     super(`no response within ${milliseconds / 1_000} s`, { sent });
@@ -112,7 +110,7 @@ export class ContractError extends ClientError {
   }
 }
 
-/** The next page of a list could not be read, and `url` is not below the base URL, as if a proxy rewrote paths. */
+/** The next page of a list was not read or could not be read, and its `url` is not below the base URL: a proxy may have rewritten it. */
 export class PageAddressError extends ContractError {
   readonly url: string;
 

@@ -6,7 +6,6 @@ export function readHeader(headers: HttpHeaders, name: string): string | undefin
   return readHeaders(headers, name)[0];
 }
 
-/** All values of a header that may be repeated. */
 export function readHeaders(headers: HttpHeaders, name: string): readonly string[] {
   const values = headers[name.toLowerCase()] ?? [];
   return typeof values === 'string' ? [values] : values;
@@ -21,8 +20,8 @@ export type ListElement = {
 };
 
 // Quoted strings and URLs may contain separators. Either may lack its end.
-const UP_TO_COMMA = /(?:"(?:[^"\\]|\\.)*"?|<[^>]*>?|[^"<,])+/g;
-const UP_TO_SEMICOLON = /(?:"(?:[^"\\]|\\.)*"?|<[^>]*>?|[^"<;])+/g;
+const UP_TO_COMMA = /(?:"(?:[^"\\]|\\.)*"?|<[^>]*>?|[^"<,]+)+/g;
+const UP_TO_SEMICOLON = /(?:"(?:[^"\\]|\\.)*"?|<[^>]*>?|[^"<;]+)+/g;
 
 /**
  * Reads a header whose elements have parameters, such as `</pets?page=2>; rel="next"` (Link, RFC 8288) or

@@ -12,14 +12,7 @@ const MIN_UNIX_MILLISECONDS = 1e11;
 /** A window's end that is at least this number is a Unix time in seconds. A smaller number is a delay in seconds. */
 const MIN_UNIX_SECONDS = 1e9;
 
-/**
- * If the clocks differ by at most this many milliseconds, the local clock shows when a window ends. The Date header has
- * whole seconds, and the response takes time to arrive, so the end would otherwise differ between responses.
- */
-const CLOCK_TOLERANCE = 3_000;
-
-/** The names of windows by their length in seconds. */
-const WINDOW_NAMES: Readonly<Record<number, string>> = {
+const NAMES_BY_SECONDS: Readonly<Record<number, string>> = {
   1: 'second',
   60: 'minute',
   3600: 'hour',
@@ -37,12 +30,9 @@ export type RateLimit = {
   reset: number;
 };
 
-/** A rate-limit window whose end the response may not report. */
-export type OpenRateLimit = Omit<RateLimit, 'reset'> & { reset: number | undefined };
-
-/** A window as its headers describe it. `delay` is the time until its end, in milliseconds. */
+/** A window as its headers describe it. `end` is a Unix time or a delay in seconds. */
 type ReportedWindow = { name?: string | undefined } & Record<
-  'limit' | 'remaining' | 'delay',
+  'limit' | 'remaining' | 'end',
   number | undefined
 >;
 
@@ -50,14 +40,26 @@ type ReportedWindow = { name?: string | undefined } & Record<
  * The delay that a 429 requests, in milliseconds from now; undefined if it requests none. Retry-After takes precedence
  * over the end of the rate-limit windows.
  */
-export const requestedDelay = (headers: HttpHeaders, now: number): number | undefined =>
-  parseRetryAfter(headers, now) ??
-  longestDelay(readWindows(headers, now).filter(({ remaining = 0 }) => remaining <= 0)) ??
-  longestDelay(readWindows(headers, now));
+export function requestedDelay(headers: HttpHeaders, now: number): number | undefined {
+  const windows = readWindows(headers);
+  return (
+    parseRetryAfter(headers, now) ??
+    longestDelay(
+      windows.filter(({ remaining = 0 }) => remaining <= 0),
+      headers,
+      now,
+    ) ??
+    longestDelay(windows, headers, now)
+  );
+}
 
 /** The time until the end of the rate-limit windows without requests left, in milliseconds; undefined if there is none. */
 export const delayIfExhausted = (headers: HttpHeaders, now: number): number | undefined =>
-  longestDelay(readWindows(headers, now).filter(({ remaining = 1 }) => remaining <= 0));
+  longestDelay(
+    readWindows(headers).filter(({ remaining = 1 }) => remaining <= 0),
+    headers,
+    now,
+  );
 
 /** The delay in Retry-After (seconds or an HTTP-date), in milliseconds from now. The longest of repeated headers counts. */
 export function parseRetryAfter(headers: HttpHeaders, now: number): number | undefined {
@@ -70,66 +72,53 @@ export function parseRetryAfter(headers: HttpHeaders, now: number): number | und
   return maximum(delays);
 }
 
-/** Every rate-limit window that a response reports: those of the header RateLimit, or else that of X-RateLimit. */
-export function readRateLimits(headers: HttpHeaders, now: number): OpenRateLimit[] {
-  const time = serverTime(headers, now);
-  const isSynchronized = Math.abs(time - now) <= CLOCK_TOLERANCE;
-  const listed = readListedWindows(headers, time);
-  const isListed = listed.some(({ remaining, delay }) => remaining !== undefined && delay !== undefined);
-  // The delays in RateLimit begin at the time in the Date header.
-  const start = isListed && isSynchronized ? time : now;
-  const windows = isListed ? listed : [readXWindow(headers, isSynchronized ? now : time)];
-  return windows.flatMap(({ name, limit, remaining, delay }) =>
-    remaining === undefined
-      ? []
-      : [{ name, limit, remaining, reset: delay === undefined ? undefined : start + delay }],
-  );
+/**
+ * The rate-limit windows whose requests left and end are known: those of the header RateLimit, or else that of X-RateLimit,
+ * which would only repeat one of them. Ends are whole seconds, because the times in most headers are.
+ */
+export function readRateLimits(headers: HttpHeaders, now: number): RateLimit[] {
+  const limits = readWindows(headers).flatMap((window) => {
+    const delay = longestDelay([window], headers, now);
+    const { name, limit, remaining } = window;
+    if (remaining === undefined || delay === undefined) return [];
+    return [{ name, limit, remaining, reset: Math.floor((now + delay) / SECOND) * SECOND }];
+  });
+  const named = limits.filter(({ name }) => name !== undefined);
+  return named.length > 0 ? named : limits;
 }
 
-/** The rate-limit window with the fewest requests left, of those whose end is known; undefined if there is none. */
+/** The rate-limit window with the fewest requests left; undefined if the response reports none. */
 export const readRateLimit = (headers: HttpHeaders, now: number): RateLimit | undefined =>
-  readRateLimits(headers, now)
-    .filter((limit): limit is RateLimit => limit.reset !== undefined)
-    .sort((one, other) => one.remaining - other.remaining || other.reset - one.reset)[0];
-
-/** The windows of all headers. */
-function readWindows(headers: HttpHeaders, now: number): ReportedWindow[] {
-  const time = serverTime(headers, now);
-  return [readXWindow(headers, time), ...readListedWindows(headers, time)];
-}
+  readRateLimits(headers, now).sort(
+    (one, other) => one.remaining - other.remaining || other.reset - one.reset,
+  )[0];
 
 /**
- * Reads the window of the X-RateLimit headers. If they are repeated, the smallest number of remaining requests and the
- * latest end count. `now` is the time with which a Unix time is compared, in milliseconds since the epoch.
+ * Reads the headers X-RateLimit, which describe one window, and RateLimit, which lists windows, as in
+ * `"minute";r=0;t=30, "day";r=70;t=3600`. The header RateLimit-Policy has their limits and lengths, as in
+ * `"minute";q=60;w=60, "day";q=1000;w=86400` (draft-ietf-httpapi-ratelimit-headers). If X-RateLimit headers are repeated,
+ * the smallest number of remaining requests and the latest end count.
  */
-function readXWindow(headers: HttpHeaders, now: number): ReportedWindow {
+function readWindows(headers: HttpHeaders): ReportedWindow[] {
   const numbersIn = (name: string) => splitValues(headers, name).map(parseNumber).filter(isDefined);
   const remaining = numbersIn(header.rateLimitRemaining);
-  const resets = numbersIn(header.rateLimitReset).filter((reset) => reset >= 0);
-  return {
-    limit: numbersIn(header.rateLimit)[0],
-    remaining: remaining.length === 0 ? undefined : Math.min(...remaining),
-    delay: maximum(resets.map((reset) => delayUntil(reset, now))),
-  };
-}
-
-/**
- * Reads the header RateLimit, which lists windows, as in `"minute";r=0;t=30, "day";r=70;t=3600`. The header
- * RateLimit-Policy has their limits and lengths, as in `"minute";q=60;w=60, "day";q=1000;w=86400`
- * (draft-ietf-httpapi-ratelimit-headers).
- */
-function readListedWindows(headers: HttpHeaders, now: number): ReportedWindow[] {
   const policies = readList(headers, header.rateLimitPolicy);
-  return readList(headers, header.rateLimitWindows).map(({ value: name, parameters }) => {
-    const policy = policies.find(({ value }) => value === name)?.parameters ?? {};
-    const delay = parseNumber(parameters['t']);
-    return {
-      name: WINDOW_NAMES[parseNumber(policy['w']) ?? 0] ?? name,
-      limit: parseNumber(policy['q']),
-      remaining: parseNumber(parameters['r']),
-      delay: delay === undefined || delay < 0 ? undefined : delayUntil(delay, now),
-    };
-  });
+  return [
+    {
+      limit: numbersIn(header.rateLimit)[0],
+      remaining: remaining.length === 0 ? undefined : Math.min(...remaining),
+      end: Math.max(-1, ...numbersIn(header.rateLimitReset)),
+    },
+    ...readList(headers, header.rateLimitWindows).map(({ value: name, parameters }) => {
+      const policy = policies.find(({ value }) => value === name)?.parameters ?? {};
+      return {
+        name: NAMES_BY_SECONDS[parseNumber(policy['w']) ?? 0] ?? name,
+        limit: parseNumber(policy['q']),
+        remaining: parseNumber(parameters['r']),
+        end: parseNumber(parameters['t']),
+      };
+    }),
+  ];
 }
 
 /** Reads a number such as `0`, `-1` or `0.5`; undefined for any other text. */
@@ -138,19 +127,24 @@ const parseNumber = (text: string | undefined): number | undefined =>
 
 const isDefined = (value: number | undefined): value is number => value !== undefined;
 
-const longestDelay = (windows: readonly ReportedWindow[]): number | undefined =>
-  maximum(windows.map(({ delay }) => delay));
-
-function maximum(delays: readonly (number | undefined)[]): number | undefined {
-  const defined = delays.filter(isDefined);
+function maximum(numbers: readonly (number | undefined)[]): number | undefined {
+  const defined = numbers.filter(isDefined);
   return defined.length === 0 ? undefined : Math.min(Math.max(...defined), MAX_DELAY);
 }
 
-/** The time until the end of a window, in milliseconds from now. `end` is a Unix time or a delay in seconds. */
-function delayUntil(end: number, now: number): number {
-  if (end < MIN_UNIX_SECONDS) return Math.ceil(end * SECOND);
-  const time = end >= MIN_UNIX_MILLISECONDS ? end : end * SECOND;
-  return Math.min(Math.max(0, Math.ceil(time - now)), MAX_DELAY);
+/** The time until the last end of some windows, in milliseconds; undefined if none has a valid end. */
+function longestDelay(
+  windows: readonly ReportedWindow[],
+  headers: HttpHeaders,
+  now: number,
+): number | undefined {
+  return maximum(
+    windows.map(({ end = -1 }) => {
+      if (end < MIN_UNIX_SECONDS) return end < 0 ? undefined : Math.ceil(end * SECOND);
+      const time = end >= MIN_UNIX_MILLISECONDS ? end : end * SECOND;
+      return Math.max(0, Math.ceil(time - serverTime(headers, now)));
+    }),
+  );
 }
 
 /** The values of a header, which the service may have repeated, or a proxy may have joined with commas. */

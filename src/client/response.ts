@@ -12,11 +12,59 @@ import {
   RedirectError,
   RemovedError,
 } from './errors.ts';
-import { findLink, type HttpHeaders, parseHttpDate, readHeader } from './headers.ts';
-import { explanationIn, type Redact, reasonIn, textOf } from './reason.ts';
+import { findLink, type HttpHeaders, parseHttpDate, readHeader, readHeaders } from './headers.ts';
 
 /** `unreadable` is the reason why the body could not be decoded; `body` is then empty. */
 export type HttpResponse = { status: number; headers: HttpHeaders; body: string; unreadable?: string };
+
+/** The content codings that `decodeBody` supports (RFC 9110, 12.5.3). */
+export const ACCEPT_ENCODING = 'gzip, br';
+
+/** The limit for a body in bytes, both as received and as decoded. A usual page of 100 animals is much smaller. */
+export const MAX_RESPONSE_BYTES = 64 * 1024 * 1024;
+
+export const TOO_LARGE = 'larger than 64 MiB';
+
+/**
+ * Decodes a body according to its `Content-Encoding` and charset, and removes a byte order mark. A missing end is not
+ * an error here, because only parsing the JSON shows whether the missing part matters.
+ */
+export function decodeBody(bytes: Buffer, headers: HttpHeaders): Pick<HttpResponse, 'body' | 'unreadable'> {
+  const coding = readHeaders(headers, 'Content-Encoding').join(', ').toLowerCase();
+  const type = readHeader(headers, 'Content-Type') ?? '';
+  const [, quoted, token] = /;\s*charset\s*=\s*(?:"([^"]*)"|([^;\s]+))/i.exec(type) ?? [];
+  const charset = quoted ?? token ?? 'utf-8';
+  const failed = (unreadable: string) => ({ body: '', unreadable });
+  let text: Buffer | undefined;
+  try {
+    text = decompress(bytes, coding);
+  } catch (error) {
+    const { code, message } = error as NodeJS.ErrnoException;
+    return failed(code === 'ERR_BUFFER_TOO_LARGE' ? TOO_LARGE : `invalid ${coding} data (${message})`);
+  }
+  if (text === undefined) return failed(`Content-Encoding ${coding} is not supported`);
+  try {
+    // `stream` drops an incomplete last character. It also avoids a bug of Node 20, which decodes windows-1252 as
+    // ISO 8859-1 without this option (nodejs/node#56542).
+    return { body: new TextDecoder(charset, { fatal: true }).decode(text, { stream: true }) };
+  } catch (error) {
+    const isUnknown = error instanceof RangeError;
+    return failed(isUnknown ? `charset ${charset} is not supported` : `not valid ${charset} text`);
+  }
+}
+
+/** Returns undefined if the coding is not supported. @throws Error */
+function decompress(bytes: Buffer, coding: string): Buffer | undefined {
+  if (coding === '' || coding === 'identity') return bytes;
+  // No import statement, because loading zlib takes a millisecond and most services do not compress.
+  const { constants, gunzipSync, brotliDecompressSync } = process.getBuiltinModule('node:zlib');
+  const maxOutputLength = MAX_RESPONSE_BYTES;
+  if (coding === 'gzip' || coding === 'x-gzip')
+    return gunzipSync(bytes, { maxOutputLength, finishFlush: constants.Z_SYNC_FLUSH });
+  if (coding === 'br')
+    return brotliDecompressSync(bytes, { maxOutputLength, finishFlush: constants.BROTLI_OPERATION_FLUSH });
+  return undefined;
+}
 
 export type ParsedBody = {
   value: unknown;
@@ -40,7 +88,9 @@ export function parseBody({ success }: Operation, response: HttpResponse, redact
     value = parseJson(body);
   } catch (cause) {
     const problem =
-      cause instanceof NestingError ? `JSON ${cause.message}` : `not JSON${bodyNote(response, redact)}`;
+      cause instanceof NestingError
+        ? `JSON ${cause.message}`
+        : `not JSON${bodyNote(redacted(response, redact))}`;
     throw new ContractError(status, `unexpected response: ${problem}`, { cause });
   }
   const exact = z.safeParse(success.body, value);
@@ -53,54 +103,40 @@ export function parseBody({ success }: Operation, response: HttpResponse, redact
 }
 
 /**
- * What else is known about a response that does not mean success. `until` and `neededMaxWait` are for the RateLimitError of
- * a 429. `isRemoved` means that the date on which the service removes the operation has passed.
+ * Converts a response that does not mean success.
+ *
+ * @param wait for a 429: see RateLimitError
+ * @param isRemoved whether the date on which the service removes the operation has passed
  */
-type FailureContext = {
-  until: number;
-  neededMaxWait: number | undefined;
-  isRemoved: boolean;
-  redact: Redact;
-};
-
-/** Converts a response that does not mean success. */
 export function toClientError(
   operation: Operation,
-  response: HttpResponse,
-  { until, neededMaxWait, isRemoved, redact }: FailureContext,
+  received: HttpResponse,
+  wait: Pick<RateLimitError, 'until' | 'neededMaxWait'>,
+  isRemoved: boolean,
+  redact: Redact,
 ): ClientError {
+  const response = redacted(received, redact);
   const { status, headers, body } = response;
   if ([301, 302, 303, 307, 308].includes(status))
     return new RedirectError(status, readHeader(headers, 'Location'));
   const error = parseErrorBody(response);
   const code = error?.code;
-  const reason = error?.message ?? reasonIn(body, redact);
-  if (status === 429) {
-    const refusal = { code, reason: reason ?? textOf(body, redact) };
-    return new RateLimitError(until, { response: refusal, neededMaxWait });
-  }
-  const message = reason ?? `HTTP status ${status}${bodyNote(response, redact)}`;
+  const reason = error?.message ?? reasonIn(body);
+  const text = reason ?? textOf(body);
+  if (status === 429) return new RateLimitError(wait.until, { ...wait, response: { code, reason: text } });
+  const message = reason ?? `HTTP status ${status}${bodyNote(response)}`;
   // The operation itself never responds with 404, so the base URL is wrong.
   if (status === 404 && !operation.errors.includes(404))
     return new ContractError(404, reason === undefined ? message : `not found (404: ${reason})`);
-  const text = reason ?? textOf(body, redact);
   if (status === 410 || (isRemoved && (status === 404 || status === 405)))
     return new RemovedError(status, { code, reason, text, message });
   if (status >= 400) return new ApiFailure(status, { code, reason, text, message });
-  return new ContractError(status, `unexpected response: HTTP status ${status}${bodyNote(response, redact)}`);
+  return new ContractError(status, `unexpected response: HTTP status ${status}${bodyNote(response)}`);
 }
 
 /** The body of an error response; undefined if the body is not an `ErrorBody`. */
 export function parseErrorBody(response: HttpResponse): ErrorBody | undefined {
   return z.safeParse(ErrorBody, tryParseJson(response.body)).data;
-}
-
-/** The type of a body that is not JSON, and the start of its text, for the end of an error message. */
-function bodyNote({ headers, body }: HttpResponse, redact: Redact): string {
-  const type = readHeader(headers, 'Content-Type')?.split(';')[0]?.trim();
-  const note = type === undefined || /\bjson$/i.test(type) ? '' : ` (Content-Type: ${type})`;
-  const text = textOf(body, redact);
-  return text === undefined ? note : `${note}: ${text}`;
 }
 
 /** The date on which an operation will be removed and the page that describes this, if the response names them. */
@@ -113,4 +149,71 @@ export function readDeprecation(headers: HttpHeaders): Deprecation | undefined {
   if ((sunset ?? link ?? readHeader(headers, header.deprecation)) === undefined) return undefined;
   const time = parseHttpDate(sunset ?? '');
   return { sunset: time === undefined ? undefined : new Date(time), link };
+}
+
+// The texts in the body of an error.
+
+/** Removes the API key from a text. Used before a text is cut, because a part of a key would not be recognized. */
+export type Redact = (text: string) => string;
+
+const redacted = (response: HttpResponse, redact: Redact): HttpResponse => ({
+  ...response,
+  body: redact(response.body),
+});
+
+/** Fields in which services explain an error, such as those of problem details (RFC 9457). */
+const REASON_FIELDS = ['detail', 'message', 'title', 'error'] as const;
+
+/** The maximum length of a text in a message, in characters. */
+const MAX_TEXT = 200;
+
+/** How much of a body is searched for a text, in characters. */
+const MAX_SEARCHED = 8_192;
+
+/** Why a request failed, in the words of the service; undefined if the body does not say it, or is a web page. */
+function reasonIn(body: string): string | undefined {
+  const value = tryParseJson(body);
+  if (value === undefined) return isPage(body) ? undefined : textOf(body);
+  const isEmpty = typeof value === 'object' && Object.keys(value ?? {}).length === 0;
+  return explanationIn(value) ?? (isEmpty ? undefined : textOf(body));
+}
+
+/** The explanation in a JSON value: a string, the joined explanations of an array, or the first of `REASON_FIELDS`. */
+function explanationIn(value: unknown): string | undefined {
+  if (typeof value === 'string') return value.trim() || undefined;
+  if (Array.isArray(value)) {
+    const texts = value.map(explanationIn);
+    return texts.length === 0 || texts.includes(undefined) ? undefined : texts.join('; ');
+  }
+  if (typeof value !== 'object' || value === null) return undefined;
+  const fields = value as Record<string, unknown>;
+  return REASON_FIELDS.map((name) => explanationIn(fields[name])).find((text) => text !== undefined);
+}
+
+/** The type of a body that is not JSON, and the start of its text, for the end of an error message. */
+function bodyNote({ headers, body }: HttpResponse): string {
+  const type = readHeader(headers, 'Content-Type')?.split(';')[0]?.trim();
+  const note = type === undefined || /\bjson$/i.test(type) ? '' : ` (Content-Type: ${type})`;
+  const text = textOf(body);
+  return text === undefined ? note : `${note}: ${text}`;
+}
+
+/** The start of the text in a body, on one line and without the markup of a web page; undefined if there is no text. */
+function textOf(body: string): string | undefined {
+  const start = body.slice(0, MAX_SEARCHED);
+  const text = isPage(body) ? withoutMarkup(start) : start;
+  const characters = Array.from(text.replace(/\s+/g, ' ').trim());
+  if (characters.length <= MAX_TEXT) return characters.join('') || undefined;
+  return `${characters.slice(0, MAX_TEXT).join('')}…`;
+}
+
+const isPage = (body: string): boolean => /^\s*</.test(body);
+
+const ENTITIES: Record<string, string> = { lt: '<', gt: '>', quot: '"', '#39': "'", nbsp: ' ', amp: '&' };
+
+function withoutMarkup(page: string): string {
+  const content = page.replace(/<!--.*?-->|<(script|style|title)\b.*?<\/\1\s*>/gis, ' ');
+  const texts = [content, page].map((each) => each.replace(/<[^>]*>/g, ' '));
+  const text = texts.find((each) => /\S/.test(each)) ?? '';
+  return text.replace(/&(\w+|#39);/g, (entity, name: string) => ENTITIES[name] ?? entity);
 }

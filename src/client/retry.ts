@@ -1,9 +1,214 @@
-import type { AttemptOutcome } from './attempt.ts';
-import { NetworkError, ProtocolError, ProxyError, TimeoutError } from './errors.ts';
+import type { Clock } from '../contract/clock.ts';
+import { isNotCarriedOut } from '../contract/error-codes.ts';
+import { header } from '../contract/headers.ts';
+import { IDEMPOTENCY_KEY_LIFETIME_MS } from '../contract/idempotency-key.ts';
+import type { Attempt, AttemptOutcome, Timings, Transport } from './attempt.ts';
+import {
+  ApiFailure,
+  ClientError,
+  ContractError,
+  DeferredError,
+  InterruptedError,
+  NetworkError,
+  NoResponseError,
+  ProtocolError,
+  ProxyError,
+  RateLimitError,
+  TimeoutError,
+} from './errors.ts';
+import { readHeader } from './headers.ts';
 import { delayIfExhausted, parseRetryAfter, requestedDelay } from './rate-limit.ts';
 import { type HttpResponse, parseErrorBody } from './response.ts';
+import type { ServiceState } from './service-state.ts';
 
-/** What a decision depends on besides the outcome of the last attempt. Times are in milliseconds. */
+// A call: wait until the rate limit allows a request, send it, learn from the response, and decide whether to send it again
+// (docs/client-behavior.md, docs/service.md 8.4).
+
+export type WaitReason = 'rate limit' | 'server error' | 'connection' | 'still in progress';
+
+/** A wait before an attempt. `until` is the end of the wait, in milliseconds since the epoch. */
+export type WaitEvent = { reason: WaitReason; milliseconds: number; until: number };
+
+/** An attempt that has ended, as `--debug` reports it. */
+export type AttemptEvent = { request: HttpRequest; outcome: AttemptOutcome; timings: Timings };
+
+export type HttpRequest = Pick<Attempt, 'method' | 'url' | 'headers' | 'body'>;
+
+export type RequestOptions = {
+  transport: Transport;
+  service: ServiceState;
+  clock: Clock;
+  /** Rejects with the signal's reason as soon as the signal is aborted. */
+  sleep(milliseconds: number, signal: AbortSignal): Promise<void>;
+  /** A random number, uniform in [0, 1). */
+  random(): number;
+  /** Interrupts the call. Its reason must be an InterruptedError. */
+  signal: AbortSignal;
+  timeoutMilliseconds: number;
+  /** The longest wait before an attempt; undefined if calls must not wait or be retried. */
+  maxWaitMilliseconds: number | undefined;
+  /** Give up early after refused connections: the service is on this machine, and a user is waiting at a terminal. */
+  failsFastIfRefused: boolean;
+  onWait?: ((wait: WaitEvent) => void) | undefined;
+  onAttempt?: ((attempt: AttemptEvent) => void) | undefined;
+};
+
+export type RequestPolicy = Pick<RetryState, 'idempotent'> & {
+  isSuccess(status: number): boolean;
+  /** Sends during a pause too, at most once a minute (`ServiceState.tryAcquireProbe`). A success ends the pause. */
+  ignorePause: boolean;
+  sendLog?: SendLog | undefined;
+};
+
+/** A crash-safe record of requests that may have been applied. If one of its methods rejects, the call is aborted. */
+export type SendLog = {
+  /** Called right before each attempt, after any wait. */
+  intent(): Promise<void>;
+  /**
+   * Called after an unsuccessful attempt if no attempt of this call can have been applied. `status` is the status of the
+   * response, if there was one.
+   */
+  notSent(status?: number): Promise<void>;
+};
+
+/**
+ * The outcome of a call. `ambiguous` is true if an attempt may have been applied although no response confirms it.
+ * `neededMaxWait` is set if only `maxWaitMilliseconds` excluded another attempt (see `RetryDecision`).
+ */
+export type SendResult = { outcome: AttemptOutcome; ambiguous: boolean; neededMaxWait?: number | undefined };
+
+/** How long an Idempotency-Key may be sent again. The service keeps the key an hour longer, because clocks differ. */
+export const IDEMPOTENT_RETRY_MS = IDEMPOTENCY_KEY_LIFETIME_MS - 3_600_000;
+
+/**
+ * Sends a request until it succeeds or `decideRetry` excludes another attempt. A ClientError becomes part of the
+ * result; any other error is thrown.
+ */
+export async function requestWithRetry(
+  options: RequestOptions,
+  request: HttpRequest,
+  policy: RequestPolicy,
+): Promise<SendResult> {
+  const { transport, service, clock, signal, timeoutMilliseconds, failsFastIfRefused } = options;
+  const { idempotent, isSuccess, sendLog } = policy;
+  const ignorePause = policy.ignorePause && service.tryAcquireProbe();
+  const startedAt = clock.now();
+  let ambiguous = false;
+  try {
+    for (let attempt = 1; ; ) {
+      if (!ignorePause) await waitForPause(options, request.method);
+      await sendLog?.intent();
+      // Checked again when a connection is ready, because another request may have started a pause since.
+      const canSend = () => ignorePause || service.pause(request.method) === undefined;
+      const { outcome, timings } = await transport.send({
+        ...request,
+        timeoutMilliseconds,
+        signal,
+        isSuccess,
+        canSend,
+      });
+      if ('error' in outcome && outcome.error instanceof DeferredError) {
+        if (!ambiguous) await sendLog?.notSent();
+        continue;
+      }
+      options.onAttempt?.({ request, outcome, timings });
+      if ('response' in outcome) {
+        updateServiceState(options, request.method, outcome.response, ignorePause);
+        if (isSuccess(outcome.response.status)) return { outcome, ambiguous };
+      }
+      ambiguous ||= mayHaveBeenApplied(outcome);
+      if (!ambiguous) await sendLog?.notSent('response' in outcome ? outcome.response.status : undefined);
+      const now = clock.now();
+      const decision = decideRetry(outcome, {
+        idempotent,
+        supportsIdempotency: service.supportsIdempotency() && now - startedAt < IDEMPOTENT_RETRY_MS,
+        ambiguous,
+        attempt,
+        maxWait: options.maxWaitMilliseconds,
+        failsFastIfRefused,
+        now,
+        random: options.random(),
+      });
+      if (!decision.retry) return { outcome, ambiguous, neededMaxWait: decision.neededMaxWait };
+      await wait(options, decision.wait, decision.reason);
+      attempt++;
+    }
+  } catch (error) {
+    if (!(error instanceof ClientError)) throw error;
+    return { outcome: { error }, ambiguous };
+  }
+}
+
+/** Waits for the end of the pause that this user's processes share. */
+async function waitForPause(options: RequestOptions, method: string): Promise<void> {
+  const { service, clock, random, signal, maxWaitMilliseconds: maxWait } = options;
+  for (;;) {
+    if (signal.aborted) throw new InterruptedError();
+    const pause = service.pause(method);
+    if (pause === undefined) return;
+    const { until, reason } = pause;
+    const delay = until - clock.now();
+    if (maxWait === undefined || delay > maxWait) {
+      if (reason === 'rate limit')
+        throw new RateLimitError(until, { neededMaxWait: maxWait === undefined ? undefined : delay });
+      const seconds = Math.ceil(delay / 1_000);
+      const message = `an earlier response asked to wait for another ${seconds} s, so the request was not sent`;
+      throw new ApiFailure(503, { message });
+    }
+    await wait(options, withJitter(delay, random()), reason);
+  }
+}
+
+async function wait(
+  { clock, sleep, signal, onWait }: RequestOptions,
+  milliseconds: number,
+  reason: WaitReason,
+): Promise<void> {
+  onWait?.({ reason, milliseconds, until: clock.now() + milliseconds });
+  await sleep(milliseconds, signal);
+}
+
+/** Stores what the response says about later requests, for all processes of this user. */
+function updateServiceState(
+  { service, clock }: RequestOptions,
+  method: string,
+  response: HttpResponse,
+  ignorePause: boolean,
+): void {
+  const { status } = response;
+  const isSuccess = status < 300;
+  if (ignorePause && isSuccess) service.endPauses();
+  const coolDown = coolDownAfter(response, clock.now());
+  if (coolDown !== undefined) service.startPause(coolDown);
+  const methodPause = methodPauseAfter(response, clock.now());
+  if (methodPause !== undefined) service.startPause(methodPause, method);
+  const supportsIdempotency = readHeader(response.headers, header.idempotencySupported) === 'true';
+  // A missing Idempotency-Supported header proves nothing in a 5xx without an Error body, which may come from a proxy, or if
+  // the request was refused before its API key was read.
+  const error = isSuccess || status < 500 ? undefined : parseErrorBody(response);
+  const isFromService = isSuccess || (error && !isNotCarriedOut({ status, code: error.code }));
+  if (isFromService || supportsIdempotency) service.recordIdempotencySupport(supportsIdempotency);
+}
+
+/** Whether the service may have applied a request to which it did not respond with success. */
+function mayHaveBeenApplied(outcome: AttemptOutcome): boolean {
+  if ('response' in outcome) {
+    const { status } = outcome.response;
+    if (isNotCarriedOut({ status, code: parseErrorBody(outcome.response)?.code })) return false;
+    // 301, 302 and 303 may redirect to a page about the applied request. 307 and 308 only ask for another URL.
+    return status <= 303 || status >= 500 || status === 408 || isInProgress(outcome.response);
+  }
+  const { error } = outcome;
+  return error instanceof ContractError || (error instanceof NoResponseError && error.sent);
+}
+
+/** Whether the service is still executing the first request with this Idempotency-Key (docs/service.md, D10). */
+const isInProgress = (response: HttpResponse): boolean =>
+  response.status === 409 && parseErrorBody(response)?.code === 'idempotency_in_flight';
+
+// The decisions. Times are in milliseconds.
+
+/** What a decision depends on besides the outcome of the last attempt. */
 export type RetryState = {
   /** Whether sending the request twice has the same effect as sending it once. */
   idempotent: boolean;
@@ -11,138 +216,100 @@ export type RetryState = {
   supportsIdempotency: boolean;
   /** Whether this attempt or an earlier one may have been applied although no response confirms it. */
   ambiguous: boolean;
-  /** The number of attempts so far. */
   attempt: number;
-  /** The longest wait; undefined if the call must not be retried. */
   maxWait: number | undefined;
-  /** Give up early after refused connections: the service is on this machine, and a user is waiting at a terminal. */
   failsFastIfRefused: boolean;
   now: number;
-  /** A random number, uniform in [0, 1). */
   random: number;
 };
-
-export type WaitReason = 'rate limit' | 'server error' | 'connection' | 'still in progress';
 
 export type RetryDecision =
   | { retry: true; wait: number; reason: WaitReason }
   /** `neededMaxWait` is set if only `maxWait` excludes the retry. With this `maxWait`, the call would be retried. */
   | { retry: false; neededMaxWait?: number };
 
-/** The limits and delays of retries. Times are in milliseconds. */
-export const retryRules = {
-  /** `unknown` is the wait after a 429 that does not say how long to wait. */
-  rateLimit: { attempts: 6, min: 1_000, unknown: 60_000, jitter: { share: 0.1, min: 250, max: 3_000 } },
-  /** Without Retry-After, the waits add up to at most 15 s, in which a service can restart. A quarter is random. */
+/** How often a request is attempted, and the waits in between. `random` is the share of a wait that is random. */
+type Rule = { attempts: number; backoff: number; cap: number; random: number };
+
+const rules = {
+  rateLimit: { attempts: 6, backoff: 0, cap: 0, random: 0 },
+  /** Without Retry-After, the waits add up to at most 15 s, in which a service can restart. */
   failure: { attempts: 6, backoff: 500, cap: 7_500, random: 0.25 },
   /** For failures that rarely end within seconds. */
   persistent: { attempts: 3, backoff: 300, cap: 600, random: 1 },
-  inProgress: { attempts: 10, backoff: 500, cap: 5_000 },
-  /** The longest pause of all processes after a 503. */
-  pause: 60_000,
-} as const;
+  inProgress: { attempts: 10, backoff: 500, cap: 5_000, random: 0 },
+  /** For failures that a retry would repeat. */
+  permanent: { attempts: 1, backoff: 0, cap: 0, random: 0 },
+} satisfies Record<string, Rule>;
 
-const RETRYABLE_STATUSES: readonly number[] = [408, 500, 502, 503, 504];
+/** The wait after a 429 that does not say how long to wait, and the shortest wait after any 429. */
+const UNKNOWN_RATE_LIMIT = 60_000;
+const MIN_RATE_LIMIT = 1_000;
 
-const STOP: RetryDecision = { retry: false };
+/** The longest pause of all processes after a 503. */
+const MAX_METHOD_PAUSE = 60_000;
 
-/** Decides whether and when to retry after an attempt without success (docs/client-behaviour.md, docs/service.md 8.4). */
+/** Decides whether and when to retry after an attempt without success. */
 export function decideRetry(outcome: AttemptOutcome, state: RetryState): RetryDecision {
-  if ('response' in outcome) {
-    if (outcome.response.status === 429) return afterRateLimit(outcome.response, state);
-    if (isInProgress(outcome.response) && state.supportsIdempotency) {
-      return afterInProgress(outcome.response, state);
-    }
-  }
-  return afterFailure(outcome, state);
+  const { idempotent, supportsIdempotency, ambiguous, attempt, maxWait, random } = state;
+  const [reason, rule, requested = 0] = retryRule(outcome, state);
+  const isSafe = idempotent || supportsIdempotency || !ambiguous;
+  if (!isSafe || attempt >= rule.attempts || maxWait === undefined) return { retry: false };
+  const backoff = Math.min(rule.cap, rule.backoff * 2 ** (attempt - 1));
+  const delay = Math.max(requested, backoff * (1 - rule.random * (1 - random)));
+  if (delay > maxWait) return { retry: false, neededMaxWait: delay };
+  return { retry: true, wait: rule.random === 0 ? withJitter(delay, random) : delay, reason };
 }
 
+/** Why and how a request is retried, and the wait that the response requests. */
+function retryRule(
+  outcome: AttemptOutcome,
+  { supportsIdempotency, failsFastIfRefused, now }: RetryState,
+): readonly [WaitReason, Rule, requested?: number] {
+  if ('response' in outcome) {
+    const { status, headers } = outcome.response;
+    if (status === 429) return ['rate limit', rules.rateLimit, rateLimitDelay(headers, now)];
+    // X-RateLimit-Reset is ignored, because that header does not say when a failing service recovers.
+    const requested = parseRetryAfter(headers, now) ?? 0;
+    if (supportsIdempotency && isInProgress(outcome.response))
+      return ['still in progress', rules.inProgress, requested];
+    const isTemporary = [408, 500, 502, 503, 504].includes(status);
+    return ['server error', isTemporary ? rules.failure : rules.permanent, requested];
+  }
+  const { error } = outcome;
+  // A timeout has already waited.
+  if (error instanceof TimeoutError) return ['connection', rules.persistent];
+  if (!(error instanceof NetworkError) || isPermanent(error)) return ['connection', rules.permanent];
+  const isPersistent = error.code === 'ENOTFOUND' || (error.code === 'ECONNREFUSED' && failsFastIfRefused);
+  return ['connection', isPersistent ? rules.persistent : rules.failure];
+}
+
+/** Whether a retry would fail in the same way, as after a certificate error or a rejection by a proxy. */
+const isPermanent = (error: NetworkError): boolean =>
+  error instanceof ProtocolError ||
+  (error instanceof ProxyError && error.status !== undefined && error.status < 500) ||
+  /CERT|TLS|SSL|SIGNATURE|ISSUER|CRL|EPROTO|INVALID_|PATH_LENGTH|OVERFLOW/.test(error.code ?? '');
+
+/** Lengthens a requested wait by up to 10 %, so that processes do not send at the same time. It is never shortened. */
+const withJitter = (delay: number, random: number): number =>
+  delay + random * Math.min(Math.max(0.1 * delay, 250), 3_000);
+
+const rateLimitDelay = (headers: HttpResponse['headers'], now: number): number =>
+  Math.max(requestedDelay(headers, now) ?? UNKNOWN_RATE_LIMIT, MIN_RATE_LIMIT);
+
 /**
- * How long no request with this API key may be sent after a response, in milliseconds. After a 429, this is the delay
- * before a retry. If the rate-limit window has no requests left, this is the time until its end. Otherwise undefined.
+ * How long no request with this API key may be sent after a response. After a 429, this is the delay before a retry. If the
+ * rate-limit window has no requests left, this is the time until its end. Otherwise undefined.
  */
 export const coolDownAfter = ({ status, headers }: HttpResponse, now: number): number | undefined =>
   status === 429 ? rateLimitDelay(headers, now) : delayIfExhausted(headers, now);
 
 /**
- * How long no request with the same method may be sent after a 503, in milliseconds; undefined if it does not say so. A
- * service that cannot store anything can still be read.
+ * How long no request with the same method may be sent after a 503; undefined if it does not say so. A service that cannot
+ * store anything can still be read.
  */
 export function methodPauseAfter(response: HttpResponse, now: number): number | undefined {
-  const isAboutStorage = parseErrorBody(response)?.code?.startsWith('storage_') === true;
-  const delay =
-    response.status === 503 && !isAboutStorage ? parseRetryAfter(response.headers, now) : undefined;
-  return delay === undefined ? undefined : Math.min(delay, retryRules.pause);
+  if (response.status !== 503 || parseErrorBody(response)?.code?.startsWith('storage_')) return undefined;
+  const delay = parseRetryAfter(response.headers, now);
+  return delay === undefined ? undefined : Math.min(delay, MAX_METHOD_PAUSE);
 }
-
-/** Lengthens a rate-limit wait, so that processes do not send at the same time. It is never shortened. */
-export function withJitter(delay: number, random: number): number {
-  const { share, min, max } = retryRules.rateLimit.jitter;
-  return delay + random * Math.min(Math.max(delay * share, min), max);
-}
-
-/** Whether the service is still executing the first request with this Idempotency-Key (docs/service.md, D10). */
-export const isInProgress = (response: HttpResponse): boolean =>
-  response.status === 409 && parseErrorBody(response)?.code === 'idempotency_in_flight';
-
-function afterRateLimit({ headers }: HttpResponse, state: RetryState): RetryDecision {
-  if (!isSafe(state) || state.attempt >= retryRules.rateLimit.attempts) return STOP;
-  return retryWithin(state, rateLimitDelay(headers, state.now), 'rate limit');
-}
-
-function afterInProgress({ headers }: HttpResponse, state: RetryState): RetryDecision {
-  const { attempts, backoff, cap } = retryRules.inProgress;
-  if (state.attempt >= attempts) return STOP;
-  const delay = Math.max(parseRetryAfter(headers, state.now) ?? 0, exponential(backoff, state.attempt, cap));
-  return retryWithin(state, delay, 'still in progress');
-}
-
-function afterFailure(outcome: AttemptOutcome, state: RetryState): RetryDecision {
-  const rule = isPersistent(outcome, state) ? retryRules.persistent : retryRules.failure;
-  if (!isSafe(state) || !isRetryable(outcome) || state.attempt >= rule.attempts) return STOP;
-  const share = 1 - rule.random * (1 - state.random);
-  const delay = share * exponential(rule.backoff, state.attempt, rule.cap);
-  if ('error' in outcome) return retryWithin(state, delay, 'connection');
-  // X-RateLimit-Reset is ignored, because that header does not say when a failing service recovers.
-  const requested = parseRetryAfter(outcome.response.headers, state.now) ?? 0;
-  return retryWithin(state, Math.max(delay, requested), 'server error');
-}
-
-/** Whether the request can be sent again without having its effect twice. */
-const isSafe = ({ idempotent, supportsIdempotency, ambiguous }: RetryState): boolean =>
-  idempotent || supportsIdempotency || !ambiguous;
-
-function isRetryable(outcome: AttemptOutcome): boolean {
-  if ('response' in outcome) return RETRYABLE_STATUSES.includes(outcome.response.status);
-  const { error } = outcome;
-  return (error instanceof NetworkError || error instanceof TimeoutError) && !isPermanent(error);
-}
-
-/** Whether a failure rarely ends within seconds. This includes a timeout, because the attempt has already waited. */
-function isPersistent(outcome: AttemptOutcome, { failsFastIfRefused }: RetryState): boolean {
-  if ('response' in outcome) return false;
-  const { error } = outcome;
-  if (!(error instanceof NetworkError)) return true;
-  return error.code === 'ENOTFOUND' || (error.code === 'ECONNREFUSED' && failsFastIfRefused);
-}
-
-/** Whether a retry would fail in the same way, as after a certificate error or a rejection by a proxy. */
-const isPermanent = (error: NetworkError | TimeoutError): boolean =>
-  error instanceof ProtocolError ||
-  (error instanceof ProxyError && error.status !== undefined && error.status < 500) ||
-  ('code' in error &&
-    /CERT|TLS|SSL|SIGNATURE|ISSUER|CRL|EPROTO|INVALID_|PATH_LENGTH|OVERFLOW/.test(error.code ?? ''));
-
-function retryWithin({ maxWait, random }: RetryState, delay: number, reason: WaitReason): RetryDecision {
-  if (maxWait === undefined) return STOP;
-  if (delay > maxWait) return { retry: false, neededMaxWait: delay };
-  // The other delays are random already.
-  const isRequested = reason === 'rate limit' || reason === 'still in progress';
-  return { retry: true, wait: isRequested ? withJitter(delay, random) : delay, reason };
-}
-
-const rateLimitDelay = (headers: HttpResponse['headers'], now: number): number =>
-  Math.max(requestedDelay(headers, now) ?? retryRules.rateLimit.unknown, retryRules.rateLimit.min);
-
-const exponential = (base: number, attempt: number, cap: number): number =>
-  Math.min(cap, base * 2 ** (attempt - 1));

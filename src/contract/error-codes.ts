@@ -20,6 +20,7 @@ export const errorCodes = {
   injected_fault: 503,
   storage_full: 503,
   storage_failed: 503,
+  storage_unreachable: 503,
   unavailable: 503,
   starting: 503,
   too_many_connections: 503,
@@ -30,6 +31,7 @@ export type ErrorStatus = (typeof errorCodes)[ErrorCode];
 
 const notCarriedOutCodes: readonly string[] = [
   'storage_full',
+  'storage_unreachable',
   'starting',
   'too_many_connections',
 ] satisfies ErrorCode[];

@@ -1,5 +1,5 @@
-// What the developer tools send (docs/service.md 13).
-export type { FaultSettings } from '../server/faults/fault-settings.ts';
+// What the developer tools send (docs/testing.md).
+export type { FaultSettings } from '../server/faults/faults.ts';
 export type {
   DescribedRequest as WholeRequest,
   DescribedRunning as RunningRequest,
@@ -7,11 +7,12 @@ export type {
 } from '../server/tools/log-entry.ts';
 
 /** Requests of pages that may not use the service. */
-export type OtherOrigins = { requests: number; origin: string; time: string };
+export type RefusedOriginRequests = { requests: number; origin: string; time: string };
 
 type Window = { limit: number; used: number; left: number; endsAt: string };
 export type Key = { name: string; plan: string; minute?: Window; day?: Window; bannedUntil?: string };
-export type Keys = { keys: readonly Key[]; total: number };
+/** `time` is that of the server, because the clock of the browser may be wrong. */
+export type Keys = { keys: readonly Key[]; total: number; time: string };
 
 /** What a reset would do; `seed` is what replaces the animals. */
 export type ResetPlan = {

@@ -8,6 +8,9 @@ export type Curl = { command: string | undefined; notes: readonly string[] };
 /** Headers that curl or the connection sets. */
 const OMITTED = /^(?:accept-encoding|connection|content-length|expect|host|keep-alive|transfer-encoding)$/;
 
+/** A header value that curl sends as it was received. It would send other characters as UTF-8. */
+const PRINTABLE = /^[\x20-\x7e]*$/;
+
 /** Whether a terminal could interpret a text that is pasted, or show another text than is pasted. */
 const isUnsafe = (text: string): boolean => text.search(INVISIBLE) !== -1;
 
@@ -28,7 +31,7 @@ export function curlCommand(
       options.push('-H "Authorization: Bearer $PETS_API_KEY"');
       if (status === 401)
         notes.push('The Authorization header was refused: the command sends your $PETS_API_KEY instead.');
-    } else if (value === REDACTED || isUnsafe(name + value)) notes.push(`The header ${name} is left out.`);
+    } else if (value === REDACTED || !PRINTABLE.test(value)) notes.push(`The header ${name} is left out.`);
     else options.push(`-H ${quote(value === '' ? `${name};` : `${name}: ${value}`)}`);
   }
   const { body } = request;
@@ -39,7 +42,7 @@ export function curlCommand(
     options.push('--data-binary @-');
   } else if (body !== undefined) options.push(`--data-raw ${quote(body)}`);
   if (request.cutOff) notes.push('The body is cut off: only its beginning is recorded.');
-  if (`${target}${body}`.includes(REDACTED)) notes.push('A secret is replaced by [redacted].');
+  if (`${target}${body}`.includes(REDACTED)) notes.push('Put the secret in the place of [redacted] first.');
   const address = quote(origin + encodeTarget(target));
   return { command: `${input}curl -g --path-as-is ${[...options, address].join(' \\\n  ')}`, notes };
 }

@@ -138,12 +138,9 @@ export function FailNext({ page, match }: { page: Page; match: Rule['match'] }) 
 /** A form that shows the faults in force, until the user edits it. */
 function FaultsForm({ page, faults }: { page: Page; faults: FaultSettings }) {
   const { problem, isBusy, attempt } = useAttempt();
-  const [draft, setDraft] = useState<{ form: FaultForm; from: FaultForm }>();
-  const current = formOf(faults);
-  const form = draft?.form ?? current;
-  const edit = (changes: Partial<FaultForm>) =>
-    setDraft({ form: { ...form, ...changes }, from: draft?.from ?? current });
-  const isOutdated = draft !== undefined && JSON.stringify(draft.from) !== JSON.stringify(current);
+  const [draft, setDraft] = useState<FaultForm>();
+  const form = draft ?? formOf(faults);
+  const edit = (changes: Partial<FaultForm>) => setDraft({ ...form, ...changes });
   // The mouse wheel changes fields of the type number.
   const number = (name: 'min' | 'max' | 'failRate') => (
     <input
@@ -158,8 +155,7 @@ function FaultsForm({ page, faults }: { page: Page; faults: FaultSettings }) {
 
   const change = (method: 'PUT' | 'DELETE', text: string) =>
     attempt(async () => {
-      const { rules = [] } = method === 'PUT' ? ((await page.server.get('faults')) as FaultSettings) : faults;
-      const body = method === 'PUT' ? readForm(form, draft?.from ?? current, rules) : undefined;
+      const body = method === 'PUT' ? readForm(form) : undefined;
       const changed = await page.server.send(method, 'faults', body);
       setDraft(undefined);
       page.update({ faults: changed as FaultSettings, announcement: text });
@@ -201,9 +197,6 @@ function FaultsForm({ page, faults }: { page: Page; faults: FaultSettings }) {
           </button>
         ))}
       </p>
-      {isOutdated && (
-        <p class="problem">The faults have changed since you began to edit. Set faults replaces them.</p>
-      )}
       <Problem text={problem} />
       <div class="buttons">
         <button type="submit" class="primary" disabled={isBusy}>

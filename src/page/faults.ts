@@ -21,13 +21,11 @@ export const formOf = ({ latency, failRate = 0, rules = [] }: FaultSettings): Fa
   min: seconds(latency?.min),
   max: seconds(latency?.max),
   failRate: failRate > 0 ? String(Number((failRate * 100).toPrecision(6))) : '',
-  rules: formatRules(rules.filter((rule) => !isUsedUp(rule)).map(withoutCount)),
+  rules: formatRules(rules.filter((rule) => !isUsedUp(rule)).map(({ applied: _, ...rule }) => rule)),
 });
 
 const seconds = (milliseconds?: number): string =>
   milliseconds === undefined ? '' : String(milliseconds / 1_000);
-
-const withoutCount = ({ applied: _applied, ...rule }: Rule) => rule;
 
 const formatRules = (rules: readonly unknown[]): string =>
   rules.length === 0 ? '' : `[\n  ${rules.map((rule) => JSON.stringify(rule)).join(',\n  ')}\n]`;
@@ -53,23 +51,12 @@ function readNumber(text: string, field: string, max: number): number {
 }
 
 /**
- * Formats the fields as a body of `PUT /faults`. Empty fields are left out; the service checks the rules. Rules that are the
- * same as in the earlier form `from` keep the counts that they have in force.
+ * Formats the fields as a body of `PUT /faults`. Empty fields are left out; the service checks the rules.
  *
  * @throws Error if the rules are not a JSON array, or another field is not a number in its range
  */
-export function readForm(form: FaultForm, from: FaultForm, inForce: readonly Rule[]): string {
-  const { min, max, failRate } = form;
-  const unedited = readRules(from.rules).map((rule) => JSON.stringify(rule));
-  // Among equal rules, those with the lowest counts were not used up when the form was filled.
-  const counted = inForce.toSorted((a, b) => (a.applied ?? 0) - (b.applied ?? 0));
-  const rules = readRules(form.rules).map((rule) => {
-    const text = JSON.stringify(rule);
-    const i = counted.findIndex((each) => JSON.stringify(withoutCount(each)) === text);
-    if (i === -1 || !unedited.includes(text)) return rule;
-    unedited.splice(unedited.indexOf(text), 1);
-    return counted.splice(i, 1)[0];
-  });
+export function readForm({ min, max, failRate, rules: text }: FaultForm): string {
+  const rules = readRules(text);
   const latency = (text: string) => Math.round(readNumber(text, 'The latency in seconds', 600) * 1_000);
   const members = [
     (min || max) !== '' && `"latency":{"min":${latency(min || max)},"max":${latency(max || min)}}`,

@@ -8,14 +8,14 @@ import { count, formatNumber, formatUntil, visibleLine } from './text.ts';
 
 /** The API keys, with the requests that are left in both windows of their limits, and their bans. */
 export function KeysView({ page }: { page: Page }) {
-  const { keys, keysProblem, connectionProblem } = page.state;
+  const { keys } = page.state;
   const { problem, isBusy, attempt } = useAttempt();
-  const [lifted, setLifted] = useState<Key>();
+  const [lifted, setLifted] = useState('');
   const liftBan = (name: string) =>
     attempt(async () => {
       const changed = (await page.server.send('DELETE', `bans?key=${encodeURIComponent(name)}`)) as Keys;
       page.update({ keys: changed });
-      setLifted(changed.keys.find((key) => key.name === name));
+      setLifted(liftedText(name, changed));
     });
   return (
     <section id="keys-view" aria-labelledby="keys-title">
@@ -23,16 +23,22 @@ export function KeysView({ page }: { page: Page }) {
       {keys && (
         <p class="note">
           {count(keys.total, 'key')}
-          {keys.keys.length < keys.total && `, of which the first ${keys.keys.length} are shown`}
+          {keys.keys.length < keys.total && `, of which ${count(keys.keys.length, 'key')} are shown`}
         </p>
       )}
-      <p role="status">{lifted && liftedText(lifted)}</p>
-      <Problem text={problem || (connectionProblem === '' ? keysProblem : '')} />
+      <p role="status">{lifted}</p>
+      <Problem text={problem} />
       {keys && (
         <Table caption="API keys" columns={['Name', 'Plan', 'Minute', 'Day', 'Ban']}>
           <tbody role="rowgroup">
             {keys.keys.map((key) => (
-              <KeyRow key={key.name} {...key} isBusy={isBusy} liftBan={() => liftBan(key.name)} />
+              <KeyRow
+                key={key.name}
+                {...key}
+                now={new Date(keys.time)}
+                isBusy={isBusy}
+                liftBan={() => liftBan(key.name)}
+              />
             ))}
           </tbody>
         </Table>
@@ -42,17 +48,17 @@ export function KeysView({ page }: { page: Page }) {
 }
 
 /** What the limits of a key still allow after its ban has been lifted. */
-function liftedText({ name, minute, day }: Key): string {
+function liftedText(name: string, { keys, time }: Keys): string {
+  const { minute, day } = keys.find((key) => key.name === name) ?? {};
   const window = day?.left === 0 ? day : minute;
   const left =
-    window && `${count(window.left, 'request')} left until ${formatUntil(window.endsAt, new Date())}`;
+    window && `${count(window.left, 'request')} left until ${formatUntil(window.endsAt, new Date(time))}`;
   return `Ban of ${visibleLine(name)} lifted${left ? `; ${left}` : ''}`;
 }
 
-type KeyRowProps = Key & { isBusy: boolean; liftBan(): void };
+type KeyRowProps = Key & { now: Date; isBusy: boolean; liftBan(): void };
 
-function KeyRow({ name, plan, minute, day, bannedUntil, isBusy, liftBan }: KeyRowProps) {
-  const now = new Date();
+function KeyRow({ name, plan, minute, day, bannedUntil, now, isBusy, liftBan }: KeyRowProps) {
   const left = (end: string) => formatDuration(Date.parse(end) - now.getTime());
   const window = (counts: Key['minute'], unit: string) =>
     counts && (

@@ -85,7 +85,8 @@ function SignIn({ page }: { page: Page }) {
       </p>
       <p class="note">
         It looks like <code>{serviceUrl()}/#c=…</code> and works once, in one browser. With{' '}
-        <code>--quiet</code>, none is printed: start the server without it.
+        <code>--quiet</code>, <code>pets serve</code> prints no address: start it without <code>--quiet</code>
+        .
       </p>
     </section>
   );
@@ -129,10 +130,9 @@ function ResetButton({ page, plan }: { page: Page; plan: ResetPlan }) {
         <dialog ref={dialog} aria-labelledby="reset-title" onClose={() => setAsked(undefined)}>
           <h2 id="reset-title">Reset this store?</h2>
           <p>
-            This deletes {count(asked.animals, 'animal')} and all orders in{' '}
-            <code>{visibleText(asked.location)}</code>, and all idempotency keys, rate-limit windows and bans.
-            API keys, the list of requests, and faults stay.{' '}
-            {asked.seed !== undefined && `Then the store is filled with ${visibleText(asked.seed)}.`}
+            This deletes {count(asked.animals, 'animal')} and all orders in {visibleText(asked.location)}, and
+            all idempotency keys, rate-limit windows and bans. API keys, the list of requests, and faults
+            stay. {asked.seed !== undefined && `Then the store is filled with ${visibleText(asked.seed)}.`}
           </p>
           <Problem text={problem} />
           <div class="buttons">

@@ -29,14 +29,13 @@ export type State = {
   session: 'none' | 'starting' | 'begun';
   /** Why there is no session. */
   signInProblem: string;
-  /** Why the last poll failed. */
+  /** Why something could not be read at the last poll. */
   connectionProblem: string;
   log: RequestLog;
   faults: FaultSettings | undefined;
   /** The latest rule for one request. The list shows this request at once. */
   addedRule: AddedRule | undefined;
   keys: Keys | undefined;
-  keysProblem: string;
   reset: ResetPlan | undefined;
   /** What a screen reader reads when it has finished what it is reading. */
   announcement: string;
@@ -59,7 +58,6 @@ export function runPage(render: (page: Page) => void) {
     faults: undefined,
     addedRule: undefined,
     keys: undefined,
-    keysProblem: '',
     reset: undefined,
     announcement: '',
   };
@@ -82,53 +80,43 @@ export function runPage(render: (page: Page) => void) {
 
   async function follow(signal: AbortSignal): Promise<void> {
     while (!signal.aborted) {
-      await Promise.all([
+      const problems = await Promise.all([
         readRequests(signal),
         read('faults', signal, (faults) => ({ faults: faults as FaultSettings })),
         state.reset === undefined && read('reset', signal, (reset) => ({ reset: reset as ResetPlan })),
-        state.route.view === 'keys' &&
-          read(
-            'keys',
-            signal,
-            (keys) => ({ keys: keys as Keys, keysProblem: '' }),
-            (keysProblem) => ({ keysProblem }),
-          ),
+        state.route.view === 'keys' && read('keys', signal, (keys) => ({ keys: keys as Keys })),
       ]);
+      const connectionProblem = problems.find(Boolean) || '';
+      if (!signal.aborted && connectionProblem !== state.connectionProblem) update({ connectionProblem });
       await new Promise((resolve) => setTimeout(resolve, PAUSE_MS));
     }
   }
 
-  async function readRequests(signal: AbortSignal): Promise<void> {
+  function readRequests(signal: AbortSignal): Promise<string> {
     const { log: before, route } = state;
     const { text } = route.filter;
-    await read(
-      `requests?${pollQuery(before, text)}`,
-      signal,
-      (response) => {
-        const log = mergePoll(before, text, response as PollResponse);
-        const isQuiet = before.cursor === undefined || before.text !== text || route.view !== 'requests';
-        const news = announcement((response as PollResponse).requests);
-        if (isQuiet || news === undefined || Date.now() - lastAnnounced < ANNOUNCE_MS)
-          return { log, connectionProblem: '' };
-        lastAnnounced = Date.now();
-        return { log, connectionProblem: '', announcement: news };
-      },
-      (connectionProblem) => ({ connectionProblem }),
-    );
+    return read(`requests?${pollQuery(before, text)}`, signal, (response) => {
+      const log = mergePoll(before, text, response as PollResponse);
+      const isQuiet = before.cursor === undefined || before.text !== text || route.view !== 'requests';
+      const news = announcement((response as PollResponse).requests);
+      if (isQuiet || news === undefined || Date.now() - lastAnnounced < ANNOUNCE_MS) return { log };
+      lastAnnounced = Date.now();
+      return { log, announcement: news };
+    });
   }
 
-  /** Reads a part of the state. */
+  /** Reads a part of the state. Returns the message of the error; empty if there was none. */
   async function read(
     path: string,
     signal: AbortSignal,
     onResponse: (response: unknown) => Partial<State>,
-    onProblem: (message: string) => Partial<State> = () => ({}),
-  ): Promise<void> {
+  ): Promise<string> {
     try {
       const response = await server.get(path, signal);
       if (!signal.aborted) update(onResponse(response));
+      return '';
     } catch (error) {
-      if (!signal.aborted) update(onProblem((error as Error).message));
+      return (error as Error).message;
     }
   }
 

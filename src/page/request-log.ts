@@ -1,4 +1,4 @@
-import type { LoggedRequest, OtherOrigins, RunningRequest } from './api-types.ts';
+import type { LoggedRequest, RefusedOriginRequests, RunningRequest } from './api-types.ts';
 import { requestKind } from './text.ts';
 
 /** How many requests the page shows. The server keeps as many. */
@@ -8,7 +8,7 @@ export const MAX_REQUESTS = 1_000;
 export type RequestLog = {
   requests: readonly LoggedRequest[];
   running: readonly RunningRequest[];
-  otherOrigins?: OtherOrigins;
+  otherOrigins?: RefusedOriginRequests;
   /** The text that the requests contain, because the server searches their bodies. */
   text: string;
   /** The position after the latest request; undefined before the first poll. */

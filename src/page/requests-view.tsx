@@ -1,5 +1,5 @@
 import { useEffect, useLayoutEffect, useMemo, useRef, useState } from 'preact/hooks';
-import type { LoggedRequest, OtherOrigins, RunningRequest } from './api-types.ts';
+import type { LoggedRequest, RefusedOriginRequests, RunningRequest } from './api-types.ts';
 import { quote } from './curl.ts';
 import { requestOf } from './faults.ts';
 import type { Page, State } from './page.ts';
@@ -52,6 +52,12 @@ export function RequestsView({ page }: { page: Page }) {
     if (detail === 0 || !(currentTarget as Element).checkVisibility()) focusDetails();
   }
 
+  function showNewest(): void {
+    // On narrow screens, the details take the place of the list.
+    if (body.current?.checkVisibility() === false) closeDetails(page);
+    scrollTo(0, 0);
+  }
+
   return (
     <section id="requests-view" aria-labelledby="requests-title">
       <div id="requests-list">
@@ -61,11 +67,6 @@ export function RequestsView({ page }: { page: Page }) {
           the next one fail.
         </p>
         <FilterForm page={page} />
-        {waiting > 0 && (
-          <button type="button" class="waiting primary" onClick={() => scrollTo(0, 0)}>
-            {count(waiting, 'new request')} ↑
-          </button>
-        )}
         {others && <OtherOriginsNote {...others} />}
         <Table
           caption="Requests, the newest first"
@@ -97,6 +98,11 @@ export function RequestsView({ page }: { page: Page }) {
         )}
       </div>
       {opened !== undefined && <RequestDetails key={opened} page={page} number={opened} />}
+      {waiting > 0 && (
+        <button type="button" class="waiting primary" onClick={showNewest}>
+          {count(waiting, 'new request')} ↑
+        </button>
+      )}
     </section>
   );
 }
@@ -214,16 +220,22 @@ const RequestRow = ({ request, isOpened, isInTabOrder }: RequestRowProps) =>
     );
   }, [request, isOpened, isInTabOrder]);
 
-function OtherOriginsNote({ requests, origin, time }: OtherOrigins) {
-  // Clients choose the text. A page that was opened from a file has the origin `null`, which `--cors` does not accept.
+function OtherOriginsNote({ requests, origin, time }: RefusedOriginRequests) {
+  // Clients choose the text. A page that was opened from a file has the origin `null`.
   const isUsable = /^https?:/.test(origin) && URL.canParse(origin) && new URL(origin).origin === origin;
   return (
     <p class="note">
       {count(requests, 'request')} of web pages that may not use this service{' '}
       {requests === 1 ? 'was' : 'were'} not recorded, the last one at {formatUntil(time, new Date())} from{' '}
       <code>{visibleLine(origin)}</code>. To let its pages call the service,{' '}
-      {isUsable ? 'start it with ' : 'open the page over http://localhost, or use '}
-      <code>--cors {quote(isUsable ? origin : '*')}</code>.
+      {isUsable ? (
+        <>
+          start it with <code>--cors {quote(origin)}</code>
+        </>
+      ) : (
+        'open them over http://localhost'
+      )}
+      .
     </p>
   );
 }

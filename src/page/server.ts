@@ -29,7 +29,7 @@ export function createServer(onSignedOut: (message: string) => void) {
   async function send(method: string, path: string, body?: string, signal?: AbortSignal): Promise<unknown> {
     const used = path === 'session' ? '' : token;
     const signals = [signal, method === 'GET' && AbortSignal.timeout(TIMEOUT_MS)].filter((each) => !!each);
-    const { response, text } = await receive(path, {
+    const { response, content } = await receive(path, {
       method,
       headers: {
         ...(used !== '' && { Authorization: `Bearer ${used}` }),
@@ -41,11 +41,11 @@ export function createServer(onSignedOut: (message: string) => void) {
       credentials: 'omit',
       redirect: 'error',
     });
-    if (response.ok) return JSON.parse(text);
+    if (response.ok) return content;
     const message =
       response.status === 401
         ? 'The server was started again, or this address is old'
-        : (messageIn(text) ?? `HTTP status ${response.status}`);
+        : (content.message ?? `HTTP status ${response.status}`);
     // Another tab may have begun a new session in the meantime.
     if (response.status === 401 && used !== '' && used === token) {
       setToken('');
@@ -73,20 +73,12 @@ export function createServer(onSignedOut: (message: string) => void) {
   };
 }
 
-async function receive(path: string, init: RequestInit): Promise<{ response: Response; text: string }> {
+/** Also a reverse proxy whose response is not JSON has no server. */
+async function receive(path: string, init: RequestInit) {
   try {
     const response = await fetch(path, init);
-    return { response, text: await response.text() };
+    return { response, content: (await response.json()) as { message?: string } };
   } catch (error) {
     throw new Error('The server has stopped or cannot be reached', { cause: error });
-  }
-}
-
-function messageIn(text: string): string | undefined {
-  try {
-    const { message } = JSON.parse(text) as { message?: unknown };
-    return typeof message === 'string' ? message : undefined;
-  } catch {
-    return undefined;
   }
 }

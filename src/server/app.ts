@@ -3,7 +3,6 @@ import type { Socket } from 'node:net';
 import type { SteadyClock } from '../contract/clock.ts';
 import type { ErrorCode } from '../contract/error-codes.ts';
 import { header } from '../contract/headers.ts';
-import { StoreFailedError, StoreUnavailableError, StoreUnwritableError } from '../store/errors.ts';
 import type { MemoryLimiter } from '../store/limits/memory-limiter.ts';
 import {
   type AuthenticationOptions,
@@ -17,13 +16,11 @@ import {
   notFound,
   ServiceError,
   serviceStarting,
-  serviceUnavailable,
-  storageFailed,
-  storageFull,
+  storageError,
   unauthorized,
 } from './errors.ts';
 import type { Faults, RandomFault } from './faults/faults.ts';
-import { type MockRequest, mockResponse, parsePrefer } from './faults/mock-response.ts';
+import { mockResponse, parsePrefer, type RequestedMock } from './faults/mock-response.ts';
 import { checkExpectation, checkHttp, checkSite, createHostCheck } from './request/checks.ts';
 import {
   clientAddress,
@@ -55,7 +52,6 @@ import {
   type RoutesOptions,
 } from './routes.ts';
 import type { Recorder, RunningRequest } from './tools/recorder.ts';
-import type { ResetGate } from './tools/reset.ts';
 
 /** A response, as the access log reports it. It contains secrets, which `createRequestRedactors` replaces. */
 export type AccessLogEntry = Pick<
@@ -72,7 +68,7 @@ export type AccessLogEntry = Pick<
 };
 
 /** The options that do not need an open store. */
-type ResponderOptions = {
+type StartingOptions = {
   clock: SteadyClock;
   anonymousLimiter: MemoryLimiter;
   /** The origins whose pages may read responses; `*` allows every origin. */
@@ -92,21 +88,16 @@ type ResponderOptions = {
   onError(error: unknown): void;
 };
 
-export type AppOptions = ResponderOptions &
+export type AppOptions = StartingOptions &
   AuthenticationOptions &
   RoutesOptions & {
     /** The names that a Host header may have, besides loopback names; undefined allows every name. */
     hosts?: ReadonlySet<string> | undefined;
-    /**
-     * The developer tools; undefined if there are none. Then requests cannot choose their responses with `Prefer`. `resetGate`
-     * makes requests of the API wait for a reset; undefined if the store cannot be reset.
-     */
-    tools?:
-      | { recorder?: Recorder; resetGate?: Pick<ResetGate, 'run' | 'waitForClient'> | undefined }
-      | undefined;
+    /** The developer tools; undefined if there are none. Then requests cannot choose their responses with `Prefer`. */
+    tools?: { recorder?: Recorder } | undefined;
   };
 
-export type App = ReturnType<typeof createResponder>;
+export type App = ReturnType<typeof createApp>;
 
 /** The route of a request. `allow` lists the methods of its path. */
 type FoundRoute<Found extends Route> = { route: Found } & Pick<PathMatch, 'allow' | 'params'>;
@@ -122,26 +113,17 @@ type Run = (
 
 const NO_FAULT: RandomFault = { latency: 0, fails: false };
 
-/** The whole service as a request handler; it does not listen. */
-export const createApp = (options: AppOptions): App =>
-  createResponder(options, createRoutes(options), createRun(options), options.tools);
-
-/** Responds to every request with 503 `starting`, until the store is open (docs/service.md 7). */
-export const createStartingApp = (options: ResponderOptions): App =>
-  createResponder(options, [], () => Promise.reject(serviceStarting()));
-
 /**
- * Identifies each request, lets `run` carry it out, sends the response, and reports it. `recorder` records all requests,
- * except those for the developer tools. `resetGate` makes requests of the API wait for a reset.
+ * The whole service as a request handler; it does not listen. Identifies each request, carries it out, sends the response, and
+ * reports it. Without a store, it responds to every request with 503 `starting` (docs/service.md 7).
  */
-function createResponder(
-  options: ResponderOptions,
-  routes: readonly Route[],
-  run: Run,
-  { recorder, resetGate }: Pick<NonNullable<AppOptions['tools']>, 'recorder' | 'resetGate'> = {},
-) {
+export function createApp(options: StartingOptions | AppOptions) {
   const { clock, cors = [], onAccess, faults, anonymousLimiter } = options;
-  const find = createRouteTable(routes);
+  const open = 'store' in options ? options : undefined;
+  const run: Run = open ? createRun(open) : () => Promise.reject(serviceStarting());
+  const find = createRouteTable(open ? createRoutes(open) : []);
+  // It records all requests, except those for the developer tools.
+  const recorder = open?.tools?.recorder;
   const requestId = createRequestIds();
   // Reading the clock takes a noticeable part of the time of a request, so do this only if requests are logged or recorded.
   const isTimed = onAccess !== undefined || recorder !== undefined;
@@ -153,34 +135,33 @@ function createResponder(
     refusal?: ServiceError,
   ): Promise<void> {
     const { socket, method = '', url = '' } = request;
-    const { target, targetHost } = splitTarget(method, url);
-    request.url = target;
-    const client = clientAddress(request, options.isTrustedProxy);
-    const context = begin(requestId(request), client, method, url, request.rawHeaders);
-    context.host = targetHost;
+    const context = begin(requestId(request), peerAddress(socket), method, url, request.rawHeaders);
     connectionOf(socket).context = context;
-    const isApi = isUnderApi(target);
-    const found = find(target);
-    // The prefix of the API must not be percent-encoded.
-    const isHidden = !isApi && !(found instanceof ServiceError) && found.first.access === 'key';
-    const path = isHidden ? notFound() : found;
-    const first = path instanceof ServiceError ? undefined : path.first;
-    const kind = first?.kind ?? 'public';
-    context.isTool = kind === 'tool' || kind === 'page';
-    // Pages of other origins must not learn how this service is used.
-    if (cors.length > 0 && !context.isTool)
-      context.headers.push(...corsHeaders(request.headers.origin, cors));
-    // Requests outside the API, such as health checks, and OPTIONS requests never get an injected fault.
-    const fault = faults && isApi && method !== 'OPTIONS' ? faults.nextRandom() : NO_FAULT;
-    context.latency = fault.latency;
-    const running = kind === 'public' ? recorder?.begin(context, request) : undefined;
-    const respond = async (): Promise<ServiceResponse> => {
-      const result = refusal ?? (await run(request, context, path, isApi, fault).catch(toErrorResponse));
-      if (context.latency > 0) await delay(socket, context.latency);
-      return result;
-    };
+    let running: RunningRequest | undefined;
     try {
-      const result = await (isApi && resetGate ? resetGate.run(respond) : respond());
+      context.client = clientAddress(request, options.isTrustedProxy);
+      const { target, targetHost } = splitTarget(method, url);
+      request.url = target;
+      context.host = targetHost;
+      const isApi = isUnderApi(target);
+      const found = find(target);
+      // The prefix of the API must not be percent-encoded.
+      const isHidden = !isApi && !(found instanceof ServiceError) && found.first.access === 'key';
+      const path = isHidden ? notFound() : found;
+      const first = path instanceof ServiceError ? undefined : path.first;
+      const kind = first?.kind ?? 'public';
+      context.isTool = kind === 'tool' || kind === 'page';
+      // Pages of other origins must not learn how this service is used.
+      if (cors.length > 0 && !context.isTool)
+        context.headers.push(...corsHeaders(request.headers.origin, cors));
+      // Requests outside the API, such as health checks, and OPTIONS requests never get an injected fault.
+      const fault = faults && isApi && method !== 'OPTIONS' ? faults.nextRandom() : NO_FAULT;
+      context.latency = fault.latency;
+      running = kind === 'public' ? recorder?.begin(context, request) : undefined;
+      const result =
+        refusal ??
+        (await run(request, context, path, isApi, fault).catch((error) => toErrorResponse(error, context)));
+      if (context.latency > 0) await delay(socket, context.latency);
       context.isFinished = true;
       // A parser error may have been sent as the response in the meantime.
       const sent = response.headersSent ? undefined : complete(result, context);
@@ -204,14 +185,11 @@ function createResponder(
     method: string,
     url: string,
     sentHeaders: readonly string[],
-  ): RequestContext =>
-    createContext({ id, client, method, url, sentHeaders, started: isTimed ? clock.elapsed() : 0 });
+  ): RequestContext => createContext(id, client, method, url, sentHeaders, isTimed ? clock.elapsed() : 0);
 
-  function toErrorResponse(error: unknown): ServiceResponse {
-    if (error instanceof ServiceError) return error;
-    if (error instanceof StoreUnavailableError) return serviceUnavailable();
-    if (error instanceof StoreUnwritableError) return storageFull();
-    if (error instanceof StoreFailedError) return storageFailed();
+  function toErrorResponse(error: unknown, context: RequestContext): ServiceResponse {
+    const known = error instanceof ServiceError ? error : storageError(error, context.canChange);
+    if (known) return known;
     options.onError(error);
     return new ServiceError('internal_error', 'Internal error');
   }
@@ -270,11 +248,10 @@ function createResponder(
   };
 }
 
-/** Carries out requests step by step (docs/service.md 4, 5, 8, 10 to 13). */
+/** Carries out requests step by step (docs/service.md 4, 5, 8, 10 and 12; docs/testing.md). */
 function createRun(options: AppOptions): Run {
   const { authenticate, count, showWindow, checkDeveloper, countAnonymous } = createAuthentication(options);
   const { keys, cors = [], faults, tools } = options;
-  const resetGate = tools?.resetGate;
   const checkHost = createHostCheck(options.hosts);
 
   async function run(...[request, context, path, isApi, fault]: Parameters<Run>): Promise<ServiceResponse> {
@@ -310,24 +287,23 @@ function createRun(options: AppOptions): Run {
     // Throw a routing error only now: the request counts, and callers without an API key learn nothing about the routes.
     if (found instanceof ServiceError) throw found;
     checkExpectation(request);
-    const read = () => readInput(found.route.operation, found.params, request);
-    const isSending = hasBody(request);
-    const reading = resetGate && isSending ? resetGate.waitForClient(async () => read()) : read();
+    const reading = readInput(found.route.operation, found.params, request);
     const input = reading instanceof Promise ? await reading : reading;
     // The body can arrive long after the headers, and the key can have been revoked meanwhile.
-    if (isSending && !(await keys.find(principal.id))) throw unauthorized('The API key is unknown');
+    if (hasBody(request) && !(await keys.find(principal.id))) throw unauthorized('The API key is unknown');
+    context.canChange = canChange(request);
     return found.route.run(input, { request, principal, rateLimit });
   }
 
-  /** The response that a `Prefer` header or a fault rule asks for (docs/service.md 11); undefined if none does. */
+  /** The response that a `Prefer` header or a fault rule asks for (docs/testing.md); undefined if none does. */
   function askedResponse(
     { method = '', headers: { prefer } }: IncomingMessage,
     context: RequestContext,
     found: FoundRoute<OperationRoute> | ServiceError,
-  ): MockRequest | undefined {
+  ): RequestedMock | undefined {
     const preferred = prefer === undefined || !tools ? undefined : parsePrefer(String(prefer));
     if (preferred || found instanceof ServiceError) return preferred;
-    const rule = faults?.applyRule(method, { operation: found.route.operation, params: found.params });
+    const rule = faults?.applyRule({ method, operation: found.route.operation, params: found.params });
     if (rule?.latency !== undefined) context.latency = rule.latency;
     return rule?.mock;
   }
@@ -337,7 +313,7 @@ function createRun(options: AppOptions): Run {
    * request gets its real 429, so that a client cannot make a ban invisible.
    */
   async function mock(
-    asked: MockRequest,
+    asked: RequestedMock,
     request: IncomingMessage,
     context: RequestContext,
     principal: Principal,
@@ -379,7 +355,7 @@ function createRun(options: AppOptions): Run {
     return optionsResponse(path.allow, preflightHeaders(cors, path.allow));
   }
 
-  /** Carries out a request outside the API (docs/service.md 12 and 13). */
+  /** Carries out a request outside the API (docs/service.md 12; docs/testing.md). */
   async function runOther(
     request: IncomingMessage,
     context: RequestContext,
@@ -402,6 +378,7 @@ function createRun(options: AppOptions): Run {
     if (found instanceof ServiceError) throw found;
     checkExpectation(request);
     try {
+      context.canChange = canChange(request);
       return await found.route.run(request, context);
     } catch (error) {
       // A wrong code of the page counts like a wrong key.
@@ -412,6 +389,9 @@ function createRun(options: AppOptions): Run {
 
   return run;
 }
+
+/** Whether a request can change the store, by its method. */
+const canChange = ({ method }: IncomingMessage): boolean => method !== 'GET' && method !== 'HEAD';
 
 /** Names the route in metrics, and adds the headers that all of its responses have. */
 function applyRoute({ label, headers }: Route, context: RequestContext): void {

@@ -52,7 +52,7 @@ export function createAuthentication(options: AuthenticationOptions) {
   ): Promise<Principal> {
     try {
       const key = await found;
-      if (id === undefined || key === undefined) throw refusalOf(request, API_KEY);
+      if (id === undefined || key === undefined) throw refusalOf(request, 'API key');
       context.keyName = key.name;
       return { id, quota: key.quota };
     } catch (error) {
@@ -120,12 +120,12 @@ export function createAuthentication(options: AuthenticationOptions) {
       return decision;
     },
 
-    /** Lets only developers pass (docs/service.md 13). @throws ServiceError 400, 401, or 429 unless `isLocal` */
+    /** Lets only developers pass (docs/testing.md). @throws ServiceError 400, 401, or 429 unless `isLocal` */
     async checkDeveloper(request: IncomingMessage, context: RequestContext): Promise<void> {
       const id = hashOfCredentials(request);
       if (id !== undefined && isDeveloper?.(id)) return;
       await countAnonymous(context);
-      throw refusalOf(request, DEVELOPER_TOKEN);
+      throw refusalOf(request, 'developer token');
     },
   };
 }
@@ -151,37 +151,30 @@ export function hashOfCredential(authorization = ''): string | undefined {
   return credential !== undefined && API_KEY_PATTERN.test(credential) ? hashKey(credential) : undefined;
 }
 
-/** What the messages of a 401 call a credential, and how to send it. */
-const API_KEY = { name: 'API key', advice: 'Send `Authorization: Bearer <API_KEY>`' };
-const DEVELOPER_TOKEN = {
-  name: 'developer token',
-  advice:
+/** How to send a credential, by its name. Who has only mistyped an API key knows that. */
+const ADVICE = {
+  'API key': 'Send `Authorization: Bearer <API_KEY>`',
+  'developer token':
     'For the page, open the address that pets serve has printed last; a program sends `Authorization: Bearer <PETS_SERVE_TOKEN>`',
 };
 
-/** Schemes that clients use by mistake. Other words of the header can be secrets, so they are never shown. */
-const OTHER_SCHEME = /^(Basic|Digest|Token)\b/i;
-
 /** The error of a request without a valid credential, with the reason (docs/service.md 5.2, D13). */
-function refusalOf(request: IncomingMessage, { name, advice }: typeof API_KEY): ServiceError {
+function refusalOf(request: IncomingMessage, name: keyof typeof ADVICE): ServiceError {
   const { authorization = '' } = request.headers;
   if (countHeader(request, 'authorization') > 1) {
     return invalidRequest('The Authorization header is given more than once');
   }
-  const scheme = OTHER_SCHEME.exec(authorization)?.[1]?.toLowerCase();
-  if (authorization === '') return unauthorized('There is no Authorization header', advice);
-  if (scheme) {
-    return unauthorized(
-      `The scheme is ${scheme[0]?.toUpperCase()}${scheme.slice(1)} instead of Bearer`,
-      advice,
-    );
-  }
-  if (!/^Bearer\b/i.test(authorization))
-    return unauthorized('The Authorization header has no Bearer scheme', advice);
-  if (/^Bearer +["'].*["'] *$/i.test(authorization))
-    return unauthorized(`The ${name} is in quotation marks`, advice);
-  if (!BEARER.test(authorization)) return unauthorized(`The ${name} is empty or has spaces`, advice);
-  return name === API_KEY.name
-    ? unauthorized('The API key is unknown')
-    : unauthorized('The developer token is unknown, or from an earlier start', advice);
+  const isMistyped = name === 'API key' && /^Bearer\b/i.test(authorization);
+  return unauthorized(reasonOf(authorization, name), isMistyped ? undefined : ADVICE[name]);
+}
+
+/** Words of the header can be secrets, so only common schemes are shown, which clients use by mistake. */
+function reasonOf(authorization: string, name: keyof typeof ADVICE): string {
+  if (authorization === '') return 'There is no Authorization header';
+  const [, scheme] = /^(Basic|Digest|Token)\b/i.exec(authorization) ?? [];
+  if (scheme) return `The scheme is ${scheme} instead of Bearer`;
+  if (!/^Bearer\b/i.test(authorization)) return 'The Authorization header has no Bearer scheme';
+  if (/^Bearer +["'].*["'] *$/i.test(authorization)) return `The ${name} is in quotation marks`;
+  if (!BEARER.test(authorization)) return `The ${name} is empty or has spaces`;
+  return `The ${name} is unknown${name === 'API key' ? '' : ', or from an earlier start'}`;
 }

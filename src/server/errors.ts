@@ -1,6 +1,7 @@
 import { type ErrorCode, errorCodes } from '../contract/error-codes.ts';
 import { header } from '../contract/headers.ts';
 import { API_PREFIX, operations } from '../contract/operations.ts';
+import { StoreFailedError, StoreUnavailableError, StoreUnwritableError } from '../store/errors.ts';
 import type { RateLimitDecision } from '../store/limits/limiter.ts';
 import type { HeaderLines } from './response.ts';
 
@@ -66,25 +67,39 @@ export function tooManyRequests({
 const retryLater = (code: ErrorCode, message: string, seconds: number): ServiceError =>
   new ServiceError(code, `${message}. Retry in ${seconds} s`, [header.retryAfter, String(seconds)]);
 
-/** The database does not respond in time, or the keys cannot be read. A database is often back after a second. */
-export const serviceUnavailable = (): ServiceError =>
-  retryLater(
-    'unavailable',
-    'The service cannot use its store for now, and a creation may have been carried out',
-    1,
-  );
-
 /** The store is not open yet. Most stores are open within a second. */
 export const serviceStarting = (): ServiceError =>
-  retryLater('starting', 'The service is starting, and the request was not carried out', 1);
+  retryLater('starting', 'The service is starting; the request was not carried out', 1);
 
-/** The store cannot write: an animal, or in a database also the counts of a key (D11). Space can become free at any time. */
-export const storageFull = (): ServiceError =>
-  retryLater('storage_full', 'The service cannot store anything for now, and nothing was added', 5);
-
-/** A write has failed, or another program has changed the files of the store (D11). */
-export const storageFailed = (): ServiceError =>
-  new ServiceError(
-    'storage_failed',
-    'The storage of the service failed. A creation may have been carried out',
-  );
+/**
+ * The error response to an error of the store (D11); undefined for any other error. `canChange` is whether the request had
+ * begun to change the store: the outcome of a call before, such as that of the limiter, says nothing about the request.
+ */
+export function storageError(error: unknown, canChange: boolean): ServiceError | undefined {
+  // A database is often back after a second. The keys cannot be read, either.
+  if (error instanceof StoreUnavailableError)
+    return canChange && error.outcome === 'unknown'
+      ? retryLater(
+          'unavailable',
+          'The service cannot reach its database at the moment; the animal may have been added',
+          1,
+        )
+      : retryLater(
+          'storage_unreachable',
+          'The service cannot reach its database or read its keys at the moment; the request was not carried out',
+          1,
+        );
+  // Nothing can be stored: no animal, and in a database no counts of a key. Space can become free at any time.
+  if (error instanceof StoreUnwritableError)
+    return retryLater(
+      'storage_full',
+      'The service cannot store anything at the moment; the request was not carried out',
+      5,
+    );
+  if (error instanceof StoreFailedError)
+    return new ServiceError(
+      'storage_failed',
+      'The storage of the service failed; the animal may have been added',
+    );
+  return undefined;
+}

@@ -29,10 +29,8 @@ const USER_INFO = /:\/\/[^/?#\s"]+@/g;
 const NAME = String.raw`[\w.[\]-]{0,40}(?:${SECRET_WORDS})[\w.[\]-]{0,40}`;
 /** A parameter of a URL or of a form whose name has one of these words. */
 const PARAMETER = new RegExp(String.raw`((?:^|[\s?&;+])${NAME}=)[^&;#\s"]+`, 'gi');
-/** A member of a JSON object whose name has one of these words, with its value or the first bracket of its value. */
-const MEMBER = new RegExp(String.raw`("${NAME}"\s*:\s*)(?:"(?:[^"\\]|\\.)*"?|[^\s",{}[\]]+|[{[])`, 'gi');
-/** A string or a bracket of a JSON text. */
-const STRING_OR_BRACKET = /"(?:[^"\\]|\\.)*"?|[{}[\]]/g;
+/** A member of a JSON object whose name has one of these words. If its value is not one text, the rest belongs to it. */
+const MEMBER = new RegExp(String.raw`("${NAME}"\s*:\s*)(?:"(?:[^"\\]|\\.)*"?|[{[][^]*|[^\s",{}[\]]+)`, 'gi');
 /** A field of a multipart form whose name has one of these words. Bounded, so that no long line is searched many times. */
 const FORM_FIELD = new RegExp(
   String.raw`(\bname="?${NAME}"?[^\n]{0,200}\n(?:[^\r\n]{1,200}\r?\n){0,5}\r?\n)[^]+?(?=\r?\n--|$)`,
@@ -48,90 +46,50 @@ export type Redactor = {
 };
 
 /**
- * Creates a function that replaces secrets in a text: those in `secrets`, all generated API keys, users and passwords in URLs,
- * and the values of parameters, of form fields and of members of JSON objects that are named like a secret. If there is a
- * secret in a text only after decoding, the part with the encoded secret is replaced as a whole.
+ * Returns a function that returns the redactor of a request with these headers. `GET /requests` and `--log` show a request
+ * with it (docs/testing.md). It replaces the credentials in the headers, `secrets`, all generated API keys, users and
+ * passwords in URLs, and the values of parameters, of form fields and of members of JSON objects that are named like a
+ * secret. If there is a secret in a text only after decoding, the part with the encoded secret is replaced as a whole.
  */
-export function createRedactor(secrets: readonly string[]): Redactor {
-  const known = [...new Set([...secrets, ...secrets.map(decode)])].filter(
-    ({ length }) => length >= MIN_LENGTH,
-  );
-  const replace = (text: string): string =>
-    replaceMembers(known.reduce((rest, secret) => rest.replaceAll(secret, REDACTED), text))
-      .replace(GENERATED_KEY, REDACTED)
-      .replace(USER_INFO, `://${REDACTED}@`)
-      .replace(PARAMETER, `$1${REDACTED}`)
-      .replace(FORM_FIELD, `$1${REDACTED}`);
-  const isClean = (text: string): boolean => {
-    const decoded = decode(text);
-    return replace(decoded) === decoded;
-  };
-  return {
-    redact(text) {
-      const replaced = replace(text);
-      if (isClean(replaced)) return replaced;
-      const parts = replaced.split(PART).map((part) => (isClean(part) ? part : REDACTED));
-      const joined = parts.join('');
-      return isClean(joined) ? joined : REDACTED;
-    },
-    longest: MAX_ENCODED * Math.max(GENERATED_LENGTH, ...known.map(({ length }) => length)),
+export function createRequestRedactors(
+  secrets: readonly string[],
+): (headers?: readonly string[]) => Redactor {
+  const fixed = searchable(secrets);
+  return (headers = []) => {
+    const known = [...fixed, ...searchable(credentialsOf(headers))];
+    const replace = (text: string): string =>
+      known
+        .reduce((rest, secret) => rest.replaceAll(secret, REDACTED), text)
+        .replace(MEMBER, `$1"${REDACTED}"`)
+        .replace(GENERATED_KEY, REDACTED)
+        .replace(USER_INFO, `://${REDACTED}@`)
+        .replace(PARAMETER, `$1${REDACTED}`)
+        .replace(FORM_FIELD, `$1${REDACTED}`);
+    const isClean = (text: string): boolean => {
+      const decoded = decode(text);
+      return replace(decoded) === decoded;
+    };
+    return {
+      redact(text) {
+        const replaced = replace(text);
+        if (isClean(replaced)) return replaced;
+        const parts = replaced.split(PART).map((part) => (isClean(part) ? part : REDACTED));
+        const joined = parts.join('');
+        return isClean(joined) ? joined : REDACTED;
+      },
+      longest: MAX_ENCODED * Math.max(GENERATED_LENGTH, ...known.map(({ length }) => length)),
+    };
   };
 }
 
-/** Replaces the values of members that are named like a secret, also objects and arrays as a whole. */
-function replaceMembers(text: string): string {
-  let replaced = '';
-  let end = 0;
-  // Not `matchAll`, which would compile the pattern for each of many short texts.
-  MEMBER.lastIndex = 0;
-  for (let found = MEMBER.exec(text); found; found = MEMBER.exec(text)) {
-    const { index, 0: member, 1: name = '' } = found;
-    replaced += `${text.slice(end, index)}${name}"${REDACTED}"`;
-    end = index + member.length;
-    if (/[{[]$/.test(member)) end = endOfBrackets(text, end);
-    MEMBER.lastIndex = end;
-  }
-  return replaced + text.slice(end);
-}
-
-/** Where the brackets end of which one opens before `start`; the end of the text if they do not. */
-function endOfBrackets(text: string, start: number): number {
-  const pattern = new RegExp(STRING_OR_BRACKET);
-  pattern.lastIndex = start;
-  let depth = 1;
-  while (depth > 0) {
-    const [token] = pattern.exec(text) ?? [];
-    if (token === undefined) return text.length;
-    if (/^[{[]/.test(token)) depth++;
-    else if (/^[}\]]/.test(token)) depth--;
-  }
-  return pattern.lastIndex;
-}
+/** The secrets to search for: as they are, and decoded as the texts are that they are searched in. */
+const searchable = (secrets: readonly string[]): string[] =>
+  [...new Set([...secrets, ...secrets.map(decode)])].filter(({ length }) => length >= MIN_LENGTH);
 
 /** How many credentials of an Authorization header are searched for. Digest has about ten. */
 const MAX_CREDENTIALS = 16;
 
-/** For how many different credentials a redactor is kept. */
-const MAX_REDACTORS = 100;
-
-/**
- * Returns a function that returns the redactor of a request with these headers, which also replaces the credentials in the
- * headers. `GET /requests` and `--log` show a request with it (docs/service.md 13.1).
- */
-export function createRequestRedactors(secrets: readonly string[]): (headers: readonly string[]) => Redactor {
-  // Most requests have the same credentials.
-  const redactors = new Map<string, Redactor>();
-  return (headers) => {
-    const own = credentialsOf(headers);
-    const name = own.join(' ');
-    const redactor = redactors.get(name) ?? createRedactor([...secrets, ...own]);
-    if (redactors.size >= MAX_REDACTORS) redactors.clear();
-    redactors.set(name, redactor);
-    return redactor;
-  };
-}
-
-/** The credentials in the headers of a request. */
+/** The credentials in the headers of a request, except cookies. */
 const credentialsOf = (headers: readonly string[]): string[] =>
   headers
     .filter((value, i) => {

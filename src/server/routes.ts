@@ -35,7 +35,7 @@ export type OperationRoute = RouteBase & {
 };
 
 export type OtherRoute = RouteBase & {
-  /** `token`: callers need the developer token (docs/service.md 13). */
+  /** `token`: callers need the developer token (docs/testing.md). */
   access: 'token' | 'open';
   /**
    * Only `public` routes are recorded, so that health checks do not fill the log. Tools and their page get no CORS headers.
@@ -56,7 +56,7 @@ export type RoutesOptions = {
   metrics?: (() => Promise<ServiceResponse>) | undefined;
   /** Whether the service is meant only for programs on this machine, so that `GET /metrics` needs no token. */
   isLocal?: boolean | undefined;
-  /** The developer tools and their page (docs/service.md 13); undefined if there are none. */
+  /** The developer tools and their page (docs/testing.md); undefined if there are none. */
   tools?: { routes: readonly OtherRoute[] } | undefined;
 };
 
@@ -73,16 +73,16 @@ export function createRoutes(options: RoutesOptions): Route[] {
         ...{ operation: name, run: handlers[name] },
       };
     }),
-    openRoute('/healthz', 'health', () => json({ status: 'ok', store: store.id })),
-    openRoute('/readyz', 'health', async () => {
+    publicRoute('/healthz', 'health', () => json({ status: 'ok', store: store.id })),
+    publicRoute('/readyz', 'health', async () => {
       await store.checkWritable();
       return json({ status: 'ready', store: store.id });
     }),
-    openRoute('/openapi.json', 'public', async (_, { host }) => {
+    publicRoute('/openapi.json', 'public', async (_, { host }) => {
       // Load the description only when it is requested, for a faster start.
-      const { describe } = await import('./openapi.ts');
+      const { openApiDocument } = await import('./openapi.ts');
       const baseUrl = publicUrl ?? (host === undefined ? '' : `http://${host}`) + API_PREFIX;
-      return { status: 200, body: describe(baseUrl) };
+      return { status: 200, body: openApiDocument(baseUrl) };
     }),
     ...(metrics ? toolRoutes('/metrics', isLocal ? 'open' : 'token', { GET: metrics }) : []),
     ...(tools?.routes ?? []),
@@ -90,7 +90,7 @@ export function createRoutes(options: RoutesOptions): Route[] {
 }
 
 /** A route that supports GET, and that anyone may use. */
-export const openRoute = (
+export const publicRoute = (
   path: string,
   kind: OtherRoute['kind'],
   run: Handler,

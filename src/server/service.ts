@@ -1,6 +1,5 @@
 import { lookup } from 'node:dns/promises';
 import { setMaxListeners } from 'node:events';
-import type { SteadyClock } from '../contract/clock.ts';
 import { API_PREFIX } from '../contract/operations.ts';
 import type { Backend, StoreLocation } from '../store/backend.ts';
 import { StoreNotEmptyError } from '../store/errors.ts';
@@ -8,22 +7,21 @@ import type { BanRule } from '../store/limits/limiter.ts';
 import { createMemoryLimiter } from '../store/limits/memory-limiter.ts';
 import type { Seed, Store } from '../store/store.ts';
 import { createAddressMatcher } from '../system/address-blocks.ts';
-import { type AccessLogEntry, type App, createApp, createStartingApp } from './app.ts';
+import { type AccessLogEntry, type App, createApp } from './app.ts';
 import { listen } from './connection/listen.ts';
-import { createFaults, createLatencies, type FaultOptions } from './faults/faults.ts';
+import { createFaults, type FaultOptions } from './faults/faults.ts';
 import { createMetrics, type Metrics } from './metrics.ts';
 import { createRequestRedactors } from './redact.ts';
 import { allowedHosts, isLoopbackAddress } from './request/checks.ts';
 import { createCredentials } from './tools/credentials.ts';
-import { createTools } from './tools/tools.ts';
+import { createTools, type ToolsOptions } from './tools/tools.ts';
 
-export type ServiceOptions = {
+type FromTools = 'clock' | 'cors' | 'resettable' | 'seed' | 'seedName' | 'sleep';
+
+export type ServiceOptions = Pick<ToolsOptions, FromTools> & {
   location: Pick<StoreLocation, 'claim' | 'place'>;
   host: string;
   port: number;
-  clock: SteadyClock;
-  /** Rejects when the signal is aborted. */
-  sleep(milliseconds: number, signal: AbortSignal): Promise<void>;
   bans: BanRule;
   /** The base URL as clients of a reverse proxy see it. */
   publicUrl?: string | undefined;
@@ -32,7 +30,7 @@ export type ServiceOptions = {
   /** Additional names that a Host header may have. */
   allowHosts: readonly string[];
   /**
-   * Whether the developer tools exist (docs/service.md 13), and requests may choose the status of their responses with
+   * Whether the developer tools exist (docs/testing.md), and requests may choose the status of their responses with
    * `Prefer`; by default, if the service is local.
    */
   page?: boolean | undefined;
@@ -42,15 +40,8 @@ export type ServiceOptions = {
   onPageUrl?: ((url: string) => void) | undefined;
   /** Secrets that the log does not show, besides API keys that were generated. */
   secrets?: readonly string[] | undefined;
-  cors: readonly string[];
   /** The faults at the start. */
   faults?: FaultOptions | undefined;
-  /** Whether `POST /reset` may replace the contents of the store with the seed. */
-  resettable?: boolean | undefined;
-  /** Called at the start with `signal`, and for each reset. */
-  seed?: ((signal?: AbortSignal) => Promise<Seed>) | undefined;
-  /** What people call the seed, such as `the sample data`. */
-  seedName?: string | undefined;
   /** If aborted, the start ends after its current step. */
   signal: AbortSignal;
   onWarning(message: string): void;
@@ -93,10 +84,9 @@ export async function startService(options: ServiceOptions) {
   const { location, host, port, publicUrl, trustedProxies, allowHosts, clock, seed, signal } = options;
   const { cors, bans, onWarning, onFailure, onError, onAccess } = options;
   const stopping = new AbortController();
-  // Many waits for the store, of which each adds a listener, are not a leak.
+  // Many requests and waits for the store, of which each adds a listener, are not a leak.
   setMaxListeners(0, stopping.signal);
   const sleep = (milliseconds: number) => options.sleep(milliseconds, stopping.signal).catch(() => {});
-  const latencies = createLatencies(options.sleep);
   const credentials = createCredentials(options.token, () => options.onPageUrl?.(pageUrl()));
   const pageUrl = (): string => `${listening?.origin}/#c=${credentials.code()}`;
   const secrets = [credentials.token, ...(options.secrets ?? [])];
@@ -121,7 +111,7 @@ export async function startService(options: ServiceOptions) {
     const shared = {
       clock,
       cors,
-      sleep: latencies.wait,
+      sleep,
       anonymousLimiter: createMemoryLimiter(clock),
       isTrustedProxy: trustedProxies && createAddressMatcher(trustedProxies),
       onError,
@@ -129,18 +119,9 @@ export async function startService(options: ServiceOptions) {
         onAccess &&
         ((entry: AccessLogEntry) => onAccess(entry, (text) => redactorFor(entry.sentHeaders).redact(text))),
     };
-    let app: App = createStartingApp(shared);
-    listening = await listen(
-      {
-        handle: (...request) => app.handle(...request),
-        errorResponse: (error, socket) => app.errorResponse(error, socket),
-      },
-      {
-        host,
-        port,
-        onRefused: () => metrics?.countRefusedConnection(),
-      },
-    );
+    let app: App = createApp(shared);
+    const onRefused = () => metrics?.countRefusedConnection();
+    listening = await listen(() => app, { host, port, onRefused });
     const { origin, stop } = listening;
     const url = origin + API_PREFIX;
 
@@ -157,20 +138,11 @@ export async function startService(options: ServiceOptions) {
     const faults = createFaults(options.faults);
     const tools = hasTools
       ? createTools({
-          origin,
-          clock,
-          cors,
-          secrets,
-          backend,
-          faults,
-          openSession: credentials.openSession,
+          ...options,
+          ...{ origin, secrets, backend, faults, stopping: stopping.signal },
           location: location.place,
-          resettable: options.resettable ?? false,
-          seedName: options.seedName,
-          seed,
-          latencies,
+          openSession: credentials.openSession,
           onReset: shared.anonymousLimiter.clear,
-          sleep: options.sleep,
         })
       : undefined;
     app = createApp({
@@ -205,15 +177,12 @@ export async function startService(options: ServiceOptions) {
       faults: options.faults,
       async stop(graceMilliseconds: number): Promise<void> {
         stopping.abort();
-        latencies.end();
-        tools?.stop();
         await stop(graceMilliseconds);
         await close();
       },
     };
   } catch (error) {
     stopping.abort();
-    latencies.end();
     await listening?.stop(0);
     await (backend ? backend.close() : claim.release());
     throw error;

@@ -52,12 +52,12 @@ export interface StoreLocation {
     signal?: AbortSignal,
   ): Promise<void>;
   /**
-   * Creates the schema of a database, or updates it, as `open` does.
+   * Creates the schema of a database if there is none, as `open` does.
    *
-   * @returns undefined if the store needs no schema
+   * @returns whether the schema was created; undefined if the store needs none
    * @throws StoreError
    */
-  migrate(): Promise<Migration | undefined>;
+  migrate(): Promise<boolean | undefined>;
   /**
    * The SQL that makes the same changes as `migrate`. Empty if the schema is up to date.
    *
@@ -79,9 +79,6 @@ export interface StoreClaim {
   /** Unlocks the directory, or closes the connections. Has no effect after `open`, which does this itself if it fails. */
   release(): Promise<void>;
 }
-
-/** The versions of a schema before and after a migration. A database without a schema has version 0. */
-export type Migration = { from: number; to: number };
 
 /** What a location needs to know about the process and its user. */
 export type LocationContext = {
@@ -124,8 +121,8 @@ export interface Backend {
   readonly limiter: Limiter;
   /**
    * Replaces all animals and orders by a seed, after which ids start again. Forgets idempotency keys, windows and bans; API
-   * keys stay. The inventory is replaced completely or not at all, also if the process is killed. Call it only while no
-   * other method of this object runs. Other servers can use the store meanwhile.
+   * keys stay. The inventory is replaced completely or not at all, also if the process is killed. Each creation that runs
+   * meanwhile precedes the reset or follows it.
    *
    * @throws StoreError if the seed is not valid, StoreUnwritableError if the store cannot write for now,
    * StoreUnavailableError, StoreFailedError
@@ -173,7 +170,7 @@ export interface KeyManager {
   bans(): Promise<StoreContents['bans']>;
   /** @throws StoreRequestError if the request is not valid, or StoreError if the name is taken */
   create(request: KeyRequest): Promise<CreatedKey>;
-  /** @throws StoreNotFoundError */
+  /** @throws KeyNotFoundError */
   revoke(name: string): Promise<void>;
 }
 

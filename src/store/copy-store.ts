@@ -42,6 +42,7 @@ export async function copyStore(
         yield part;
         onProgress({ step, done: checksums.animals, total });
       }
+      signal?.throwIfAborted();
     }
     return { animals, checksums };
   }

@@ -1,5 +1,5 @@
+import { DirectoryInUseError, LockError } from '../system/directory-lock.ts';
 import { errnoOf, systemMessageOf } from '../system/file-system.ts';
-import { DirectoryInUseError, LockError } from '../system/lock/directory-lock.ts';
 
 /** The store cannot be opened or used. `hint` is a next step for the user. */
 export class StoreError extends Error {
@@ -56,7 +56,7 @@ export class StoreFailedError extends StoreError {}
 export class StoreRequestError extends StoreError {}
 
 /** No API key has the requested name. */
-export class StoreNotFoundError extends StoreError {}
+export class KeyNotFoundError extends StoreError {}
 
 /** The place contains no store. */
 export class StoreMissingError extends StoreError {
@@ -68,8 +68,8 @@ export class StoreMissingError extends StoreError {
 /** The store cannot be seeded, because it is not empty. */
 export class StoreNotEmptyError extends StoreError {}
 
-export const noIdsLeftError = (): StoreError =>
-  new StoreError('the store has no ids left', 'create a new store with --data');
+export const noIdsLeftError = (): StoreUnwritableError =>
+  new StoreUnwritableError('the store has no ids left', 'create a new store with --data');
 
 export const newerVersionError = (message: string): StoreVersionError =>
   new StoreVersionError(
@@ -83,15 +83,12 @@ export function toStoreError(error: unknown, action: string): StoreError {
   if (error instanceof DirectoryInUseError) return new StoreInUseError(error);
   const message = systemMessageOf(error);
   const options = { cause: error };
-  if (error instanceof LockError) return new StoreError(message, `${error.hint} (see --data)`, options);
+  if (error instanceof LockError) return new StoreError(message, error.hint, options);
   return new StoreError(`cannot ${action}: ${message}`, fileSystemHint(errnoOf(error)), options);
 }
 
-/** A next step after a system error. `alternative` says how to choose another directory. */
-export function fileSystemHint(
-  errno: string | undefined,
-  alternative = 'choose another directory with --data',
-): string {
+/** A next step after a system error. */
+function fileSystemHint(errno: string | undefined): string {
   switch (errno) {
     case 'ENOSPC':
     case 'EDQUOT':
@@ -99,14 +96,14 @@ export function fileSystemHint(
     case 'EFBIG':
       return 'raise the limit of the file size (ulimit -f), then try again';
     case 'EROFS':
-      return `make the file system writable, or ${alternative}`;
+      return 'make the file system writable, or choose another directory (--data of pets serve)';
     case 'EACCES':
     case 'EPERM':
-      return `give this user access to the directory, or ${alternative}`;
+      return 'give this user access to the directory, or choose another one (--data of pets serve)';
     case 'ENOENT':
     case 'ENOTDIR':
     case 'EEXIST':
-      return alternative;
+      return 'choose another directory (--data of pets serve)';
     case 'EMFILE':
       return 'raise the limit of open files (ulimit -n), then start again';
     case 'ENFILE':

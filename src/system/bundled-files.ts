@@ -4,11 +4,11 @@
 type SeaWithKeys = typeof import('node:sea') & { getAssetKeys(): string[] };
 
 /** Whether the program runs as one executable file that contains Node. */
-export const isExecutable = (): boolean => process.getBuiltinModule('node:sea').isSea();
+export const isSingleExecutable = (): boolean => process.getBuiltinModule('node:sea').isSea();
 
 /** Reads a file of the build as text. `directory` is the path of dist/, and `name` is relative to it. */
 export function readBundledText(directory: string, name: string): string {
-  if (isExecutable()) return process.getBuiltinModule('node:sea').getAsset(name, 'utf8');
+  if (isSingleExecutable()) return process.getBuiltinModule('node:sea').getAsset(name, 'utf8');
   return process.getBuiltinModule('node:fs').readFileSync(`${directory}/${name}`, 'utf8');
 }
 
@@ -18,7 +18,7 @@ export function readBundledText(directory: string, name: string): string {
  * @throws an error that says what to do if the program runs from source and was never built, or an error of the file system
  */
 export function listBundledFiles(directory: string, folder: string): string[] {
-  if (!isExecutable()) {
+  if (!isSingleExecutable()) {
     const { existsSync, readdirSync } = process.getBuiltinModule('node:fs');
     const path = `${directory}/${folder}`;
     if (!existsSync(path)) throw new Error(`${path} is missing; run npm run build first`);

@@ -1,8 +1,17 @@
+import { readFile } from 'node:fs/promises';
+import { createSecureServer } from 'node:http2';
+import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { CallError } from '../../src/cli/errors/call-error.ts';
 import { describeError } from '../../src/cli/errors/describe-error.ts';
 import type { KeySource } from '../../src/cli/profiles/profile.ts';
 import { type ClientError, NetworkError } from '../../src/client/errors.ts';
+import { PET } from '../helpers/client.ts';
+import { runInTerminal } from '../helpers/context.ts';
+import { closedPort, listenOnLoopback } from '../helpers/listen.ts';
+import { reply, scriptedServer } from '../helpers/scripted-server.ts';
+import { TLS_DIRECTORY } from '../helpers/tls-server.ts';
+import { rawServer } from '../helpers/wire-server.ts';
 
 const NOW = Date.UTC(2026, 10, 22, 12);
 
@@ -75,4 +84,83 @@ describe('other errors keep their general hint', () => {
     const [, hint] = explain(new NetworkError('', { code, sent }), baseUrl, keySource);
     expect(hint).toContain(`check the network and the base URL ${baseUrl}`);
   });
+});
+
+/** Lists all animals at a base URL. Returns what the command printed to stderr, which must be lines of JSON. */
+async function listAt(baseUrl: string, env: Record<string, string> = {}) {
+  const { code, stdout, stderr } = await runInTerminal(['list', '--all', '--json'], {
+    env: { PETS_BASE_URL: baseUrl, PETS_API_KEY: 'pets_key', PETS_ALLOW_HTTP: '1', ...env },
+  });
+  const lines = stderr.trim().split('\n');
+  return { code, stdout, lines: lines.map((line) => JSON.parse(line)), stderr };
+}
+
+describe('a service that supports only HTTP/2 is named as such, without a retry', () => {
+  const message = expect.stringMatching(/^cannot reach 127\.0\.0\.1:\d+: it supports only HTTP\/2$/);
+  const hint = 'use an address of the service that supports HTTP/1.1';
+
+  test('without TLS', async () => {
+    let requests = 0;
+    const server = await rawServer((socket) =>
+      socket.once('data', () => {
+        requests++;
+        // The frame with its settings, which begins every connection.
+        socket.end(Buffer.from([0, 0, 0, 4, 0, 0, 0, 0, 0]));
+      }),
+    );
+    const { code, stdout, lines } = await listAt(server.url);
+    expect([code, stdout, requests]).toEqual([6, '', 1]);
+    expect(lines).toMatchObject([{ error: { code: 'network_error', message, hint } }]);
+  });
+
+  test('with TLS', async () => {
+    const [key, cert] = await Promise.all(
+      ['server.key', 'localhost.pem'].map((name) => readFile(join(TLS_DIRECTORY, name))),
+    );
+    let connections = 0;
+    const server = createSecureServer({ key, cert }).on('connection', () => connections++);
+    const { lines } = await listAt(`https://127.0.0.1:${await listenOnLoopback(server)}/v1`);
+    expect(lines).toMatchObject([{ error: { code: 'network_error', message, hint } }]);
+    expect(connections).toBe(1);
+  });
+});
+
+test('if a proxy changes paths, the hint names the next page and the base URL', async () => {
+  const { origin, requests } = await scriptedServer(({ url }, response) =>
+    url?.startsWith('/shop/v1/')
+      ? reply(response, 200, [PET], { Link: '</v1/pets?page=2>; rel="next"' })
+      : reply(response, 404, '<html>no such page</html>', { 'Content-Type': 'text/html' }),
+  );
+  const { code, stdout, lines } = await listAt(`${origin}/shop/v1`);
+  expect([code, stdout, requests.length]).toEqual([7, '', 2]);
+  expect(lines).toMatchObject([
+    {
+      error: {
+        code: 'contract_error',
+        message: expect.stringContaining('cannot read the next page'),
+        hint: `the next page is ${origin}/v1/pets?page=2, which is not below the base URL ${origin}/shop/v1; a proxy probably changes paths. Use the base URL of the service itself, or let the service link to ${origin}/shop/v1`,
+      },
+    },
+  ]);
+});
+
+test('if the service counts more animals than it sends, and links to no next page, a note says so', async () => {
+  const { url } = await scriptedServer((_, response) =>
+    reply(response, 200, [PET], { 'X-Total-Count': '2' }),
+  );
+  const { code, stdout, lines } = await listAt(url);
+  expect([code, JSON.parse(stdout)]).toEqual([0, [PET]]);
+  expect(lines).toEqual([{ notice: 'there may be more: the service sends no link to a next page' }]);
+});
+
+test.each(['ALL_PROXY', 'all_proxy'])('%s is named as not supported, without its password', async (name) => {
+  const port = await closedPort();
+  const { code, lines, stderr } = await listAt(`http://0.0.0.0:${port}/v1`, {
+    [name]: 'socks5://ada:hunter2@proxy.invalid',
+  });
+  expect([code, lines.at(-1).error.hint]).toEqual([
+    6,
+    expect.stringContaining(`; ${name} is not supported: set HTTPS_PROXY or HTTP_PROXY instead`),
+  ]);
+  expect(stderr).not.toContain('hunter2');
 });

@@ -1,4 +1,4 @@
-import { describe, expect, test } from 'vitest';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import {
   ArgumentError,
   integer,
@@ -8,7 +8,8 @@ import {
 } from '../../src/cli/core/parsers.ts';
 import { createProgram, flagsOf } from '../../src/cli/program/declare.ts';
 import { PetStatus } from '../../src/contract/schemas.ts';
-import { freshMachine } from '../helpers/pets.ts';
+import { CANARY, expectFailure } from '../helpers/failure.ts';
+import { freshMachine, type Machine, makeMachine } from '../helpers/pets.ts';
 
 const INT64_MAX = '9223372036854775807';
 const INT64_MIN = '-9223372036854775808';
@@ -87,3 +88,185 @@ test.each([
     expect(stderr).toContain(`error: the argument ${shown} is not UTF-8 text`);
   },
 );
+
+// Wrong arguments are refused before anything is prompted for, read, sent or written.
+
+let machine: Machine;
+let dispose: () => Promise<void>;
+
+beforeAll(async () => {
+  ({ machine, dispose } = await makeMachine());
+});
+afterAll(() => dispose());
+
+/** A command line, and texts that the error contains. */
+type Line = readonly [line: string, ...contains: string[]];
+
+/** The arguments of a command line. Words in single quotes may be empty or have spaces. */
+const splitLine = (line: string): string[] =>
+  [...line.matchAll(/'([^']*)'|(\S+)/g)].map(([, quoted, word]) => quoted ?? word ?? '');
+
+const PROFILES = 'prod, staging, local';
+
+const wrongValues: Line[] = [
+  ["list --limit ''", '--limit', 'a positive integer', '""'],
+  ['add Rex --category 9223372036854775808', 'from -9223372036854775808 to 9223372036854775807'],
+  ['add Rex --category dogs', '--category must be a whole number, not "dogs"', 'pets count --by category'],
+  ['get 1 2 x', 'id', '"x"'],
+  ['get Rex', 'id', '"Rex"', 'pets list --all'],
+  ['list --status lost', '--status', 'available, pending, sold', '"lost"'],
+  ["add Rex --category 1 --status ''", '--status', 'available, pending, sold', '""'],
+  ['list --max-wait -1', '--max-wait', 'seconds', '"-1"'],
+  ['list --timeout 0', '--timeout', 'seconds', '"0"'],
+  ['serve --port 65536', '--port', '0 to 65535', '"65536"'],
+  ['--profile production list', '--profile', PROFILES, '"production"'],
+  ["list --profile ''", '--profile', PROFILES],
+  ['use Prod', 'profile', PROFILES, '"Prod"'],
+  ['--color pink list', '--color', 'pink', 'auto, always, never'],
+  ...['-1', '1.5', '100-', '300-100', '600001', 'fast', ''].map(
+    (text): Line => [`serve --latency=${text}`, '--latency', '100-300', `"${text}"`],
+  ),
+  ...['-0.1', '1.1', '50%', '1e-1', '', '.'].map(
+    (text): Line => [`serve --fail-rate=${text}`, '--fail-rate', 'from 0 to 1', `"${text}"`],
+  ),
+  ['serve --fault-seed -1 --fail-rate 1', '--fault-seed', 'integer'],
+  ['serve --ban-after 1.5', '--ban-after', 'integer'],
+  ['serve --ban-for 0', '--ban-for', 'from 1'],
+  ...['shop.example', 'ftp://shop.example', 'https://a:b@shop.example', 'https://shop.example/?x', ''].map(
+    (text): Line => [`serve --public-url=${text}`, '--public-url', 'https://shop.example', `"${text}"`],
+  ),
+  ...['localhost', '10.0.0.0/33', '10.0.0.0/', '10.0.0.1:80', ''].map(
+    (text): Line => [`serve --trust-proxy=${text}`, '--trust-proxy', '10.0.0.0/8', `"${text}"`],
+  ),
+  ...['shop.test:80', 'http://shop.test', ''].map(
+    (text): Line => [`serve --allow-host=${text}`, '--allow-host', 'without a port', `"${text}"`],
+  ),
+  ["serve --allow-host 'a b'", '--allow-host', 'without a port', '"a b"'],
+  ...['localhost:5173', 'http://localhost/x', 'ftp://localhost', 'null', 'http://a:b@c', ''].map(
+    (text): Line => [`serve --cors=${text}`, '--cors', 'http://localhost:5173', `"${text}"`],
+  ),
+  ["serve --ephemeral --host ''", '--host must be an IP address or a host name'],
+  ['serve --plan gold', '--plan', 'free, pro, business, enterprise', '"gold"'],
+  ['keys add x --plan gold', '--plan', '"gold"'],
+  ['keys add x --plan enterprise --per-minute 0 --per-day 1', '--per-minute', '"0"'],
+  ['add Rex --category 1 --idempotency-key é', '--idempotency-key', 'ASCII'],
+  ["add Rex --category 1 --idempotency-key ''", '--idempotency-key', '1 to 255'],
+  ["--base-url '' list", '--base-url', 'http(s) URL'],
+  ['--base-url ftp://api.example.com/v1 list', '--base-url', 'http(s) URL'],
+];
+
+const wrongWords: Line[] = [
+  ['lst', 'lst', 'list'],
+  ['ad Rex', "'ad'", 'did you mean add?'],
+  ['--profile prod lst', "'lst'", 'did you mean list?'],
+  ['ls', "'ls'", 'did you mean pets list'],
+  ['show 7', "'show'", 'did you mean pets get'],
+  ['search Kaa', "'search'", 'did you mean pets find <text>?'],
+  ['stats', "'stats'", 'did you mean pets count?'],
+  ['find Rex Bella', 'find accepts only one argument', 'pets find "Rex Bella"'],
+  ['find --name Rex', 'unknown option --name', 'pets find rex'],
+  ['find', 'missing <text>', 'pets find rex'],
+  ['count sold', 'did you mean pets count --status sold?'],
+  ['count category', 'did you mean pets count --by category?'],
+  ['count Rex', 'to count animals by name: pets count --name Rex. By category: pets count --by category'],
+  ['count 3', 'did you mean pets count --category 3?'],
+  ['list --category 1 2', 'list accepts no arguments', 'see: pets help list'],
+  ['find rex --category 1 2', 'find accepts only one argument'],
+  ['count --by', 'for example: pets count --by status,category'],
+  ['count --by status --by category', '--by is given twice'],
+  ['list --status sold --status pending', '--status is given twice'],
+  ['list --output', 'for example: pets list --all --output animals.csv'],
+  ['orders --from monday', 'unknown option --from', 'pets orders --since 2026-11-20 --until'],
+  ['orders last week', 'for the last 7 days: pets orders --since 7d'],
+  ['upload animals.csv', "'upload'", 'pets import'],
+  ['add --from a.csv', 'unknown option --from', 'pets import <file>'],
+  ['whoami', "'whoami'", 'pets profiles --check'],
+  ['delete 7', "'delete'", 'not change or delete'],
+  ['list sold', 'list accepts no arguments', 'did you mean pets list --status sold'],
+  ['list SOLD', 'did you mean pets list --status sold'],
+  ['list staging', 'did you mean pets list --profile staging'],
+  ['list Rex', 'list accepts no arguments', 'did you mean pets find Rex?'],
+  ['list --sold', 'unknown option --sold', 'did you mean pets list --status sold'],
+  ['list --category dogs', '--category must be a whole number', 'pets count --by category'],
+  ['add --file a.csv', 'pets import <file>'],
+  ['login https://api.example.com/v1', 'did you mean pets login --base-url https://api.example.com/v1'],
+  ['login staging', 'did you mean pets login --profile staging'],
+  [`login ${CANARY}`, 'login accepts no arguments', 'pets login < key.txt'],
+  [`login --key=${CANARY}`, 'unknown option --key', 'pets login < key.txt'],
+  [`login --token ${CANARY}`, 'unknown option --token', 'pets login < key.txt'],
+  ['keys delete till', "'delete'", 'did you mean pets keys revoke'],
+  ['keys revoke a b', 'only one argument'],
+  ['limits', 'did you mean pets profiles --check'],
+  ['-v', 'did you mean -V'],
+  ["'foo\nrm -rf ~'", "rm -rf ~'", 'see: pets help'],
+  ['list -- --limit', 'list accepts no arguments'],
+  ['list --json=1', '--json does not take a value'],
+  ["list ''", 'list accepts no arguments'],
+  ['add Jörg Müßig --category 2', 'pets add "Jörg Müßig" --category 2'],
+  ['add “Jörg Müßig” --category 2', 'straight quotes', 'pets add "Jörg Müßig" --category 2'],
+  ['add Jörg Müßig --category=2', 'pets add "Jörg Müßig" --category=2'],
+  ['add Rex --category=3 extra --status sold', 'only one argument', 'pets add "Lady Bella" --category 3'],
+  ['add -- -x --category 3', 'only one argument', 'put options before --', 'pets add --category 3 -- "-x y"'],
+  ['add -x --category 3', 'unknown option -x', 'pets add --category 3 -- "-x y"'],
+  ['use prod staging', 'only one argument', 'see: pets help use'],
+  ['add Rex 3', 'did you mean pets add Rex --category 3'],
+  ["add 'Frau Süß' category 2", 'did you mean pets add "Frau Süß" --category 2'],
+  ['list --status Sold', '"Sold"', 'did you mean sold?'],
+  ['list --staging', 'did you mean pets list --profile staging'],
+  ['frobnicate', 'frobnicate', 'pets help'],
+  ['list --stauts sold', '--stauts', 'did you mean --status? See: pets help list'],
+  ['list --jsn', '--jsn', 'did you mean --json?'],
+  ['ilst', "'ilst'", 'did you mean list?'],
+  ['serve --metrics', 'unknown option --metrics', 'see: pets help serve'],
+  ['-x', '-x'],
+  ['orders 7', 'orders'],
+  ['keys ad', "'ad'", 'did you mean add?'],
+  ['list --name rex', 'unknown option --name', 'pets find <text>'],
+  ['sold', "'sold'", 'did you mean pets list --status sold?'],
+  ['import a.csv --skip-added --add-again', '--skip-added cannot be used with --add-again'],
+  ['keys revoke', 'name'],
+  ['add', '--category'],
+  ['add --category 1', 'name'],
+  ['add Rex', '--category'],
+  ['add Lady Bella --category 1', 'quotes'],
+  ['add Rex --category', '--category'],
+  ['get', 'id', 'for example: pets get 7'],
+  ['use', 'profile'],
+  ['list --limit', '--limit'],
+  ['completion', 'missing <shell>', 'pets completion bash'],
+  ['completion tcsh', 'one of bash, zsh, fish, powershell', 'pets help completion'],
+  ['completion bash zsh', 'only one shell', 'pets completion bash'],
+  ['help nothing', 'nothing', 'pets help documents'],
+  ['help keys nothing', 'keys nothing'],
+];
+
+const wrongCombinations: Line[] = [
+  ['list --ndjson --csv', '--ndjson and --csv cannot be combined'],
+  ['serve --data x --ephemeral', '--ephemeral cannot be used with --data'],
+  ['serve --ephemeral npm test', 'npm', 'pets serve -- npm test'],
+  ['serve --ephemeral npm -- test', 'npm', 'after --'],
+  ['serve --ephemeral --', 'after --'],
+  ["serve --ephemeral -- ''", 'no command after --'],
+];
+
+describe.each([
+  ['an invalid value', wrongValues],
+  ['an unknown or missing word', wrongWords],
+  ['options that cannot be combined', wrongCombinations],
+])('%s', (_theme, rows) => {
+  test.concurrent.each(rows)('pets %s', async (line, ...contains) => {
+    await expectFailure(machine, splitLine(line), { exit: 2, code: 'usage', contains });
+  });
+});
+
+test.each<[Record<string, string>, string, string]>([
+  [{ PETS_PROFILE: 'production' }, 'list', 'PETS_PROFILE'],
+  [{ PETS_PROFILE: 'production' }, 'profiles', 'PETS_PROFILE'],
+  [{ PETS_PROFILE: 'production' }, 'logout', 'PETS_PROFILE'],
+  [{ PETS_PROFILE: 'production' }, 'login', 'PETS_PROFILE'],
+  [{ PETS_MAX_WAIT: 'long' }, 'list', 'PETS_MAX_WAIT'],
+  [{ PETS_BASE_URL: 'nowhere', PETS_API_KEY: 'key' }, 'list', 'PETS_BASE_URL'],
+  [{ PETS_BASE_URL: 'nowhere' }, 'login', 'PETS_BASE_URL'],
+])('an invalid environment variable is named: %o pets %s', async (env, line, name) => {
+  await expectFailure(machine, splitLine(line), { env, exit: 2, code: 'usage', contains: [name] });
+});

@@ -1,8 +1,8 @@
 import { chmod, chown, lstat, mkdir, readdir, symlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import { compileCacheDirectory } from '../../src/cli/compile-cache.ts';
 import { version } from '../../src/cli/core/version-details.ts';
+import { compileCacheDirectory } from '../../src/cli/run.ts';
 import { temporaryDirectory } from '../helpers/temp.ts';
 
 // Cached code is executed, so no other user may write to the directory.

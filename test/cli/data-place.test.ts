@@ -23,29 +23,19 @@ describe('PETS_DATA', () => {
   });
 
   test.each([
-    ['--data', ['--data', 'other'], 'other'],
-    ['--ephemeral', ['--ephemeral'], expect.stringMatching(/pets-\w+$/)],
-  ])('is ignored with %s', async (_option, args, directory) => {
+    ['store', ['--data', 'other'], 'other'],
+    ['store', ['--ephemeral'], 'pets-'],
+    ['', [], '.local/share/pets/store'],
+    [' \n', [], '.local/share/pets/store'],
+    [' HOME/store\r\n', [], 'store'],
+  ])('%j with the options %j leads to %s', async (value, args, expected) => {
     const machine = await freshMachine();
-    const other = join(machine.home, 'other');
-    const words = args.map((word) => (word === 'other' ? other : word));
-    const place = join(machine.home, 'store');
-    const service = await serve(machine, [...words, '--no-profile'], { env: { PETS_DATA: place } });
-    expect(directoryOf(service)).toEqual(directory === 'other' ? other : directory);
-    await expect(access(place)).rejects.toThrow('ENOENT');
-  });
-
-  test.each(['', ' \n'])('has no effect if it is %j', async (value) => {
-    const machine = await freshMachine();
-    const service = await serve(machine, [], { env: { PETS_DATA: value } });
-    expect(directoryOf(service)).toBe(join(machine.home, '.local', 'share', 'pets', 'store'));
-  });
-
-  test('can be surrounded by white space', async () => {
-    const machine = await freshMachine();
-    const place = join(machine.home, 'store');
-    const service = await serve(machine, [], { env: { PETS_DATA: ` ${place}\r\n` } });
-    expect(directoryOf(service)).toBe(place);
+    const env = { PETS_DATA: value.replace('HOME', machine.home) };
+    const words = args.map((word) => word.replace('other', join(machine.home, 'other')));
+    const service = await serve(machine, [...words, '--no-profile'], { env });
+    const directory = directoryOf(service);
+    expect(directory.slice(0, join(machine.home, expected).length)).toBe(join(machine.home, expected));
+    if (expected !== 'store') await expect(access(join(machine.home, 'store'))).rejects.toThrow('ENOENT');
   });
 });
 
@@ -129,15 +119,25 @@ describe('a mistyped URL', () => {
       expect(stderr).not.toMatch(/canary/i);
     }
   });
+});
 
-  test.each([' ', '\n', '\t'])('must not begin or end with %j', async (space) => {
-    const machine = await freshMachine();
-    for (const place of [`${space}store`, `postgres://pets:canary@db/pets${space}`]) {
-      const { code, stderr } = await machine.pets(['serve', '--data', place]);
-      expect([code, stderr]).toEqual([2, expect.stringContaining('must not begin or end with white space')]);
-      expect(stderr).not.toContain('canary');
-    }
-  });
+const SPACE = 'must not begin or end with white space';
+const DIRECTORY = 'must be the name of a directory';
+
+test.each([
+  [['serve', '--data', ' store'], SPACE],
+  [['serve', '--data', '\nstore'], SPACE],
+  [['serve', '--data', 'postgres://pets:canary@db/pets\t'], SPACE],
+  [['serve', '--data', ''], DIRECTORY],
+  [['store', 'check', ''], `<dir|url> ${DIRECTORY}`],
+  [['store', 'migrate', ''], `<dir|url> ${DIRECTORY}`],
+  [['store', 'copy', '', 'copy'], `<from> ${DIRECTORY}`],
+  [['store', 'copy', '.', ''], `<to> ${DIRECTORY}`],
+])('%j is refused', async (args, message) => {
+  const { code, stderr } = await (await freshMachine()).pets([...args, '--json']);
+  const error = expect.objectContaining({ code: 'usage', message: expect.stringContaining(message) });
+  expect([code, JSON.parse(stderr).error]).toEqual([2, error]);
+  expect(stderr).not.toContain('canary');
 });
 
 test.each(['HOME', '.', '..', '../x'])(
@@ -149,9 +149,3 @@ test.each(['HOME', '.', '..', '../x'])(
     expect(stderr).toContain(`there is no store in ${resolve(place)}`);
   },
 );
-
-test('--data refuses an empty value', async () => {
-  const machine = await freshMachine();
-  const { code, stderr } = await machine.pets(['serve', '--data', '']);
-  expect([code, stderr]).toEqual([2, expect.stringContaining('must be the name of a directory')]);
-});

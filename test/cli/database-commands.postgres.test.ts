@@ -31,6 +31,10 @@ async function linesOfServe(machine: Machine, args: readonly string[], options?:
   return program.stdout();
 }
 
+/** Points profile local to a closed port. At the default address of `keys add --save`, another server could run. */
+const withoutServer = (machine: Machine) =>
+  machine.saveProfile('local', { baseUrl: 'http://127.0.0.1:9/v1' });
+
 describe('pets serve without a saved key of the database', () => {
   test('creates no key, and prints the command that creates one and saves it', async () => {
     const [machine, url] = [await freshMachine(), await freshDatabase()];
@@ -39,6 +43,7 @@ describe('pets serve without a saved key of the database', () => {
     const [, command = ''] = /create one: pets (.*)\n/.exec(lines) ?? [];
     expect(command).toBe(`keys add <name> --plan business --save --data ${url}`);
     expect((await machine.pets(['keys', 'list', '--json', '--data', url])).stdout).toBe('[]\n');
+    await withoutServer(machine);
     const created = await machine.pets(command.replace('<name>', 'till').split(' '));
     expect(created.code).toBe(0);
     const service = await serve(machine, ['--data', url]);
@@ -77,7 +82,7 @@ test('of two servers that seed a database at the same time, one reports that --s
   expect(seeded.map(({ animals }) => animals)).toEqual([66, 66]);
   await Promise.all(services.map(({ end }) => end('SIGTERM')));
   const notices = services.flatMap(({ stderr }) => noticesOf(stderr()));
-  expect(notices.filter((text) => text.includes('seed'))).toEqual(['store is not empty; --seed ignored']);
+  expect(notices.filter((text) => text.includes('seed'))).toEqual(['store is not empty; --seed was ignored']);
 });
 
 describe('pets serve while the database is down', () => {
@@ -144,8 +149,8 @@ describe('pets store migrate', () => {
       JSON.parse((await machine.pets(['store', 'migrate', '--json', url, ...args])).stdout);
     const { sql } = await migrate('--dry-run');
     expect(sql).toContain('create schema pets');
-    const { to } = await migrate('--dry-run').then(() => migrate());
-    expect(await migrate()).toEqual({ directory: url, from: to, to });
+    expect(await migrate()).toEqual({ directory: url, created: true });
+    expect(await migrate()).toEqual({ directory: url, created: false });
     expect(await migrate('--dry-run')).toEqual({ directory: url, sql: '' });
     expect(await machine.pets(['store', 'migrate', url, '--dry-run'])).toEqual({
       code: 0,
@@ -184,6 +189,7 @@ test('a password in the command line or in PETS_DATA is used, and never printed 
     return ran.stdout + ran.stderr;
   };
   let output = '';
+  await withoutServer(machine);
   for (const flags of [[], ['--json']]) {
     const name = flags.length > 0 ? 'b' : 'a';
     output += await run(['store', 'migrate', url, '--dry-run', ...flags]);

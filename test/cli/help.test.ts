@@ -41,15 +41,30 @@ test('without arguments, the first commands fit on 24 lines, and the prompt belo
 test.each([
   [[], ['Usage: pets <command>', 'Commands:', 'Options:', 'Examples:', 'More help:']],
   [['keys'], ['Usage: pets keys <command>', 'Commands:', 'Examples:']],
-  [['get'], ['Usage: pets get <id...>', 'Arguments:', 'Options:', 'pets help global', 'Examples:']],
+  [['list'], ['Usage: pets list', '--status <status>', 'available, pending or sold', '--category']],
+  [['get'], ['Usage: pets get [options] <id...>', 'Arguments:', 'Options:', 'pets help global', 'Examples:']],
   [
     ['serve'],
-    ['Store:', 'Keys:', 'Faults:', 'Network:', 'Output:', 'Examples:', 'PETS_BASE_URL', 'PETS_API_KEY'],
+    [
+      'Usage: pets serve [options] [-- <command>...]',
+      'Store:',
+      'Keys:',
+      'Faults:',
+      'Network:',
+      'Output:',
+      'Examples:',
+      'PETS_BASE_URL',
+      'PETS_API_KEY',
+    ],
   ],
 ])('help of %j has its parts in this order', async (names, parts) => {
   const { stdout } = await runInTerminal(['help', ...names]);
   const places = parts.map((words) => stdout.indexOf(words));
   expect(places).toEqual(places.filter((place) => place >= 0).sort((a, b) => a - b));
+});
+
+test('a command group without a command prints its help', async () => {
+  expect(await runInTerminal(['keys'])).toEqual(await runInTerminal(['help', 'keys']));
 });
 
 test('-h, --help and pets help print the same page; the global options are on one of their own', async () => {

@@ -142,7 +142,7 @@ test('in a pipe, CSV, JSON and NDJSON keep every character', async () => {
 test('CSV reports lone surrogates, which it cannot contain', async () => {
   const list = async (name: string) =>
     (await runAgainst(respondWith([{ ...PET, name }]), ['list', '--csv'])).stderr;
-  expect(await list('\ud83d')).toContain('replaced by U+FFFD');
+  expect(await list('\ud83d')).toContain('replaced with U+FFFD');
   expect(await list('🐶')).toBe('');
 });
 
@@ -155,4 +155,27 @@ test('in a pipe, the escapes in tab-separated values can be reversed', async () 
     other ? (named[other] ?? '') : String.fromCharCode(Number.parseInt(x ?? u, 16)),
   );
   expect(read).toBe(TEXT);
+});
+
+const refused = (message: string, argv: string[], columns?: number) =>
+  runAgainst(
+    (_request, response) => reply(response, 400, { code: 'bad', message, status: 400 }),
+    ['list', '--color', 'never', ...argv],
+    columns === undefined ? {} : { columns },
+  );
+
+test('line breaks in a message of the service cannot fake an error of the program, also with --debug', async () => {
+  const { stderr } = await refused('x\r\nerror: fake\n  → type: rm -rf ~', ['--debug']);
+  expect(stderr.match(/^error: /gm)).toHaveLength(1);
+  expect(stderr).not.toMatch(/^ *→ type/m);
+  expect(stderr).toMatch(/^Error: x\\r\\nerror: fake\\n {2}→ type: rm -rf ~$/m);
+});
+
+test('a very long message is cut for a person and complete with --json', async () => {
+  const message = 'very long '.repeat(100_000);
+  const { stderr } = await refused(message, [], 80);
+  expect(stderr.length).toBeLessThan(3_000);
+  expect(stderr).toContain('…');
+  const json = await refused(message, ['--json']);
+  expect(JSON.parse(json.stderr).error.message).toContain(message);
 });

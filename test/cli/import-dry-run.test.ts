@@ -41,7 +41,6 @@ describe('a dry run reports what the same command would do', () => {
       {},
       {},
       { ...DRY, hoursLater: 31 * 24, stderr: 'would add 3 rows' },
-      { stderr: /^note: added 3 of 3 rows\n$/, sends: 'Rex Bella Lola' },
     ],
     [
       'for a file with a row that may have been added',
@@ -120,8 +119,6 @@ describe('a dry run shows', () => {
       '',
     ]);
   });
-
-  scenario('all rows on a terminal if they are few', {}, { ...DRY, columns: 80, stdout: /^(.*\n){4}$/ });
 
   const JSON_OF_ALL =
     '[{"name":"Rex","categoryId":1},{"name":"Bella","categoryId":2},{"name":"Lola","categoryId":3}]\n';

@@ -159,6 +159,20 @@ describe('a second import of unknown rows', () => {
       },
     ],
     [
+      'leaves rows unknown if the service counts more animals than it lists',
+      {
+        between(service) {
+          service.pets.splice(2, 1);
+          service.onList = (response) => {
+            response.set('X-Total-Count', '500');
+            return false;
+          };
+        },
+        results: `${LOST_REX} ${CLOSED}; ${LOLA}`,
+        notice: 'the service sends no link to a next page\n',
+      },
+    ],
+    [
       'leaves rows unknown if the service takes the limit as a filter',
       {
         file: 'Rex',
@@ -204,21 +218,17 @@ describe('a second import of unknown rows', () => {
     expect(waits).toEqual([30_000]);
   });
 
-  it.each([
-    [
-      'compares a row that was interrupted',
-      false,
-      [30_000],
-      'comparing 1 row that may have been added with the inventory',
-    ],
-    ['repeats a row that was interrupted if the service supports keys', true, [], 'added 1 of 1 row'],
-  ])('%s', async (_, supportsKeys, expected, notice) => {
+  it.each<[string, boolean, number, number[], string]>([
+    ['compares a row that was interrupted', false, 0, [30_000], 'comparing 1 row that may have been added'],
+    ['does not wait if its request ended an hour ago', false, 1, [], 'compared 1 row with 0 animals'],
+    ['repeats a row that was interrupted if the service supports keys', true, 0, [], 'added 1 of 1 row'],
+  ])('%s', async (_, supportsKeys, hoursLater, expected, notice) => {
     const { run } = await importing({ supportsKeys, text: 'name,category\nRex,1\n' });
     const waits: number[] = [];
     const onSleep = (milliseconds: number) => waits.push(milliseconds);
     await run(
       { replies: { Rex: 'interrupt' }, code: 130 },
-      { onSleep, sends: 'Rex', keys: supportsKeys ? 1 : 2, stderr: notice },
+      { hoursLater, onSleep, sends: 'Rex', keys: supportsKeys ? 1 : 2, stderr: notice },
     );
     expect(waits).toEqual(expected);
   });

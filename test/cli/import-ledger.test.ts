@@ -13,10 +13,10 @@ const sent = { at: AT, apiKeyHash: '0'.repeat(64) };
 const pet = { id: 2n ** 63n - 1n, name: 'Zoë "Z"\u2028\n', categoryId: 1n, colour: { hex: '#fff' } };
 const RECORDS: LedgerRecord[] = [
   { kind: 'import', seq: 1, at: AT, source: '/a.csv', hashes: HASHES },
-  { kind: 'intent', import: 1, row: 0, seq: 2, ...sent },
+  { kind: 'open', import: 1, row: 0, seq: 2, ...sent },
   { kind: 'added', import: 1, row: 0, seq: 2, pet },
-  { kind: 'intent', import: 1, row: 1, seq: 3, ...sent },
-  { kind: 'unknown', import: 1, row: 1, seq: 3, ...sent, endedAt: AT, message: 'lost' },
+  { kind: 'open', import: 1, row: 1, seq: 3, ...sent },
+  { kind: 'open', import: 1, row: 1, seq: 3, ...sent, endedAt: AT, message: 'lost' },
 ];
 
 async function place(more: Partial<LedgerPlace> = {}) {
@@ -61,13 +61,13 @@ describe('a ledger', () => {
     const { ledger } = await open();
     expect(ledger.seq).toBe(3);
     expect([...ledger.imports.values()]).toMatchObject([
-      { seq: 1, source: '/a.csv', rows: [{ kind: 'added', pet }, { kind: 'unknown' }] },
+      { seq: 1, source: '/a.csv', rows: [{ kind: 'added', pet }, { kind: 'open' }] },
     ]);
     expect((await lines()).map((line) => JSON.parse(line).kind)).toEqual([
       'ledger',
       'import',
       'added',
-      'unknown',
+      'open',
     ]);
   });
 
@@ -79,7 +79,7 @@ describe('a ledger', () => {
     await first.close();
     const later = { now: () => Date.parse(AT) + 31 * 86_400_000 };
     const { ledger } = await open(later);
-    expect([ledger.seq, kindsOf(ledger)]).toEqual([3, [undefined, 'unknown']]);
+    expect([ledger.seq, kindsOf(ledger)]).toEqual([3, ['open']]);
   });
 
   it('that is cut or torn anywhere is read up to its last complete line', async () => {
@@ -88,7 +88,7 @@ describe('a ledger', () => {
     const bytes = await readFile(path);
     const ends = [...bytes.keys()].filter((at) => bytes[at] === 0x0a);
     const none = [undefined, undefined];
-    const expected = [[], none, ['intent', undefined], ['added', undefined], ['added', 'unknown']];
+    const expected = [[], none, ['open', undefined], ['added', undefined], ['added', 'open']];
     for (let length = (ends[0] ?? 0) + 1; length <= bytes.length; length++) {
       const kinds = expected[ends.filter((end) => end < length).length - 1];
       await writeFile(path, bytes.subarray(0, length));

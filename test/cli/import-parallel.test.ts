@@ -2,7 +2,7 @@ import { setImmediate as nextTurn } from 'node:timers/promises';
 import { describe, expect, it, test } from 'vitest';
 import {
   type Conditions,
-  findStop,
+  createStopRule,
   latestQuota,
   maxInFlight,
   type RowResult,
@@ -48,28 +48,24 @@ describe('the number of rows in flight', () => {
   });
 });
 
-test('a run stops only at the first 20 or the last 5 results, in the order of the rows', () => {
-  const results = (text: string): RowResult[] =>
-    [...text].map((letter) =>
-      letter === '.'
-        ? { kind: 'added' }
-        : letter === '?'
-          ? { kind: 'lost', text: 'lost' }
-          : { kind: 'rejected', text: letter },
-    );
-  const stops = (text: string) =>
-    // The last result is a later one, which does not count.
-    findStop([...results(text), { kind: 'added' }], text.length, 100)?.reason;
-  const same = 'a'.repeat(20);
-  expect([stops(same), stops(same.slice(1)), stops(`${same}a`)]).toEqual(['rejected', undefined, undefined]);
-  expect([stops(`${same.slice(1)}b`), stops(`.${same}`)]).toEqual([undefined, undefined]);
-  expect([stops('?????'), stops('..?????'), stops('????'), stops('????.?'), stops('????a?')]).toEqual([
-    'lost',
-    'lost',
-    undefined,
-    undefined,
-    undefined,
-  ]);
+test.each<[string, string | undefined]>([
+  ['a'.repeat(19), undefined],
+  ['a'.repeat(20), 'rejected after 20'],
+  [`${'a'.repeat(19)}b`, undefined],
+  [`.${'a'.repeat(20)}`, undefined],
+  ['?????', 'lost after 5'],
+  ['..?????', 'lost after 7'],
+  ['????.?', undefined],
+  ['????a?', undefined],
+])('a run stops only at the first 20 or the last 5 results: %s', (text, expected) => {
+  const whyStop = createStopRule();
+  const kinds = { '.': 'added', '?': 'lost' } as const;
+  const stops = [...text].flatMap((letter, i) => {
+    const kind = kinds[letter as keyof typeof kinds] ?? 'rejected';
+    const stop = whyStop({ kind, ...(kind !== 'added' && { text: letter }) } as RowResult);
+    return stop === undefined ? [] : `${stop.reason} after ${i + 1}`;
+  });
+  expect(stops[0]).toBe(expected);
 });
 
 /** A run of 40 rows at a service that reports its rate limit. */
@@ -99,7 +95,7 @@ function mostOpen(ledger: string): number {
   for (const line of ledger.trimEnd().split('\n').slice(1)) {
     const { records = [JSON.parse(line)] } = JSON.parse(line);
     for (const { kind, import: its, row } of records) {
-      if (kind === 'intent') open.add(`${its}:${row}`);
+      if (kind === 'open') open.add(`${its}:${row}`);
       else open.delete(`${its}:${row}`);
     }
     most = Math.max(most, open.size);

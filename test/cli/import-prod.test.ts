@@ -12,7 +12,8 @@ type Situation = TerminalOptions & { args?: string[]; savedUrl?: string };
 /** Adds a file with three rows, at a terminal at which `typed` is typed. */
 async function addAtTerminal({ args = ['--profile', 'prod'], savedUrl, ...options }: Situation = {}) {
   const bulk = await importing();
-  const profile = JSON.stringify({ baseUrl: savedUrl ?? bulk.service.url, key: KEY });
+  const { url } = bulk.service;
+  const profile = JSON.stringify({ baseUrl: savedUrl?.replace('PORT', new URL(url).port) ?? url, key: KEY });
   const add = (more: Situation = {}) =>
     bulk.add(more.args ?? args, {
       columns: 200,
@@ -27,7 +28,9 @@ describe('import to profile prod at a terminal', () => {
   test('asks before the first row, with the number of rows, the host and the profile', async () => {
     const { service, result } = await addAtTerminal({ typed: ['y'] });
     expect(result.code).toBe(0);
-    expect(result.stderr).toContain(`${QUESTION} ${new URL(service.url).host} (profile prod)? [y/N]`);
+    expect(result.stderr).toContain(
+      `${QUESTION} ${new URL(service.url).host} (profile prod), which cannot be undone? [y/N]`,
+    );
     expect(result.stderr).not.toContain(NOTE);
     expect(service.names()).toEqual(['Rex', 'Bella', 'Lola']);
   });
@@ -62,10 +65,10 @@ describe('import to profile prod at a terminal', () => {
 });
 
 describe('import - with a pipe and profile prod', () => {
-  const addPiped = async (options: TerminalOptions, more: string[] = []) => {
+  const addPiped = async (options: TerminalOptions) => {
     const bulk = await importing();
     const profile = JSON.stringify({ baseUrl: bulk.service.url, key: KEY });
-    const args = ['--profile', 'prod', '--format', 'csv', ...more];
+    const args = ['--profile', 'prod', '--format', 'csv'];
     const files = { 'prod.json': profile };
     const result = await bulk.add(args, { columns: 200, files, stdin: CSV, ...options }, '-');
     return { ...result, names: bulk.service.names() };
@@ -79,46 +82,39 @@ describe('import - with a pipe and profile prod', () => {
     expect([no.code, no.names]).toEqual([1, []]);
   });
 
-  test.each<[string, TerminalOptions, string[]]>([
-    ['without a terminal', {}, []],
-    ['with --yes', { typedAtTerminal: ['n'] }, ['--yes']],
-    ['with --no-input', { typedAtTerminal: ['n'] }, ['--no-input']],
-    ['with --json', { typedAtTerminal: ['n'] }, ['--json']],
-  ])('does not ask %s', async (_name, options, more) => {
-    const { code, stderr, names } = await addPiped(options, more);
+  test('does not ask without a terminal', async () => {
+    const { code, stderr, names } = await addPiped({});
     expect([code, names.length]).toEqual([0, 3]);
     expect(stderr).not.toContain(QUESTION);
   });
 });
 
-describe('import does not ask', () => {
-  const typed = ['n'];
-  test.each<[string, Situation]>([
-    ['with --yes', { typed, args: ['--profile', 'prod', '--yes'] }],
-    ['with --no-input', { typed, args: ['--profile', 'prod', '--no-input'] }],
-    ['with --json', { typed, args: ['--profile', 'prod', '--json'] }],
-    ['if standard input is not a terminal', {}],
-    [
-      'for PETS_API_KEY and another service than that of profile prod',
-      { typed, args: [], savedUrl: 'https://api.example.com/v1' },
-    ],
-  ])('%s', async (_name, situation) => {
-    const { service, result } = await addAtTerminal(situation);
-    expect(result.code).toBe(0);
-    expect(result.stderr).not.toContain(QUESTION);
-    expect(service.names()).toEqual(['Rex', 'Bella', 'Lola']);
-  });
-
-  test('for a dry run', async () => {
-    const { service, result } = await addAtTerminal({ typed, args: ['--profile', 'prod', '--dry-run'] });
-    expect([result.code, service.requestCount()]).toEqual([0, 0]);
-    expect(result.stderr).not.toContain(QUESTION);
-  });
+const typed = ['n'];
+test.each<[string, Situation]>([
+  ['with --yes', { typed, args: ['--profile', 'prod', '--yes'] }],
+  ['with --no-input', { typed, args: ['--profile', 'prod', '--no-input'] }],
+  ['with --json', { typed, args: ['--profile', 'prod', '--json'] }],
+  ['if standard input is not a terminal', {}],
+  [
+    'for PETS_API_KEY and another service than that of profile prod',
+    { typed, args: [], savedUrl: 'https://api.example.com/v1' },
+  ],
+  ['for a dry run', { typed, args: ['--profile', 'prod', '--dry-run'] }],
+])('import does not ask %s', async (_name, situation) => {
+  const { service, result } = await addAtTerminal(situation);
+  expect(result.code).toBe(0);
+  expect(result.stderr).not.toContain(QUESTION);
+  const isDryRun = situation.args?.includes('--dry-run');
+  expect(service.names()).toEqual(isDryRun ? [] : ['Rex', 'Bella', 'Lola']);
 });
 
 test.each<[string, Situation]>([
   ['prod as the default profile', { args: [], env: { PETS_API_KEY: '', PETS_BASE_URL: '' } }],
   ['PETS_API_KEY with the service of profile prod', { args: [] }],
+  [
+    'PETS_API_KEY with another name of the service of profile prod',
+    { args: [], savedUrl: 'https://LOCALHOST.:PORT/v1/' },
+  ],
   [
     'the service of profile prod although another profile is chosen',
     { args: [], env: { PETS_PROFILE: 'staging' } },

@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest';
-import { runInTerminal, type TerminalOptions } from '../helpers/context.ts';
+import { runInTerminal, startInTerminal, type TerminalOptions } from '../helpers/context.ts';
 import { respondWith, runAgainst } from '../helpers/in-terminal.ts';
+import { freshMachine } from '../helpers/pets.ts';
 import { type Handler, reply, scriptedServer } from '../helpers/scripted-server.ts';
 import { manyAnimals, type ShopOptions, shopOf } from '../helpers/shop.ts';
 
@@ -76,13 +77,10 @@ test.each([
   expect(idsOf(stdout)).toEqual(isFound ? [1] : []);
 });
 
-test.each(['rex*', '/rex/', 'r?x'])(
-  'if nothing has the name %s, a note says that it is searched as it is',
-  async (text) => {
-    expect((await run(`find ${text}`, WIDE)).stderr).toContain('*, ? and slashes have no special meaning');
-    expect((await run('find nothing', WIDE)).stderr).not.toContain('special meaning');
-  },
-);
+test.each(['rex*', '/rex/', 'r?x'])('pets find %s says that it searches for this text', async (text) => {
+  expect((await run(`find ${text}`)).stderr).toContain(`find searches for the text ${text} as it is`);
+  expect((await run('find rex')).stderr).toBe('');
+});
 
 test('a service may send categories of any type', async () => {
   const categories = ['1', '"1"', '1.5', 'null', '["1"]', '18446744073709551616'];
@@ -133,7 +131,7 @@ describe('--columns', () => {
     expect(stdout).toBe('NAME  WEIGHT  COLOUR\nRex     1.50  brown\n" "       22\n');
   });
 
-  test.each([[[]], [['--json']], [['--csv']], [['--ndjson']], [['--width', '80']]])(
+  test.each([[[]], [['--json']], [['--csv']], [['--ndjson']], [['--width', '80']], [['--sort', 'name']]])(
     'with a field that no animal has is an error that names the fields, and nothing is printed: %j',
     async (flags) => {
       const animals = [{ id: 1, name: 'Rex', categoryId: 1, status: 'sold', weight: 1 }];
@@ -291,6 +289,18 @@ describe('while all pages are read, a terminal shows', () => {
     expect((await run('find zoe')).stderr).toBe('');
   });
 
+  test('no rest of the progress before the error after Ctrl-C', async () => {
+    const shop = shopOf(manyAnimals(250));
+    const handler: Handler = (request, response, count) =>
+      count === 1 ? shop(request, response, count) : reply(response, 429, {}, { 'Retry-After': '30' });
+    const { code, stdout, stderr } = await runAgainst(handler, ['list', '--all', '--color', 'never'], {
+      ...WIDE,
+      onSleep: (_, raise) => raise('SIGINT'),
+    });
+    expect([code, stdout]).toEqual([130, '']);
+    expect(stderr).toMatch(/read 100 animals on 1 page\r\x1b\[Kerror: interrupted\n$/);
+  });
+
   test('the time that is left if the service sends the number of animals, also while it waits', async () => {
     const shop = shopOf(manyAnimals(1_000));
     const handler: Handler = (request, response, count) => {
@@ -355,4 +365,45 @@ describe('pets count', () => {
     const { stdout } = await runAgainst(respondWith(body), ['count', '--by', 'category', '--csv']);
     expect(stdout).toBe('categoryId,animals\r\n-3,1\r\n7,2\r\n"[""x""]",1\r\n,2\r\n');
   });
+});
+
+// `pets list --all --ndjson` requests each page before it writes the previous one.
+
+const LINE = '{"id":1,"name":"Rex","categoryId":3,"status":"sold"}\n';
+const firstPage: Handler = (_, response) =>
+  reply(response, 200, `[${LINE}]`, { Link: '</v1/pets?page=2>; rel="next"' });
+const STREAM = ['list', '--all', '--ndjson'];
+
+test.each([
+  [
+    'large integers and any name',
+    '{"id":9223372036854775807,"name":"a\\"\\n\u{1f415}","categoryId":-1,"status":"sold"}',
+  ],
+  ['an unknown field', '{"id":1,"name":"Rex","categoryId":3,"status":"sold","weight":1.50}'],
+  ['an animal without a status', '{"id":1,"name":"Rex","categoryId":3}'],
+  ['an unknown field instead of the status', '{"id":1,"name":"Rex","categoryId":3,"age":2}'],
+])('%s is printed unchanged', async (_name, line) => {
+  const { stdout } = await runAgainst(respondWith(`[${line}]`), STREAM);
+  expect(stdout).toBe(`${line}\n`);
+});
+
+test('a page is written before the next one arrives, and Ctrl-C exits while waiting for it', async () => {
+  const server = await scriptedServer((request, response, count) => {
+    if (count === 1) firstPage(request, response, count);
+  });
+  const env = { PETS_BASE_URL: server.url, PETS_API_KEY: 'pets_secret_key' };
+  const { ended, raise, stdout, handlersLeft } = await startInTerminal(STREAM, { env });
+  await expect.poll(() => [stdout(), server.requests.length]).toEqual([LINE, 2]);
+  raise('SIGINT');
+  expect([await ended, stdout(), handlersLeft()]).toEqual([130, LINE, 0]);
+});
+
+test('if the reader closes the pipe, the command exits with 0 and prints no error', async () => {
+  const server = await scriptedServer((request, response, count) => {
+    if (count === 1) firstPage(request, response, count);
+  });
+  const machine = await freshMachine();
+  await machine.saveProfile('prod', { baseUrl: server.url, key: 'pets_k' });
+  const { stdout, stderr } = await machine.shell('{ pets list --all --ndjson; echo "code $?" >&2; } | true');
+  expect([stdout, stderr]).toEqual(['', 'code 0\n']);
 });

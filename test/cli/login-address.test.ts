@@ -1,3 +1,5 @@
+import { stat } from 'node:fs/promises';
+import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { closedPort } from '../helpers/listen.ts';
 import { freshMachine } from '../helpers/pets.ts';
@@ -39,7 +41,7 @@ test('if only the address with /v1 asks for a key, the key is sent there', async
   ]);
 });
 
-test('the key that is replaced is named', async () => {
+test('the key that is replaced is named, and only the user can read the new one', async () => {
   const server = await scriptedServer(asksForKey);
   const machine = await freshMachine();
   const args = ['login', '--base-url', server.url];
@@ -48,6 +50,7 @@ test('the key that is replaced is named', async () => {
   expect(stderr).toContain(
     `saved key …0002 for ${server.url} to profile prod, instead of key …0001 for ${server.url}.`,
   );
+  expect((await stat(join(machine.configDirectory, 'prod.json'))).mode & 0o777).toBe(0o600);
 });
 
 describe('the key is not sent', () => {

@@ -1,13 +1,382 @@
+import { join } from 'node:path';
 import stringWidth from 'string-width';
 import { describe, expect, test } from 'vitest';
 import { parseJson } from '../../src/contract/json.ts';
 import { respondWith, runAgainst } from '../helpers/in-terminal.ts';
+import { temporaryDirectory } from '../helpers/temp.ts';
 
-/** Runs `pets orders`. A body that is a string is sent unchanged, so that its numbers keep all digits. */
-const orders = (body: unknown, columns?: number, flags: readonly string[] = []) =>
-  runAgainst(respondWith(typeof body === 'string' ? body : JSON.stringify(body)), ['orders', ...flags], {
-    ...(columns !== undefined && { columns }),
+const ORDERS = `[
+  {"id":1,"placedAt":"2026-11-18T22:59:59.999Z","status":"delivered","animals":[3,7],"amount":12.50,"customer":{"name":"Zoë","city":"Łódź"}},
+  {"id":2,"placedAt":"2026-11-18T23:00:00Z","status":"placed","animals":[7],"amount":9.5,"customer":{"name":"ada","city":"Bonn"}},
+  {"id":3,"placedAt":"2026-11-20T00:00:00+01:00","status":"placed","animals":[],"amount":"100.005","customer":{"name":"Zadie"}},
+  {"id":9223372036854775807,"placedAt":null,"status":"","animals":[10],"amount":null,"paid":true}
+]`;
+
+type Run = { body?: string; columns?: number; timeZone?: string };
+
+/** Runs `pets orders` in Berlin, at 12:00 UTC on 20 November 2026. */
+const run = (argv: readonly string[], { body = ORDERS, columns, timeZone = 'Europe/Berlin' }: Run = {}) =>
+  runAgainst(respondWith(body), ['orders', ...argv], {
+    timeZone,
     env: { NO_COLOR: '1' },
+    ...(columns !== undefined && { columns }),
+  });
+
+/** The ids of the orders that the command prints. */
+async function idsOf(argv: readonly string[], options?: Run): Promise<string[]> {
+  const { code, stdout } = await run([...argv, '--columns', 'id'], options);
+  expect(code).toBe(0);
+  return stdout.split('\n').slice(0, -1);
+}
+
+const BIG = '9223372036854775807';
+
+test.each<[string[], string[]]>([
+  [['status=placed'], ['2', '3']],
+  [['status=placed', 'id=3'], ['3']],
+  [
+    ['status=placed', 'status=delivered'],
+    ['1', '2', '3'],
+  ],
+  [['status=placed', 'status=delivered', 'id=1'], ['1']],
+  [['status='], [BIG]],
+  [['STATUS=delivered'], ['1']],
+  [['status=Delivered'], []],
+  [[`id=${BIG}`], [BIG]],
+  [['id=9223372036854775806'], []],
+  [['amount=12.5'], ['1']],
+  [['amount=9.50'], ['2']],
+  [['amount=100.005'], ['3']],
+  [['amount=100.0050'], []],
+  [['amount=null'], [BIG]],
+  [['paid=true'], [BIG]],
+  [['animals=7'], ['1', '2']],
+  [['customer.name=Zoë'], ['1']],
+  [['Customer.City=Łódź'], ['1']],
+  [['customer={"name":"Zadie"}'], ['3']],
+])('--where %j selects the orders %j', async (conditions, ids) => {
+  expect(await idsOf(conditions.flatMap((condition) => ['--where', condition]))).toEqual(ids);
+});
+
+test.each<[string[], string[]]>([
+  [['--since', 'yesterday', '--until', 'today'], ['2']],
+  [
+    ['--since', 'yesterday'],
+    ['2', '3'],
+  ],
+  [['--until', 'yesterday'], ['1']],
+  [['--since', '2026-11-19', '--until', '2026-11-20'], ['2']],
+  [['--since', '2026-11-18T22:59:59.999Z', '--until', '2026-11-18T23:00:00Z'], ['1']],
+  [
+    ['--since', '37h'],
+    ['2', '3'],
+  ],
+  [
+    ['--since', '1d'],
+    ['2', '3'],
+  ],
+  [['--since', '2026-11-20 00:00'], ['3']],
+  [['--since', '2026-11-20 00:00:00.001'], []],
+  [['--since', 'placedat=today'], ['3']],
+  [['--since', 'yesterday', '--where', 'animals=7'], ['2']],
+])('%j selects the orders %j', async (argv, ids) => {
+  expect(await idsOf(argv)).toEqual(ids);
+});
+
+test('a date without a zone is local', async () => {
+  expect(await idsOf(['--since', '2026-11-19'], { timeZone: 'UTC' })).toEqual(['3']);
+  const body = '[{"id":1,"day":"2026-11-19"},{"id":2,"day":"2026-11-20T01:00"}]';
+  expect(await idsOf(['--since', '2026-11-20T00:30+01:00'], { body })).toEqual(['2']);
+  expect(await idsOf(['--since', '2026-11-20T00:30+00:00'], { body })).toEqual([]);
+});
+
+describe('several fields that contain times', () => {
+  const body = `[
+    {"id":1,"placedAt":"2026-11-18T10:00Z","steps":{"shipped":"2026-11-19T10:00Z"},"log":[{"at":"2026-11-20T10:00Z"}]},
+    {"id":2,"placedAt":"2026-11-19T10:00Z","steps":{"shipped":null},"log":[]}
+  ]`;
+
+  test('are exit code 2, and the error names them', async () => {
+    const { code, stdout, stderr } = await run(['--since', '7d'], { body });
+    expect([code, stdout]).toEqual([2, '']);
+    expect(stderr).toContain('several fields contain times: placedAt, steps.shipped');
+    expect(stderr).toContain('--since placedAt=7d');
+  });
+
+  test.each([
+    [['--since', 'placedAt=2026-11-19'], ['2']],
+    [['--since', 'steps.shipped=2026-11-19'], ['1']],
+    [['--since', 'log.at=2026-11-19'], ['1']],
+    [['--since', 'placedAt=2026-11-18', '--until', 'steps.shipped=2026-11-20'], ['1']],
+  ])('%j names one', async (argv, ids) => {
+    expect(await idsOf(argv, { body })).toEqual(ids);
+  });
+});
+
+test.each<[string, string, string[]]>([
+  ['amount', 'numbers, also as text, by value, and missing ones last', ['2', '1', '3', BIG]],
+  ['amount:desc', 'missing values last, also in descending order', ['3', '1', '2', BIG]],
+  ['id:desc', 'exact numbers', [BIG, '3', '2', '1']],
+  ['placedAt:asc', 'times as text', ['1', '2', '3', BIG]],
+  ['customer.name', 'text by the root collation', ['2', '3', '1', BIG]],
+  ['status', 'equal values in the order of the service', [BIG, '1', '2', '3']],
+])('--sort %s sorts %s', async (field, _, ids) => {
+  expect(await idsOf(['--sort', field])).toEqual(ids);
+});
+
+test('--sort accepts a field whose name has a colon, if a direction follows', async () => {
+  const body = '[{"id":1,"dc:date":"2026-01-02"},{"id":2,"dc:date":"2026-01-01"}]';
+  expect(await idsOf(['--sort', 'dc:date:asc'], { body })).toEqual(['2', '1']);
+});
+
+test('--sort puts numbers before text', async () => {
+  const values = [
+    '"b"',
+    'true',
+    '"2026-01-02"',
+    '2',
+    '"10"',
+    '"2026-01-01T23:00:00-05:00"',
+    '9007199254740993',
+    '9007199254740992.5',
+  ];
+  const body = `[${values.map((value) => `{"v":${value}}`).join()}]`;
+  const { stdout } = await run(['--sort', 'v'], { body });
+  expect(stdout.split('\n').slice(0, -1)).toEqual([
+    '2',
+    '10',
+    '9007199254740992.5',
+    '9007199254740993',
+    '2026-01-01T23:00:00-05:00',
+    '2026-01-02',
+    'b',
+    'true',
+  ]);
+});
+
+describe('--columns', () => {
+  const columns = ['--columns', 'customer.name, amount,ID', '--where', 'animals=7'];
+
+  test.each<[string[], string]>([
+    [[], 'Zoë\t12.50\t1\nada\t9.5\t2\n'],
+    [['--csv'], 'customer.name,amount,id\r\nZoë,12.50,1\r\nada,9.5,2\r\n'],
+    [
+      ['--ndjson'],
+      '{"customer.name":"Zoë","amount":12.50,"id":1}\n{"customer.name":"ada","amount":9.5,"id":2}\n',
+    ],
+    [
+      ['--json'],
+      '[{"customer.name":"Zoë","amount":12.50,"id":1},{"customer.name":"ada","amount":9.5,"id":2}]\n',
+    ],
+    [['--width', '80'], 'CUSTOMER.NAME  AMOUNT  ID\nZoë             12.50   1\nada               9.5   2\n'],
+  ])('apply to every format: %j', async (format, text) => {
+    const { code, stdout } = await run([...columns, ...format]);
+    expect([code, stdout]).toEqual([0, text]);
+  });
+});
+
+describe('--sum', () => {
+  test.each<[string[], string]>([
+    [[], '122.005\n'],
+    [['--json'], '{"field":"amount","orders":3,"sum":122.005}\n'],
+    [['--ndjson'], '{"field":"amount","orders":3,"sum":122.005}\n'],
+    [['--csv'], 'sum\r\n122.005\r\n'],
+    [['--width', '80'], 'SUM OF AMOUNT\n      122.005\n'],
+    [['--where', 'status=placed'], '109.505\n'],
+    [['--where', 'status=none'], '0\n'],
+  ])('with %j prints the exact sum', async (argv, text) => {
+    const { code, stdout } = await run(['--sum', 'amount', ...argv]);
+    expect([code, stdout]).toEqual([0, text]);
+  });
+
+  test.each([
+    ['[0.1, 0.2]', '0.3'],
+    ['[12.50, 9.5, "100.005"]', '122.005'],
+    ['[9223372036854775807, 1]', '9223372036854775808'],
+    ['[-0.05, 0.01]', '-0.04'],
+    ['[-1.5, -2]', '-3.5'],
+    ['[12.50, -12.50]', '0.00'],
+    ['[]', '0'],
+  ])('of %s is %s', async (values, sum) => {
+    expect((await run(['--sum', 'a'], { body: `[{"a":${values}}]` })).stdout).toBe(`${sum}\n`);
+  });
+
+  test.each(['1e3', '"x"', '""', '"1,5"', '".5"'])('does not add up %s', async (value) => {
+    const { code, stderr } = await run(['--sum', 'a'], { body: `[{"id":1,"a":${value}}]` });
+    expect([code, stderr]).toEqual([1, expect.stringContaining(`it is ${value} in order 1`)]);
+  });
+
+  test.each([
+    ['status', 'cannot add up status: it is "delivered" in order 1, which is not a decimal number'],
+    ['customer', 'in order 1, which is not a decimal number'],
+  ])('of %s is an error that names the order', async (field, message) => {
+    const { code, stdout, stderr } = await run(['--sum', field, '--json']);
+    expect([code, stdout]).toEqual([1, '']);
+    expect(JSON.parse(stderr).error).toMatchObject({
+      code: 'unsuitable_orders',
+      message: expect.stringContaining(message),
+    });
+  });
+
+  test('names an order without an id by its position', async () => {
+    const { stderr } = await run(['--sum', 'a'], { body: '[{"a":1},{"a":"1,50"}]' });
+    expect(stderr).toContain('it is "1,50" in order 2 of the response');
+    const named = await run(['--sum', 'a'], { body: '[{"ID":"A-1","a":"1,50"}]' });
+    expect(named.stderr).toContain('it is "1,50" in order A-1');
+  });
+
+  test('says how many orders have no value', async () => {
+    const { stderr } = await run(['--sum', 'amount']);
+    expect(stderr).toBe('note: 1 order without amount: not in the sum\n');
+  });
+});
+
+describe('on a terminal, the note below the orders', () => {
+  test.each<[string[], string]>([
+    [[], '4 orders'],
+    [['--sort', 'id'], '4 orders'],
+    [['--where', 'status=placed', '--where', 'animals=7'], '1 of 4 orders: status=placed, animals=7'],
+    [['--sum', 'amount', '--where', 'id=1'], '1 of 4 orders: id=1'],
+    [
+      ['--since', 'yesterday', '--until', 'today'],
+      '1 of 4 orders: placedAt since 2026-11-19 00:00:00 CET, placedAt before 2026-11-20 00:00:00 CET',
+    ],
+  ])('for %j is: %s', async (argv, note) => {
+    const { stderr } = await run(argv, { columns: 200 });
+    expect(stderr).toContain(`note: ${note}\n`);
+  });
+
+  test('says which values can be selected if there are none with this value', async () => {
+    const { code, stdout, stderr } = await run(['--where', 'status=Placed'], { columns: 200 });
+    expect([code, stdout]).toEqual([0, '']);
+    expect(stderr).toMatch(
+      /^note: none of the 4 orders at .* matches status=Placed\. The values of status are: delivered, placed, ""\n$/,
+    );
+  });
+});
+
+describe('times in orders', () => {
+  const body =
+    '[{"id":1,"at":"2026-11-20T23:30:05.5Z","on":"2026-11-20","local":"2026-11-20T23:30","log":["2026-11-20T23:30:00Z"]},{"id":2,"at":"2026-07-01T10:00:00-05:00"}]';
+  const sent = '2026-11-20T23:30:05.5Z';
+
+  test('are local on a terminal if they have a zone', async () => {
+    const { stdout } = await run(['--columns', 'at,on,local,log'], { body, columns: 200 });
+    expect(stdout).toBe(
+      [
+        'AT                        ON          LOCAL             LOG',
+        '2026-11-21 00:30:05 CET   2026-11-20  2026-11-20T23:30  ["2026-11-20T23:30:00Z"]',
+        '2026-07-01 17:00:00 CEST',
+        '',
+      ].join('\n'),
+    );
+  });
+
+  test.each([[], ['--width', '200'], ['--csv'], ['--json'], ['--ndjson']])(
+    'are as the service sent them elsewhere: %s %s',
+    async (...argv) => {
+      const list = ['--columns', 'at', ...argv];
+      expect((await run(list, { body })).stdout).toContain(sent);
+      if (argv.length === 1) expect((await run(list, { body, columns: 80 })).stdout).toContain(sent);
+    },
+  );
+});
+
+test('orders without a time are left out, and a note says so', async () => {
+  const { stderr } = await run(['--since', '2026-01-01']);
+  expect(stderr).toBe('note: 1 order without a time in placedAt: left out\n');
+});
+
+test.each([
+  [['--csv'], 'a,b\r\n2,\r\n'],
+  [[], '2\t\n'],
+  [['--where', 'b=3', '--csv'], 'a,b\r\n'],
+])('the columns do not depend on which orders are selected: %j', async (argv, text) => {
+  const { stdout } = await run(['--where', 'a=2', ...argv], { body: '[{"a":1,"b":1},{"a":2}]' });
+  expect(stdout).toBe(text);
+});
+
+test.each<[string, string[], string]>([
+  ['[]', ['--where', 'a=1', '--since', '7d', '--sort', 'a', '--columns', 'a'], ''],
+  ['[]', ['--sum', 'a'], '0\n'],
+  ['[]', ['--ndjson'], ''],
+  ['[]', ['--csv', '--columns', 'a,b'], 'a,b\r\n'],
+  ['[]', ['--csv'], ''],
+  ['[1,{"a":2}]', ['--ndjson'], '1\n{"a":2}\n'],
+  ['{"a":[1.0]}', ['--ndjson'], '{"a":[1.0]}\n'],
+])('the body %s with %j prints %j', async (body, argv, text) => {
+  const { code, stdout, stderr } = await run(argv, { body });
+  expect([code, stdout, stderr]).toEqual([0, text, '']);
+});
+
+describe('options that need fields', () => {
+  test.each([
+    ['{"orders":[]}', ['--where', 'a=1']],
+    ['[1,{"a":2}]', ['--since', '7d']],
+    ['[1,{"a":2}]', ['--until', '7d']],
+    ['null', ['--sort', 'a']],
+    ['"none"', ['--columns', 'a']],
+    ['[[]]', ['--sum', 'a']],
+    ['[[]]', ['--csv']],
+  ])('are exit code 1 if the body is %s: %j', async (body, argv) => {
+    const { code, stdout, stderr } = await run(argv, { body });
+    const what = argv[0] === '--csv' ? 'the format CSV' : argv[0];
+    expect([code, stdout]).toEqual([1, '']);
+    expect(stderr).toContain(`${what} cannot be used: the service did not send a list of objects`);
+  });
+
+  test('are named in the error only if they were given', async () => {
+    const output = join(await temporaryDirectory(), 'orders.csv');
+    const { stderr } = await run(['--output', output], { body: '[1,2]' });
+    expect(stderr).toContain('error: the format CSV cannot be used: the service did not send a list');
+  });
+
+  test('are exit code 1 for --since if no field contains times', async () => {
+    const { code, stderr } = await run(['--since', '7d'], { body: '[{"id":1,"at":"soon"}]' });
+    expect(code).toBe(1);
+    expect(stderr).toContain('no field of the orders contains times');
+  });
+});
+
+test.each<[string[], string]>([
+  [['--where', 'status'], '--where must have the form <field>=<value>'],
+  [['--where', '=x'], '--where must have the form <field>=<value>'],
+  [['--where', 'status!=x'], '--where must have the form <field>=<value>'],
+  [['--where', 'amount>=5'], '--where must have the form <field>=<value>'],
+  [['--since', '20.11.2026'], '--since must be today, yesterday'],
+  [['--until', ''], '--until must be today, yesterday'],
+  [['--since', 'today', '--until', 'yesterday'], '--since must be before --until'],
+  [['--since', 'today', '--until', 'today'], '--since must be before --until'],
+  [['--since', 'monday'], 'a number of days or hours ago (7d, 12h)'],
+  [['--columns', 'id,nope'], '--columns: no order has the field nope'],
+  [['--since', 'nope=7d'], '--since: no order has the field nope'],
+  [['--since', 'status=7d'], 'status does not contain times'],
+  [['--sum', 'nope'], '--sum: no order has the field nope'],
+  [['--where', 'statsu=placed'], '--where: no order has the field statsu'],
+  [['--where', 'statsu=placed', '--sum', 'amount'], 'use one of these fields: id, placedAt, status'],
+  [['--sort', 'nope'], '--sort: no order has the field nope'],
+  [['--sort', 'amount:DESC'], '--sort must be <field>, <field>:asc or <field>:desc'],
+  [['--sort', 'amount:'], '--sort must be <field>, <field>:asc or <field>:desc'],
+  [['--sum', 'a', '--columns', 'a'], '--sum cannot be used with --columns'],
+  [['--sum', 'a', '--sort', 'a'], '--sum cannot be used with --sort'],
+  [['--sort', ''], '--sort must be the name of a field'],
+  [['--columns', 'a,,b'], '--columns must be the name of a field'],
+  [['--columns', 'a,a'], '--columns must not name a field twice'],
+  [['--csv', '--ndjson'], 'cannot be combined'],
+  [['yesterday'], 'did you mean pets orders --since yesterday --until today?'],
+  [['2026-11-20'], 'did you mean pets orders --since 2026-11-20?'],
+  [['--status', 'placed'], 'did you mean pets orders --where status=<value>?'],
+])('%j is exit code 2', async (argv, message) => {
+  const { code, stdout, stderr } = await run(argv);
+  expect([code, stdout]).toEqual([2, '']);
+  expect(stderr).toContain(message);
+});
+
+/** Runs `pets orders` with this body. A string is sent unchanged, so that its numbers keep all digits. */
+const orders = (body: unknown, columns?: number, flags: readonly string[] = []) =>
+  run(flags, {
+    body: typeof body === 'string' ? body : JSON.stringify(body),
+    ...(columns !== undefined && { columns }),
   });
 
 describe('orders on a terminal', () => {
@@ -75,37 +444,16 @@ describe('orders on a terminal', () => {
     expect(stderr).toBe(`note: no orders at ${new URL(server.url).host} (key from PETS_API_KEY)\n`);
   });
 
-  test.each([40, 60, 80, 120, 200])(
-    'at %i columns, the note names the fields that do not fit',
-    async (columns) => {
-      const fields = Array.from({ length: 30 }, (_, i) => `field${i}`);
-      const body = [Object.fromEntries(fields.map((field) => [field, `a long value of ${field}`]))];
-      const { stdout, stderr } = await orders(body, columns);
-      const [head = '', row = ''] = stdout.split('\n');
-      expect(stringWidth(row)).toBeLessThanOrEqual(columns);
-      const shown = head.trim().split(/ +/);
-      expect(shown).toEqual(fields.slice(0, shown.length).map((field) => field.toUpperCase()));
-      for (const cell of row.split(/ {2}/)) expect(cell.length).toBeGreaterThanOrEqual(7);
-      expect(shown.length).toBe(Math.floor((columns + 2) / 10));
-      expect(stderr.replace(/\s+/g, ' ')).toContain(
-        `1 order; fields not shown: field${shown.length}, field${shown.length + 1}, `,
-      );
-      expect(stderr.replace(/\s+/g, ' ')).toMatch(/ and \d+ more; for all fields, add --json/);
-    },
-  );
-
   test('field names may have control characters or be longer than a line', async () => {
     const long = 'x'.repeat(500);
     const fields = ['a\u001b[31m\u202e\r', long, `${long}y`, '', `last\u001b[2J${long}`];
     const body = [Object.fromEntries(fields.map((field) => [field, long]))];
-    for (const columns of [40, 80, 200]) {
-      const { stdout, stderr } = await orders(body, columns);
-      expect(stdout + stderr).not.toMatch(/[\u001b\u202e\r]/);
-      const lines = stdout.split('\n').slice(0, -1);
-      expect(lines).toHaveLength(2);
-      for (const line of lines) expect(stringWidth(line)).toBeLessThanOrEqual(columns);
-      expect(stderr.length).toBeLessThan(400);
-    }
+    const { stdout, stderr } = await orders(body, 80);
+    expect(stdout + stderr).not.toMatch(/[\u001b\u202e\r]/);
+    const lines = stdout.split('\n').slice(0, -1);
+    expect(lines).toHaveLength(2);
+    for (const line of lines) expect(stringWidth(line)).toBeLessThanOrEqual(80);
+    expect(stderr.length).toBeLessThan(400);
   });
 });
 

@@ -123,31 +123,35 @@ describe('CSV', () => {
   });
 });
 
-/** Prints rows of one field in two parts, and returns what was written, part by part. */
-async function written(format: string, isTerminal = false): Promise<string[]> {
+/** Prints rows of one field, and returns what was written, part by part; `onWrite` is called after each write. */
+async function written(
+  format: string,
+  writes: readonly { n: number }[][],
+  onWrite = (_parts: readonly string[]) => {},
+): Promise<string[]> {
   const parts: string[] = [];
   const console = {
     format,
-    isTerminal,
+    isTerminal: false,
     isForPeople: false,
     columns: 80,
-    colours: new Chalk({ level: 0 }),
+    colors: new Chalk({ level: 0 }),
     hasDecimalComma: () => false,
     write: async (text: string) => void parts.push(text),
     writeJson: async (value: unknown) => void parts.push(JSON.stringify(value)),
   } as unknown as Console;
   const printer = createPrinter(console, {
-    noun: 'a row',
     columns: [
       { name: 'n', value: (row: { n: number }) => row.n },
       { name: 'x', value: () => 'a\tb' },
     ],
   });
-  await printer.write([{ n: 1 }]);
-  const before = parts.length;
-  await printer.write([{ n: 20 }]);
+  for (const rows of writes) {
+    await printer.write(rows);
+    onWrite(parts);
+  }
   await printer.end();
-  return [String(before), ...parts];
+  return parts;
 }
 
 test.each([
@@ -159,7 +163,16 @@ test.each([
   ['json', ['0', '[{"n":1},{"n":20}', ']\n']],
   ['table', ['0', ' N  X\n 1  a\\tb\n20  a\\tb\n']],
 ])('%s is written as rows arrive, or when it is complete', async (format, parts) => {
-  expect(await written(format)).toEqual(parts);
+  const counts: string[] = [];
+  const shown = await written(format, [[{ n: 1 }], [{ n: 20 }]], ({ length }) => counts.push(`${length}`));
+  expect([counts[0], ...shown]).toEqual(parts);
+});
+
+test('a JSON array that is written in parts is one document with all rows', async () => {
+  const rows = Array.from({ length: 12_000 }, (_, n) => ({ n }));
+  const parts = await written('json', [rows]);
+  expect(parts.length).toBeGreaterThan(2);
+  expect(JSON.parse(parts.join(''))).toEqual(rows);
 });
 
 const terminal = new Chalk({ level: 0 });

@@ -2,8 +2,81 @@ import { PassThrough } from 'node:stream';
 import { text } from 'node:stream/consumers';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { expect, test } from 'vitest';
-import { promptSecret, promptText } from '../../src/cli/prompts/prompt.ts';
+import { createConsole } from '../../src/cli/output/console.ts';
+import type { CommandContext } from '../../src/cli/program/command.ts';
+import { canConfirm, confirm, promptSecret, promptText } from '../../src/cli/prompts/prompt.ts';
 import { createProcessContext } from '../../src/cli/run.ts';
+import { InterruptedError } from '../../src/client/errors.ts';
+
+type Situation = { json?: boolean; input?: boolean; stdin?: boolean; stderr?: boolean };
+
+/** A context with a fake terminal of 40 columns. */
+function terminalContext({ json = false, input = true, stdin = true, stderr = true }: Situation = {}) {
+  const context = {
+    ...createProcessContext(),
+    stdin: Object.assign(new PassThrough(), { isTTY: stdin, setRawMode: () => {} }),
+    stderr: Object.assign(new PassThrough(), { isTTY: stderr, columns: 40 }),
+  };
+  const console = createConsole(context, { json, color: 'never' });
+  const globals = { json, input } as CommandContext['globals'];
+  return { ...context, console, globals, commands: [] };
+}
+
+/** Asks a question, types each of the keys, and returns the answer and what the terminal showed. */
+async function ask(question: string, ...keys: string[]) {
+  const context = terminalContext();
+  const answer = confirm(context, question);
+  const output = text(context.stderr);
+  answer.catch(() => {}).finally(() => context.stderr.end());
+  for (const key of keys) {
+    context.stdin.write(key);
+    await nextTurn();
+  }
+  return { answer: await answer.catch((error) => error), output: await output };
+}
+
+test.each([
+  ['y', true],
+  ['YES', true],
+  [' yes ', true],
+  ['n', false],
+  ['No', false],
+  ['', false],
+])('the answer %j is %j', async (answer, expected) => {
+  expect((await ask('Continue?', `${answer}\r`)).answer).toBe(expected);
+});
+
+test('another answer is asked for again, for example the next command of a paste', async () => {
+  const { answer, output } = await ask('Continue?', 'pets list\r', 'yeah\r', 'y\r');
+  expect(answer).toBe(true);
+  expect(output.split('type y for yes or n for no')).toHaveLength(3);
+});
+
+test.each([
+  ['Ctrl-C', '\x03'],
+  ['Ctrl-D', '\x04'],
+])('%s interrupts', async (_name, key) => {
+  expect((await ask('Continue?', key)).answer).toBeInstanceOf(InterruptedError);
+});
+
+test('the question is wrapped between words, and control characters in it are escaped', async () => {
+  const { output } = await ask(
+    'This question is longer than one line of the \x1b[2J terminal. Continue?',
+    'y\r',
+  );
+  expect(output.split('\n')[0]).toBe('This question is longer than one line of');
+  expect(output).not.toContain('\x1b[2J');
+});
+
+test.each<[string, boolean, Situation]>([
+  ['at a terminal', true, {}],
+  ['with --no-input', false, { input: false }],
+  ['with --json', false, { json: true }],
+  ['if stdin is a pipe', false, { stdin: false }],
+  ['if stderr is a pipe', false, { stderr: false }],
+])('%s, whether a command can ask is %j', (_name, expected, situation) => {
+  expect(canConfirm(terminalContext(situation))).toBe(expected);
+});
 
 /** Prompts at a fake terminal. `sleep` is called instead of each wait for the rest of a paste. */
 function promptAt(ask: typeof promptSecret, sleep: () => void = () => {}) {

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { proxyFor } from '../../src/cli/connection/proxy.ts';
+import { proxyFor } from '../../src/cli/connection/connect.ts';
 import { CliError } from '../../src/cli/core/errors.ts';
 
 const SHOP = 'http://shop.invalid/v1';

@@ -175,6 +175,8 @@ test.each([
   ['https://:p@api.example.com/v1', undefined],
   ['https://api.example.com/v1?a', undefined],
   ['https://api.example.com/v1#a', undefined],
+  ['https://api.example.com/v1?', undefined],
+  ['https://api.example.com/v1#', undefined],
   ['ftp://api.example.com/v1', undefined],
   ['javascript:alert(1)', undefined],
   ['api.example.com', undefined],

@@ -352,11 +352,6 @@ test.each([
   ['UTF-16 after a line end', Buffer.from('\r\n[]', 'utf16le'), utf16],
   ['a workbook (.xlsx, .ods)', Buffer.from('PK\x03\x04\x14\0\x06\0\x08\0'), workbook],
   ['a workbook (.xls)', Buffer.from('d0cf11e0a1b11ae1', 'hex'), workbook],
-  [
-    'a truncated character',
-    Buffer.from(`${text}🐈`).subarray(0, -1),
-    'is not UTF-8 text (it ends in the middle of a character)',
-  ],
   ['binary data', Buffer.from('1f8b0800000000000003abaaa8', 'hex'), 'is not UTF-8 text'],
 ])('input that is not UTF-8 text is refused with how to save it: %s', (_, bytes, message) => {
   const hint = 'save it as UTF-8; in Excel: Save As → CSV UTF-8 (comma delimited)';
@@ -410,8 +405,7 @@ describe('an invalid row is described with the values found', () => {
     ['1E+15', `${WHOLE}, in plain digits`],
     ['+1', `${WHOLE}, in plain digits`],
   ])('category %j in CSV: %s', (cell, rule) => {
-    const { error, kind } = describeInvalid({ name: 'Rex', categoryId: cell }, 'csv');
-    expect([error, kind]).toEqual([`category "${cell}" ${rule}`, `category ${rule}`]);
+    expect(describeInvalid({ name: 'Rex', categoryId: cell }, 'csv')).toBe(`category "${cell}" ${rule}`);
   });
 
   test.each([
@@ -423,24 +417,23 @@ describe('an invalid row is described with the values found', () => {
     ['null', WHOLE],
     ['{"a":[true]}', WHOLE],
   ])('categoryId %s in JSON: %s', (found, rule) => {
-    const { error } = describeInvalid(parseJson(`{"name":"Rex","categoryId":${found}}`), 'json');
-    expect(error).toBe(`categoryId ${found} ${rule}`);
+    const described = describeInvalid(parseJson(`{"name":"Rex","categoryId":${found}}`), 'json');
+    expect(described).toBe(`categoryId ${found} ${rule}`);
   });
 
   test.each([
-    [{}, 'name is required; categoryId is required', 'name is required, and categoryId is required'],
-    [7, '7 must be a JSON object', 'must be a JSON object'],
+    [{}, 'name is required; categoryId is required'],
+    [7, '7 must be a JSON object'],
     [
       { name: 5, categoryId: 1, status: 'Sold' },
       'name 5 must be a string; status "Sold" must be one of available, pending, sold',
-      'name must be a string, and status must be one of available, pending, sold',
     ],
-  ])('%j: %s', (value, error, kind) => {
-    expect(describeInvalid(value, 'json')).toEqual({ error, kind });
+  ])('%j: %s', (value, error) => {
+    expect(describeInvalid(value, 'json')).toBe(error);
   });
 
   test('a long value is cut, and control characters are escaped', () => {
-    const errorOf = (status: string) => describeInvalid({ ...one, status }, 'csv').error;
+    const errorOf = (status: string) => describeInvalid({ ...one, status }, 'csv');
     expect(errorOf('x'.repeat(40))).toContain(`status "${'x'.repeat(40)}" must`);
     expect(errorOf('x'.repeat(1_000_000))).toContain(`status "${'x'.repeat(39)}…" must`);
     expect(errorOf(`\x1b[31m\u202e${'猫'.repeat(40)}`)).toContain(

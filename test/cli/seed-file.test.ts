@@ -100,8 +100,6 @@ test.each<[string, [text: string, error?: string][]]>([
       ['name,category,id'],
       ['"R\r\nex",1,1'],
       [''],
-      ['Rex', 'expected 3 columns, found 1: Rex'],
-      ['Rex,1e3,', `category "1e3" ${WHOLE}, in plain digits`],
       ['Rex,1,1', 'id 1 is already used by an earlier row'],
       ['"Rex', 'invalid CSV: a quote opened on this line is never closed'],
     ],

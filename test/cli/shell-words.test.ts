@@ -11,11 +11,11 @@ test.each([
 });
 
 test('environment variables are set in the syntax of the system’s shell', () => {
-  const variables = { PETS_BASE_URL: 'http://127.0.0.1:7387/v1', PETS_API_KEY: 'k' };
+  const variables = { PETS_BASE_URL: 'http://127.0.0.1:7387/v1', PETS_API_KEY: '<key>' };
   expect(withEnvironment(variables, 'pets list', 'linux')).toBe(
-    'PETS_BASE_URL=http://127.0.0.1:7387/v1 PETS_API_KEY=k pets list',
+    "PETS_BASE_URL=http://127.0.0.1:7387/v1 PETS_API_KEY='<key>' pets list",
   );
   expect(withEnvironment(variables, 'pets list', 'win32')).toBe(
-    "$env:PETS_BASE_URL='http://127.0.0.1:7387/v1'; $env:PETS_API_KEY='k'; pets list",
+    '$env:PETS_BASE_URL="http://127.0.0.1:7387/v1"; $env:PETS_API_KEY="<key>"; pets list',
   );
 });

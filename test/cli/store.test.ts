@@ -13,6 +13,14 @@ async function machineWithStore() {
   return { machine, directory, service, journal: join(directory, 'journal.ndjson') };
 }
 
+/** The same after the service has ended, with a command that copies the store, and where. */
+async function machineWithClosedStore() {
+  const { service, ...rest } = await machineWithStore();
+  await service.end('SIGTERM');
+  const copy = join(rest.machine.home, 'copy');
+  return { ...rest, copy, copyArgs: ['store', 'copy', rest.directory, copy] };
+}
+
 const REPORT = { animals: 67, orders: 20, keys: 2, lastId: 67, sequence: 22 };
 
 const check = async (machine: Machine, directory: string) => {
@@ -20,23 +28,23 @@ const check = async (machine: Machine, directory: string) => {
   return { code, report: stdout && JSON.parse(stdout), error: stderr && JSON.parse(stderr).error };
 };
 
+/** The report as text, with these counts. */
+const reportText = (
+  directory: string,
+  ...[animals, lastId, sequence, orders, keys]: readonly string[]
+) => `${directory}
+  animals          ${animals}
+  last id          ${lastId}
+  sequence number  ${sequence}
+  orders           ${orders}
+  API keys         ${keys}
+`;
+
 describe('pets store check', () => {
   test('prints the animals, the last id and the sequence number', async () => {
-    const { machine, directory, service } = await machineWithStore();
-    await service.end('SIGTERM');
-    const { code, stdout, stderr } = await machine.pets(['store', 'check', directory]);
-    expect([code, stderr]).toEqual([0, '']);
-    expect(stdout).toBe(
-      [
-        directory,
-        '  animals          67',
-        '  last id          67',
-        '  sequence number  22',
-        '  orders           20',
-        '  API keys         2',
-        '',
-      ].join('\n'),
-    );
+    const { machine, directory } = await machineWithClosedStore();
+    const stdout = reportText(directory, '67', '67', '22', '20', '2');
+    expect(await machine.pets(['store', 'check', directory])).toEqual({ code: 0, stdout, stderr: '' });
     expect((await check(machine, directory)).report).toMatchObject({ directory, ...REPORT });
   });
 
@@ -76,8 +84,7 @@ describe('pets store check', () => {
       /journal\.ndjson is missing, but .* shows that there was a store/,
     ],
   ])('fails for a store with %s, and changes nothing', async (_, damage, message) => {
-    const { machine, directory, service, journal } = await machineWithStore();
-    await service.end('SIGTERM');
+    const { machine, directory, journal } = await machineWithClosedStore();
     await damage({ journal, directory });
     const names = await readdir(directory);
     const { code, error } = await check(machine, directory);
@@ -125,36 +132,38 @@ describe('pets store copy', () => {
     await restored.end('SIGTERM');
   });
 
-  test('copies to an empty directory, and refuses any other', async () => {
-    const { machine, directory, service } = await machineWithStore();
-    await service.end('SIGTERM');
-    const copy = join(machine.home, 'copy');
+  test('copies to an empty directory with progress on a terminal, prints the counts of both, and refuses any other', async () => {
+    const { machine, directory, copy, copyArgs } = await machineWithClosedStore();
     await mkdir(copy);
-    expect((await machine.pets(['store', 'copy', directory, copy])).code).toBe(0);
-    for (const target of [copy, directory, join(directory, 'journal.ndjson')]) {
-      const { code, stderr } = await machine.pets(['store', 'copy', directory, target]);
-      const refused = /is not empty|is not a directory|is both the source and the target/;
-      expect([code, stderr]).toEqual([1, expect.stringMatching(refused)]);
-    }
+    const { code, stdout, stderr } = await machine.pets(copyArgs, { columns: 80, env: { NO_COLOR: '1' } });
     // The copy has all animals in one record.
+    const text = reportText(copy, '67 of 67', '67', '21', '20 of 20', '2 of 2');
+    expect([code, stdout]).toEqual([0, text]);
+    for (const status of [
+      '[----------------] 0/67 animals copied',
+      '[################] 67/67 animals verified',
+    ])
+      expect(stderr).toContain(status);
     expect((await check(machine, copy)).report).toMatchObject({ ...REPORT, sequence: 21 });
+    for (const target of [copy, directory, join(directory, 'journal.ndjson')]) {
+      const ran = await machine.pets(['store', 'copy', directory, target]);
+      const refused = /is not empty|is not a directory|is both the source and the target/;
+      expect(ran).toMatchObject({ code: 1, stderr: expect.stringMatching(refused) });
+    }
   });
 
   test('writes nothing if the store is damaged', async () => {
-    const { machine, directory, service } = await machineWithStore();
-    await service.end('SIGTERM');
+    const { machine, directory, copyArgs } = await machineWithClosedStore();
     await appendFile(join(directory, 'keys', 'till.json'), 'x');
     const names = await readdir(machine.home);
-    expect((await machine.pets(['store', 'copy', directory, join(machine.home, 'copy')])).code).toBe(1);
+    expect((await machine.pets(copyArgs)).code).toBe(1);
     expect(await readdir(machine.home)).toEqual(names);
   });
 
   test('removes what it has written if it is interrupted: exit code 130', async () => {
-    const { machine, directory, service } = await machineWithStore();
-    await service.end('SIGTERM');
-    const copy = join(machine.home, 'copy');
+    const { machine, copy, copyArgs } = await machineWithClosedStore();
     await mkdir(copy);
-    const program = machine.startProgram(['store', 'copy', directory, copy]);
+    const program = machine.startProgram(copyArgs);
     await expect.poll(() => program.handlersLeft(), { interval: 0 }).toBe(1);
     program.raise('SIGTERM');
     expect([await program.ended, program.stdout()]).toEqual([130, '']);
@@ -162,68 +171,16 @@ describe('pets store copy', () => {
   });
 
   test('leaves out a damaged last line, with a notice', async () => {
-    const { machine, directory, service, journal } = await machineWithStore();
-    await service.end('SIGTERM');
+    const { machine, journal, copy, copyArgs } = await machineWithClosedStore();
     await truncate(journal, (await readFile(journal)).length - 5);
-    const copy = join(machine.home, 'copy');
-    const { code, stderr } = await machine.pets(['store', 'copy', directory, copy]);
     const notice =
       /last \d+ bytes of the journal in \S+store .* complete animals in them: 1, .*; they were not copied/;
-    expect([code, stderr]).toEqual([0, expect.stringMatching(notice)]);
+    expect(await machine.pets(copyArgs)).toMatchObject({ code: 0, stderr: expect.stringMatching(notice) });
     expect(await check(machine, copy)).toMatchObject({ code: 0, report: { animals: 66, lastId: 70 } });
   });
-
-  test('prints the counts of the copy and of the store', async () => {
-    const { machine, directory, service } = await machineWithStore();
-    await service.end('SIGTERM');
-    const copy = join(machine.home, 'copy');
-    const { code, stdout, stderr } = await machine.pets(['store', 'copy', directory, copy]);
-    expect([code, stderr]).toEqual([0, '']);
-    expect(stdout).toBe(
-      [
-        copy,
-        '  animals          67 of 67',
-        '  last id          67',
-        '  sequence number  21',
-        '  orders           20 of 20',
-        '  API keys         2 of 2',
-        '',
-      ].join('\n'),
-    );
-  });
-
-  test('shows the progress on a terminal', async () => {
-    const { machine, directory, service } = await machineWithStore();
-    await service.end('SIGTERM');
-    const args = ['store', 'copy', directory, join(machine.home, 'copy')];
-    const { stderr } = await machine.pets(args, { columns: 80 });
-    for (const status of [
-      '[----------------] 0/67 animals copied',
-      '[################] 67/67 animals verified',
-    ]) {
-      expect(stderr).toContain(status);
-    }
-  });
 });
 
-test.each([
-  ['store check', ['store', 'check', ''], '<dir|url>'],
-  ['store migrate', ['store', 'migrate', ''], '<dir|url>'],
-  ['store copy', ['store', 'copy', '', 'copy'], '<from>'],
-  ['store copy', ['store', 'copy', '.', ''], '<to>'],
-])('pets %s refuses an empty argument: %j', async (_, args, name) => {
-  const machine = await freshMachine();
-  const { code, stderr } = await machine.pets([...args, '--json']);
-  expect([code, JSON.parse(stderr).error]).toEqual([
-    2,
-    expect.objectContaining({
-      code: 'usage',
-      message: expect.stringContaining(`${name} must be the name of a directory`),
-    }),
-  ]);
-});
-
-test('hints of pets store name no option that it does not have', async () => {
+test('hints of pets store do not suggest an option that it does not have', async () => {
   const machine = await freshMachine();
   await (await serve(machine, ['--data', join(machine.home, 'store')])).end('SIGTERM');
   const file = await machine.file('file', '');
@@ -232,6 +189,9 @@ test('hints of pets store name no option that it does not have', async () => {
     ['store', 'copy', join(machine.home, 'store'), join(file, 'copy')],
   ]) {
     const { code, stderr } = await machine.pets(args);
-    expect([code, stderr]).toEqual([1, expect.stringMatching(/ENOTDIR.*\n.*choose another directory\n/)]);
+    expect([code, stderr]).toEqual([
+      1,
+      expect.stringMatching(/ENOTDIR.*\n.*choose another directory \(--data of pets serve\)\n/),
+    ]);
   }
 });

@@ -1,8 +1,11 @@
 import { describe, expect, test } from 'vitest';
-import { hasOffset, instantIn, parseTimeLimit, resolveTime } from '../../src/cli/orders/options.ts';
+import { parseInstant, parseTimeLimit } from '../../src/cli/commands/orders.ts';
 import { formatDeadline, formatIso, formatMinute, formatTime, instantOf } from '../../src/cli/output/time.ts';
 import { createTimeFormatter, formatDuration } from '../../src/contract/time-text.ts';
+import type { TerminalOptions } from '../helpers/context.ts';
+import { importing } from '../helpers/import-commands.ts';
 import { respondWith, runAgainst } from '../helpers/in-terminal.ts';
+import { type Handler, reply } from '../helpers/scripted-server.ts';
 
 const NOW = Date.parse('2026-11-20T12:00:00.000Z');
 
@@ -66,7 +69,7 @@ test('ISO 8601, or undefined if out of range', () => {
 
 /** The instant that an argument means, at this time in this time zone. */
 const resolve = (text: string, zone: string, now = '2026-11-20T12:00:00Z') =>
-  new Date(resolveTime(parseTimeLimit(text).time, Date.parse(now), () => zone)).toISOString();
+  new Date(parseTimeLimit(text).time(Date.parse(now), () => zone)).toISOString();
 
 describe('a time on the command line', () => {
   test.each([
@@ -164,14 +167,15 @@ describe('when clocks change', () => {
   });
 });
 
-test('a field is an instant only if it is text in ISO 8601, and is local without a zone', () => {
-  const zone = () => 'Europe/Berlin';
-  expect(instantIn('2026-11-20T12:00:00.000Z', zone)).toBe(Date.UTC(2026, 10, 20, 12));
-  expect(instantIn('1969-12-31T23:59:59,999999Z', zone)).toBe(-1);
-  expect(instantIn('2026-11-20', zone)).toBe(Date.UTC(2026, 10, 19, 23));
-  expect([hasOffset('2026-11-20T12:00Z'), hasOffset('2026-11-20T12:00')]).toEqual([true, false]);
-  for (const value of [1_795_000_000, null, 'yesterday', '7d', '', ['2026-11-20']])
-    expect(instantIn(value, zone)).toBeUndefined();
+test.each([
+  ['2026-11-20T12:00:00.000Z', Date.UTC(2026, 10, 20, 12)],
+  ['1969-12-31T23:59:59,999999Z', -1],
+  ['2026-11-20', Date.UTC(2026, 10, 19, 23)],
+  ['yesterday', undefined],
+  ['7d', undefined],
+  ['', undefined],
+])('the instant of the text %j in Berlin is %s', (text, instant) => {
+  expect(parseInstant(text, () => 'Europe/Berlin')).toBe(instant);
 });
 
 test.each<[string, string | undefined, string | undefined, string]>([
@@ -189,4 +193,45 @@ test.each<[string, string | undefined, string | undefined, string]>([
   expect(stdout).toContain(`2026-11-20 ${time}`);
   if (problem === undefined) expect(stderr).toBe('note: 1 order\n');
   else expect(stderr.split(problem)).toHaveLength(2);
+});
+
+describe('a message has', () => {
+  // The clock of these commands starts at 12:00 UTC on 20 November 2026, which is 13:00 in Berlin.
+  const timeZone = 'Europe/Berlin';
+  const refuse: Handler = (_, response) => reply(response, 429, {}, { 'Retry-After': '300' });
+
+  test.each<[string, number | undefined, string[], local: string, utc: string]>([
+    [
+      'the end of a rate limit',
+      100,
+      ['list'],
+      'until 13:05:00 CET (in 5 min)',
+      'until 12:05:00 UTC (in 5 min)',
+    ],
+    ['the end of a wait', 100, ['list', '--max-wait', '310'], 'until 13:05:00 CET', 'until 12:05:00 UTC'],
+    ['the result of a check', 200, ['profiles', '--check'], 'until 13:05:00 CET', 'until 12:05:00 UTC'],
+  ])('%s in local time on a terminal, and in UTC elsewhere', async (_name, columns, argv, local, utc) => {
+    const shown = async (more: string[], options: { columns?: number | undefined }) => {
+      const ran = await runAgainst(refuse, [...argv, ...more], { timeZone, ...options } as TerminalOptions);
+      return (ran.stdout + ran.stderr).replace(/\s+/g, ' ');
+    };
+    expect(await shown([], { columns })).toContain(local);
+    expect(await shown([], {})).toContain(utc);
+    if (!argv.includes('--max-wait')) expect(await shown(['--json'], { columns })).toContain(utc);
+  });
+
+  test.each<[string, { columns?: number }, string]>([
+    ['local at a terminal', { columns: 200 }, '13:00 CET'],
+    ['UTC elsewhere', {}, '12:00 UTC'],
+  ])('the times of earlier runs of import are %s, and UTC in the ledger', async (_name, options, time) => {
+    const { add, ledger, service } = await importing();
+    service.replies = { Lola: 422 };
+    await add([], { timeZone, ...options });
+    const { stderr } = await add(['--dry-run'], { timeZone, ...options });
+    expect(stderr).toContain(`2 already added on 2026-11-20 ${time}`);
+    service.replies = {};
+    await add([], { timeZone, ...options });
+    expect((await add([], { timeZone, ...options })).stderr).toContain(`were added on 2026-11-20 ${time}`);
+    expect(await ledger()).toContain('"at":"2026-11-20T12:00:');
+  });
 });

@@ -17,6 +17,7 @@ const rows: Row[] = [
   ['HTML with status 200', 200, HTML, asHtml, ContractError, { isAmbiguous: true }],
   ['204', 204, '', {}, ContractError, { isAmbiguous: true }],
   ['202', 202, {}, {}, ContractError, { isAmbiguous: true }],
+  ['202 with an animal', 202, PET, {}, ContractError, { isAmbiguous: true }],
   ['400', 400, error(400), {}, ApiFailure, { isAmbiguous: false }],
   ['401', 401, error(401), {}, ApiFailure, { isAmbiguous: false }],
   ['401 with HTML', 401, HTML, asHtml, ApiFailure, { isAmbiguous: false }],

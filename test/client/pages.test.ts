@@ -4,7 +4,7 @@ import { ApiFailure, ContractError, PageAddressError } from '../../src/client/er
 import type { HttpHeaders } from '../../src/client/headers.ts';
 import { listPages } from '../../src/client/pages.ts';
 import type { Pet } from '../../src/contract/schemas.ts';
-import { PET, rejection, type TestClientOptions, testClient } from '../helpers/client.ts';
+import { PET, rejection, testClient } from '../helpers/client.ts';
 import { gate } from '../helpers/gate.ts';
 import { type Handler, reply, replyError, scriptedServer } from '../helpers/scripted-server.ts';
 
@@ -181,13 +181,10 @@ test.each<[string, number, boolean]>([
 );
 
 describe('the prefetch', () => {
-  async function start(
-    handler: Handler,
-    { all = true, ...options }: TestClientOptions & { all?: boolean } = {},
-  ) {
+  async function start(handler: Handler) {
     const server = await scriptedServer(handler);
-    const tested = testClient(server.url, options);
-    const pages = listPages(tested.client, { limit: 1 }, 1, { canPrefetch: () => all });
+    const tested = testClient(server.url);
+    const pages = listPages(tested.client, { limit: 1 }, 1, { canPrefetch: () => true });
     const next = async () => (await pages.next()).value?.pets.map(({ id }: Pet) => Number(id));
     const requested = (count: number) => expect.poll(() => server.requests).toHaveLength(count);
     return { server, pages, next, requested, ...tested };
@@ -218,13 +215,6 @@ describe('the prefetch', () => {
     expect([server.requests.length, (await pages.next()).done]).toEqual([3, true]);
     // The last page has no next page that could be prefetched.
     expect(asked).toEqual([2, 3].map((page) => link(page).Link));
-  });
-
-  test('is off by default', async () => {
-    const { next, server } = await start(pagesTo(3), { all: false });
-    await next();
-    await sleep(50);
-    expect(server.requests).toHaveLength(1);
   });
 
   test.each<[string, Handler, typeof ApiFailure | typeof ContractError]>([

@@ -198,100 +198,54 @@ test.each<[string, HttpHeaders, number | undefined]>([
   expect(delayIfExhausted(headers, NOW)).toBe(delay);
 });
 
-test.each<[string, HttpHeaders, ReturnType<typeof readRateLimit>]>([
-  [
-    'X-RateLimit',
-    { 'x-ratelimit-limit': '60', 'x-ratelimit-remaining': '59', ...RESET_45 },
-    { limit: 60, remaining: 59, reset: NOW + 45_000 },
-  ],
-  [
-    'RateLimit: the window with the fewest requests left',
-    rateLimit('"day";r=70;t=3600, "minute";r=3;t=30'),
-    { name: 'minute', limit: undefined, remaining: 3, reset: NOW + 30_000 },
-  ],
-  [
-    'a reset time on a clock that is an hour fast',
-    { date: HOUR_FAST, 'x-ratelimit-remaining': '0', ...reset(seconds('2026-11-20T13:00:05Z')) },
-    { limit: undefined, remaining: 0, reset: NOW + 5_000 },
-  ],
-  [
-    'a reset time with a Date of the last second',
-    { date: dateAt('11:59:59'), 'x-ratelimit-remaining': '0', ...RESET_45 },
-    { limit: undefined, remaining: 0, reset: NOW + 45_000 },
-  ],
-  [
-    'a window that has just ended',
-    { 'x-ratelimit-remaining': '0', ...reset('0') },
-    { limit: undefined, remaining: 0, reset: NOW },
-  ],
-  [
-    'RateLimit: a window with an end',
-    rateLimit('"minute";r=1, "day";r=70;t=3600'),
-    { name: 'day', limit: undefined, remaining: 70, reset: NOW + 3_600_000 },
-  ],
-  ['nothing if a header is missing', { 'x-ratelimit-remaining': '59' }, undefined],
-])('readRateLimit reads %s', (_name, headers, expected) => {
-  expect(readRateLimit(headers, NOW)).toEqual(expected);
-});
-
-const POLICY = { 'ratelimit-policy': '"minute";q=60;w=60, "day";q=1000;w=86400' };
+const MINUTE = { name: 'minute', limit: undefined, remaining: 58, reset: NOW + 30_000 };
+const DAY = { ...MINUTE, name: 'day', remaining: 998, reset: NOW + 36_000_000 };
 const BOTH = rateLimit('"minute";r=58;t=30, "day";r=998;t=36000');
+const POLICY = { 'ratelimit-policy': '"minute";q=60;w=60, "day";q=1000;w=86400' };
+const X_WINDOW = { name: undefined, limit: 60, remaining: 58, reset: NOW + 45_000 };
 const X_RATE_LIMIT = { 'x-ratelimit-limit': '60', 'x-ratelimit-remaining': '58', ...RESET_45 };
-const MINUTE = { name: 'minute', limit: 60, remaining: 58, reset: NOW + 30_000 };
-const DAY = { name: 'day', limit: 1_000, remaining: 998, reset: NOW + 36_000_000 };
 
+/** The first window of each case is the one with the fewest requests left. */
 test.each<[string, HttpHeaders, ReturnType<typeof readRateLimits>]>([
-  ['two windows', { ...POLICY, ...BOTH, ...X_RATE_LIMIT }, [MINUTE, DAY]],
   [
-    'two windows from the Date header on',
-    { date: dateAt('11:59:59'), ...POLICY, ...BOTH },
+    'RateLimit with its policies, in place of X-RateLimit',
+    { ...POLICY, ...BOTH, ...X_RATE_LIMIT },
     [
-      { ...MINUTE, reset: NOW + 29_000 },
-      { ...DAY, reset: NOW + 35_999_000 },
+      { ...MINUTE, limit: 60 },
+      { ...DAY, limit: 1_000 },
     ],
   ],
+  ['RateLimit without policies', BOTH, [MINUTE, DAY]],
+  ['RateLimit of a service whose clock is an hour fast', { date: HOUR_FAST, ...BOTH }, [MINUTE, DAY]],
   [
-    'two windows of a service whose clock is an hour fast',
-    { date: HOUR_FAST, ...POLICY, ...BOTH },
-    [MINUTE, DAY],
-  ],
-  [
-    'two windows without their policies',
-    BOTH,
-    [
-      { ...MINUTE, limit: undefined },
-      { ...DAY, limit: undefined },
-    ],
-  ],
-  [
-    'names that other services use, or the lengths of their windows',
+    'RateLimit with names that other services use, or the lengths of their windows',
     {
       ...rateLimit('"a, \\"b\\";q";r=1;t=30, burst;r=2;t=30, "x";r=3;t=30'),
       'ratelimit-policy': '"x";w=3600, burst;w=10;q=5, "a, \\"b\\";q";q=9;pk=:cHs=:',
     },
     [
-      { name: 'a, "b";q', limit: 9, remaining: 1, reset: NOW + 30_000 },
-      { name: 'burst', limit: 5, remaining: 2, reset: NOW + 30_000 },
-      { name: 'hour', limit: undefined, remaining: 3, reset: NOW + 30_000 },
+      { ...MINUTE, name: 'a, "b";q', limit: 9, remaining: 1 },
+      { ...MINUTE, name: 'burst', limit: 5, remaining: 2 },
+      { ...MINUTE, name: 'hour', remaining: 3 },
     ],
   ],
-  ['only X-RateLimit', X_RATE_LIMIT, [{ name: undefined, limit: 60, remaining: 58, reset: NOW + 45_000 }]],
+  ['RateLimit: only the window whose end is known', rateLimit('"minute";r=1, "day";r=998;t=36000'), [DAY]],
+  ['X-RateLimit', X_RATE_LIMIT, [X_WINDOW]],
+  ['X-RateLimit if RateLimit is incomplete', { ...X_RATE_LIMIT, ...rateLimit('"minute";r=58') }, [X_WINDOW]],
   [
-    'X-RateLimit if RateLimit is incomplete',
-    { ...X_RATE_LIMIT, ...rateLimit('"minute";r=58') },
-    [{ name: undefined, limit: 60, remaining: 58, reset: NOW + 45_000 }],
+    'X-RateLimit of a service whose clock is an hour fast',
+    { ...X_RATE_LIMIT, date: HOUR_FAST, ...reset(seconds('2026-11-20T13:00:45Z')) },
+    [X_WINDOW],
   ],
-  [
-    'X-RateLimit without the end of the window',
-    { 'x-ratelimit-limit': '60', 'x-ratelimit-remaining': '58' },
-    [{ name: undefined, limit: 60, remaining: 58, reset: undefined }],
-  ],
-  [
-    'RateLimit without the end of a window',
-    { ...POLICY, ...rateLimit('"minute";r=58, "day";r=998;t=36000') },
-    [{ ...MINUTE, reset: undefined }, DAY],
-  ],
-  ['nothing', {}, []],
+  ['X-RateLimit that has just ended', { ...X_RATE_LIMIT, ...reset('0') }, [{ ...X_WINDOW, reset: NOW }]],
+  ['nothing without the end of a window', { ...X_RATE_LIMIT, ...reset('soon') }, []],
+  ['nothing without the requests left', RESET_45, []],
 ])('readRateLimits reads %s', (_name, headers, expected) => {
   expect(readRateLimits(headers, NOW)).toEqual(expected);
+  expect(readRateLimit(headers, NOW)).toEqual(expected[0]);
+});
+
+test('readRateLimit chooses the window with the fewest requests left, and of these the one that ends last', () => {
+  const headers = rateLimit('"a";r=7;t=30, "b";r=3;t=30, "c";r=3;t=60');
+  expect(readRateLimit(headers, NOW)).toMatchObject({ name: 'c' });
 });

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import type { AttemptOutcome } from '../../src/client/attempt.ts';
-import { requestWithRetry, type WaitEvent } from '../../src/client/request-with-retry.ts';
+import { requestWithRetry, type WaitEvent } from '../../src/client/retry.ts';
 import { createServiceState } from '../../src/client/service-state.ts';
 import { cases } from '../helpers/cases.ts';
 import { manualClock, uptimeOf } from '../helpers/clock.ts';

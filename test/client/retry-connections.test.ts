@@ -8,7 +8,9 @@ import {
   OutcomeUnknownError,
   TimeoutError,
 } from '../../src/client/errors.ts';
-import { add, calls, list, PET, rejection, testClient } from '../helpers/client.ts';
+import { IDEMPOTENT_RETRY_MS } from '../../src/client/retry.ts';
+import { add, calls, list, PET, rejection, type TestClientOptions, testClient } from '../helpers/client.ts';
+import { manualClock } from '../helpers/clock.ts';
 import { gate } from '../helpers/gate.ts';
 import { closedPort } from '../helpers/listen.ts';
 import { type Act, formatResponse, reset, type WireServer, wireServer } from '../helpers/wire-server.ts';
@@ -109,15 +111,25 @@ describe.each(calls)('$name', ({ call, supportsIdempotency, isRetried }) => {
     expect(server.connections()).toBe(attempts.length);
   });
 
-  test('an unexpected 100 Continue is skipped, also if it is repeated or has headers', async () => {
-    const status = supportsIdempotency || !isRetried ? 201 : 200;
-    const body = status === 200 ? '[]' : JSON.stringify(PET);
-    const final = `HTTP/1.1 ${status} OK\r\nContent-Length: ${body.length}\r\n\r\n${body}`;
-    const more = 'HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 100 Continue\r\nX: y\r\n\r\n';
-    const { client, attempts } = await start(begin(more + final, close));
-    expect((await call(client)).value).toMatchObject(status === 200 ? [] : { id: 1n, name: 'Rex' });
-    expect(attempts).toHaveLength(1);
-  });
+  test.each([
+    ['', false],
+    [' through a proxy', true],
+  ])(
+    'an unexpected 100 Continue%s is skipped, also if it is repeated or has headers',
+    async (_name, isProxied) => {
+      const status = supportsIdempotency || !isRetried ? 201 : 200;
+      const body = status === 200 ? '[]' : JSON.stringify(PET);
+      const final = `HTTP/1.1 ${status} OK\r\nContent-Length: ${body.length}\r\n\r\n${body}`;
+      const more = 'HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 100 Continue\r\nX: y\r\n\r\n';
+      const server = await wireServer(begin(more + final, close));
+      const { client, attempts } = testClient(isProxied ? 'http://shop.invalid/v1' : server.url, {
+        supportsIdempotency,
+        proxy: isProxied ? `http://127.0.0.1:${server.port}` : undefined,
+      });
+      expect((await call(client)).value).toMatchObject(status === 200 ? [] : { id: 1n, name: 'Rex' });
+      expect(attempts).toHaveLength(1);
+    },
+  );
 
   test('a reset before the request is read: it may have been applied', async () => {
     const { client, server } = await start(succeed, (socket) =>
@@ -190,4 +202,71 @@ describe.each(calls)('$name', ({ call, supportsIdempotency, isRetried }) => {
     expect(await call(client)).toMatchObject({ headers: { 'content-type': 'application/json' } });
     expect(server.requests).toHaveLength(1);
   });
+});
+
+// A creation with several attempts stays ambiguous until a success; retry-chains.test.ts has all combinations of failures.
+
+const error = (status: number, code = 'a_code') => ({ code, message: 'no', status });
+const respond =
+  (status: number, body: unknown = error(status), headers: Record<string, string> = {}): Act =>
+  (socket) =>
+    socket.write(formatResponse(status, body, { 'Idempotency-Supported': 'true', ...headers }));
+const inProgress = respond(409, error(409, 'idempotency_in_flight'));
+
+/** Adds an animal at a server that handles each request with the next act, and all further requests with the last. */
+async function create(acts: Act[], options: TestClientOptions = {}) {
+  const server = await wireServer((socket, count, request) =>
+    (acts[count - 1] ?? acts.at(-1))?.(socket, count, request),
+  );
+  const tested = testClient(server.url, { supportsIdempotency: true, ...options });
+  return { ...tested, server, result: add(tested.client).catch((reason: unknown) => reason) };
+}
+
+test.each<[string, Act[], number[]]>([
+  ['503 with Retry-After', [respond(503, error(503), { 'Retry-After': '5' })], [5_000]],
+  ['a reset, then in progress', [reset, inProgress, inProgress], [375, 1_000, 2_000]],
+  ['a 503 that shows for the first time that keys are supported', [respond(503)], [375]],
+])('after %s, a creation is repeated with one key and one body', async (_name, acts, waits) => {
+  const supportsIdempotency = waits[0] !== 375 || acts.length > 1;
+  const { result, server, slept } = await create([...acts, respond(201, PET)], { supportsIdempotency });
+  expect(await result).toMatchObject({ value: { id: 1n } });
+  expect([slept, server.requests.length]).toEqual([waits, acts.length + 1]);
+  expect([keysOf(server).size, new Set(server.requests.map(({ body }) => body)).size]).toEqual([1, 1]);
+});
+
+test('a creation that stays in progress after a lost response is unknown, and names its key', async () => {
+  const { result, server } = await create([reset, inProgress]);
+  const failure = (await result) as OutcomeUnknownError;
+  expect(failure).toMatchObject({ supportsIdempotency: true, cause: { status: 409 } });
+  expect([...keysOf(server)]).toEqual([`"${failure.idempotencyKey}"`]);
+  expect(server.requests).toHaveLength(10);
+});
+
+test('a creation is not repeated after a day, when the service may have forgotten its key', async () => {
+  const later = respond(503, error(503), { 'Retry-After': '86400' });
+  const { result, server } = await create([later], { maxWaitMilliseconds: 1e9 });
+  expect(await result).toBeInstanceOf(OutcomeUnknownError);
+  expect(server.requests).toHaveLength(2);
+});
+
+test.each<[string, Act, unknown]>([
+  ['503: it is ambiguous', respond(503), OutcomeUnknownError],
+  ['429: it is not ambiguous', respond(429), InterruptedError],
+])('an interrupt ends a creation in the wait after %s', async (_name, act, kind) => {
+  const tested = await create([act], { onSleep: () => tested.interrupt() });
+  const failure = await tested.result;
+  expect(failure).toBeInstanceOf(kind);
+  if (failure instanceof OutcomeUnknownError) expect(failure.cause).toBeInstanceOf(InterruptedError);
+  expect([tested.server.requests.length, tested.attempts.length]).toEqual([1, 1]);
+});
+
+test('a creation is not repeated when the service may have forgotten its Idempotency-Key', async () => {
+  const clock = manualClock();
+  const server = await wireServer((socket) => {
+    clock.advance(IDEMPOTENT_RETRY_MS);
+    socket.destroy();
+  });
+  const { client } = testClient(server.url, { clock, supportsIdempotency: true });
+  expect(await rejection(add(client))).toBeInstanceOf(OutcomeUnknownError);
+  expect(server.requests).toHaveLength(1);
 });

@@ -2,7 +2,8 @@ import { describe, expect, test } from 'vitest';
 import { RateLimitError } from '../../src/client/errors.ts';
 import { add, list, PET, rejection, type TestClientOptions, testClient } from '../helpers/client.ts';
 import { type ManualClock, manualClock } from '../helpers/clock.ts';
-import { reply, scriptedServer } from '../helpers/scripted-server.ts';
+import { gate } from '../helpers/gate.ts';
+import { reply, replyError, scriptedServer } from '../helpers/scripted-server.ts';
 import { stateDirectory } from '../helpers/temp.ts';
 
 const HOUR = 3_600_000;
@@ -115,6 +116,22 @@ describe('a cool-down that another process starts while this one connects', () =
     expect([arrivals.length, attempts.length]).toEqual([2, 2]);
   });
 
+  test('or writes its log defers a creation, also on an open connection', async () => {
+    const { process, arrivals, start } = await machine();
+    const { client, service } = process();
+    await list(client);
+    const log: string[] = [];
+    const sendLog = {
+      intent: async () => void (log.push('intent') === 1 && service.startPause(30_000)),
+      notSent: async () => void log.push('not sent'),
+    };
+    await client.call('createPet', { body: { name: 'Rex', categoryId: 3n } }, { sendLog });
+    expect([arrivals, log]).toEqual([
+      [start, start + 30_000],
+      ['intent', 'not sent', 'intent'],
+    ]);
+  });
+
   test('longer than allowed: a creation fails and is not ambiguous', async () => {
     const { client, start, arrivals } = await race(HOUR);
     const failure = await rejection(add(client));
@@ -122,6 +139,19 @@ describe('a cool-down that another process starts while this one connects', () =
     expect(failure).toMatchObject({ fromResponse: false, until: start + HOUR });
     expect(arrivals).toEqual([]);
   });
+});
+
+test('a success of a request that was sent before a cool-down does not end it', async () => {
+  const tested = await machine({
+    status: 200,
+    headers: () => {
+      other.startPause(30_000);
+      return {};
+    },
+  });
+  const other = tested.process().service;
+  await list(tested.process().client);
+  expect(tested.process().service.pause('GET')?.until).toBe(tested.start + 30_000);
 });
 
 describe('a request with ignorePause', () => {
@@ -143,4 +173,20 @@ describe('a request with ignorePause', () => {
     await probe(impatient()).catch(() => {});
     expect(process().service.pause('GET')?.until).toBe(start + seconds * SECOND);
   });
+});
+
+test('a success does not end the pause that another response has started since', async () => {
+  const success = gate();
+  const server = await scriptedServer(async (_, response, count) => {
+    if (count === 2) return replyError(response, 429, 'rate_limited', { 'Retry-After': '60' });
+    await success.opened;
+    reply(response, 200, [PET]);
+  });
+  const { client, service } = testClient(server.url, { maxWaitMilliseconds: 0 });
+  const first = list(client);
+  await expect.poll(() => server.requests.length).toBe(1);
+  await rejection(list(client));
+  success.open();
+  await first;
+  expect(service.pause('GET')).toMatchObject({ reason: 'rate limit' });
 });

@@ -3,8 +3,8 @@ import { NetworkError } from '../../src/client/errors.ts';
 import { add, rejection, testClient } from '../helpers/client.ts';
 import { freshMachine } from '../helpers/pets.ts';
 import { proxyServer } from '../helpers/proxy.ts';
-import { rawServer } from '../helpers/raw-server.ts';
 import { AUTHORITY, type Certificate, tlsServer } from '../helpers/tls-server.ts';
+import { rawServer } from '../helpers/wire-server.ts';
 
 const KEY = 'pets_secret_key';
 const ADD = ['add', 'Rex', '--category', '3', '--json'];

@@ -1,8 +1,8 @@
 import { expect, test } from 'vitest';
 import { systemClock } from '../../src/contract/clock.ts';
+import { report } from '../helpers/cases.ts';
 import { freshMachine } from '../helpers/pets.ts';
 import { startReal } from '../helpers/real-service.ts';
-import { report } from '../helpers/report.ts';
 
 // `npm run soak` runs for two minutes with the limit of the Free plan, so that processes also wait for new windows.
 const SECONDS = Number(process.env['PETS_COOL_DOWN_SECONDS'] ?? 0);

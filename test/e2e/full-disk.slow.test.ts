@@ -1,10 +1,10 @@
 import { readdirSync, rmSync, statSync, truncateSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
+import { report } from '../helpers/cases.ts';
 import { listAllPets } from '../helpers/list-all-pets.ts';
 import { canMount, mountReadOnly, mountSmallDisk } from '../helpers/mount.ts';
 import { freshMachine, type Machine, serveCommand } from '../helpers/pets.ts';
-import { report } from '../helpers/report.ts';
 
 const WRITERS = 8;
 const READERS = 2;

@@ -4,9 +4,9 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect, test } from 'vitest';
 import { systemClock } from '../../src/contract/clock.ts';
+import { report } from '../helpers/cases.ts';
 import { freshMachine } from '../helpers/pets.ts';
 import { startReal } from '../helpers/real-service.ts';
-import { report } from '../helpers/report.ts';
 
 // `npm run soak` adds more rows, and kills the command more often.
 const ROWS = Number(process.env['PETS_IMPORT_ROWS'] ?? 60);
@@ -87,5 +87,5 @@ async function hasOpenOutcome(home: string): Promise<boolean> {
   const ledger = paths.find((path) => path.endsWith('ledger.ndjson'));
   if (ledger === undefined) return false;
   const lines = (await readFile(join(directory, ledger), 'utf8')).trimEnd().split('\n');
-  return lines.at(-1)?.includes('"intent"') === true;
+  return lines.at(-1)?.includes('"open"') === true;
 }

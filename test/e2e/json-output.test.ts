@@ -1,19 +1,179 @@
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { expect, test } from 'vitest';
+import ts from 'typescript';
+import { describe, expect, test } from 'vitest';
 import { commands } from '../../src/cli/commands/index.ts';
 import { systemClock } from '../../src/contract/clock.ts';
-import { readBlocks } from '../helpers/document-blocks.ts';
 import { readDocument } from '../helpers/documents.ts';
 import { inventoryWithoutKeys } from '../helpers/express.ts';
-import { collectSamples } from '../helpers/json-output-samples.ts';
-import { checkSamples } from '../helpers/json-output-types.ts';
-import { freshMachine, type Machine } from '../helpers/pets.ts';
+import { freshMachine, type Machine, type ProgramOptions, serve } from '../helpers/pets.ts';
 import { type Handler, reply, scriptedServer } from '../helpers/scripted-server.ts';
 
-const [declarations] = readBlocks(readDocument('docs/json-output.md')).filter(
-  ({ language }) => language === 'ts',
-);
+/** The declarations are not a module for the check, which has a global prelude. */
+const declarations = readDocument('docs/json-output.d.ts').text.replace(/^export /gm, '');
+
+/** JSON that the program wrote. The type of `field` in the type `root` (`Output` or `Message`) must match the JSON. */
+type Sample = { root: string; field: string; json: string };
+
+type CheckResult = {
+  /** Compiler errors of samples that have an extra field, a missing field or a wrong type. */
+  errors: string[];
+  /** Declared fields and values that no sample has, and optional fields that every sample has. */
+  unseen: string[];
+};
+
+const FILE = 'json-output.ts';
+
+/**
+ * `Exact` rejects objects that mix the fields of several members of a union. The compiler alone accepts such objects.
+ * The interfaces replace the compiler's own library, which takes long to load.
+ */
+const PRELUDE = `
+type KeysOf<T> = T extends unknown ? keyof T : never;
+type Exact<T, All extends PropertyKey = KeysOf<T>> =
+  unknown extends T ? T
+  : T extends (infer Element)[] ? Exact<Element>[]
+  : T extends object ? { [K in keyof T]: Exact<T[K]> } & { [K in All as K extends keyof T ? never : K]?: never }
+  : T;
+type PropertyKey = string | number | symbol;
+type Part<T> = { [K in keyof T]?: Exact<T[K]> };
+interface Array<T> { length: number; [index: number]: T }
+interface Boolean {} interface CallableFunction {} interface Function {} interface IArguments {}
+interface NewableFunction {} interface Number {} interface Object {} interface RegExp {} interface String {}
+`;
+
+/** Compiles each sample as a literal of its declared type, and looks for a sample of every declaration. */
+function checkSamples(declarations: string, samples: readonly Sample[]): CheckResult {
+  const checks = samples.map(
+    ({ root, field, json }) => `void ({ ${JSON.stringify(field)}: ${json.trim()} } satisfies Part<${root}>);`,
+  );
+  const { file, checker, errors } = compile([PRELUDE, declarations, ...checks].join('\n'));
+  const seen = new Set<ts.Node>();
+  const missing = new Set<ts.Node>();
+  const values = new Set<string>();
+  const unseen: string[] = [];
+
+  function visitSample(node: ts.Node): void {
+    values.add(node.getText());
+    if (ts.isObjectLiteralExpression(node)) {
+      const names = node.properties.map(({ name }) => name && (name as ts.StringLiteral).text);
+      const declared = checker.getContextualType(node);
+      const type = checker.getTypeAtLocation(node);
+      const members = declared?.isUnion() ? declared.types : [declared];
+      const member = members.find((each) => each && checker.isTypeAssignableTo(type, each));
+      for (const property of member?.getProperties() ?? [])
+        for (const declaration of property.declarations ?? [])
+          (names.includes(property.name) ? seen : missing).add(declaration);
+    }
+    ts.forEachChild(node, visitSample);
+  }
+
+  function visitDeclaration(node: ts.Node): void {
+    if (ts.isPropertySignature(node)) {
+      const name = `${ts.findAncestor(node, ts.isTypeAliasDeclaration)?.name.text}.${node.name.getText()}`;
+      if (!seen.has(node)) unseen.push(`${name}: no sample has it`);
+      else if (node.questionToken && !missing.has(node)) unseen.push(`${name}: every sample has it`);
+    }
+    const value = node.getText().replaceAll("'", '"');
+    if (ts.isLiteralTypeNode(node) && !values.has(value)) unseen.push(`${value}: no sample has this value`);
+    ts.forEachChild(node, visitDeclaration);
+  }
+
+  file.statements.filter(ts.isExpressionStatement).forEach(visitSample);
+  file.statements.filter(ts.isTypeAliasDeclaration).forEach(visitDeclaration);
+  return { errors, unseen };
+}
+
+function compile(text: string): { file: ts.SourceFile; checker: ts.TypeChecker; errors: string[] } {
+  const options: ts.CompilerOptions = {
+    strict: true,
+    exactOptionalPropertyTypes: true,
+    noLib: true,
+    types: [],
+  };
+  const file = ts.createSourceFile(FILE, text, ts.ScriptTarget.ES2023, true);
+  const host: ts.CompilerHost = {
+    ...ts.createCompilerHost(options),
+    getSourceFile: (name) => (name === FILE ? file : undefined),
+  };
+  const program = ts.createProgram([FILE], options, host);
+  const diagnostics = [...program.getSyntacticDiagnostics(file), ...program.getSemanticDiagnostics(file)];
+  const errors = diagnostics.map(({ messageText, start = 0 }) => {
+    const { line } = file.getLineAndCharacterOfPosition(start);
+    const source = text.split('\n')[line] ?? '';
+    return `${ts.flattenDiagnosticMessageText(messageText, '\n')}\n  in: ${source.slice(0, 300)}`;
+  });
+  return { file, checker: program.getTypeChecker(), errors };
+}
+
+/** The fields of `Output` whose output has one JSON value per line. */
+const LINE_OUTPUTS = ['list --ndjson', 'orders --ndjson', 'serve'];
+
+/** Runs commands with `--json` and collects their output as samples of `Output` and `Message`. */
+function collectSamples() {
+  const samples: Sample[] = [];
+  /** The arguments of each command that was run, joined with spaces. */
+  const commandLines: string[] = [];
+  const addSample = (field: string, json: string) => samples.push({ root: 'Output', field, json });
+
+  /** Each line of stderr is an event of `serve -- <command>`, or an object whose only field is named after its type. */
+  function addMessages(stderr: string): void {
+    for (const line of linesOf(stderr)) {
+      const message = JSON.parse(line);
+      const [field = '', ...more] = Object.keys(message);
+      if (field === 'event') addSample('serve -- <command>', line);
+      else {
+        expect(more, line).toEqual([]);
+        samples.push({ root: 'Message', field, json: line.slice(line.indexOf(':') + 1, -1) });
+      }
+    }
+  }
+
+  return {
+    samples,
+    commandLines,
+
+    /** `field` names the type of stdout in `Output`. Without `field`, stdout must be empty. */
+    async run(
+      machine: Machine,
+      field: string | undefined,
+      args: readonly string[],
+      { exit = 0, ...options }: ProgramOptions & { exit?: number } = {},
+    ): Promise<void> {
+      commandLines.push(args.join(' '));
+      const flags = args.includes('--ndjson') ? [] : ['--json'];
+      const [command = '', ...rest] = args;
+      const { code, stdout, stderr } = await machine.pets([command, ...flags, ...rest], options);
+      expect(code, `${args.join(' ')}\n${stdout}\n${stderr}`).toBe(exit);
+      if (field === undefined) expect(stdout).toBe('');
+      else if (LINE_OUTPUTS.includes(field)) for (const line of linesOf(stdout)) addSample(field, line);
+      else addSample(field, stdout);
+      if (flags.length > 0) addMessages(stderr);
+    },
+
+    /** Starts a service. `end` stops the service and adds its events to the samples. */
+    async serve(
+      machine: Machine,
+      args: readonly string[],
+      options: ProgramOptions = {},
+    ): Promise<{ url: string; token: string; page: string; end(): Promise<void> }> {
+      commandLines.push('serve');
+      const service = await serve(machine, args, options);
+      return {
+        url: service.url,
+        token: service.token,
+        page: service.page,
+        async end() {
+          await service.end('SIGTERM');
+          for (const line of linesOf(service.stdout())) addSample('serve', line);
+          addMessages(service.stderr());
+        },
+      };
+    },
+  };
+}
+
+const linesOf = (text: string): string[] => text.split('\n').slice(0, -1);
 
 const HONOURED = { 'Idempotency-Supported': 'true' };
 const BIG = '9223372036854775807';
@@ -96,7 +256,7 @@ async function withRealService({ run, serve }: Samples): Promise<void> {
   await run(machine, 'keys list', ['keys', 'list', '--data', store]);
 
   // Use a store whose key `dev` was created on another machine, then the store after `dev` was revoked, then one without
-  // ids for other animals.
+  // ids for other animals, in a service that then fails.
   const stranger = await freshMachine();
   await (await serve(stranger, ['--data', store])).end();
   await run(machine, undefined, ['keys', 'revoke', 'dev', '--data', store]);
@@ -105,10 +265,22 @@ async function withRealService({ run, serve }: Samples): Promise<void> {
   });
   await again.end();
   const last = '{"id":9223372036854775806,"name":"Rex","categoryId":1,"status":"sold"}';
-  const full = await serve(stranger, ['--ephemeral', '--seed', await stranger.file('last.ndjson', last)]);
+  let fails = false;
+  const clock = {
+    now() {
+      if (!fails) return Date.now();
+      fails = false;
+      throw new Error('the clock failed once');
+    },
+    elapsed: () => performance.now(),
+  };
+  const seed = await stranger.file('last.ndjson', last);
+  const full = await serve(stranger, ['--ephemeral', '--seed', seed], { clock });
   await stranger.pets(['use', 'local']);
   await run(stranger, 'add <name>', ['add', 'Max', '--category', '1']);
-  await run(stranger, undefined, ['add', 'Max', '--category', '1'], { exit: 6 });
+  await run(stranger, undefined, ['add', 'Max', '--category', '1', '--no-retry'], { exit: 7 });
+  fails = true;
+  await run(stranger, undefined, ['add', 'Max', '--category', '1', '--no-retry'], { exit: 6 });
   await full.end();
 }
 
@@ -240,7 +412,7 @@ async function withProgress({ run }: Samples): Promise<void> {
   await run(machine, 'import <file>', ['import', a], { clock });
 }
 
-test('the output of every command with --json has the types in docs/json-output.md, and every type has a sample', async () => {
+test('the output of every command with --json has the types in docs/json-output.d.ts, and every type has a sample', async () => {
   const samples = collectSamples();
   const parts = [
     withRealService,
@@ -263,7 +435,7 @@ test('the output of every command with --json has the types in docs/json-output.
   expect(withoutSample).toEqual(['completion']);
   const json = samples.samples.map((sample) => sample.json);
   expect(json.filter((text) => text.includes(`"categoryId":${BIG}`))).not.toEqual([]);
-  expect(checkSamples(declarations?.text ?? '', samples.samples)).toEqual({ errors: [], unseen: [] });
+  expect(checkSamples(declarations, samples.samples)).toEqual({ errors: [], unseen: [] });
 }, 120_000);
 
 test('unknown fields of an animal are kept, with every digit', async () => {
@@ -274,4 +446,44 @@ test('unknown fields of an animal are kept, with every digit', async () => {
   expect((await machine.pets(['list', '--json'])).stdout).toBe(`[${pet}]\n`);
   expect((await machine.pets(['list', '--ndjson'])).stdout).toBe(`${pet}\n`);
   expect((await machine.pets(['add', 'Rex', '--category', BIG, '--json'])).stdout).toBe(`${pet}\n`);
+});
+
+describe('checkSamples', () => {
+  const types = `type Output = { one: A | B; more: A[] };
+    type A = { kind: 'a'; id: number; note?: string };
+    type B = { kind: 'b'; name: string };`;
+  const good = [
+    '{"kind":"a","id":1}',
+    '{"kind":"a","id":9223372036854775807,"note":""}',
+    '{"kind":"b","name":""}',
+  ];
+  const check = (changed: readonly string[], declared = types) =>
+    checkSamples(declared, [
+      ...changed.map((text) => ({ root: 'Output', field: 'one', json: text })),
+      { root: 'Output', field: 'more', json: '[]' },
+    ]);
+
+  test('accepts samples that show every declaration', () => {
+    expect(check(good)).toEqual({ errors: [], unseen: [] });
+  });
+
+  test.each([
+    ['an extra field', '{"kind":"a","id":1,"extra":1}'],
+    ['a field of another union member', '{"kind":"b","name":"","id":1}'],
+    ['a missing field', '{"kind":"b"}'],
+    ['a wrong type', '{"kind":"b","name":null}'],
+    ['an undeclared value', '{"kind":"c","id":1}'],
+  ])('reports %s', (_, bad) => {
+    expect(check([...good, bad]).errors).not.toEqual([]);
+  });
+
+  test('reports a field, a value and an optional field without a sample', () => {
+    expect(check(good.slice(0, 1)).unseen).toEqual([
+      'A.note: no sample has it',
+      'B.kind: no sample has it',
+      '"b": no sample has this value',
+      'B.name: no sample has it',
+    ]);
+    expect(check(good.slice(1)).unseen).toEqual(['A.note: every sample has it']);
+  });
 });

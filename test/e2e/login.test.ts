@@ -3,9 +3,8 @@ import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { CANARY } from '../helpers/failure.ts';
 import { freshMachine, type Machine, serve } from '../helpers/pets.ts';
-import { hasTerminal } from '../helpers/pseudo-terminal.ts';
+import { hasTerminal, onTerminal } from '../helpers/pseudo-terminal.ts';
 import { reply, replyError, scriptedServer } from '../helpers/scripted-server.ts';
-import { onTerminal } from '../helpers/terminal.ts';
 
 // These tests run `pets login` at a terminal.
 
@@ -47,7 +46,7 @@ describe.skipIf(!hasTerminal())('pets login at a terminal', () => {
     const service = await startService();
     const { machine, terminal } = await startLogin();
     terminal.type(`127.0.0.1:1/v1${ENTER}`);
-    await terminal.waitFor('not a base URL');
+    await terminal.waitFor('add it: ');
     terminal.type(`${'\x7f'.repeat(14)}${service.url}${ENTER}`);
     await terminal.waitFor(`${KEY_PROMPT} (${new URL(service.url).host}), input hidden:`);
     // The key is pasted with spaces around it.
@@ -99,7 +98,7 @@ describe.skipIf(!hasTerminal())('pets login at a terminal', () => {
   // A prompt that redraws the line for each character exceeds these limits. It writes 500 KB for 1,000 characters.
   describe.each([
     ['key', 'the key contains', 0, 21_000],
-    ['base URL', 'not a base URL', 10_000, 40_000],
+    ['base URL', 'the base URL must', 10_000, 40_000],
   ])('at the prompt for the %s', (prompt, error, shownOfShort, shownOfLong) => {
     const start = async () => startLogin(prompt === 'key' ? await startServer() : undefined);
 

@@ -31,6 +31,8 @@ type Document = { paths: Record<string, Record<string, { responses: object }>> }
 beforeAll(async () => {
   directory = await installPackages(PACKAGES);
   if (directory === undefined) return;
+  // Without this file, tsx and openapi-ts would read one in a directory above.
+  await write('tsconfig.json', '{}');
   ({ machine, dispose } = await makeMachine());
   service = await serve(machine, ['--ephemeral', '--seed', '--plan', 'enterprise', '--no-profile']);
   const text = await (await fetch(service.openapi)).text();
@@ -124,8 +126,6 @@ ${printOutcome}`;
 
 test('the client that hey-api generates calls every operation', async ({ skip }) => {
   if (directory === undefined) return skip('npm cannot install openapi-ts');
-  // Without this file, openapi-ts would read one in a directory above.
-  await write('tsconfig.json', '{}');
   const { code, output } = await run('openapi-ts', '-i', 'openapi.json', '-o', 'hey-api');
   expect(code, output).toBe(0);
   const script = `

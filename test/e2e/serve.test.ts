@@ -2,12 +2,23 @@ import { execFileSync } from 'node:child_process';
 import { readdir, readFile, stat, writeFile } from 'node:fs/promises';
 import { extname, join } from 'node:path';
 import { describe, expect, test } from 'vitest';
-import { freshMachine, serve, serveCommand } from '../helpers/pets.ts';
+import { freshMachine, type Machine, type ProgramOptions, serve, serveCommand } from '../helpers/pets.ts';
 
-// These tests start `pets serve` again and again, as during development.
+// What the operator of `pets serve` sees and decides: keys, the token, seeds, the log, notices, and the way it ends.
+
+const KEY = 'my-own-key-0123456789';
+const TOKEN = 'my-token/of+20=characters';
+
+const bearer = (credential: string) => ({ headers: { Authorization: `Bearer ${credential}` } });
 
 const statusOf = async ({ url }: { url: string }, key: string): Promise<number> =>
-  (await fetch(`${url}/pets`, { headers: { Authorization: `Bearer ${key}` } })).status;
+  (await fetch(`${url}/pets`, bearer(key))).status;
+
+const notices = (stderr: string) =>
+  stderr
+    .split('\n')
+    .filter((line) => line.startsWith('{"notice"'))
+    .map((line) => JSON.parse(line).notice as string);
 
 /** A machine with a store. Each call of `start` starts the service with this store. */
 async function machineWithStore() {
@@ -20,7 +31,18 @@ async function machineWithStore() {
     await service.end('SIGTERM');
     return service;
   };
-  return { machine, store, data, start, startAndStop };
+  const list = () => machine.pets(['--profile', 'local', 'list']);
+  const keys = (...args: string[]) => machine.pets(['keys', ...args, ...data]);
+  return { machine, store, data, start, startAndStop, list, keys };
+}
+
+/** Starts `pets serve` without --json, stops it, and returns what it has printed. */
+async function printedBy(machine: Machine, args: readonly string[], options?: ProgramOptions) {
+  const program = machine.startProgram(['serve', '--port', '0', ...args], { columns: 100, ...options });
+  await expect.poll(program.stdout).toContain('try:');
+  program.raise('SIGTERM');
+  expect(await program.ended).toBe(0);
+  return program.stdout();
 }
 
 test('the first lines name the address of the description of the API', async () => {
@@ -29,9 +51,8 @@ test('the first lines name the address of the description of the API', async () 
   await expect.poll(program.stdout).toContain('try:');
   const [, printed = ''] = /API described in (.*)\n/.exec(program.stdout()) ?? [];
   const { openapi } = await serve(machine, ['--ephemeral', '--no-profile']);
-  for (const address of [printed, openapi]) {
+  for (const address of [printed, openapi])
     expect(await (await fetch(address)).json()).toMatchObject({ openapi: '3.1.0' });
-  }
 });
 
 describe('the key dev', () => {
@@ -47,75 +68,48 @@ describe('the key dev', () => {
     expect(await statusOf(second, second.key)).toBe(200);
   });
 
-  test('is replaced by a new one after it was revoked', async () => {
-    const { machine, data, start, startAndStop } = await machineWithStore();
+  test('is replaced after it was revoked, but not with --no-profile if there are others, nor by one made elsewhere', async () => {
+    const { start, startAndStop, list, keys } = await machineWithStore();
     const first = await startAndStop();
-    expect((await machine.pets(['keys', 'revoke', 'dev', ...data])).code).toBe(0);
+    await keys('add', 'till', '--plan', 'free');
+    expect((await keys('revoke', 'dev')).code).toBe(0);
+    expect((await startAndStop('--no-profile')).key).toBeUndefined();
     const second = await start();
     expect(second.key).not.toBe(first.key);
-    expect(await statusOf(second, first.key)).toBe(401);
-    expect((await machine.pets(['--profile', 'local', 'list'])).code).toBe(0);
+    expect([await statusOf(second, first.key), await statusOf(second, second.key)]).toEqual([401, 200]);
+    expect((await list()).code).toBe(0);
     await second.end('SIGTERM');
-    expect((await start()).key).toBe(second.key);
-  });
-
-  test('is replaced even if the store has other keys, but not with --no-profile', async () => {
-    const { machine, data, start, startAndStop } = await machineWithStore();
-    await startAndStop();
-    await machine.pets(['keys', 'add', 'till', '--plan', 'free', ...data]);
-    await machine.pets(['keys', 'revoke', 'dev', ...data]);
-    expect((await startAndStop('--no-profile')).key).toBeUndefined();
-    const service = await start();
-    expect(await statusOf(service, service.key)).toBe(200);
-    expect((await machine.pets(['--profile', 'local', 'list'])).code).toBe(0);
+    expect((await startAndStop()).key).toBe(second.key);
+    await keys('revoke', 'dev');
+    await keys('add', 'dev', '--plan', 'free');
+    expect((await start()).key).toBeUndefined();
   });
 
   test.each([
     ['dev', 'pro'],
     ['mine', 'free'],
   ])(
-    'after a revocation, `pets keys add %s --save` works while the server runs, and after a restart',
+    'revoked: `pets keys add %s --save` works while the server runs, and after a restart',
     async (name, plan) => {
-      const { machine, data, start } = await machineWithStore();
+      const { start, list, keys } = await machineWithStore();
       const service = await start();
-      const list = () => machine.pets(['--profile', 'local', 'list']);
-      await machine.pets(['keys', 'revoke', 'dev', ...data]);
+      await keys('revoke', 'dev');
       await expect.poll(() => statusOf(service, service.key)).toBe(401);
-      expect(await list()).toMatchObject({
-        code: 4,
-        stderr: expect.stringContaining(
-          'or create one while it runs, with the same --data: pets keys add <name> --save',
-        ),
-      });
-      const option = plan === 'pro' ? [] : ['--plan', plan];
-      const { stdout, stderr } = await machine.pets(['keys', 'add', name, '--save', ...option, ...data]);
-      const key = stdout.trim();
-      expect(stderr).toContain(
-        `saved the key for ${service.url} to profile local. Next: pets --profile local list`,
+      const hint = 'or create one while it runs, with the same --data: pets keys add <name> --save';
+      expect(await list()).toMatchObject({ code: 4, stderr: expect.stringContaining(hint) });
+      const { stdout, stderr } = await keys(
+        'add',
+        name,
+        '--save',
+        ...(plan === 'pro' ? [] : ['--plan', plan]),
       );
+      const saved = `saved the key for ${service.url} to profile local. Next: pets --profile local list`;
+      expect(stderr).toContain(saved);
       await expect.poll(async () => (await list()).code).toBe(0);
       await service.end('SIGTERM');
-      expect(await start()).toMatchObject({ key, plan });
+      expect(await start()).toMatchObject({ key: stdout.trim(), plan });
     },
   );
-
-  test.skipIf(process.platform !== 'linux')('is printed even if the profile cannot be written', async () => {
-    const { machine, data, startAndStop } = await machineWithStore();
-    await startAndStop('--no-profile');
-    const env = { PETS_CONFIG_DIR: '/proc/pets' };
-    // Nothing listens at this address. At the default one, another server could run.
-    const args = ['keys', 'add', 'till', '--save', '--base-url', 'http://127.0.0.1:9/v1', ...data];
-    const { code, stdout } = await machine.pets(args, { env });
-    expect([code, stdout]).toEqual([1, expect.stringMatching(/^pets_/)]);
-  });
-
-  test('is not announced if it was created again with `pets keys add`', async () => {
-    const { machine, data, start, startAndStop } = await machineWithStore();
-    await startAndStop();
-    await machine.pets(['keys', 'revoke', 'dev', ...data]);
-    await machine.pets(['keys', 'add', 'dev', '--plan', 'free', ...data]);
-    expect((await start()).key).toBeUndefined();
-  });
 
   test('is created by the next start if it could not be saved', async () => {
     const { machine, data, start } = await machineWithStore();
@@ -128,87 +122,310 @@ describe('the key dev', () => {
   });
 });
 
-describe('--seed', () => {
-  test('is ignored with a notice if the store has animals', async () => {
-    const { store, startAndStop } = await machineWithStore();
-    const journal = () => readFile(join(store, 'journal.ndjson'), 'utf8');
-    await startAndStop('--seed');
-    const before = await journal();
-    const again = await startAndStop('--seed');
-    expect(again.stderr()).toContain('store is not empty; --seed ignored');
-    expect(await journal()).toBe(before);
+describe('the developer token', () => {
+  test('is in --json and in a private file while the server runs, and after each use there is a new address', async () => {
+    const { machine, start } = await machineWithStore();
+    const service = await start('--seed');
+    const events = () =>
+      service
+        .stdout()
+        .trim()
+        .split('\n')
+        .map((line) => JSON.parse(line));
+    const file = join(machine.configDirectory, 'stores', `${events()[0].store}.server`);
+    const { url, token, page } = service;
+    expect(JSON.parse(await readFile(file, 'utf8'))).toEqual({ url, token });
+    expect((await fetch(new URL('/keys', url), bearer(token))).status).toBe(200);
+    const body = JSON.stringify({ code: page.split('#c=')[1] });
+    const headers = { 'Content-Type': 'application/json' };
+    const opened = await fetch(new URL('/session', page), { method: 'POST', body, headers });
+    expect(await opened.json()).toEqual({ token: expect.stringMatching(/^pets_/) });
+    await expect.poll(events).toMatchObject([
+      { event: 'listening', page },
+      { event: 'page', page: expect.stringMatching(/^http:\/\/127\.0\.0\.1:\d+\/#c=pets_[\w-]{43}$/) },
+    ]);
+    expect(service.stdout().split(page).length).toBe(2);
+    await service.end('SIGTERM');
+    await expect(readFile(file)).rejects.toThrow('ENOENT');
+    // The file of a later server of the same store stays.
+    const again = await start();
+    await writeFile(file, '{"url":"http://127.0.0.1:1/v1","token":"other"}');
+    await again.end('SIGTERM');
+    expect(await readFile(file, 'utf8')).toContain('other');
   });
 
-  test('with a file that has only orders works again', async () => {
-    const { machine, start, startAndStop } = await machineWithStore();
-    const orders = '[{"total":1.50,"id":9007199254740993}]';
-    const file = await machine.file('orders.json', `{"pets":[],"orders":${orders}}`);
-    await startAndStop('--seed', file);
-    await start('--seed', file);
-    const { stdout } = await machine.pets(['--profile', 'local', 'orders', '--json']);
-    expect(stdout).toBe(`${orders}\n`);
+  test('is not printed to a person, and --ephemeral and --no-page write no file', async () => {
+    const machine = await freshMachine();
+    for (const args of [['--ephemeral', '--no-profile'], ['--no-page']]) {
+      const printed = await printedBy(machine, args);
+      const files = await readdir(machine.configDirectory, { recursive: true }).catch(() => []);
+      expect(files.filter((name) => name.endsWith('.server'))).toEqual([]);
+      expect(printed.match(/#c=/g) ?? []).toHaveLength(args.includes('--no-page') ? 0 : 1);
+    }
+  });
+
+  test('in PETS_SERVE_TOKEN opens the tools and the metrics', async () => {
+    const machine = await freshMachine();
+    const env = { PETS_SERVE_TOKEN: TOKEN };
+    const { url, token } = await serve(machine, ['--ephemeral', '--allow-host', 'shop.test'], { env });
+    expect(token).toBeUndefined();
+    const status = async (path: string, init = {}) => (await fetch(new URL(path, url), init)).status;
+    expect(await status('/metrics')).toBe(401);
+    expect(await status('/metrics', bearer(TOKEN))).toBe(200);
+    expect(await status('/keys', bearer(TOKEN))).toBe(404);
+    expect(await status('/v1/pets', bearer(TOKEN))).toBe(401);
   });
 });
 
-test('a service on all addresses announces a loopback URL', async () => {
-  const machine = await freshMachine();
-  const service = await serve(machine, ['--ephemeral', '--host', '0.0.0.0']);
-  expect(service.url).toMatch(/^http:\/\/127\.0\.0\.1:\d+\/v1$/);
-  expect((await machine.pets(['--profile', 'local', 'list'])).code).toBe(0);
+describe('a fixed key', () => {
+  test('is read from PETS_SERVE_KEY or from the file of --key-file, which comes first; it is neither stored nor printed', async () => {
+    const { machine, store, list } = await machineWithStore();
+    const file = await machine.file('key', `${KEY}-file\n`);
+    for (const [args, env, key] of [
+      [[], { PETS_SERVE_KEY: `${KEY}\n` }, KEY],
+      [['--key-file', file], {}, `${KEY}-file`],
+      [['--key-file', file], { PETS_SERVE_KEY: KEY }, `${KEY}-file`],
+    ] as const) {
+      const service = await serve(machine, ['--data', store, '--plan', 'free', ...args], { env });
+      const response = await fetch(`${service.url}/pets`, bearer(key));
+      expect([response.status, response.headers.get('x-ratelimit-limit')]).toEqual([200, '60']);
+      expect((await list()).code).toBe(0);
+      expect(service).toMatchObject({ plan: 'free' });
+      await service.end('SIGTERM');
+      const printed = await printedBy(machine, ['--data', store, '--no-profile', ...args], { env });
+      expect(printed).toContain(`API key from ${args.length > 0 ? file : 'PETS_SERVE_KEY'} (plan pro)`);
+      expect(printed + service.stdout() + service.stderr()).not.toContain(KEY);
+    }
+    expect(await readdir(store)).not.toContain('keys');
+    expect(await readFile(join(store, 'journal.ndjson'), 'utf8')).not.toContain(KEY);
+  });
+
+  test('and a chosen token are variables of the command after --, and are not printed', async () => {
+    const machine = await freshMachine();
+    const script = 'console.log(process.env.PETS_API_KEY, process.env.PETS_SERVE_TOKEN)';
+    const args = ['serve', '--ephemeral', '--json', '--', process.execPath, '-e', script];
+    expect((await machine.command(args)).stdout).toMatch(/^pets_[\w-]{43} pets_[\w-]{43}\n$/);
+    const ran = await machine.command(args, { env: { PETS_SERVE_KEY: KEY, PETS_SERVE_TOKEN: TOKEN } });
+    expect(ran).toMatchObject({ code: 0, stdout: `${KEY} ${TOKEN}\n` });
+    const { event, plan, ...others } = JSON.parse(ran.stderr.split('\n')[0] ?? '');
+    expect([event, plan, others.key, others.token]).toEqual(['listening', 'pro', undefined, undefined]);
+    expect(ran.stderr).not.toMatch(/my-own|my-token/);
+  });
+
+  const [key7, key8] = ['seven77', 'eight888'].map((PETS_SERVE_KEY) => ({ PETS_SERVE_KEY }));
+  const key19 = { PETS_SERVE_KEY: 'nineteen-characters' };
+  const key20 = { PETS_SERVE_KEY: 'twenty-characters-20' };
+  const reachable = ['--allow-host', 'a.test'];
+  const short = 'the key in PETS_SERVE_KEY is too short\n  → use at least';
+  const token = (PETS_SERVE_TOKEN: string) => ({ PETS_SERVE_TOKEN });
+
+  test.each<[string, Record<string, string> | undefined, string[], number, string]>([
+    ['a key of 7 characters', key7, [], 2, `${short} 8 `],
+    ['a key of 19 characters with --allow-host', key19, reachable, 2, `${short} 20 `],
+    ['a key of 19 characters on another address', key19, ['--host', '0.0.0.0'], 2, `${short} 20 `],
+    ['an address that cannot be found', key19, ['--host', 'a..b'], 1, 'cannot listen on a..b'],
+    ['an empty key', { PETS_SERVE_KEY: '' }, [], 2, 'the key in PETS_SERVE_KEY is empty'],
+    ['a key with a space', { PETS_SERVE_KEY: 'a secret' }, [], 2, 'the key in PETS_SERVE_KEY is not valid'],
+    ['a file that does not exist', {}, ['--key-file', 'none'], 2, 'the key file none does not exist'],
+    ['a directory', {}, ['--key-file', '/'], 1, 'cannot read /'],
+    ['a token of 19 characters', token('nineteen-characters'), [], 2, 'PETS_SERVE_TOKEN is too short'],
+    ['a token with a space', token('a secret of twenty characters'), [], 2, 'TOKEN is not valid'],
+    ['an empty token', token(''), [], 2, 'the token in PETS_SERVE_TOKEN is empty'],
+    ['a token that is the key', { ...key20, ...token('twenty-characters-20') }, [], 2, 'are the same'],
+    ['a key of 8 characters for this machine', key8, [], 0, ''],
+    ['a key of 20 characters with --allow-host', key20, reachable, 0, ''],
+  ])(
+    '%s: the exit code is checked before anything is created',
+    async (_about, env = {}, args, code, message) => {
+      const machine = await freshMachine();
+      const data = join(machine.home, 'store');
+      const line = [
+        'serve',
+        '--no-profile',
+        '--data',
+        data,
+        '--port',
+        '0',
+        ...args,
+        '--',
+        process.execPath,
+        '-v',
+      ];
+      const ran = await machine.pets(line, { env });
+      expect(ran).toMatchObject({ code, stderr: expect.stringContaining(message) });
+      expect(ran.stderr).not.toMatch(/a secret|seven77|nineteen|twenty-characters/);
+      if (code !== 0) await expect(readdir(data)).rejects.toThrow('ENOENT');
+    },
+  );
 });
 
-test('--log prints each request to stderr; without it none is printed', async () => {
-  const machine = await freshMachine();
-  for (const [args, count] of [
-    [['--log'], 1],
-    [[], 0],
-  ] as const) {
+describe('a notice', () => {
+  /** The notices of a start with these options. */
+  const noticesOf = async (machine: Machine, args: readonly string[]): Promise<string[]> => {
+    const service = await serve(machine, args);
+    await service.end('SIGTERM');
+    return notices(service.stderr());
+  };
+
+  test('reports that --plan does not change the key of a store, and names a command that works', async () => {
+    const { machine, data, start } = await machineWithStore();
+    // Nothing listens at this address. At the default one, another server could run.
+    await machine.saveProfile('local', { baseUrl: 'http://127.0.0.1:9/v1' });
+    for (const plan of [['--plan', 'free'], ['--plan', 'free'], []])
+      expect(await noticesOf(machine, [...data, '--no-profile', ...plan])).toEqual([]);
+    const [notice = '', ...others] = await noticesOf(machine, [
+      ...data,
+      '--no-profile',
+      '--plan',
+      'business',
+    ]);
+    expect(others).toEqual([]);
+    const [, line = ''] =
+      /^--plan business was ignored, because the store is not new and its key has plan free; .*: pets (keys add .*)$/.exec(
+        notice,
+      ) ?? [];
+    expect(await machine.pets(line.replace('<name>', 'faster').split(' '))).toMatchObject({ code: 0 });
+    const service = await start('--plan', 'business');
+    expect(notices(service.stderr())).toEqual([]);
+    expect(await statusOf(service, service.key)).toBe(200);
+  });
+
+  const NO_PAGE =
+    'other machines may reach this server, so it has no page and no other developer tools; to have them: --page';
+  const PLAIN =
+    'other machines can reach this server, and API keys are sent to it unencrypted; use a reverse proxy with TLS';
+  const tls = ['--public-url', 'https://shop.test/v1'];
+
+  test.each([
+    [['--host', '127.0.0.1'], []],
+    [
+      ['--host', '0.0.0.0'],
+      [NO_PAGE, PLAIN],
+    ],
+    [['--host', '0.0.0.0', '--no-page'], [PLAIN]],
+    [['--host', '0.0.0.0', ...tls], [NO_PAGE]],
+    [['--host', '0.0.0.0', ...tls, '--page'], []],
+    [['--allow-host', 'shop.test'], [NO_PAGE]],
+    [['--trust-proxy', '127.0.0.1'], [NO_PAGE]],
+    [tls, [NO_PAGE]],
+    [[...tls, '--no-page'], []],
+  ])('with %j warns about who can reach the server: %j', async (args, expected) => {
+    const machine = await freshMachine();
     const service = await serve(machine, ['--ephemeral', ...args]);
+    expect(service.url).toMatch(/^http:\/\/127\.0\.0\.1:\d+\/v1$/);
+    expect((await machine.pets(['--profile', 'local', 'list'])).code).toBe(0);
+    await service.end('SIGTERM');
+    expect(notices(service.stderr())).toEqual(expected);
+  });
+
+  test('about the options and the profile is not shown with --quiet, but one about a problem is', async () => {
+    const { machine, store, data } = await machineWithStore();
+    const running = await serve(machine, ['--data', join(machine.home, 'other')]);
+    const args = [...data, '--allow-host', 'shop.test', '--seed'];
+    await noticesOf(machine, args);
+    const journal = () => readFile(join(store, 'journal.ndjson'), 'utf8');
+    const before = await journal();
+    expect(await noticesOf(machine, [...args, '--plan', 'free'])).toEqual([
+      'store is not empty; --seed was ignored',
+      NO_PAGE,
+      expect.stringContaining('--plan free was ignored'),
+      `profile local was not changed, because it points to a running service at ${running.url}`,
+    ]);
+    expect(await journal()).toBe(before);
+    expect(await noticesOf(machine, [...args, '--plan', 'free', '--quiet'])).toEqual([]);
+    const path = join(store, 'keys', 'shop.json');
+    await writeFile(path, '{"half":');
+    expect(await noticesOf(machine, [...args, '--quiet'])).toEqual([
+      `${path} is damaged: it is not valid JSON; revoke the key, then create it again`,
+    ]);
+  });
+});
+
+describe.skipIf(process.platform === 'win32')('the first 429 of a run with a command', () => {
+  /** Sends more requests than plan free allows, and some without a valid key or with an error on demand. */
+  const script = `
+    const { PETS_BASE_URL: url, PETS_API_KEY: key } = process.env;
+    const send = (headers) => fetch(url + '/pets', { headers });
+    (async () => {
+      for (let i = 0; i < 70; i++) await send({ Authorization: 'Bearer wrong' });
+      await send({ Authorization: 'Bearer ' + key, Prefer: 'code=429' });
+      for (let i = 0; i < 130; i++) await send({ Authorization: 'Bearer ' + key });
+    })();`;
+
+  test.each([
+    ['prints one hint', ['--plan', 'free'], 1],
+    ['prints no hint with --quiet', ['--plan', 'free', '--quiet'], 0],
+    ['cannot happen with --plan enterprise', ['--plan', 'enterprise'], 0],
+  ])('%s', async (_what, options, count) => {
+    const machine = await freshMachine();
+    const args = ['serve', '--ephemeral', '--allow-host', 'shop.test', '--page', '--json', ...options];
+    const { code, stderr } = await machine.pets([...args, '--', process.execPath, '-e', script]);
+    expect(code).toBe(0);
+    expect(notices(stderr)).toHaveLength(count);
+    for (const notice of notices(stderr))
+      expect(notice).toMatch(/60 requests per minute.*pets serve --plan enterprise -- …$/);
+  });
+});
+
+test('--seed with a file that has only orders works again', async () => {
+  const { machine, start, startAndStop } = await machineWithStore();
+  const orders = '[{"total":1.50,"id":9007199254740993}]';
+  const file = await machine.file('orders.json', `{"pets":[],"orders":${orders}}`);
+  await startAndStop('--seed', file);
+  await start('--seed', file);
+  const { stdout } = await machine.pets(['--profile', 'local', 'orders', '--json']);
+  expect(stdout).toBe(`${orders}\n`);
+});
+
+describe('--log', () => {
+  test.each([
+    ['--log', 1],
+    ['--no-page', 0],
+  ])('with %s, %i requests are printed to stderr', async (option, count) => {
+    const service = await serve(await freshMachine(), ['--ephemeral', option]);
     await statusOf(service, service.key);
     await service.end('SIGTERM');
-    const requests = service
-      .stderr()
-      .split('\n')
-      .filter((line) => line.startsWith('{"request"'));
-    expect(requests).toHaveLength(count);
-    for (const line of requests) {
-      expect(JSON.parse(line)).toEqual({
-        request: {
-          time: expect.stringMatching(/^\d{4}-.*Z$/),
-          id: expect.stringMatching(/^[0-9a-f]{12}-\d+$/),
-          keyName: '(ephemeral)',
-          client: '127.0.0.1',
-          method: 'GET',
-          url: '/v1/pets',
-          status: 200,
-          milliseconds: expect.any(Number),
-        },
-      });
-    }
-  }
-});
+    const request = {
+      time: expect.stringMatching(/^\d{4}-.*Z$/),
+      id: expect.stringMatching(/^[0-9a-f]{12}-\d+$/),
+      keyName: '(ephemeral)',
+      client: '127.0.0.1',
+      method: 'GET',
+      url: '/v1/pets',
+      status: 200,
+      milliseconds: expect.any(Number),
+    };
+    const lines = service.stderr().split('\n').filter(Boolean);
+    expect(lines.map((line) => JSON.parse(line))).toEqual(Array(count).fill({ request }));
+  });
 
-test('--log contains no secret that a client sends as a request id or in a URL, in any form', async () => {
-  const machine = await freshMachine();
-  const fixed = 'my-own-key-0123456789';
-  const token = 'my-own-token-0123456789';
-  const chosen = { PETS_SERVE_KEY: fixed, PETS_SERVE_TOKEN: token };
-  for (const env of [{}, chosen]) {
-    const program = machine.startProgram(['serve', '--ephemeral', '--log', '--json', '--port', '0'], { env });
-    const { url, key = fixed } = JSON.parse(await program.firstLine());
-    const headers = { Authorization: `Bearer ${key}`, 'X-Request-Id': key };
-    const { status } = await fetch(`${url}/pets?key=${key}&password=hunter2`, { headers });
-    expect(status).toBe(200);
-    const other = { Authorization: 'Bearer other-secret' };
-    for (const secret of [key, token, 'other-secret'])
-      await fetch(`${url}/pets?x=${secret.replaceAll('-', '%2d')}`, { headers: other });
-    program.raise('SIGTERM');
-    await program.ended;
-    expect(program.stderr()).toContain('/v1/pets?key=');
-    expect(program.stderr()).not.toContain(key);
-    expect(program.stderr()).not.toContain('hunter2');
-    if (env === chosen) expect(program.stderr()).not.toMatch(/…6789|0123456789|other.{1,3}secret/);
-  }
+  test('contains no secret that a client sends as a request id or in a URL, in any form', async () => {
+    const machine = await freshMachine();
+    const chosen = { PETS_SERVE_KEY: KEY, PETS_SERVE_TOKEN: 'my-own-token-0123456789' };
+    for (const env of [{}, chosen]) {
+      const service = await serve(machine, ['--ephemeral', '--log'], { env });
+      const { url, key = KEY } = service;
+      const headers = { Authorization: `Bearer ${key}`, 'X-Request-Id': key };
+      const { status } = await fetch(`${url}/pets?key=${key}&password=hunter2`, { headers });
+      expect(status).toBe(200);
+      for (const secret of [key, chosen.PETS_SERVE_TOKEN, 'other-secret'])
+        await fetch(`${url}/pets?x=${secret.replaceAll('-', '%2d')}`, bearer('other-secret'));
+      await service.end('SIGTERM');
+      expect(service.stderr()).toContain('/v1/pets?key=');
+      expect(service.stderr()).not.toContain(key);
+      expect(service.stderr()).not.toContain('hunter2');
+      if (env === chosen) expect(service.stderr()).not.toMatch(/…6789|0123456789|other.{1,3}secret/);
+    }
+  });
+
+  test('that nothing reads does not stop the service, and it ends', async () => {
+    const service = await serveCommand(await freshMachine(), ['--ephemeral', '--no-profile', '--log']);
+    service.child.stderr?.pause();
+    const path = `${service.url}/pets?${'x'.repeat(4_000)}`;
+    for (let i = 0; i < 20; i++)
+      await Promise.all(Array.from({ length: 40 }, () => fetch(path, bearer(service.key))));
+    expect(await service.end('SIGTERM')).toEqual({ code: 0, signal: null });
+  });
 });
 
 test("profile local is not changed while the other store's service responds, and then replaced", async () => {
@@ -217,7 +434,6 @@ test("profile local is not changed while the other store's service responds, and
   const second = await serve(machine, ['--data', join(machine.home, 'b')]);
   const profile = async () => JSON.parse(await readFile(join(machine.configDirectory, 'local.json'), 'utf8'));
   expect(await profile()).toEqual({ baseUrl: first.url, key: first.key });
-  await expect.poll(second.stderr).toContain(first.url);
   await second.end('SIGTERM');
   await first.end('SIGKILL');
   const third = await serve(machine, ['--data', join(machine.home, 'b')]);
@@ -225,8 +441,7 @@ test("profile local is not changed while the other store's service responds, and
 });
 
 test('a service runs on after the reader of its stdout has closed the pipe, and ends with 0', async () => {
-  const machine = await freshMachine();
-  const service = await serveCommand(machine, ['--ephemeral']);
+  const service = await serveCommand(await freshMachine(), ['--ephemeral']);
   service.child.stdout?.destroy();
   expect(await statusOf(service, service.key)).toBe(200);
   expect(await service.end('SIGTERM')).toEqual({ code: 0, signal: null });
@@ -244,18 +459,6 @@ test.skipIf(process.platform !== 'linux')(
     expect((await readdir(machine.home)).filter((name) => name.startsWith('pets-'))).toEqual([]);
   },
 );
-
-test('a service whose log is not read keeps serving, and ends', async () => {
-  const machine = await freshMachine();
-  const service = await serveCommand(machine, ['--ephemeral', '--no-profile', '--log']);
-  service.child.stderr?.pause();
-  const path = `${service.url}/pets?${'x'.repeat(4_000)}`;
-  const headers = { Authorization: `Bearer ${service.key}` };
-  for (let i = 0; i < 20; i++) {
-    await Promise.all(Array.from({ length: 40 }, () => fetch(path, { headers })));
-  }
-  expect(await service.end('SIGTERM')).toEqual({ code: 0, signal: null });
-});
 
 test.skipIf(process.platform === 'win32')(
   'a signal ends a start whose seed does not arrive, and nothing is created',

@@ -26,13 +26,10 @@ describe('the bytes on stdout are the same', () => {
       const plain = await machine.command(args);
       expect(plain.stdout).toContain('Fürst Pückler');
       expect(plain.stdout).not.toContain('\u001b');
+      // A variable that had an effect would have it in the company of the others, too.
       const environments: Record<string, string>[] = [
-        { LANG: 'C', LC_ALL: 'C' },
-        { LANG: 'de_DE.UTF-8' },
-        { TERM: 'dumb' },
-        { COLUMNS: '20', LINES: '5' },
-        { CI: 'true', GITHUB_ACTIONS: 'true' },
-        { TZ: 'Pacific/Auckland' },
+        { LANG: 'C', LC_ALL: 'C', TERM: 'dumb', TZ: 'Pacific/Auckland' },
+        { LANG: 'de_DE.UTF-8', COLUMNS: '20', LINES: '5', CI: 'true', GITHUB_ACTIONS: 'true' },
       ];
       for (const env of environments) expect(await machine.command(args, { env })).toEqual(plain);
     },
@@ -77,11 +74,11 @@ test.each([
   expect(await machine.shell(command)).toMatchObject({ code });
 });
 
-test('a login whose stdin is closed reports an empty key', async () => {
+test('a login whose stdin is closed reports that there is no key', async () => {
   const login = await machine.shell('pets login --base-url https://api.example.com/v1 <&-');
   expectNoLeaks(login);
-  expect(login.code).toBe(4);
-  expect(login.stderr).toContain('the key is empty');
+  expect(login.code).toBe(2);
+  expect(login.stderr).toContain('there is no key on standard input');
 });
 
 test('every row error and the final error reach a slow reader', async () => {
@@ -107,9 +104,9 @@ test('rows that failed cause exit code 8, also if the results are not read to th
   });
   const machine = await freshMachine();
   await machine.saveProfile('prod', { baseUrl: server.url, key: 'pets_k' });
-  const rows = Array.from({ length: 900 }, (_, i) => `animal ${i},1\n`).join('');
+  const rows = Array.from({ length: 300 }, (_, i) => `animal ${i},1\n`).join('');
   await machine.file('a.csv', `name,category\n${rows}`);
   const { stderr } = await machine.shell('{ pets import a.csv --json; echo "code $?" >&2; } | head -c 10');
-  expect(stderr).toContain('added 899 of 900 rows; 1 failed');
+  expect(stderr).toContain('added 299 of 300 rows; 1 failed');
   expect(stderr).toContain('code 8');
 });

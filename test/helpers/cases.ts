@@ -8,3 +8,9 @@ export function cases(all: number, variable?: `PETS_${string}`): number {
   if (set) return Number(set);
   return process.env['PETS_ALL_CASES'] ? all : Math.ceil(all / 10);
 }
+
+/** Prints how often each event happened in a long test. */
+export function report(counts: Record<string, number>): void {
+  const text = Object.entries(counts).map(([what, count]) => `${what} ${count}`);
+  process.stdout.write(`    ${text.join(', ')}\n`);
+}

@@ -1,7 +1,7 @@
 import { onTestFinished } from 'vitest';
 import { type Client, type ClientOptions, createClient } from '../../src/client/client.ts';
 import { InterruptedError } from '../../src/client/errors.ts';
-import type { AttemptEvent, WaitEvent } from '../../src/client/request-with-retry.ts';
+import type { AttemptEvent, WaitEvent } from '../../src/client/retry.ts';
 import { createServiceState } from '../../src/client/service-state.ts';
 import { type ManualClock, manualClock, uptimeOf } from './clock.ts';
 import { stateDirectory } from './temp.ts';

@@ -1,6 +1,8 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 
+// Reads the documents: their blocks of code, commands, tables and links.
+
 export const repository = join(import.meta.dirname, '..', '..');
 
 /** A Markdown file; `name` is its path from the root of the repository. */
@@ -42,3 +44,99 @@ const cellsOf = (line: string): string[] =>
     .slice(1, -1)
     .split(/(?<!\\)\|/)
     .map((cell) => cell.trim().replaceAll('\\|', '|'));
+
+/** A fenced block of code. The HTML comment before it is its directive, which readers do not see. */
+export type Block = {
+  /** The document and the line of the opening fence. */
+  at: string;
+  document: string;
+  language: string;
+  text: string;
+  /** The words after `run:`. */
+  directives: readonly string[];
+  /** The reason after `not run:`; undefined if the block runs. */
+  skipReason: string | undefined;
+};
+
+/**
+ * How a block is run. Without a directive, it runs in a directory with the example files and a project with tests, on a machine that is logged in to a service with the sample animals at https://api.example.com/v1.
+ *
+ *     <!-- run: new -->            on a machine without profiles; the session types the API key at the prompt
+ *     <!-- run: package -->        in a directory with the files of the published package
+ *     <!-- run: store -->          the store of pets serve, or of PETS_DATA, exists
+ *     <!-- run: postgres -->       PostgreSQL is empty and runs at db.example:5432; psql connects as superuser
+ *     <!-- run: postgres store --> the same, and PETS_DATA is the URL of a store there
+ *     <!-- run: debian -->         by test/package/, on a new installation of Debian with systemd and without Node
+ *     <!-- run: continue -->       on the machine of the previous block, in the state that the previous block left
+ *     <!-- not run: reason -->     not at all
+ */
+export const knownDirectives = ['new', 'package', 'store', 'postgres', 'debian', 'continue'];
+
+export function readBlocks({ name, text: markdown }: Document): Block[] {
+  const blocks: Block[] = [];
+  const lines = markdown.split('\n');
+  for (let i = 0; i < lines.length; i++) {
+    const [, indent = '', fence, language = ''] = /^( *)(`{3,})(\S*)\s*$/.exec(lines[i] ?? '') ?? [];
+    if (fence === undefined) continue;
+    const end = lines.findIndex((line, j) => j > i && line.trim() === fence);
+    const text = lines.slice(i + 1, end).map((line) => line.slice(indent.length));
+    const before = lines.slice(0, i).findLast((line) => line.trim() !== '') ?? '';
+    const [, kind, value = ''] = /^ *<!-- (run|not run): (.+) -->$/.exec(before) ?? [];
+    blocks.push({
+      at: `${name}:${i + 1}`,
+      document: name,
+      language,
+      text: `${text.join('\n')}\n`,
+      directives: kind === 'run' ? value.split(' ') : [],
+      skipReason: kind === 'not run' ? value : undefined,
+    });
+    i = end;
+  }
+  return blocks;
+}
+
+/** Replaces the lines of code blocks with empty lines, so that line numbers stay the same. */
+const withoutBlocks = (markdown: string): string =>
+  markdown.replace(/^( *)(`{3,})[\s\S]*?^ *\2$/gm, (block) => block.replace(/[^\n]/g, ''));
+
+/** A code span such as `pets list`, with the location of its first line. */
+export type CommandSpan = { at: string; command: string };
+
+/** The code spans outside of code blocks that are `pets` commands, without repetitions. */
+export function readCommandSpans({ name, text }: Document): CommandSpan[] {
+  const prose = withoutBlocks(text);
+  const spans = new Map<string, CommandSpan>();
+  for (const { 1: span = '', index } of prose.matchAll(/`(pets [^`]+)`/g)) {
+    const command = span.replace(/\s+/g, ' ').replaceAll('\\|', '|');
+    const at = `${name}:${prose.slice(0, index).split('\n').length}`;
+    if (!spans.has(command)) spans.set(command, { at, command });
+  }
+  return [...spans.values()];
+}
+
+/** Whether a command contains a placeholder, such as `<name>`, `[file]`, `a|b`, `…` or the P in `--plan P`. */
+export const hasPlaceholder = (command: string): boolean =>
+  /<[\w|]+>|[[\]…]|\w\||\.\.\.|(^|[\s=])[A-Z][A-Z_]*(\s|$)/.test(command);
+
+/** The targets of all links and images of a Markdown text outside of code. */
+export function linksOf(markdown: string): string[] {
+  const text = withoutBlocks(markdown).replace(/`[^`]*`/g, '`code`');
+  return [...text.matchAll(/\]\(\s*([^)\s]+)[^)]*\)|<(https?:[^>\s]+)>/g)].map(
+    ([, target = '', address]) => address ?? target,
+  );
+}
+
+/** The anchors that GitHub generates for the headings of a Markdown text. */
+export function anchorsOf(markdown: string): string[] {
+  const anchors: string[] = [];
+  for (const [, heading = ''] of withoutBlocks(markdown).matchAll(/^#{1,6} +(.*)$/gm)) {
+    const slug = heading
+      .replace(/!?\[([^\]]*)\]\([^)]*\)/g, '$1')
+      .toLowerCase()
+      .replace(/[^\p{L}\p{M}\p{N}\p{Pc} -]/gu, '')
+      .replaceAll(' ', '-');
+    const count = anchors.filter((anchor) => anchor.replace(/-\d+$/, '') === slug).length;
+    anchors.push(count === 0 ? slug : `${slug}-${count}`);
+  }
+  return anchors;
+}

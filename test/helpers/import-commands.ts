@@ -163,9 +163,9 @@ export const resultsIn = (stdout: string): string =>
 export const errorIn = (stderr: string) => JSON.parse(stderr.trimEnd().split('\n').at(-1) ?? '').error;
 
 async function moveIntoThePast(path: string, hours: number): Promise<void> {
-  const earlier = (_: string, time: string) =>
-    `"at":"${new Date(Date.parse(time) - hours * 3_600_000).toISOString()}"`;
-  await writeFile(path, (await readFile(path, 'utf8')).replace(/"at":"([^"]+)"/g, earlier));
+  const earlier = (_: string, name: string, time: string) =>
+    `"${name}":"${new Date(Date.parse(time) - hours * 3_600_000).toISOString()}"`;
+  await writeFile(path, (await readFile(path, 'utf8')).replace(/"(at|endedAt)":"([^"]+)"/g, earlier));
 }
 
 async function scriptedService(supportsKeys: boolean, remaining: number | undefined) {

@@ -7,8 +7,7 @@ import { onTestFinished } from 'vitest';
 import type { Context, Signal } from '../../src/cli/core/context.ts';
 import type { SteadyClock } from '../../src/contract/clock.ts';
 import { uptimeOf } from './clock.ts';
-import { type Program, startProgram } from './context.ts';
-import { withDeadline } from './deadline.ts';
+import { type Program, startProgram, withDeadline } from './context.ts';
 import { makeTemporaryDirectory } from './temp.ts';
 
 /** The directory of the build. */

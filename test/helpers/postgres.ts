@@ -1,11 +1,11 @@
+import { connect, createServer, type Socket } from 'node:net';
+import { Transform } from 'node:stream';
 import { Client } from 'pg';
 import { inject, onTestFinished } from 'vitest';
 import type { Clock } from '../../src/contract/clock.ts';
 import { parseLocation } from '../../src/store/location.ts';
 import { listenOnLoopback } from './listen.ts';
-import { createMovableRelay } from './postgres/address.ts';
-import { type Cluster, createCluster } from './postgres/cluster.ts';
-import { type ClusterOptions, replicaName } from './postgres/data-directory.ts';
+import { type Cluster, type ClusterOptions, createCluster, replicaName } from './postgres/cluster.ts';
 import { type Databases, databasesAt } from './postgres/databases.ts';
 import { createPgbouncer } from './postgres/pgbouncer.ts';
 
@@ -95,3 +95,39 @@ export async function connectTo(connectionString: string, applicationName?: stri
   onTestFinished(() => void client.connection.stream.destroy());
   return client;
 }
+
+/** A TCP server that relays connections to a port. `moveTo` changes it, and ends the present connections. */
+function createMovableRelay(firstPort: number, delay: number) {
+  let target = firstPort;
+  const open = new Set<Socket>();
+  const server = createServer((socket) => {
+    const upstream = connect(target, '127.0.0.1');
+    for (const [from, to] of [
+      [socket, upstream],
+      [upstream, socket],
+    ] as const) {
+      from.setNoDelay();
+      open.add(from);
+      from
+        .on('error', () => {})
+        .on('close', () => {
+          open.delete(from);
+          to.destroy();
+        });
+      if (delay > 0) from.pipe(delayData(delay)).pipe(to);
+      else from.pipe(to);
+    }
+  });
+  return {
+    server,
+    moveTo(port: number) {
+      target = port;
+      for (const socket of open) socket.destroy();
+    },
+  };
+}
+
+const delayData = (delay: number): Transform =>
+  new Transform({
+    transform: (chunk, _encoding, done) => void setTimeout(() => done(null, chunk), delay),
+  });

@@ -56,7 +56,12 @@ export async function start({ quota = plans.free, time, limits, faults, ...optio
   };
   let refusedConnections = 0;
   const onRefused = () => void refusedConnections++;
-  const listening = await listen({ ...app, handle }, { host: '127.0.0.1', port: 0, limits, onRefused });
+  const listening = await listen(() => ({ ...app, handle }), {
+    host: '127.0.0.1',
+    port: 0,
+    limits,
+    onRefused,
+  });
   onTestFinished(() => listening.stop(0));
   const call = (path: string, init: RequestInit = {}) =>
     fetch(listening.origin + path, {

@@ -1,5 +1,5 @@
 import { expect } from 'vitest';
-import { conformance } from './conformance.ts';
+import { conformance } from './openapi.ts';
 
 /** A service with the sample animals of `pets serve --seed`. The key has the plan `business`. */
 export type SeededService = {

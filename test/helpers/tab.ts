@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { chmod, mkdir, writeFile } from 'node:fs/promises';
 import { delimiter, join } from 'node:path';
 import { onTestFinished } from 'vitest';
-import { withDeadline } from './deadline.ts';
+import { withDeadline } from './context.ts';
 import { type Machine, petsInShell } from './pets.ts';
 import { hasTerminal, spawnInTerminal } from './pseudo-terminal.ts';
 

@@ -1,5 +1,5 @@
-import type { Socket } from 'node:net';
-import { rawServer } from './raw-server.ts';
+import { createServer, type Socket } from 'node:net';
+import { listenOnLoopback } from './listen.ts';
 
 /** A request; header names are in lower case. */
 export type WireRequest = { line: string; headers: Record<string, string>; body: string };
@@ -71,3 +71,15 @@ export function formatResponse(status: number, body: unknown, headers: Record<st
 export const reset = (socket: Socket): void => {
   socket.resetAndDestroy();
 };
+
+/** A TCP server on a free loopback port. `stop` stops listening; open connections stay open. */
+export async function rawServer(
+  handler: (socket: Socket) => void,
+): Promise<{ url: string; port: number; stop(): void }> {
+  const server = createServer((socket) => {
+    socket.on('error', () => {});
+    handler(socket);
+  });
+  const port = await listenOnLoopback(server);
+  return { url: `http://127.0.0.1:${port}/v1`, port, stop: () => void server.close() };
+}

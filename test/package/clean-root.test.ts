@@ -1,18 +1,26 @@
 import { mkdir, rm, writeFile } from 'node:fs/promises';
 import { basename, join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { debianPackage } from '../helpers/debian-package.ts';
-import { bootDebian, copyToDebian, installDebian, whyNoDebianRoot } from '../helpers/debian-root.ts';
-import { readBlocks } from '../helpers/document-blocks.ts';
-import { needsDebian } from '../helpers/document-tests.ts';
-import { readDocument } from '../helpers/documents.ts';
+import {
+  bootDebian,
+  copyToDebian,
+  debianPackage,
+  installDebian,
+  whyNoDebianRoot,
+} from '../helpers/debian.ts';
+import { readBlocks, readDocument } from '../helpers/documents.ts';
 import { EXECUTABLE } from '../helpers/pets.ts';
 import { makeTemporaryDirectory } from '../helpers/temp.ts';
 
 const reason = whyNoDebianRoot();
 
-/** The commands of docs/install.md: install the package; create a key and start the service; install the one file. */
-const blocks = readBlocks(readDocument('docs/install.md')).filter(needsDebian);
+/**
+ * The commands of docs/install.md: install the package; install the one file. Then those of docs/deploy.md: write a script;
+ * create a key and start the service; make a backup; restore it.
+ */
+const blocks = ['docs/install.md', 'docs/deploy.md']
+  .flatMap((name) => readBlocks(readDocument(name)))
+  .filter(({ directives }) => directives.includes('debian'));
 
 /** Follows the document, uses the service, and removes the package. Each line of output starts with a name. */
 const SCRIPT = `
@@ -24,9 +32,10 @@ report version pets --version --json
 report manual test -e /usr/share/man/man1/pets.1.gz
 report enabled systemctl is-enabled pets
 report active systemctl is-active pets
-report verify systemd-analyze verify --man=no pets.service
+report verify sh -c 'systemd-analyze verify --man=no pets.service 2>&1 | grep pets'
 report security sh -c 'systemd-analyze security --no-pager pets.service | tail -1'
-sh -eu block-1.sh > output-1 2>&1 || cat output-1
+sh -eu block-2.sh > output-1 2>&1 || cat output-1
+sh -eu block-3.sh > output-1 2>&1 || cat output-1
 report enabled-later systemctl is-enabled pets
 report active-later systemctl is-active pets
 report owner stat -c %U:%a /var/lib/private/pets /var/lib/private/pets/store/keys/till-1.json
@@ -37,10 +46,15 @@ report add pets add Rex --category 1 --json
 systemctl restart pets
 wait_until_ready
 report list pets list --json --max-wait 0
+sh -eu block-4.sh > output-2 2>&1 || cat output-2
+pets add Bella --category 1 > /dev/null 2>&1
+sh -eu block-5.sh > output-2 2>&1 || cat output-2
+wait_until_ready
+report restored pets list --json --max-wait 0
 report log-without-keys sh -c 'journalctl --unit pets | grep -c pets_'
 report access sh -c 'systemctl show --property=User,DynamicUser,ProtectSystem --value pets'
 report upgrade sh -c 'apt-get install --yes --reinstall ./pets_*_amd64.deb > output-2 2>&1; systemctl is-active pets'
-sh -eu block-2.sh > output-3 2>&1 || cat output-3
+sh -eu block-1.sh > output-3 2>&1 || cat output-3
 report one-file .local/bin/pets --version --json
 report remove sh -c 'apt-get remove --yes pets > output-4 2>&1; systemctl is-active pets; ls /var/lib/private/pets'
 apt-get install --yes ./pets_*_amd64.deb > output-5 2>&1
@@ -108,6 +122,10 @@ describe.skipIf(reason !== undefined)(`a new Debian without Node ${reason ?? ''}
     expect(JSON.parse(results['add'] ?? '')).toMatchObject({ name: 'Rex' });
     expect(JSON.parse(results['list'] ?? '')).toMatchObject([{ name: 'Rex' }]);
     expect(results['log-without-keys']).toBe('0');
+  });
+
+  test('the documented commands restore a backup, without what was added after it', () => {
+    expect(JSON.parse(results['restored'] ?? '')).toMatchObject([{ name: 'Rex' }]);
   });
 
   test('an upgrade restarts the service, and removal stops it and keeps the store', () => {

@@ -2,8 +2,7 @@ import { execFileSync, spawnSync } from 'node:child_process';
 import { readdirSync, readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
-import { debianPackage } from '../helpers/debian-package.ts';
-import { repository } from '../helpers/documents.ts';
+import { debianPackage } from '../helpers/debian.ts';
 import { temporaryDirectory } from '../helpers/temp.ts';
 
 const MAX_BYTES = 28_000_000;
@@ -32,7 +31,7 @@ test('the package depends on the packages of the shared libraries, with minimum 
   for (const each of dependencies) expect(each).toMatch(/^\S+ \(>= [\d.]+\)$/);
 });
 
-test('the package contains the program, completion, the man page, the unit, the licences and the documents', async () => {
+test('the package contains the program, completion, the man page, the unit, the licenses and the documents', async () => {
   const root = await unpacked();
   const paths = readdirSync(root, { recursive: true, encoding: 'utf8' });
   expect(paths).toEqual(
@@ -93,13 +92,4 @@ test.skipIf(!isInstalled('lintian'))('lintian finds nothing besides what the pac
     encoding: 'utf8',
   });
   expect([status, stdout]).toEqual([0, '']);
-});
-
-test('both example units restrict the service in the same way', () => {
-  const restrictions = (file: string) => {
-    const text = readFileSync(join(repository, 'docs', 'examples', file), 'utf8');
-    return text.slice(text.indexOf('CapabilityBoundingSet='));
-  };
-  expect(restrictions('pets.service')).toBe(restrictions('pets@.service'));
-  expect(restrictions('pets.service')).toContain('ProtectSystem=strict');
 });

@@ -2,7 +2,7 @@ import { execFileSync } from 'node:child_process';
 import { existsSync, readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
-import pins from '../../.config/package/node.json' with { type: 'json' };
+import { NODE } from '../../.config/package/executable.ts';
 import manifest from '../../package.json' with { type: 'json' };
 import { KEY, PET } from '../helpers/client.ts';
 import { DIST, EXECUTABLE, freshMachine, type Machine } from '../helpers/pets.ts';
@@ -31,7 +31,7 @@ test('--version --json shows the pinned version of Node and the form of the inst
   const { stdout } = await (await freshMachine()).command(['--version', '--json']);
   expect(JSON.parse(stdout)).toMatchObject({
     version: manifest.version,
-    node: pins.version,
+    node: NODE.version,
     installedAs: 'executable',
   });
 });
@@ -58,7 +58,7 @@ describe('the environment', () => {
   });
 });
 
-test('the executable contains the licences of pets, of the libraries and of Node', () => {
+test('the executable contains the licenses of pets, of the libraries and of Node', () => {
   const content = readFileSync(executable);
   const licenses = [
     readFileSync(join(DIST, '..', 'LICENSE'), 'utf8'),

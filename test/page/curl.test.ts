@@ -96,14 +96,15 @@ test.each([
     request('POST', '/', {}, 'x'.repeat(16_000), 20_000),
     'The body is cut off: only its beginning is recorded.',
   ],
-  ['a secret', request('GET', '/v1/pets?key=[redacted]'), 'A secret is replaced by [redacted].'],
+  ['a secret', request('GET', '/v1/pets?key=[redacted]'), 'Put the secret in the place of [redacted] first.'],
   [
     'the key of a request that was refused',
     { ...request('GET', '/', { authorization: '[redacted]' }), status: 401 },
     'The Authorization header was refused: the command sends your $PETS_API_KEY instead.',
   ],
   ['a cookie', request('GET', '/', { cookie: '[redacted]' }), 'The header cookie is left out.'],
-  ['a header with control characters', request('GET', '/', { a: '\u009b2J' }), 'The header a is left out.'],
+  ['a header with control characters', request('GET', '/', { a: '\x1b[2J' }), 'The header a is left out.'],
+  ['a header with bytes in Latin-1', request('GET', '/', { a: 'M\u00fcller' }), 'The header a is left out.'],
   ['bytes that are not HTTP', request('-', '-'), 'curl cannot repeat this request.'],
   ['a target that is not a path', request('OPTIONS', '*'), 'curl cannot repeat this request.'],
 ])('the command for curl says that it cannot repeat %s', (_name, recorded, note) => {

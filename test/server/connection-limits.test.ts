@@ -93,7 +93,7 @@ describe('a connection above the limit', () => {
     expectError(response as RawResponse);
     expect(JSON.parse(response?.body ?? '')).toEqual({
       code: 'too_many_connections',
-      message: '3 connections are open, which is the limit',
+      message: '3 connections are open, which is the limit; the request was not carried out',
       status: 503,
     });
     expect(accessLog).toMatchObject([{ method, url: '/v1/pets', status: 503 }]);
@@ -209,7 +209,7 @@ describe('a service that is stopped', () => {
         handle: async () => {},
         errorResponse: () => ({ headers: [], body: '', encoding: 'utf8' as const, bytes: 0 }),
       };
-      const listening = await listen(app, { host: '127.0.0.1', port: 0 });
+      const listening = await listen(() => app, { host: '127.0.0.1', port: 0 });
       await listening.stop(0);
       return new WeakRef(app);
     };

@@ -1,11 +1,11 @@
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { operations } from '../../src/contract/operations.ts';
-import { drawFault } from '../../src/server/faults/faults.ts';
+import { drawFault, type FaultSettings, MAX_RULES } from '../../src/server/faults/faults.ts';
 import { sampleData } from '../../src/server/sample-data.ts';
 import { gate } from '../helpers/gate.ts';
 import { REX } from '../helpers/raw-requests.ts';
 import { startReal } from '../helpers/real-service.ts';
-import { create, start } from '../helpers/service.ts';
+import { create, type ServiceOptions, start } from '../helpers/service.ts';
 
 const prefer = (value: string, init: RequestInit = {}): RequestInit => ({
   ...init,
@@ -55,16 +55,6 @@ describe('--fail-rate', () => {
       });
     }
     expect(await store.size()).toBe(0);
-  });
-
-  test('a creation that is repeated until it succeeds adds one animal', async () => {
-    const { store, call } = await start({ faults: { failRate: 0.7, seed: 3 } });
-    const statuses: number[] = [];
-    while (statuses.at(-1) !== 201 && statuses.length < 50) {
-      statuses.push((await call('/v1/pets', create(REX, { 'Idempotency-Key': '"a"' }))).status);
-    }
-    expect(new Set(statuses)).toEqual(new Set([503, 201]));
-    expect(await store.size()).toBe(1);
   });
 
   test('does not replace a 401, and affects neither OPTIONS nor routes outside the API', async () => {
@@ -155,32 +145,47 @@ describe('Prefer: code=NNN', () => {
   });
 
   test.each([
-    'code=503',
-    'Code=503',
-    'code="503"',
-    'respond-async, code=503',
-    'code=503; foo=bar',
-    'wait=10 , code = 503',
-    'x="a, b", code=503',
-  ])('is recognised in %s', async (value) => {
+    ...['code=503', 'Code=503', 'code="503"', 'respond-async, code=503', 'code=503; foo=bar'],
+    ...['wait=10 , code = 503', 'x="a, b", code=503'],
+  ])('is recognized in %s', async (value) => {
     const { call } = await start();
     expect((await call('/v1/pets', prefer(value))).status).toBe(503);
   });
 
   test.each([
-    '',
-    'return=minimal',
-    'respond-async',
-    'barcode=503',
-    'return="code=503"',
-    'x="a, code=503"',
-    'x="\\", code=503"',
-    'codes=503',
+    ...['', 'return=minimal', 'respond-async', 'barcode=503', 'return="code=503"', 'x="a, code=503"'],
+    ...['x="\\", code=503"', 'codes=503', 'retry-after=1'],
   ])('other preferences are ignored: %s', async (value) => {
     const { call } = await start();
-    const response = await call('/v1/pets', prefer(value));
-    expect(response.status).toBe(200);
-    expect(response.headers.has('preference-applied')).toBe(false);
+    const { status, headers } = await call('/v1/pets', prefer(value));
+    expect([status, headers.has('preference-applied'), headers.has('retry-after')]).toEqual([
+      200,
+      false,
+      false,
+    ]);
+  });
+
+  test.each([
+    ['code=429, retry-after=1', '1', 'code=429, retry-after=1'],
+    ['retry-after=2, code=429', '2', 'code=429, retry-after=2'],
+    ['code="503", Retry-After="30"', '30', 'code=503, retry-after=30'],
+    ['code=503', null, 'code=503'],
+  ])('chooses the wait: %s', async (value, retryAfter, applied) => {
+    const { call, clock } = await start();
+    const { status, headers } = await call('/v1/pets', prefer(value));
+    expect([headers.get('retry-after'), headers.get('preference-applied')]).toEqual([retryAfter, applied]);
+    const reset = Math.ceil(clock.now() / 1_000 + Number(retryAfter));
+    if (status === 429) expect(Number(headers.get('x-ratelimit-reset'))).toBe(reset);
+  });
+
+  test.each([
+    ...['code=429, retry-after=0', 'code=429, retry-after=x', 'code=429, retry-after=1.5'],
+    ...['code=429, retry-after=1000001', 'code=500, retry-after=1', 'code=200, retry-after=1'],
+  ])('a wait that is not possible is 400: %s', async (value) => {
+    const { call } = await start();
+    const { status, headers } = await call('/v1/pets', prefer(value));
+    expect([status, headers.has('preference-applied')]).toEqual([400, false]);
+    expect(headers.get('x-ratelimit-remaining')).toBe('60');
   });
 
   test.each(['418', '201', '20', '', '4290', 'toString', '-1'])(
@@ -201,25 +206,6 @@ describe('Prefer: code=NNN', () => {
     expect((await call('/v1/pets', prefer('code=200', { method: 'PUT' }))).status).toBe(405);
   });
 
-  test('never hides a used-up limit or a ban: such a request gets its real 429', async () => {
-    const service = await startReal();
-    const key = await service.makeKey({
-      name: 'small',
-      plan: 'enterprise',
-      quota: { perMinute: 1, perDay: 9 },
-    });
-    const call = (init: RequestInit) =>
-      service.call('/pets', { ...init, headers: { ...init.headers, Authorization: `Bearer ${key}` } });
-    expect((await call(prefer('code=503'))).status).toBe(503);
-    expect((await call({})).status).toBe(200);
-    const refused = await call(prefer('code=200'));
-    expect(await refused.json()).toMatchObject({ code: 'rate_limited' });
-    expect(refused.headers.has('preference-applied')).toBe(false);
-    service.clock.advance(2_000);
-    for (let i = 0; i < 10; i++) await call(prefer('code=200'));
-    expect(await (await call(prefer('code=200'))).json()).toMatchObject({ code: 'key_banned' });
-  });
-
   test('gets the real 429 also if --fail-rate chose the request', async () => {
     const fails = (seed: number, n: number) => drawFault({ seed, failRate: 0.5 }, n).fails;
     const seed = [...Array(100).keys()].find((each) => !fails(each, 0) && fails(each, 1));
@@ -235,5 +221,211 @@ describe('Prefer: code=NNN', () => {
     const made = await call('/v1/pets', prefer('code=201', create(REX)));
     expect(await made.json()).toMatchObject({ id: 1, name: expect.any(String) });
     expect(await store.size()).toBe(66);
+  });
+});
+
+const startWith = (rules: FaultSettings['rules'], options: ServiceOptions = {}) =>
+  start({ faults: { seed: 1, rules }, ...options });
+
+describe('a fault rule', () => {
+  test('fails a creation twice with 503; the third one adds one animal', async () => {
+    const { store, call } = await startWith([
+      { match: { method: 'POST', path: '/v1/pets' }, answer: 503, times: 2, retryAfter: 1 },
+    ]);
+    const init = create(REX, { 'Idempotency-Key': '"a"' });
+    for (let i = 0; i < 2; i++) {
+      const response = await call('/v1/pets', init);
+      expect(response.status).toBe(503);
+      expect(response.headers.get('retry-after')).toBe('1');
+      expect(response.headers.get('x-ratelimit-remaining')).toBe(String(60 - i));
+      expect(response.headers.has('preference-applied')).toBe(false);
+      expect(await response.json()).toEqual({
+        code: 'injected_fault',
+        message: 'Mocked response (your rule for POST /v1/pets)',
+        status: 503,
+      });
+      expect((await call('/v1/store/orders')).status).toBe(200);
+      expect(await store.size()).toBe(0);
+    }
+    expect((await call('/v1/pets', init)).status).toBe(201);
+    expect(await store.size()).toBe(1);
+  });
+
+  test('with 429 and retryAfter ends the window after that time', async () => {
+    const { call, clock } = await startWith([{ answer: 429, retryAfter: 7, times: 1 }]);
+    const { status, headers } = await call('/v1/pets');
+    expect([status, headers.get('retry-after'), headers.get('x-ratelimit-remaining')]).toEqual([
+      429,
+      '7',
+      '0',
+    ]);
+    expect(Number(headers.get('x-ratelimit-reset'))).toBe(Math.ceil(clock.now() / 1_000 + 7));
+    expect((await call('/v1/pets')).headers.get('x-ratelimit-remaining')).toBe('59');
+  });
+
+  test('with 401 hides the quota of the key, as a real 401 does', async () => {
+    const { call } = await startWith([{ answer: 401, times: 1 }]);
+    const { status, headers } = await call('/v1/pets');
+    expect([status, headers.get('www-authenticate')]).toEqual([401, 'Bearer']);
+    expect(headers.has('idempotency-supported')).toBe(false);
+  });
+
+  test('does not apply without a valid key, to OPTIONS, to unknown paths and to routes outside the API', async () => {
+    const { call } = await startWith([{ answer: 500, times: 1 }]);
+    expect((await call('/v1/pets', { headers: { Authorization: 'Bearer wrong' } })).status).toBe(401);
+    expect((await call('/v1/pets', { method: 'OPTIONS' })).status).toBe(204);
+    expect((await call('/v1/nothing')).status).toBe(404);
+    expect((await call('/v1/pets', { method: 'DELETE' })).status).toBe(405);
+    expect((await call('/healthz')).status).toBe(200);
+    expect((await call('/v1/pets')).status).toBe(500);
+  });
+
+  test('applies to a key over its limit, and does not count towards a ban', async () => {
+    const { call } = await startWith([{ match: { path: '/v1/store/orders' }, answer: 500 }], {
+      quota: { perMinute: 1, perDay: 9 },
+    });
+    expect((await call('/v1/pets')).status).toBe(200);
+    expect((await call('/v1/pets')).status).toBe(429);
+    expect((await call('/v1/store/orders')).status).toBe(500);
+  });
+
+  test('applies even if the query is malformed', async () => {
+    const { call } = await startWith([{ answer: 500, times: 1 }]);
+    expect((await call('/v1/pets?a=1&a=2')).status).toBe(500);
+    expect((await call('/v1/pets?a=1&a=2')).status).toBe(400);
+  });
+
+  test('is not used up by a request that prefers another response', async () => {
+    const { call } = await startWith([{ answer: 500, times: 1 }]);
+    expect((await call('/v1/pets', { headers: { Prefer: 'code=404' } })).status).toBe(404);
+    expect((await call('/v1/pets')).status).toBe(500);
+  });
+
+  test('with a latency replaces the latency of the service; without an answer, the request is executed', async () => {
+    const held: number[] = [];
+    const { call } = await startWith(undefined, {
+      faults: {
+        seed: 1,
+        latency: { min: 9, max: 9 },
+        rules: [
+          { latency: { min: 40, max: 40 }, times: 1 },
+          { latency: { min: 0, max: 0 }, times: 1 },
+          { answer: 503, times: 1 },
+        ],
+      },
+      sleep: async (milliseconds) => void held.push(milliseconds),
+    });
+    const statuses = [];
+    for (let i = 0; i < 4; i++) statuses.push((await call('/v1/pets')).status);
+    expect(statuses).toEqual([200, 200, 503, 200]);
+    expect(held).toEqual([40, 9, 9]);
+  });
+});
+
+async function startWithFaults(options: Parameters<typeof startReal>[0] = {}) {
+  const real = await startReal(options);
+  const { token } = real.service();
+  const send = async (method: string, body?: string, headers: Record<string, string> = {}) => {
+    const response = await fetch(new URL('/faults', real.service().url), {
+      method,
+      ...(body !== undefined && { body }),
+      headers: { Authorization: `Bearer ${token}`, 'Content-Type': 'application/json', ...headers },
+    });
+    return { status: response.status, body: await response.json() };
+  };
+  const put = (settings: unknown) => send('PUT', JSON.stringify(settings));
+  return { ...real, send, put };
+}
+
+const TWICE = { match: { method: 'POST', path: '/v1/pets' }, answer: 503, times: 2, retryAfter: 1 };
+
+describe('/faults', () => {
+  test('sets rules, shows how often each has applied, and clears them', async () => {
+    const { call, send, put } = await startWithFaults();
+    expect(await send('GET')).toEqual({ status: 200, body: { seed: 0, rules: [] } });
+    expect(await put([TWICE])).toEqual({ status: 200, body: { seed: 0, rules: [{ ...TWICE, applied: 0 }] } });
+    const statuses = [];
+    for (let i = 0; i < 3; i++) statuses.push((await call('/pets', create(REX))).status);
+    expect(statuses).toEqual([503, 503, 201]);
+    expect((await send('GET')).body).toEqual({ seed: 0, rules: [{ ...TWICE, applied: 2 }] });
+    expect(await send('DELETE')).toEqual({ status: 200, body: { seed: 0, rules: [] } });
+    expect((await call('/pets', create(REX))).status).toBe(201);
+  });
+
+  test('replaces everything that was set before', async () => {
+    const { call, put } = await startWithFaults({ faults: { seed: 4, failRate: 1 } });
+    expect((await call('/pets')).status).toBe(503);
+    expect((await put([])).body).toEqual({ seed: 4, rules: [] });
+    expect((await call('/pets')).status).toBe(200);
+    expect((await put({ failRate: 1, latency: 0, seed: 8 })).body).toEqual({
+      failRate: 1,
+      latency: { min: 0, max: 0 },
+      seed: 8,
+      rules: [],
+    });
+    expect((await call('/pets')).status).toBe(503);
+  });
+
+  test('POST adds one rule before the others, and leaves them as they are', async () => {
+    const { call, send, put } = await startWithFaults();
+    await put([TWICE]);
+    expect((await call('/pets', create(REX))).status).toBe(503);
+    const rule = { match: { method: 'POST', path: '/v1/pets' }, answer: 429, times: 1 };
+    expect(await send('POST', JSON.stringify(rule))).toEqual({
+      status: 200,
+      body: {
+        seed: 0,
+        rules: [
+          { ...rule, applied: 0 },
+          { ...TWICE, applied: 1 },
+        ],
+      },
+    });
+    const statuses = [];
+    for (let i = 0; i < 3; i++) statuses.push((await call('/pets', create(REX))).status);
+    expect(statuses).toEqual([429, 503, 201]);
+  });
+
+  test('POST refuses a rule that is not valid, and one too many', async () => {
+    const { send, put } = await startWithFaults();
+    await put(Array(MAX_RULES - 1).fill(TWICE));
+    for (const body of ['[]', '{"rules":[]}', '{"answer":200.5}', '{}', '"x"', '[{"answer":503}]']) {
+      expect((await send('POST', body)).status).toBe(400);
+    }
+    expect((await send('POST', '{"answer":503}')).status).toBe(200);
+    expect(await send('POST', '{"answer":503}')).toMatchObject({
+      status: 400,
+      body: { code: 'invalid_request' },
+    });
+    expect(((await send('GET')).body as { rules: unknown[] }).rules).toHaveLength(MAX_RULES);
+  });
+
+  test('POST drops the rules that have no effect any more, which therefore do not count as rules', async () => {
+    const { call, send, put } = await startWithFaults();
+    const used = { answer: 503, times: 1 };
+    await put(Array(MAX_RULES).fill({ ...used, applied: 1 }));
+    expect(await send('POST', JSON.stringify(used))).toMatchObject({ status: 200, body: { rules: [used] } });
+    expect((await call('/pets')).status).toBe(503);
+    expect(await send('POST', '{"answer":404}')).toMatchObject({
+      status: 200,
+      body: { rules: [{ answer: 404, applied: 0 }] },
+    });
+  });
+
+  const deep = `${'['.repeat(33)}${']'.repeat(33)}`;
+  test.each<[name: string, status: number, body: string]>([
+    ['text', 400, 'fail twice'],
+    ['a deeply nested field', 400, `{"latency":${deep}}`],
+    ['many small elements', 400, `[${'0,'.repeat(30_000)}0]`],
+    ['many unknown fields', 400, `{${Array.from({ length: 5_000 }, (_, i) => `"f${i}":0`).join(',')}}`],
+    ['a second rule that is invalid', 400, '[{"answer":500},{"answer":"500"}]'],
+    ['a rule for a path outside the API', 400, '[{"match":{"path":"/healthz"},"answer":500}]'],
+  ])('%s is %i with a short error, and changes nothing', async (_name, status, body) => {
+    const { put, send } = await startWithFaults();
+    const { body: before } = await put([TWICE]);
+    const response = await send('PUT', body);
+    expect(response.status).toBe(status);
+    expect(JSON.stringify(response.body).length).toBeLessThan(400);
+    expect((await send('GET')).body).toEqual(before);
   });
 });

@@ -3,12 +3,11 @@ import { expect, test } from 'vitest';
 import { operations } from '../../src/contract/operations.ts';
 import { plans } from '../../src/contract/plans.ts';
 import { cases } from '../helpers/cases.ts';
-import { conformance } from '../helpers/conformance.ts';
-import { document } from '../helpers/description.ts';
 import { type Exchange, Model } from '../helpers/fuzz/model.ts';
 import { cutRequestOf, type FuzzedRequest, requestOf } from '../helpers/fuzz/requests.ts';
 import { Connection, legible, replayed, startFuzzed } from '../helpers/fuzz/wire.ts';
 import { heap } from '../helpers/heap.ts';
+import { conformance, document } from '../helpers/openapi.ts';
 import { expectCommonHeaders, expectError, type RawResponse } from '../helpers/raw-client.ts';
 import { memoryStore } from '../helpers/store-fixtures.ts';
 

@@ -4,9 +4,14 @@ import { describe, expect, test } from 'vitest';
 import { pageSize } from '../../src/contract/operations.ts';
 import { MAX_BODY_BYTES } from '../../src/server/request/input.ts';
 import { sampleData } from '../../src/server/sample-data.ts';
-import { conformance } from '../helpers/conformance.ts';
-import { factsOf, factsOfContract } from '../helpers/contract-description.ts';
-import { described, describedAs, document } from '../helpers/description.ts';
+import {
+  conformance,
+  described,
+  describedAs,
+  document,
+  factsOf,
+  factsOfContract,
+} from '../helpers/openapi.ts';
 import { sendRaw, sendToService } from '../helpers/raw-client.ts';
 import { CLOSE, get } from '../helpers/raw-requests.ts';
 import { type ServiceOptions, start } from '../helpers/service.ts';

@@ -7,8 +7,7 @@ import { sampleData } from '../../src/server/sample-data.ts';
 import { StoreFailedError, StoreUnavailableError } from '../../src/store/errors.ts';
 import { createMemoryLimiter } from '../../src/store/limits/memory-limiter.ts';
 import { manualClock } from '../helpers/clock.ts';
-import { conformance, type Observed } from '../helpers/conformance.ts';
-import { described, describedAs, document, table } from '../helpers/description.ts';
+import { conformance, described, describedAs, document, type Observed, table } from '../helpers/openapi.ts';
 import { sendRaw } from '../helpers/raw-client.ts';
 import { KEY, type ServiceOptions, start } from '../helpers/service.ts';
 import { callsOf, memoryStore } from '../helpers/store-fixtures.ts';
@@ -70,7 +69,19 @@ const failingWith = (error: () => Error) => async () => {
 };
 const failing = failingWith(() => new Error('the disk is gone'));
 const refusing = (code: ErrorCode) => failingWith(() => new ServiceError(code, 'no'));
-const unavailable = failingWith(() => new StoreUnavailableError('no', 'no', { outcome: 'unknown' }));
+const unavailableAfter = (outcome: 'not_done' | 'unknown') => () =>
+  new StoreUnavailableError('no', 'no', { outcome });
+const unreachable = failingWith(unavailableAfter('not_done'));
+const unavailable = failingWith(unavailableAfter('unknown'));
+/** A limiter whose response is lost, which shows nothing about the request. */
+const noLimits = () => ({
+  limiter: {
+    ...createMemoryLimiter(manualClock()),
+    take: async () => {
+      throw unavailableAfter('unknown')();
+    },
+  },
+});
 const failed = failingWith(() => new StoreFailedError('no', 'no'));
 const inFlight = async () => ({
   store: Object.assign(await memoryStore(), { add: async () => ({ kind: 'in_flight' }) as const }),
@@ -118,7 +129,9 @@ const ofEveryOperation: [expected: Expected, about: string, Send][] = [
   ['headers_too_large', 'headers of 9 KiB', { raw: `${authorized}X: ${'x'.repeat(9_216)}\r\n\r\n` }],
   ['injected_fault', 'an injected fault', { service: allRequestsFail }],
   ['internal_error', 'a store that fails', { service: failing }],
-  ['unavailable', 'a store that is not available', { service: unavailable }],
+  ['storage_unreachable', 'a store that is not available', { service: unreachable }],
+  ['storage_unreachable', 'limits that are not available', { service: noLimits }],
+  ['unavailable', 'the code', { service: refusing('unavailable') }],
   ['storage_failed', 'a store that another program has changed', { service: failed }],
   ['storage_full', 'the code', { service: refusing('storage_full') }],
   ['starting', 'the code', { service: refusing('starting') }],
@@ -132,6 +145,7 @@ const ofOneOperation: [OperationName, expected: Expected, about: string, Send][]
   ['listPets', 'success', 'one status', { suffix: '?status=sold&limit=3' }],
   ['listPets', 'success', 'an empty store', { service: empty }],
   ['listPets', 'success', 'HEAD', { method: 'HEAD' }],
+  ['listPets', 'storage_unreachable', 'a lost response of the store', { service: unavailable }],
   ['listPets', 'invalid_request', 'a made-up cursor', { suffix: '?cursor=x' }],
   [
     'createPet',
@@ -140,6 +154,7 @@ const ofOneOperation: [OperationName, expected: Expected, about: string, Send][]
     { body: '{"name":"Rex","categoryId":9223372036854775807}' },
   ],
   ['createPet', 'success', 'a field of its own', { body: '{"name":"","categoryId":1,"colour":["red"]}' }],
+  ['createPet', 'unavailable', 'a lost response of the store', { service: unavailable }],
   ['createPet', 'success', 'repeated', { headers: key, before: { headers: key } }],
   ['createPet', 'invalid_request', 'no name', { body: '{"categoryId":1}' }],
   ['createPet', 'invalid_request', 'a wrong type', { body: '{"name":"Rex","categoryId":"1"}' }],

@@ -1,13 +1,12 @@
-import { gunzipSync } from 'node:zlib';
 import { describe, expect, test } from 'vitest';
 import { listBundledFiles } from '../../src/system/bundled-files.ts';
 import { DIST } from '../helpers/pets.ts';
-import { connectTo } from '../helpers/raw-client.ts';
+import { connectTo, nextData } from '../helpers/raw-client.ts';
 import { start } from '../helpers/service.ts';
 import { startWithTools } from '../helpers/tools.ts';
 
-/** The size of everything that a browser loads to show the page, compressed. */
-const MAX_BYTES = 20 * 1024;
+/** The size of everything that a browser loads to show the page. */
+const MAX_BYTES = 64 * 1024;
 
 const files = listBundledFiles(DIST, 'page').map((name) => (name === 'index.html' ? '/' : `/page/${name}`));
 
@@ -17,11 +16,9 @@ describe('the page', () => {
     const types: Record<string, string> = {};
     let bytes = 0;
     for (const path of files) {
-      const { headers, body } = await fetchRaw(service().port, path, 'Accept-Encoding: br, gzip;q=0.5');
-      expect(headers).toMatch(/^content-encoding: gzip$/im);
-      types[path.replace(/-[0-9a-f]{10}\./, '.')] = /^content-type: (.*)$/im.exec(headers)?.[1] ?? '';
-      expect(gunzipSync(body).length).toBeGreaterThan(body.length);
-      bytes += body.length;
+      const response = await fetch(new URL(path, service().url));
+      types[path.replace(/-[0-9a-f]{10}\./, '.')] = response.headers.get('content-type') ?? '';
+      bytes += (await response.arrayBuffer()).byteLength;
     }
     expect(types).toEqual({
       '/': 'text/html; charset=utf-8',
@@ -44,38 +41,16 @@ describe('the page', () => {
         'referrer-policy': 'no-referrer',
         'x-content-type-options': 'nosniff',
         'cache-control': path === '/' ? 'no-cache' : 'public, max-age=31536000, immutable',
-        vary: 'Accept-Encoding',
       });
     }
   });
-
-  test('is not sent again if it has not changed', async () => {
-    const { use } = await startWithTools();
-    for (const path of files) {
-      const etag = (await use(path)).headers.get('etag') ?? '';
-      for (const list of [etag, `"other", ${etag}`]) {
-        const { status, headers } = await use(path, { headers: { 'If-None-Match': list } });
-        expect([status, headers.get('etag'), headers.get('content-length')]).toEqual([304, etag, null]);
-      }
-      expect((await use(path, { headers: { 'If-None-Match': '"other"' } })).status).toBe(200);
-    }
-  });
-
-  test.each(['', 'Accept-Encoding: br', 'Accept-Encoding: gzip;q=0'])(
-    'is sent uncompressed with %j',
-    async (line) => {
-      const { service } = await startWithTools();
-      const { headers, body } = await fetchRaw(service().port, '/', line);
-      expect(headers).not.toMatch(/content-encoding/i);
-      expect(body.toString()).toMatch(/^<!doctype html>/i);
-    },
-  );
 
   test.each([
     ['GET', '/?a=b', 200],
     ['HEAD', '/', 200],
     ['OPTIONS', '/', 204],
     ['POST', '/', 405],
+    ['GET', '/favicon.ico', 204],
     ['GET', '/page/', 404],
     ['GET', '/page/index.html', 404],
     ['GET', '/page/../package.json', 404],
@@ -83,18 +58,19 @@ describe('the page', () => {
     ['GET', '//evil.example/', 400],
   ])('%s %s gets %i', async (method, path, status) => {
     const { service } = await startWithTools();
-    const { status: received } = await fetchRaw(service().port, path, '', method);
-    expect(received).toBe(status);
+    const socket = connectTo(service().port);
+    socket.write(`${method} ${path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n`);
+    expect(String(await nextData(socket))).toMatch(new RegExp(`^HTTP/1.1 ${status} `));
   });
 
   test('needs neither a token nor the same origin, is not recorded, not counted, and has no CORS headers', async () => {
     const { service, requests, call } = await startWithTools({ cors: ['*'], allowHosts: ['shop.test'] });
     for (let i = 0; i < 100; i++) {
-      const path = files[i % files.length] ?? '';
+      const path = [...files, '/favicon.ico'][i % (files.length + 1)] ?? '';
       const { status, headers } = await fetch(new URL(path, service().url), {
         headers: { Origin: 'http://evil.example', 'Sec-Fetch-Site': 'cross-site' },
       });
-      expect([status, headers.get('access-control-allow-origin')]).toEqual([200, null]);
+      expect([status < 300, headers.get('access-control-allow-origin')]).toEqual([true, null]);
     }
     expect((await requests()).requests).toEqual([]);
     expect((await call('/pets')).headers.get('x-ratelimit-remaining')).toBe('59');
@@ -106,21 +82,3 @@ describe('the page', () => {
     expect((await call('/', { method: 'OPTIONS' })).status).toBe(204);
   });
 });
-
-/** Sends a request and returns the status, the headers and the bytes of the body, as they were sent. */
-async function fetchRaw(
-  port: number,
-  path: string,
-  line = '',
-  method = 'GET',
-): Promise<{ status: number; headers: string; body: Buffer }> {
-  const socket = connectTo(port);
-  const lines = [`${method} ${path} HTTP/1.1`, `Host: 127.0.0.1:${port}`, 'Connection: close', line];
-  socket.write(`${lines.filter(Boolean).join('\r\n')}\r\n\r\n`);
-  const chunks: Buffer[] = [];
-  for await (const chunk of socket) chunks.push(chunk as Buffer);
-  const all = Buffer.concat(chunks);
-  const end = all.indexOf('\r\n\r\n');
-  const headers = all.toString('latin1', 0, end).replaceAll('\r', '');
-  return { status: Number(headers.split(' ')[1]), headers, body: all.subarray(end + 4) };
-}

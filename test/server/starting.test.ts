@@ -89,7 +89,7 @@ test.each([
     expect(response.status).toBe(503);
     expect(await response.json()).toEqual({
       code: 'starting',
-      message: 'The service is starting, and the request was not carried out. Retry in 1 s',
+      message: 'The service is starting; the request was not carried out. Retry in 1 s',
       status: 503,
     });
     expect(Object.fromEntries(response.headers)).toMatchObject({

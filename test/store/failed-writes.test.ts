@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { StoreFailedError, StoreNotEmptyError, StoreUnwritableError } from '../../src/store/errors.ts';
 import { openJournalStore } from '../../src/store/journal/journal-store.ts';
-import { acquireDirectoryLock, LockError } from '../../src/system/lock/directory-lock.ts';
+import { acquireDirectoryLock, LockError } from '../../src/system/directory-lock.ts';
 import { manualClock } from '../helpers/clock.ts';
 import { errno, type Intercept, interceptFiles } from '../helpers/store-faults.ts';
 import { allTexts, animal, callsOf, idempotency, textsOf } from '../helpers/store-fixtures.ts';

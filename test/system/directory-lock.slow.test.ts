@@ -13,7 +13,7 @@ import {
   DirectoryInUseError,
   type DirectoryLock,
   LockError,
-} from '../../src/system/lock/directory-lock.ts';
+} from '../../src/system/directory-lock.ts';
 import { temporaryDirectory } from '../helpers/temp.ts';
 
 const locker = fileURLToPath(new URL('../helpers/store-locker.ts', import.meta.url));
@@ -149,24 +149,23 @@ describe('acquireDirectoryLock', () => {
     expect(await claimsIn(directory)).toEqual([]);
   });
 
-  it('fails with a hint if the path of the temporary directory is too long as well', async () => {
-    const long = join(await temporaryDirectory(), 'x'.repeat(120));
-    await mkdir(long);
-    const error = await errorOf(acquire(long, { temporary: long }));
-    expect(error).toBeInstanceOf(LockError);
-    expect(error.hint).toContain('TMPDIR');
-  });
-
-  it('fails with a hint if nothing can be created in the temporary directory', async () => {
-    const long = join(await temporaryDirectory(), 'x'.repeat(120));
-    await mkdir(long);
-    const error = await errorOf(acquire(long, { temporary: '/nonexistent' }));
-    expect(error).toBeInstanceOf(LockError);
-    expect([error.message, error.hint]).toEqual([
-      expect.stringContaining('ENOENT'),
-      'use a shorter path, or set TMPDIR to a directory that you can write to',
-    ]);
-  });
+  it.each([
+    ['has a path that is too long as well', (long: string) => long, 'is too long as well'],
+    ['does not exist', () => '/nonexistent', 'ENOENT'],
+  ])(
+    'fails with a hint if the path is too long and the temporary directory %s',
+    async (_, temporary, reason) => {
+      const long = join(await temporaryDirectory(), 'x'.repeat(120));
+      await mkdir(long);
+      const error = await errorOf(acquire(long, { temporary: temporary(long) }));
+      expect(error).toBeInstanceOf(LockError);
+      expect([error.message, error.hint]).toEqual([
+        expect.stringContaining(reason),
+        expect.stringContaining('set TMPDIR'),
+      ]);
+      expect(await readdir(long)).toEqual([]);
+    },
+  );
 
   it('deletes the claim of a dead process', async () => {
     const directory = await temporaryDirectory();

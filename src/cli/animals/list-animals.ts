@@ -1,9 +1,9 @@
 import type { Client } from '../../client/client.ts';
 import { type HttpHeaders, readHeader } from '../../client/headers.ts';
 import { listPages, type PetPage } from '../../client/pages.ts';
-import { type OpenRateLimit, readRateLimits } from '../../client/rate-limit.ts';
+import { type RateLimit, readRateLimits } from '../../client/rate-limit.ts';
 import { pageSize } from '../../contract/operations.ts';
-import type { ReceivedPet } from '../../contract/schemas.ts';
+import { type PetStatus, petStatuses, type ReceivedPet } from '../../contract/schemas.ts';
 import { formatDuration } from '../../contract/time-text.ts';
 import {
   connectionFor,
@@ -13,16 +13,120 @@ import {
   withClient,
 } from '../connection/connect.ts';
 import { usageError } from '../core/errors.ts';
-import { fieldAt, fieldNames } from '../fields/field.ts';
-import { sortByField } from '../fields/sort.ts';
+import { cellText, type FieldOrder, fieldAt, fieldNames, parseFields, sortByField } from '../core/fields.ts';
+import { ArgumentError, oneOf, parseInt64Argument } from '../core/parsers.ts';
 import type { StatusLine } from '../output/console.ts';
 import { createPrinter, type Footer } from '../output/printer.ts';
 import { formatCount, listNames } from '../output/text.ts';
 import { formatTime } from '../output/time.ts';
 import type { Connection } from '../profiles/profile.ts';
-import type { CommandContext } from '../program/command.ts';
-import { petView } from './pet-columns.ts';
-import { describeFilters, hasOwnFilter, matcherOf, type Selection } from './selection.ts';
+import type { CommandContext, Option } from '../program/command.ts';
+import { petFields, petView } from './pet-columns.ts';
+
+// What the options of pets list, pets find and pets count select.
+
+/** The conditions that animals must meet. The service checks only the status. `name` is a text in the name. */
+export type Filters = {
+  status?: PetStatus;
+  name?: string;
+  category?: readonly bigint[];
+  ids?: ReadonlySet<string>;
+};
+
+/** The animals that a list shows, and in which order and columns. */
+export type Selection = Filters & {
+  sort?: FieldOrder;
+  columns?: readonly string[];
+  limit?: number;
+  all?: boolean;
+};
+
+export const filterOptions: readonly Option[] = [
+  { flags: '--status <status>', description: 'only animals with this status', choices: petStatuses },
+  {
+    flags: '--category <id>',
+    description: 'only animals of this category (repeatable)',
+    parse: parseInt64Argument,
+    repeatable: true,
+    hint: 'categories are numbers; for those in use: pets count --by category. Repeat the option for several categories',
+  },
+];
+
+/** The fields by which animals can be sorted, as `--sort` names them. */
+const sortFields = { name: 'name', id: 'id', category: 'categoryId', status: 'status' } as const;
+const sortOrders = Object.keys(sortFields).flatMap((field) => [field, `${field}:desc`]);
+
+/** The options that `list` and `find` share, besides the filters and `--limit`. */
+export const listOptions: readonly Option[] = [
+  {
+    flags: '--sort <field>',
+    description: 'sort by name, id, category or status; <field>:desc for the reverse order',
+    choices: sortOrders,
+    parse: parseSort,
+  },
+  {
+    flags: '--columns <fields>',
+    description: `only these fields, such as ${petFields.join()}`,
+    parse: (text) => parseFields(text, (name) => FIELDS.get(name.toLowerCase()) ?? name),
+  },
+];
+
+/** `defaultLimit` describes how many animals are listed without the option. */
+export const limitOption = (defaultLimit: string): Option => ({
+  flags: '--limit <number>',
+  description: `list at most this many animals (default: ${defaultLimit})`,
+  parse(text) {
+    if (/^[1-9]\d{0,14}$/.test(text)) return Number(text);
+    throw new ArgumentError('must be a positive integer');
+  },
+});
+
+function parseSort(text: string): FieldOrder {
+  const [name, direction] = oneOf(sortOrders)(text.replace(/:asc$/, '')).split(':');
+  return { field: sortFields[name as keyof typeof sortFields], descending: direction === 'desc' };
+}
+
+/** The fields of every animal, by their names in lower case. `category` is the head of a column. */
+const FIELDS: ReadonlyMap<string, string> = new Map([
+  ...petFields.map((field) => [field.toLowerCase(), field] as const),
+  ['category', 'categoryId'],
+]);
+
+/** Parses a text that names contain. It must not be empty, because it would match every name. */
+export function parseNameText(text: string): string {
+  if (fold(text) === '') throw new ArgumentError('must not be empty');
+  return text;
+}
+
+/** Texts that differ only in case or accents are mapped to the same text. */
+const fold = (text: string): string =>
+  text
+    .normalize('NFKD')
+    .replace(/[\u0300-\u036f]/g, '')
+    .toUpperCase();
+
+/** Whether animals are left out that the service sends. */
+const hasOwnFilter = ({ name, category, ids }: Filters): boolean => (name ?? category ?? ids) !== undefined;
+
+/** Returns a function that tests the conditions that the service does not check. */
+function matcherOf({ name, category, ids }: Filters): (pet: ReceivedPet) => boolean {
+  const part = name && fold(name);
+  // A service may send numbers as text.
+  const categories = category && new Set(category.map(String));
+  return (pet) =>
+    (part === undefined || fold(pet.name).includes(part)) &&
+    categories?.has(cellText(pet.categoryId)) !== false &&
+    ids?.has(String(pet.id)) !== false;
+}
+
+/** The conditions as a message shows them, such as `status sold`, `name "rex"` and `category 3 or 4`. */
+function describeFilters({ status, name, category }: Filters): string[] {
+  return [
+    ...(status ? [`status ${status}`] : []),
+    ...(name ? [`name ${JSON.stringify(name)}`] : []),
+    ...(category ? [`category ${category.join(' or ')}`] : []),
+  ];
+}
 
 /** Prints the selected animals and a footer, for `pets list` and `pets find`. */
 export async function listAnimals(selection: Selection, context: CommandContext): Promise<undefined> {
@@ -38,7 +142,8 @@ export async function listAnimals(selection: Selection, context: CommandContext)
     async onResults(pets) {
       for (const pet of pets) found.push(pet);
       // Nothing is printed before it is known that the fields exist.
-      if (sort !== undefined || fields?.hasMissing(pets)) return;
+      const isFieldMissing = fields?.hasMissing(pets);
+      if (sort !== undefined || isFieldMissing) return;
       await printer.write(found.splice(0));
     },
   });
@@ -84,8 +189,10 @@ export type Reading = {
   /** Whether more animals follow on pages that were not read, or as results after `enough`. */
   more: PetPage['more'];
   requests: number;
-  /** The rate-limit windows that the latest response with a next page has reported. */
-  limits: readonly OpenRateLimit[];
+  /** Reads the rate-limit windows that the latest response with a next page has reported. */
+  limits(): readonly RateLimit[];
+  /** The number of animals that the service has, if that response shows it. */
+  total: number | undefined;
 };
 
 /** `onResults` gets the results page by page. Reading stops after `enough` results. */
@@ -107,19 +214,27 @@ export function readAnimals(
 }
 
 export async function readPages(
-  { clock }: CommandContext,
+  { clock }: Pick<CommandContext, 'clock'>,
   client: Client,
   selection: Selection,
-  { enough, onResults, progress }: ReadingOptions & { progress: Progress },
+  { enough, onResults, progress }: ReadingOptions & { progress: Pick<Progress, 'show' | 'end'> },
 ): Promise<Reading> {
-  const reading: Reading = { pages: 0, animals: 0, found: 0, more: 'no', requests: 0, limits: [] };
+  const reading: Reading = {
+    pages: 0,
+    animals: 0,
+    found: 0,
+    more: 'no',
+    requests: 0,
+    limits: () => [],
+    total: undefined,
+  };
   const size = hasOwnFilter(selection) ? pageSize.max : Math.min(enough, pageSize.max);
   const matches = matcherOf(selection);
-  let total: number | undefined;
   const pages = listPages(client, { limit: size, status: selection.status }, size, {
     canPrefetch(headers: HttpHeaders) {
-      reading.limits = readRateLimits(headers, clock.now());
-      total = Number(readHeader(headers, 'X-Total-Count')) || undefined;
+      const now = clock.now();
+      reading.limits = () => readRateLimits(headers, now);
+      reading.total = Number(readHeader(headers, 'X-Total-Count')) || undefined;
       // The page that has just arrived may complete the results.
       return enough - reading.found > size;
     },
@@ -134,7 +249,7 @@ export async function readPages(
     reading.more = taken.length < results.length ? 'yes' : more;
     await onResults(taken);
     if (more !== 'yes' || reading.found >= enough) break;
-    progress.show(reading, total);
+    progress.show(reading);
   }
   progress.end();
   return reading;
@@ -149,16 +264,14 @@ export function createProgress({ console, clock }: CommandContext) {
   const started = clock.now();
   let shown: StatusLine | undefined;
   return {
-    /** @param total the number of animals, if the service sends it */
-    show(reading: Reading, total: number | undefined): void {
+    show(reading: Reading): void {
+      if (!console.hasStatus) return;
       const { animals, pages, found, limits } = reading;
       const read = `read ${formatCount(animals, 'animal')}`;
       const results = found === animals ? '' : `, found ${found}`;
-      const left = timeLeft(reading, total);
-      const minute = limits.find(({ name, limit, reset }) =>
-        name === undefined
-          ? limit !== undefined && reset !== undefined && reset - clock.now() <= MINUTE
-          : name === 'minute',
+      const left = timeLeft(reading);
+      const minute = limits().find(({ name, reset }) =>
+        name === undefined ? reset - clock.now() <= MINUTE : name === 'minute',
       );
       const plan = minute?.limit === undefined ? '' : `your plan allows ${minute.limit} requests a minute`;
       const isLimited = minute?.limit !== undefined && left !== undefined && left.pages > minute.remaining;
@@ -184,7 +297,7 @@ export function createProgress({ console, clock }: CommandContext) {
     },
   };
 
-  function timeLeft({ animals, pages }: Reading, total: number | undefined) {
+  function timeLeft({ animals, pages, total }: Reading) {
     if (total === undefined || total <= animals) return undefined;
     const pagesLeft = Math.ceil(((total - animals) / animals) * pages);
     return { pages: pagesLeft, milliseconds: ((clock.now() - started) / pages) * pagesLeft };
@@ -220,11 +333,8 @@ function describeNothing(context: CommandContext, connection: Connection, select
   if (!status && filters.length === 0)
     return `no animals at ${target}. Add one: ${followUpCommand(context, 'add')} <name> --category <id>`;
   const conditions = filters.length > 0 ? ` with ${filters.join(' and ')}` : '';
-  const hint = /[*?]|^\/.*\/$/.test(selection.name ?? '')
-    ? 'The name is searched for as it is: *, ? and slashes have no special meaning. '
-    : '';
   const all = `${followUpCommand(context, 'list')} --all`;
-  return `no ${status ? `${status} ` : ''}animals at ${target}${conditions}. ${hint}See all: ${all}`;
+  return `no ${status ? `${status} ` : ''}animals at ${target}${conditions}. See all: ${all}`;
 }
 
 /** Why the list may lack animals; undefined if it has all. */
@@ -244,11 +354,11 @@ function describeRest(
 /** What reading has cost, if few requests are left in a window that does not end soon. */
 function describeCost({ clock, console }: CommandContext, { requests, limits }: Reading): string[] {
   const now = clock.now();
-  const scarce = limits.find(
-    ({ limit = 100, remaining, reset = 0 }) => reset - now > 2 * MINUTE && remaining < limit / 5,
+  const scarce = limits().find(
+    ({ limit = 100, remaining, reset }) => reset - now > 2 * MINUTE && remaining < limit / 5,
   );
   if (scarce === undefined) return [];
-  const { limit, remaining, reset = now } = scarce;
+  const { limit, remaining, reset } = scarce;
   const left = `${remaining}${limit === undefined ? '' : ` of ${limit}`} left`;
   return [
     `${formatCount(requests, 'request')} (${left} until ${formatTime(reset, now, console.timeZone())})`,

@@ -1,6 +1,6 @@
 import { stringifyJson } from '../../contract/json.ts';
 import { type PetStatus, petJson, petStatuses, type ReceivedPet } from '../../contract/schemas.ts';
-import { fieldAt, pick } from '../fields/field.ts';
+import { fieldAt, pick } from '../core/fields.ts';
 import type { Column, View } from '../output/printer.ts';
 
 export const petFields = ['id', 'name', 'categoryId', 'status'] as const;
@@ -25,7 +25,6 @@ export function petColumn<Row>(name: string): Column<Row> {
 
 /** How animals are printed. With `fields`, only these fields are printed. */
 export const petView = (fields?: readonly string[]): View<ReceivedPet> => ({
-  noun: 'an animal',
   columns: (fields ?? petFields).map(petColumn<ReceivedPet>),
   json: fields ? (pet) => stringifyJson(pick(pet, fields)) : petText,
 });

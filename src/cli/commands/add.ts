@@ -5,12 +5,13 @@ import { connectionFor, followUpCommand, reportTarget, withClient } from '../con
 import { CliError, usageError } from '../core/errors.ts';
 import { exitCodes } from '../core/exit-codes.ts';
 import { parseInt64Argument, parseWith } from '../core/parsers.ts';
+import { shellQuote } from '../core/shell-words.ts';
 import { OutputError } from '../output/console.ts';
 import { print } from '../output/printer.ts';
 import type { Command, CommandContext } from '../program/command.ts';
 import { EMPTY_NAME } from '../rows/row.ts';
 
-type Options = { name: string; category: bigint; status?: PetStatus; idempotencyKey?: string };
+type Options = { name: string; category?: bigint; status?: PetStatus; idempotencyKey?: string };
 
 const EXAMPLE = 'for example: pets add Rex --category 3';
 
@@ -29,8 +30,9 @@ export const add: Command<Options> = {
   options: [
     {
       flags: '--category <id>',
-      description: 'category of the animal',
+      description: 'category of the animal, a number (required)',
       parse: parseInt64Argument,
+      hint: 'categories are numbers; for those in use: pets count --by category',
     },
     {
       flags: '--status <status>',
@@ -41,24 +43,20 @@ export const add: Command<Options> = {
     {
       flags: '--idempotency-key <key>',
       description:
-        'adding again with the same key does not add a second animal for 24 hours, if the service supports it',
+        'for 24 hours, adding again with the same key adds no second animal, if the service supports it',
       parse: parseWith(IdempotencyKey),
     },
   ],
   prints: 'rows',
   outputOptions: [],
-  check({ name, category }: Partial<Options>) {
-    // An empty name usually comes from an unset variable in a script. An animal cannot be removed again.
-    if (name !== undefined && EMPTY_NAME.test(name)) throw usageError('the name is empty', EXAMPLE);
-    if (category !== undefined) return;
-    const isFile = name !== undefined && FILE_NAME.test(name);
-    throw usageError(
-      'missing --category <id>',
-      isFile ? `to add all animals from a file: pets import ${name}` : EXAMPLE,
-    );
-  },
   async run({ name, category, status, idempotencyKey }, context) {
-    const { console } = context;
+    const { console, platform } = context;
+    // An empty name usually comes from an unset variable in a script. An animal cannot be removed again.
+    if (EMPTY_NAME.test(name)) throw usageError('the name is empty', EXAMPLE);
+    if (category === undefined) {
+      const importing = `to add all animals from a file: ${shellQuote(['pets', 'import', name], platform)}`;
+      throw usageError('missing --category <id>', FILE_NAME.test(name) ? importing : EXAMPLE);
+    }
     const body = { name, categoryId: category, ...(status && { status }) };
     const connection = connectionFor(context);
     reportTarget(context, connection, 'adding at');

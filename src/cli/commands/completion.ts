@@ -1,9 +1,8 @@
 import type { CompletionSpec } from '../completion/complete.ts';
 import { usageError } from '../core/errors.ts';
 import type { Command, CommandContext, CommandGroup } from '../program/command.ts';
-import { globalOptions } from '../program/declare.ts';
+import { globalOptions, optionsOf } from '../program/declare.ts';
 import { topics } from '../program/help.ts';
-import { optionsOf } from '../program/output-options.ts';
 import { openLocation } from '../serve/store-location.ts';
 
 type Options = { shell: Shell; words: readonly string[] };
@@ -18,7 +17,7 @@ export const completion: Command<Options> = {
   arguments: [
     {
       name: '<shell>',
-      description: 'shell to print the script for; its first lines explain how to install it',
+      description: 'shell to print a script for',
       choices: shells,
     },
     {
@@ -27,15 +26,15 @@ export const completion: Command<Options> = {
       isHidden: true,
     },
   ],
+  notes: 'The first lines of the script explain how to install it.',
   prints: 'text',
   async run({ shell, words }, context) {
     const { argv, console, commands } = context;
     if (argv.includes('--')) {
       const { complete, formatCandidates } = await import('../completion/complete.ts');
-      const { keysLike, ...candidates } = complete(completionSpec(commands), words);
-      const names = keysLike === undefined ? [] : await keyNames(words, context);
-      const keys = names.filter((name) => name.startsWith(keysLike ?? '')).map((value) => ({ value }));
-      await console.write(formatCandidates({ ...candidates, words: [...candidates.words, ...keys] }));
+      const candidates = complete(completionSpec(commands), words);
+      const found = candidates.kind === 'keys' ? { words: await keysLike(words, context) } : candidates;
+      await console.write(formatCandidates(found));
       return;
     }
     if (words.length > 0)
@@ -45,13 +44,17 @@ export const completion: Command<Options> = {
   },
 };
 
-/** The names of the API keys in the store that the words, PETS_DATA or the default name; none if it cannot be read. */
-async function keyNames(words: readonly string[], context: CommandContext): Promise<string[]> {
+/**
+ * The names of API keys that complete the last word. Their store is the one in the words or PETS_DATA, or the default. None if
+ * it cannot be read.
+ */
+async function keysLike(words: readonly string[], context: CommandContext) {
   const option = words.findLastIndex((word) => /^--data(=|$)/.test(word));
   const data = words[option]?.includes('=') ? words[option].slice('--data='.length) : words[option + 1];
   try {
     const location = await openLocation(option < 0 ? undefined : data, context);
-    return await location.manageKeys((keys) => keys.names());
+    const names = await location.manageKeys((keys) => keys.names());
+    return names.filter((name) => name.startsWith(words.at(-1) ?? '')).map((value) => ({ value }));
   } catch {
     return [];
   }

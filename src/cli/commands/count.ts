@@ -1,11 +1,15 @@
 import type { ReceivedPet } from '../../contract/schemas.ts';
-import { footerOf, readAnimals } from '../animals/list-animals.ts';
+import {
+  filterOptions,
+  footerOf,
+  parseNameText,
+  readAnimals,
+  type Selection,
+} from '../animals/list-animals.ts';
 import { petColumn } from '../animals/pet-columns.ts';
-import { filterOptions, parseNameText, type Selection } from '../animals/selection.ts';
 import { connectionFor } from '../connection/connect.ts';
+import { cellText, fieldAt, sortByField } from '../core/fields.ts';
 import { ArgumentError } from '../core/parsers.ts';
-import { cellText, fieldAt } from '../fields/field.ts';
-import { sortByField } from '../fields/sort.ts';
 import { type Column, print } from '../output/printer.ts';
 import type { Command } from '../program/command.ts';
 
@@ -64,12 +68,11 @@ export const countCommand: Command<Options> = {
     });
     const counts = counter.result();
     const footer = footerOf(context, connection, selection, { ...reading, shown: reading.found });
-    await print(context.console, { noun: 'a count', columns: columnsOf(fields, counts) }, counts, footer);
+    await print(context.console, { columns: columnsOf(fields, counts) }, counts, footer);
     return undefined;
   },
 };
 
-/** Counts animals by the values of these fields. */
 function createCounter(fields: readonly CountField[]) {
   const counts = new Map<string, Count>();
   return {

@@ -1,13 +1,13 @@
-import { listAnimals } from '../animals/list-animals.ts';
 import {
   filterOptions,
   limitOption,
+  listAnimals,
   listOptions,
   parseNameText,
   type Selection,
-} from '../animals/selection.ts';
+} from '../animals/list-animals.ts';
 import type { Command } from '../program/command.ts';
-import { allOutputOptions } from '../program/output-options.ts';
+import { allOutputOptions } from '../program/declare.ts';
 
 export const find: Command<Selection & { text: string }> = {
   name: 'find',

@@ -24,7 +24,7 @@ export const get: Command<Options> = {
     {
       name: '<id...>',
       description:
-        'ids of the animals, or - for standard input; if the service no longer offers single animals, pets searches its list',
+        'ids of the animals, or - for standard input; if the service can no longer return one animal, pets searches the whole list',
       parse: (text) => (text === '-' ? text : parseInt64Argument(text)),
       hint: LIST_HINT,
     },

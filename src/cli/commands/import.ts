@@ -12,7 +12,7 @@ type Options = {
 
 export const importCommand: Command<Options> = {
   name: 'import',
-  summary: 'add all animals from a file, none of them twice',
+  summary: 'add all animals from a file',
   examples: [
     'pets import animals.csv',
     'pets import animals.csv --dry-run',
@@ -22,18 +22,19 @@ export const importCommand: Command<Options> = {
   arguments: [
     {
       name: '<file>',
-      description: 'a CSV, NDJSON or JSON file, or - for standard input; if interrupted, run it again',
+      description:
+        'a CSV, NDJSON or JSON file, or - for standard input; after an interruption, run the same command again',
     },
   ],
   options: [
     {
       flags: '--format <format>',
-      description: 'format of the file (default: shown by its first character)',
+      description: 'format of the file (default: detected from its first character)',
       choices: rowFormats,
     },
     {
       flags: '--skip-added',
-      description: 'add only the rows that were not added before',
+      description: 'if some of the rows were added before, add only the others',
       conflicts: ['addAgain'],
     },
     { flags: '--add-again', description: 'add every row, including those that were added before' },

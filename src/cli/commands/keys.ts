@@ -2,7 +2,6 @@ import { InterruptedError } from '../../client/errors.ts';
 import { MAX_QUOTA, type PlanName, planNames, plans, type Quota } from '../../contract/plans.ts';
 import { createTimeFormatter } from '../../contract/time-text.ts';
 import type { StoreLocation } from '../../store/backend.ts';
-import { StoreMissingError } from '../../store/errors.ts';
 import type { CreatedKey, StoredKey } from '../../store/keys/keys.ts';
 import { CliError } from '../core/errors.ts';
 import { integer } from '../core/parsers.ts';
@@ -11,7 +10,7 @@ import { type Column, print, printText } from '../output/printer.ts';
 import { writeProfile } from '../profiles/files.ts';
 import type { Command, CommandContext, CommandGroup } from '../program/command.ts';
 import { DEFAULT_PLAN } from '../serve/options.ts';
-import { dataOption, openLocation, withData } from '../serve/store-location.ts';
+import { dataOption, hintIfMissing, openLocation, withData } from '../serve/store-location.ts';
 
 type Data = { data?: string };
 type AddOptions = Data & {
@@ -30,19 +29,15 @@ async function openKeys({ data }: Data, context: CommandContext) {
   const command = (words: string) => withData(words, data, location, context.platform);
   /** @throws CliError if there is no store, StoreError */
   const manage: ManageKeys = (task) =>
-    location.manageKeys(task).catch((error) => {
-      if (!(error instanceof StoreMissingError)) throw error;
-      const hint = `create one: ${command('pets serve')}`;
-      throw new CliError(error.message, { code: 'store_error', hint, cause: error });
-    });
+    location.manageKeys(task).catch(hintIfMissing(`create one: ${command('pets serve')}`));
   return { place: location.place, command, manage };
 }
 
 const add: Command<AddOptions> = {
   name: 'add',
-  summary: 'create an API key and print it once',
+  summary: 'create an API key of an existing store and print it once',
   examples: [
-    'pets keys add till-1 --plan free',
+    'pets keys add till-1 --plan free --data ./shop',
     'pets keys add import --plan enterprise --per-minute 5000 --per-day 1000000',
     'pets keys add dev --save',
   ],
@@ -76,7 +71,7 @@ const add: Command<AddOptions> = {
       ? { ...plans[plan], ...(perMinute && { perMinute }), ...(perDay && { perDay }) }
       : undefined;
     const { place, command, manage } = await openKeys(options, context);
-    const { identifyServer, readLocalBaseUrl } = await import('../serve/api-key.ts');
+    const { identifyServer, readLocalBaseUrl } = await import('../serve/running-server.ts');
     const baseUrl = save ? readLocalBaseUrl(context) : undefined;
     const server = baseUrl === undefined ? undefined : await identifyServer(baseUrl);
     const created = await manage(async (keys, storeId) =>
@@ -85,7 +80,13 @@ const add: Command<AddOptions> = {
         ? undefined
         : keys.create({ name, plan, quota }),
     );
-    if (created === undefined) throw otherStoreError(`the server at ${baseUrl}`, server?.storeId, place);
+    if (created === undefined) {
+      const has = server?.storeId ? `has another store than ${place}` : 'does not show which store it has';
+      throw new CliError(`the server at ${baseUrl} ${has}; no key was created`, {
+        code: 'store_error',
+        hint: "use --data with that server's store, or --base-url with the URL of a server of this store",
+      });
+    }
     let isSaved = false;
     try {
       if (baseUrl !== undefined) {
@@ -102,18 +103,6 @@ const add: Command<AddOptions> = {
     }
   },
 };
-
-/** The error of `--save` if the server does not have the store of the new key. `storeId` is undefined for other programs. */
-const otherStoreError = (server: string, storeId: string | undefined, place: string): CliError =>
-  storeId === undefined
-    ? new CliError(`${server} does not show which store it has; no key was created`, {
-        code: 'store_error',
-        hint: 'try again if that server is starting, or use --base-url with the URL of a server of this store',
-      })
-    : new CliError(`${server} has another store than ${place}; no key was created`, {
-        code: 'store_error',
-        hint: "use --data with that server's store, or --base-url with the URL of a server of this store",
-      });
 
 /**
  * Prints a new key. `revocation` is the command that revokes it.
@@ -133,6 +122,7 @@ async function printKey(
     await console.finish();
   } catch (error) {
     const isClosed = isClosedPipe(error);
+    // Nothing is lost then, so this is no error, as for every command.
     if (isSaved && isClosed) throw error;
     const reason = isClosed ? 'the pipe was closed' : (error as Error).message;
     throw new CliError(`key ${name} was created, but it could not be written: ${reason}`, {
@@ -151,7 +141,7 @@ type ListedKey = Pick<StoredKey, 'name' | 'plan' | 'created'> &
 
 const list: Command<Data> = {
   name: 'list',
-  summary: 'list the keys with the requests that are left, without their secret values',
+  summary: 'list the keys and their remaining requests, but not the secret values',
   examples: ['pets keys list', 'pets keys list --csv'],
   options: [dataOption],
   prints: 'rows',
@@ -162,9 +152,9 @@ const list: Command<Data> = {
     const [stored, bans, id] = await manage((manager, storeId) =>
       Promise.all([manager.list(), manager.bans(), storeId()]),
     );
-    const { readKeyUsage } = await import('../serve/key-usage.ts');
+    const { readKeyUsage } = await import('../serve/running-server.ts');
     const { quotaOf } = await import('../../store/keys/keys.ts');
-    const { usage, problem } = stored.length > 0 ? await readKeyUsage(context, id) : { usage: [] };
+    const { usage, problem } = stored.length > 0 ? await readKeyUsage(context, id) : {};
     const keys = stored.map((key): ListedKey => {
       const { name, plan, created } = key;
       const asked = usage?.find((each) => each.name === name);
@@ -177,13 +167,10 @@ const list: Command<Data> = {
         bannedUntil: asked ? (asked.bannedUntil ?? null) : bannedUntil,
       };
     });
-    await print(console, { noun: 'a key', columns: columnsOf(console) }, keys);
+    await print(console, { columns: columnsOf(console) }, keys);
     if (stored.length === 0)
       console.notice(`the store has no keys. Create one: ${command('pets keys add <name>')}`);
-    if (problem !== undefined) {
-      const start = problem.isStopped ? `. Start it: ${command('pets serve')}` : '';
-      console.notice(`the requests left are not known, because ${problem.message}${start}`);
-    }
+    if (problem !== undefined) console.notice(`the requests left are not known, because ${problem}`);
   },
 };
 

@@ -1,7 +1,12 @@
-import { listAnimals } from '../animals/list-animals.ts';
-import { filterOptions, limitOption, listOptions, type Selection } from '../animals/selection.ts';
+import {
+  filterOptions,
+  limitOption,
+  listAnimals,
+  listOptions,
+  type Selection,
+} from '../animals/list-animals.ts';
 import type { Command } from '../program/command.ts';
-import { allOutputOptions } from '../program/output-options.ts';
+import { allOutputOptions } from '../program/declare.ts';
 
 export const list: Command<Selection> = {
   name: 'list',

@@ -9,7 +9,7 @@ import { CallError } from '../errors/call-error.ts';
 import { describeError } from '../errors/describe-error.ts';
 import { maskKey } from '../output/redact.ts';
 import { readProfile, readSettings, writeProfile } from '../profiles/files.ts';
-import { addScheme, type Connection, parseBaseUrl } from '../profiles/profile.ts';
+import type { Connection } from '../profiles/profile.ts';
 import { checkProtocol, checkUrl, chooseProfile } from '../profiles/resolve.ts';
 import type { Command, CommandContext } from '../program/command.ts';
 import { baseUrlOption, profileOption } from '../program/declare.ts';
@@ -30,7 +30,8 @@ export const login: Command<Options> = {
     baseUrlOption,
     { flags: '--no-verify', description: 'save the key without sending any request' },
   ],
-  notes: 'Asks for the key on a terminal; otherwise reads it from standard input.',
+  notes:
+    'On a terminal, asks for the key, and for the base URL if the profile has none. Otherwise reads the key from standard input.',
   async run({ verify }, context) {
     const { globals, console, env } = context;
     const { defaultProfile } = readSettings(context);
@@ -81,36 +82,27 @@ async function promptBaseUrl(context: CommandContext, profile: string): Promise<
     `missing --base-url; profile ${profile} has no base URL yet`,
     `for example: ${followUpCommand(context, 'login')} --base-url https://…/v1`,
   );
-  const text = await promptText(
-    context,
-    'Base URL of the service, such as https://api.example.com/v1',
-    baseUrlProblem,
-  );
-  return checkUrl(text, 'the base URL');
-}
-
-/** Describes what is wrong with a base URL; undefined if it is valid. */
-function baseUrlProblem(text: string): string | undefined {
-  if (parseBaseUrl(text) !== undefined) return undefined;
-  const withScheme = addScheme(text);
-  return withScheme === undefined
-    ? 'not a base URL: it must start with https:// or http://, and usually ends in /v1'
-    : `not a base URL: it must start with https:// or http://; add it: ${withScheme}`;
+  const validate = (text: string) => {
+    try {
+      checkUrl(text, 'the base URL');
+      return undefined;
+    } catch (error) {
+      const { message, hint } = error as CliError;
+      return `${message}; ${hint}`;
+    }
+  };
+  const prompt = `Base URL of the service of profile ${profile}, such as https://api.example.com/v1`;
+  return checkUrl(await promptText(context, prompt, validate), 'the base URL');
 }
 
 async function readKey(context: CommandContext): Promise<string> {
   const text = await readStdin(context);
+  if (keyIn(text) === '')
+    throw usageError('there is no key on standard input', `${pipeHint(context)}, or log in at a terminal`);
   const problem = keyProblem(text);
-  if (problem !== undefined) {
-    throw new CliError(problem, {
-      code: 'bad_key',
-      hint:
-        text.trim() === ''
-          ? `${pipeHint(context)}, or type it at a terminal`
-          : 'a key is a single word of visible ASCII characters; copy it again',
-    });
-  }
-  return keyIn(text);
+  if (problem === undefined) return keyIn(text);
+  const hint = 'a key is a single word of visible ASCII characters; copy it again';
+  throw new CliError(problem, { code: 'bad_key', hint });
 }
 
 const listOne = (client: Client) => client.call('listPets', { query: { limit: 1 } });
@@ -150,7 +142,7 @@ async function findService(
   });
 }
 
-/** Asks again if the service rejects the key, so that a key that is typed once more does not go to the shell. */
+/** Asks again if the service rejects the key, so that a key that is typed again does not go to the shell. */
 async function promptKey(
   context: CommandContext,
   message: string,

@@ -1,21 +1,47 @@
 import { parseJson, stringifyJson } from '../../contract/json.ts';
 import { createTimeFormatter } from '../../contract/time-text.ts';
 import { connectionFor, footerLabel, targetLabel, withClient } from '../connection/connect.ts';
-import { CliError } from '../core/errors.ts';
-import { type Fields, fieldAt, isObject, parseField, parseFields, pick } from '../fields/field.ts';
+import { CliError, usageError } from '../core/errors.ts';
 import {
-  hasOffset,
-  instantIn,
-  type OrderOptions,
-  parseCondition,
-  parseFieldOrder,
-  parseTimeLimit,
-} from '../orders/options.ts';
+  cellText,
+  type FieldOrder,
+  type Fields,
+  fieldAt,
+  fieldNames,
+  findField,
+  isNumber,
+  isObject,
+  numberOf,
+  parseField,
+  parseFields,
+  pick,
+  sortByField,
+  valuesOf,
+} from '../core/fields.ts';
+import { ArgumentError } from '../core/parsers.ts';
 import { type Column, print } from '../output/printer.ts';
-import { sanitizeJson } from '../output/sanitize.ts';
-import { formatCount } from '../output/text.ts';
+import { formatCount, listNames } from '../output/text.ts';
+import { instantOf, startOfDay } from '../output/time.ts';
 import type { Command, CommandContext } from '../program/command.ts';
-import { allOutputOptions } from '../program/output-options.ts';
+import { allOutputOptions } from '../program/declare.ts';
+
+type OrderOptions = {
+  where?: readonly Condition[];
+  since?: TimeLimit;
+  until?: TimeLimit;
+  sort?: FieldOrder;
+  columns?: readonly string[];
+  sum?: string;
+};
+
+/** A condition of `--where`: the field must have this value. */
+type Condition = { field: string; value: string };
+
+/** A time of `--since` or `--until`, and the field that it is for, if the user named it. */
+type TimeLimit = { field: string | undefined; time: Time };
+
+/** Returns a time of the command line in milliseconds since the epoch. `zone` returns the user's time zone. */
+type Time = (now: number, zone: () => string) => number;
 
 export const orders: Command<OrderOptions> = {
   name: 'orders',
@@ -23,12 +49,13 @@ export const orders: Command<OrderOptions> = {
   examples: [
     'pets orders --since yesterday --until today',
     'pets orders --where status=placed --sort amount:desc',
+    'pets orders --where animals=9',
     'pets orders --since 7d --sum amount',
   ],
   options: [
     {
       flags: '--where <field=value>',
-      description: 'only orders with this value (repeatable; for one field, either value)',
+      description: 'only orders with this value, also in a list (repeatable; for one field, either value)',
       parse: parseCondition,
       repeatable: true,
     },
@@ -62,7 +89,6 @@ export const orders: Command<OrderOptions> = {
     const connection = connectionFor(context);
     const { value } = await withClient(context, connection, (client) => client.call('listOrders', {}));
     if (!isListOfObjects(value)) return printOther(context, value, options);
-    const { describeOtherValues, requireField, selectOrders, sumField } = await import('../orders/select.ts');
     const { console } = context;
     const { orders: selected, conditions } = selectOrders(value, options, context);
     const total = `${formatCount(value.length, 'order')}${footerLabel(context, connection)}`;
@@ -83,12 +109,11 @@ export const orders: Command<OrderOptions> = {
         console.notice(`${formatCount(without, 'order')} without ${sum.field}: not in the sum`);
       const row = { ...sum, sum: parseJson(sum.sum) };
       const columns = [{ name: 'sum', head: `SUM OF ${sum.field.toUpperCase()}`, value: () => row.sum }];
-      await print(console, { noun: 'a sum', columns, isSingle: true }, [row], { summary });
+      await print(console, { columns, isSingle: true }, [row], { summary });
       return undefined;
     }
     const columns = options.columns?.map((name) => requireField(value, name, '--columns'));
     const view = {
-      noun: 'an order',
       columns: (columns ?? ownFields(value)).map((name) => columnOf(name, console.localTimeZone)),
       json: (order: Fields) => stringifyJson(columns ? pick(order, columns) : order),
     };
@@ -111,9 +136,10 @@ function ownFields(all: readonly Fields[]): string[] {
 function columnOf(name: string, zone: () => string): Column<Fields> {
   let format: ((instant: number) => string) | undefined;
   const shown = (value: unknown) => {
-    if (!hasOffset(value)) return value;
+    const instant = typeof value === 'string' && ISO.exec(value)?.[3] ? parseInstant(value, zone) : undefined;
+    if (instant === undefined) return value;
     format ??= createTimeFormatter(zone());
-    return format(instantIn(value, zone) ?? 0);
+    return format(instant);
   };
   return { name, value: (order) => fieldAt(order, name), shown };
 }
@@ -131,21 +157,252 @@ async function printOther(
   value: unknown,
   options: OrderOptions,
 ): Promise<undefined> {
-  const { format, isTerminal } = console;
   const flags = NEED_FIELDS.filter((name) => options[name] !== undefined).map((name) => `--${name}`);
-  if (format === 'csv' || format === 'excel' || format === 'tsv') flags.push('the format CSV');
+  if (['csv', 'excel', 'tsv'].includes(console.format)) flags.push('the format CSV');
   if (flags.length > 0)
     throw new CliError(`${flags.join(' and ')} cannot be used: the service did not send a list of objects`, {
       code: 'unsuitable_orders',
       hint: 'to see what it sent: pets orders --json',
     });
-  if (format !== 'ndjson') await console.writeJson(value);
-  else {
-    const lines = [value]
-      .flat()
-      .map((each) => `${stringifyJson(each)}\n`)
-      .join('');
-    await console.write(isTerminal ? sanitizeJson(lines) : lines);
+  const isNdjson = console.format === 'ndjson';
+  await (isNdjson ? print(console, { columns: [] }, [value].flat()) : console.writeJson(value));
+}
+
+/** Parses `<field>=<value>`. The value may be empty and may contain an equals sign. */
+function parseCondition(text: string): Condition {
+  const equals = text.indexOf('=');
+  const field = text.slice(0, equals);
+  // The last character is part of another operator, such as != or >=.
+  if (equals <= 0 || /[!<>~=]$/.test(field))
+    throw new ArgumentError('must have the form <field>=<value>, such as status=delivered');
+  return { field, value: text.slice(equals + 1) };
+}
+
+/** Parses `<field>`, `<field>:asc` or `<field>:desc`. A name that has a colon needs a direction after it. */
+function parseFieldOrder(text: string): FieldOrder {
+  const [, field = '', direction] = /^(.*):(.*)$/s.exec(text) ?? [text, text];
+  if (direction !== undefined && direction !== 'asc' && direction !== 'desc')
+    throw new ArgumentError('must be <field>, <field>:asc or <field>:desc');
+  return { field: parseField(field), descending: direction === 'desc' };
+}
+
+/** Parses a time, which may follow a field, as in `placedAt=7d`. */
+export function parseTimeLimit(text: string): TimeLimit {
+  const [, field, word = ''] = /^(?:(.+)=)?(.*)$/s.exec(text) ?? [];
+  const time = parseTime(word);
+  if (time) return { field, time };
+  throw new ArgumentError(
+    'must be today, yesterday, a number of days or hours ago (7d, 12h), a date (2026-11-20) or a time (2026-11-20T14:30)',
+  );
+}
+
+const HOUR = 3_600_000;
+const DAYS: ReadonlyMap<string, number> = new Map([
+  ['yesterday', -1],
+  ['today', 0],
+  ['tomorrow', 1],
+]);
+
+function parseTime(text: string): Time | undefined {
+  const word = text.toLowerCase();
+  const [, amount = 0, unit] = /^(\d{1,5})([hdw])$/.exec(word) ?? [];
+  if (word === 'now' || unit === 'h') return (now) => now - Number(amount) * HOUR;
+  const days = unit === undefined ? DAYS.get(word) : -Number(amount) * (unit === 'w' ? 7 : 1);
+  if (days !== undefined) return (now, zone) => startOfDay(now, days, zone());
+  if (!isTime(text)) return undefined;
+  return (_now, zone) => parseInstant(text, zone) ?? Number.NaN;
+}
+
+const ISO = /^(\d{4}-\d\d-\d\d)(?:[t ](\d\d:\d\d(?::\d\d(?:[.,]\d{1,30})?)?)(z|[+-]\d\d(?::?[0-5]\d)?)?)?$/i;
+
+/**
+ * The instant of a time such as `2026-11-20T14:30:00+01:00`, in milliseconds since the epoch. Without an offset from UTC, the
+ * time is local. Undefined for other texts.
+ */
+export function parseInstant(text: string, zone: () => string): number | undefined {
+  const [, date, time = '00:00', offset] = ISO.exec(text) ?? [];
+  if (date === undefined) return undefined;
+  // The instant at which a clock in UTC shows the same.
+  const wallTime = Date.parse(`${date}T${time.replace(',', '.')}Z`);
+  // A day such as 30 February becomes a day of the next month.
+  if (Number.isNaN(wallTime) || !new Date(wallTime).toISOString().startsWith(date)) return undefined;
+  if (offset === undefined) return instantOf(wallTime, zone());
+  const [, sign = '', hours = 0, minutes = 0] = /^([+-])(\d\d):?(\d\d)?$/.exec(offset) ?? [];
+  return wallTime - Number(`${sign}1`) * (Number(hours) * HOUR + Number(minutes) * 60_000);
+}
+
+const UTC = () => 'UTC';
+const isTime = (value: unknown): boolean =>
+  typeof value === 'string' && parseInstant(value, UTC) !== undefined;
+
+/** The orders to print, in their order. `conditions` are those of the options as a footer shows them. */
+type Selected = { orders: readonly Fields[]; conditions: readonly string[] };
+
+/**
+ * Selects and sorts orders.
+ *
+ * @throws CliError if no order has a field that an option names, or if it is not clear which field has the times
+ */
+function selectOrders(
+  all: readonly Fields[],
+  { where = [], since, until, sort }: OrderOptions,
+  { console, clock }: CommandContext,
+): Selected {
+  const named = where.map(({ field, value }) => ({ field: requireField(all, field, '--where'), value }));
+  // Several conditions on one field mean either value.
+  const byField = [...new Set(named.map(({ field }) => field))].map((name) =>
+    named.filter(({ field }) => field === name),
+  );
+  let orders = all.filter((order) => byField.every((group) => group.some((each) => meets(order, each))));
+  const conditions = byField.map((group) =>
+    group.map(({ field, value }) => `${field}=${value}`).join(' or '),
+  );
+  const zone = console.localTimeZone;
+  const [from, to] = [since, until].map((limit) => limit?.time(clock.now(), zone));
+  if (from !== undefined && to !== undefined && from >= to && since?.field === until?.field)
+    throw usageError(
+      '--since must be before --until',
+      'the orders of yesterday, for example: pets orders --since yesterday --until today',
+    );
+  for (const [limit, time, flag, word] of [
+    [since, from, '--since', 'since'],
+    [until, to, '--until', 'before'],
+  ] as const) {
+    if (limit === undefined || time === undefined || all.length === 0) continue;
+    const field = timeFieldOf(all, limit, flag);
+    const times = new Map(
+      orders.map((order) => {
+        const value = valuesOf(order, field).find(isTime);
+        return [order, value === undefined ? undefined : parseInstant(String(value), zone)];
+      }),
+    );
+    const isIn = (each: number | undefined) =>
+      each !== undefined && (flag === '--since' ? each >= time : each < time);
+    const without = orders.filter((order) => times.get(order) === undefined).length;
+    if (without > 0)
+      console.noticeOnce(`${formatCount(without, 'order')} without a time in ${field}: left out`);
+    orders = orders.filter((order) => isIn(times.get(order)));
+    conditions.push(`${field} ${word} ${createTimeFormatter(console.timeZone())(time)}`);
+  }
+  if (sort) orders = sortByField(orders, { ...sort, field: requireField(all, sort.field, '--sort') });
+  return { orders, conditions };
+}
+
+/** Compares numbers by value, so that 12.5 is 12.50, and other values by their text. */
+function meets(order: Fields, { field, value }: Condition): boolean {
+  return valuesOf(order, field).some((each) => {
+    if (typeof each === 'string' || !isNumber(each)) return each === value || stringifyJson(each) === value;
+    const [number, wanted] = [numberOf(each), numberOf(value)];
+    // An integer can be a bigint or a number.
+    return number !== undefined && wanted !== undefined && !(number < wanted) && !(number > wanted);
+  });
+}
+
+/** The name of a field that at least one order has. @throws CliError if no order has it */
+function requireField(orders: readonly Fields[], name: string, flag: string): string {
+  const field = findField(orders, name);
+  if (field !== undefined || orders.length === 0) return field ?? name;
+  throw usageError(
+    `${flag}: no order has the field ${name}`,
+    `use one of these fields: ${listNames([...fieldNames(orders)])}`,
+  );
+}
+
+const EXAMPLE = '2026-11-20T14:30:00Z';
+
+/**
+ * The field that `--since` or `--until` names, or the only field whose values are times. Some may also be null or empty.
+ *
+ * @throws CliError if there is no such field, or if several fields contain times
+ */
+function timeFieldOf(orders: readonly Fields[], { field: name }: TimeLimit, flag: string): string {
+  if (name !== undefined) {
+    const field = requireField(orders, name, flag);
+    if (orders.some((order) => valuesOf(order, field).some(isTime))) return field;
+    throw usageError(`${field} does not contain times in ISO 8601, such as ${EXAMPLE}`, 'name another field');
+  }
+  const [first, ...others] = [...fieldNames(orders)].filter((field) => {
+    const values = orders.map((order) => fieldAt(order, field)).filter((value) => (value ?? '') !== '');
+    return values.length > 0 && values.every(isTime);
+  });
+  if (first === undefined)
+    throw new CliError(`no field of the orders contains times in ISO 8601, such as ${EXAMPLE}`, {
+      code: 'unsuitable_orders',
+      hint: `if only some values of a field are times, name the field: ${flag} <field>=7d`,
+    });
+  if (others.length > 0)
+    throw usageError(
+      `several fields contain times: ${listNames([first, ...others])}`,
+      `name one of them, for example: ${flag} ${first}=7d`,
+    );
+  return first;
+}
+
+/** The values of the first field for which no order has a value of `--where`; undefined if there is no such field. */
+function describeOtherValues(all: readonly Fields[], where: readonly Condition[] = []): string | undefined {
+  for (const { field: name } of where) {
+    const field = findField(all, name) ?? name;
+    const wanted = where.filter((each) => each.field === name);
+    if (all.some((order) => wanted.some(({ value }) => meets(order, { field, value })))) continue;
+    const values = new Set(all.flatMap((order) => valuesOf(order, field)).map(cellText));
+    if (values.size > 0) return `The values of ${field} are: ${listNames([...values])}`;
   }
   return undefined;
+}
+
+/** The exact sum of a field, as JSON, and the number of orders that have it. */
+type Sum = { field: string; orders: number; sum: string };
+
+/**
+ * Adds up a field of the selected orders, which may be a number or a list of numbers. Orders without a value are not counted.
+ *
+ * @param all the orders in the response, to name an order by its position
+ * @throws CliError if a value is not a number
+ */
+function sumField(selected: readonly Fields[], field: string, all: readonly Fields[]): Sum {
+  const numbers: string[] = [];
+  let orders = 0;
+  for (const order of selected) {
+    const values = valuesOf(order, field).filter((value) => value !== null);
+    if (values.length > 0) orders++;
+    const other = values.find((value) => !DECIMAL.test(cellText(value)));
+    if (other !== undefined) throw notANumber(order, field, other, all);
+    numbers.push(...values.map(cellText));
+  }
+  return { field, orders, sum: sumOf(numbers) };
+}
+
+/** A number that can be added up exactly: with up to 20 decimals, and without an exponent. */
+const DECIMAL = /^-?\d{1,40}(\.\d{1,20})?$/;
+
+/** The exact sum of decimal numbers such as "12.50", with all their decimals. */
+function sumOf(numbers: readonly string[]): string {
+  const scale = Math.max(0, ...numbers.map((text) => text.split('.')[1]?.length ?? 0));
+  let units = 0n;
+  for (const text of numbers) {
+    const [whole, fraction = ''] = text.split('.');
+    units += BigInt(whole + fraction.padEnd(scale, '0'));
+  }
+  const digits = String(units)
+    .replace('-', '')
+    .padStart(scale + 1, '0');
+  const point = digits.length - scale;
+  return `${units < 0n ? '-' : ''}${digits.slice(0, point)}${scale === 0 ? '' : `.${digits.slice(point)}`}`;
+}
+
+/** The maximum length of a value in an error message, in UTF-16 units. */
+const MAX_VALUE_LENGTH = 60;
+
+function notANumber(order: Fields, field: string, value: unknown, all: readonly Fields[]): CliError {
+  const text = stringifyJson(value);
+  const shown = text.length > MAX_VALUE_LENGTH ? `${text.slice(0, MAX_VALUE_LENGTH)}…` : text;
+  const id = fieldAt(order, findField([order], 'id') ?? 'id');
+  const name =
+    typeof id === 'string' || isNumber(id)
+      ? `order ${id}`
+      : `order ${all.indexOf(order) + 1} of the response`;
+  return new CliError(`cannot add up ${field}: it is ${shown} in ${name}, which is not a decimal number`, {
+    code: 'unsuitable_orders',
+    hint: 'select other orders with --where, --since and --until',
+  });
 }

@@ -1,86 +1,131 @@
 import { InterruptedError, ProxyError } from '../../client/errors.ts';
 import type { HttpHeaders } from '../../client/headers.ts';
 import { readRateLimit } from '../../client/rate-limit.ts';
-import { connectionFor, withClient } from '../connection/connect.ts';
-import { proxyFor } from '../connection/proxy.ts';
-import { writableStateDirectory } from '../connection/state.ts';
+import { formatDuration } from '../../contract/time-text.ts';
+import { connectionFor, createStateDirectory, proxyFor, withClient } from '../connection/connect.ts';
 import type { UserError } from '../core/exit-codes.ts';
 import { CallError } from '../errors/call-error.ts';
 import { describeError } from '../errors/describe-error.ts';
+import { type Column, print } from '../output/printer.ts';
 import { maskKey } from '../output/redact.ts';
 import { formatDeadline } from '../output/time.ts';
 import { readProfile, readSettings } from '../profiles/files.ts';
 import { type Connection, type Profile, type ProfileName, profileNames } from '../profiles/profile.ts';
 import { checkProtocol, chooseProfile } from '../profiles/resolve.ts';
-import { type Check, type ProfileRow, showProfiles } from '../profiles/show-profiles.ts';
 import type { Command, CommandContext } from '../program/command.ts';
+
+type ProfileRow = {
+  /** `environment` stands for the key in PETS_API_KEY. */
+  profile: ProfileName | 'environment';
+  baseUrl: string | null;
+  /** The masked key (see `maskKey`); null if the profile has none. */
+  key: string | null;
+  default: boolean;
+  /** Set if the file of the profile cannot be read. */
+  damaged?: true;
+  check?: Check;
+};
+
+/** The result of `--check`. `reset` is a time in ISO 8601. */
+type Check = {
+  ok: boolean;
+  message: string;
+  /** The error code, if the check failed. */
+  code?: string;
+  limit?: number;
+  remaining?: number;
+  reset?: string;
+};
 
 export const profiles: Command<{ check?: boolean }> = {
   name: 'profiles',
   summary: 'list the profiles and their services',
   examples: ['pets profiles', 'pets profiles --check'],
   options: [
-    { flags: '--check', description: 'check each key with its service and show the remaining requests' },
+    {
+      flags: '--check',
+      description:
+        'check each key with its service, and show the requests left in the limit that is reached first',
+    },
   ],
   prints: 'rows',
   async run({ check = false }, context) {
-    const { console, globals } = context;
+    const { console, globals, env } = context;
     const { defaultProfile } = readSettings(context);
-    const usual = chooseProfile({ flags: {}, env: context.env, defaultProfile });
-    const rows: ProfileRow[] = [];
+    const usual = chooseProfile({ flags: {}, env, defaultProfile });
     const checkKey = check ? createKeyCheck(context) : undefined;
-    for (const profile of globals.profile === undefined ? profileNames : [globals.profile]) {
-      rows.push(await profileRow(context, { profile, isDefault: profile === usual, checkKey }));
-    }
+    const rows: ProfileRow[] = [];
+    for (const name of globals.profile === undefined ? profileNames : [globals.profile])
+      rows.push(await profileRow(context, name, name === usual, checkKey));
     // List the key in PETS_API_KEY too, because commands without --profile send it.
-    if (context.env['PETS_API_KEY'] && globals.profile === undefined) {
-      rows.push(await environmentRow(context, context.env['PETS_API_KEY'], checkKey));
-    }
-    await showProfiles(console, rows, { withCheck: check, now: context.clock.now() });
+    const envKey = env['PETS_API_KEY'];
+    if (envKey && globals.profile === undefined) rows.push(await environmentRow(context, envKey, checkKey));
+    await print(console, { columns: columnsOf(check, context.clock.now()) }, rows);
+    // A table has only a summary of the check.
+    if (console.isForPeople)
+      for (const row of rows)
+        if (row.check?.ok === false) console.notice(`${row.profile}: ${row.check.message}`);
     if (console.isTerminal && rows.every(({ key }) => key === null))
       console.notice('no key saved yet. Log in: pets login. Or start a local service: pets serve --seed');
   },
 };
 
-/** Reports a missing base URL, or another problem of the settings, instead of throwing. */
-async function environmentRow(
-  context: CommandContext,
-  envKey: string,
-  checkKey: KeyCheck | undefined,
-): Promise<ProfileRow> {
-  let connection: Connection;
-  try {
-    connection = connectionFor(context);
-  } catch (error) {
-    const { code, message } = reportProblem(context, error);
-    const row: ProfileRow = {
-      profile: 'environment',
-      baseUrl: null,
-      key: maskKey(envKey.trim()),
-      default: false,
-    };
-    return checkKey ? { ...row, check: { ok: false, message, code } } : row;
-  }
-  const { baseUrl, key } = connection;
-  const row: ProfileRow = { profile: 'environment', baseUrl, key: maskKey(key), default: false };
-  return checkKey ? { ...row, check: await checkKey(connection) } : row;
-}
+const NO_KEY = 'no key';
 
-function reportProblem(context: CommandContext, error: unknown): UserError {
-  const problem = describeError(error, context);
-  const { message, hint } = problem;
-  context.console.notice(hint === undefined ? message : `${message}; ${hint}`);
-  return problem;
-}
+/** The checks are left of the columns that a narrow table leaves out. */
+const columnsOf = (withCheck: boolean, now: number): Column<ProfileRow>[] => [
+  {
+    name: 'profile',
+    value: (row) => `${row.profile}${row.default ? ' (default)' : ''}`,
+    only: 'table',
+    isFlexible: false,
+  },
+  ...(withCheck ? checkColumns(now) : []),
+  { name: 'profile', value: ({ profile }) => profile, only: 'data' },
+  {
+    name: 'baseUrl',
+    head: 'BASE URL',
+    value: (row) => (row.damaged ? 'damaged' : (row.baseUrl ?? '-')),
+  },
+  { name: 'key', value: ({ key }) => key ?? '-', isFlexible: false },
+  { name: 'default', value: (row) => (row.default ? 'default' : ''), only: 'data' },
+  ...(withCheck
+    ? [{ name: 'check', value: ({ check }: ProfileRow) => check?.message ?? NO_KEY, only: 'data' as const }]
+    : []),
+];
+
+const checkColumns = (now: number): Column<ProfileRow>[] =>
+  [
+    { name: 'check', value: ({ check }: ProfileRow) => (check === undefined ? NO_KEY : summarize(check)) },
+    {
+      name: 'remaining',
+      value: ({ check }: ProfileRow) =>
+        [check?.remaining, check?.limit].filter((number) => number !== undefined).join('/') || undefined,
+    },
+    {
+      name: 'resets',
+      value: ({ check }: ProfileRow) =>
+        check?.reset ? `in ${formatDuration(Date.parse(check.reset) - now)}` : undefined,
+    },
+  ].map((column) => ({ ...column, only: 'table', isFlexible: false }));
+
+const SUMMARIES: Readonly<Record<string, string>> = {
+  unauthorized: 'rejected',
+  rate_limited: 'used up',
+  key_banned: 'banned',
+  network_error: 'down',
+  timeout: 'no response',
+};
+
+/** The result of a check in one or two words. */
+const summarize = ({ ok, code = '' }: Check): string => (ok ? 'valid' : (SUMMARIES[code] ?? 'failed'));
 
 /** Reports a damaged profile instead of throwing, so that the other profiles are still listed. */
 async function profileRow(
   context: CommandContext,
-  {
-    profile,
-    isDefault,
-    checkKey,
-  }: { profile: ProfileName; isDefault: boolean; checkKey?: KeyCheck | undefined },
+  profile: ProfileName,
+  isDefault: boolean,
+  checkKey: KeyCheck | undefined,
 ): Promise<ProfileRow> {
   let stored: Profile | undefined;
   try {
@@ -90,10 +135,39 @@ async function profileRow(
     return { profile, baseUrl: null, key: null, default: isDefault, damaged: true };
   }
   const { baseUrl = null, key } = stored ?? {};
-  const row = { profile, baseUrl, key: key ? maskKey(key) : null, default: isDefault };
-  if (!checkKey || !baseUrl || !key) return row;
-  const connection: Connection = { profile, baseUrl, key, keySource: `profile ${profile}` };
-  return { ...row, check: await checkKey(connection) };
+  const check =
+    baseUrl && key && (await checkKey?.({ profile, baseUrl, key, keySource: `profile ${profile}` }));
+  return { profile, baseUrl, key: key ? maskKey(key) : null, default: isDefault, ...(check && { check }) };
+}
+
+/** Reports a missing base URL, or another problem of the settings, instead of throwing. */
+async function environmentRow(
+  context: CommandContext,
+  envKey: string,
+  checkKey: KeyCheck | undefined,
+): Promise<ProfileRow> {
+  const row: ProfileRow = {
+    profile: 'environment',
+    baseUrl: null,
+    key: maskKey(envKey.trim()),
+    default: false,
+  };
+  let connection: Connection;
+  try {
+    connection = connectionFor(context);
+  } catch (error) {
+    const { code, message } = reportProblem(context, error);
+    return checkKey ? { ...row, check: { ok: false, message, code } } : row;
+  }
+  const check = await checkKey?.(connection);
+  return { ...row, baseUrl: connection.baseUrl, key: maskKey(connection.key), ...(check && { check }) };
+}
+
+function reportProblem(context: CommandContext, error: unknown): UserError {
+  const problem = describeError(error, context);
+  const { message, hint } = problem;
+  context.console.notice(hint === undefined ? message : `${message}; ${hint}`);
+  return problem;
 }
 
 type KeyCheck = (connection: Connection) => Promise<Check>;
@@ -107,7 +181,7 @@ function createKeyCheck(context: CommandContext): KeyCheck {
   // The messages are part of the data unless stdout is a terminal.
   const times = console.isTerminal ? console : { timeZone: () => 'UTC' };
   // If PETS_STATE_DIR is not writable, end the command instead of reporting the error as the result of each check.
-  writableStateDirectory(context);
+  createStateDirectory(context);
   const refusals = new Map<string | undefined, Check>();
   return async (connection) => {
     const { baseUrl } = connection;

@@ -18,7 +18,7 @@ import { dataOption } from '../serve/store-location.ts';
 const MAX_BAN_SECONDS = 366 * 24 * 60 * 60;
 
 /** Refuses an empty address, for example from an unset variable, because Node would listen on every address. */
-const Host = z.string().check(z.minLength(1, 'must be an address'));
+const Host = z.string().check(z.minLength(1, 'must be an IP address or a host name'));
 
 export const serve: Command<ServeOptions> = {
   name: 'serve',
@@ -31,7 +31,13 @@ export const serve: Command<ServeOptions> = {
   ],
   notes:
     'The command after -- gets the address and a key in PETS_BASE_URL and PETS_API_KEY. The service describes its API at /openapi.json, and has a page that shows each request and why it got its response. The first lines of pets serve show the addresses of both.',
-  arguments: [{ name: '[command...]', description: 'command to run against the service (after `--`)' }],
+  arguments: [
+    {
+      name: '[command...]',
+      usage: '[-- <command>...]',
+      description: 'command to run against the service',
+    },
+  ],
   options: [
     ...inGroup('Store', [
       dataOption,
@@ -44,7 +50,7 @@ export const serve: Command<ServeOptions> = {
         flags: '--seed [file]',
         description: 'fill an empty store with sample animals, or from a .json, .ndjson or .csv file',
       },
-      { flags: '--resettable', description: 'let POST /reset replace everything in the store by the seed' },
+      { flags: '--resettable', description: 'let POST /reset replace everything in the store with the seed' },
     ]),
     ...inGroup('Keys', [
       {
@@ -60,7 +66,7 @@ export const serve: Command<ServeOptions> = {
       { flags: '--no-profile', description: "don't change profile local" },
       {
         flags: '--ban-after <number>',
-        description: 'ban a key after this many requests per minute following a 429; 0 = never',
+        description: 'ban a key after this many requests within a minute after a 429; 0 = never',
         parse: integer(0, 1_000_000),
         default: 10,
       },
@@ -90,7 +96,8 @@ export const serve: Command<ServeOptions> = {
       },
       {
         flags: '--faults <file>',
-        description: 'JSON file with rules that choose the responses to certain requests',
+        description:
+          'JSON file with rules that choose responses, such as [{"answer": 503, "times": 1}]; see docs/testing.md',
       },
     ]),
     ...inGroup('Network', [
@@ -131,16 +138,16 @@ export const serve: Command<ServeOptions> = {
       {
         flags: '--page',
         description:
-          'serve the developer page even if other machines can reach the service, and do what the header Prefer asks',
+          'serve the developer page, and obey the header Prefer, even if other machines can reach the service',
       },
       { flags: '--no-page', description: 'serve no developer page, and ignore the header Prefer' },
     ]),
     ...inGroup('Output', [
       {
         flags: '--log',
-        description: 'log each request to stderr; the default on a terminal, unless a command follows `--`',
+        description: 'log each request to stderr; the default on a terminal, unless a command is given',
       },
-      { flags: '--quiet', description: 'show only errors and problems, not even the address of the page' },
+      { flags: '--quiet', description: 'show only errors and warnings, not even the address of the page' },
     ]),
   ],
   async run(options, context) {

@@ -1,19 +1,17 @@
 import { InterruptedError } from '../../client/errors.ts';
-import type { StoreLocation } from '../../store/backend.ts';
-import { StoreMissingError } from '../../store/errors.ts';
 import { formatTornEnd, type StoreReport } from '../../store/store.ts';
 import { CliError } from '../core/errors.ts';
-import { parsePlace } from '../core/parsers.ts';
+import { parseStorePlace } from '../core/parsers.ts';
 import { printText } from '../output/printer.ts';
 import { sanitizeForTerminal } from '../output/sanitize.ts';
 import { drawBar, formatCount } from '../output/text.ts';
 import type { Argument, Command, CommandContext, CommandGroup } from '../program/command.ts';
-import { openLocation } from '../serve/store-location.ts';
+import { hintIfMissing, openLocation } from '../serve/store-location.ts';
 
 const placeArgument: Argument = {
   name: '[dir|url]',
   description: 'directory or postgres:// URL of the store (default: that of pets serve)',
-  parse: parsePlace,
+  parse: parseStorePlace,
 };
 
 type Place = { 'dir|url'?: string };
@@ -27,7 +25,7 @@ const check: Command<Place> = {
   async run(options, context) {
     const location = await openLocation(options['dir|url'], context);
     const path = location.place;
-    const report = await location.check().catch(suggest('pets store check <dir|url>'));
+    const report = await location.check().catch(hintIfMissing('give a store: pets store check <dir|url>'));
     if (report.tornEnd) {
       const { animals, lastId, sequence } = report;
       throw new CliError(
@@ -48,11 +46,11 @@ const copy: Command<{ from: string; to: string }> = {
   summary: 'make a consistent copy of a store, also while a server uses it',
   examples: ['pets store copy ./store ./backup', 'pets store copy ./store postgres://pets@db.example/pets'],
   arguments: [
-    { name: '<from>', description: 'directory or postgres:// URL of the store', parse: parsePlace },
+    { name: '<from>', description: 'directory or postgres:// URL of the store', parse: parseStorePlace },
     {
       name: '<to>',
       description: 'directory that is empty or does not exist, or URL of a database without a store',
-      parse: parsePlace,
+      parse: parseStorePlace,
     },
   ],
   prints: 'text',
@@ -71,10 +69,12 @@ const copy: Command<{ from: string; to: string }> = {
         console.status([`${drawBar(done, total)} ${count}`, count]);
       },
     });
-    const reports = await copying.catch(suggest('pets store copy <dir|url> <dir|url>')).finally(() => {
-      unsubscribe();
-      console.status(undefined);
-    });
+    const reports = await copying
+      .catch(hintIfMissing('give a store: pets store copy <dir|url> <dir|url>'))
+      .finally(() => {
+        unsubscribe();
+        console.status(undefined);
+      });
     await printReport(target.place, reports.copy, context, reports.source);
     const { tornEnd } = reports.source;
     if (tornEnd) console.notice(`${formatTornEnd(source.place, tornEnd)}; they were not copied`);
@@ -84,7 +84,7 @@ const copy: Command<{ from: string; to: string }> = {
 
 const migrate: Command<Place & { dryRun?: boolean }> = {
   name: 'migrate',
-  summary: 'create or update the schema of a database; pets serve does this too',
+  summary: 'create the schema of a database; pets serve does this too',
   examples: [
     'pets store migrate postgres://pets@db.example/pets',
     'pets store migrate postgres://pets@db.example/pets --dry-run > schema.sql',
@@ -92,29 +92,26 @@ const migrate: Command<Place & { dryRun?: boolean }> = {
   arguments: [placeArgument],
   options: [{ flags: '--dry-run', description: 'print the SQL to stdout instead of running it' }],
   prints: 'text',
-  async run(options, context) {
-    const location = await openLocation(options['dir|url'], context);
-    return options.dryRun ? printPendingSql(location, context) : migrateSchema(location, context);
+  async run({ 'dir|url': place, dryRun }, context) {
+    const { console } = context;
+    const location = await openLocation(place, context);
+    const directory = location.place;
+    const note = (text: string) => {
+      if (!console.json) console.notice(text);
+    };
+    if (dryRun) {
+      const sql = await location.pendingSql();
+      await printText(console, { directory, sql: sql ?? null }, sql ?? '');
+      if (!sql) note(sql === undefined ? NO_SCHEMA : `the schema in ${directory} is up to date`);
+      return undefined;
+    }
+    const created = await location.migrate();
+    await printText(console, { directory, created: created ?? null }, '');
+    if (created === undefined) note(NO_SCHEMA);
+    else note(created ? `created the schema in ${directory}` : `the schema in ${directory} is up to date`);
+    return undefined;
   },
 };
-
-async function printPendingSql(location: StoreLocation, { console }: CommandContext): Promise<undefined> {
-  const sql = await location.pendingSql();
-  await printText(console, { directory: location.place, sql: sql ?? null }, sql ?? '');
-  if (!sql && !console.json)
-    console.notice(sql === undefined ? NO_SCHEMA : `the schema in ${location.place} is up to date`);
-}
-
-async function migrateSchema(location: StoreLocation, { console }: CommandContext): Promise<undefined> {
-  const migration = await location.migrate();
-  const { from, to } = migration ?? { from: null, to: null };
-  await printText(console, { directory: location.place, from, to }, '');
-  if (console.json) return;
-  if (migration === undefined) console.notice(NO_SCHEMA);
-  else if (from === to) console.notice(`the schema in ${location.place} is up to date (version ${to})`);
-  else if (from === 0) console.notice(`created the schema in ${location.place} (version ${to})`);
-  else console.notice(`updated the schema in ${location.place} from version ${from} to ${to}`);
-}
 
 /** Verifies, copies and migrates the stores of the local service (docs/serve.md, docs/postgres.md). */
 export const store: CommandGroup = {
@@ -122,18 +119,6 @@ export const store: CommandGroup = {
   summary: 'verify, copy or migrate a store',
   commands: [check, copy, migrate],
 };
-
-/** Adds a command to the error of a place without a store. */
-const suggest =
-  (command: string) =>
-  (error: unknown): never => {
-    if (!(error instanceof StoreMissingError)) throw error;
-    throw new CliError(error.message, {
-      code: 'store_error',
-      hint: `give a store: ${command}`,
-      cause: error,
-    });
-  };
 
 const NO_SCHEMA = 'a store in a directory needs no migration';
 

@@ -12,15 +12,13 @@ export type CompletionSpec = {
 type OptionSpec = Pick<Option, 'flags' | 'description' | 'choices' | 'repeatable'>;
 type ArgumentSpec = Pick<Argument, 'name' | 'choices' | 'completes'>;
 
-/** Words that complete the line, or the kind of words that the shell completes itself. */
-export type Candidates = {
-  words: readonly Word[];
-  shell?: ShellCompletion;
-  /** The program must look up the names of API keys that complete this word. */
-  keysLike?: string;
-};
+/**
+ * Words that complete the line, or the kind of words that complete it. The shell completes all kinds but `keys`: the names of
+ * API keys are looked up by the program.
+ */
+export type Candidates = { words: readonly Word[]; kind?: Kind };
 type Word = { value: string; description?: string };
-type ShellCompletion = 'files' | 'directories' | 'commands';
+type Kind = 'files' | 'directories' | 'commands' | 'keys';
 
 /**
  * The candidates for the last word, which may be empty.
@@ -44,10 +42,9 @@ export function complete(program: CompletionSpec, words: readonly string[]): Can
     );
   const declared = command.arguments ?? [];
   const argument = declared[position] ?? declared.findLast(({ name }) => name.includes('...'));
-  if (argument?.completes === 'keys') return { words: [], keysLike: current };
-  const shell = argument && shellCompletionOf(argument.name);
+  const kind = argument && kindOf(argument);
   // A shell command is completed only after `--`.
-  const isCompleted = shell === 'commands' ? isAfterSeparator : (shell ?? argument?.choices) !== undefined;
+  const isCompleted = kind === 'commands' ? isAfterSeparator : (kind ?? argument?.choices) !== undefined;
   if (argument && isCompleted) return completeValue(argument, current);
   return current === '' && !isAfterSeparator ? completeOption(options, current) : { words: [] };
 }
@@ -93,8 +90,8 @@ const namesOf = ({ flags }: OptionSpec): string[] => flags.match(/(?<![\w-])--?[
 /** Whether the value may be omitted, as in `--seed [file]`. */
 const isValueOptional = ({ flags }: OptionSpec): boolean => flags.includes('[');
 
-/** Maps a placeholder in a usage line, such as `file` in `<file>`, to what the shell completes itself. */
-const SHELL_COMPLETIONS: Readonly<Record<string, ShellCompletion>> = {
+/** Maps a placeholder in a usage line, such as `file` in `<file>`, to what completes it. */
+const KINDS: Readonly<Record<string, Kind>> = {
   file: 'files',
   dir: 'directories',
   from: 'directories',
@@ -102,9 +99,12 @@ const SHELL_COMPLETIONS: Readonly<Record<string, ShellCompletion>> = {
   command: 'commands',
 };
 
-/** What the shell completes for the placeholder in `--from <file>` or `[command...]`, if anything. */
-const shellCompletionOf = (usage: string): ShellCompletion | undefined =>
-  SHELL_COMPLETIONS[/[<[]([\w-]+)/.exec(usage)?.[1] ?? ''];
+/** What completes an argument such as `[command...]`, or the value of an option such as `--key-file <file>`, if anything. */
+function kindOf(declared: OptionSpec | ArgumentSpec): Kind | undefined {
+  if ('completes' in declared) return declared.completes;
+  const usage = 'flags' in declared ? declared.flags : declared.name;
+  return KINDS[/[<[]([\w-]+)/.exec(usage)?.[1] ?? ''];
+}
 
 /** Completes the name of an option. After `--name=`, completes the value of that option. */
 function completeOption(options: readonly OptionSpec[], current: string): Candidates {
@@ -120,8 +120,8 @@ function completeOption(options: readonly OptionSpec[], current: string): Candid
 
 function completeValue(declared: OptionSpec | ArgumentSpec, current: string, prefix = ''): Candidates {
   const { choices = [] } = declared;
-  const shell = shellCompletionOf('flags' in declared ? declared.flags : declared.name);
-  if (choices.length === 0 && shell) return { words: [], shell };
+  const kind = kindOf(declared);
+  if (choices.length === 0 && kind) return { words: [], kind };
   return matching(
     choices.map((choice) => ({ value: prefix + choice })),
     current,
@@ -136,7 +136,7 @@ const matching = (words: readonly Word[], current: string): Candidates => ({
  * Formats candidates for the scripts. Each line has a word, and after a tab the description of the word, if there is
  * one. The last line is a colon and the kind of words that the shell completes itself, or `:nothing`.
  */
-export function formatCandidates({ words, shell }: Candidates): string {
+export function formatCandidates({ words, kind }: Candidates): string {
   const lines = words.map(({ value, description }) => (description ? `${value}\t${description}` : value));
-  return [...lines, `:${shell ?? 'nothing'}`, ''].join('\n');
+  return [...lines, `:${kind ?? 'nothing'}`, ''].join('\n');
 }

@@ -1,17 +1,29 @@
+import { isIP } from 'node:net';
 import type { Client } from '../../client/client.ts';
 import { InterruptedError } from '../../client/errors.ts';
+import type { StateOptions } from '../../client/service-state.ts';
+import { createAddressMatcher, isAddressBlock } from '../../system/address-blocks.ts';
+import { prepareStateDirectory, type StateDirectory } from '../../system/state-directory.ts';
+import type { Context } from '../core/context.ts';
+import { usageError } from '../core/errors.ts';
 import { shellQuote } from '../core/shell-words.ts';
 import { version } from '../core/version-details.ts';
 import { CallError } from '../errors/call-error.ts';
 import type { StatusLine } from '../output/console.ts';
 import { createRedactor } from '../output/redact.ts';
 import { readProfile, readSettings } from '../profiles/files.ts';
-import { type Connection, isLoopbackUrl, type ProfileName, profileNames } from '../profiles/profile.ts';
+import { stateDirectories } from '../profiles/paths.ts';
+import {
+  type Connection,
+  isLoopbackUrl,
+  type ProfileName,
+  type ProxySetting,
+  portOf,
+  profileNames,
+} from '../profiles/profile.ts';
 import { resolveConnection } from '../profiles/resolve.ts';
 import type { CommandContext } from '../program/command.ts';
-import { ignoredProxyVariable, proxyFor } from './proxy.ts';
 import { createWaitReporter, reportAttempt, reportDeprecation } from './reporting.ts';
-import { stateOptions } from './state.ts';
 
 /** The service and key to use for a command. Prints notices about ignored settings. @throws CliError */
 export function connectionFor(context: CommandContext): Connection {
@@ -134,4 +146,95 @@ function hasSeveralKeys(context: CommandContext): boolean {
     }
   };
   return profileNames.filter(hasKey).length > 1;
+}
+
+/**
+ * The first state directory that is writable, created if it is missing; undefined if none is writable.
+ *
+ * @throws CliError if PETS_STATE_DIR is not writable
+ */
+export function createStateDirectory(context: CommandContext): StateDirectory | undefined {
+  const writable = stateDirectories(context).find(prepareStateDirectory);
+  const given = context.env['PETS_STATE_DIR'];
+  if (writable === undefined && given)
+    throw usageError(
+      `PETS_STATE_DIR is not a writable directory: ${given}`,
+      'set it to a directory that you can write to, or unset it',
+    );
+  return writable;
+}
+
+/**
+ * Where all commands of this user share what they know about a service. If that cannot be stored, prints one notice per
+ * command.
+ *
+ * @throws CliError if PETS_STATE_DIR is not writable
+ */
+function stateOptions(context: CommandContext): StateOptions {
+  const { clock, uptime } = context;
+  const directories = stateDirectories(context);
+  const onUnwritable = () =>
+    context.console.noticeOnce(
+      `pets commands cannot share their rate-limit waits, because none of these directories is writable: ${directories.map(({ path }) => path).join(', ')}. Set PETS_STATE_DIR to a writable directory`,
+    );
+  if (createStateDirectory(context) === undefined) onUnwritable();
+  return { clock, uptime, stateDirectories: directories, onUnwritable };
+}
+
+/**
+ * The proxy that environment variables set for a base URL, if any. Undefined for services on this machine or in NO_PROXY.
+ * As in curl, the lower-case variable takes precedence, and an empty value means no proxy.
+ *
+ * @throws CliError for an invalid proxy URL
+ */
+export function proxyFor(baseUrl: string, env: Context['env']): ProxySetting | undefined {
+  const url = new URL(baseUrl);
+  if (isLoopbackUrl(url) || isExcluded(url, env['no_proxy'] ?? env['NO_PROXY'] ?? '')) return undefined;
+  const name = url.protocol === 'https:' ? 'https_proxy' : 'http_proxy';
+  const variable = env[name] === undefined ? name.toUpperCase() : name;
+  const text = env[variable];
+  if (!text) return undefined;
+  // Like curl, also accept a host and port without a scheme.
+  const address = text.includes('://') ? text : `http://${text}`;
+  if (isProxyUrl(address)) return { address, variable };
+  // Do not echo the value, because it may contain a password.
+  throw usageError(
+    `${variable} is not the URL of an HTTP proxy`,
+    'for example http://proxy.example.com:3128; in a user or password, write % as %25',
+  );
+}
+
+/** The name of a variable with a proxy that other programs would use, but pets does not; undefined if there is none. */
+function ignoredProxyVariable(baseUrl: string, env: Context['env']): string | undefined {
+  const url = new URL(baseUrl);
+  if (isLoopbackUrl(url) || isExcluded(url, env['no_proxy'] ?? env['NO_PROXY'] ?? '')) return undefined;
+  return ['all_proxy', 'ALL_PROXY'].find((name) => env[name]);
+}
+
+function isProxyUrl(address: string): boolean {
+  try {
+    const { protocol, username, password } = new URL(address);
+    decodeURIComponent(username + password);
+    return /^https?:$/.test(protocol);
+  } catch {
+    return false;
+  }
+}
+
+/**
+ * Whether an entry of NO_PROXY matches the URL. An entry is a CIDR block, an address, a domain or `*`. A domain matches
+ * its subdomains too. All entries except CIDR blocks may have a port.
+ */
+function isExcluded(url: URL, noProxy: string): boolean {
+  const host = url.hostname.replace(/^\[|\]$/g, '');
+  return noProxy
+    .toLowerCase()
+    .split(/[,\s]+/)
+    .some((entry) => {
+      if (entry.includes('/')) return isAddressBlock(entry) && createAddressMatcher([entry])(host);
+      const [, name = entry, entryPort] = (!isIP(entry) && /^(.+):(\d+)$/.exec(entry)) || [];
+      if (entryPort !== undefined && entryPort !== portOf(url)) return false;
+      const domain = name.replace(/^\*?\.|^\[|\]$/g, '');
+      return domain === '*' || host === domain || (domain !== '' && host.endsWith(`.${domain}`));
+    });
 }

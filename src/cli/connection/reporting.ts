@@ -1,12 +1,10 @@
-import type { AttemptEvent, WaitEvent } from '../../client/request-with-retry.ts';
 import type { Deprecation } from '../../client/response.ts';
+import type { AttemptEvent, WaitEvent } from '../../client/retry.ts';
 import type { OperationName } from '../../contract/operations.ts';
 import { formatDuration } from '../../contract/time-text.ts';
 import type { Context } from '../core/context.ts';
-import type { UserError } from '../core/exit-codes.ts';
-import type { Console, StatusLine } from '../output/console.ts';
+import type { StatusLine } from '../output/console.ts';
 import { sanitizeForTerminal } from '../output/sanitize.ts';
-import { cutToWidth } from '../output/text.ts';
 import { formatTime } from '../output/time.ts';
 import type { CommandContext } from '../program/command.ts';
 
@@ -56,7 +54,7 @@ export function createWaitReporter(
         until: new Date(until).toISOString(),
       };
       const [text] = waitLine(reason, milliseconds, timeOf(until));
-      console.event({ wait: event }, console.errorColours.dim(text), 2);
+      console.event({ wait: event }, console.errorColors.dim(text), 2);
     },
     async sleep(milliseconds, signal) {
       if (!console.hasStatus || current === undefined) return sleep(milliseconds, signal);
@@ -105,7 +103,7 @@ export function reportAttempt(
   ];
   console.event(
     { debug: { method, url: url.href, times: timings, request: sent, ...result, ...bodies } },
-    console.errorColours.dim(lines.map(sanitizeForTerminal).join('\n')),
+    console.errorColors.dim(lines.map(sanitizeForTerminal).join('\n')),
   );
 }
 
@@ -122,27 +120,4 @@ function timingsText({ connected, firstByte, whole }: AttemptEvent['timings']): 
     .filter(([, time]) => time !== undefined)
     .map(([step, time]) => `${step} ${time} ms`)
     .join(', ');
-}
-
-/** Error messages are cut to this number of columns. With --json, they are printed in full. */
-const MAX_MESSAGE = 2_000;
-
-/** Prints an error and its hint as text. With --json, prints one JSON object. */
-export function printError(console: Console, { exitCode, ...error }: UserError): void {
-  const { red, dim } = console.errorColours;
-  const hint = error.hint === undefined ? '' : `\n  ${dim('→')} ${sanitizeForTerminal(error.hint)}`;
-  // Redact before cutting, because a part of a password would not be recognized.
-  const start = console.redactAll(error.message).slice(0, 2 * MAX_MESSAGE);
-  const message = cutToWidth(sanitizeForTerminal(start), MAX_MESSAGE);
-  console.event({ error: { ...error, exitCode } }, `${red('error:')} ${message}${hint}`, 4);
-}
-
-/** Prints the stack of an error, for --debug. */
-export function printStack(console: Console, error: unknown): void {
-  const stack = error instanceof Error ? (error.stack ?? error.message) : String(error);
-  // Line breaks in the message are data, so they are escaped. Line breaks between stack frames are printed.
-  const end = error instanceof Error ? stack.indexOf(error.message) + error.message.length : 0;
-  const frames = stack.slice(end).split('\n').map(sanitizeForTerminal);
-  const text = `${sanitizeForTerminal(stack.slice(0, end))}${frames.join('\n')}`;
-  console.event({ debug: { stack } }, console.errorColours.dim(text));
 }

@@ -21,7 +21,7 @@ export const oneOf = <Word extends string>(words: readonly Word[]): ((text: stri
  * Parses the place of a store. An empty argument is usually an unset shell variable. It must not mean the current or the
  * default directory.
  */
-export function parsePlace(text: string): string {
+export function parseStorePlace(text: string): string {
   if (text === '') throw new ArgumentError('must be the name of a directory or the URL of a database');
   if (text !== text.trim()) throw new ArgumentError('must not begin or end with white space');
   return text;

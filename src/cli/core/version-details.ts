@@ -1,5 +1,6 @@
+import { existsSync } from 'node:fs';
 import manifest from '../../../package.json' with { type: 'json' };
-import { isExecutable } from '../../system/bundled-files.ts';
+import { isSingleExecutable } from '../../system/bundled-files.ts';
 
 export const { version } = manifest;
 
@@ -20,16 +21,12 @@ export type VersionDetails = {
 declare const BUILD_COMMIT: string | null;
 
 /** @param directory the directory of the calling module */
-export function versionDetails(version: string, directory: string): VersionDetails {
+export function versionDetails(directory: string): VersionDetails {
   return {
     version,
     commit: typeof BUILD_COMMIT === 'undefined' ? null : BUILD_COMMIT,
     node: process.versions.node,
-    installedAs: findInstallation(
-      directory,
-      isExecutable() ? process.execPath : undefined,
-      process.getBuiltinModule('node:fs').existsSync,
-    ),
+    installedAs: findInstallation(directory, isSingleExecutable() ? process.execPath : undefined, existsSync),
   };
 }
 

@@ -1,11 +1,12 @@
 import { InterruptedError } from '../../client/errors.ts';
-import { StoreError, StoreNotFoundError, StoreRequestError } from '../../store/errors.ts';
+import { KeyNotFoundError, StoreError, StoreRequestError } from '../../store/errors.ts';
 import { CliError } from '../core/errors.ts';
 import { type CliErrorCode, type UserError, userError } from '../core/exit-codes.ts';
-import { OutputError } from '../output/console.ts';
+import { type Console, OutputError } from '../output/console.ts';
 import { redactKey } from '../output/redact.ts';
-import { CallError } from './call-error.ts';
-import { describeCallError, type ErrorContext } from './describe-call-error.ts';
+import { sanitizeForTerminal } from '../output/sanitize.ts';
+import { cutToWidth } from '../output/text.ts';
+import { CallError, describeCallError, type ErrorContext } from './call-error.ts';
 
 /** Converts any error into a message, a hint and an exit code. Nothing else in the program does this. */
 export function describeError(error: unknown, context: ErrorContext): UserError {
@@ -40,7 +41,7 @@ function describeOwn(error: unknown): UserError | undefined {
 const isDiskFull = ({ code = '' }: OutputError): boolean => ['ENOSPC', 'EDQUOT'].includes(code);
 
 function codeOf(error: StoreError): CliErrorCode {
-  if (error instanceof StoreNotFoundError) return 'not_found';
+  if (error instanceof KeyNotFoundError) return 'not_found';
   return error instanceof StoreRequestError ? 'usage' : 'store_error';
 }
 
@@ -48,3 +49,26 @@ const unexpected = (error: unknown): UserError =>
   userError('internal_error', `unexpected error: ${error instanceof Error ? error.message : String(error)}`, {
     hint: 'this is a bug; please report it with the output of the same command with --debug',
   });
+
+/** Error messages are cut to this number of columns. With --json, they are printed in full. */
+const MAX_MESSAGE = 2_000;
+
+/** Prints an error and its hint as text. With --json, prints one JSON object. */
+export function printError(console: Console, { exitCode, ...error }: UserError): void {
+  const { red, dim } = console.errorColors;
+  const hint = error.hint === undefined ? '' : `\n  ${dim('→')} ${sanitizeForTerminal(error.hint)}`;
+  // Redact before cutting, because a part of a password would not be recognized.
+  const start = console.redactAll(error.message).slice(0, 2 * MAX_MESSAGE);
+  const message = cutToWidth(sanitizeForTerminal(start), MAX_MESSAGE);
+  console.event({ error: { ...error, exitCode } }, `${red('error:')} ${message}${hint}`, 4);
+}
+
+/** Prints the stack of an error, for --debug. */
+export function printStack(console: Console, error: unknown): void {
+  const stack = error instanceof Error ? (error.stack ?? error.message) : String(error);
+  // Line breaks in the message are data, so they are escaped. Line breaks between stack frames are printed.
+  const end = error instanceof Error ? stack.indexOf(error.message) + error.message.length : 0;
+  const frames = stack.slice(end).split('\n').map(sanitizeForTerminal);
+  const text = `${sanitizeForTerminal(stack.slice(0, end))}${frames.join('\n')}`;
+  console.event({ debug: { stack } }, console.errorColors.dim(text));
+}

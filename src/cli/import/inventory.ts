@@ -1,9 +1,10 @@
 import type { Client } from '../../client/client.ts';
-import { listPages, type PetPage } from '../../client/pages.ts';
-import { IDEMPOTENT_RETRY_MS } from '../../client/request-with-retry.ts';
+import { IDEMPOTENT_RETRY_MS } from '../../client/retry.ts';
+import type { SteadyClock } from '../../contract/clock.ts';
 import { pageSize } from '../../contract/operations.ts';
-import type { ReceivedPet } from '../../contract/schemas.ts';
-import { type Ledger, openRecord, type PlacedRow, type RecordOf } from './ledger.ts';
+import type { NewPet, ReceivedPet } from '../../contract/schemas.ts';
+import { type Progress, readPages } from '../animals/list-animals.ts';
+import type { Ledger, RecordOf } from './ledger.ts';
 import type { LedgerFile } from './ledger-file.ts';
 
 /*
@@ -15,11 +16,14 @@ import type { LedgerFile } from './ledger-file.ts';
  * category, or may have sold the animal since. Animals that the ledger has for other rows do not count.
  */
 
+/** A row that may have been added. */
+export type OpenRow = { pet: NewPet; record: RecordOf<'open'> };
+
 export type Circumstances = { ledger: Ledger; now: number; apiKeyHash: string; supportsIdempotency: boolean };
 
 /** Why a request whose outcome is open must not be repeated; undefined if it may be repeated. */
 export function whyNotRepeatable(
-  { at, apiKeyHash }: RecordOf<'intent' | 'unknown'>,
+  { at, apiKeyHash }: RecordOf<'open'>,
   circumstances: Circumstances,
 ): string | undefined {
   const { now, ledger } = circumstances;
@@ -34,18 +38,23 @@ export function whyNotRepeatable(
  * How long to wait before a list can show that rows were not added, in milliseconds. Until `timeout` has passed after
  * the request, the service may still add the animal.
  */
-export function waitBeforeListing(rows: readonly PlacedRow[], now: number, timeout: number): number {
-  const waits = rows.map(({ its, index }) => {
-    const record = its.rows[index];
-    // If a run was killed, it is not known when its last request ended.
-    if (record?.kind !== 'unknown') return timeout;
-    // Limit the wait, because `endedAt` may be in the future if the clock was set back since then.
-    return Math.min(timeout, Date.parse(record.endedAt) + timeout - now);
-  });
+export function waitBeforeListing(rows: readonly OpenRow[], now: number, timeout: number): number {
+  // If a run was killed, it is not known when its last request ended. Limit the wait, because `endedAt` may be in the
+  // future if the clock was set back since then.
+  const waits = rows.map(({ record: { endedAt } }) =>
+    endedAt === undefined ? timeout : Math.min(timeout, Date.parse(endedAt) + timeout - now),
+  );
   return waits.reduce((a, b) => Math.max(a, b), 0);
 }
 
 const MAX_CANDIDATES = 20;
+
+export type InventoryOptions = {
+  client: Client;
+  clock: SteadyClock;
+  /** Shows how much of the list was read. */
+  progress: Pick<Progress, 'show' | 'end'>;
+};
 
 /** The result of a comparison. `whyIncomplete` is set if the list may lack animals; then all rows stay unknown. */
 export type Comparison = {
@@ -58,36 +67,29 @@ export type Comparison = {
 /**
  * Compares rows with all animals of the service, and records what that shows.
  *
- * @param onPage called after each page with the number of animals so far
  * @throws ClientError if the animals cannot be listed, and CliError if the ledger cannot be written
  */
 export async function compareWithInventory(
-  rows: readonly PlacedRow[],
+  rows: readonly OpenRow[],
   { ledger, append }: Pick<LedgerFile, 'ledger' | 'append'>,
-  client: Client,
-  onPage: (animals: number) => void,
+  options: InventoryOptions,
 ): Promise<Comparison> {
-  const accounted = addedAnimals(ledger);
-  const { similar, animals, whyIncomplete } = await listSimilar(rows, accounted, client, onPage);
+  const { similar, animals, whyIncomplete } = await listSimilar(rows, addedAnimals(ledger), options);
   let notAdded = 0;
-  const records = rows.map(async ({ pet, its, index }) => {
-    const record = openRecord(its.rows[index]);
-    if (record === undefined) return;
-    const place = { import: its.seq, row: index, seq: record.seq };
+  const records = rows.map(({ pet, record: open }) => {
     const found = (similar.get(nameKey(pet)) ?? []).filter((each) => isSimilar(pet, each));
     if (whyIncomplete === undefined && found.length === 0) {
       notAdded++;
-      return append({ kind: 'notSent', ...place });
+      return append({ kind: 'notSent', import: open.import, row: open.row, seq: open.seq });
     }
-    const { at, apiKeyHash } = record;
-    const open = { endedAt: at, ...record, kind: 'unknown', ...place, at, apiKeyHash } as const;
+    const known = { endedAt: open.at, ...open };
     if (whyIncomplete !== undefined) {
-      const message = `sent at ${at} without a response that shows whether the animal was added`;
-      return append({ message, ...open });
+      const message = `sent at ${open.at} without a response that shows whether the animal was added`;
+      return append({ message, ...known });
     }
     const candidates = found.slice(0, MAX_CANDIDATES).map(({ id }) => id);
     const message = `may be ${found.length === 1 ? 'animal' : 'one of the animals'} ${candidates.join(', ')}`;
-    return append({ ...open, message, candidates });
+    return append({ ...known, message, candidates });
   });
   await Promise.all(records);
   return { rows: rows.length, animals, notAdded, whyIncomplete };
@@ -107,23 +109,15 @@ function addedAnimals({ imports }: Ledger): Map<string, ReceivedPet> {
  * page, without a link to the next one. Keeps the animals that may belong to a row, by their `nameKey`.
  */
 async function listSimilar(
-  rows: readonly PlacedRow[],
+  rows: readonly OpenRow[],
   accounted: ReadonlyMap<string, ReceivedPet>,
-  client: Client,
-  onPage: (animals: number) => void,
+  { client, clock, progress }: InventoryOptions,
 ): Promise<{ similar: Map<string, ReceivedPet[]>; animals: number; whyIncomplete: string | undefined }> {
   const similar = new Map(rows.map(({ pet }): [string, ReceivedPet[]] => [nameKey(pet), []]));
   const unlisted = new Map(accounted);
   const seen = new Set<string>();
-  let animals = 0;
-  let more: PetPage['more'] = 'no';
-  for await (const page of listPages(client, { limit: pageSize.max }, pageSize.max, {
-    canPrefetch: () => true,
-  })) {
-    more = page.more;
-    animals += page.pets.length;
-    onPage(animals);
-    for (const pet of page.pets) {
+  const onResults = (pets: readonly ReceivedPet[]) => {
+    for (const pet of pets) {
       const id = idKey(pet);
       const known = accounted.get(id);
       if (known && isSimilar(known, pet)) unlisted.delete(id);
@@ -133,13 +127,15 @@ async function listSimilar(
       seen.add(id);
       found.push(pet);
     }
-  }
+  };
+  const everything = { enough: Number.POSITIVE_INFINITY, onResults, progress };
+  const { pages, animals, more } = await readPages({ clock }, client, {}, everything);
   const [missing] = unlisted.keys();
   let whyIncomplete: string | undefined;
-  // After a full page without a link, animals may be missing. A service that sends more than a full page probably sends
-  // all animals.
-  if (more === 'unknown' && animals === pageSize.max)
-    whyIncomplete = 'the service sends no link to a next page';
+  // Without a link to more animals, some may be missing. A service that sends more than a full page at once probably
+  // sends all animals.
+  const isAtOnce = pages === 1 && animals > pageSize.max;
+  if (more === 'unknown' && !isAtOnce) whyIncomplete = 'the service sends no link to a next page';
   else if (missing !== undefined)
     whyIncomplete = `animal ${missing}, which was added, is missing or has changed`;
   else if (accounted.size === 0 && !(await respectsLimit(client, animals)))

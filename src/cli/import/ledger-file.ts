@@ -1,22 +1,23 @@
 import { createHash } from 'node:crypto';
 import { existsSync } from 'node:fs';
 import { dirname, join } from 'node:path';
+import { serviceOf } from '../../client/service-state.ts';
 import { stringifyJson, tryParseJson } from '../../contract/json.ts';
 import { readStored } from '../../store/stored-json.ts';
 import { AppendFile } from '../../system/append-file.ts';
 import { fsyncAncestors, makePrivateDirectory } from '../../system/directories.ts';
+import { acquireDirectoryLock, DirectoryInUseError, LockError } from '../../system/directory-lock.ts';
 import { errnoOf, type FileSystem } from '../../system/file-system.ts';
 import { isTemporaryName, readBytes, removeFile, replaceFile } from '../../system/files.ts';
-import { acquireDirectoryLock, DirectoryInUseError, LockError } from '../../system/lock/directory-lock.ts';
 import { isTrusted } from '../../system/state-directory.ts';
-import { writableStateDirectory } from '../connection/state.ts';
+import { createStateDirectory } from '../connection/connect.ts';
 import { CliError, fileError } from '../core/errors.ts';
 import { stateDirectories } from '../profiles/paths.ts';
 import type { CommandContext } from '../program/command.ts';
 import {
   applyRecord,
-  dropExpired,
   emptyLedger,
+  forgetOldRows,
   LEDGER_VERSION,
   type Ledger,
   LedgerHeader,
@@ -51,11 +52,11 @@ export type LedgerPlace = {
  * @throws CliError if PETS_STATE_DIR is not writable, unless `dryRun` is set
  */
 export function chooseDirectory(context: CommandContext, service: string, dryRun: boolean): string {
-  const id = createHash('sha256').update(service).digest('hex').slice(0, 32);
+  const id = createHash('sha256').update(serviceOf(service)).digest('hex').slice(0, 32);
   const directoryIn = ({ path }: { path: string }) => join(path, 'imports', id);
   const directories = stateDirectories(context);
   const known = directories.find((each) => isTrusted(each) && existsSync(join(directoryIn(each), LEDGER)));
-  const chosen = known ?? (dryRun ? undefined : writableStateDirectory(context)) ?? directories[0];
+  const chosen = known ?? (dryRun ? undefined : createStateDirectory(context)) ?? directories[0];
   if (chosen.isTemporary && !dryRun)
     context.console.notice(
       `recording the rows in ${chosen.path}; they are recognized only while this directory exists`,
@@ -64,7 +65,7 @@ export function chooseDirectory(context: CommandContext, service: string, dryRun
 }
 
 /**
- * Reads the ledger of a service, without locking it. A crash cannot tear the header, because the file is created by an
+ * Reads the ledger of a service, without locking it, and drops what is not known any more. A crash cannot tear the header, because the file is created by an
  * atomic replacement. If there is no file, the ledger is empty.
  *
  * @throws CliError if the ledger is damaged, or was written by a newer version
@@ -91,6 +92,7 @@ export async function readLedger({ files, directory, service, now, random }: Led
     else for (const record of recordsIn(data)) if (ledger) applyRecord(ledger, record);
   }
   if (ledger === undefined) throw damagedError(path, 1, '', 'it is incomplete');
+  forgetOldRows(ledger, now());
   return ledger;
 }
 
@@ -142,7 +144,7 @@ export type LedgerFile = {
 };
 
 /**
- * Locks and opens the ledger of a service, and creates it if it is missing. Drops what is not known any more.
+ * Locks and opens the ledger of a service, and creates it if it is missing.
  *
  * @throws CliError if another process is importing, or if the file is damaged or not writable
  */
@@ -153,7 +155,6 @@ export async function openLedger(place: LedgerPlace): Promise<LedgerFile> {
     const lock = await lockDirectory(directory);
     try {
       const ledger = await readLedger(place);
-      dropExpired(ledger, place.now());
       ledger.header = { ...ledger.header, seq: ledger.seq, at: ledger.at };
       // Also if nothing was dropped: after a failed sync, what was read now may not be on the disk.
       await replaceLedger(files, directory, ledger);

@@ -3,309 +3,198 @@ import {
   animalHash,
   hashAt,
   type Import,
-  isExpired,
-  isOpen,
+  isUnknown,
   joinHashes,
   type Ledger,
-  type LedgerRecord,
-  openRecord,
-  type RecordOf,
+  type Place,
   type RowRecord,
   timeOf,
 } from './ledger.ts';
 
+/*
+ * What an import does with a file:
+ *
+ * 1. Rows are compared as multisets of their hashes: two equal rows are two animals.
+ * 2. If an earlier import had the same rows, it continues. Otherwise a new import begins.
+ * 3. A row is sent unless this import has added it, or another import whose rows count: with `--skip-added`, every other
+ *    import, and otherwise what was sent since this import began.
+ * 4. If the user may not expect that rows are sent again, the new import stops before it begins.
+ * 5. A row that may have been added is settled first, wherever it is recorded.
+ */
+
 /** How the user wants rows to be handled that were imported before. By default, the import stops. */
 export type Choice = 'skip-added' | 'add-again' | undefined;
 
-/** What an earlier import has to do with a file. */
-export type Match = {
+export type Plan = {
+  /** The import to begin or to continue. */
   its: Import;
-  /** How many rows of the file were, or may have been, added by this import. */
-  known: number;
-  /** How many rows the file and the import have in common. */
-  common: number;
-  /** How many rows this import has added, or may have added. */
-  sent: number;
-};
-
-export type Plan =
-  /** The user has to choose. `ids` are the ids in the file. */
-  { kind: 'stop'; known: number; open: number; matches: Match[]; ids: unknown[] } | Carried;
-
-export type Carried = {
-  /** `nothing`: every row is known, and nothing can be found out about it. */
-  kind: 'begin' | 'resume' | 'nothing';
-  /** The `seq` of the import. */
-  import: number;
-  /** The rows of the file, and the index of each in the import. A million objects with both would take 60 MB. */
   rows: readonly PetRow[];
+  /** The index of each row of the file in the import. */
   indexes: readonly number[];
-  /** What to record before anything is sent. With `nothing`, nothing is recorded on the disk. */
-  records: LedgerRecord[];
-  /** The earlier imports that have added rows of the file. */
-  matches: Match[];
-  /** Rows that are sent although an equal row was added before. */
-  again: PetRow[];
+  /** The rows of the file that are rows of other imports, by their positions in the file. */
+  elsewhere: ReadonlyMap<number, Place>;
+  /** The rows of the file that are sent although an equal row is known. */
+  again: ReadonlyMap<number, Place>;
 };
 
-/** Where a row of an import is recorded: in this import, or in the one for whose row it stands. */
-export function placeOf({ imports }: Ledger, its: Import, index: number): { its: Import; index: number } {
-  const record = its.rows[index];
-  const to = record?.kind === 'skipped' ? record.to : undefined;
-  const other = to && imports.get(to.import);
-  return to && other?.rows[to.row] ? { its: other, index: to.row } : { its, index };
+/** The user has to choose. */
+export type Stop = {
+  /** The rows of the file that are known. */
+  known: ReadonlyMap<number, Place>;
+  /** The imports with these rows, and those of which the file has half of the rows; with the number of those rows. */
+  earlier: ReadonlyMap<Import, number>;
+};
+
+/** What is to be done for a row: the kind of its record, or `new`, or `withId` if its id prevents that it is sent. */
+export type RowState = RowRecord['kind'] | 'new' | 'withId';
+
+/** Where a row of the file is recorded, or will be. */
+export function placeOf({ its, indexes, elsewhere }: Plan, position: number): Place {
+  const other = elsewhere.get(position);
+  // The row of the other import may turn out to be not added. Then this import sends it.
+  return other?.its.rows[other.index] ? other : { its, index: indexes[position] ?? position };
 }
 
-/** The latest record of a row. */
-export function stateOf(ledger: Ledger, own: Import, row: number): RowRecord | undefined {
-  const { its, index } = placeOf(ledger, own, row);
+export function recordOf(plan: Plan, position: number): RowRecord | undefined {
+  const { its, index } = placeOf(plan, position);
   return its.rows[index];
 }
 
-/** Whether a row in this state is sent. An open row is sent again only if that is safe (see inventory.ts). */
-export const isToSend = (state: RowRecord | undefined): boolean =>
-  state === undefined || state.kind === 'notSent' || state.kind === 'failed';
+/** The positions of the rows in each state. */
+export function groupRows(plan: Plan): Record<RowState, number[]> {
+  const groups = { new: [], withId: [], open: [], added: [], failed: [], answered: [] } as Record<
+    RowState,
+    number[]
+  >;
+  for (let i = 0; i < plan.rows.length; i++) {
+    const isExcluded = plan.its.skipAdded && plan.rows[i]?.id !== undefined;
+    groups[recordOf(plan, i)?.kind ?? (isExcluded ? 'withId' : 'new')].push(i);
+  }
+  return groups;
+}
 
-/**
- * Decides what to do with the rows of a file. Rows are compared as multisets of their hashes: two equal rows are two
- * animals. `source` is the path of the file, if it has one.
- */
+/** Decides what to do with the rows of a file. `source` is the path of the file, if it has one. */
 export function plan(
   rows: readonly PetRow[],
-  {
-    ledger,
-    choice,
-    source,
-    now,
-  }: { ledger: Ledger; choice: Choice; source: string | undefined; now: number },
-): Plan {
-  const hashes = rows.map(({ pet }) => animalHash(pet));
-  if (ledger.imports.size === 0 && rows.every(({ id }) => id === undefined)) {
-    const planned = begin(rows, hashes, { ledger, source, now, skipped: () => undefined });
-    return { kind: 'begin', ...planned, matches: [], again: [] };
-  }
-  const file = countEach(hashes);
-  const current = [...ledger.imports.values()].filter((each) => !isExpired(each, now));
-  const common = new Map(current.map((each) => [each, countCommon(file, each)]));
-
-  const same = current.findLast(
-    (each) => each.rows.length === rows.length && common.get(each) === rows.length,
-  );
-  const indexes = same && matchRows(rows, hashes, same);
-  if (indexes && (same.finishedAt === undefined || choice !== 'add-again'))
-    return resume(rows, indexes, same, ledger, now);
-
-  const known = findKnown(file, ledger, now);
-  const claims = claim(rows, hashes, known, ledger);
-  const matches = [...ledger.imports.values()]
-    .map(
-      (its): Match => ({
-        its,
-        known: claims.filter((each) => each?.import === its.seq).length,
-        common: common.get(its) ?? 0,
-        sent: its.rows.filter((each) => each?.kind === 'added' || isOpen(each)).length,
-      }),
-    )
-    .filter((each) => each.known > 0 || (each.sent > 0 && 2 * each.common >= each.its.rows.length));
-  const count = claims.filter(Boolean).length;
-  const ids = rows.flatMap(({ id }) => (id === undefined ? [] : [id]));
-
-  const beginning = (skipped: (i: number) => Pick<RecordOf<'skipped'>, 'to'> | undefined) =>
-    begin(rows, hashes, { ledger, source, now, skipped });
-  if (choice === 'add-again') return { kind: 'begin', ...beginning(() => undefined), matches: [], again: [] };
-  if (count === rows.length) {
-    const claimed = beginning((i) => ({ to: claims[i] }));
-    const isSettled = claims.every((to) => to && !openRecord(ledger.imports.get(to.import)?.rows[to.row]));
-    return { kind: isSettled ? 'nothing' : 'begin', ...claimed, matches, again: [] };
-  }
-  if (choice === 'skip-added') {
-    const skipped = (i: number) => {
-      if (claims[i]) return { to: claims[i] };
-      return rows[i]?.id === undefined ? undefined : {};
-    };
-    return { kind: 'begin', ...beginning(skipped), matches, again: [] };
-  }
-  const isFamiliar = count > 0 && source !== undefined && current.some((each) => each.source === source);
-  const isUnfinished = matches.some(({ its, known }) => known > 0 && its.finishedAt === undefined);
-  const isVersion = matches.some((each) => each.sent > 0 && 2 * each.common >= each.its.rows.length);
-  if (ids.length > 0 || isFamiliar || isUnfinished || isVersion || (count > 0 && 2 * count >= rows.length)) {
-    const open = claims.filter((to) => to && isOpen(ledger.imports.get(to.import)?.rows[to.row])).length;
-    return { kind: 'stop', known: count, open, matches, ids };
-  }
-  const planned = beginning(() => undefined);
-  return { kind: 'begin', ...planned, matches, again: rows.filter((_, i) => claims[i]) };
-}
-
-/**
- * The index in the import of each row of a file with equal rows. Undefined if a row has no id now, but was skipped by the
- * import because of its id.
- */
-function matchRows(rows: readonly PetRow[], hashes: readonly string[], its: Import): number[] | undefined {
-  const free = new Map<string, number[]>();
-  const withId = new Map<string, number[]>();
-  for (let i = its.rows.length - 1; i >= 0; i--) {
-    const record = its.rows[i];
-    push(record?.kind === 'skipped' && !record.to ? withId : free, hashAt(its, i), i);
-  }
-  const indexes = new Array<number>(rows.length).fill(-1);
-  for (const hasId of [true, false]) {
-    for (const [i, { id }] of rows.entries()) {
-      if ((id !== undefined) !== hasId) continue;
-      const hash = hashes[i] ?? '';
-      const index = (hasId ? withId.get(hash)?.pop() : undefined) ?? free.get(hash)?.pop();
-      if (index === undefined) return undefined;
-      indexes[i] = index;
-    }
-  }
-  return indexes;
-}
-
-/**
- * Continues an import with the rows that it has not sent, and that no other import has sent since it began. If it is
- * complete, there is nothing to do.
- */
-function resume(
-  rows: readonly PetRow[],
-  indexes: readonly number[],
-  its: Import,
   ledger: Ledger,
-  now: number,
-): Plan {
-  const missing = indexes.filter((index) => isToSend(stateOf(ledger, its, index)));
-  const wanted = countEach(missing.map((index) => hashAt(its, index)));
-  const taken = new Set(its.rows.map((each) => each?.kind === 'skipped' && each.to && keyOf(each.to)));
-  const since = findKnown(wanted, ledger, now, (other, row, { seq }) => {
-    return other !== its && seq > its.seq && !taken.has(keyOf({ import: other.seq, row }));
-  });
+  { choice, source, now }: { choice: Choice; source: string | undefined; now: number },
+): Plan | Stop {
+  const imports = [...ledger.imports.values()];
+  const hashes = rows.map(({ pet }) => animalHash(pet));
+  const hasIds = rows.some(({ id }) => id !== undefined);
+  /** The hashes that an import has for these rows. */
+  const hashesFor = (skipAdded: boolean) =>
+    hasIds && skipAdded ? rows.map(({ pet, id }) => animalHash(pet, id)) : hashes;
+  const none: ReadonlyMap<number, Place> = new Map();
+
+  for (const its of imports.toReversed()) {
+    if (its.rows.length !== rows.length || (its.finishedAt !== undefined && choice === 'add-again')) continue;
+    const indexes = pair(hashesFor(its.skipAdded), its);
+    if (indexes.includes(-1)) continue;
+    const continued: Plan = { its, rows, indexes, elsewhere: none, again: none };
+    const { new: fresh, failed, withId } = groupRows(continued);
+    const counts = (place: Place) =>
+      place.its !== its && (its.skipAdded || (place.its.rows[place.index]?.seq ?? 0) > its.seq);
+    const ids = its.skipAdded ? rows.map(({ id }) => id) : [];
+    const elsewhere = findKnown([...fresh, ...failed, ...withId], { hashes, ids }, imports, counts);
+    return { ...continued, elsewhere };
+  }
+
+  function begin(skipAdded: boolean, elsewhere = none, again = none): Plan {
+    const [seq, at] = [ledger.seq + 1, timeOf(ledger, now)];
+    const states = new Array<undefined>(rows.length).fill(undefined);
+    const own = joinHashes(hashesFor(skipAdded));
+    const its = { seq, at, source, skipAdded, hashes: own, rows: states, finishedAt: undefined };
+    return { its, rows, indexes: [...rows.keys()], elsewhere, again };
+  }
+  if (choice === 'add-again') return begin(false);
+  const known = findKnown([...rows.keys()], { hashes, ids: rows.map(({ id }) => id) }, imports);
+  if (choice === 'skip-added' || known.size === rows.length) return begin(true, known);
+  const counts = countByImport(known.values());
+  const earlier = new Map<Import, number>();
+  let isVersion = false;
+  for (const its of imports) {
+    const common = pair(hashes, its).filter((index) => index >= 0).length;
+    const isHalf = 2 * common >= its.rows.length && its.rows.some(isKnown);
+    if (isHalf || counts.has(its)) earlier.set(its, common);
+    isVersion ||= isHalf;
+  }
+  const isFamiliar = source !== undefined && imports.some((its) => its.source === source);
+  const isUnfinished = [...counts.keys()].some(({ finishedAt }) => finishedAt === undefined);
+  const isMuch = isFamiliar || isUnfinished || 2 * known.size >= rows.length;
+  if (hasIds || isVersion || (known.size > 0 && isMuch)) return { known, earlier };
+  return begin(false, none, known);
+}
+
+/** Whether the row was added, or may have been added. */
+export const isKnown = (record: RowRecord | undefined): boolean =>
+  record?.kind === 'added' || isUnknown(record);
+
+/** How many of the rows are recorded in each import. */
+export function countByImport(places: Iterable<Place>): Map<Import, number> {
   const counts = new Map<Import, number>();
-  for (const index of indexes) {
-    const place = placeOf(ledger, its, index);
-    if (place.its.rows[place.index]?.kind === 'added')
-      counts.set(place.its, (counts.get(place.its) ?? 0) + 1);
-  }
-  const matches = [...counts].map(([its, known]): Match => ({ its, known, common: 0, sent: 0 }));
-  const records: LedgerRecord[] = [];
-  const common = { import: its.seq, rows, indexes, records, matches, again: [] };
-  if (its.finishedAt !== undefined) {
-    if (isComplete(ledger, its)) return { kind: 'nothing', ...common };
-    records.push({ kind: 'resumed', import: its.seq, at: timeOf(ledger, now) });
-  }
-  for (const index of missing) {
-    const to = since.get(hashAt(its, index))?.shift();
-    if (to) records.push({ kind: 'skipped', import: its.seq, row: index, to });
-  }
-  return { kind: 'resume', ...common };
-}
-
-type Beginning = {
-  ledger: Ledger;
-  source: string | undefined;
-  now: number;
-  /** Set if a row is not sent. */
-  skipped(index: number): Pick<RecordOf<'skipped'>, 'to'> | undefined;
-};
-
-function begin(
-  rows: readonly PetRow[],
-  hashes: readonly string[],
-  { ledger, source, now, skipped }: Beginning,
-): Pick<Carried, 'import' | 'rows' | 'indexes' | 'records'> {
-  const seq = ledger.seq + 1;
-  const at = timeOf(ledger, now);
-  const text = joinHashes(hashes).toString('base64');
-  const records: LedgerRecord[] = [
-    { kind: 'import', seq, at, ...(source !== undefined && { source }), hashes: text },
-  ];
-  for (const row of rows.keys()) {
-    const skip = skipped(row);
-    if (skip) records.push({ kind: 'skipped', import: seq, row, ...skip });
-  }
-  return { import: seq, rows, indexes: [...rows.keys()], records };
-}
-
-/** Whether there is nothing left to do for an import, even with a failed row or one that may have been added. */
-const isComplete = (ledger: Ledger, its: Import): boolean =>
-  its.rows.every((_, i) => {
-    const state = stateOf(ledger, its, i);
-    return !isToSend(state) && !openRecord(state);
-  });
-
-type Place = { import: number; row: number };
-
-const keyOf = ({ import: its, row }: Place) => `${its}:${row}`;
-
-/**
- * The places of all rows that are known, by their hashes: those that were added come before those that may have been
- * added. Rows that an import has skipped do not count, because they are rows of another import.
- */
-function findKnown(
-  wanted: ReadonlyMap<string, number>,
-  { imports }: Ledger,
-  now: number,
-  counts: (its: Import, row: number, record: { seq: number }) => boolean = () => true,
-): Map<string, Place[]> {
-  const added = new Map<string, Place[]>();
-  const open = new Map<string, Place[]>();
-  for (const its of imports.values()) {
-    const isForgotten = isExpired(its, now);
-    for (const [row, record] of its.rows.entries()) {
-      const isAdded = record?.kind === 'added' && !isForgotten;
-      if ((!isAdded && !isOpen(record)) || !counts(its, row, record)) continue;
-      const hash = hashAt(its, row);
-      if (wanted.has(hash)) push(isAdded ? added : open, hash, { import: its.seq, row });
-    }
-  }
-  for (const [hash, places] of open) for (const place of places) push(added, hash, place);
-  return added;
-}
-
-/** For each row of a file, the known row that it stands for, if there is one. */
-function claim(
-  rows: readonly PetRow[],
-  hashes: readonly string[],
-  known: Map<string, Place[]>,
-  { imports }: Ledger,
-): (Place | undefined)[] {
-  const claims = new Array<Place | undefined>(rows.length).fill(undefined);
-  const idAt = (place: Place) => {
-    const record = imports.get(place.import)?.rows[place.row];
-    return record?.kind === 'added' ? String(record.pet.id) : undefined;
-  };
-  for (const [i, { id }] of rows.entries()) {
-    const places = id === undefined ? [] : (known.get(hashes[i] ?? '') ?? []);
-    const own = places.findIndex((place) => idAt(place) === String(id));
-    if (own >= 0) [claims[i]] = places.splice(own, 1);
-  }
-  // Then rows without an id, because only they can be sent.
-  for (const hasId of [false, true]) {
-    for (const [i, { id }] of rows.entries())
-      if ((id !== undefined) === hasId) claims[i] ??= known.get(hashes[i] ?? '')?.shift();
-  }
-  return claims;
-}
-
-function countEach(hashes: readonly string[]): Map<string, number> {
-  const counts = new Map<string, number>();
-  for (const hash of hashes) counts.set(hash, (counts.get(hash) ?? 0) + 1);
+  for (const { its } of places) counts.set(its, (counts.get(its) ?? 0) + 1);
   return counts;
 }
 
-/** How many rows a file and an import have in common. */
-function countCommon(file: ReadonlyMap<string, number>, its: Import): number {
-  const used = new Map<string, number>();
-  let count = 0;
-  for (let i = 0; i < its.rows.length; i++) {
-    const hash = hashAt(its, i);
-    const before = used.get(hash) ?? 0;
-    if (before >= (file.get(hash) ?? 0)) continue;
-    used.set(hash, before + 1);
-    count++;
-  }
-  return count;
+/** For each hash the index of an equal row of the import, or -1. No two hashes get the same row. */
+function pair(hashes: readonly string[], its: Import): number[] {
+  const take = takeByKey(its.rows.keys(), (index) => hashAt(its, index));
+  return hashes.map((hash) => take(hash) ?? -1);
 }
 
-function push<Value>(groups: Map<string, Value[]>, key: string, value: Value): void {
-  const group = groups.get(key);
-  if (group) group.push(value);
-  else groups.set(key, [value]);
+/**
+ * The known rows of imports that rows of the file stand for, by the positions of the latter: those that were added before
+ * those that may have been. A row with an id only stands for the animal with this id.
+ */
+function findKnown(
+  positions: readonly number[],
+  { hashes, ids }: { hashes: readonly string[]; ids: readonly unknown[] },
+  imports: readonly Import[],
+  counts: (place: Place) => boolean = () => true,
+): ReadonlyMap<number, Place> {
+  const found = new Map<number, Place>();
+  if (imports.length === 0) return found;
+  const wanted = new Set(positions.map((i) => hashes[i]));
+  const [added, unknown]: [Place[], Place[]] = [[], []];
+  for (const its of imports) {
+    for (const [index, record] of its.rows.entries()) {
+      if (!isKnown(record) || !wanted.has(hashAt(its, index)) || !counts({ its, index })) continue;
+      (record?.kind === 'added' ? added : unknown).push({ its, index });
+    }
+  }
+  const hashOf = ({ its, index }: Place) => hashAt(its, index);
+  const keyWithId = (hash: string | undefined, id: unknown) => `${hash} ${id}`;
+  const takeWithId = takeByKey(added, (place) => {
+    const record = place.its.rows[place.index];
+    return keyWithId(hashOf(place), record?.kind === 'added' ? record.pet.id : undefined);
+  });
+  for (const i of positions) {
+    const place = ids[i] === undefined ? undefined : takeWithId(keyWithId(hashes[i], ids[i]));
+    if (place) found.set(i, place);
+  }
+  const taken = new Set(found.values());
+  const take = takeByKey([...added.filter((place) => !taken.has(place)), ...unknown], hashOf);
+  for (const i of positions) {
+    const place = ids[i] === undefined ? take(hashes[i] ?? '') : undefined;
+    if (place) found.set(i, place);
+  }
+  return found;
+}
+
+/** Returns a function that takes an item with a key, in their order, and no item twice. */
+function takeByKey<Item>(
+  items: Iterable<Item>,
+  keyOf: (item: Item) => string,
+): (key: string) => Item | undefined {
+  const groups = new Map<string, Item[]>();
+  for (const item of items) {
+    const key = keyOf(item);
+    const group = groups.get(key);
+    if (group) group.push(item);
+    else groups.set(key, [item]);
+  }
+  // Taking the last item of a list takes less time than taking the first one.
+  for (const group of groups.values()) group.reverse();
+  return (key) => groups.get(key)?.pop();
 }

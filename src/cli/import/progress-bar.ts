@@ -67,7 +67,7 @@ export function createProgressBar(
       if (console.hasStatus) draw();
       else if (clock.now() - writtenAt >= LINE_EVERY_MS) {
         writtenAt = clock.now();
-        console.event({ progress: { done, rows } }, console.errorColours.dim(text()), 2);
+        console.event({ progress: { done, rows } }, console.errorColors.dim(text()), 2);
       }
     },
     /** Shows why the run waits. `line` is undefined when the run continues. */

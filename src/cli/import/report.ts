@@ -8,12 +8,16 @@ import { quoteIfBlank } from '../output/sanitize.ts';
 import { formatCount } from '../output/text.ts';
 import { formatMinute } from '../output/time.ts';
 import type { PetRow } from '../rows/read-file.ts';
-import { type Import, idempotencyKeyOf, isOpen, type LedgerHeader, type RowRecord } from './ledger.ts';
-import type { Match, Plan } from './plan.ts';
-import { LOST_IN_A_ROW, SAME_REJECTIONS, type Stop } from './send.ts';
-
-/** A row of the file with its latest record. */
-export type Result = { row: PetRow; record: RowRecord | undefined };
+import {
+  type Import,
+  idempotencyKeyOf,
+  isUnknown,
+  type LedgerHeader,
+  type Place,
+  type RowRecord,
+} from './ledger.ts';
+import { countByImport, groupRows, isKnown, type Plan, placeOf, recordOf, type Stop } from './plan.ts';
+import { LOST_IN_A_ROW, SAME_REJECTIONS, type StoppedEarly } from './send.ts';
 
 /** A terminal lists at most this many rows. If the input has more, only rows that were not added are listed. */
 const ROWS_SHOWN = 100;
@@ -23,8 +27,6 @@ const MESSAGES_SHOWN = 20;
 const NAMED = { rows: 10, imports: 3 };
 /** The number of rows that a dry run shows on a terminal, so that the user can check the columns. */
 const PREVIEW_ROWS = 5;
-export const countKind = (results: readonly Result[], kind: RowRecord['kind']): number =>
-  results.filter(({ record }) => record?.kind === kind).length;
 
 /**
  * Writes the result of each row that has one. All rows have one unless the run has stopped, or the row has an id. If
@@ -33,83 +35,96 @@ export const countKind = (results: readonly Result[], kind: RowRecord['kind']): 
 export async function writeResults(
   console: Console,
   header: LedgerHeader,
-  { results: all, isRerun }: { results: readonly Result[]; isRerun: boolean },
+  { plan, isRerun }: { plan: Plan; isRerun: boolean },
 ): Promise<void> {
-  const results = all.filter(
-    ({ record }) => record && !['notSent', 'intent', 'skipped'].includes(record.kind),
-  );
+  const rowAt = (position: number) => plan.rows[position] as PetRow;
+  // Positions in the file instead of objects, of which a million would take hundreds of megabytes.
+  const hasResult = (position: number) => {
+    const record = recordOf(plan, position);
+    return record !== undefined && !(record.kind === 'open' && record.message === undefined);
+  };
+  const results = [...plan.rows.keys()].filter(hasResult);
   const isShort = console.isTerminal && !console.json;
   const isWhole = !isShort || (results.length <= ROWS_SHOWN && !isRerun);
-  const listed = isWhole ? results : results.filter(({ record }) => record?.kind !== 'added');
+  const listed = isWhole ? results : results.filter((each) => recordOf(plan, each)?.kind !== 'added');
   if (listed.length === 0 && !console.json) return;
-  const withMessage = listed.filter(({ record }) => messageOf(record) !== '');
-  const columns: Column<Result>[] = [
-    { name: 'line', value: ({ row }) => row.line },
+  const messageAt = (position: number) => messageOf(recordOf(plan, position));
+  const withMessage = listed.filter((each) => messageAt(each) !== '');
+  const columns: Column<number>[] = [
+    { name: 'line', value: (each) => rowAt(each).line },
     {
       name: 'result',
-      value: ({ record }) => (isOpen(record) ? 'unknown' : record?.kind),
+      value: (each) => resultOf(recordOf(plan, each)),
       color: (result) => (result === 'added' ? 'green' : 'red'),
       isFlexible: false,
     },
-    { name: 'id', value: ({ record }) => (record?.kind === 'added' ? record.pet.id : undefined) },
-    { name: 'name', value: ({ row }) => row.pet.name },
+    {
+      name: 'id',
+      value(each) {
+        const record = recordOf(plan, each);
+        return record?.kind === 'added' ? record.pet.id : undefined;
+      },
+    },
+    { name: 'name', value: (each) => rowAt(each).pet.name },
     {
       name: 'message',
-      value: ({ record }) => messageOf(record) || undefined,
+      value: (each) => messageAt(each) || undefined,
       ...(withMessage.length === 0 && { only: 'data' }),
     },
   ];
-  const json = (result: Result) => stringifyJson(jsonOf(header, result));
+  const json = (each: number) => stringifyJson(jsonOf(header, rowAt(each), recordOf(plan, each)));
   try {
-    await print(console, { noun: 'a row', columns, json }, isShort ? listed.slice(0, ROWS_SHOWN) : listed);
+    await print(console, { columns, json }, isShort ? listed.slice(0, ROWS_SHOWN) : listed);
   } catch (error) {
     // A closed output pipe does not change the result of the run.
     if (!isClosedPipe(error)) throw error;
   }
   if (!console.isForPeople) return;
   // The table cuts long messages, so they are repeated below it.
-  for (const { row, record } of withMessage.slice(0, MESSAGES_SHOWN))
-    console.notice(`line ${row.line}: ${messageOf(record)}`);
+  for (const each of withMessage.slice(0, MESSAGES_SHOWN))
+    console.notice(`line ${rowAt(each).line}: ${messageAt(each)}`);
   const more = withMessage.length - MESSAGES_SHOWN;
   if (more > 0) console.notice(`… and ${more} more; for all messages, add --json`);
 }
 
-function jsonOf(header: LedgerHeader, { row: { line, pet }, record }: Result): Record<string, unknown> {
-  if (record?.kind === 'added') return { line, result: 'added', pet: record.pet };
-  if (record?.kind === 'failed') return { line, result: 'failed', pet, error: record.error };
+const resultOf = (record: RowRecord | undefined) => (isUnknown(record) ? 'unknown' : record?.kind);
+
+function jsonOf(
+  header: LedgerHeader,
+  { line, pet }: PetRow,
+  record: RowRecord | undefined,
+): Record<string, unknown> {
+  const result = resultOf(record);
+  if (record?.kind === 'added') return { line, result, pet: record.pet };
+  if (record?.kind === 'failed') return { line, result, pet, error: record.error };
   const error = { code: 'outcome_unknown', message: messageOf(record), mayHaveBeenAdded: true };
-  const idempotencyKey = record && 'seq' in record ? idempotencyKeyOf(header, record.seq) : undefined;
-  const candidates = record?.kind === 'unknown' ? record.candidates : undefined;
-  return { line, result: 'unknown', pet, error, idempotencyKey, ...(candidates && { candidates }) };
+  const idempotencyKey = record && idempotencyKeyOf(header, record.seq);
+  const candidates = record?.kind === 'open' ? record.candidates : undefined;
+  return { line, result, pet, error, idempotencyKey, ...(candidates && { candidates }) };
 }
 
 function messageOf(record: RowRecord | undefined): string {
   if (record?.kind === 'failed') return record.error.message;
-  return record?.kind === 'unknown' || record?.kind === 'answered' ? record.message : '';
+  return isUnknown(record) ? (record.message ?? '') : '';
 }
 
 /**
- * Prints the totals of a run. `target` is the name of the service. If nothing was sent, `before` shows when the rows were
- * added.
+ * Prints the totals of a run. `target` is the name of the service. If nothing was sent, `isRerun` is set.
  *
  * @throws CliError with exit code 8 if a row failed or its outcome is unknown
  */
 export function summarize(
   console: Console,
-  results: readonly Result[],
-  { isRerun, before, hint, target }: { isRerun: boolean; before: string; hint: string; target: string },
+  { plan, isRerun, hint, target }: { plan: Plan; isRerun: boolean; hint: string; target: string },
 ): number {
-  const counted = results.filter(({ record }) => record?.kind !== 'skipped');
-  const added = countKind(counted, 'added');
-  const failed = countKind(counted, 'failed');
-  const unknown = counted.filter(({ record }) => isOpen(record)).length;
-  const total = formatCount(counted.length, 'row');
+  const { added, failed, open, answered } = groupRows(plan);
+  const unknown = open.length + answered.length;
   let message = isRerun
-    ? `nothing to do at ${target}: ${countText(added, counted.length)} added${before}`
-    : `added ${added} of ${total}`;
+    ? `nothing to do at ${target}: ${addedText(console, plan)}`
+    : `added ${added.length} of ${formatCount(plan.rows.length, 'row')}${skippedText(plan)}`;
   const hints: string[] = [];
-  if (failed > 0) {
-    message += `; ${failed} failed`;
+  if (failed.length > 0) {
+    message += `; ${failed.length} failed`;
     hints.push('run the command again to try the failed rows again');
   }
   if (unknown > 0) {
@@ -121,19 +136,30 @@ export function summarize(
   return exitCodes.ok;
 }
 
-/** A text such as `all 3 rows were` or `2 of 3 rows were`. */
-export function countText(count: number, total: number): string {
-  if (count < total) return `${count} of ${formatCount(total, 'row')} were`;
-  return total === 1 ? 'the row was' : `all ${total} rows were`;
+/** How many rows of the file were added, when, and from which files, such as `2 of 3 rows were added on … from …`. */
+export function addedText(console: Console, plan: Plan): string {
+  const total = plan.rows.length;
+  const places = groupRows(plan).added.map((position) => placeOf(plan, position));
+  const count = places.length;
+  const all = total === 1 ? 'the row was' : `all ${total} rows were`;
+  const which = count < total ? `${count} of ${formatCount(total, 'row')} were` : all;
+  const when = count === 0 ? '' : ` ${whenText(console, places)}`;
+  return `${which} added${when}${skippedText(plan)}`;
+}
+
+/** Every count is of all rows of the file, so each message also says how many of them are not sent because of their ids. */
+export function skippedText(plan: Plan): string {
+  const { withId } = groupRows(plan);
+  return withId.length === 0 ? '' : `; ${formatCount(withId.length, 'row')} with an id skipped`;
 }
 
 /** When and from which files rows were added, such as `on 2026-11-20 13:00 CET from v1.csv`. */
-export function whenText(matches: readonly Match[], zone: () => string): string {
-  const found = matches.filter(({ known }) => known > 0).sort((a, b) => b.known - a.known);
-  const texts = found.map(({ its }) => `on ${formatMinute(its.at, zone())} from ${sourceOf(its)}`);
-  if (found.length < 2) return texts.join('');
-  const counted = texts.slice(0, NAMED.imports).map((text, i) => `${found[i]?.known} ${text}`);
-  const more = found.length - counted.length;
+export function whenText({ timeZone }: Console, places: Iterable<Place>): string {
+  const counts = [...countByImport(places)].sort(([, a], [, b]) => b - a);
+  const texts = counts.map(([its]) => `on ${formatMinute(its.at, timeZone())} from ${sourceOf(its)}`);
+  if (texts.length < 2) return texts.join('');
+  const counted = texts.slice(0, NAMED.imports).map((text, i) => `${counts[i]?.[1]} ${text}`);
+  const more = texts.length - counted.length;
   return `before (${counted.join(', ')}${more > 0 ? `, and others from ${formatCount(more, 'file')}` : ''})`;
 }
 
@@ -141,28 +167,34 @@ const sourceOf = ({ source }: Import): string => (source === undefined ? 'standa
 
 /** Why the import stops, and how to go on. `commandWith` returns the command line of this run with one more option. */
 export function stopError(
-  { known, open, matches, ids }: Extract<Plan, { kind: 'stop' }>,
-  rows: readonly PetRow[],
-  name: string,
-  { zone, commandWith }: { zone: () => string; commandWith: (option: string) => string },
+  { known, earlier }: Stop,
+  { rows, name }: { rows: readonly PetRow[]; name: string },
+  console: Console,
+  commandWith: (option: string) => string,
 ): CliError {
-  const total = formatCount(rows.length, 'row');
+  const ids = rows.flatMap(({ id }) => (id === undefined ? [] : [id]));
   const reasons: string[] = [];
   if (ids.length > 0) reasons.push(`import adds new animals; ${idsText(ids)} not changed`);
-  if (known > 0) {
-    const were = open === 0 ? 'were added' : 'were, or may have been, added';
-    reasons.push(`${known} of ${total} ${were} ${whenText(matches, zone)}`);
-    const other = matches.reduce((sum, each) => sum + (each.known > 0 ? each.sent - each.known : 0), 0);
+  const counts = countByImport(known.values());
+  const sentBy = ({ rows }: Import) => rows.filter(isKnown).length;
+  if (known.size > 0) {
+    const isOpen = [...known.values()].some(({ its, index }) => isUnknown(its.rows[index]));
+    const were = isOpen ? 'were, or may have been, added' : 'were added';
+    const when = whenText(console, known.values());
+    reasons.push(`${known.size} of ${formatCount(rows.length, 'row')} ${were} ${when}`);
+    const other = [...counts].reduce((sum, [its, count]) => sum + sentBy(its) - count, 0);
     if (other > 0)
       reasons.push(
         `so ${other === 1 ? 'was' : 'were'} ${formatCount(other, 'row')} that this file does not have`,
       );
   }
-  for (const { its, common, sent } of matches.filter((each) => each.known === 0).slice(0, NAMED.imports))
+  for (const [its, common] of [...earlier].filter(([each]) => !counts.has(each)).slice(0, NAMED.imports)) {
+    const sent = sentBy(its);
     reasons.push(
-      `${formatCount(sent, 'other row')} of ${sourceOf(its)} ${sent === 1 ? 'was' : 'were'} added on ${formatMinute(its.at, zone())}, and ${common} of its ${formatCount(its.rows.length, 'row')} are in this file`,
+      `${formatCount(sent, 'other row')} of ${sourceOf(its)} ${sent === 1 ? 'was' : 'were'} added on ${formatMinute(its.at, console.timeZone())}, and ${common} of its ${formatCount(its.rows.length, 'row')} are in this file`,
     );
-  const unfinished = matches.find(({ its }) => its.finishedAt === undefined)?.its;
+  }
+  const unfinished = [...earlier.keys()].find(({ finishedAt }) => finishedAt === undefined);
   if (unfinished) {
     const sent = unfinished.rows.filter(Boolean).length;
     reasons.push(
@@ -186,20 +218,23 @@ function idsText(ids: readonly unknown[]): string {
 }
 
 /** Names the rows that are sent although an equal row was added before. */
-export function reportAgain(console: Console, again: readonly PetRow[], when: string): void {
-  if (again.length === 0) return;
-  const named = again.map(({ line, pet }) => ({ line, name: pet.name }));
+export function reportAgain(console: Console, { rows, again }: Plan): void {
+  if (again.size === 0) return;
+  const named = [...again.keys()]
+    .sort((a, b) => a - b)
+    .map((position) => ({ line: rows[position]?.line, name: rows[position]?.pet.name ?? '' }));
   const list = named.slice(0, NAMED.rows).map(({ line, name }) => `line ${line} ${quoteIfBlank(name)}`);
-  const more = again.length > NAMED.rows ? `, and ${again.length - NAMED.rows} more` : '';
-  const [rows, are] = again.length === 1 ? ['one row', 'is'] : [`${again.length} rows`, 'are'];
+  const more = again.size > NAMED.rows ? `, and ${again.size - NAMED.rows} more` : '';
+  const [count, are] = again.size === 1 ? ['one row', 'is'] : [`${again.size} rows`, 'are'];
+  const when = whenText(console, again.values());
   if (console.hasJsonEvents) console.event({ addedAgain: named }, '');
   else
     console.notice(
-      `${rows} equal to rows that were added ${when} ${are} added again: ${list.join(', ')}${more}`,
+      `${count} equal to rows that were added ${when} ${are} added again: ${list.join(', ')}${more}`,
     );
 }
 
-export function toStopError({ reason, text }: Stop): CliError {
+export function toStopError({ reason, text }: StoppedEarly): CliError {
   if (reason === 'rejected') {
     return new CliError(
       `stopped, because the first ${SAME_REJECTIONS} rows were rejected with the same error: ${text}`,
@@ -229,6 +264,6 @@ export function writePreview(console: Console, rows: readonly PetRow[]): Promise
   ];
   const more = rows.length - PREVIEW_ROWS;
   const footer = more <= 0 ? undefined : { summary: `… and ${formatCount(more, 'row')} more` };
-  const view = { noun: 'a row', columns, json: ({ pet }: PetRow) => stringifyJson(pet) };
+  const view = { columns, json: ({ pet }: PetRow) => stringifyJson(pet) };
   return print(console, view, console.json ? rows : rows.slice(0, PREVIEW_ROWS), footer);
 }

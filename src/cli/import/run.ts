@@ -2,7 +2,9 @@ import { randomBytes } from 'node:crypto';
 import { realpath } from 'node:fs/promises';
 import type { Client } from '../../client/client.ts';
 import { InterruptedError, OutcomeUnknownError } from '../../client/errors.ts';
+import { serviceOf } from '../../client/service-state.ts';
 import { realFileSystem } from '../../system/file-system.ts';
+import { createProgress } from '../animals/list-animals.ts';
 import { connectionFor, reportTarget, targetLabel, withClient } from '../connection/connect.ts';
 import { createWaitReporter } from '../connection/reporting.ts';
 import type { Context } from '../core/context.ts';
@@ -11,21 +13,20 @@ import { exitCodes } from '../core/exit-codes.ts';
 import { shellQuote } from '../core/shell-words.ts';
 import { CallError } from '../errors/call-error.ts';
 import { formatCount } from '../output/text.ts';
-import { formatMinute } from '../output/time.ts';
+import { readProfile } from '../profiles/files.ts';
 import { type Connection, listAllCommand } from '../profiles/profile.ts';
 import type { CommandContext } from '../program/command.ts';
+import { canConfirm, confirm } from '../prompts/prompt.ts';
 import { type InputOptions, type PetFile, readPetFile } from '../rows/read-file.ts';
-import { confirmProduction } from './confirm-production.ts';
 import type { Comparison } from './inventory.ts';
-import { applyRecord, type Import, type Ledger, openRecord } from './ledger.ts';
+import type { Ledger } from './ledger.ts';
 import { chooseDirectory, type LedgerFile, type LedgerPlace, openLedger, readLedger } from './ledger-file.ts';
-import { type Carried, type Choice, isToSend, plan, stateOf } from './plan.ts';
+import { type Choice, groupRows, type Plan, placeOf, plan, recordOf } from './plan.ts';
 import { createProgressBar } from './progress-bar.ts';
 import {
-  countKind,
-  countText,
-  type Result,
+  addedText,
   reportAgain,
+  skippedText,
   stopError,
   summarize,
   toStopError,
@@ -33,7 +34,7 @@ import {
   writePreview,
   writeResults,
 } from './report.ts';
-import { begin, carryOut, finish, type Stop } from './send.ts';
+import { carryOut, finish, type StoppedEarly } from './send.ts';
 
 export type ImportRequest = InputOptions & {
   dryRun?: boolean;
@@ -84,120 +85,124 @@ export async function importFile(request: ImportRequest, context: CommandContext
 const realPathOf = async (path = ''): Promise<string | undefined> => realpath(path).catch(() => undefined);
 
 /** The plan for the file. @throws CliError if the import stops */
-function planFor({ input, context, choice }: Setting, ledger: Ledger): Carried {
+function planFor({ input, context, choice }: Setting, ledger: Ledger): Plan {
   const { console, clock } = context;
-  const decided = plan(input.rows, { ledger, choice, source: input.path, now: clock.now() });
-  if (decided.kind !== 'stop') return decided;
-  throw stopError(decided, input.rows, input.name, {
-    zone: console.timeZone,
-    commandWith: (option) => commandWith(context, option),
-  });
+  const planned = plan(input.rows, ledger, { choice, source: input.path, now: clock.now() });
+  if ('its' in planned) return planned;
+  throw stopError(planned, input, console, (option) => commandWith(context, option));
 }
 
 /** Sends the rows that may be sent, and reports the result of each row. */
 async function importRows(setting: Setting, file: LedgerFile, yes: boolean): Promise<number> {
   const { input, connection, context } = setting;
   const { console, clock } = context;
-  const { ledger } = file;
-  const planned = planFor(setting, ledger);
-  const preview = overview(planned, ledger);
-  const isRerun = preview.pending === 0;
-  if (!isRerun) {
+  const planned = planFor(setting, file.ledger);
+  const pending = countPending(planned);
+  const isRerun = pending === 0;
+  let stop: StoppedEarly | undefined;
+  if (isRerun) await finish(planned, file, clock.now());
+  else {
     const isPiped = input.path === undefined;
-    const wasAsked =
-      !yes && (await confirmProduction(context, connection, { rows: preview.pending, isPiped }));
-    reportBeginning(setting, planned, preview);
-    if (!wasAsked) reportTarget(context, connection, `adding ${formatCount(preview.pending, 'row')} at`);
+    const wasAsked = !yes && (await confirmProduction(context, connection, { rows: pending, isPiped }));
+    reportBeginning(setting, planned, file.ledger);
+    if (!wasAsked) reportTarget(context, connection, `adding ${formatCount(pending, 'row')} at`);
+    stop = await send(setting, planned, file);
   }
-  await begin(planned, file);
-  const stop = isRerun ? undefined : await send(setting, planned, file);
-  if (!stop) await finish(planned, file, clock.now());
-  const results = resultsOf(planned, ledger);
-  const its = ledger.imports.get(planned.import);
-  await writeResults(console, ledger.header, { results, isRerun });
-  if (stop) throw toStopError(stop);
+  await writeResults(console, file.ledger.header, { plan: planned, isRerun });
   await console.finish();
-  return summarize(console, results, {
-    isRerun,
-    before: beforeText(planned, its, console.timeZone),
-    hint: `to see the animals: ${listAllCommand(connection, context.platform)}; the next run of the command compares these rows with the inventory`,
-    target: targetLabel(connection),
+  if (stop) throw toStopError(stop);
+  const hint = `to see the animals: ${listAllCommand(connection, context.platform)}; the next run of the command compares these rows with the inventory`;
+  return summarize(console, { plan: planned, isRerun, hint, target: targetLabel(connection) });
+}
+
+/**
+ * Asks at a terminal before rows are sent to the service of profile prod, because animals cannot be removed again. Returns
+ * whether the user was asked. With `isPiped`, the rows came from a pipe, so standard input cannot be used for the answer.
+ *
+ * @throws CliError if the answer is no
+ */
+async function confirmProduction(
+  context: CommandContext,
+  connection: Connection,
+  { rows, isPiped }: { rows: number; isPiped: boolean },
+): Promise<boolean> {
+  if (!isProduction(context, connection)) return false;
+  const terminal = isPiped ? context.openTerminal() : undefined;
+  try {
+    const asking = { ...context, stdin: terminal ?? context.stdin };
+    if (!canConfirm(asking)) return false;
+    const question = `Add ${formatCount(rows, 'row')} at ${targetLabel(connection)}, which cannot be undone?`;
+    if (await confirm(asking, question)) return true;
+  } finally {
+    terminal?.destroy();
+  }
+  throw new CliError('not confirmed; no row was sent', {
+    code: 'declined',
+    hint: 'to try the file first, use --dry-run or --profile staging; to skip the question, add --yes',
   });
 }
 
-/** What a run will do, before anything is recorded. */
-type Overview = Record<'pending' | 'open' | 'added' | 'skipped' | 'withId', number>;
-
-/** Applies the plan to the ledger in memory, and counts what it means. */
-function overview(planned: Carried, ledger: Ledger): Overview {
-  for (const record of planned.records) applyRecord(ledger, record);
-  const counts: Overview = { pending: 0, open: 0, added: 0, skipped: 0, withId: 0 };
-  for (const record of planned.records) if (record.kind === 'skipped' && record.to) counts.skipped++;
-  const its = ledger.imports.get(planned.import);
-  for (const index of planned.indexes) {
-    const record = its && stateOf(ledger, its, index);
-    if (isToSend(record)) counts.pending++;
-    else if (openRecord(record)) counts.open++;
-    else if (record?.kind === 'added') counts.added++;
-    else if (record?.kind === 'skipped') counts.withId++;
+/** Whether the rows go to the service of profile prod, whichever profile or variable names it. */
+function isProduction(context: CommandContext, { keySource, baseUrl }: Connection): boolean {
+  if (keySource === 'profile prod') return true;
+  try {
+    const prod = readProfile(context, 'prod');
+    return prod !== undefined && serviceOf(prod.baseUrl) === serviceOf(baseUrl);
+  } catch {
+    // The command does not need the profile, so a damaged one does not matter.
+    return false;
   }
-  counts.pending += counts.open;
-  return counts;
 }
 
-function resultsOf({ rows, indexes, import: seq }: Carried, ledger: Ledger): Result[] {
-  const its = ledger.imports.get(seq);
-  return rows.map((row, i) => ({ row, record: its && stateOf(ledger, its, indexes[i] ?? i) }));
+/** How many rows are sent, or are sent if they turn out to be not added. */
+function countPending(planned: Plan): number {
+  const { new: fresh, failed, open } = groupRows(planned);
+  return fresh.length + failed.length + open.length;
 }
 
 /** Says what the user may not expect: an earlier import, and rows that are skipped or sent again. */
-function reportBeginning(
-  { context: { console }, choice }: Setting,
-  planned: Carried,
-  { added, skipped, withId }: Overview,
-): void {
-  const total = formatCount(planned.rows.length, 'row');
-  const rows = formatCount(skipped, 'row');
-  if (planned.kind === 'resume') {
-    console.notice(`continuing an earlier import: ${added} of ${total} already added`);
+function reportBeginning({ context: { console }, choice }: Setting, planned: Plan, ledger: Ledger): void {
+  const { its, rows, elsewhere } = planned;
+  const { added } = groupRows(planned);
+  if (ledger.imports.has(its.seq)) {
+    console.notice(
+      `continuing an earlier import: ${added.length} of ${formatCount(rows.length, 'row')} already added`,
+    );
     if (choice === 'add-again')
       console.notice('--add-again adds every row again only after this import is complete');
-    if (skipped > 0) console.notice(`skipping ${rows}, which other imports have sent since it began`);
-  } else if (skipped > 0)
-    console.notice(`skipping ${rows}, added ${whenText(planned.matches, console.timeZone)}`);
-  if (withId > 0) console.notice(`skipping ${formatCount(withId, 'row')} with an id`);
-  reportAgain(console, planned.again, whenText(planned.matches, console.timeZone));
+  }
+  if (elsewhere.size > 0)
+    console.notice(
+      `skipping ${formatCount(elsewhere.size, 'row')}, added ${whenText(console, elsewhere.values())}`,
+    );
+  reportAgain(console, planned);
 }
 
-/** When the rows of a file were added, for a run that has nothing to do. */
-function beforeText({ matches }: Carried, its: Import | undefined, zone: () => string): string {
-  if (matches.length > 0) return ` ${whenText(matches, zone)}`;
-  return its ? ` on ${formatMinute(its.at, zone())}` : '';
-}
-
-/** The command line that the user typed, without --dry-run and the choice, and with `more` at its end. */
+/** The command line that the user typed, without --dry-run and the choice, and with `more` as its last options. */
 function commandWith({ argv, platform }: Pick<Context, 'argv' | 'platform'>, ...more: string[]): string {
   const dropped = ['--add-again', '--skip-added', '--dry-run'];
-  return shellQuote(['pets', ...argv.filter((word) => !dropped.includes(word)), ...more], platform);
+  // What follows `--` is no option, but may look like one.
+  const end = argv.includes('--') ? argv.indexOf('--') : argv.length;
+  const options = argv.slice(0, end).filter((word) => !dropped.includes(word));
+  return shellQuote(['pets', ...options, ...more, ...argv.slice(end)], platform);
 }
 
 /** Carries out the plan, shows the progress, and says how to continue if the run ends early. */
 async function send(
   { input, connection, context }: Setting,
-  planned: Carried,
+  planned: Plan,
   file: LedgerFile,
-): Promise<Stop | undefined> {
+): Promise<StoppedEarly | undefined> {
   const { console, clock, globals } = context;
-  const { ledger } = file;
   const bar = createProgressBar(context, { rows: input.rows.length });
   const resume = `to continue: ${commandWith(context)}`;
   const reportStopped = () => {
-    const added = countKind(resultsOf(planned, ledger), 'added');
+    const { added } = groupRows(planned);
     bar.end();
-    console.notice(`added ${added} of ${formatCount(input.rows.length, 'row')}; ${resume}`);
+    console.notice(`added ${added.length} of ${formatCount(input.rows.length, 'row')}; ${resume}`);
   };
   const reporting = {
-    onPage: (animals: number) => console.status([`reading the inventory: ${formatCount(animals, 'animal')}`]),
+    progress: createProgress(context),
     onCompared({ rows, animals, notAdded, whyIncomplete }: Comparison) {
       const result = `${notAdded} not added, ${rows - notAdded} may have been added`;
       console.notice(
@@ -227,9 +232,16 @@ async function send(
     return stop;
   } catch (error) {
     reportStopped();
-    throw toRunError(error, resume, countKind(resultsOf(planned, ledger), 'intent'));
+    throw toRunError(error, resume, countBeingSent(planned));
   }
 }
+
+/** How many rows the next run finds out about, because no message says what is known. */
+const countBeingSent = (planned: Plan): number =>
+  groupRows(planned).open.filter((i) => {
+    const record = recordOf(planned, i);
+    return record?.kind === 'open' && record.message === undefined;
+  }).length;
 
 /**
  * Replaces the hint of an error after which rows may have been added. `resume` is the hint that shows how to continue.
@@ -259,23 +271,25 @@ async function dryRun(setting: Setting, place: LedgerPlace): Promise<number> {
   try {
     const ledger = await readLedger(place);
     const planned = planFor(setting, ledger);
-    const { pending, open, added, withId } = overview(planned, ledger);
-    const total = formatCount(input.rows.length, 'row');
+    const { open, added } = groupRows(planned);
+    const pending = countPending(planned);
+    const count = input.rows.length;
     // After an earlier import, show no preview, because the first rows of the file are probably not sent again.
-    if (console.isTerminal && !console.json && added === 0) await writePreview(console, input.rows);
-    const its = ledger.imports.get(planned.import);
-    const before = beforeText(planned, planned.kind === 'resume' ? its : undefined, console.timeZone);
-    if (pending === 0)
-      console.notice(`dry run: nothing to add; ${countText(added, input.rows.length)} added${before}`);
+    if (console.isTerminal && !console.json && added.length === 0) await writePreview(console, input.rows);
+    if (pending === 0) console.notice(`dry run: nothing to add; ${addedText(console, planned)}`);
     else {
-      const which = `${open > 0 ? 'at most ' : ''}${pending === input.rows.length ? total : `${pending} of ${total}`}`;
-      const already = added === 0 ? '' : `; ${added} already added${before}`;
-      const ids = withId === 0 ? '' : `; ${formatCount(withId, 'row')} with an id skipped`;
+      const total = formatCount(count, 'row');
+      const which = `${open.length > 0 ? 'at most ' : ''}${pending === count ? total : `${pending} of ${total}`}`;
+      const when = whenText(
+        console,
+        added.map((i) => placeOf(planned, i)),
+      );
+      const already = added.length === 0 ? '' : `; ${added.length} already added ${when}`;
       console.notice(
-        `dry run: would add ${which} from ${input.name} at ${targetLabel(connection)}${already}${ids}`,
+        `dry run: would add ${which} from ${input.name} at ${targetLabel(connection)}${already}${skippedText(planned)}`,
       );
     }
-    reportAgain(console, planned.again, whenText(planned.matches, console.timeZone));
+    reportAgain(console, planned);
   } catch (error) {
     if (!(error instanceof CliError)) throw error;
     const hint = error.hint === undefined ? '' : `; ${error.hint}`;

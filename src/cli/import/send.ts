@@ -1,4 +1,3 @@
-import type { Client } from '../../client/client.ts';
 import {
   ApiFailure,
   ClientError,
@@ -6,99 +5,99 @@ import {
   isAfterSuccess,
   OutcomeUnknownError,
 } from '../../client/errors.ts';
+import { type HttpHeaders, readHeader } from '../../client/headers.ts';
 import { type RateLimit, readRateLimit } from '../../client/rate-limit.ts';
-import type { Clock } from '../../contract/clock.ts';
-import type { ReceivedPet } from '../../contract/schemas.ts';
+import { header } from '../../contract/headers.ts';
+import type { NewPet, ReceivedPet } from '../../contract/schemas.ts';
 import { hashKey } from '../../store/keys/keys.ts';
 import { redactKey } from '../output/redact.ts';
-import { type Comparison, compareWithInventory, waitBeforeListing, whyNotRepeatable } from './inventory.ts';
-import { idempotencyKeyOf, openRecord, type PlacedRow, type RecordOf, timeOf } from './ledger.ts';
+import {
+  type Circumstances,
+  type Comparison,
+  compareWithInventory,
+  type InventoryOptions,
+  type OpenRow,
+  waitBeforeListing,
+  whyNotRepeatable,
+} from './inventory.ts';
+import { idempotencyKeyOf, type RecordOf, type RowRecord, recordsOf, timeOf } from './ledger.ts';
 import type { LedgerFile } from './ledger-file.ts';
-import { type Carried, isToSend, placeOf, stateOf } from './plan.ts';
+import { groupRows, type Plan, placeOf, recordOf } from './plan.ts';
 
-export type SendOptions = {
-  client: Client;
+export type SendOptions = InventoryOptions & {
   apiKey: string;
-  clock: Clock;
-  /** Called after each row, with the latest rate limit that the service has reported, if any. */
-  onResult(quota?: RateLimit): void;
-};
-
-export type CarryOutOptions = SendOptions & {
   /** The timeout of a request in milliseconds. */
   timeout: number;
   /** Called before open rows are compared with the inventory. Resolves after the wait, in milliseconds. */
   beforeComparing(rows: number, wait: number): Promise<void>;
-  /** Called after each page of the inventory with the number of animals so far. */
-  onPage(animals: number): void;
   onCompared(comparison: Comparison): void;
   /** Called before the first of the rows is sent. */
   onSending(rows: number): void;
+  /** Called after each row, with the latest rate limit that the service has reported, if any. */
+  onResult(quota?: RateLimit): void;
 };
 
-/** Records the beginning of an import. Everything that the next run needs is then on the disk. @throws CliError */
-export async function begin({ kind, records }: Carried, file: LedgerFile): Promise<void> {
-  if (kind !== 'nothing' && records.length > 0) await file.append(...records);
-}
-
-/** Records that every row of an import has a result. @throws CliError */
-export async function finish(
-  { kind, import: seq }: Carried,
-  { ledger, append }: LedgerFile,
-  now: number,
-): Promise<void> {
-  if (kind !== 'nothing' && ledger.imports.get(seq)?.finishedAt === undefined)
-    await append({ kind: 'finished', import: seq, at: timeOf(ledger, now) });
-}
-
 /**
- * Sends open rows again if they can be repeated with their idempotency keys, and otherwise compares them with the
- * inventory. Then sends the rows that were certainly not added: first those that were never sent, because those that
- * failed would probably fail again. Returns why the run has stopped before its last row.
+ * Carries out a plan: records its beginning, so that everything that the next run needs is on the disk. Sends open rows
+ * again if they can be repeated with their idempotency keys, and otherwise compares them with the inventory. Then sends the
+ * rows that were certainly not added: first those that were never sent, because those that failed would probably fail
+ * again. Returns why the run has stopped before its last row.
  *
  * @throws ClientError and CliError as `sendRows` and `compareWithInventory`
  */
 export async function carryOut(
-  { rows, indexes, import: seq }: Carried,
+  plan: Plan,
   file: LedgerFile,
-  options: CarryOutOptions,
-): Promise<Stop | undefined> {
-  const { client, clock, apiKey, timeout } = options;
-  const { ledger } = file;
-  const its = ledger.imports.get(seq);
-  if (its === undefined) return undefined;
+  options: SendOptions,
+): Promise<StoppedEarly | undefined> {
+  const { client, clock, apiKey } = options;
+  const { ledger, append } = file;
+  const { its } = plan;
+  const at = timeOf(ledger, clock.now());
+  if (!ledger.imports.has(its.seq)) {
+    ledger.imports.set(its.seq, its);
+    await append(...recordsOf(its));
+  } else if (its.finishedAt !== undefined) await append({ kind: 'resumed', import: its.seq, at });
   // Check the API key, and find out whether the service supports idempotency keys.
   const first = await client.call('listPets', { query: { limit: 1 } });
-  const circumstances = {
-    ledger,
-    now: clock.now(),
-    apiKeyHash: hashKey(apiKey),
-    supportsIdempotency: client.supportsIdempotency(),
-  };
-  const repeated: PlacedRow[] = [];
-  const compared: PlacedRow[] = [];
-  for (const [i, { pet }] of rows.entries()) {
-    const place = placeOf(ledger, its, indexes[i] ?? i);
-    const record = openRecord(place.its.rows[place.index]);
-    if (record === undefined) continue;
-    const isRepeatable = whyNotRepeatable(record, circumstances) === undefined;
-    (isRepeatable ? repeated : compared).push({ pet, ...place });
+  const circumstances = circumstancesOf(file, options, hashKey(apiKey));
+  const repeated: number[] = [];
+  const compared: OpenRow[] = [];
+  for (const i of groupRows(plan).open) {
+    const record = recordOf(plan, i);
+    if (record?.kind !== 'open') continue;
+    if (whyNotRepeatable(record, circumstances) === undefined) repeated.push(i);
+    else compared.push({ pet: plan.rows[i]?.pet as NewPet, record });
   }
   if (compared.length > 0) {
-    await options.beforeComparing(compared.length, waitBeforeListing(compared, clock.now(), timeout));
-    options.onCompared(await compareWithInventory(compared, file, client, options.onPage));
+    const wait = waitBeforeListing(compared, clock.now(), options.timeout);
+    await options.beforeComparing(compared.length, wait);
+    options.onCompared(await compareWithInventory(compared, file, options));
   }
-  const fresh: PlacedRow[] = [];
-  const failed: PlacedRow[] = [];
-  for (const [i, { pet }] of rows.entries()) {
-    const index = indexes[i] ?? i;
-    const state = stateOf(ledger, its, index);
-    if (isToSend(state)) (state?.kind === 'failed' ? failed : fresh).push({ pet, its, index });
-  }
-  const all = repeated.concat(fresh, failed);
-  options.onSending(all.length);
-  return sendRows(all, file, options, readRateLimit(first.headers, clock.now()));
+  const { new: fresh, failed } = groupRows(plan);
+  const positions = repeated.concat(fresh, failed);
+  options.onSending(positions.length);
+  const stop = await sendRows(plan, positions, file, options, readRateLimit(first.headers, clock.now()));
+  if (!stop) await finish(plan, file, clock.now());
+  return stop;
 }
+
+/** Records that every row of an import has a result, unless the import was never begun. @throws CliError */
+export async function finish({ its }: Plan, { ledger, append }: LedgerFile, now: number): Promise<void> {
+  if (ledger.imports.has(its.seq) && its.finishedAt === undefined)
+    await append({ kind: 'finished', import: its.seq, at: timeOf(ledger, now) });
+}
+
+const circumstancesOf = (
+  { ledger }: LedgerFile,
+  { client, clock }: SendOptions,
+  apiKeyHash: string,
+): Circumstances => ({
+  ledger,
+  now: clock.now(),
+  apiKeyHash,
+  supportsIdempotency: client.supportsIdempotency(),
+});
 
 /** Only these statuses concern a single row. Any other failure would also affect the next rows. */
 const ROW_STATUSES: readonly number[] = [400, 409, 413, 415, 422];
@@ -109,32 +108,34 @@ export const LOST_IN_A_ROW = 5;
 const MAX_IN_FLIGHT = 8;
 
 /** Why a run stops before its last row although it could send more rows. `text` is the error of the last row sent. */
-export type Stop = { reason: 'rejected' | 'lost'; text: string };
+export type StoppedEarly = { reason: 'rejected' | 'lost'; text: string };
 
 /**
  * What the result of a row means for the rows after it. `lost` means that no response shows the outcome. `text` is the
- * error of a row that was rejected or lost. `quota` is the rate limit in the response with which a row was added.
+ * error of a row that was rejected or lost. `headers` are those of the response with which a row was added.
  */
 export type RowResult = {
   kind: 'added' | 'rejected' | 'lost' | 'other';
   text?: string;
-  quota?: RateLimit | undefined;
+  headers?: HttpHeaders;
 };
 
 /**
- * Sends rows in their order, with up to `maxInFlight` in flight at once. After a failure that does not concern a
+ * Sends rows in this order, with up to `maxInFlight` in flight at once. After a failure that does not concern a
  * single row, sends no more rows, and waits for those in flight. Returns why the run has stopped before its last row;
  * undefined if all rows have a result.
  *
  * @throws ClientError if a failure does not concern a single row, and CliError if the ledger cannot be written
  */
 async function sendRows(
-  rows: readonly PlacedRow[],
+  plan: Plan,
+  positions: readonly number[],
   file: LedgerFile,
   options: SendOptions,
   reported: RateLimit | undefined,
-): Promise<Stop | undefined> {
+): Promise<StoppedEarly | undefined> {
   const { client, onResult } = options;
+  const apiKeyHash = hashKey(options.apiKey);
   let quota = reported;
   let supportsIdempotency = client.supportsIdempotency();
   let hasAdded = false;
@@ -143,22 +144,26 @@ async function sendRows(
     wasRefused = true;
   };
   const inFlight = new Set<Promise<void>>();
-  const failures: { index: number; error: unknown }[] = [];
-  /** The results, by the index of the row. The first `done` rows have a result. Some later rows may have one too. */
-  const results: RowResult[] = [];
+  const failures: { order: number; error: unknown }[] = [];
+  /** The results that have arrived before the result of an earlier row. */
+  const early = new Map<number, RowResult>();
   let done = 0;
-  let stop: Stop | undefined;
+  const whyStop = createStopRule();
+  let stop: StoppedEarly | undefined;
 
-  async function send(row: PlacedRow, index: number): Promise<void> {
+  async function send(position: number, order: number): Promise<void> {
     try {
-      const { quota: received, ...result } = await sendRow(row, file, options, onRefused);
-      quota = latestQuota(quota, received);
-      supportsIdempotency = client.supportsIdempotency();
+      const row = { plan, position, apiKeyHash };
+      const { headers = {}, ...result } = await sendRow(row, file, options, onRefused);
+      quota = latestQuota(quota, readRateLimit(headers, options.clock.now()));
+      // The client reads files to answer this, so ask it only if the response does not show it.
+      supportsIdempotency =
+        readHeader(headers, header.idempotencySupported) === 'true' || client.supportsIdempotency();
       hasAdded ||= result.kind === 'added';
-      results[index] = result;
+      early.set(order, result);
       onResult(quota);
     } catch (error) {
-      failures.push({ index, error });
+      failures.push({ order, error });
     }
   }
   const mayStart = () => {
@@ -167,16 +172,18 @@ async function sendRows(
   };
 
   for (let next = 0; ; ) {
-    while (next < rows.length && mayStart()) {
-      const sending = send(rows[next] as PlacedRow, next).finally(() => inFlight.delete(sending));
+    while (next < positions.length && mayStart()) {
+      const sending = send(positions[next] ?? 0, next).finally(() => inFlight.delete(sending));
       inFlight.add(sending);
       next++;
     }
     if (inFlight.size === 0) break;
     await Promise.race(inFlight);
-    while (results[done]) {
+    for (let result = early.get(done); result; result = early.get(done)) {
+      early.delete(done);
       done++;
-      stop ??= findStop(results, done, rows.length);
+      const reason = whyStop(result);
+      if (done < positions.length) stop ??= reason;
     }
   }
   await file.flush();
@@ -230,27 +237,28 @@ export function latestQuota(
   return isSameWindow && known.remaining < received.remaining ? known : received;
 }
 
-/**
- * Decides whether to stop after the first `done` of the `total` rows of a run. `results` are in the order of the rows.
- * Later results do not count.
- */
-export function findStop(results: readonly RowResult[], done: number, total: number): Stop | undefined {
-  const text = results[done - 1]?.text;
-  if (text === undefined || done === total) return undefined;
-  const isRejected = (each: RowResult) => each.kind === 'rejected' && each.text === text;
-  if (done === SAME_REJECTIONS && results.slice(0, done).every(isRejected))
-    return { reason: 'rejected', text };
-  const isLost =
-    done >= LOST_IN_A_ROW && results.slice(done - LOST_IN_A_ROW, done).every(({ kind }) => kind === 'lost');
-  return isLost ? { reason: 'lost', text } : undefined;
+/** Returns a function that gets the results in the order of the rows, and decides after each whether to stop. */
+export function createStopRule(): (result: RowResult) => StoppedEarly | undefined {
+  let count = 0;
+  let lost = 0;
+  /** The error of all rows so far, if they were rejected with the same error. */
+  let common: string | undefined;
+  return ({ kind, text = '' }) => {
+    count++;
+    if (count === 1) common = text;
+    if (kind !== 'rejected' || text !== common) common = undefined;
+    lost = kind === 'lost' ? lost + 1 : 0;
+    if (count === SAME_REJECTIONS && common !== undefined) return { reason: 'rejected', text };
+    return lost >= LOST_IN_A_ROW ? { reason: 'lost', text } : undefined;
+  };
 }
 
 /**
  * The error to report. An error of the ledger comes first, then an error after which a row may have been added, then the
  * error of the first row that failed.
  */
-function gravest(failures: readonly { index: number; error: unknown }[]): unknown {
-  const errors = failures.toSorted((a, b) => a.index - b.index).map(({ error }) => error);
+function gravest(failures: readonly { order: number; error: unknown }[]): unknown {
+  const errors = failures.toSorted((a, b) => a.order - b.order).map(({ error }) => error);
   return (
     errors.find((error) => !(error instanceof ClientError)) ??
     errors.find((error) => error instanceof OutcomeUnknownError) ??
@@ -264,19 +272,22 @@ function gravest(failures: readonly { index: number; error: unknown }[]): unknow
  * @throws ClientError if a failure does not concern this row alone, and CliError if the ledger cannot be written
  */
 async function sendRow(
-  { pet, its, index }: PlacedRow,
-  { ledger, append }: LedgerFile,
-  { client, apiKey, clock }: SendOptions,
+  { plan, position, apiKeyHash }: { plan: Plan; position: number; apiKeyHash: string },
+  file: LedgerFile,
+  options: SendOptions,
   onRefused: () => void,
 ): Promise<RowResult> {
+  const { ledger, append } = file;
+  const { client, apiKey, clock } = options;
+  const { its, index } = placeOf(plan, position);
+  const record = its.rows[index];
   /** The record of an earlier attempt, after which the row may have been added. */
-  const open = openRecord(its.rows[index]);
-  const apiKeyHash = hashKey(apiKey);
+  const open = record?.kind === 'open' ? record : undefined;
+  const pet = plan.rows[position]?.pet as NewPet;
   const place = { import: its.seq, row: index, seq: open?.seq ?? ++ledger.seq };
-  let firstAt = open?.at;
+  let attempt: RecordOf<'open'> | undefined = open;
   if (open) {
-    const supportsIdempotency = client.supportsIdempotency();
-    const why = whyNotRepeatable(open, { ledger, now: clock.now(), apiKeyHash, supportsIdempotency });
+    const why = whyNotRepeatable(open, circumstancesOf(file, options, apiKeyHash));
     // The support of idempotency keys may have ended, or 23 hours may have passed, while the run was waiting.
     if (why !== undefined) {
       recordUnknown(`sent at ${open.at} without a response; not sent again because ${why}`);
@@ -285,10 +296,11 @@ async function sendRow(
   }
   const sendLog = {
     async intent() {
-      // The earlier attempt is on the disk already.
-      if (openRecord(its.rows[index])?.seq === place.seq) return;
-      firstAt = timeOf(ledger, clock.now());
-      await append({ kind: 'intent', ...place, at: firstAt, apiKeyHash });
+      const current = its.rows[index];
+      // An earlier attempt is on the disk already.
+      if (current?.kind === 'open' && current.endedAt === undefined) return;
+      attempt = { kind: 'open', ...place, at: open?.at ?? timeOf(ledger, clock.now()), apiKeyHash };
+      await append(attempt);
     },
     async notSent(status?: number) {
       // A rejection of the row is recorded as its outcome, and says nothing about other rows.
@@ -300,72 +312,49 @@ async function sendRow(
   try {
     const idempotencyKey = idempotencyKeyOf(ledger.header, place.seq);
     const { value, headers } = await client.call('createPet', { body: pet }, { idempotencyKey, sendLog });
-    record({ kind: 'added', ...place, pet: value as ReceivedPet });
-    return { kind: 'added', quota: readRateLimit(headers, clock.now()) };
+    write({ kind: 'added', ...place, pet: value as ReceivedPet });
+    return { kind: 'added', headers };
   } catch (error) {
-    const answer = answerIn(error);
-    if (answer !== undefined) {
-      const message = redactKey(`the service responded, but not with the animal: ${answer}`, apiKey);
-      record({ kind: 'answered', ...place, message });
-      return { kind: 'lost', text: message };
+    const isAmbiguous = error instanceof OutcomeUnknownError;
+    const cause = isAmbiguous ? error.cause : error;
+    const reason = redactKey(cause instanceof Error ? cause.message : String(cause), apiKey);
+    if (isAmbiguous && isAfterSuccess(cause)) {
+      const text = `the service responded, but not with the animal: ${reason}`;
+      write({ kind: 'answered', ...place, message: text });
+      return { kind: 'lost', text };
     }
-    const rejection = rejectionIn(error);
-    if (rejection && (open || error instanceof OutcomeUnknownError)) {
-      recordUnknown(
-        `rejected after an earlier response was lost; the animal may have been added: ${rejection.message}`,
-      );
-      return { kind: 'other' };
+    if (cause instanceof ApiFailure && ROW_STATUSES.includes(cause.status)) {
+      if (open || isAmbiguous) {
+        recordUnknown(
+          `rejected after an earlier response was lost; the animal may have been added: ${reason}`,
+        );
+        return { kind: 'other' };
+      }
+      const { status, code = `http_${status}` } = cause;
+      write({
+        kind: 'failed',
+        ...place,
+        error: { code: redactKey(code, apiKey), message: reason, status },
+      });
+      return { kind: 'rejected', text: `${reason} (HTTP status ${status})` };
     }
-    if (rejection) {
-      const { status, code = `http_${status}`, message } = rejection;
-      const text = redactKey(message, apiKey);
-      record({ kind: 'failed', ...place, error: { code: redactKey(code, apiKey), message: text, status } });
-      return { kind: 'rejected', text: `${text} (HTTP status ${status})` };
-    }
-    const text = whyLost(error);
-    if (text === undefined) throw error;
-    recordUnknown(`outcome unknown: ${text}`);
-    return { kind: 'lost', text: redactKey(text, apiKey) };
+    if (!isAmbiguous) throw error;
+    // With idempotency keys, the next run can send the row again. After Ctrl-C, the next run decides whether that is safe.
+    const isLeft = error.supportsIdempotency || cause instanceof InterruptedError;
+    recordUnknown(isLeft ? undefined : `outcome unknown: ${reason}`);
+    if (isLeft) throw error;
+    return { kind: 'lost', text: reason };
   }
 
-  // Does not wait for the disk. The ledger writes this record before the intents of later rows, so the number of rows
+  // Does not wait for the disk. The ledger writes this record before those of later attempts, so the number of rows
   // with an open outcome stays limited. `sendRows` waits for the last record and reports an error.
-  function record(outcome: RecordOf<'added' | 'failed' | 'unknown' | 'answered'>): void {
+  function write(outcome: RowRecord): void {
     append(outcome).catch(() => {});
   }
 
-  function recordUnknown(message: string): void {
+  function recordUnknown(message: string | undefined): void {
+    if (attempt === undefined) return;
     const endedAt = new Date(clock.now()).toISOString();
-    record({
-      kind: 'unknown',
-      ...place,
-      at: firstAt ?? endedAt,
-      apiKeyHash: open?.apiKeyHash ?? apiKeyHash,
-      endedAt,
-      message: redactKey(message, apiKey),
-    });
+    write({ ...attempt, endedAt, ...(message !== undefined && { message: redactKey(message, apiKey) }) });
   }
-}
-
-/** Why a response with 2xx does not show the animal; undefined if there was no such response. */
-function answerIn(error: unknown): string | undefined {
-  if (!(error instanceof OutcomeUnknownError) || !isAfterSuccess(error.cause)) return undefined;
-  return (error.cause as Error).message;
-}
-
-/** The response with which the service rejected the row of a request; undefined if the request failed otherwise. */
-function rejectionIn(error: unknown): ApiFailure | undefined {
-  const cause = error instanceof OutcomeUnknownError ? error.cause : error;
-  return cause instanceof ApiFailure && ROW_STATUSES.includes(cause.status) ? cause : undefined;
-}
-
-/**
- * Why the outcome of a row is unknown, if the service does not support idempotency keys and the run was not interrupted.
- * Undefined after any other failure.
- */
-function whyLost(error: unknown): string | undefined {
-  // With idempotency keys, the next run can send the row again. After Ctrl-C, the next run decides whether that is safe.
-  const isLost = error instanceof OutcomeUnknownError && !error.supportsIdempotency;
-  if (!isLost || error.cause instanceof InterruptedError) return undefined;
-  return error.cause instanceof Error ? error.cause.message : String(error.cause);
 }

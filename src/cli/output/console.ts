@@ -1,9 +1,9 @@
+import { Chalk, type ChalkInstance } from 'chalk';
 import { InterruptedError } from '../../client/errors.ts';
 import { stringifyJson } from '../../contract/json.ts';
 import { isMissing } from '../../system/file-system.ts';
-import type { Context } from '../core/context.ts';
+import type { Context, OutputStream } from '../core/context.ts';
 import { systemReason } from '../core/errors.ts';
-import { type ColourMode, coloursFor } from './colour.ts';
 import type { Output } from './output-file.ts';
 import { createPasswordRemover, createRedactor } from './redact.ts';
 import { sanitizeForTerminal, sanitizeJson } from './sanitize.ts';
@@ -14,6 +14,9 @@ import { cutToWidth, widthOf, wrapText } from './text.ts';
  * `text` is not rows, such as a script or a report.
  */
 export type Format = 'table' | 'lines' | 'tsv' | 'csv' | 'excel' | 'ndjson' | 'json' | 'text';
+
+export const colorModes = ['auto', 'always', 'never'] as const;
+export type ColorMode = (typeof colorModes)[number];
 
 /** Versions of a status line, from long to short. The first one that fits the terminal is shown. */
 export type StatusLine = readonly string[];
@@ -54,7 +57,7 @@ export type Console = ReturnType<typeof createConsole>;
 export type ConsoleOptions = {
   /** Prints events as JSON on stderr, for `--json`. */
   json: boolean;
-  color: ColourMode;
+  color: ColorMode;
   /** The format of the data, which may be JSON without `--json`. */
   format?: Format | undefined;
   /** The width of tables; by default that of the terminal. Nothing is cut in a file. */
@@ -70,7 +73,7 @@ const UTC_NAME = /^:?(?:(?:Etc\/)?(?:UTC|UCT|GMT|Zulu|Universal|Greenwich)0?)?$/
 export function createConsole(context: Context, { json, color, output, width, ...data }: ConsoleOptions) {
   const { stderr, env } = context;
   const stdout = output?.stream ?? context.stdout;
-  const errorColours = coloursFor(stderr, env, color);
+  const errorColors = colorsFor(stderr, env, color);
   const isTerminal = stdout.isTTY === true;
   const { format = json ? 'json' : 'text' } = data;
   /** Whether `status` prints anything: only without `--json`, and on a terminal that can erase a line. */
@@ -113,7 +116,7 @@ export function createConsole(context: Context, { json, color, output, width, ..
   /** Prints a note on stderr. Control characters in the text are escaped. */
   function notice(text: string): void {
     notices.add(text);
-    event({ notice: text }, `${errorColours.yellow('note:')} ${sanitizeForTerminal(text)}`, 2);
+    event({ notice: text }, `${errorColors.yellow('note:')} ${sanitizeForTerminal(text)}`, 2);
   }
 
   /** The user's time zone, or UTC if Node does not know it. A note then names the variable TZ. */
@@ -167,9 +170,9 @@ export function createConsole(context: Context, { json, color, output, width, ..
     columns: width ?? (output ? Number.POSITIVE_INFINITY : stdout.columns || DEFAULT_COLUMNS),
     /** Whether the user's locale writes decimals with a comma. */
     hasDecimalComma: () => new Intl.NumberFormat(context.locale()).format(1.5).includes(','),
-    /** The colours for data. A file has none. */
-    colours: coloursFor(stdout, env, output ? 'never' : color),
-    errorColours,
+    /** The colors for data. A file has none. */
+    colors: colorsFor(stdout, env, output ? 'never' : color),
+    errorColors,
     write,
     /** Writes a JSON document: indented on a terminal, elsewhere on one line. @throws OutputError */
     writeJson(value: unknown) {
@@ -207,4 +210,22 @@ function mapStrings(value: unknown, change: (text: string) => string): unknown {
   return Object.fromEntries(
     Object.entries(value).map(([name, member]) => [change(name), mapStrings(member, change)]),
   );
+}
+
+/**
+ * Returns the colors for a stream. With `--color auto`, the first of these rules that applies decides:
+ * 1. A non-empty NO_COLOR disables colors.
+ * 2. A non-empty FORCE_COLOR enables colors, or disables them if its value is `0` or `false`.
+ * 3. A terminal has colors, unless TERM is `dumb`. Other streams have none.
+ */
+function colorsFor(stream: OutputStream, env: Context['env'], mode: ColorMode): ChalkInstance {
+  return new Chalk({ level: hasColor(stream, env, mode) ? 1 : 0 });
+}
+
+function hasColor(stream: OutputStream, env: Context['env'], mode: ColorMode): boolean {
+  if (mode !== 'auto') return mode === 'always';
+  if (env['NO_COLOR']) return false;
+  const force = env['FORCE_COLOR'];
+  if (force !== undefined && force !== '') return force !== '0' && force !== 'false';
+  return stream.isTTY === true && env['TERM'] !== 'dumb';
 }

@@ -1,5 +1,5 @@
 import * as fs from 'node:fs';
-import { basename, dirname, isAbsolute, join } from 'node:path';
+import { basename, dirname, join } from 'node:path';
 import { Writable } from 'node:stream';
 import { InterruptedError } from '../../client/errors.ts';
 import { errnoOf, isMissing, realFileSystem } from '../../system/file-system.ts';
@@ -18,7 +18,7 @@ export type Output = {
 };
 
 /**
- * Opens the file of `--output`. Symbolic links are followed. The file keeps its mode; a new one gets the mode `mode` minus
+ * Opens the file of `--output`. A symbolic link to it is kept. The file keeps its mode; a new one gets the mode `mode` minus
  * the umask.
  *
  * @throws CliError if the file cannot be written, or is not a regular file
@@ -83,26 +83,16 @@ const REPLACED =
 /** Paths of devices and of open files of processes, which are never replaced. */
 const SYSTEM = /^\/(?:dev(?!\/shm\/)|proc)\//;
 
-/** The path without symbolic links, except those of the system that stand for an open file, such as /dev/stdout. */
-function followLinks(name: string): string {
-  let path = name;
-  for (;;) {
-    path = join(fs.realpathSync.native(dirname(path)), basename(path));
-    const isLink = fs.lstatSync(path, { throwIfNoEntry: false })?.isSymbolicLink();
-    if (!isLink || SYSTEM.test(path)) return path;
-    const link = fs.readlinkSync(path);
-    // `join` would resolve `..` after a link to a directory as text.
-    path = isAbsolute(link) ? link : `${dirname(path)}/${link}`;
-  }
-}
-
 /** The path that the name means, and the file that exists there. @throws CliError */
 function findTarget(name: string): { path: string; existing: fs.Stats | undefined } {
   try {
     const existing = fs.statSync(name, { throwIfNoEntry: false });
-    const path = followLinks(name);
-    const isReplaceable = existing?.isFile() ?? !/[/\\]$/.test(name);
-    if (!isReplaceable || name === '-' || SYSTEM.test(path))
+    // A link that leads nowhere would be replaced.
+    const isNew = !/[/\\]$/.test(name) && fs.lstatSync(name, { throwIfNoEntry: false }) === undefined;
+    const isReplaceable = existing?.isFile() ?? isNew;
+    const own = join(fs.realpathSync.native(dirname(name)), basename(name));
+    const path = existing?.isFile() ? fs.realpathSync.native(name) : own;
+    if (!isReplaceable || name === '-' || SYSTEM.test(own) || SYSTEM.test(path))
       throw new CliError(`cannot write ${name}: it is not a regular file`, {
         code: 'file_error',
         hint: 'leave out --output, and redirect the output with > instead',

@@ -1,7 +1,7 @@
 import { extname } from 'node:path';
 import { parseJson, stringifyJson } from '../../contract/json.ts';
 import { usageError } from '../core/errors.ts';
-import { cellText, isNumber } from '../fields/field.ts';
+import { cellText, isNumber } from '../core/fields.ts';
 import type { Console, Format } from './console.ts';
 import { quoteIfBlank, sanitizeJson, tsvLine } from './sanitize.ts';
 import type { TableColumn } from './table.ts';
@@ -75,8 +75,6 @@ export type Column<Row> = {
 /** How a command prints its rows. */
 export type View<Row> = {
   columns: readonly Column<Row>[];
-  /** What a row describes, such as `an animal`. */
-  noun: string;
   /** The JSON of a row, if it is not the row itself. */
   json?(row: Row): string;
   /** Whether the JSON document is the only row, instead of an array of rows. */
@@ -127,7 +125,7 @@ export function createPrinter<Row>(console: Console, view: View<Row>): Printer<R
     const text = toCsv([...header, ...rows.map(values)], console);
     if (/[\ud800-\udfff]/u.test(text))
       console.noticeOnce(
-        `${view.noun} has text that is not valid Unicode (half of a surrogate pair), which CSV cannot contain; it was replaced by U+FFFD. For the exact text: --json`,
+        'some text is not valid Unicode (half of a surrogate pair), which CSV cannot contain; it was replaced with U+FFFD. For the exact text: --json',
       );
     const mark = format === 'excel' && !isStarted ? '\ufeff' : '';
     isStarted = true;
@@ -154,7 +152,7 @@ export function createPrinter<Row>(console: Console, view: View<Row>): Printer<R
     if (kept.length === 0) return [];
     const { drawTable } = await import('./table.ts');
     const drawn = columns.map((column) => toTableColumn(column, kept, isTerminal));
-    const { text, shown } = drawTable(drawn, console.columns, console.colours);
+    const { text, shown } = drawTable(drawn, console.columns, console.colors);
     await console.write(text);
     return columns.slice(shown).flatMap(({ name }) => name || []);
   }

@@ -10,7 +10,7 @@ export type TableColumn = {
   align: 'left' | 'right';
   /** A flexible column is cut if the table does not fit. The cells of other columns are never cut. */
   isFlexible: boolean;
-  /** The colour of a cell. */
+  /** The color of a cell. */
   color?: ((cell: string) => 'green' | 'yellow' | 'gray' | 'red' | undefined) | undefined;
 };
 
@@ -30,7 +30,7 @@ const UNITS_PER_COLUMN = 32;
 export function drawTable(
   columns: readonly TableColumn[],
   width: number,
-  colours: ChalkInstance,
+  colors: ChalkInstance,
 ): { text: string; shown: number } {
   const start = (text: string) => sanitizeForTerminal(text.slice(0, UNITS_PER_COLUMN * width));
   const texts = columns.map(({ head, cells }) => [head, ...cells].map(start));
@@ -47,10 +47,8 @@ export function drawTable(
   let text = '';
   for (let row = 0; row < (texts[0]?.length ?? 0); row++) {
     const line = drawers.map((draw, i) => {
-      const colour = row === 0 ? 'bold' : columns[i]?.color?.(columns[i]?.cells[row - 1] ?? '');
-      return draw(texts[i]?.[row] ?? '', (cell) =>
-        isolate(colour === undefined ? cell : colours[colour](cell)),
-      );
+      const color = row === 0 ? 'bold' : columns[i]?.color?.(columns[i]?.cells[row - 1] ?? '');
+      return draw(texts[i]?.[row] ?? '', (cell) => isolate(color === undefined ? cell : colors[color](cell)));
     });
     text += `${line.join('').trimEnd()}\n`;
   }

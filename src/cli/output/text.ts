@@ -28,7 +28,7 @@ export const drawBar = (done: number, total: number): string =>
 const COLOUR = /\x1b\[[\d;]*m/g;
 
 /**
- * The most terminal columns that a text can take, without its colours. Outside Latin, every character counts as two, because
+ * The most terminal columns that a text can take, without its colors. Outside Latin, every character counts as two, because
  * loading the exact widths takes longer than a message is worth.
  */
 export const widthOf = (text: string): number =>

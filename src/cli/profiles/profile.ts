@@ -75,7 +75,8 @@ export const DEFAULT_PORT = 7387;
 export function parseBaseUrl(text: string): string | undefined {
   if (!URL.canParse(text)) return undefined;
   const url = new URL(text);
-  const isPlain = url.username === '' && url.password === '' && url.search === '' && url.hash === '';
+  // `url.search` and `url.hash` are also empty after a bare `?` or `#`.
+  const isPlain = url.username === '' && url.password === '' && !/[?#]/.test(text);
   if (!/^https?:$/.test(url.protocol) || !isPlain) return undefined;
   return url.href.replace(/\/+$/, '');
 }

@@ -1,6 +1,5 @@
 import type { Context } from '../core/context.ts';
-import type { ColourMode } from '../output/colour.ts';
-import type { Console } from '../output/console.ts';
+import type { ColorMode, Console } from '../output/console.ts';
 import type { ProfileName } from '../profiles/profile.ts';
 
 /** The values of the options that every command accepts, before or after its name. */
@@ -15,7 +14,7 @@ export type GlobalOptions = {
   /** False with `--no-retry`. */
   retry: boolean;
   debug: boolean;
-  color: ColourMode;
+  color: ColorMode;
   /** False with `--no-input`, which forbids prompts. */
   input: boolean;
 };
@@ -31,6 +30,8 @@ export type CommandContext = Context & {
 export type Argument = {
   /** The name in the form of a usage line: `<name>`, `[name]` or `<id...>`. */
   name: string;
+  /** How help shows the argument; by default its name. */
+  usage?: string;
   description: string;
   parse?: (text: string) => unknown;
   choices?: readonly string[];
@@ -70,7 +71,7 @@ export type Option = {
 export const inGroup = (group: string, options: readonly Option[]): Option[] =>
   options.map((option) => ({ ...option, group }));
 
-/** An option of `outputOptions` in output-options.ts. */
+/** An option of `outputOptions` in declare.ts. */
 export type OutputOptionName = 'ndjson' | 'csv' | 'excel' | 'width' | 'output';
 
 /** The declaration and the action of a command. `Options` contains the values of options and arguments by name. */
@@ -88,8 +89,6 @@ export type Command<Options = never> = {
   outputOptions?: readonly OutputOptionName[];
   /** Whether the data is an API key. Only the user can read a new file of `--output` then. */
   printsKey?: boolean;
-  /** Checks combinations of options. @throws CliError */
-  check?(options: Options): void;
   /** Returns the exit code; undefined means 0. `pets serve` may return the exit code of the command that it ran. */
   run(options: Options, context: CommandContext): Promise<number | undefined>;
 };

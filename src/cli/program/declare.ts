@@ -1,10 +1,9 @@
 import { Command as Commander, type Option as CommanderOption } from 'commander';
 import { usageError } from '../core/errors.ts';
-import { ArgumentError, oneOf, seconds } from '../core/parsers.ts';
-import { colourModes } from '../output/colour.ts';
+import { ArgumentError, integer, oneOf, seconds } from '../core/parsers.ts';
+import { colorModes } from '../output/console.ts';
 import { profileNames } from '../profiles/profile.ts';
-import type { Argument, Command, GlobalOptions, Option } from './command.ts';
-import { optionsOf } from './output-options.ts';
+import type { Argument, Command, GlobalOptions, Option, OutputOptionName } from './command.ts';
 
 export const profileOption: Option = {
   flags: '--profile <name>',
@@ -31,7 +30,7 @@ export const globalOptions: readonly Option[] = [
   { flags: '--timeout <seconds>', description: 'timeout per attempt', parse: seconds(0.001), default: 30 },
   { flags: '--no-retry', description: 'send each request only once' },
   { flags: '--debug', description: 'log each request to stderr' },
-  { flags: '--color <when>', description: 'colorize the output', choices: colourModes, default: 'auto' },
+  { flags: '--color <when>', description: 'colorize the output', choices: colorModes, default: 'auto' },
   { flags: '--no-input', description: 'never prompt; continue without confirmation' },
   { flags: '-h, --help', description: 'show help' },
   {
@@ -39,6 +38,47 @@ export const globalOptions: readonly Option[] = [
     description: 'show the version; with --json also the build and how it was installed',
   },
 ];
+
+/** An empty argument is usually an unset shell variable. */
+function parseOutput(text: string): string {
+  if (text === '') throw new ArgumentError('must be the name of a file');
+  return text;
+}
+
+/** The options that choose how data is printed. JSON has the global option `--json`. */
+const outputOptions = {
+  ndjson: { flags: '--ndjson', description: 'stream one JSON object per line' },
+  csv: { flags: '--csv', description: 'print CSV (comma-separated values) with a header' },
+  excel: { flags: '--excel', description: 'print CSV that Excel opens correctly' },
+  width: {
+    flags: '--width <columns>',
+    description: 'print a table of this width (default: width of the terminal, or 80)',
+    parse: integer(10, 1_000),
+  },
+  output: {
+    flags: '--output <file>',
+    description: 'write the data to this file',
+    parse: parseOutput,
+  },
+} as const satisfies Record<OutputOptionName, Option>;
+
+const ROWS = '; its extension sets the format: .json, .ndjson, .csv, .tsv or .txt';
+
+export const allOutputOptions = Object.keys(outputOptions) as OutputOptionName[];
+
+/** All options of a command: its own, and those that choose how its data is printed. */
+export function optionsOf({
+  options = [],
+  prints,
+  outputOptions: names = prints === undefined ? [] : ['output'],
+}: Pick<Command, 'options' | 'prints' | 'outputOptions'>): readonly Option[] {
+  const chosen = names.map((name): Option => {
+    const option = outputOptions[name];
+    if (name !== 'output' || prints !== 'rows') return option;
+    return { ...option, description: option.description + ROWS };
+  });
+  return [...options, ...chosen];
+}
 
 /** Creates the commander command of the program, which accepts the global options. Their values are checked later. */
 export function createProgram(): Commander {
@@ -50,7 +90,7 @@ export function createProgram(): Commander {
 /** The global options that decide how errors are printed, as far as the command line was parsed. */
 export function flagsOf(program: Commander): Pick<GlobalOptions, 'json' | 'debug' | 'color'> {
   const { json = false, debug = false, color } = program.opts();
-  return { json, debug, color: colourModes.find((mode) => mode === color) ?? 'auto' };
+  return { json, debug, color: colorModes.find((mode) => mode === color) ?? 'auto' };
 }
 
 /**

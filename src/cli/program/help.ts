@@ -2,8 +2,7 @@ import { usageError } from '../core/errors.ts';
 import { exitCodeMeanings } from '../core/exit-codes.ts';
 import { wrapText } from '../output/text.ts';
 import type { Argument, Command, CommandGroup, Option } from './command.ts';
-import { globalOptions } from './declare.ts';
-import { optionsOf } from './output-options.ts';
+import { globalOptions, optionsOf } from './declare.ts';
 
 /** The maximum width of help, because long lines are hard to read. */
 const MAX_COLUMNS = 80;
@@ -24,7 +23,7 @@ export const firstCommands = {
   },
   'In a script': {
     'pets list --all --json | jq length': 'print JSON',
-    'pets import animals.csv': 'add many animals, none of them twice',
+    'pets import animals.csv': 'add many animals; rerun to continue',
   },
   'On your own machine': {
     'pets serve --seed': 'run the service with sample animals',
@@ -45,7 +44,8 @@ function section(
 ): string {
   if (items.length === 0) return '';
   const lines = items.map(([term, description]) => {
-    if (columns < MAX_COLUMNS) return `  ${term}\n${wrapText(`      ${description}`, columns, 6)}\n`;
+    if (columns < MAX_COLUMNS)
+      return `${wrapText(`  ${term}`, columns, 4)}\n${wrapText(`      ${description}`, columns, 6)}\n`;
     const [first = '', ...rest] = wrapText(description, columns - termColumns - 4, 0).split('\n');
     const margin = ' '.repeat(termColumns + 4);
     const isLong = term.length > termColumns;
@@ -87,7 +87,7 @@ const columnsOf = (width: number | undefined): number => Math.min(width || MAX_C
 export function helpPage(names: readonly string[], commands: Commands, width: number | undefined): string {
   const columns = columnsOf(width);
   const topic = topics[names.join(' ')];
-  if (topic !== undefined) return topic(columns);
+  if (topic !== undefined) return topicPage(topic, columns);
   const [first, second, ...more] = names;
   if (first === undefined || names.join(' ') === 'help') return programPage(commands, columns);
   const entry = commands.find(({ name }) => name === first);
@@ -96,7 +96,10 @@ export function helpPage(names: readonly string[], commands: Commands, width: nu
   if (isGroup && second === undefined) return groupPage(entry, columns);
   const isExtra = isGroup ? more.length > 0 : second !== undefined;
   if (command === undefined || 'commands' in command || isExtra)
-    throw usageError(`no help for ${names.join(' ')}`, 'see: pets help');
+    throw usageError(
+      `no help for ${names.join(' ')}`,
+      'for commands, see: pets help; for other subjects: pets help documents',
+    );
   return commandPage(names.join(' '), command, columns);
 }
 
@@ -120,6 +123,7 @@ function programPage(commands: Commands, columns: number): string {
         ['pets help global', 'options that every command accepts'],
         ['pets help environment', 'environment variables'],
         ['pets help exit-codes', 'what each exit code means'],
+        ['pets help documents', 'documents about a 429, tests, deployment and backup'],
       ],
       columns,
     ),
@@ -135,15 +139,15 @@ const groupPage = ({ name, summary, commands }: CommandGroup, columns: number): 
       columns,
     ),
     examples(commands.flatMap((each) => each.examples.slice(0, 1))),
-    `\n${wrapText(`Options of one: pets help ${name} <command>`, columns, 0)}\n`,
+    `\n${wrapText(`Options of a command: pets help ${name} <command>`, columns, 0)}\n`,
   ].join('');
 
 function commandPage(name: string, command: Command, columns: number): string {
   const options = optionsOf(command);
-  const args = shownArguments(command).map((each): Item => [each.name, describeDeclared(each)]);
+  const args = shownArguments(command).map((each): Item => [usageName(each), describeDeclared(each)]);
   const termColumns = widest([...args, ...options.map(optionItem)]);
   const titles = [...new Set(options.map(({ group }) => group))];
-  const usage = `Usage: pets ${usageOf(name, command)}${options.length > 0 ? ' [options]' : ''}`;
+  const usage = `Usage: pets ${usageOf(options.length > 0 ? `${name} [options]` : name, command)}`;
   return [
     `${usage}\n\n${wrapText(sentence(command.summary), columns, 0)}\n`,
     section('Arguments', args, columns, termColumns),
@@ -163,9 +167,9 @@ const examples = (lines: readonly string[]): string =>
 
 /** The name of a command with its arguments. */
 const usageOf = (name: string, entry: Command | CommandGroup): string =>
-  'commands' in entry
-    ? `${name} <command>`
-    : [name, ...shownArguments(entry).map((argument) => argument.name)].join(' ');
+  'commands' in entry ? `${name} <command>` : [name, ...shownArguments(entry).map(usageName)].join(' ');
+
+const usageName = ({ name, usage = name }: Argument): string => usage;
 
 const shownArguments = ({ arguments: args = [] }: Command): Argument[] =>
   args.filter(({ isHidden }) => !isHidden);
@@ -194,9 +198,9 @@ export const environmentVariables: Readonly<Record<string, string>> = {
   PETS_ALLOW_HTTP: 'set to 1 to allow plain http to another machine',
   PETS_CONFIG_DIR: 'directory for profiles',
   PETS_STATE_DIR: 'directory for state: rate-limit waits, and records of added rows',
-  PETS_DATA: 'directory or postgres:// URL of the store of pets serve, keys and store',
+  PETS_DATA: 'directory or postgres:// URL of the store that pets serve, pets keys and pets store use',
   PETS_SERVE_KEY: 'API key that pets serve accepts instead of a generated one',
-  PETS_SERVE_TOKEN: 'developer token of pets serve, instead of a new one; pets keys list asks with it',
+  PETS_SERVE_TOKEN: 'developer token of pets serve (default: a new one), which pets keys list also sends',
   'XDG_CONFIG_HOME, XDG_STATE_HOME, XDG_DATA_HOME':
     'base directories for configuration, state and data files',
   'HTTP_PROXY, HTTPS_PROXY, NO_PROXY':
@@ -206,19 +210,45 @@ export const environmentVariables: Readonly<Record<string, string>> = {
     'disable colors, or force them when not writing to a terminal; --color overrides this',
 };
 
-/** The help topics that are not commands. Each returns its page for a terminal of the given width. */
-export const topics: Readonly<Record<string, (columns: number) => string>> = {
-  global: (columns) =>
-    `${wrapText('Every command accepts these options, before or after its name.', columns, 0)}\n${section('Options', globalOptions.map(optionItem), columns)}`,
-  environment: (columns) =>
-    Object.entries(environmentVariables)
-      .map(([name, meaning]) => `${wrapText(name, columns, 0)}\n${wrapText(`    ${meaning}`, columns, 4)}\n`)
-      .join(''),
-  'exit-codes': (columns) =>
-    exitCodeMeanings
-      .map(([code, meaning]) => {
-        const lines = wrapText(meaning, columns - 5, 0).replaceAll('\n', `\n${' '.repeat(5)}`);
-        return `${String(code).padStart(3)}  ${lines}\n`;
-      })
-      .join(''),
+/** What people look for, and the document about it. */
+export const documentsBySubject: Readonly<Record<string, string>> = {
+  'a 429, a ban, retries, lost responses': 'docs/client-behavior.md',
+  'scripts, cron, containers': 'docs/scripting.md',
+  'importing a file': 'docs/import.md',
+  'an error code': 'docs/troubleshooting.md',
+  'profiles, proxies, certificates': 'docs/configuration.md',
+  'tests of your own, faults, reset': 'docs/testing.md',
+  'deploy, nginx, TLS, systemd, metrics': 'docs/deploy.md',
+  'backup, restore, upgrade': 'docs/deploy.md',
+  'several servers on PostgreSQL': 'docs/deploy.md, docs/postgres.md',
+  'the API': 'docs/service.md',
 };
+
+/** A page that is a list. `termColumns` is the width of its first column, if that is wider than those of other pages. */
+type Topic = { intro?: string; title: string; items: readonly Item[]; termColumns?: number };
+
+/** The help topics that are not commands. */
+export const topics: Readonly<Record<string, Topic>> = {
+  global: {
+    intro: 'Every command accepts these options, before or after its name.',
+    title: 'Options',
+    items: globalOptions.map(optionItem),
+  },
+  documents: {
+    intro: 'These documents are in the npm package, and in /usr/share/doc/pets of the Debian package.',
+    title: 'Documents',
+    items: Object.entries(documentsBySubject),
+    termColumns: 40,
+  },
+  environment: {
+    title: 'Environment variables',
+    items: Object.entries(environmentVariables),
+  },
+  'exit-codes': {
+    title: 'Exit codes',
+    items: exitCodeMeanings.map(([code, meaning]): Item => [String(code).padStart(3), meaning]),
+  },
+};
+
+const topicPage = ({ intro = '', title, items, termColumns }: Topic, columns: number): string =>
+  `${wrapText(intro, columns, 0)}\n${section(title, items, columns, termColumns)}`.trimStart();

@@ -33,7 +33,7 @@ const YES_OR_NO = /^\s*(?:y|yes|n|no)?\s*$/i;
 
 /**
  * Asks a question at the terminal until the answer is yes or no; an empty line is no. The question ends with a question
- * mark. Call this only if `canAsk`.
+ * mark. Call this only if `canConfirm`.
  *
  * @throws InterruptedError on Ctrl-C, Ctrl-D, Ctrl-Z, a signal or the end of the input
  */
@@ -49,7 +49,7 @@ export async function confirm(context: CommandContext, question: string): Promis
 }
 
 /** Whether the command may ask the user to confirm something. With `--json`, it must behave as in a script. */
-export const canAsk = (context: CommandContext): boolean =>
+export const canConfirm = (context: CommandContext): boolean =>
   !context.console.hasJsonEvents && canPrompt(context);
 
 /**

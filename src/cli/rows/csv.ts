@@ -71,7 +71,7 @@ async function* csvRecords(
   delimiter: string,
 ): AsyncGenerator<(CsvRecord | ({ line: number } & RowError))[]> {
   let records: (CsvRecord | ({ line: number } & RowError))[] = [];
-  // The start of the next record. csv-parse counts lines, too, but a quoted CRLF twice, so count between its positions.
+  // The position and the line of the next record. Lines are counted here, because csv-parse counts a quoted CRLF twice.
   let [at, line] = [0, 1];
   /** Moves to a position, skips the line breaks that follow, and counts lines. */
   const moveTo = (position: number) => {
@@ -125,8 +125,8 @@ function describeCsvError(error: Error): string {
 const REQUIRED = ['name', 'categoryId'];
 
 /**
- * The field of each column. Columns may be in any order and any case. If the record is not a header, searches the
- * records below it for one, because people put a title above a table.
+ * The field of each column. Columns may be in any order and any case. If the record is not a header, the error
+ * names the line of the first header below it, because people put a title above a table.
  */
 function readHeader(
   { cells }: CsvRecord,
@@ -187,9 +187,8 @@ function listNames(cells: readonly string[]): string {
 
 function toRow(columns: readonly string[], { line, cells }: CsvRecord, delimiter: string): RawRow {
   if (cells.length !== columns.length) {
-    const expected = `expected ${columns.length} columns`;
-    const error = `${expected}, found ${cells.length}: ${excerpt(cells.join(delimiter))}`;
-    return { line, error, kind: `${expected}, found more or fewer` };
+    const found = `${cells.length}: ${excerpt(cells.join(delimiter))}`;
+    return { line, error: `expected ${columns.length} columns, found ${found}` };
   }
   const fields: [string, unknown][] = [];
   for (let i = 0; i < columns.length; i++) {

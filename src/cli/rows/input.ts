@@ -1,8 +1,6 @@
 import { isUtf8 } from 'node:buffer';
-import { readdir } from 'node:fs/promises';
-import { basename, dirname, join, parse } from 'node:path';
 import { addAbortSignal, type Readable } from 'node:stream';
-import { type CliError, fileError, usageError } from '../core/errors.ts';
+import { fileError, usageError } from '../core/errors.ts';
 
 const AS_UTF8 = 'save it as UTF-8; in Excel: Save As → CSV UTF-8 (comma delimited)';
 
@@ -26,7 +24,7 @@ export async function readInput(input: Readable, name: string, signal?: AbortSig
     }
   } catch (error) {
     signal?.throwIfAborted();
-    throw (error as NodeJS.ErrnoException).syscall ? await unreadableFile(name, error) : error;
+    throw (error as NodeJS.ErrnoException).syscall ? fileError('read', name, error) : error;
   }
   return Buffer.concat(chunks);
 }
@@ -41,36 +39,8 @@ export function utf8Text(bytes: Buffer, name: string): Buffer {
   // every other byte is null.
   const isUtf16 = /^(?:\xff\xfe|\xfe\xff|(?:[^\0]\0)+$|(?:\0[^\0])+$)/.test(start);
   if (!isUtf16 && isUtf8(bytes)) return start.startsWith('\xef\xbb\xbf') ? bytes.subarray(3) : bytes;
-  const details = isUtf16 ? ' (it looks like UTF-16)' : guessEncoding(bytes);
-  throw usageError(`${name} is not UTF-8 text${details}`, AS_UTF8);
-}
-
-function guessEncoding(bytes: Buffer): string {
-  try {
-    new TextDecoder('utf-8', { fatal: true }).decode(bytes, { stream: true });
-    return ' (it ends in the middle of a character)';
-  } catch {
-    // Without control characters (except whitespace), the bytes are probably text in a legacy encoding.
-    const isText = !/[\x00-\x08\x0e-\x1f]/.test(bytes.toString('latin1'));
-    return isText ? ' (it looks like Windows-1252)' : '';
-  }
-}
-
-/** The error for a file that cannot be read. If the file does not exist, the hint names a similar file, if any. */
-export async function unreadableFile(path: string, error: unknown): Promise<CliError> {
-  const isMissing = (error as NodeJS.ErrnoException).code === 'ENOENT';
-  const similar = isMissing ? await findSimilarFile(path) : undefined;
-  return fileError('read', path, error, similar && `did you mean ${similar}?`);
-}
-
-/** A file in the same directory whose name differs only in case or in a missing extension. */
-async function findSimilarFile(path: string): Promise<string | undefined> {
-  const directory = dirname(path);
-  const name = basename(path).toLowerCase();
-  const names = await readdir(directory).catch(() => []);
-  const found = names.sort().find((other) => {
-    const { name: stem, base, ext } = parse(other.toLowerCase());
-    return base === name || (stem === name && /^\.(?:[ct]sv|json|jsonl|ndjson)$/.test(ext));
-  });
-  return found && join(directory, found);
+  // Without control characters (except whitespace), the bytes are probably text in an older encoding.
+  const isText = !/[\x00-\x08\x0e-\x1f]/.test(bytes.toString('latin1'));
+  const guess = isUtf16 ? ' (it looks like UTF-16)' : isText ? ' (it looks like Windows-1252)' : '';
+  throw usageError(`${name} is not UTF-8 text${guess}`, AS_UTF8);
 }

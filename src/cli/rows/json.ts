@@ -72,6 +72,6 @@ function parseRow(line: number, text: string): RawRow {
   try {
     return { line, value: parseJson(text) };
   } catch (error) {
-    return { line, error: `invalid JSON: ${(error as Error).message}`, kind: 'invalid JSON' };
+    return { line, error: `invalid JSON: ${(error as Error).message}` };
   }
 }

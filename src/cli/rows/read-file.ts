@@ -18,12 +18,12 @@ import type { Seed } from '../../store/store.ts';
 import { fileError, usageError } from '../core/errors.ts';
 import type { Console } from '../output/console.ts';
 import { sanitizeForTerminal } from '../output/sanitize.ts';
-import { formatCount } from '../output/text.ts';
+import { formatCount, listNames } from '../output/text.ts';
 import type { CommandContext } from '../program/command.ts';
 import { columnName, csvRows, excerpt } from './csv.ts';
-import { readInput, unreadableFile, utf8Text } from './input.ts';
+import { readInput, utf8Text } from './input.ts';
 import { jsonRows, ndjsonRows } from './json.ts';
-import { EMPTY_NAME, MAX_ROW_BYTES, type RawRow, type RowError, type RowFormat } from './row.ts';
+import { EMPTY_NAME, MAX_ROW_BYTES, type RawRow, type RowFormat } from './row.ts';
 
 /** An animal of a file, and the line (from 1) on which its row starts. */
 type FileRow<Animal> = {
@@ -92,7 +92,12 @@ export async function readPetFile(
         `${name} is empty`,
         'check the command that created it; a CSV file without animals needs a header line',
       );
-    for (const notice of describeIgnoredFields(fields, rows)) console.notice(notice);
+    const ignored = [...fields].filter((field) => !['', 'id'].includes(field) && !(field in NewPet.shape));
+    if (ignored.length > 0) {
+      const hasStatus = rows.some(({ pet }) => pet.status !== undefined);
+      const lost = hasStatus ? '' : '; no row has a status, so every animal becomes available';
+      console.notice(`fields not sent, because the service does not have them: ${listNames(ignored)}${lost}`);
+    }
     return { name, path, rows };
   } finally {
     unsubscribe();
@@ -104,20 +109,8 @@ async function realPathOf(from: string): Promise<string | undefined> {
   try {
     return (await stat(from)).isFile() ? await realpath(from) : undefined;
   } catch (error) {
-    throw await unreadableFile(from, error);
+    throw fileError('read', from, error);
   }
-}
-
-/** The maximum number of ignored fields that a notice names. */
-const FIELDS_SHOWN = 10;
-
-function describeIgnoredFields(fields: ReadonlySet<string>, rows: readonly PetRow[]): string[] {
-  const unknown = [...fields].filter((field) => !['', 'id'].includes(field) && !(field in NewPet.shape));
-  if (unknown.length === 0) return [];
-  const hasStatus = rows.some(({ pet }) => pet.status !== undefined);
-  const lost = hasStatus ? '' : '; no row has a status, so every animal becomes available';
-  const names = unknown.slice(0, FIELDS_SHOWN).join(', ');
-  return [`fields not sent, because the service does not have them: ${names}${lost}`];
 }
 
 /** The ids that an animal of a seed file may have. */
@@ -186,39 +179,57 @@ type Settings = {
 /** Rows are checked in groups, so that signals and requests are handled between them. */
 const ROWS_PER_TURN = 500;
 
-/** Checks all rows. `fields` are those of any row. */
+/** The number of errors that are shown without `--json`. */
+const MAX_ERRORS_SHOWN = 20;
+
+/**
+ * Checks all rows. Reports errors on stderr as they occur: all of them with `--json`, otherwise the first 20. `fields` are
+ * those of any row.
+ *
+ * @throws CliError if a row has an error, or if there are too many rows
+ */
 async function checkRows<Animal>(
   parsed: Iterable<RawRow> | AsyncIterable<RawRow>,
   schema: z.core.$ZodType<Animal>,
-  { name, isCsv, unit, console, maxRows = Infinity, refused, signal }: Settings,
+  { name, isCsv, unit = 'line', console, maxRows = Infinity, refused, signal }: Settings,
 ): Promise<{ rows: FileRow<Animal>[]; fields: Set<string> }> {
-  const errors = new RowErrors(console, name, unit);
   const rows: FileRow<Animal>[] = [];
   const fields = new Set<string>();
   let read = 0;
+  let errors = 0;
+  const report = async (number: number, message: string) => {
+    if (++errors > MAX_ERRORS_SHOWN && !console.hasJsonEvents) return;
+    const text = sanitizeForTerminal(`${name}, ${unit} ${number}: ${message}`);
+    console.event({ fault: { source: name, [unit]: number, message } }, text, 2);
+    await console.drain();
+  };
   for await (const row of parsed) {
     if (read === maxRows)
       throw usageError(`${name} has more than ${maxRows} rows; ${refused}`, 'split the file');
     if (read++ % ROWS_PER_TURN === 0) await setImmediate();
     signal?.throwIfAborted();
+    const { line } = row;
     if ('error' in row) {
-      await errors.report(row.line, row);
+      await report(line, row.error);
       continue;
     }
     const { success, data, error } = z.safeParse(schema, row.value);
     if (!success) {
-      await errors.report(row.line, describeInvalidRow(error, row.value, isCsv));
+      await report(line, describeInvalidRow(error, row.value, isCsv));
       continue;
     }
     const value = row.value as Record<string, unknown>;
     for (const field of Object.keys(value)) fields.add(field);
-    const { line } = row;
     const id = value['id'] ?? undefined;
     rows.push(id === undefined ? { line, pet: data } : { line, pet: data, id });
   }
   signal?.throwIfAborted();
-  errors.throwIfAny(refused);
-  return { rows, fields };
+  if (errors === 0) return { rows, fields };
+  const isCut = errors > MAX_ERRORS_SHOWN && !console.hasJsonEvents;
+  const hint = isCut
+    ? `fix the first ${MAX_ERRORS_SHOWN} errors above; --json lists all of them`
+    : 'fix the lines above';
+  throw usageError(`${formatCount(errors, 'error')} in ${name}; ${refused}`, hint);
 }
 
 /** Parses a text in a format, or in the one that is detected. */
@@ -234,11 +245,7 @@ export function detectFormat(text: Buffer): RowFormat {
 }
 
 /** Describes why a row is invalid, with the values found, for example `status "gone" must be one of …`. */
-export function describeInvalidRow(
-  error: z.core.$ZodError,
-  value: unknown,
-  isCsv: boolean,
-): Required<RowError> {
+export function describeInvalidRow(error: z.core.$ZodError, value: unknown, isCsv: boolean): string {
   const problems = error.issues.map(({ path, message }) => {
     const [field] = path.map(String);
     const found = field === undefined ? value : (value as Record<string, unknown>)[field];
@@ -246,16 +253,10 @@ export function describeInvalidRow(
     const isInteger = (field === 'categoryId' || field === 'id') && found !== undefined;
     const rule = isInteger && !z.safeParse(int64, found).success ? integerRule(found, field, isCsv) : message;
     const shown = found === undefined ? undefined : showValue(found);
-    return { error: joinDefined(label, shown, rule), kind: joinDefined(label, rule) };
+    return [label, shown, rule].filter((part) => part !== undefined).join(' ');
   });
-  return {
-    error: problems.map((problem) => problem.error).join('; '),
-    kind: problems.map((problem) => problem.kind).join(', and '),
-  };
+  return problems.join('; ');
 }
-
-const joinDefined = (...parts: (string | undefined)[]): string =>
-  parts.filter((part) => part !== undefined).join(' ');
 
 const showValue = (value: unknown): string =>
   typeof value === 'string' ? `"${excerpt(value)}"` : excerpt(stringifyJson(value));
@@ -273,54 +274,4 @@ function integerRule(value: unknown, field: string, isCsv: boolean): string {
   if (/^-?[1-9]\d*$/.test(text)) return `${must} ${bounds}`;
   // A whole number may be written as 01, or as 1E+15, which is how spreadsheets write long numbers.
   return Number.isInteger(Number(text)) ? `${must}, in plain digits` : must;
-}
-
-/** The number of errors that are shown in full. Further errors are only counted by kind. */
-const MAX_ERRORS_SHOWN = 20;
-
-const MAX_KINDS_SHOWN = 5;
-
-/** Reports the errors of rows on stderr as they occur: all of them with `--json`, otherwise the first 20. */
-class RowErrors {
-  readonly #console: Console;
-  readonly #source: string;
-  readonly #unit: 'line' | 'animal';
-  /** How many errors of each kind were not shown. */
-  readonly #more = new Map<string, number>();
-  #count = 0;
-
-  constructor(console: Console, source: string, unit: 'line' | 'animal' = 'line') {
-    this.#console = console;
-    this.#source = source;
-    this.#unit = unit;
-  }
-
-  async report(number: number, { error: message, kind = message }: RowError): Promise<void> {
-    const [console, source, unit] = [this.#console, this.#source, this.#unit];
-    if (++this.#count > MAX_ERRORS_SHOWN && !console.hasJsonEvents) {
-      this.#more.set(kind, (this.#more.get(kind) ?? 0) + 1);
-      return;
-    }
-    const text = sanitizeForTerminal(`${source}, ${unit} ${number}: ${message}`);
-    console.event({ fault: { source, [unit]: number, message } }, text, 2);
-    await console.drain();
-  }
-
-  /** @throws CliError if any error was reported; `refused` says what did not happen */
-  throwIfAny(refused: string): void {
-    if (this.#count === 0) return;
-    const more = this.#describeMore();
-    if (more !== undefined) this.#console.event({ notice: more }, sanitizeForTerminal(`… ${more}`));
-    const hint = more === undefined ? 'fix the lines above' : 'fix these errors; --json lists all of them';
-    throw usageError(`${formatCount(this.#count, 'error')} in ${this.#source}; ${refused}`, hint);
-  }
-
-  /** A text such as `and 40 more errors: 30 × status must be one of …; 10 × name is empty`. */
-  #describeMore(): string | undefined {
-    if (this.#more.size === 0) return undefined;
-    const kinds = [...this.#more].toSorted(([, a], [, b]) => b - a);
-    const shown = kinds.slice(0, MAX_KINDS_SHOWN).map(([kind, count]) => `${count} × ${kind}`);
-    if (kinds.length > MAX_KINDS_SHOWN) shown.push('and others');
-    return `and ${formatCount(this.#count - MAX_ERRORS_SHOWN, 'more error')}: ${shown.join('; ')}`;
-  }
 }

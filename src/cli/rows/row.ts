@@ -3,8 +3,8 @@
 export const rowFormats = ['csv', 'ndjson', 'json'] as const;
 export type RowFormat = (typeof rowFormats)[number];
 
-/** Why a row cannot be used. Errors are grouped by `kind`, which is the message without details of the row. */
-export type RowError = { error: string; kind?: string };
+/** Why a row cannot be used. */
+export type RowError = { error: string };
 
 /**
  * The parsed value of a row, before validation, or why the row cannot be parsed. `line` (from 1) is the line on which the

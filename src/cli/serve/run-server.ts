@@ -7,30 +7,22 @@ import { join } from 'node:path';
 import spawn from 'cross-spawn';
 import * as z from 'zod/mini';
 import { describeFirstIssue } from '../../contract/issues.ts';
-import { findJsonError, parseJson } from '../../contract/json.ts';
-import type { FaultSettings } from '../../server/faults/fault-settings.ts';
-import type { FaultOptions } from '../../server/faults/faults.ts';
+import { findJsonError, NestingError, parseJson } from '../../contract/json.ts';
+import { type FaultOptions, FaultSettings } from '../../server/faults/faults.ts';
 import { sampleData } from '../../server/sample-data.ts';
 import { isLocal, type Service, startService } from '../../server/service.ts';
 import type { StoreLocation } from '../../store/backend.ts';
-import { fileSystemHint } from '../../store/errors.ts';
 import { errnoOf, isUnwritable } from '../../system/file-system.ts';
 import type { Context, Signal } from '../core/context.ts';
-import { CliError, systemReason, usageError } from '../core/errors.ts';
+import { CliError, fileError, systemReason, usageError } from '../core/errors.ts';
 import { exitCodes } from '../core/exit-codes.ts';
 import { DEFAULT_PORT } from '../profiles/profile.ts';
 import type { CommandContext } from '../program/command.ts';
 import { readInput, utf8Text } from '../rows/input.ts';
-import {
-  announceServer,
-  ensureDevKey,
-  type FixedKey,
-  readFixedKey,
-  readToken,
-  saveLocalProfile,
-} from './api-key.ts';
+import { ensureDevKey, readSecrets, type Secrets, saveLocalProfile } from './api-key.ts';
 import { DEFAULT_PLAN, type ServeOptions } from './options.ts';
-import { createServerEvents, type ServerEvents } from './server-events.ts';
+import { announceServer } from './running-server.ts';
+import { createServerEvents, type Served, type ServerEvents } from './server-events.ts';
 import { openLocation } from './store-location.ts';
 
 /** How long running requests may take to finish when the server stops, in milliseconds. */
@@ -44,37 +36,37 @@ type Run = {
   options: ServeOptions;
   context: CommandContext;
   location: StoreLocation;
-  fixedKey: FixedKey | undefined;
-  /** The developer token that the user has chosen. */
-  token: string | undefined;
+  secrets: Secrets;
   faults: FaultOptions;
   events: ServerEvents;
-  shutdown: Shutdown;
+  /** Aborted with the first reason to stop: the name of a signal, or the error of a store that can no longer be read. */
+  ending: AbortController;
+  /** Lets signals stop the server, and a second one end the process. Returns a function that ends this. */
+  listen(): () => void;
 };
 
 /** Runs the server until a signal, a store failure, or the exit of the command given after `--`. */
 export async function runServer(options: ServeOptions, context: CommandContext): Promise<number> {
   // Read what the user has prepared before anything is created.
-  const fixedKey = await readFixedKey(options.keyFile, context, () => isLocalServer(options));
-  if (fixedKey) context.console.redact(fixedKey.key);
-  const token = readToken(context);
-  if (token) context.console.redact(token);
-  if (token !== undefined && token === fixedKey?.key) {
-    throw usageError(
-      'PETS_SERVE_TOKEN and the API key are the same',
-      'use different ones, because an API key does not open the developer tools',
-    );
-  }
+  const secrets = await readSecrets(options.keyFile, context, () => isLocalServer(options));
+  for (const secret of [secrets.key, secrets.token]) if (secret) context.console.redact(secret);
   const faults = await initialFaults(options, context);
   const directory = options.ephemeral ? await makeTemporaryDirectory(context) : undefined;
+  const ending = new AbortController();
+  const listen = () =>
+    context.onSignal(['SIGINT', 'SIGTERM', 'SIGHUP'], (signal) => {
+      if (ending.signal.aborted) {
+        // The removal must be synchronous, because the process exits immediately afterwards.
+        if (directory !== undefined) rmSync(directory, { recursive: true, force: true });
+        context.exitNow(128 + constants.signals[signal]);
+      }
+      ending.abort(signal);
+    });
   let code: number;
   try {
     const location = await openLocation(directory ?? options.data, context);
-    const events = createServerEvents(options, context);
-    // The removal must be synchronous, because the process exits immediately afterwards.
-    const onForcedExit = () => directory && rmSync(directory, { recursive: true, force: true });
-    const shutdown = createShutdown(context, onForcedExit);
-    code = await serveLocation({ options, context, location, fixedKey, token, faults, events, shutdown });
+    const events = createServerEvents(options, context, location, secrets);
+    code = await serve({ options, context, location, secrets, faults, events, ending, listen });
   } finally {
     // A start that was given up may still be writing to the directory, so try more than once.
     if (directory !== undefined) await rm(directory, { recursive: true, force: true, maxRetries: 3 });
@@ -84,32 +76,19 @@ export async function runServer(options: ServeOptions, context: CommandContext):
 }
 
 /** Whether the server is meant only for programs on this machine. @throws CliError if `--host` cannot be found */
-async function isLocalServer({
-  host,
-  publicUrl,
-  trustProxy,
-  allowHost = [],
-}: ServeOptions): Promise<boolean> {
+async function isLocalServer({ host, publicUrl, trustProxy, allowHost }: ServeOptions): Promise<boolean> {
   const { address } = await lookup(host).catch((error) => {
     throw cannotListen(host, error);
   });
-  return isLocal(address, { publicUrl, trustedProxies: trustProxy, allowHosts: allowHost });
+  return isLocal(address, { publicUrl, trustedProxies: trustProxy, allowHosts: allowHost ?? [] });
 }
 
-async function makeTemporaryDirectory({ temporaryDirectory }: Context): Promise<string> {
-  try {
-    return await mkdtemp(join(temporaryDirectory, 'pets-'));
-  } catch (error) {
-    throw new CliError(
-      `cannot create a temporary directory in ${temporaryDirectory}: ${systemReason(error)}`,
-      {
-        code: 'file_error',
-        hint: 'set TMPDIR to a directory that you can write to, or use --data <dir> instead of --ephemeral',
-        cause: error,
-      },
-    );
-  }
-}
+const makeTemporaryDirectory = ({ temporaryDirectory }: Context): Promise<string> =>
+  mkdtemp(join(temporaryDirectory, 'pets-')).catch((error) => {
+    const hint =
+      'set TMPDIR to a directory that you can write to, or use --data <dir> instead of --ephemeral';
+    throw fileError('create a temporary directory in', temporaryDirectory, error, hint);
+  });
 
 /** Waits a second for buffered log output. Exits if some is left, because unread output keeps the process alive. */
 async function flushLog({ stderr, sleep, exitNow }: Context, code: number): Promise<void> {
@@ -118,75 +97,84 @@ async function flushLog({ stderr, sleep, exitNow }: Context, code: number): Prom
   if (stderr.writableLength > 0) exitNow(code);
 }
 
-async function serveLocation(run: Run): Promise<number> {
-  const { options, context, location, fixedKey, events, shutdown } = run;
-  const plan = options.plan ?? DEFAULT_PLAN;
-  // Listen for signals before anything is opened, so that a signal during the start stops the server too.
-  shutdown.listen();
+/** Starts the service, reports it, waits for the reason to stop, and stops it. @returns the exit code */
+async function serve(run: Run): Promise<number> {
+  const { options, context, events, listen } = run;
+  const { command } = options;
+  const { signal: ended } = run.ending;
+  // Listen before anything is opened, so that a signal during the start stops the server too.
+  let unlisten = listen();
   let service: Service | undefined;
-  let removeAnnouncement = async () => {};
+  let unannounce = async () => {};
+  try {
+    service = await start(run);
+    if (service !== undefined) {
+      if (service.pageUrl && !options.ephemeral) unannounce = await announceServer(context, service);
+      const served = await provideKey(run, service);
+      await events.listening(service, served);
+      if (command.length > 0 && !ended.aborted) {
+        const { url, token } = service;
+        const variables = { PETS_BASE_URL: url, PETS_API_KEY: served.key ?? '', PETS_SERVE_TOKEN: token };
+        // `runCommand` handles signals while the command runs.
+        unlisten();
+        const running = runCommand(context, command, variables, ended);
+        const code = await running.finally(() => {
+          unlisten = listen();
+        });
+        ended.throwIfAborted();
+        return code;
+      }
+      if (!ended.aborted) await once(ended, 'abort');
+    }
+    if (ended.reason instanceof Error) throw ended.reason;
+    return command.length > 0 ? 128 + constants.signals[ended.reason as Signal] : exitCodes.ok;
+  } finally {
+    await unannounce();
+    await service?.stop(GRACE_PERIOD);
+    unlisten();
+    await events.stopped();
+  }
+}
+
+/**
+ * The API key of this run: one that only this server accepts, with a fixed key, `--ephemeral` or a command, or else one that is
+ * kept for the store. The latter, and a fixed key, are saved to profile `local`, except if there is a command.
+ */
+async function provideKey(run: Run, service: Service): Promise<Served> {
+  const { options, context, location, secrets, events } = run;
+  const { plan = DEFAULT_PLAN, profile, ephemeral } = options;
+  const hasCommand = options.command.length > 0;
   /** On a full or read-only disk, the server starts even if a key or a profile cannot be saved. */
   const warnIfUnwritable = (error: Error) => {
     if (!isUnwritable(error.cause)) throw error;
     events.warning(error.message);
     return undefined;
   };
-  try {
-    service = await start(run);
-    if (service === undefined) return interruptedCode(run);
-    if (service.pageUrl && !options.ephemeral) removeAnnouncement = await announceServer(context, service);
-    if (options.command.length > 0) {
-      const key = service.keys.addTemporary('(command)', plan, fixedKey?.key);
-      return await serveCommand(service, key, run);
-    }
-    const isTemporary = options.ephemeral || fixedKey !== undefined;
-    const temporaryName = fixedKey ? '(fixed)' : '(ephemeral)';
-    const devKey = isTemporary
-      ? { plan, key: service.keys.addTemporary(temporaryName, plan, fixedKey?.key), source: fixedKey?.source }
-      : await ensureDevKey(context, service, location, { plan, profile: options.profile }).catch(
-          warnIfUnwritable,
-        );
-    const otherService =
-      options.profile && devKey?.key
-        ? await saveLocalProfile(context, service, devKey.key).catch(warnIfUnwritable)
-        : undefined;
-    await events.listening(service, { location, devKey, otherService });
-    await shutdown.stopped();
-    return exitCodes.ok;
-  } finally {
-    await removeAnnouncement();
-    await service?.stop(GRACE_PERIOD);
-    shutdown.unlisten();
-    await events.stopped();
-  }
+  const isTemporary = hasCommand || ephemeral || secrets.key !== undefined;
+  const name = hasCommand ? '(command)' : secrets.key === undefined ? '(ephemeral)' : '(fixed)';
+  const served = isTemporary
+    ? { plan, key: service.keys.addTemporary(name, plan, secrets.key) }
+    : await ensureDevKey(context, service, location, { plan, profile }).catch(warnIfUnwritable);
+  const otherService =
+    profile && !hasCommand && served?.key
+      ? await saveLocalProfile(context, service, served.key).catch(warnIfUnwritable)
+      : undefined;
+  return { ...served, otherService };
 }
-
-/** The exit code after a signal at the start. */
-const interruptedCode = ({ options: { command }, shutdown: { requested } }: Run): number =>
-  command.length > 0 ? 128 + constants.signals[requested.reason as Signal] : exitCodes.ok;
 
 /**
  * Starts the service. After a signal, waits `GRACE_PERIOD` for the current step, and then gives it up: adding a large seed
  * takes longer. The next start removes the files that such a step has left.
  *
- * @returns undefined if a signal ended the start
+ * @returns undefined if the start was ended
  */
-async function start({
-  options,
-  context,
-  location,
-  fixedKey,
-  token,
-  faults,
-  events,
-  shutdown,
-}: Run): Promise<Service | undefined> {
+async function start(run: Run): Promise<Service | undefined> {
+  const { options, context, location, secrets, faults, events, ending } = run;
   const { host, seed } = options;
-  const { requested } = shutdown;
   const port = options.port ?? (options.command.length > 0 ? 0 : DEFAULT_PORT);
-  const ended = new AbortController();
-  const givenUp = once(requested, 'abort', { signal: ended.signal }).then(() =>
-    context.sleep(GRACE_PERIOD, ended.signal),
+  const done = new AbortController();
+  const givenUp = once(ending.signal, 'abort', { signal: done.signal }).then(() =>
+    context.sleep(GRACE_PERIOD, done.signal),
   );
   const starting = startService({
     location,
@@ -199,27 +187,27 @@ async function start({
     trustedProxies: options.trustProxy,
     allowHosts: options.allowHost ?? [],
     page: options.page,
-    token,
+    token: secrets.token,
     onPageUrl: events.pageUrl,
-    secrets: fixedKey && [fixedKey.key],
+    secrets: secrets.key === undefined ? [] : [secrets.key],
     resettable: options.resettable || options.ephemeral,
     cors: options.cors ?? [],
     faults,
     seed: seed === undefined ? undefined : (signal) => readSeed(seed, context, signal),
     seedName: seed === true ? 'the sample data' : seed,
-    signal: requested,
+    signal: ending.signal,
     onWarning: events.warning,
-    onFailure: shutdown.fail,
+    onFailure: (error) => ending.abort(error),
     onError: events.internalError,
     onAccess: events.request,
   });
   try {
     return (await Promise.race([starting, givenUp])) ?? undefined;
   } catch (error) {
-    if (requested.aborted && error === requested.reason) return undefined;
+    if (ending.signal.aborted && error === ending.signal.reason) return undefined;
     throw isAddressError(error) ? cannotListen(`${host}:${port}`, error) : error;
   } finally {
-    ended.abort();
+    done.abort();
   }
 }
 
@@ -227,24 +215,16 @@ async function start({
 const isAddressError = (error: unknown): boolean =>
   error instanceof Error && 'syscall' in error && /^(getaddrinfo|listen|bind)$/.test(String(error.syscall));
 
-const cannotListen = (address: string, error: unknown) =>
-  new CliError(`cannot listen on ${address}: ${systemReason(error)}`, {
+function cannotListen(address: string, error: unknown): CliError {
+  const isPort = /^(EADDRINUSE|EACCES)$/.test(errnoOf(error) ?? '');
+  const hint = isPort
+    ? 'use another port with --port, or any free port with --port 0'
+    : 'use an address of this machine, or omit --host to listen on 127.0.0.1';
+  return new CliError(`cannot listen on ${address}: ${systemReason(error)}`, {
     code: 'cannot_listen',
-    hint: listenHint(errnoOf(error)),
+    hint,
     cause: error,
   });
-
-function listenHint(errno: string | undefined): string {
-  switch (errno) {
-    case 'EADDRINUSE':
-    case 'EACCES':
-      return 'use another port with --port, or any free port with --port 0';
-    case 'EMFILE':
-    case 'ENFILE':
-      return fileSystemHint(errno);
-    default:
-      return 'use an address of this machine, or omit --host to listen on 127.0.0.1';
-  }
 }
 
 /** The faults at the start: those in the file of `--faults`, with the fields that other options replace. */
@@ -265,7 +245,6 @@ async function initialFaults(
 async function readFaultFile(path: string): Promise<FaultSettings> {
   const text = utf8Text(await readInput(createReadStream(path), path), path).toString();
   const document = parseDocument(text, path);
-  const { FaultSettings } = await import('../../server/faults/fault-settings.ts');
   const { success, data, error } = z.safeParse(FaultSettings, document);
   if (!success) throw usageError(`${path}: ${describeFirstIssue(error, 'the document')}`);
   return data;
@@ -277,7 +256,9 @@ function parseDocument(text: string, path: string): unknown {
   } catch (error) {
     const found = findJsonError(text);
     const place = found === undefined ? path : `${path}, line ${found.line}`;
-    throw usageError(`${place}: invalid JSON: ${(error as Error).message}`);
+    // The message of JSON.parse quotes the text.
+    const reason = error instanceof NestingError ? `: ${error.message}` : '';
+    throw usageError(`${place}: invalid JSON${reason}`);
   }
 }
 
@@ -285,27 +266,6 @@ async function readSeed(seed: string | true, { clock, console }: CommandContext,
   if (seed === true) return sampleData(clock.now());
   const { readSeedFile } = await import('../rows/read-file.ts');
   return readSeedFile(seed, console, signal);
-}
-
-async function serveCommand(service: Service, key: string, run: Run): Promise<number> {
-  const { options, context, events, shutdown } = run;
-  await events.runningCommand(service, key);
-  const variables = {
-    PETS_BASE_URL: service.url,
-    PETS_API_KEY: key,
-    PETS_SERVE_TOKEN: service.token,
-  };
-  const { requested, failure } = shutdown;
-  if (requested.aborted) return interruptedCode(run);
-  // `runCommand` handles signals while the command runs.
-  shutdown.unlisten();
-  try {
-    const code = await runCommand(context, options.command, variables, failure);
-    failure.throwIfAborted();
-    return code;
-  } finally {
-    shutdown.listen();
-  }
 }
 
 /** After `abort`, the command gets SIGTERM, and SIGKILL this many milliseconds later. */
@@ -367,40 +327,4 @@ function startError(file: string, cause: NodeJS.ErrnoException): CliError {
     hint: isMissing ? 'check its name' : 'check that it is executable',
     cause,
   });
-}
-
-type Shutdown = ReturnType<typeof createShutdown>;
-
-/**
- * Watches for the first reason to stop the server: a signal, or a store that can no longer write.
- *
- * @param onForcedExit runs before a second signal ends the process
- */
-function createShutdown({ onSignal, exitNow }: Context, onForcedExit: () => void) {
-  const failure = new AbortController();
-  const requested = new AbortController();
-  let removeListeners = () => {};
-  const either = AbortSignal.any([requested.signal, failure.signal]);
-  return {
-    /** Resolves after a signal. Rejects after a failure with the error passed to `fail`. */
-    async stopped(): Promise<void> {
-      if (!either.aborted) await once(either, 'abort');
-      failure.signal.throwIfAborted();
-    },
-    fail: (error: Error) => failure.abort(error),
-    /** This AbortSignal is aborted with the error passed to `fail`. */
-    failure: failure.signal,
-    /** This AbortSignal is aborted with the name of the first process signal. */
-    requested: requested.signal,
-    listen() {
-      removeListeners = onSignal(['SIGINT', 'SIGTERM', 'SIGHUP'], (signal) => {
-        if (requested.signal.aborted) {
-          onForcedExit();
-          exitNow(128 + constants.signals[signal]);
-        }
-        requested.abort(signal);
-      });
-    },
-    unlisten: () => removeListeners(),
-  };
 }

@@ -1,6 +1,8 @@
 import { userInfo } from 'node:os';
 import type { StoreLocation } from '../../store/backend.ts';
-import { parsePlace } from '../core/parsers.ts';
+import { StoreMissingError } from '../../store/errors.ts';
+import { CliError } from '../core/errors.ts';
+import { parseStorePlace } from '../core/parsers.ts';
 import { shellQuote } from '../core/shell-words.ts';
 import { hasPassword } from '../output/redact.ts';
 import { dataDirectory } from '../profiles/paths.ts';
@@ -9,7 +11,7 @@ import type { CommandContext, Option } from '../program/command.ts';
 export const dataOption: Option = {
   flags: '--data <dir|url>',
   description: 'directory or postgres:// URL of the store (animals and API keys)',
-  parse: parsePlace,
+  parse: parseStorePlace,
 };
 
 /** A command for the same store: it has `--data` if the user gave it. A password in the URL is left out. */
@@ -46,6 +48,14 @@ export async function openLocation(
     userName: userName(),
   });
 }
+
+/** Adds a hint to the error of a place without a store. */
+export const hintIfMissing =
+  (hint: string) =>
+  (error: unknown): never => {
+    if (!(error instanceof StoreMissingError)) throw error;
+    throw new CliError(error.message, { code: 'store_error', hint, cause: error });
+  };
 
 /** Undefined if the user has no name, as in some containers. */
 function userName(): string | undefined {

@@ -9,7 +9,7 @@ import {
 import { type AddressInfo, Server as NetServer, type Socket } from 'node:net';
 import type { App } from '../app.ts';
 import { invalidRequest, methodNotAllowed, ServiceError } from '../errors.ts';
-import { headersTooLarge, MAX_HEADER_BYTES } from '../request/checks.ts';
+import { headersTooLargeError, MAX_HEADER_BYTES } from '../request/checks.ts';
 import { allMethods } from '../routes.ts';
 import { createRequestQueue, endsConnection } from './pipelining.ts';
 
@@ -37,24 +37,24 @@ export type ListenOptions = {
 };
 
 /**
- * Serves an app on an address.
+ * Serves an app on an address. `app` returns the one that handles requests now.
  *
  * @throws the system's error (`EADDRINUSE`, `EACCES`, …) if the address is not available
  */
-export async function listen(app: App, { host, port, limits = {}, onRefused }: ListenOptions) {
+export async function listen(app: () => App, { host, port, limits = {}, onRefused }: ListenOptions) {
   const { idleTimeout, maxConnections, ...timeouts } = { ...CONNECTION_LIMITS, ...limits };
   const sockets = new Set<Socket>();
   const tooManyConnections = new ServiceError(
     'too_many_connections',
-    `${maxConnections} connections are open, which is the limit`,
+    `${maxConnections} connections are open, which is the limit; the request was not carried out`,
   );
   const queue = createRequestQueue((request, response) => {
     // The oldest connections are served.
     const isRefused = sockets.size > maxConnections && [...sockets].indexOf(request.socket) >= maxConnections;
-    return app.handle(request, response, isRefused ? tooManyConnections : undefined);
+    return app().handle(request, response, isRefused ? tooManyConnections : undefined);
   });
   // The app checks the Host header itself, because Node's own error response has no body.
-  // Repeated headers are joined, so that they are never valid.
+  // Repeated headers are joined. One that must have a single value, such as Authorization, is then invalid.
   const server = createServer({ ...timeouts, requireHostHeader: false, joinDuplicateHeaders: true });
   server.maxConnections = maxConnections + MAX_REFUSED;
   server.on('drop', () => onRefused?.());
@@ -83,7 +83,7 @@ export async function listen(app: App, { host, port, limits = {}, onRefused }: L
     const target = await queue.drain(socket);
     // A handler that reads the body of the interrupted request must not wait forever.
     if (typeof target === 'object') socket.once('close', () => target.req.destroy());
-    if (target !== 'nothing' && socket.writable) sendParserError(app, error, socket, target);
+    if (target !== 'nothing' && socket.writable) sendParserError(app(), error, socket, target);
     // `end()` closes only the sending side: Node would still parse the bytes after the rejected request, and could run them
     // as requests.
     socket.destroySoon();
@@ -132,7 +132,7 @@ function onCheckContinue(handle: RequestListener): RequestListener {
 }
 
 const PARSER_ERRORS: Readonly<Record<string, ServiceError>> = {
-  HPE_HEADER_OVERFLOW: headersTooLarge(),
+  HPE_HEADER_OVERFLOW: headersTooLargeError(),
   ERR_HTTP_REQUEST_TIMEOUT: new ServiceError('request_timeout', 'The request did not arrive in time'),
   HPE_INVALID_EOF_STATE: invalidRequest('The client closed the connection before the end of its request'),
   HPE_CHUNK_EXTENSIONS_OVERFLOW: new ServiceError(

@@ -1,25 +1,134 @@
 import { createHash } from 'node:crypto';
-import { setMaxListeners } from 'node:events';
-import type { FaultRule, FaultSettings } from './fault-settings.ts';
-import type { MockRequest } from './mock-response.ts';
-import { createRuleMatcher, type FaultRequest } from './rule-match.ts';
+import * as z from 'zod/mini';
+import { decimalToNumber } from '../../contract/json.ts';
+import type { OperationName } from '../../contract/operations.ts';
+import { allMethods, matchSegments, operationEntries, type Params, segmentsOf } from '../routes.ts';
+import {
+  isPossibleStatus,
+  MAX_RETRY_AFTER,
+  mockableStatuses,
+  RETRYABLE_STATUSES,
+  type RequestedMock,
+} from './mock-response.ts';
+
+/** The longest latency, in milliseconds. */
+export const MAX_LATENCY = 600_000;
+export const MAX_RULES = 100;
+const MAX_TIMES = 1_000_000;
+
+/** Injected faults never affect OPTIONS. */
+const methods = allMethods.split(', ').filter((method) => method !== 'OPTIONS');
+
+const integer = (min: number, max: number, what = 'an integer') => {
+  const error = `must be ${what} from ${min} to ${max}`;
+  return z.int({ error }).check(z.gte(min, { error }), z.lte(max, { error }));
+};
+
+/** An object in which unknown fields are errors, because a rule with a misspelled field would never apply. */
+const strictObject = <Shape extends z.core.$ZodShape>(shape: Shape, otherwise = 'must be a JSON object') =>
+  z.strictObject(shape, {
+    error: (issue) =>
+      issue.code === 'unrecognized_keys'
+        ? `has the unknown field ${JSON.stringify(issue.keys[0]?.slice(0, 50))}; possible are ${Object.keys(shape).join(', ')}`
+        : otherwise,
+  });
+
+const milliseconds = integer(0, MAX_LATENCY, 'a whole number of milliseconds');
+const LatencySetting = z.pipe(
+  z.transform((value: unknown) => (typeof value === 'number' ? { min: value, max: value } : value)),
+  strictObject(
+    { min: milliseconds, max: milliseconds },
+    'must be a number of milliseconds, or a range such as {"min":100,"max":300}',
+  ).check(z.refine(({ min, max }) => min <= max, { error: 'must not have a min above its max' })),
+);
+
+const failRateError = 'must be a number from 0 to 1';
+const FailRate = z.pipe(
+  z.transform(decimalToNumber),
+  z
+    .number({ error: failRateError })
+    .check(z.gte(0, { error: failRateError }), z.lte(1, { error: failRateError })),
+);
+
+const Match = strictObject({
+  method: z.optional(z.enum(methods, { error: `must be one of ${methods.join(', ')}` })),
+  /** A path under the API prefix. A segment such as `{petId}` means every value. */
+  path: z.optional(z.string({ error: 'must be a string' })),
+}).check(
+  z.refine((match) => operationsAt(match).size > 0, {
+    error: 'must match an operation, such as {"method":"POST","path":"/v1/pets"}',
+  }),
+);
+
+type Place = { method?: string | undefined; path?: string | undefined };
+
+/** A rule decides the response to some requests (docs/testing.md). Without `match`, it applies to every operation. */
+export const FaultRule = strictObject({
+  match: z.optional(Match),
+  answer: z.optional(z.literal(mockableStatuses, { error: `must be one of ${mockableStatuses.join(', ')}` })),
+  times: z.optional(integer(1, MAX_TIMES)),
+  retryAfter: z.optional(integer(1, MAX_RETRY_AFTER, 'a whole number of seconds')),
+  latency: z.optional(LatencySetting),
+  applied: z.optional(integer(0, Number.MAX_SAFE_INTEGER)),
+}).check(
+  z.refine(({ answer, latency }) => answer !== undefined || latency !== undefined, {
+    error: 'must have an answer or a latency',
+  }),
+  z.refine(({ answer, retryAfter }) => retryAfter === undefined || RETRYABLE_STATUSES.includes(answer ?? 0), {
+    path: ['retryAfter'],
+    error: `can be used only with the answer ${RETRYABLE_STATUSES.join(' or ')}`,
+  }),
+  z.refine(({ match, answer }) => operationsAt(match, answer).size > 0, {
+    path: ['answer'],
+    error: 'is not the success status of any matched operation',
+  }),
+);
+/** `times`: how many requests the rule applies to; `applied`: how many it has applied to; `retryAfter` is in seconds. */
+export type FaultRule = z.output<typeof FaultRule>;
+
+/** Checks the number of rules before the rules, so that a long list cannot cause a long error. */
+const Rules = z.pipe(
+  z
+    .array(z.unknown(), { error: 'must be a JSON array' })
+    .check(z.maxLength(MAX_RULES, { error: `must have at most ${MAX_RULES} rules` })),
+  z.array(FaultRule),
+);
+
+/** The faults of the service as users set them: an object, or only the array of rules. */
+export const FaultSettings = z.pipe(
+  z.transform((value: unknown) => (Array.isArray(value) ? { rules: value } : value)),
+  strictObject({
+    latency: z.optional(LatencySetting),
+    failRate: z.optional(FailRate),
+    seed: z.optional(integer(0, Number.MAX_SAFE_INTEGER)),
+    rules: z.optional(Rules),
+  }),
+);
+export type FaultSettings = z.output<typeof FaultSettings>;
 
 /** The faults of the service. The random ones depend on `seed`. */
 export type FaultOptions = FaultSettings & { seed: number };
+
+/** The random fault of one request. `latency` is in milliseconds. */
+export type RandomFault = { latency: number; fails: boolean };
 
 /** What a rule does to a request. */
 export type RuleFault = {
   /** Replaces the random latency; in milliseconds. */
   latency: number | undefined;
   /** If undefined, the rule only changes the latency. */
-  mock: MockRequest | undefined;
+  mock: RequestedMock | undefined;
 };
+
+/** What a rule sees of a request: its operation and the path parameters. */
+export type FaultRequest = { method: string; operation: OperationName; params: Params };
 
 export type Faults = ReturnType<typeof createFaults>;
 
-/** The faults that the service injects. They can be replaced while the service runs (docs/service.md 11). */
+/** The faults that the service injects. They can be replaced while the service runs (docs/testing.md). */
 export function createFaults(initial: FaultOptions = { seed: 0 }) {
-  let { options, rules } = prepare(initial);
+  let options = initial;
+  let rules = (initial.rules ?? []).map(prepareRule);
   let requests = 0;
 
   return {
@@ -30,8 +139,8 @@ export function createFaults(initial: FaultOptions = { seed: 0 }) {
     nextRandom: (): RandomFault => drawFault(options, requests++),
 
     /** Finds the first rule that applies to a request, and counts that it has applied. */
-    applyRule(method: string, request: FaultRequest): RuleFault | undefined {
-      const rule = rules.find((each) => isLeft(each) && each.matches(method, request));
+    applyRule(request: FaultRequest): RuleFault | undefined {
+      const rule = rules.find((each) => isLeft(each) && each.matches(request));
       if (rule === undefined) return undefined;
       const { match, answer, retryAfter, latency } = rule.setting;
       const n = rule.applied++;
@@ -44,18 +153,19 @@ export function createFaults(initial: FaultOptions = { seed: 0 }) {
     /** Replaces all settings. With a seed, the sequence of random faults starts again; otherwise, it continues. */
     replace(settings: FaultSettings): void {
       if (settings.seed !== undefined) requests = 0;
-      ({ options, rules } = prepare({ ...settings, seed: settings.seed ?? options.seed }));
+      options = { ...settings, seed: settings.seed ?? options.seed };
+      rules = (settings.rules ?? []).map(prepareRule);
     },
 
     /**
      * Adds a rule before the others, so that it decides about the next request that it matches, and drops the rules that have
      * no effect any more.
      *
-     * @returns false if there are `limit` rules already
+     * @returns false if there are `MAX_RULES` rules already
      */
-    add(rule: FaultRule, limit: number): boolean {
+    add(rule: FaultRule): boolean {
       const left = rules.filter(isLeft);
-      if (left.length >= limit) return false;
+      if (left.length >= MAX_RULES) return false;
       rules = [prepareRule(rule), ...left];
       return true;
     },
@@ -68,54 +178,42 @@ export function createFaults(initial: FaultOptions = { seed: 0 }) {
   };
 }
 
-const prepare = (options: FaultOptions) => ({ options, rules: (options.rules ?? []).map(prepareRule) });
+function prepareRule(setting: FaultRule) {
+  const { match = {}, answer, applied = 0 } = setting;
+  const operations = operationsAt(match, answer);
+  const matches = ({ method, operation, params }: FaultRequest): boolean => {
+    const required = operations.get(operation);
+    if (required === undefined || (match.method !== undefined && match.method !== method)) return false;
+    return Object.entries(required).every(([name, value]) => value.startsWith('{') || value === params[name]);
+  };
+  return { setting, applied, matches };
+}
 
-const prepareRule = (setting: FaultRule) => ({
-  setting,
-  applied: setting.applied ?? 0,
-  matches: createRuleMatcher(setting),
-});
-
-type Rule = ReturnType<typeof prepareRule>;
+/**
+ * The operations at a method and a path, each with the path parameters there. If `answer` is the success status of some
+ * operations, only these operations.
+ */
+function operationsAt({ method, path }: Place = {}, answer?: number): Map<OperationName, Params> {
+  const found = new Map<OperationName, Params>();
+  for (const each of operationEntries) {
+    const params = path === undefined ? {} : matchSegments(segmentsOf(each.path), segmentsOf(path));
+    const hasMethod = method === undefined || each.method === (method === 'HEAD' ? 'GET' : method);
+    const hasAnswer = answer === undefined || isPossibleStatus(each.name, answer);
+    if (params && hasMethod && hasAnswer) found.set(each.name, params);
+  }
+  return found;
+}
 
 /** Whether a rule still applies to requests. */
-const isLeft = ({ setting: { times }, applied }: Rule): boolean => times === undefined || applied < times;
+const isLeft = ({ setting: { times }, applied }: ReturnType<typeof prepareRule>): boolean =>
+  times === undefined || applied < times;
 
 /** How the log and the message name a rule. Not by its position, which changes. */
-const nameRule = ({ method, path }: FaultRule['match'] = {}): string =>
+const nameRule = ({ method, path }: Place = {}): string =>
   `your rule for ${[path ? '' : 'all', method, path?.slice(0, MAX_PATH) ?? 'requests'].filter(Boolean).join(' ')}`;
 
 /** How many characters of a path are shown. The paths of all operations are shorter, except for their ids. */
 const MAX_PATH = 100;
-
-export type Latencies = ReturnType<typeof createLatencies>;
-
-/** The waits of responses that an injected latency delays. @param sleep rejects when the signal is aborted */
-export function createLatencies(sleep: (milliseconds: number, signal: AbortSignal) => Promise<void>) {
-  const begin = () => {
-    const controller = new AbortController();
-    // Each response that waits adds a listener, so many listeners are not a leak.
-    setMaxListeners(0, controller.signal);
-    return controller;
-  };
-  let ending = begin();
-  return {
-    async wait(milliseconds: number): Promise<void> {
-      if (!ending.signal.aborted) await sleep(milliseconds, ending.signal).catch(() => {});
-    },
-    /** Ends all waits at once, and later ones until `resume`: something waits for these requests. */
-    end: () => ending.abort(),
-    resume: () => {
-      ending = begin();
-    },
-  };
-}
-
-/** Milliseconds, uniformly distributed. */
-export type Latency = NonNullable<FaultSettings['latency']>;
-
-/** The random fault of one request. `latency` is in milliseconds. */
-export type RandomFault = { latency: number; fails: boolean };
 
 /** The fault of the nth request. The same seed and `n` give the same fault on every machine. */
 export const drawFault = ({ latency, failRate = 0, seed }: FaultOptions, n: number): RandomFault => ({
@@ -123,8 +221,8 @@ export const drawFault = ({ latency, failRate = 0, seed }: FaultOptions, n: numb
   fails: failRate > 0 && draw(seed, n, 'failure') < failRate,
 });
 
-/** The nth latency, in milliseconds. */
-export const drawLatency = ({ min, max }: Latency, seed: number, n: number): number =>
+/** The nth latency, in milliseconds, uniformly distributed. */
+const drawLatency = ({ min, max }: NonNullable<FaultSettings['latency']>, seed: number, n: number): number =>
   Math.round(min + draw(seed, n, 'latency') * (max - min));
 
 /** A number from 0 to below 1, uniformly distributed. */

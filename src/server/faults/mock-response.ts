@@ -9,7 +9,7 @@ import { type ServiceResponse, windowHeaders } from '../response.ts';
 import { sampleData } from '../sample-data.ts';
 
 /** A response that a `Prefer` header or a fault rule asks for, instead of running the operation. */
-export type MockRequest = {
+export type RequestedMock = {
   /** NaN if the text of a `Prefer` header is not a status. */
   status: number;
   /** The value of Retry-After, in seconds; NaN if the text of a `Prefer` header is not valid. */
@@ -24,8 +24,8 @@ export type MockRequest = {
 const PREFERENCE = /(?:[^,"]|"(?:[^"\\]|\\.)*")+/g;
 const NAME_AND_VALUE = /^\s*([\w-]+)\s*=\s*(?:"([^"]*)"|([^\s;"]*))\s*(?:;|$)/;
 
-/** Reads `Prefer: code=429, retry-after=1` (docs/service.md 11); undefined if the header asks for no response. */
-export function parsePrefer(prefer: string): MockRequest | undefined {
+/** Reads `Prefer: code=429, retry-after=1` (docs/testing.md); undefined if the header asks for no response. */
+export function parsePrefer(prefer: string): RequestedMock | undefined {
   const values = new Map<string, string>();
   for (const preference of prefer.match(PREFERENCE) ?? []) {
     const [, name = '', quoted, token = ''] = NAME_AND_VALUE.exec(preference) ?? [];
@@ -76,7 +76,7 @@ export type MockContext = {
  *
  * @throws ServiceError 400 if the operation has no response with this status, or if the Retry-After is not possible
  */
-export function mockResponse(mock: MockRequest, context: MockContext): ServiceResponse {
+export function mockResponse(mock: RequestedMock, context: MockContext): ServiceResponse {
   checkMock(mock, context.operation);
   const { status, headers = [], body } = buildMock(mock, context);
   return {
@@ -86,7 +86,7 @@ export function mockResponse(mock: MockRequest, context: MockContext): ServiceRe
   };
 }
 
-function checkMock({ status, retryAfter, source }: MockRequest, operation: OperationName): void {
+function checkMock({ status, retryAfter, source }: RequestedMock, operation: OperationName): void {
   if (!isPossibleStatus(operation, status)) {
     const possible = [successStatus(operation), ...errorStatuses].join(', ');
     throw invalidRequest(`${source} is not supported. Use one of ${possible}`);
@@ -100,7 +100,7 @@ function checkMock({ status, retryAfter, source }: MockRequest, operation: Opera
 }
 
 function buildMock(
-  { status, retryAfter, source }: MockRequest,
+  { status, retryAfter, source }: RequestedMock,
   { operation, path, allow, rateLimit }: MockContext,
 ): ServiceResponse {
   const name = errorNames.find((each) => errorCodes[each] === status);

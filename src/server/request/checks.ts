@@ -10,7 +10,7 @@ const LINE_BYTES = ' '.length + ' HTTP/1.1\r\n'.length + '\r\n'.length;
 const BYTES_PER_HEADER = ': \r\n'.length;
 
 /** The headers have too many bytes. */
-export const headersTooLarge = (): ServiceError =>
+export const headersTooLargeError = (): ServiceError =>
   new ServiceError('headers_too_large', 'The request line and the headers are larger than 8 KiB');
 
 /**
@@ -26,7 +26,7 @@ export function checkHttp(
 ): void {
   let bytes = method.length + target.length + LINE_BYTES + (rawHeaders.length / 2) * BYTES_PER_HEADER;
   for (const part of rawHeaders) bytes += part.length;
-  if (bytes > MAX_HEADER_BYTES) throw headersTooLarge();
+  if (bytes > MAX_HEADER_BYTES) throw headersTooLargeError();
   if (httpVersion !== '1.1' && httpVersion !== '1.0') {
     throw invalidRequest(`HTTP/${httpVersion} is not supported. Use HTTP/1.1`);
   }

@@ -6,76 +6,55 @@ import { header } from '../../contract/headers.ts';
 import type { RateLimitWindow } from '../../store/limits/limiter.ts';
 import { ipVersionOf } from '../../system/address-blocks.ts';
 
+export type RequestContext = ReturnType<typeof createContext>;
+
 /** What the service knows about a request. Each step adds its results here, so that error responses have them too. */
-export type RequestContext = {
+export const createContext = (
+  id: string,
+  client: string,
+  method: string,
+  url: string,
+  sentHeaders: readonly string[],
+  started: number,
+) => ({
   /** The request id, which the response has as X-Request-Id. */
-  readonly id: string;
+  id,
   /** The client's IP address. */
-  readonly client: string;
+  client,
   /** The method and the target as the client sent them; `-` if the request was not valid HTTP. */
-  readonly method: string;
-  readonly url: string;
+  method,
+  url,
   /** The headers as the client sent them, alternately: name, value, name, value. */
-  readonly sentHeaders: readonly string[];
+  sentHeaders,
   /** When the request began, as `elapsed()` of the clock in milliseconds; 0 if requests are neither logged nor recorded. */
-  readonly started: number;
+  started,
   /** The host that the client asked for, with an optional port; undefined if the request names none. */
-  host: string | undefined;
+  host: undefined as string | undefined,
   /** The label of the route, or `options`; undefined if no route was requested. */
-  operation: string | undefined;
+  operation: undefined as string | undefined,
   /** The name of the API key, if it is valid. */
-  keyName: string | undefined;
+  keyName: undefined as string | undefined,
   /** Headers of the response, besides those that the handler adds. Alternately names and values. */
-  headers: string[];
+  headers: [header.requestId, id] as string[],
   /** The window that the response reports; undefined for that of the client's address. */
-  window: RateLimitWindow | undefined;
+  window: undefined as RateLimitWindow | undefined,
   /** Whether that window allowed or refused the request, and is that of the day. */
-  isDay: boolean;
-  /** Whether that is the window of an API key. */
-  isCaller: boolean;
-  /** Whether the request was counted against the rate limit of its API key. */
-  isCounted: boolean;
-  /** What injected a fault as the response, such as `your rule for POST /v1/pets`. */
-  injected: string | undefined;
-  /** The injected latency of the response, in milliseconds. */
-  latency: number;
-  /** Whether the request is for a developer tool or the page. */
-  isTool: boolean;
-  /** The error of the connection that interrupted the request. */
-  interruption: { code: ErrorCode; message: string } | undefined;
-  /** Set just before the response is sent. */
-  isFinished: boolean;
-};
-
-/** What is known about a request when it arrives. */
-type Arrival = Pick<RequestContext, 'id' | 'client' | 'method' | 'url' | 'sentHeaders' | 'started'>;
-
-export const createContext = ({
-  id,
-  client,
-  method,
-  url,
-  sentHeaders,
-  started,
-}: Arrival): RequestContext => ({
-  id,
-  client,
-  method,
-  url,
-  sentHeaders,
-  started,
-  host: undefined,
-  operation: undefined,
-  headers: [header.requestId, id],
-  keyName: undefined,
-  window: undefined,
   isDay: false,
+  /** Whether that is the window of an API key. */
   isCaller: false,
+  /** Whether the request was counted against the rate limit of its API key. */
   isCounted: false,
-  injected: undefined,
+  /** What injected a fault as the response, such as `your rule for POST /v1/pets`. */
+  injected: undefined as string | undefined,
+  /** The injected latency of the response, in milliseconds. */
   latency: 0,
+  /** Whether the request may have changed the store: it has passed all checks, and its method does not only read. */
+  canChange: false,
+  /** Whether the request is for a developer tool or the page. */
   isTool: false,
-  interruption: undefined,
+  /** The error of the connection that interrupted the request. */
+  interruption: undefined as { code: ErrorCode; message: string } | undefined,
+  /** Set just before the response is sent. */
   isFinished: false,
 });
 

@@ -10,7 +10,7 @@ const Session = z.object({ code: z.string({ error: 'must be a string' }) }, 'mus
 export type Credentials = ReturnType<typeof createCredentials>;
 
 /**
- * The credentials of developers (docs/service.md 13): a token, which is new at each start unless the user has chosen one, and
+ * The credentials of developers (docs/testing.md): a token, which is new at each start unless the user has chosen one, and
  * the session of the page, which a code opens once. Those that are not chosen have 256 random bits and the form of an API key,
  * so that everything that redacts API keys redacts them too.
  *

@@ -1,12 +1,12 @@
 import { header } from '../../contract/headers.ts';
-import { decodeIdempotencyKey } from '../../contract/idempotency-key.ts';
 import { API_PREFIX, operations } from '../../contract/operations.ts';
 import { REDACTED } from '../../contract/recorded-text.ts';
 import { createRequestRedactors, isSecretHeader, type Redactor } from '../redact.ts';
+import type { RequestContext } from '../request/context.ts';
 import { isUnderApi, splitTarget } from '../request/input.ts';
 import type { RecordedBody, RecordedRequest, RunningRequest } from './recorder.ts';
 
-/** What the service did with a request (docs/service.md 13.1). */
+/** What the service did with a request (docs/testing.md). */
 export type RequestOutcome =
   | 'counted'
   | 'replayed'
@@ -16,78 +16,49 @@ export type RequestOutcome =
   | 'mocked'
   | 'not_counted';
 
-type Message = {
-  headers: Record<string, string>;
-  body?: string;
-  bodyBytes: number;
-  /** Whether `body` is only the beginning. */
-  cutOff?: true;
-};
-
+type Describer = ReturnType<typeof createRequestDescriber>;
+/** An object as it is sent: JSON leaves out fields that are undefined. */
+type Sent<Shape> = {
+  [Name in keyof Shape as undefined extends Shape[Name] ? Name : never]?: Shape[Name];
+} & { [Name in keyof Shape as undefined extends Shape[Name] ? never : Name]: Shape[Name] };
 /** A request without its headers and bodies. */
-export type RequestSummary = {
-  number: number;
-  id: string;
-  time: string;
-  milliseconds: number;
-  client: string;
-  method: string;
-  url: string;
-  operation?: string | undefined;
-  keyName?: string | undefined;
-  /** Missing if the client gave up before a response. */
-  status?: number | undefined;
-  code?: string | undefined;
-  outcome: RequestOutcome;
-  because: string;
-  until?: string | undefined;
-  /** The number of the request that this one repeats. */
-  again?: number | undefined;
-};
-
+export type RequestSummary = Sent<ReturnType<Describer['summarize']>>;
 /** A request as `GET /requests` shows it, without secrets. */
-export type DescribedRequest = RequestSummary & {
-  request: Message;
-  response?: Message | undefined;
-  /** Why the request cannot be sent again; missing if it can. */
-  notAgain?: string | undefined;
-};
+export type DescribedRequest = Sent<ReturnType<Describer['describe']>>;
+/** A request without a response, as `GET /requests` shows it. */
+export type DescribedRunning = Sent<ReturnType<Describer['describeRunning']>>;
 
 /**
  * Returns functions that describe recorded requests without `secrets` and without the credentials of each request.
- * `originals` has, by the number of each replayed request, the number of the request whose response it got.
+ * `creations` are those in the log, the newest first; a replayed request got the response to one of them.
  */
 export function createRequestDescriber(
   secrets: readonly string[],
-  originals: ReadonlyMap<number, number> = new Map(),
+  creations: readonly RecordedRequest[] = [],
 ) {
   const redactorFor = createRequestRedactors(secrets);
 
-  function summarize(recorded: RecordedRequest): RequestSummary {
-    const { number, operation, keyName, client, code, again, headers, window } = recorded;
+  function summarize(recorded: RecordedRequest) {
+    const { number, status, code, again, headers, window } = recorded;
     const { redact } = redactorFor(headers);
     const outcome = outcomeOf(recorded);
     const isRefused = outcome === 'rate_limited' || outcome === 'banned';
+    const original = outcome === 'replayed' ? originalOf(recorded, creations) : undefined;
     return {
       number,
-      id: redact(recorded.id),
-      time: new Date(recorded.time - recorded.milliseconds).toISOString(),
-      milliseconds: Math.round(recorded.milliseconds * 10) / 10,
-      client,
-      method: redact(recorded.method),
-      url: redact(recorded.url),
-      operation,
-      keyName,
-      status: recorded.status || undefined,
+      ...describeArrival(recorded, recorded.time - recorded.milliseconds, recorded.milliseconds, redact),
+      /** Missing if the client gave up before a response. */
+      status: status || undefined,
       code,
       outcome,
-      because: redact(because(recorded, originals.get(number))),
+      because: redact(because(recorded, original)),
       until: isRefused && window ? new Date(window.resetAt).toISOString() : undefined,
+      /** The number of the request that this one repeats. */
       again,
     };
   }
 
-  function describe(recorded: RecordedRequest): DescribedRequest {
+  function describe(recorded: RecordedRequest) {
     const { headers, body, responseHeaders, responseBody } = recorded;
     const redactor = redactorFor(headers);
     const summary = summarize(recorded);
@@ -97,35 +68,37 @@ export function createRequestDescriber(
       ...summary,
       request,
       response: responseHeaders.length > 0 ? messageOf(responseHeaders, responseBody, redactor) : undefined,
+      /** Why the request cannot be sent again; missing if it can. */
       notAgain: notAgain(recorded, isShown),
     };
   }
 
   /** Describes a request that has no response yet. Times are in milliseconds, `elapsed` by the clock of the request. */
-  function describeRunning({ context }: RunningRequest, now: number, elapsed: number): DescribedRunning {
-    const { id, client, method, url, operation, keyName } = context;
-    const { redact } = redactorFor(context.sentHeaders);
+  function describeRunning({ context }: RunningRequest, now: number, elapsed: number) {
     const milliseconds = elapsed - context.started;
-    return {
-      id: redact(id),
-      time: new Date(now - milliseconds).toISOString(),
-      milliseconds: Math.round(milliseconds * 10) / 10,
-      client,
-      method: redact(method),
-      url: redact(url),
-      operation,
-      keyName,
-    };
+    const { redact } = redactorFor(context.sentHeaders);
+    return describeArrival(context, now - milliseconds, milliseconds, redact);
   }
 
-  return { summarize, describe, describeRunning, redact: redactorFor([]).redact };
+  return { summarize, describe, describeRunning, redact: redactorFor().redact };
 }
 
-/** A request without a response, as `GET /requests` shows it. */
-export type DescribedRunning = Pick<
-  RequestSummary,
-  'id' | 'time' | 'client' | 'method' | 'url' | 'operation' | 'keyName' | 'milliseconds'
->;
+/** Describes what is known about a request before its response. */
+const describeArrival = (
+  { id, client, method, url, operation, keyName }: Omit<RequestContext, 'headers'> | RecordedRequest,
+  time: number,
+  milliseconds: number,
+  redact: Redactor['redact'],
+) => ({
+  id: redact(id),
+  time: new Date(time).toISOString(),
+  milliseconds: Math.round(milliseconds * 10) / 10,
+  client,
+  method: redact(method),
+  url: redact(url),
+  operation,
+  keyName,
+});
 
 export function outcomeOf(recorded: RecordedRequest): RequestOutcome {
   const { isCounted, injected, code, responseHeaders } = recorded;
@@ -145,7 +118,7 @@ export function headerOf(headers: readonly string[], name: string): string | und
   return values.length === 1 ? values[0] : undefined;
 }
 
-/** Why a request cannot be sent again (docs/service.md 13.1); undefined if it can. `isShown`: without a redacted secret. */
+/** Why a request cannot be sent again (docs/testing.md); undefined if it can. `isShown`: without a redacted secret. */
 function notAgain(
   { method, url, keyName, headers, body: { bytes, isCutOff, isText } }: RecordedRequest,
   isShown: boolean,
@@ -162,24 +135,19 @@ function notAgain(
   return isShown ? undefined : 'a secret in it is not shown';
 }
 
-/** Finds the original of each replayed request. `all` are the newest first. */
-export function findOriginals(all: readonly RecordedRequest[]): Map<number, number> {
-  const originals = new Map<number, number>();
-  const creations = new Map<string, number>();
-  for (const recorded of all.toReversed()) {
-    const { number, keyName, headers, status } = recorded;
-    const key = headerOf(headers, header.idempotencyKey);
-    if (key === undefined || status !== operations.createPet.success.status) continue;
-    const creation = JSON.stringify([keyName, decodeIdempotencyKey(key)]);
-    const original = creations.get(creation);
-    if (outcomeOf(recorded) === 'counted') creations.set(creation, number);
-    else if (original !== undefined) originals.set(number, original);
-  }
-  return originals;
-}
+/** Whether a request has added an animal. */
+export const isCreation = (recorded: RecordedRequest): boolean =>
+  recorded.status === operations.createPet.success.status && outcomeOf(recorded) === 'counted';
+
+/** The number of the creation to which a replayed request got the response: no other response has its id. */
+const originalOf = (
+  { number, responseBody }: RecordedRequest,
+  creations: readonly RecordedRequest[],
+): number | undefined =>
+  creations.find((each) => each.number < number && each.responseBody.text === responseBody.text)?.number;
 
 /**
- * Why a request got its response, in one sentence without the status and without a full stop (docs/service.md 13.1).
+ * Why a request got its response, in one sentence without the status and without a full stop (docs/testing.md).
  * If it is the response to an earlier request, `original` is the number of that request, if it is still in the log.
  */
 export function because(recorded: RecordedRequest, original: number | undefined): string {
@@ -215,19 +183,17 @@ function reasonOf(recorded: RecordedRequest, original: number | undefined): stri
 const formatDuration = (milliseconds: number): string =>
   milliseconds < 1_000 ? `${Math.round(milliseconds)} ms` : `${Math.round(milliseconds / 100) / 10} s`;
 
-function messageOf(
-  headers: readonly string[],
-  { text, bytes, isCutOff }: RecordedBody,
-  redactor: Redactor,
-): Message {
+function messageOf(headers: readonly string[], { text, bytes, isCutOff }: RecordedBody, redactor: Redactor) {
   const { redact, longest } = redactor;
-  return {
+  const message: { headers: Record<string, string>; body?: string; bodyBytes: number; cutOff?: true } = {
     headers: redactHeaders(headers, redactor),
     // The end of a text that was cut off can be the beginning of a secret.
     ...(bytes > 0 && { body: isCutOff ? redact(text).slice(0, -longest) : redact(text) }),
     bodyBytes: bytes,
+    // Whether `body` is only the beginning.
     ...(isCutOff && { cutOff: true }),
   };
+  return message;
 }
 
 /** The headers by their names in lower case. Repeated headers are joined (RFC 9110, 5.3). `lines` has alternately: name, value, name, value. */

@@ -6,8 +6,7 @@ import type { Socket } from 'node:net';
 import type { SteadyClock } from '../../contract/clock.ts';
 import { type ErrorCode, errorCodes } from '../../contract/error-codes.ts';
 import { MAX_RECORDED_BODY } from '../../contract/recorded-text.ts';
-import type { RateLimitWindow } from '../../store/limits/limiter.ts';
-import { peerAddress, type RequestContext } from '../request/context.ts';
+import type { RequestContext } from '../request/context.ts';
 import { hasBody } from '../request/input.ts';
 import type { SentResponse } from '../response.ts';
 
@@ -24,37 +23,28 @@ export type RequestEnd = {
   milliseconds: number;
   /** 0 if the client gave up before a response. */
   status: number;
-  /** The code and the message of an error. */
+  /** Of an error response. */
   code?: ErrorCode | undefined;
   message?: string | undefined;
   /** The response; undefined if it is not known, because it interrupted the request. */
   sent?: SentResponse | undefined;
 };
 
-/** What is recorded of a request besides its bodies. */
-type Head = Omit<RequestEnd, 'sent'> &
-  Pick<
-    RequestContext,
-    | 'id'
-    | 'client'
-    | 'method'
-    | 'url'
-    | 'operation'
-    | 'keyName'
-    | 'injected'
-    | 'latency'
-    | 'isDay'
-    | 'isCounted'
-  > & {
-    /** Its number in the log of this start, from 1. Clients choose ids, which can repeat. */
-    number: number;
-    /** The number of the request that this one repeats. */
-    again: number | undefined;
-    /** The window that the response reports. */
-    window: RateLimitWindow | undefined;
-    bodyBytes: number;
-    responseBytes: number;
+/** What is recorded of a request besides its headers and bodies. */
+type Head = ReturnType<typeof headOf>;
+
+function headOf(
+  { number, context, again, bodyBytes }: RunningRequest,
+  { time, milliseconds, status, code, message }: RequestEnd,
+  responseBytes: number,
+) {
+  const { id, client, method, url, operation, keyName, injected, latency, window, isDay, isCounted } =
+    context;
+  return {
+    ...{ number, id, client, method, url, operation, keyName, time, milliseconds, status, code, message },
+    ...{ injected, latency, again, window, isDay, isCounted, bodyBytes, responseBytes },
   };
+}
 
 /** The beginning of a body. `isText`: whether it is valid UTF-8. */
 export type RecordedBody = { text: string; bytes: number; isCutOff: boolean; isText: boolean };
@@ -69,7 +59,7 @@ export type RecordedRequest = Omit<Head, 'bodyBytes' | 'responseBytes'> & {
 };
 
 /** Requests of websites from origins that `--cors` does not allow, which are only counted. `origin` is the latest one. */
-export type OtherOrigins = { requests: number; origin: string; time: number };
+export type RefusedOriginRequests = { requests: number; origin: string; time: number };
 
 const MAX_ORIGIN = 200;
 
@@ -87,14 +77,13 @@ export type RunningRequest = {
   /** The beginning of the body, as far as it has arrived. Each character is one byte. `bodyBytes` is its full size. */
   body: string;
   bodyBytes: number;
-  /** The number in the log; 0 until the request has ended. */
+  /**
+   * The number in the log of this start, from 1; 0 until the request has ended. Clients choose ids, which can repeat.
+   */
   number: number;
-  /** Set if the server itself has sent the request, to repeat another one. */
-  repeat: Repeat | undefined;
+  /** The number of the request that this one repeats, if the server itself has sent it. */
+  again: number | undefined;
 };
-
-/** One repetition of the request with this number. */
-export type Repeat = { number: number };
 
 export type Recorder = ReturnType<typeof createRecorder>;
 
@@ -104,16 +93,16 @@ export type RecorderOptions = {
   cors: readonly string[];
 };
 
-/** Keeps the latest requests in memory for `GET /requests` (docs/service.md 13.1). */
+/** Keeps the latest requests in memory for `GET /requests` (docs/testing.md). */
 export function createRecorder({ clock, cors }: RecorderOptions) {
   // Distinguishes cursors of this start from those of earlier starts, whose numbers mean other requests.
   const startId = randomBytes(4).toString('hex');
   const running = new Set<RunningRequest>();
   const watched = new WeakSet<Socket>();
-  let others: OtherOrigins | undefined;
+  let others: RefusedOriginRequests | undefined;
   let stray = { minute: 0, requests: 0 };
-  /** The requests that the server is sending again, by the addresses and ports of its ends of the connections. */
-  const repeats = new Map<string, Repeat>();
+  /** The numbers of the requests that the server is sending again, by the ids that it has chosen for the new ones. */
+  const repeated = new Map<string, number>();
   const emitter = new EventEmitter<{ request: [RunningRequest] }>();
   // Each request that waits for others adds a listener, so many listeners are not a leak.
   emitter.setMaxListeners(0);
@@ -195,24 +184,16 @@ export function createRecorder({ clock, cors }: RecorderOptions) {
       message.once('close', () => isKept(number) && save(request, ended));
   }
 
-  function save(
-    request: RunningRequest,
-    { time, milliseconds, status, code, message, sent }: RequestEnd,
-  ): void {
-    const { number, context, repeat, body, bodyBytes } = request;
-    const { id, client, method, url, operation, keyName, injected, latency, window, isDay, isCounted } =
-      context;
-    const hasResponseBody = sent !== undefined && method !== 'HEAD';
-    const head: Head = {
-      ...{ number, id, client, method, url, operation, keyName, time, milliseconds, status, code, message },
-      ...{ injected, latency, again: repeat?.number, window, isDay, isCounted, bodyBytes },
-      responseBytes: hasResponseBody ? sent.bytes : 0,
-    };
+  function save(request: RunningRequest, ended: RequestEnd): void {
+    const { number, context } = request;
+    const { sent } = ended;
+    const hasResponseBody = sent !== undefined && context.method !== 'HEAD';
     const slot = slotOf(number);
+    const head = JSON.stringify(headOf(request, ended, hasResponseBody ? sent.bytes : 0));
     // Headers contain neither CR nor LF, and JSON of the headers would take three times as long as everything here.
-    const lines = [JSON.stringify(head), context.sentHeaders.join('\r'), sent?.headers.join('\r')];
+    const lines = [head, context.sentHeaders.join('\r'), sent?.headers.join('\r')];
     texts.write(slot, lines.join('\n'), 'utf8');
-    texts.write(slot + 1, body, 'latin1', MAX_RECORDED_BODY);
+    texts.write(slot + 1, request.body, 'latin1', MAX_RECORDED_BODY);
     texts.write(slot + 2, hasResponseBody ? sent.body : '', sent?.encoding ?? 'utf8', MAX_RECORDED_BODY);
   }
 
@@ -229,9 +210,10 @@ export function createRecorder({ clock, cors }: RecorderOptions) {
         return undefined;
       }
       const socket = request?.socket;
-      const repeat =
-        socket && repeats.size > 0 ? repeats.get(`${peerAddress(socket)} ${socket.remotePort}`) : undefined;
-      const begun: RunningRequest = { context, message: request, body: '', bodyBytes: 0, number: 0, repeat };
+      const again = repeated.size > 0 ? repeated.get(context.id) : undefined;
+      // Only the server knows the id until now.
+      if (again !== undefined) repeated.delete(context.id);
+      const begun: RunningRequest = { context, message: request, body: '', bodyBytes: 0, number: 0, again };
       running.add(begun);
       if (request && hasBody(request)) recordBody(request, begun);
       if (socket && !watched.has(socket)) {
@@ -250,7 +232,7 @@ export function createRecorder({ clock, cors }: RecorderOptions) {
 
     otherOrigins: () => others,
 
-    repeats,
+    repeated,
 
     /** The requests that have no response yet, the newest first. */
     running: (): RunningRequest[] => [...running].reverse(),

@@ -8,8 +8,7 @@ import type { SteadyClock } from '../../contract/clock.ts';
 import { header } from '../../contract/headers.ts';
 import { encodeIdempotencyKey } from '../../contract/idempotency-key.ts';
 import { wellFormed } from '../../contract/schemas.ts';
-import type { KeyDirectory } from '../../store/backend.ts';
-import type { Limiter } from '../../store/limits/limiter.ts';
+import type { Backend } from '../../store/backend.ts';
 import { hashOfCredential } from '../authentication.ts';
 import { invalidRequest, ServiceError } from '../errors.ts';
 import { pathOf, readBodyAs, readQueryAs, splitTarget } from '../request/input.ts';
@@ -17,18 +16,12 @@ import type { Handler } from '../response.ts';
 import {
   createRequestDescriber,
   type DescribedRequest,
-  findOriginals,
   headerOf,
+  isCreation,
   outcomeOf,
   type RequestSummary,
 } from './log-entry.ts';
-import {
-  MAX_REQUESTS,
-  type RecordedRequest,
-  type Recorder,
-  type Repeat,
-  type RunningRequest,
-} from './recorder.ts';
+import { MAX_REQUESTS, type RecordedRequest, type Recorder, type RunningRequest } from './recorder.ts';
 
 /** The longest time that a request may wait, in seconds. Connections that are idle for longer are closed. */
 const MAX_WAIT = 20;
@@ -60,7 +53,10 @@ const Query = z.object({
 });
 
 export type RequestsOptions = {
+  /** The URL of this server without a path. */
+  origin: string;
   clock: SteadyClock;
+  backend: Pick<Backend, 'keys' | 'limiter'>;
   /** The log does not show these secrets, wherever they occur. */
   secrets: readonly string[];
   /** Rejects when the signal is aborted. */
@@ -69,10 +65,10 @@ export type RequestsOptions = {
   stopping: AbortSignal;
 };
 
-/** `GET /requests` (docs/service.md 13.1). */
+/** `GET /requests` (docs/testing.md). */
 export function showRequests(
   recorder: Recorder,
-  { clock, secrets, sleep, stopping }: RequestsOptions,
+  { clock, secrets, sleep, stopping }: Omit<RequestsOptions, 'origin' | 'backend'>,
 ): Handler {
   return async ({ url = '', socket }) => {
     const query = readQueryAs(Query, url);
@@ -99,9 +95,9 @@ export function showRequests(
     const all = recorder.find(matcherOf(query), from, text === undefined ? limit : MAX_REQUESTS);
     // Requests that are recorded during the pauses below belong to the next response.
     const [last, cursor] = [recorder.count(), recorder.cursor()];
-    const isRepeated = all.some((each) => outcomeOf(each) === 'replayed');
-    const originals = findOriginals(isRepeated ? recorder.find(() => true, 0, MAX_REQUESTS) : []);
-    const { summarize, describe } = createRequestDescriber(secrets, originals);
+    const isReplay = all.some((each) => outcomeOf(each) === 'replayed');
+    const creations = isReplay ? recorder.find(isCreation, 0, MAX_REQUESTS) : [];
+    const { summarize, describe } = createRequestDescriber(secrets, creations);
     const requests: (RequestSummary | DescribedRequest)[] = [];
     for (const [i, each] of all.entries()) {
       // Removing secrets from long bodies takes long, so let the server handle other requests in between.
@@ -191,23 +187,13 @@ const Again = z.object(
 const OWN_HEADERS =
   /^(?:connection|keep-alive|proxy-connection|transfer-encoding|content-length|expect|upgrade|te|trailer|idempotency-key|x-request-id)$/i;
 
-export type AgainOptions = {
-  /** The URL of this server without a path. */
-  origin: string;
-  keys: Pick<KeyDirectory, 'list'>;
-  limiter: Pick<Limiter, 'usage'>;
-  secrets: readonly string[];
-  /** Rejects when the signal is aborted. */
-  sleep(milliseconds: number, signal: AbortSignal): Promise<void>;
-};
-
 /**
  * `POST /requests` sends a recorded request again, with its own credentials, which do not leave the server
- * (docs/service.md 13.1). The server sends it to its own address, so everything is checked again that was checked before.
+ * (docs/testing.md). The server sends it to its own address, so everything is checked again that was checked before.
  */
 export function createSendAgain(
   recorder: Recorder,
-  { origin, keys, limiter, secrets, sleep }: AgainOptions,
+  { origin, backend: { keys, limiter }, secrets, sleep }: RequestsOptions,
 ): Handler {
   return async (request) => {
     const { number, body } = await readBodyAs(Again, request);
@@ -241,7 +227,8 @@ export function createSendAgain(
     { number, method, url, headers }: RecordedRequest,
     body: string,
   ): Promise<number | undefined> {
-    const lines = [header.requestId, `again-${randomUUID()}`, 'Connection', 'close'];
+    const id = `again-${randomUUID()}`;
+    const lines = [header.requestId, id, 'Connection', 'close'];
     // With HTTP/1.0, a client may leave out Host.
     if (headerOf(headers, 'host') === undefined) lines.push('Host', new URL(origin).host);
     for (let i = 0; i < headers.length; i += 2) {
@@ -253,18 +240,12 @@ export function createSendAgain(
     if (body !== '') lines.push('Content-Length', String(Buffer.byteLength(body)));
     const enough = new AbortController();
     const again = http.request(origin, { method, path: url, headers: lines, agent: false });
-    const repeat: Repeat = { number };
-    again.on('socket', (socket) =>
-      socket.on('connect', () => {
-        const client = `${socket.localAddress} ${socket.localPort}`;
-        recorder.repeats.set(client, repeat);
-        again.on('close', () => recorder.repeats.delete(client));
-      }),
-    );
     let onEnd = (_ended: RunningRequest) => {};
+    recorder.repeated.set(id, number);
+    again.on('close', () => recorder.repeated.delete(id));
     try {
       return await new Promise<number | undefined>((resolve, reject) => {
-        onEnd = (ended) => ended.repeat === repeat && resolve(ended.number);
+        onEnd = (ended) => ended.again && ended.context.id === id && resolve(ended.number);
         recorder.ended.on('request', onEnd);
         again.on('error', ({ message }) => reject(cannotBeSent(number, message)));
         // The request is recorded before its response can arrive, unless its headers have become too large.

@@ -1,59 +1,49 @@
-import { setMaxListeners } from 'node:events';
 import * as z from 'zod/mini';
-import type { SteadyClock } from '../../contract/clock.ts';
 import type { Backend } from '../../store/backend.ts';
+import type { Seed } from '../../store/store.ts';
 import { invalidRequest, ServiceError } from '../errors.ts';
-import type { Faults } from '../faults/faults.ts';
-import { createPage } from '../page.ts';
+import { FaultRule, FaultSettings, type Faults, MAX_RULES } from '../faults/faults.ts';
+import { createPageHandler } from '../page.ts';
 import { readBodyAs, readQueryAs } from '../request/input.ts';
 import type { Handler, ServiceResponse } from '../response.ts';
-import { openRoute, toolRoutes } from '../routes.ts';
+import { publicRoute, toolRoutes } from '../routes.ts';
 import { createRecorder } from './recorder.ts';
-import { createSendAgain, showRequests } from './requests.ts';
-import { createReset, type ResetOptions } from './reset.ts';
+import { createSendAgain, type RequestsOptions, showRequests } from './requests.ts';
 
-export type ToolsOptions = ResetOptions & {
+export type ToolsOptions = RequestsOptions & {
   backend: Backend;
-  /** The URL of this server without a path. */
-  origin: string;
-  clock: SteadyClock;
   /** The origins that may use the service; `*` allows every origin. */
   cors: readonly string[];
-  /** The log does not show these secrets, wherever they occur. */
-  secrets: readonly string[];
   faults: Faults;
   openSession: Handler;
-  /** Rejects when the signal is aborted. */
-  sleep(milliseconds: number, signal: AbortSignal): Promise<void>;
+  /** The directory or the database of the store, as people know it. */
+  location: string;
+  /** Whether `POST /reset` may replace the contents of the store with the seed. */
+  resettable?: boolean | undefined;
+  /** Reads the seed, at the start with a signal, and once for each reset. Without it, a reset empties the store. */
+  seed?: ((signal?: AbortSignal) => Promise<Seed>) | undefined;
+  /** What people call the seed, such as `the sample data`. */
+  seedName?: string | undefined;
+  /** Called after the store was reset. */
+  onReset(): void;
 };
 
 export const MAX_KEYS = 1_000;
 
 const BanQuery = z.object({ key: z.string({ error: 'must be the name of a key' }) });
 
-/** Creates the developer tools (docs/service.md 13). */
-export function createTools({
-  origin,
-  clock,
-  cors,
-  secrets,
-  faults,
-  openSession,
-  sleep,
-  ...options
-}: ToolsOptions) {
-  const { keys, limiter } = options.backend;
-  const stopping = new AbortController();
-  // Each request that waits adds a listener, so many listeners are not a leak.
-  setMaxListeners(0, stopping.signal);
-  const recorder = createRecorder({ clock, cors });
-  const { gate, withoutReset, show, reset } = createReset(options, recorder.cursor);
+const NOT_RESETTABLE = 'This store cannot be reset. Start the server with --resettable or --ephemeral';
+
+/** Creates the developer tools (docs/testing.md). */
+export function createTools(options: ToolsOptions) {
+  const { backend, faults, resettable = false, seed } = options;
+  const { store, keys, limiter } = backend;
+  const recorder = createRecorder(options);
 
   async function showKeys(): Promise<ServiceResponse> {
     const all = await keys.list();
-    const shown = all.slice(0, MAX_KEYS);
-    const usages = await limiter.usage(shown.map(({ sha256 }) => sha256));
-    const described = shown.map(({ name, plan, quota }, i) => {
+    const usages = await limiter.usage(all.map(({ sha256 }) => sha256));
+    const described = all.map(({ name, plan, quota }, i) => {
       const usage = usages[i];
       return {
         name,
@@ -63,7 +53,11 @@ export function createTools({
         ...(usage?.bannedUntil !== undefined && { bannedUntil: instant(usage.bannedUntil) }),
       };
     });
-    return json({ keys: described, total: all.length });
+    // If not all keys fit, bans must still be shown, so that they can be lifted.
+    const bannedFirst = () =>
+      described.sort((a, b) => Number('bannedUntil' in b) - Number('bannedUntil' in a));
+    const shown = all.length > MAX_KEYS ? bannedFirst().slice(0, MAX_KEYS) : described;
+    return json({ keys: shown, total: all.length, time: instant(options.clock.now()) });
   }
 
   const liftBan: Handler = async ({ url }) => {
@@ -74,29 +68,47 @@ export function createTools({
     return showKeys();
   };
 
-  const page = createPage();
+  const showReset: Handler = async () =>
+    json({
+      allowed: resettable,
+      ...(!resettable && { reason: NOT_RESETTABLE }),
+      animals: await store.size(),
+      location: options.location,
+      ...(seed && { seed: options.seedName ?? 'the seed' }),
+    });
+
+  const reset: Handler = async () => {
+    if (!resettable) throw new ServiceError('forbidden', NOT_RESETTABLE);
+    const contents = (await seed?.()) ?? { pets: [], orders: [] };
+    await backend.reset(contents);
+    options.onReset();
+    return json({ animals: contents.pets.length, cursor: recorder.cursor() });
+  };
+
+  const page = createPageHandler();
   const showFaults = () => json(faults.current());
 
   const routes = [
-    ...['/', '/page/{file}'].map((path) => openRoute(path, 'page', page, '/')),
+    ...['/', '/page/{file}'].map((path) => publicRoute(path, 'page', page, '/')),
+    // Browsers ask for this by themselves, and it should not fill the log.
+    publicRoute('/favicon.ico', 'page', () => ({ status: 204, body: '' }), '/'),
     // The page signs in with a code.
-    ...toolRoutes('/session', 'open', { POST: openSession }),
+    ...toolRoutes('/session', 'open', { POST: options.openSession }),
     ...toolRoutes('/requests', 'token', {
-      GET: showRequests(recorder, { clock, secrets, sleep, stopping: stopping.signal }),
-      POST: createSendAgain(recorder, { origin, keys, limiter, secrets, sleep }),
+      GET: showRequests(recorder, options),
+      POST: createSendAgain(recorder, options),
     }),
-    ...toolRoutes('/keys', 'token', { GET: withoutReset(showKeys) }),
-    ...toolRoutes('/bans', 'token', { DELETE: withoutReset(liftBan) }),
+    ...toolRoutes('/keys', 'token', { GET: showKeys }),
+    ...toolRoutes('/bans', 'token', { DELETE: liftBan }),
     ...toolRoutes('/faults', 'token', {
       GET: showFaults,
       async POST(request) {
-        const { FaultRule, MAX_RULES } = await loadSchemas();
-        const isAdded = faults.add(await readBodyAs(FaultRule, request), MAX_RULES);
-        if (!isAdded) throw invalidRequest(`There are ${MAX_RULES} rules already, which is the limit`);
+        if (!faults.add(await readBodyAs(FaultRule, request)))
+          throw invalidRequest(`There are ${MAX_RULES} rules already, which is the limit`);
         return showFaults();
       },
       async PUT(request) {
-        faults.replace(await readBodyAs((await loadSchemas()).FaultSettings, request));
+        faults.replace(await readBodyAs(FaultSettings, request));
         return showFaults();
       },
       DELETE() {
@@ -104,13 +116,10 @@ export function createTools({
         return showFaults();
       },
     }),
-    ...toolRoutes('/reset', 'token', { GET: withoutReset(show), POST: reset }),
+    ...toolRoutes('/reset', 'token', { GET: showReset, POST: reset }),
   ];
-  return { recorder, resetGate: gate, routes, stop: () => stopping.abort() };
+  return { recorder, routes };
 }
-
-/** Loads the module only when faults are set, for a faster start. */
-const loadSchemas = () => import('../faults/fault-settings.ts');
 
 const json = (content: object): ServiceResponse => ({ status: 200, body: JSON.stringify(content) });
 

@@ -117,7 +117,7 @@ function withChecksum(covered: string): Buffer {
 export type RecordedPet = { id: number | bigint; status: PetStatus; length: number };
 
 /** The idempotency key with which the animal number `pet` of the record was created. */
-export type RecordedKey = Fingerprint & { pet: number };
+export type RecordedIdempotencyKey = Fingerprint & { pet: number };
 
 /** A parsed record. `texts` are the JSON texts of `pets`, separated by commas. They can be a part of the line. */
 export type JournalRecord = {
@@ -125,7 +125,7 @@ export type JournalRecord = {
   pets: readonly RecordedPet[];
   seq: number;
   at: number;
-  keys: readonly RecordedKey[];
+  keys: readonly RecordedIdempotencyKey[];
   order?: OrderJson | undefined;
   lastId?: bigint | undefined;
 };
@@ -170,7 +170,7 @@ function parseBatch(line: Buffer): JournalRecord | undefined {
     return pet !== undefined;
   });
   const hasKeys = text.startsWith(KEYS_START, petsEnd);
-  const keys: RecordedKey[] = [];
+  const keys: RecordedIdempotencyKey[] = [];
   const keysEnd = matchItems(KEY, text, petsEnd + KEYS_START.length, ([{ length }, pet], at) => {
     // Substrings of the text would keep all of it in memory.
     const digits = (end: number) => line.toString('latin1', end - 32, end);
@@ -270,7 +270,7 @@ export function encodeBatch(
   const head = `"seq":${seq},"at":${at},"pets":[`;
   const texts: PetJson[] = [];
   const pets: RecordedPet[] = [];
-  const keys: RecordedKey[] = [];
+  const keys: RecordedIdempotencyKey[] = [];
   let length = -1;
   for (const { id, status, text, fingerprint } of animals) {
     if (fingerprint) keys.push({ pet: pets.length, ...fingerprint });

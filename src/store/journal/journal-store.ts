@@ -1,6 +1,7 @@
 import { join, resolve } from 'node:path';
 import { requireSameFile } from '../../system/append-file.ts';
 import { fsyncAncestors, makeDirectory } from '../../system/directories.ts';
+import { acquireDirectoryLock, type DirectoryLock, LockError } from '../../system/directory-lock.ts';
 import { abortable, errnoOf, isUnwritable, realFileSystem } from '../../system/file-system.ts';
 import {
   isTemporaryName,
@@ -10,7 +11,6 @@ import {
   withFile,
   writeFully,
 } from '../../system/files.ts';
-import { acquireDirectoryLock, type DirectoryLock, LockError } from '../../system/lock/directory-lock.ts';
 import { StoreError, StoreFailedError, StoreUnavailableError, toStoreError } from '../errors.ts';
 import { fingerprintOf } from '../fingerprint.ts';
 import { notEmptyError, seedTexts } from '../seed.ts';
@@ -223,12 +223,15 @@ export class JournalStore implements Store {
     }
   }
 
-  /** Replaces everything by a seed. Call it only while no other method runs, except `checkWritable` and `close`. */
+  /** Replaces everything by a seed. Creations that have begun precede this, and later ones follow it. */
   async reset(seed: Seed): Promise<void> {
-    await this.checkWritable();
-    // The store may have been closed during the check. Then, the directory can belong to another server.
-    await this.#read();
-    await this.#replace(seed);
+    while (true) {
+      await this.checkWritable();
+      // The store may have been closed during the check. Then, the directory can belong to another server.
+      await this.#read();
+      if (this.#seeding) await this.#seeding;
+      else return this.#replace(seed);
+    }
   }
 
   /**
@@ -362,16 +365,15 @@ export class JournalStore implements Store {
     for (const order of orders) recordBytes(order);
     const contents = { orders, animals: [animals], nextId: 1n };
     const lines = encodeJournal(header, contents, Math.trunc(clock.now()));
-    const old = this.#writer;
     try {
+      // Creations wait from now on. Those that have begun must be written before their file is replaced.
+      await this.#writer.close();
       await replaceFile(files, path, lines);
       this.#journal = await readJournal(this.#settings);
       this.#writer = new JournalWriter(this.#journal, this.#settings, this.#status);
       await this.#writer.open();
     } catch (error) {
       throw this.#status.stopped(error);
-    } finally {
-      await old.close();
     }
   }
 }

@@ -4,8 +4,9 @@ import { type Clock, systemClock } from '../../contract/clock.ts';
 import { fsyncAncestors, makeDirectory } from '../../system/directories.ts';
 import { errnoOf, type FileSystem, isMissing, realFileSystem } from '../../system/file-system.ts';
 import { createFile, readTextFile, replaceFile, temporaryName } from '../../system/files.ts';
-import type { KeyManager, KnownKey } from '../backend.ts';
-import { StoreDamagedError, StoreError, StoreUnavailableError, toStoreError } from '../errors.ts';
+import type { KeyManager } from '../backend.ts';
+import { StoreDamagedError, type StoreError, StoreUnavailableError, toStoreError } from '../errors.ts';
+import type { ReadKeys } from '../keys/key-cache.ts';
 import {
   type CreatedKey,
   KeyName,
@@ -13,20 +14,16 @@ import {
   keyExistsError,
   keyNotFoundError,
   makeKey,
-  quotaOf,
   StoredKey,
 } from '../keys/keys.ts';
 import { Instant, readStored, Sha256 } from '../stored-json.ts';
 
 const MAX_FILE_BYTES = 2 ** 16;
 
-/** A key file that was read. `key` is undefined if the file is damaged. */
-type CachedFile = { version: string; key: StoredKey | undefined };
-
 export type KeyFilesOptions = {
   clock?: Clock;
   files?: FileSystem;
-  /** Called once for each file that is damaged or cannot be read, and when the directory cannot be read. */
+  /** Called when a server can no longer read the directory. */
   onWarning?: (message: string) => void;
 };
 
@@ -40,9 +37,10 @@ export class KeyFiles implements KeyManager {
   #clock: Clock;
   #files: FileSystem;
   #onWarning: (message: string) => void;
-  /** The key files by name, as `read` found them. A file is read again only if its version changes. */
-  #cache = new Map<string, CachedFile>();
-  #warned = new Set<string>();
+  /** What `read` has read, by name. A file is read again only if its version changes. */
+  #read = new Map<string, { version: string; key: StoredKey }>();
+  /** Whether `read` could read the directory. */
+  #isReadable = true;
 
   constructor(directory: string, options: KeyFilesOptions = {}) {
     const { clock = systemClock, files = realFileSystem, onWarning = () => {} } = options;
@@ -127,49 +125,31 @@ export class KeyFiles implements KeyManager {
     }
   }
 
-  /**
-   * Reads the keys for a server. Leaves out keys whose files are damaged, after a warning.
-   *
-   * @throws StoreUnavailableError, after a warning, if the directory of the keys cannot be read
-   */
-  async read(): Promise<KnownKey[]> {
-    const cache = new Map<string, CachedFile>();
-    const names = await this.names().catch((error: StoreError) => {
-      this.#warnOnce(this.path, error);
-      throw new StoreUnavailableError(error.message, error.hint, { cause: error, outcome: 'not_done' });
+  /** Reads the keys for a server. @throws StoreUnavailableError, after a warning, if the directory cannot be read */
+  async read(): ReturnType<ReadKeys> {
+    const names = await this.names().catch(({ message, hint, cause }: StoreError) => {
+      if (this.#isReadable) this.#onWarning(`${message}; ${hint}`);
+      this.#isReadable = false;
+      throw new StoreUnavailableError(message, hint, { cause, outcome: 'not_done' });
     });
-    this.#warned.delete(this.path);
-    await Promise.all(
-      names.map(async (name) => {
-        const file = await this.#readIfChanged(name);
-        if (file) cache.set(name, file);
-      }),
-    );
-    this.#cache = cache;
-    return [...cache.values()].flatMap(({ key }) => (key ? [{ ...key, quota: quotaOf(key) }] : []));
-  }
-
-  async #readIfChanged(name: string): Promise<CachedFile | undefined> {
-    const cached = this.#cache.get(name);
-    let version = '';
-    try {
-      version = await this.#files.version(this.pathOf(name));
-      if (cached?.version === version) return cached;
-      const key = await this.get(name);
-      return key && { version, key };
-    } catch (error) {
-      if (isMissing(error)) return undefined;
-      this.#warnOnce(name, error);
-      // The file has changed, so it may contain another key than before. A damaged file is not read again until it changes.
-      return error instanceof StoreDamagedError ? { version, key: undefined } : undefined;
+    this.#isReadable = true;
+    const before = this.#read;
+    this.#read = new Map();
+    const keys: Awaited<ReturnType<ReadKeys>>[number][] = [];
+    // One after the other: a busy server has few file descriptors left, and without one, a key would be left out.
+    for (const name of names) {
+      try {
+        const version = await this.#files.version(this.pathOf(name));
+        const known = before.get(name);
+        const key = known?.version === version ? known.key : await this.get(name);
+        if (!key) continue;
+        this.#read.set(name, { version, key });
+        keys.push(key);
+      } catch (error) {
+        if (!isMissing(error)) keys.push({ name, error: toStoreError(error, `read ${this.pathOf(name)}`) });
+      }
     }
-  }
-
-  #warnOnce(name: string, error: unknown): void {
-    if (this.#warned.has(name)) return;
-    this.#warned.add(name);
-    const hint = error instanceof StoreError && error.hint ? `; ${error.hint}` : '';
-    this.#onWarning(error instanceof Error ? error.message + hint : String(error));
+    return keys;
   }
 }
 

@@ -116,7 +116,7 @@ export class PetsInMemory {
   #idAt(position: number): bigint {
     const chunk = this.#chunk(position);
     const start = ((this.#starts[position] ?? 0) % SPAN) + '{"id":'.length;
-    // Most ids are positive and have few digits. To convert them by a text takes three times as long.
+    // Most ids are positive and have few digits. Converting them through a string takes three times as long.
     let id = 0;
     let end = start;
     for (let digit = 0; digit >= 0; end++) {

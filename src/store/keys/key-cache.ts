@@ -1,10 +1,18 @@
 import type { SteadyClock } from '../../contract/clock.ts';
 import { type PlanName, plans } from '../../contract/plans.ts';
 import type { KeyDirectory, KnownKey } from '../backend.ts';
-import { generateKey, hashKey } from './keys.ts';
+import type { StoreError } from '../errors.ts';
+import { generateKey, hashKey, quotaOf, type StoredKey } from './keys.ts';
 
-/** Reads all valid API keys of a store. */
-export type ReadKeys = () => Promise<readonly KnownKey[]>;
+/** Reads all API keys of a store. Of a key that cannot be read, the result has the reason. */
+export type ReadKeys = () => Promise<readonly (StoredKey | { name: string; error: StoreError })[]>;
+
+export type KeyCacheOptions = {
+  clock: SteadyClock;
+  sleep(milliseconds: number): Promise<void>;
+  /** Called once for each key that cannot be read. It is left out. */
+  onWarning(message: string): void;
+};
 
 /** For this long, a known key is accepted without reading the keys. So a revocation takes effect within a second. */
 const FRESH_MS = 900;
@@ -16,8 +24,8 @@ const UNKNOWN_KEY_MS = 100;
 /** The API keys of a store, in memory. Changes in the source take effect without a restart. */
 export class KeyCache implements KeyDirectory {
   #readKeys: ReadKeys;
-  #clock: SteadyClock;
-  #sleep: (milliseconds: number) => Promise<void>;
+  #options: KeyCacheOptions;
+  #warned = new Set<string>();
   #temporary = new Map<string, KnownKey>();
   #byHash = new Map<string, KnownKey>();
   /** When the last read began, and when the last complete one did. */
@@ -27,10 +35,9 @@ export class KeyCache implements KeyDirectory {
   /** A read that has not begun. */
   #nextRead: Promise<void> | undefined;
 
-  constructor(readKeys: ReadKeys, clock: SteadyClock, sleep: (milliseconds: number) => Promise<void>) {
+  constructor(readKeys: ReadKeys, options: KeyCacheOptions) {
     this.#readKeys = readKeys;
-    this.#clock = clock;
-    this.#sleep = sleep;
+    this.#options = options;
   }
 
   addTemporary(name: string, plan: PlanName, key: string = generateKey()): string {
@@ -63,7 +70,7 @@ export class KeyCache implements KeyDirectory {
 
   /** The time since the last complete read began, in milliseconds. */
   get #age(): number {
-    return this.#clock.elapsed() - this.#readAt;
+    return this.#options.clock.elapsed() - this.#readAt;
   }
 
   async #lookUp(sha256: string): Promise<KnownKey | undefined> {
@@ -84,8 +91,8 @@ export class KeyCache implements KeyDirectory {
   }
 
   async #readSoon(): Promise<void> {
-    const wait = this.#startedAt + UNKNOWN_KEY_MS - this.#clock.elapsed();
-    if (wait > 0) await this.#sleep(wait);
+    const wait = this.#startedAt + UNKNOWN_KEY_MS - this.#options.clock.elapsed();
+    if (wait > 0) await this.#options.sleep(wait);
     await this.#reading?.catch(() => {});
     this.#nextRead = undefined;
     await this.#read();
@@ -99,10 +106,19 @@ export class KeyCache implements KeyDirectory {
   }
 
   async #readOnce(): Promise<void> {
-    const startedAt = this.#clock.elapsed();
+    const startedAt = this.#options.clock.elapsed();
     this.#startedAt = startedAt;
-    const keys = await this.#readKeys();
-    this.#byHash = new Map(keys.map((key) => [key.sha256, key]));
+    const byHash = new Map<string, KnownKey>();
+    for (const key of await this.#readKeys()) {
+      if ('error' in key) this.#warnOnce(key.name, key.error);
+      else byHash.set(key.sha256, { ...key, quota: quotaOf(key) });
+    }
+    this.#byHash = byHash;
     this.#readAt = startedAt;
+  }
+
+  #warnOnce(name: string, { message, hint }: StoreError): void {
+    if (!this.#warned.has(name)) this.#options.onWarning(`${message}; ${hint}`);
+    this.#warned.add(name);
   }
 }

@@ -2,7 +2,7 @@ import { hash, randomBytes } from 'node:crypto';
 import * as z from 'zod/mini';
 import { describeIssues, fieldError } from '../../contract/issues.ts';
 import { MAX_QUOTA, PlanName, plans, type Quota } from '../../contract/plans.ts';
-import { StoreError, StoreNotFoundError, StoreRequestError } from '../errors.ts';
+import { KeyNotFoundError, StoreError, StoreRequestError } from '../errors.ts';
 import { Instant, Sha256 } from '../stored-json.ts';
 
 const quota = z.optional(
@@ -80,7 +80,7 @@ export const keyExistsError = (name: string): StoreError =>
   new StoreError(`a key named ${name} already exists`, 'choose another name, or revoke that key first');
 
 /** The error if no key has the name. `names` are the names of all keys. */
-export function keyNotFoundError(name: string, names: readonly string[]): StoreNotFoundError {
+export function keyNotFoundError(name: string, names: readonly string[]): KeyNotFoundError {
   const hint = names.length > 0 ? `existing keys: ${names.join(', ')}` : 'the store has no keys';
-  return new StoreNotFoundError(`there is no key named ${JSON.stringify(name)}`, hint);
+  return new KeyNotFoundError(`there is no key named ${JSON.stringify(name)}`, hint);
 }

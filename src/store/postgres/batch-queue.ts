@@ -11,8 +11,6 @@ export type BatchQueueOptions<Item, Result> = {
   roundTrip?(): number;
   /** How many calls the database can work on at a time. By default 1, for calls that wait for the same locks. */
   parallel?: number;
-  /** The largest number of items that wait for the next call. By default 1,000. */
-  maxWaiting?: number;
   /** The largest number of items in one call. By default 1,000. */
   maxBatch?: number;
   elapsed?(): number;
@@ -30,7 +28,7 @@ type Entry<Item, Result> = {
   item: Item;
   /** Whether the database may have the item. */
   isSent: boolean;
-  /** Whether the time of the item is over. */
+  /** Whether the item was rejected, because no result arrived within `CALL_TIMEOUT_MS`. It is then not sent any more. */
   hasExpired: boolean;
   timer: NodeJS.Timeout | undefined;
   resolve(result: Result): void;
@@ -58,7 +56,6 @@ export class BatchQueue<Item, Result> {
     this.#options = {
       roundTrip: () => 0,
       parallel: 1,
-      maxWaiting: 1_000,
       maxBatch: 1_000,
       elapsed: () => performance.now(),
       startTimer: setTimeout,
@@ -73,10 +70,8 @@ export class BatchQueue<Item, Result> {
    * @throws StoreUnwritableError, or another StoreError if the item was not stored
    */
   add(item: Item): Promise<Result> {
-    const { place, maxWaiting, startTimer } = this.#options;
+    const { place, startTimer } = this.#options;
     if (this.#isClosed) return Promise.reject(closedError(place));
-    if (this.#waiting.length >= maxWaiting)
-      return Promise.reject(unavailable(`too many calls wait for ${place}`, 'not_done'));
     return new Promise((resolve, reject) => {
       const expire = () => {
         entry.hasExpired = true;

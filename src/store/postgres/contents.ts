@@ -5,7 +5,7 @@ import { MAX_READ_ANIMALS, MAX_READ_BYTES, type StoreContents, type StoredAnimal
 import { StoreDamagedError, StoreError } from '../errors.ts';
 import { StoredPet } from '../stored-json.ts';
 import { functionsOn } from './database.ts';
-import { readBans, readKeys } from './postgres-keys.ts';
+import { readBans, requireKeys } from './postgres-keys.ts';
 import { STATUS_NUMBERS, STATUSES } from './postgres-store.ts';
 import { migrate, readIdentity } from './schema.ts';
 
@@ -71,7 +71,7 @@ export async function readDatabase(
   const maxId = meta.maxId === null ? undefined : BigInt(meta.maxId);
   const highest = maxId !== undefined && maxId > lastIssued ? maxId : lastIssued;
   const orders = await client.query<{ body: string }>('select body from pets.orders order by position');
-  const keys = await readKeys(functionsOn(client, id));
+  const keys = await requireKeys(functionsOn(client, id));
   return {
     report: {
       id,

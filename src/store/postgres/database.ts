@@ -43,8 +43,8 @@ export class Database {
   }
 
   /** Opens a connection for a running server. Its calls have short time limits. */
-  connect(onWarning: (message: string) => void): Promise<Client> {
-    return this.#connector.connect({ timeout: CONNECT_TIMEOUT_MS, isServer: true, onWarning });
+  connect(): Promise<Client> {
+    return this.#connector.connect({ timeout: CONNECT_TIMEOUT_MS, isServer: true });
   }
 
   /**
@@ -85,16 +85,13 @@ export class Database {
 
   /** Opens a connection, and begins a transaction. `stop` ends the connection when `signal` is aborted. */
   async #open({ isSnapshot, signal }: TransactionOptions) {
-    const warnings: string[] = [];
-    const onWarning = (warning: string) => void warnings.push(warning);
-    const options = { timeout: START_TIMEOUT_MS, isServer: false, onWarning, signal };
-    const client = await this.#connector.connect(options);
+    const client = await this.#connector.connect({ timeout: START_TIMEOUT_MS, isServer: false, signal });
     const stop = () => void client.connection.stream.destroy();
     signal?.addEventListener('abort', stop);
     const timer = setTimeout(stop, START_TIMEOUT_MS);
     try {
       await client.query(beginTransaction(isSnapshot ? 'repeatable read read only' : 'read committed'));
-      return { client, warnings: [...warnings, ...(await checkServer(client))], stop };
+      return { client, warnings: await checkServer(client), stop };
     } catch (error) {
       stop();
       throw error;
@@ -155,7 +152,7 @@ export type ServerCalls = {
   /** About the time of a round trip to the database, in milliseconds. */
   roundTrip(): number;
   call: CallFunction;
-  /** Calls a function that waits for locks. */
+  /** Like `call`, but calls of the same function follow each other, because they would wait for the same locks. */
   callSerially: CallFunction;
   /** Runs a task in a transaction of its own, without the time limit of other calls. */
   transaction<Result>(task: (call: CallFunction) => Promise<Result>): Promise<Result>;

@@ -41,8 +41,8 @@ export function sqlStateOf(error: unknown): string | undefined {
 }
 
 /**
- * Whether the call conflicted with another transaction, for example with a migration, which locks tables in another order.
- * Nothing was stored, and the same call can be made again.
+ * Whether the call conflicted with another transaction, for example with one of an administrator that locks rows in another
+ * order. Nothing was stored, and the same call can be made again.
  */
 export const isConflict = (error: unknown): boolean => /^40(001|P01)$/.test(sqlStateOf(error) ?? '');
 
@@ -99,7 +99,10 @@ const HINTS: readonly (readonly [beginning: RegExp, hint: string])[] = [
   [/^28/, 'check the user and the password (PGPASSWORD, ~/.pgpass)'],
   [/^3D000/, 'create the database, or check its name'],
   [/^53100/, 'free some disk space on the server of the database'],
-  [/^53300/, 'raise max_connections, or stop other clients of the database server'],
+  [
+    /^53300/,
+    'raise max_connections, or the limit of the role or the database (ALTER ROLE, ALTER DATABASE), or stop other clients',
+  ],
   [/^25006/, 'use the primary server, or make the database writable'],
   [/^55P03/, 'another transaction holds a lock; pg_stat_activity shows it'],
   [/^57014/, 'another transaction may hold a lock; pg_stat_activity shows it'],
@@ -109,24 +112,9 @@ const HINTS: readonly (readonly [beginning: RegExp, hint: string])[] = [
   ],
 ];
 
-/**
- * Next steps if a limit of connections is reached that was set for the role or the database. These errors have the same
- * SQLSTATE as `max_connections`, so only the function of PostgreSQL that reports them shows which limit it is.
- */
-const CONNECTION_LIMIT_HINTS: Readonly<Record<string, string>> = {
-  InitializeSessionUserId:
-    'raise the limit of this role (ALTER ROLE … CONNECTION LIMIT), or stop other servers',
-  CheckMyDatabase:
-    'raise the limit of this database (ALTER DATABASE … CONNECTION LIMIT), or stop other clients',
-};
-
 function hintFor(error: unknown, phase: CallPhase): string {
   if (error instanceof StoreError) return error.hint;
-  if (error instanceof DatabaseError) {
-    if (error.code === REFUSED && error.hint) return error.hint;
-    const limit = error.code === '53300' && CONNECTION_LIMIT_HINTS[error.routine ?? ''];
-    if (limit) return limit;
-  }
+  if (error instanceof DatabaseError && error.code === REFUSED && error.hint) return error.hint;
   const code = sqlStateOf(error) ?? (error as { code?: unknown } | undefined)?.code;
   const hint = HINTS.find(([beginning]) => typeof code === 'string' && beginning.test(code))?.[1];
   if (hint !== undefined) return hint;

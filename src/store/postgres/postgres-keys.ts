@@ -10,12 +10,10 @@ import {
   keyExistsError,
   keyNotFoundError,
   makeKey,
-  quotaOf,
   StoredKey,
 } from '../keys/keys.ts';
-import { type CallFunction, type Database, functionsOn } from './database.ts';
+import { type CallFunction, functionsOn } from './database.ts';
 import { sqlStateOf } from './failures.ts';
-import { readIdentity } from './schema.ts';
 
 const UNIQUE_VIOLATION = '23505';
 
@@ -28,13 +26,15 @@ type KeyRow = {
   created: string;
 };
 
-/**
- * The keys of a store.
- *
- * @throws StoreDamagedError, or the error of the call
- */
-export const readKeys = async (call: CallFunction): Promise<StoredKey[]> =>
-  (await call<KeyRow>('list_keys')).map(parseKey);
+/** Reads the keys of a store for a server. @throws the error of the call */
+export async function readKeys(call: CallFunction): ReturnType<ReadKeys> {
+  return (await call<KeyRow>('list_keys')).map(parseKey);
+}
+
+/** Like `readKeys`. @throws StoreDamagedError if this version does not understand a key */
+export async function requireKeys(call: CallFunction): Promise<StoredKey[]> {
+  return (await readKeys(call)).map(requireKey);
+}
 
 /** Reads the end of each ban, by the SHA-256 of the key, in a transaction of `Database.run`. */
 export async function readBans(client: Client): Promise<StoreContents['bans']> {
@@ -44,18 +44,14 @@ export async function readBans(client: Client): Promise<StoreContents['bans']> {
   return new Map(rows.map(({ caller, until }) => [caller, Number(until)]));
 }
 
-/**
- * The API keys in the table `pets.keys`. Each method is a transaction of its own, and throws a StoreMissingError if the
- * database has no store.
- */
+/** The API keys in the table `pets.keys`, in a transaction of `Database.run`. */
 export class PostgresKeys implements KeyManager {
-  #database: Database;
-  #timeout: number;
+  #client: Client;
+  #call: CallFunction;
 
-  /** @param timeout how long a call can take, in milliseconds: other commands can hold locks, and replicas be silent */
-  constructor(database: Database, timeout = 10_000) {
-    this.#database = database;
-    this.#timeout = timeout;
+  constructor(client: Client, storeId: string) {
+    this.#client = client;
+    this.#call = functionsOn(client, storeId);
   }
 
   async names(): Promise<string[]> {
@@ -63,23 +59,24 @@ export class PostgresKeys implements KeyManager {
   }
 
   async get(name: string): Promise<StoredKey | undefined> {
-    const row = (await this.#call<KeyRow>('list_keys')).find((each) => each.name === name);
-    return row && parseKey(row);
+    const key = (await readKeys(this.#call)).find((each) => each.name === name);
+    return key && requireKey(key);
   }
 
   list(): Promise<StoredKey[]> {
-    return readKeys(this.#call);
+    return requireKeys(this.#call);
   }
 
   bans(): Promise<StoreContents['bans']> {
-    return this.#run(readBans);
+    return readBans(this.#client);
   }
 
   async create(request: KeyRequest): Promise<CreatedKey> {
     // The database sets the time of creation, so the time 0 is not used.
     const { created, stored } = makeKey(request, 0);
     const { name, plan, sha256, perMinute = null, perDay = null } = stored;
-    await this.#call('add_key', sha256, name, plan, perMinute, perDay).catch((error) => {
+    const insert = `insert into pets.keys (sha256, name, plan, per_minute, per_day) values (decode($1, 'hex'), $2, $3, $4, $5)`;
+    await this.#client.query(insert, [sha256, name, plan, perMinute, perDay]).catch((error) => {
       throw sqlStateOf(error) === UNIQUE_VIOLATION ? keyExistsError(name) : error;
     });
     return created;
@@ -87,44 +84,15 @@ export class PostgresKeys implements KeyManager {
 
   async revoke(name: string): Promise<void> {
     const names = await this.names();
-    const [row] = names.includes(name) ? await this.#call<{ result: boolean }>('revoke_key', name) : [];
-    if (!row?.result) throw keyNotFoundError(name, names);
-  }
-
-  /** The id of the store. */
-  storeId(): Promise<string> {
-    return this.#run(async (_, id) => id);
-  }
-
-  #call: CallFunction = (name, ...values) =>
-    this.#run((client, id) => functionsOn(client, id)(name, ...values));
-
-  #run<Result>(task: (client: Client, storeId: string) => Promise<Result>): Promise<Result> {
-    const { place } = this.#database;
-    return this.#database.run(async (client) => task(client, (await readIdentity(client, place)).id), {
-      timeout: this.#timeout,
-    });
+    if (!names.includes(name)) throw keyNotFoundError(name, names);
+    const { rowCount } = await this.#client.query('delete from pets.keys where name = $1', [name]);
+    if (rowCount === 0) throw keyNotFoundError(name, names);
   }
 }
 
-/** Reads the keys for a server. Leaves out keys that this version does not understand, after a warning. */
-export function keyReader(call: CallFunction, onWarning: (message: string) => void): ReadKeys {
-  const warned = new Set<string>();
-  return async () =>
-    (await call<KeyRow>('list_keys')).flatMap((row) => {
-      try {
-        const key = parseKey(row);
-        return [{ ...key, quota: quotaOf(key) }];
-      } catch (error) {
-        if (!warned.has(row.name)) onWarning((error as Error).message);
-        warned.add(row.name);
-        return [];
-      }
-    });
-}
+type ParsedKey = Awaited<ReturnType<ReadKeys>>[number];
 
-/** @throws StoreDamagedError */
-function parseKey({ per_minute: perMinute, per_day: perDay, created, ...row }: KeyRow): StoredKey {
+function parseKey({ per_minute: perMinute, per_day: perDay, created, ...row }: KeyRow): ParsedKey {
   const parsed = z.safeParse(StoredKey, {
     ...row,
     created: new Date(Number(created)).toISOString(),
@@ -132,8 +100,14 @@ function parseKey({ per_minute: perMinute, per_day: perDay, created, ...row }: K
     ...(perDay !== null && { perDay: Number(perDay) }),
   });
   if (parsed.success) return parsed.data;
-  throw new StoreDamagedError(
+  const error = new StoreDamagedError(
     `the key ${JSON.stringify(row.name)} in the table pets.keys is not valid: ${describeIssues(parsed.error)}`,
     'revoke the key, then create it again',
   );
+  return { name: row.name, error };
+}
+
+function requireKey(key: ParsedKey): StoredKey {
+  if ('error' in key) throw key.error;
+  return key;
 }

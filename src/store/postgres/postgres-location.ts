@@ -12,10 +12,10 @@ import {
   type ServerCalls,
 } from './database.ts';
 import { Pool } from './pool.ts';
-import { keyReader, PostgresKeys } from './postgres-keys.ts';
+import { PostgresKeys, readKeys } from './postgres-keys.ts';
 import { PostgresLimiter } from './postgres-limiter.ts';
 import { PostgresStore } from './postgres-store.ts';
-import { migrate, openIdentity, pendingSql } from './schema.ts';
+import { migrate, openIdentity, pendingSql, readIdentity } from './schema.ts';
 
 /** A database that contains a store in its schema `pets`, or can contain one. @throws StoreError */
 export function postgresLocation(url: string, context: LocationContext): StoreLocation {
@@ -30,10 +30,14 @@ export function postgresLocation(url: string, context: LocationContext): StoreLo
     place,
     isShared: true,
     claim: (options) => claimDatabase(database, options),
-    manageKeys(task) {
-      const keys = new PostgresKeys(database);
-      return task(keys, () => keys.storeId());
-    },
+    manageKeys: (task) =>
+      database.run(
+        async (client) => {
+          const { id } = await readIdentity(client, place);
+          return task(new PostgresKeys(client, id), async () => id);
+        },
+        { timeout: KEYS_TIMEOUT_MS },
+      ),
     check: () =>
       read(async ({ report, animals }) => {
         for await (const _ of animals());
@@ -46,6 +50,9 @@ export function postgresLocation(url: string, context: LocationContext): StoreLo
     pendingSql: () => database.run((client) => pendingSql(client)),
   };
 }
+
+/** How long a command waits for the API keys, in milliseconds: other commands can hold locks, and replicas be silent. */
+const KEYS_TIMEOUT_MS = 10_000;
 
 /** Opens a store that exists. Several servers can use a database, so there is nothing to lock. */
 async function claimDatabase(database: Database, options: BackendOptions): Promise<StoreClaim> {
@@ -108,19 +115,18 @@ async function openBackend(
   { creates }: { creates: boolean },
 ): Promise<Backend> {
   const { place, prepare, random } = database;
-  const warn = (warning: string) => onWarning(`${place}: ${warning}`);
   const identity = await database.run(
     async (client, warnings) => {
-      warnings.forEach(warn);
       if (creates) await migrate(client);
-      return openIdentity(client, place);
+      const opened = await openIdentity(client, place);
+      for (const warning of warnings) onWarning(`${place}: ${warning}`);
+      return opened;
     },
     { signal },
   );
   const check = functionCall('check_store', identity.id, []);
-  const connect = () => database.connect(warn);
   const pool = new Pool({
-    connect,
+    connect: () => database.connect(),
     place,
     prepare,
     random,
@@ -156,7 +162,7 @@ async function openBackend(
   }
   const limiter = new PostgresLimiter(calls, bans);
   const store = new PostgresStore(calls, { identity, clock, checkWritable });
-  const keys = new KeyCache(keyReader(calls.call, onWarning), clock, sleep);
+  const keys = new KeyCache(() => readKeys(calls.call), { clock, sleep, onWarning });
   const close = async () => {
     await Promise.all([store.close(), limiter.close()]);
     await pool.close();

@@ -1,6 +1,5 @@
 import { readFileSync } from 'node:fs';
 import type { ClientBase, QueryResultRow } from 'pg';
-import type { Migration } from '../backend.ts';
 import { StoreDamagedError, StoreError, StoreMissingError, StoreVersionError } from '../errors.ts';
 
 /** One connection to the database. */
@@ -10,7 +9,7 @@ export type SchemaClient = Pick<ClientBase, 'query'>;
 export type StoreIdentity = { id: string; secret: string };
 
 /** The version of the schema that this program creates, and that its calls need. `tables.sql` stores it. */
-export const SCHEMA_VERSION = 3;
+export const SCHEMA_VERSION = 4;
 
 // The build replaces each of these calls with the text of the file.
 const SCHEMA_SQL = [
@@ -47,16 +46,16 @@ set local synchronous_commit = on`;
  * Creates the store if the database contains none. Call this in a transaction with the isolation level READ COMMITTED. Until
  * it ends, no other program can create the store. If the store exists, the privileges of a server are enough.
  *
+ * @returns whether it created the store
  * @throws StoreVersionError if the schema has another version, StoreDamagedError, StoreError, or an error of the driver
  */
-export async function migrate(client: SchemaClient): Promise<Migration> {
-  const from = (await readState(client)).store?.version ?? 0;
-  if (from === 0) {
-    await client.query(LOCK);
-    await client.query(missingSql(await readState(client)));
-  }
-  const { store } = await readState(client);
-  return { from, to: store?.version ?? 0 };
+export async function migrate(client: SchemaClient): Promise<boolean> {
+  if ((await readState(client)).store) return false;
+  await client.query(LOCK);
+  const missing = missingSql(await readState(client));
+  if (missing === '') return false;
+  await client.query(missing);
+  return true;
 }
 
 /**

@@ -1,6 +1,6 @@
 import { describe } from 'vitest';
-import { needsPostgres, testBlocks } from '../../helpers/document-tests.ts';
+import { testBlocks } from '../../helpers/document-machine.ts';
 
 describe('each block of the documents that needs PostgreSQL runs', () => {
-  testBlocks(needsPostgres);
+  testBlocks(({ directives }) => directives.includes('postgres'));
 });

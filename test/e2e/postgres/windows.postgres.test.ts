@@ -4,7 +4,7 @@ import { cases } from '../../helpers/cases.ts';
 import { manualClock } from '../../helpers/clock.ts';
 import { databaseLocation, openDatabase } from '../../helpers/postgres/backends.ts';
 import { createKey, startFleet } from '../../helpers/postgres/fleet.ts';
-import { Traffic } from '../../helpers/postgres/traffic.ts';
+import { Traffic } from '../../helpers/postgres/load.ts';
 import { freshDatabase, startCluster } from '../../helpers/postgres.ts';
 
 const SERVERS = 3;

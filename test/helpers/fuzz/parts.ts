@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { errorCodes } from '../../../src/contract/error-codes.ts';
 import { API_PREFIX, type OperationName } from '../../../src/contract/operations.ts';
 import { encodeCursor } from '../../../src/server/handlers.ts';
-import { table } from '../description.ts';
+import { table } from '../openapi.ts';
 import { body, mostly } from './bodies.ts';
 
 /** A part of a request. `refused` is the status of the error that an invalid part causes if the service evaluates it. */

@@ -51,7 +51,7 @@ export async function startFuzzed({
     clock,
     onError: (error) => errors.push(error),
   });
-  const { port, stop } = await listen(app, { host: '127.0.0.1', port: 0, limits });
+  const { port, stop } = await listen(() => app, { host: '127.0.0.1', port: 0, limits });
   return { clock, store, errors, port, stop: () => stop(0) };
 }
 

@@ -8,6 +8,7 @@ import { parseLocation } from '../../../src/store/location.ts';
 export type BackendSettings = Partial<Pick<LocationContext, 'testTime'>> & {
   clock?: SteadyClock;
   bans?: BanRule;
+  onWarning?: (message: string) => void;
 };
 
 /** The location of a database URL, without settings of a user. */
@@ -25,12 +26,12 @@ export const databaseLocation = (
 
 /** Opens the store in a database, as a server in this process. It is closed after the test. */
 export async function openDatabase(url: string, settings: BackendSettings = {}): Promise<Backend> {
-  const { clock = systemClock, bans = { after: 0, milliseconds: 0 } } = settings;
+  const { clock = systemClock, bans = { after: 0, milliseconds: 0 }, onWarning = () => {} } = settings;
   const location = await databaseLocation(url, settings);
   const claim = await location.claim({
     clock,
     bans,
-    onWarning: () => {},
+    onWarning,
     onFailure: () => {},
     sleep: async (milliseconds) => void (await sleep(milliseconds)),
   });

@@ -1,9 +1,9 @@
 import type { ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
+import { appendFile, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Client, DatabaseError } from 'pg';
-import { type ClusterOptions, createDataDirectory } from './data-directory.ts';
 import { type Databases, databasesAt, PASSWORD, SUPERUSER, USER, USER_WITH_PASSWORD } from './databases.ts';
 import {
   freeServerPort,
@@ -12,7 +12,16 @@ import {
   startProgram,
   waitUntilReady,
 } from './guarded-directory.ts';
-import { findPostgres } from './programs.ts';
+import { findPostgres, runToEnd } from './programs.ts';
+
+/** Server parameters, such as `{ max_connections: 20 }`. */
+type Settings = Record<string, string | number>;
+
+export type ClusterOptions = {
+  settings?: Settings;
+  /** Makes the server a streaming replica of the server on this port. The caller makes the replication synchronous. */
+  replicaOf?: { port: number };
+};
 
 /** The modes of `pg_ctl stop`. `fast` ends sessions, and `immediate` ends without a checkpoint. */
 export type StopMode = 'fast' | 'immediate';
@@ -186,4 +195,65 @@ function signalAll(processes: readonly number[], signal: NodeJS.Signals): number
       return false;
     }
   }).length;
+}
+
+/**
+ * Creates the directory `data` of a server below `directory`.
+ *
+ * @param programs the directory of the programs of PostgreSQL
+ */
+async function createDataDirectory(
+  programs: string,
+  directory: string,
+  port: number,
+  { settings, replicaOf }: ClusterOptions,
+): Promise<string> {
+  const data = join(directory, 'data');
+  const run = (program: string, ...options: string[]) => {
+    const common = [`--pgdata=${data}`, `--username=${SUPERUSER}`, '--no-sync'];
+    return runToEnd(join(programs, program), [...common, ...options], directory);
+  };
+  if (replicaOf) {
+    const primary = ['--host=127.0.0.1', `--port=${replicaOf.port}`];
+    await run('pg_basebackup', ...primary, '--write-recovery-conf', '--checkpoint=fast');
+  } else {
+    await run('initdb', '--auth=trust', '--no-locale', '--encoding=UTF8', '--no-instructions');
+    await requirePassword(data);
+  }
+  const settingsOfReplica = replicaOf && {
+    primary_conninfo: `user=${SUPERUSER} host=127.0.0.1 port=${replicaOf.port} application_name=${replicaName(port)}`,
+  };
+  await writeSettings(data, {
+    listen_addresses: '127.0.0.1',
+    port,
+    unix_socket_directories: directory,
+    max_connections: 200,
+    shared_buffers: '32MB',
+    // The primary server keeps what a stopped replica has not received.
+    wal_keep_size: '256MB',
+    // By default, a replica waits 5 s before it tries to connect again.
+    wal_retrieve_retry_interval: '100ms',
+    synchronous_standby_names: '',
+    ...settingsOfReplica,
+    ...settings,
+  });
+  return data;
+}
+
+/** The application name of the replica that listens on this port. */
+export const replicaName = (port: number): string => `replica_${port}`;
+
+/** Makes the server check the password of one user. Everyone else on this machine connects without a password. */
+async function requirePassword(data: string): Promise<void> {
+  const file = join(data, 'pg_hba.conf');
+  const rules = await readFile(file, 'utf8');
+  await writeFile(file, `host all ${USER_WITH_PASSWORD} all scram-sha-256\n${rules}`);
+}
+
+/** Writes parameters into the file of ALTER SYSTEM, in which later lines override earlier ones. */
+async function writeSettings(data: string, settings: Settings): Promise<void> {
+  const lines = Object.entries(settings).map(
+    ([name, value]) => `${name} = '${String(value).replaceAll("'", "''")}'\n`,
+  );
+  await appendFile(join(data, 'postgresql.auto.conf'), lines.join(''));
 }

@@ -1,18 +1,10 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Cluster } from './cluster.ts';
 import { USER } from './databases.ts';
-import type { Exchange, Period, Traffic } from './traffic.ts';
-import type { Writers } from './writers.ts';
+import type { Exchange, Load, Period, Traffic, Writers } from './load.ts';
 
-/** A failure that a test has caused, with the time until all servers worked again. */
-export type Incident = Period & {
-  kind: IncidentKind;
-  /** The server that failed; undefined if it was the database. */
-  server: number | undefined;
-  endedAt: number;
-  /** How long each server took to succeed after the end of the failure, in milliseconds. */
-  recoveries: number[];
-};
+/** A failure that a test has caused, until all servers worked again. `server` is undefined if it was the database. */
+type Incident = Period & { kind: IncidentKind; server: number | undefined };
 
 export type IncidentKind = keyof ReturnType<typeof failuresOf>;
 
@@ -20,12 +12,12 @@ export type IncidentKind = keyof ReturnType<typeof failuresOf>;
 const LONG_MS = 3_000;
 
 export class Incidents {
-  readonly all: Incident[] = [];
+  #all: Incident[] = [];
   #traffic: Traffic;
   #writers: Writers;
   #failures: ReturnType<typeof failuresOf>;
 
-  constructor(traffic: Traffic, writers: Writers, cluster: Cluster, databaseUrl: string) {
+  constructor({ traffic, writers }: Load, cluster: Cluster, databaseUrl: string) {
     this.#traffic = traffic;
     this.#writers = writers;
     this.#failures = failuresOf(traffic, cluster, new URL(databaseUrl).pathname.slice(1));
@@ -35,60 +27,19 @@ export class Incidents {
   async cause(kind: IncidentKind): Promise<void> {
     const from = performance.now();
     const server = await this.#failures[kind]();
-    const endedAt = performance.now();
-    const recoveries = await Promise.all(
+    await Promise.all(
       this.#traffic.servers.map(async (_, index) => {
         while ((await this.#writers.add(index))?.status !== 201) await sleep(10);
         while ((await this.#traffic.send(index, '/v1/pets?limit=1'))?.status !== 200) await sleep(10);
-        return performance.now() - endedAt;
       }),
     );
     await untilReady(this.#traffic, 200);
-    this.all.push({ kind, server, from, endedAt, to: performance.now(), recoveries });
+    this.#all.push({ kind, server, from, to: performance.now() });
   }
 
-  /** The failed requests that no incident explains. */
-  unexplained(): Exchange[] {
-    return this.#traffic.failures.filter(
-      (failure) => !this.all.some((incident) => overlap(failure, incident) && explains(incident, failure)),
-    );
-  }
-
-  /** Figures for each kind of failure. Times are in milliseconds. */
-  figures(): Record<string, number>[] {
-    const kinds = [...new Set(this.all.map(({ kind }) => kind))];
-    return kinds.map((kind) => {
-      const same = this.all.filter((incident) => incident.kind === kind);
-      const slow = this.#traffic.slow.filter((each) => same.some((incident) => overlap(each, incident)));
-      const slowest = (wanted: string) =>
-        this.#longestOf(slow.filter(({ method, path }) => `${method} ${path}` === wanted));
-      const recoveries = same.flatMap((incident) => incident.recoveries).sort((a, b) => a - b);
-      return {
-        [kind]: same.length,
-        'slowest list': slowest('GET /v1/pets'),
-        'slowest creation': slowest('POST /v1/pets'),
-        'slowest readyz': slowest('GET /readyz'),
-        'median recovery': Math.round(recoveries[Math.floor(recoveries.length / 2)] ?? 0),
-        'slowest recovery': Math.round(recoveries.at(-1) ?? 0),
-      };
-    });
-  }
-
-  /** The longest time in which a running server did not respond to a request, in milliseconds. */
-  slowestResponse(): number {
-    return this.#longestOf(this.#traffic.slow);
-  }
-
-  #longestOf(exchanges: readonly Exchange[]): number {
-    return Math.round(Math.max(0, ...exchanges.map((each) => each.to - this.#startOf(each))));
-  }
-
-  /** When a running server could read the request. */
-  #startOf({ server, from, to }: Exchange): number {
-    const stops = this.all.filter(
-      (incident) => incident.kind === 'SIGSTOP of a server' && incident.server === server,
-    );
-    return Math.max(from, ...stops.filter(({ endedAt }) => endedAt < to).map(({ endedAt }) => endedAt));
+  /** Whether an incident explains a failed request. */
+  explain(failure: Exchange): boolean {
+    return this.#all.some((incident) => overlap(failure, incident) && explains(incident, failure));
   }
 }
 
@@ -100,7 +51,7 @@ function explains(incident: Incident, { server, method, path, status, code }: Ex
   // The server that starts again responds before its store is open.
   if (incident.kind === 'kill -9 of a server') return status === 0 || code === 'starting';
   if (incident.kind === 'held lock' && method === 'GET' && path !== '/readyz') return false;
-  return status === 503 && code === 'unavailable';
+  return status === 503 && (code === 'unavailable' || code === 'storage_unreachable');
 }
 
 /** Waits until each server reports with this status whether it is ready. */

@@ -1,7 +1,6 @@
 import { hash } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Client } from 'pg';
-import type { Migration } from '../../../src/store/backend.ts';
 import { functionCall } from '../../../src/store/postgres/database.ts';
 import { beginTransaction, migrate, readIdentity } from '../../../src/store/postgres/schema.ts';
 import { connectTo, freshDatabase } from '../postgres.ts';
@@ -14,8 +13,8 @@ export async function freshStore(): Promise<{ url: string; client: Client; conne
   return { url, client, connect: () => connectTo(url) };
 }
 
-/** Creates the schema in a transaction, as a server does. */
-export async function createSchema(client: Client): Promise<Migration> {
+/** Creates the schema in a transaction, as a server does. Returns whether there was none. */
+export async function createSchema(client: Client): Promise<boolean> {
   await client.query(beginTransaction('read committed'));
   try {
     return await migrate(client);

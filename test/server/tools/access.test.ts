@@ -5,6 +5,7 @@ import { hashKey } from '../../../src/store/keys/keys.ts';
 import { connectTo, nextData } from '../../helpers/raw-client.ts';
 import { startReal } from '../../helpers/real-service.ts';
 import { KEY, OTHER_KEY, start } from '../../helpers/service.ts';
+import { startWithTools } from '../../helpers/tools.ts';
 
 const bearer = (credential: string) => ({ Authorization: `Bearer ${credential}` });
 
@@ -125,6 +126,45 @@ describe('a tool', () => {
     for (let i = 0; i < 60; i++) expect((await request(bearer(`guess-${i}`))).status).toBe(401);
     expect((await request(bearer('guess'))).status).toBe(429);
     expect((await request(bearer(credentials.token))).status).toBe(200);
+  });
+});
+
+describe.each([
+  ['/keys', ['GET']],
+  ['/requests', ['GET', 'POST']],
+  ['/bans?key=till', ['DELETE']],
+  ['/faults', ['GET', 'POST', 'PUT', 'DELETE']],
+  ['/reset', ['GET', 'POST']],
+])('%s', (path, methods) => {
+  test('needs the token, refuses pages of other origins, and is neither recorded, counted nor cached', async () => {
+    const { call, use, key, requests } = await startWithTools();
+    const all = methods.includes('GET') ? ['HEAD', ...methods] : methods;
+    for (const method of all) {
+      const send = (headers: Record<string, string>) =>
+        use(path, {
+          method,
+          headers: { 'Content-Type': 'application/json', ...headers },
+          ...(/^P/.test(method) && { body: '{"rules":[]}' }),
+        });
+      for (const authorization of ['', `Bearer ${key}`])
+        expect((await send({ Authorization: authorization })).status).toBe(401);
+      for (const site of ['same-site', 'cross-site'])
+        expect((await send({ 'Sec-Fetch-Site': site })).status).toBe(403);
+      const response = await send({ 'Sec-Fetch-Site': 'same-origin' });
+      expect([401, 404, 405]).not.toContain(response.status);
+      expect(response.headers.get('cache-control')).toBe('no-store');
+    }
+    const options = await use(path, { method: 'OPTIONS', headers: { Authorization: '' } });
+    const allow = [...methods, 'OPTIONS'].join(', ').replace('GET', 'GET, HEAD');
+    expect([options.status, options.headers.get('allow')]).toEqual([204, allow]);
+    expect((await use(path, { method: 'PATCH' })).status).toBe(405);
+    expect((await requests()).requests).toEqual([]);
+    expect((await call('/pets')).headers.get('x-ratelimit-remaining')).toBe('59');
+  });
+
+  test('is off with the tools', async () => {
+    const { use } = await startWithTools({ page: false });
+    for (const method of methods) expect((await use(path, { method })).status).toBe(404);
   });
 });
 

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { because, findOriginals } from '../../../src/server/tools/log-entry.ts';
+import { because, createRequestDescriber } from '../../../src/server/tools/log-entry.ts';
 import type { RecordedRequest } from '../../../src/server/tools/recorder.ts';
 
 const body = { text: '', bytes: 0, isCutOff: false, isText: true };
@@ -14,6 +14,8 @@ const recorded = (changes: Partial<RecordedRequest>): RecordedRequest => ({
   time: 0,
   milliseconds: 1,
   status: 200,
+  code: undefined,
+  message: undefined,
   injected: undefined,
   latency: 0,
   again: undefined,
@@ -99,20 +101,21 @@ test.each<[changes: Partial<RecordedRequest>, sentence: string, original?: numbe
   expect(because(recorded(changes), original)).toBe(sentence);
 });
 
-test('a repeated response belongs to the latest creation with the same key of the same caller', () => {
-  const creation = (number: number, key: string, changes: Partial<RecordedRequest> = {}) =>
-    recorded({ number, status: 201, isCounted: true, headers: ['idempotency-key', key], ...changes });
-  const repeated = { responseHeaders: ['Idempotency-Replayed', 'true'] };
-  const all = [
-    creation(1, '"a"'),
-    creation(2, '"a"', { keyName: 'other' }),
-    creation(3, 'b'),
-    creation(4, 'a', repeated),
-    creation(5, '"a"', { status: 422 }),
-    creation(6, '"a"', repeated),
-    creation(7, '"b"'),
-    creation(8, '"b"', repeated),
-    creation(9, '"gone"', repeated),
-  ];
-  expect(Object.fromEntries(findOriginals(all.toReversed()))).toEqual({ 4: 1, 6: 1, 8: 7 });
+test('a repeated response is that of the latest creation with the same animal', () => {
+  const creation = (number: number, animal: string, headers: string[] = []) =>
+    recorded({
+      ...{ number, status: 201, isCounted: headers.length === 0, responseHeaders: headers },
+      responseBody: { ...body, text: animal },
+    });
+  const repeated = ['Idempotency-Replayed', 'true'];
+  const creations = [creation(1, 'a'), creation(3, 'b'), creation(5, 'a'), creation(9, 'a')].toReversed();
+  const { summarize } = createRequestDescriber([], creations);
+  const reasons = [creation(4, 'a', repeated), creation(6, 'a', repeated), creation(7, 'gone', repeated)].map(
+    (each) => summarize(each).because,
+  );
+  expect(reasons).toEqual(
+    ['request 1', 'request 5', 'an earlier request'].map(
+      (name) => `the same response as ${name}, by its Idempotency-Key`,
+    ),
+  );
 });

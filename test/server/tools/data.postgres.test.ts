@@ -25,6 +25,7 @@ const RESPONSES = {
       },
     ],
     total: 1,
+    time: '2026-11-20T12:00:00.000Z',
   }),
 };
 

@@ -202,22 +202,6 @@ test('`text` searches everything that is shown, but no secret', async () => {
   expect(await find('keyName')).toEqual([]);
 });
 
-test('`wait` waits for a request with a text', async () => {
-  const { call, requests } = await startWithTools();
-  await call('/pets?a=otter');
-  const { cursor } = await requests();
-  let isDone = false;
-  const waiting = requests(`?since=${cursor}&text=otter&wait=20`).then((result) => {
-    isDone = true;
-    return result;
-  });
-  await call('/pets?a=cat');
-  await requests();
-  expect(isDone).toBe(false);
-  await call('/pets?a=otter&b');
-  expect((await waiting).requests).toMatchObject([{ url: '/v1/pets?a=otter&b' }]);
-});
-
 test.each([
   'summary=',
   'summary=yes',
@@ -257,7 +241,7 @@ test('requests that are recorded while a response is made come after its cursor'
   const clock = manualClock();
   const recorder = createRecorder({ clock, cors: [] });
   const add = (id: string) => {
-    const context = createContext({ id, client: '', method: 'GET', url: '/', sentHeaders: [], started: 0 });
+    const context = createContext(id, '', 'GET', '/', [], 0);
     const running = recorder.begin(context);
     if (running) recorder.end(running, { time: 0, milliseconds: 0, status: 200 });
   };
@@ -276,20 +260,23 @@ test('requests that are recorded while a response is made come after its cursor'
   expect((await read(`?since=${cursor}`)).ids).toEqual(['second']);
 });
 
-test('`wait` waits for a request that matches', async () => {
+test.each([
+  ['status=404', ['/pets', '/pets'], '/nothing'],
+  ['text=otter', ['/pets?a=cat'], '/pets?a=otter&b'],
+])('`wait` waits for a request that matches %s', async (query, others, path) => {
   const { call, requests } = await startWithTools();
-  await call('/pets');
+  await call('/pets?a=otter');
   const { cursor } = await requests();
   let isDone = false;
-  const waiting = requests(`?since=${cursor}&status=404&wait=20`).then((result) => {
+  const waiting = requests(`?since=${cursor}&${query}&wait=20`).then((result) => {
     isDone = true;
     return result;
   });
-  await call('/pets');
-  await call('/pets');
+  for (const other of others) await call(other);
+  await requests();
   expect(isDone).toBe(false);
-  await call('/nothing');
-  expect((await waiting).requests).toMatchObject([{ url: '/v1/nothing', status: 404 }]);
+  await call(path);
+  expect((await waiting).requests).toMatchObject([{ url: `/v1${path}` }]);
 });
 
 test('`wait` ends with an empty list if no request matches in time', async () => {

@@ -1,7 +1,5 @@
-import { EventEmitter, once } from 'node:events';
 import { expect, test } from 'vitest';
 import { sampleData } from '../../../src/server/sample-data.ts';
-import { createResetGate } from '../../../src/server/tools/reset.ts';
 import { connectTo, nextData } from '../../helpers/raw-client.ts';
 import { create } from '../../helpers/service.ts';
 import { startWithTools } from '../../helpers/tools.ts';
@@ -114,46 +112,6 @@ test('a client that sends its body slowly delays neither a reset nor other reque
   socket.write(REX);
   expect(String(await response)).toContain('HTTP/1.1 201');
   expect(await (await call('/pets?limit=100')).json()).toHaveLength(67);
-});
-
-test('a reset waits for requests that have begun, and later requests wait for the reset', async () => {
-  const done: string[] = [];
-  const latencies = { end: () => done.push('latencies end'), resume: () => {} };
-  const { run, waitForClient, exclusive } = createResetGate(latencies);
-  const events = new EventEmitter();
-  const [client, first] = [once(events, 'client'), once(events, 'first')];
-  const slow = run(async () => {
-    await waitForClient(() => client);
-    done.push('slow');
-  });
-  const begun = run(async () => {
-    await first;
-    done.push('begun');
-  });
-  const resets = ['reset 1', 'reset 2'].map((name) => exclusive(async () => void done.push(name)));
-  const later = run(async () => void done.push('later'));
-  events.emit('client');
-  await Promise.resolve();
-  expect(done.splice(0)).toEqual(['latencies end']);
-  events.emit('first');
-  await Promise.all([slow, begun, later, ...resets]);
-  expect(done.slice(0, 2)).toEqual(['begun', 'reset 1']);
-  expect(done.toSorted()).toEqual(['begun', 'later', 'reset 1', 'reset 2', 'slow']);
-});
-
-test('a reset sends delayed responses at once: to requests that precede it, also in the log', async () => {
-  const faults = { seed: 1, latency: { min: 600_000, max: 600_000 } };
-  const { call, use, requests } = await startWithTools({ ...options, faults });
-  for (const round of [1, 2]) {
-    const created = call('/pets', create(REX));
-    const refused = call('/pets', { headers: { Authorization: '' } });
-    await expect.poll(async () => (await requests()).running).toHaveLength(2);
-    const { cursor } = (await (await use('/reset', reset)).json()) as { cursor: string };
-    expect([(await created).status, (await refused).status]).toEqual([201, 401]);
-    expect(await requests(`?since=${cursor}`)).toMatchObject({ requests: [], running: [] });
-    expect((await requests()).requests).toHaveLength(2 * round);
-    expect(await (await use('/reset')).json()).toMatchObject({ animals: 66 });
-  }
 });
 
 test('resets and creations at the same time leave the seed and only later creations, without gaps', async () => {

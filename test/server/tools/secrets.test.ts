@@ -2,10 +2,12 @@ import { readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { MAX_RECORDED_BODY } from '../../../src/contract/recorded-text.ts';
-import { createRedactor } from '../../../src/server/redact.ts';
+import { createRequestRedactors } from '../../../src/server/redact.ts';
 import { generateKey } from '../../../src/store/keys/keys.ts';
 import { sendRaw } from '../../helpers/raw-client.ts';
 import { startWithTools } from '../../helpers/tools.ts';
+
+const { redact } = createRequestRedactors([])();
 
 const percent = (text: string) => Array.from(text, (c) => `%${c.charCodeAt(0).toString(16)}`).join('');
 const unicode = (text: string) => Array.from(text, (c) => `\\u00${c.charCodeAt(0).toString(16)}`).join('');
@@ -156,7 +158,6 @@ test.each([
   'http%3A%2F%2Fada%3Ahunter2%40shop.test',
   'http:\\u002f\\u002fada\\u003ahunter2\\u0040shop.test',
 ])('the user and the password in the URL %s are not shown', (url) => {
-  const { redact } = createRedactor([]);
   const isEncoded = !url.includes('://');
   expect(redact(`a ${url} b`)).toBe(
     isEncoded ? 'a [redacted] b' : `a ${url.replace(/:\/\/.*@/, '://[redacted]@')} b`,
@@ -183,14 +184,11 @@ test.each([
   '"https://shop.test/?a=1\\u0026token=hunter2\\u0026a=1"',
   '{"password":"hunter2"}',
   '{ "user": {"api_key" : "a\\"hunter2", "a=1": 1} }',
-  '{"token":["hunter2"],"password":{"value":"hunter3 }hunter2","a":[{"b":"hunter2"}]},"a":1}',
   '--x\r\nContent-Disposition: form-data; name="password"\r\nContent-Type: text/plain\r\n\r\nhunter2\r\nhunter2\r\n--x--',
 ])('the secret that is named in %s is not shown', (url) => {
-  const { redact } = createRedactor([]);
   const shown = redact(`a ${url} b`);
   expect(shown).toContain('[redacted]');
   expect(shown).not.toContain('hunter2');
-  expect(shown).not.toContain('hunter3');
   expect(shown).toMatch(/^a .* b$/s);
   if (url.endsWith('&a=1')) expect(shown).toContain('&a=1 b');
 });
@@ -198,11 +196,12 @@ test.each([
 test.each([
   ['{"name":"Rex","pwd":"hunter2', '{"name":"Rex","pwd":"[redacted]"'],
   ['{"pass\\u0077ord":"hunter2"}', '[redacted]'],
-  ['{"a":1,"pwd":[["hunter2"],{"b":1', '{"a":1,"pwd":"[redacted]"'],
+  ['{"a":1,"pwd":[["hunter2"],{"b":"hunter2"}],"c":"hunter2"}', '{"a":1,"pwd":"[redacted]"'],
+  ['{"token":{"a":"hunter2', '{"token":"[redacted]"'],
   ['--x\nX: form-data; name=token\n\nhunter2', '--x\nX: form-data; name=token\n\n[redacted]'],
   ['"{\\"token\\":\\"hunter2\\"}"', '[redacted]'],
 ])('if it cannot be seen where a secret begins or ends, more is replaced: %s', (text, shown) => {
-  expect(createRedactor([]).redact(text)).toBe(shown);
+  expect(redact(text)).toBe(shown);
 });
 
 test.each([
@@ -210,11 +209,10 @@ test.each([
   '{"name":"token","code":"unauthorized","categoryId":1,"tags":{"is":["an object"]}}',
   '--x\r\nContent-Disposition: form-data; name="name"\r\n\r\nRex\r\n--x--',
 ])('%s stays as it is', (text) => {
-  expect(createRedactor([]).redact(text)).toBe(text);
+  expect(redact(text)).toBe(text);
 });
 
 test('a long text of many beginnings of URLs is searched, and stays as it is', () => {
-  const { redact } = createRedactor([]);
   for (const start of [
     '\\',
     '://',

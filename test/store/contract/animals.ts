@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { INT64_MAX, INT64_MIN } from '../../../src/contract/int64.ts';
 import { petJson, petStatuses } from '../../../src/contract/schemas.ts';
-import { StoreError } from '../../../src/store/errors.ts';
+import { StoreUnwritableError } from '../../../src/store/errors.ts';
 import type { Page } from '../../../src/store/store.ts';
 import { cases } from '../../helpers/cases.ts';
 import { hostileTexts } from '../../helpers/hostile-text.ts';
@@ -95,10 +95,10 @@ export function describeAnimals({ newPlace, openStore }: Places): void {
       const last = await Promise.allSettled([1, 2, 3].map(() => store.add({ pet: animal() })));
       expect(last[0]).toMatchObject({ value: withId(INT64_MAX) });
       for (const { reason } of last.slice(1) as PromiseRejectedResult[]) {
-        expect(reason).toBeInstanceOf(StoreError);
+        expect(reason).toBeInstanceOf(StoreUnwritableError);
         expect(reason.message).toContain('no ids left');
       }
-      await expect(store.add({ pet: animal() })).rejects.toThrow(StoreError);
+      await expect(store.add({ pet: animal() })).rejects.toThrow(StoreUnwritableError);
       expect(await store.size()).toBe(2);
     });
 

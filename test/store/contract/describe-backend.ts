@@ -1,4 +1,4 @@
-import { describe, expect, it } from 'vitest';
+import { describe } from 'vitest';
 import { describeAnimals } from './animals.ts';
 import { describeBans } from './bans.ts';
 import { describeIdempotency } from './idempotency.ts';
@@ -10,11 +10,6 @@ import { describePages } from './pages.ts';
 import { type OpenLocation, placesOf } from './place.ts';
 import { describeResetting } from './resetting.ts';
 import { describeSeeding } from './seeding.ts';
-
-/** The number of tests below. Each kind of store must run all of them. */
-const CONTRACT_TESTS = 146;
-
-type Tasks = readonly { mode: string; tasks?: Tasks }[];
 
 /**
  * Tests everything that `StoreLocation` and `Backend` promise (src/store/backend.ts), only through these interfaces. Time
@@ -33,22 +28,5 @@ export function describeBackend(name: string, openLocation: OpenLocation): void 
     describeBans(places);
     describeKeyManager(places);
     describeKeyDirectory(places);
-
-    it('runs all tests of the contract', ({ task }) => {
-      // Do not count this test itself.
-      const count = countTests(task.suite?.tasks ?? []) - 1;
-      process.stdout.write(`contract suite: ${count} tests on ${name}\n`);
-      expect(count).toBe(CONTRACT_TESTS);
-    });
   });
-}
-
-/** How many tests are not skipped. */
-function countTests(tasks: Tasks): number {
-  let count = 0;
-  for (const { mode, tasks: inner } of tasks) {
-    if (inner) count += countTests(inner);
-    else if (mode === 'run') count++;
-  }
-  return count;
 }

@@ -2,9 +2,9 @@ import { describe, expect, it } from 'vitest';
 import { MAX_QUOTA } from '../../../src/contract/plans.ts';
 import type { KeyManager } from '../../../src/store/backend.ts';
 import {
+  KeyNotFoundError,
   StoreError,
   StoreMissingError,
-  StoreNotFoundError,
   StoreRequestError,
 } from '../../../src/store/errors.ts';
 import { hashKey, type KeyRequest } from '../../../src/store/keys/keys.ts';
@@ -130,7 +130,7 @@ export function describeKeyManager({ newPlace }: Places): void {
       expect(await names()).toEqual(['b']);
       expect(await get('a')).toBeUndefined();
       const error = await revoke('a').catch((reason) => reason);
-      expect(error).toBeInstanceOf(StoreNotFoundError);
+      expect(error).toBeInstanceOf(KeyNotFoundError);
       expect(error.message).toBe('there is no key named "a"');
       expect(error.hint).toContain('b');
       const second = await create({ name: 'a', plan: 'free' });
@@ -144,7 +144,7 @@ export function describeKeyManager({ newPlace }: Places): void {
       const results = await Promise.allSettled(Array.from({ length: 5 }, () => revoke('a')));
       expect(results.filter(({ status }) => status === 'fulfilled')).toHaveLength(1);
       for (const result of results) {
-        if (result.status === 'rejected') expect(result.reason).toBeInstanceOf(StoreNotFoundError);
+        if (result.status === 'rejected') expect(result.reason).toBeInstanceOf(KeyNotFoundError);
       }
       expect(await names()).toEqual([]);
     });
@@ -154,7 +154,7 @@ export function describeKeyManager({ newPlace }: Places): void {
       async (name) => {
         const { create, revoke, names } = await newKeys();
         await create({ name: 'b', plan: 'pro' });
-        await expect(revoke(name)).rejects.toThrow(StoreNotFoundError);
+        await expect(revoke(name)).rejects.toThrow(KeyNotFoundError);
         expect(await names()).toEqual(['b']);
       },
     );

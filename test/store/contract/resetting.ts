@@ -61,6 +61,20 @@ export function describeResetting({ newPlace }: Places): void {
       }
     });
 
+    it('precedes or follows each creation that runs meanwhile; the ids after the seed have no gaps', async () => {
+      const { open } = await newPlace();
+      const backend = await open();
+      const kinds: string[] = [];
+      const writers = Array.from({ length: 8 }, async () => {
+        for (let i = 0; i < 20; i++) kinds.push((await backend.store.add({ pet: animal() })).kind);
+      });
+      for (let i = 0; i < 5; i++) await backend.reset(SEED);
+      await Promise.all(writers);
+      expect(kinds).toEqual(Array(160).fill('added'));
+      const later = (await allTexts(backend.store)).slice(SEED.pets.length);
+      expect(later).toEqual(later.map((_, i) => petJson({ id: BigInt(i + 9), ...animal() })));
+    });
+
     it('forgets idempotency keys', async () => {
       const { open } = await newPlace();
       const backend = await open();

@@ -110,22 +110,6 @@ test.each([
   },
 );
 
-test('an item is rejected as not done if maxWaiting items wait already', async () => {
-  const first = gate();
-  const { queue } = createQueue(
-    async (items) => {
-      await first.opened;
-      return timesTen(items);
-    },
-    { maxWaiting: 2 },
-  );
-  const added = [queue.add(1)];
-  await new Promise((resolve) => setImmediate(resolve));
-  added.push(queue.add(2), queue.add(3), queue.add(4));
-  first.open();
-  expect(await outcomes(added)).toEqual([10, 20, 30, 'not_done']);
-});
-
 test.each(['not_done', 'unknown'] as const)(
   'if a call fails with outcome %s, its items get the outcome, and the waiting items are not done',
   async (outcome) => {

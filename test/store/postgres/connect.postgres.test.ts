@@ -71,7 +71,7 @@ afterAll(async () => {
 async function resultOf(url: string, env: Record<string, string> = {}): Promise<string> {
   const connector = new PrimaryConnector(parseDatabaseTarget(url, { env, userName: userInfo().username }));
   try {
-    const client = await connector.connect({ timeout: 4_000, isServer: false, onWarning: () => {} });
+    const client = await connector.connect({ timeout: 4_000, isServer: false });
     const { rows } = await client.query(QUERY);
     await client.end();
     return rows[0].state;

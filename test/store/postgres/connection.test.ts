@@ -100,16 +100,6 @@ test('calls between two attempts are rejected without another attempt', async ()
   expect(connection.isFailing).toBe(true);
 });
 
-test('the connection is made in the background when the database is back', async () => {
-  const { connection, database, tick } = createConnection();
-  database.isUp = false;
-  await expect(connection.call(STATEMENT)).rejects.toThrow(StoreUnavailableError);
-  database.isUp = true;
-  await tick();
-  expect(connection.isFailing).toBe(false);
-  expect(await connection.call(STATEMENT)).toEqual([{ n: 2 }]);
-});
-
 test('a lost connection is replaced at once', async () => {
   const { connection, database, clock } = createConnection();
   await connection.call(STATEMENT);
@@ -148,16 +138,6 @@ test('after close, a lost connection is not replaced', async () => {
   await connection.close();
   database.clients[0]?.emit('end');
   expect(database.attempts).toBe(1);
-});
-
-test('a call without a response in time has an unknown outcome, and the connection is replaced', async () => {
-  const { connection, database, tick } = createConnection();
-  const call = connection.call(SLOW).catch((error) => error.outcome);
-  await new Promise((resolve) => setImmediate(resolve));
-  expect(await tick()).toBe(2_000);
-  expect(await call).toBe('unknown');
-  expect(await connection.call(STATEMENT)).toEqual([{ n: 2 }]);
-  expect(database.attempts).toBe(2);
 });
 
 test('while connections do not respond, calls try another one every second, because a new primary server may exist', async () => {

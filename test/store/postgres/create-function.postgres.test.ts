@@ -82,44 +82,6 @@ test('ids follow the highest id and the last id of the store from which this one
   expect(await createdIds(client, [{ key: 'a' }])).toEqual([13]);
 });
 
-test('items of one call are added, replayed or refused one by one', async () => {
-  const { client } = await freshStore();
-  const [rex, tom] = [',"name":"Rex"}', ',"name":"Tom"}'];
-  await create(client, [{ body: rex, key: 'a' }], NOON);
-  const items = [
-    { body: tom, status: 2 },
-    { body: rex, key: 'a' },
-    { body: tom, key: 'a' },
-    { body: tom, key: 'b' },
-    { body: rex },
-  ];
-  const results = [
-    { kind: 'added', response: '{"id":2,"name":"Tom"}' },
-    { kind: 'replayed', response: '{"id":1,"name":"Rex"}' },
-    { kind: 'mismatch', response: null },
-    { kind: 'added', response: '{"id":3,"name":"Tom"}' },
-    { kind: 'added', response: '{"id":4,"name":"Rex"}' },
-  ];
-  expect(await create(client, items, NOON + 1)).toEqual(results);
-  const { rows } = await client.query('select id, status, body from pets.animals where id > 1 order by id');
-  expect(rows).toEqual([
-    { id: '2', status: 2, body: '{"id":2,"name":"Tom"}' },
-    { id: '3', status: 0, body: '{"id":3,"name":"Tom"}' },
-    { id: '4', status: 0, body: '{"id":4,"name":"Rex"}' },
-  ]);
-});
-
-test('an idempotency key expires after 24 hours, and can then be used again', async () => {
-  const { client } = await freshStore();
-  const at = async (time: number) => (await create(client, [{ key: 'a' }], time))[0];
-  const first = { kind: 'added', response: '{"id":1,"name":"Rex"}' };
-  const second = { kind: 'added', response: '{"id":2,"name":"Rex"}' };
-  expect(await at(NOON)).toEqual(first);
-  expect(await at(NOON + DAY - 1)).toEqual({ ...first, kind: 'replayed' });
-  expect(await at(NOON + DAY)).toEqual(second);
-  expect(await at(NOON + 2 * DAY - 1)).toEqual({ ...second, kind: 'replayed' });
-});
-
 test('an idempotency key that two connections use at the same time adds one animal', async () => {
   const { client: first, connect } = await freshStore();
   const [second, observer] = [await connect(), await connect()];
@@ -169,20 +131,6 @@ test.each(['repeatable read', 'serializable'])('refuses the isolation level %s',
   await expect(create(client, [{}])).rejects.toThrow('READ COMMITTED');
   await expect(take(client, [{ caller: 'a', count: 1 }])).rejects.toThrow('READ COMMITTED');
   await expect(callFunction(client, 'reset', [], [], [], [])).rejects.toThrow('READ COMMITTED');
-});
-
-test('a seed keeps its ids, and is all or nothing', async () => {
-  const { client } = await freshStore();
-  const seed = (...ids: number[]) => callFunction(client, 'seed', ids, [0, 2], ['x', 'y'], ['o', 'p']);
-  await expect(seed(7, 7)).rejects.toMatchObject({ code: '23505' });
-  expect(await seed(9, 7)).toEqual([{ result: true }]);
-  expect(await seed(19, 17)).toEqual([{ result: false }]);
-  const { rows } = await client.query('select id, status, body from pets.animals order by id');
-  expect(rows).toEqual([
-    { id: '7', status: 2, body: 'y' },
-    { id: '9', status: 0, body: 'x' },
-  ]);
-  expect(await callFunction(client, 'list_orders')).toEqual([{ result: 'o' }, { result: 'p' }]);
 });
 
 test('a seed waits for a creation, and then finds that the store is not empty', async () => {

@@ -52,7 +52,7 @@ test('a call whose result nobody reads loses its locks', async () => {
   const { store } = await openDatabase(url);
   await store.add({ pet: animal() });
   const connector = new PrimaryConnector(parseDatabaseTarget(url, { env: {}, userName: undefined }));
-  const client = await connector.connect({ timeout: 4_000, isServer: true, onWarning: () => {} });
+  const client = await connector.connect({ timeout: 4_000, isServer: true });
   const pool = new Pool({
     connect: async () => client,
     place: url,

@@ -3,7 +3,6 @@ import { expect, test } from 'vitest';
 import {
   blocked,
   callerHash,
-  callFunction,
   create,
   createSchema,
   freshStore,
@@ -22,44 +21,6 @@ const NOON = MIDNIGHT + DAY / 2;
 
 const granted = async (client: Client, takes: readonly Take[], at?: number) =>
   (await take(client, takes, at)).map((taken) => taken.granted);
-
-test('each caller gets the requests that both quotas allow', async () => {
-  const { client } = await freshStore();
-  const callers = [
-    { caller: 'c', count: 3, perMinute: 10, perDay: 100 },
-    { caller: 'a', count: 30, perMinute: 10, perDay: 100 },
-    { caller: 'd', count: 30, perMinute: 10, perDay: 7 },
-    { caller: 'b', count: 0, perMinute: 10, perDay: 7 },
-    { caller: 'e', count: 5, perMinute: 10 ** 15, perDay: 10 ** 15 },
-  ];
-  const taken = await take(client, callers, NOON + 1);
-  const windows = { minuteEnd: NOON + MINUTE, dayEnd: MIDNIGHT + DAY, now: NOON + 1 };
-  expect(taken).toEqual(
-    [
-      [3, 0],
-      [10, 20],
-      [7, 23],
-      [0, 0],
-      [5, 0],
-    ].map(([count, refused]) => ({
-      granted: count,
-      refused,
-      minuteUsed: count,
-      dayUsed: count,
-      ...windows,
-      beginsBan: false,
-      bannedUntil: 0,
-    })),
-  );
-  expect(await granted(client, callers, NOON + 2)).toEqual([3, 0, 0, 0, 5]);
-});
-
-test('a lower quota than the number of counted requests grants nothing', async () => {
-  const { client } = await freshStore();
-  await take(client, [{ caller: 'a', count: 8, perMinute: 10 }], NOON);
-  const [taken] = await take(client, [{ caller: 'a', count: 1, perMinute: 5 }], NOON);
-  expect(taken).toMatchObject({ granted: 0, refused: 1, minuteUsed: 8, dayUsed: 8 });
-});
 
 test.each([
   ['in the same minute', NOON, NOON + MINUTE - 1, [NOON, 4], [MIDNIGHT, 4]],
@@ -147,61 +108,6 @@ async function refusedCaller() {
   expect(await request(NOON, 2)).toMatchObject({ granted: 1, refused: 1, beginsBan: false });
   return { client, connect, request };
 }
-
-test.each<[what: string, requests: [at: number, count: number][], refused: number, hasBan: boolean]>([
-  ['in the second after the first refused one', [[999, 50]], 50, false],
-  ['a second later, but too few', [[SECOND, 2]], 2, false],
-  ['a second later', [[SECOND, 3]], 2, true],
-  ['a second later, and more', [[SECOND, 9]], 2, true],
-  [
-    'over several calls',
-    [
-      [SECOND, 1],
-      [2 * SECOND, 1],
-      [3 * SECOND, 1],
-    ],
-    0,
-    true,
-  ],
-  [
-    'of which only the last two are in the last minute',
-    [
-      [SECOND, 1],
-      [MINUTE + SECOND, 2],
-      [MINUTE + 2 * SECOND, 1],
-    ],
-    1,
-    false,
-  ],
-])(
-  'requests of a refused caller, %s: the last call refuses %i before a ban, which begins: %s',
-  async (_, requests, refused, hasBan) => {
-    const { request } = await refusedCaller();
-    let last: Taken | undefined;
-    for (const [at, count] of requests) last = await request(NOON + at, count);
-    expect(last).toMatchObject({ refused, beginsBan: hasBan });
-    const end = NOON + (requests.at(-1)?.[0] ?? 0) + BANS.milliseconds;
-    expect(last?.bannedUntil).toBe(hasBan ? end : 0);
-  },
-);
-
-test('a banned caller gets nothing until the ban ends, and requests do not extend it', async () => {
-  const { client, request } = await refusedCaller();
-  const begin = NOON + SECOND;
-  const end = begin + BANS.milliseconds;
-  await request(begin, 3);
-  for (const at of [begin, end - 1]) {
-    expect(await request(at, 9)).toMatchObject({
-      granted: 0,
-      refused: 0,
-      beginsBan: false,
-      bannedUntil: end,
-    });
-  }
-  const bans = async (at: number) => (await callFunction(client, 'count_bans', at))[0].result;
-  expect([await bans(end - 1), await bans(end)]).toEqual(['1', '0']);
-  expect(await request(end)).toMatchObject({ granted: 1, refused: 0 });
-});
 
 test.each<[what: string, at: number, rule: typeof BANS, end: number]>([
   ['the rule is shorter now', 0, { after: 3, milliseconds: MINUTE }, MINUTE],

@@ -14,13 +14,12 @@ export type ConnectOptions = {
   timeout: number;
   /** Whether the connection is for the short calls of a running server. */
   isServer: boolean;
-  onWarning(message: string): void;
   /** If aborted, all attempts end. */
   signal?: AbortSignal | undefined;
 };
 
-/** A connection to a server that accepts writes. Two names of the same server have the same start time. */
-type Candidate = { client: Client; host: DatabaseHost; timeline: number; started: number };
+/** A connection to a server that accepts writes. */
+type Candidate = { client: Client; host: DatabaseHost; timeline: number };
 
 /**
  * How long the first server that accepts writes waits for the other hosts, because it may be an old primary server. A host
@@ -53,10 +52,9 @@ const KEEP_ALIVE_DELAY_MS = 10_000;
 const describeServer = (hasOtherHosts: boolean) => `select pg_catalog.pg_is_in_recovery() as "isStandby",
   pg_catalog.current_setting('transaction_read_only') as "readOnly",
   case when ${hasOtherHosts} and not pg_catalog.pg_is_in_recovery()
-    then pg_catalog.pg_walfile_name(pg_catalog.pg_current_wal_lsn()) end as "walFile",
-  pg_catalog.date_part('epoch', pg_catalog.pg_postmaster_start_time()) as started`;
+    then pg_catalog.pg_walfile_name(pg_catalog.pg_current_wal_lsn()) end as "walFile"`;
 
-type ServerRow = { isStandby: boolean; readOnly: 'on' | 'off'; walFile: string | null; started: number };
+type ServerRow = { isStandby: boolean; readOnly: 'on' | 'off'; walFile: string | null };
 
 /**
  * Opens connections to the server of a database that accepts writes. Asks all hosts at the same time. Each promotion of a
@@ -67,7 +65,6 @@ export class PrimaryConnector {
   readonly #target: DatabaseTarget;
   /** The open connections with the timelines of their servers. */
   readonly #open = new Map<Client, number>();
-  #lastWarning: string | undefined;
 
   constructor(target: DatabaseTarget) {
     this.#target = target;
@@ -80,14 +77,14 @@ export class PrimaryConnector {
    * @throws StoreUnavailableError if no server accepts writes, StoreError if a setting cannot be used, a DatabaseError, a
    * system error, a TLS error, or another error of the driver
    */
-  async connect({ timeout, isServer, onWarning, signal }: ConnectOptions): Promise<Client> {
+  async connect({ timeout, isServer, signal }: ConnectOptions): Promise<Client> {
     const { hosts } = this.#target;
     const configs = await Promise.all(hosts.map((host) => configOf(this.#target, host, isServer)));
     const clients = configs.map((config) => new Client(config));
     const found: Candidate[] = [];
     const attempts = hosts.map(async (host, i) => {
       const client = clients[i] as Client;
-      found.push({ client, host, ...(await openPrimary(client, hosts.length > 1)) });
+      found.push({ client, host, timeline: await openPrimary(client, hosts.length > 1) });
     });
     const endOthers = (kept: readonly Candidate[], reason?: Error) => {
       for (const client of clients)
@@ -111,11 +108,6 @@ export class PrimaryConnector {
     const best = found[0] as Candidate;
     endOthers([best]);
     this.#keep(best);
-    this.#warn(
-      best,
-      found.filter(({ started }) => started !== best.started),
-      onWarning,
-    );
     return best.client;
   }
 
@@ -126,30 +118,16 @@ export class PrimaryConnector {
     }
     this.#open.set(client, timeline);
   }
-
-  #warn(best: Candidate, rivals: readonly Candidate[], onWarning: (message: string) => void): void {
-    const describe = ({ host, timeline }: Candidate) => `${formatHost(host)} (timeline ${timeline})`;
-    const warning =
-      rivals.length > 0
-        ? `${rivals.map(describe).join(' and ')} also accepts writes; stop it, because ${describe(best)} is used`
-        : undefined;
-    // Several connections find the same servers.
-    if (warning !== undefined && warning !== this.#lastWarning) onWarning(warning);
-    this.#lastWarning = warning;
-  }
 }
 
-/** Connects. @throws StoreUnavailableError if the server does not accept writes */
-async function openPrimary(
-  client: Client,
-  hasOtherHosts: boolean,
-): Promise<Pick<Candidate, 'timeline' | 'started'>> {
+/** Connects, and returns the timeline. @throws StoreUnavailableError if the server does not accept writes */
+async function openPrimary(client: Client, hasOtherHosts: boolean): Promise<number> {
   // Without a listener, an error after the connection is made would end the process.
   client.on('error', () => {});
   try {
     await client.connect();
     const { rows } = await client.query<ServerRow>(describeServer(hasOtherHosts));
-    const { isStandby, readOnly, walFile, started } = rows[0] as ServerRow;
+    const { isStandby, readOnly, walFile } = rows[0] as ServerRow;
     if (isStandby || readOnly === 'on') {
       throw new StoreUnavailableError(
         `the database is read-only, because ${isStandby ? 'it is a standby server' : 'default_transaction_read_only is on'}`,
@@ -158,7 +136,7 @@ async function openPrimary(
       );
     }
     // The name of a WAL file starts with the timeline, in eight hexadecimal digits.
-    return { timeline: Number.parseInt((walFile ?? '0').slice(0, 8), 16), started };
+    return Number.parseInt((walFile ?? '0').slice(0, 8), 16);
   } catch (error) {
     // A graceful end would wait for a server that may not respond.
     client.connection.stream.destroy();

@@ -131,28 +131,3 @@ begin
     from pets.keys k order by k.name collate "C";
 end
 $$;
-
--- Fails with a unique violation if the name is taken.
-create function pets.add_key(store uuid, known int, sha256 text, name text, plan text, per_minute bigint, per_day bigint)
-returns void
-language plpgsql
-set search_path = pg_catalog, pets, pg_temp
-as $$
-begin
-  perform pets.check_store(store, known);
-  insert into pets.keys (sha256, name, plan, per_minute, per_day)
-  values (decode(add_key.sha256, 'hex'), add_key.name, add_key.plan, add_key.per_minute, add_key.per_day);
-end
-$$;
-
--- Returns whether there was a key with this name.
-create function pets.revoke_key(store uuid, known int, name text) returns boolean
-language plpgsql
-set search_path = pg_catalog, pets, pg_temp
-as $$
-begin
-  perform pets.check_store(store, known);
-  delete from pets.keys k where k.name = revoke_key.name;
-  return found;
-end
-$$;

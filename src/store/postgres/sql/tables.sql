@@ -22,8 +22,8 @@ create table pets.meta (
 insert into pets.meta (id, version, oldest, secret)
 values (
   gen_random_uuid(),
-  3,
-  3,
+  4,
+  4,
   encode(sha256(concat(gen_random_uuid(), gen_random_uuid(), gen_random_uuid())::bytea), 'hex')
 );
 

@@ -1,0 +1,127 @@
+import { isLosslessNumber } from 'lossless-json';
+import { stringifyJson } from '../../contract/json.ts';
+import { ArgumentError } from './parsers.ts';
+
+/** An object as `parseJson` returns it. Its fields may have any names and values. */
+export type Fields = Readonly<Record<string, unknown>>;
+
+/** Whether a value of `parseJson` is an object, and not a list, a number or null. */
+export const isObject = (value: unknown): value is Fields =>
+  typeof value === 'object' && value !== null && !Array.isArray(value) && !isLosslessNumber(value);
+
+/** Whether a value of `parseJson` is a number. */
+export const isNumber = (value: unknown): boolean =>
+  typeof value === 'number' || typeof value === 'bigint' || isLosslessNumber(value);
+
+/**
+ * The value of a field, or undefined if there is none. A name such as `customer.name` is a field of the object in a field. If
+ * that field has a list of objects, the value is the list of their values.
+ */
+export function fieldAt(value: unknown, name: string): unknown {
+  if (!isObject(value)) return undefined;
+  if (Object.hasOwn(value, name)) return value[name];
+  const dot = name.indexOf('.');
+  const outer = name.slice(0, Math.max(dot, 0));
+  if (!Object.hasOwn(value, outer)) return undefined;
+  const [inner, parent] = [name.slice(dot + 1), value[outer]];
+  const values = [parent]
+    .flat()
+    .flatMap((each) => (isObject(each) && Object.hasOwn(each, inner) ? [each[inner]] : []));
+  return Array.isArray(parent) && values.length > 0 ? values : values[0];
+}
+
+/** The value of a field, or the elements of a list; empty if there is no such field. */
+export function valuesOf(object: unknown, name: string): unknown[] {
+  const value = fieldAt(object, name);
+  return value === undefined ? [] : [value].flat();
+}
+
+/** Returns a string unchanged, an empty string for null and undefined, and JSON for any other value. */
+export function cellText(value: unknown): string {
+  if (typeof value === 'string') return value;
+  return value === undefined || value === null ? '' : stringifyJson(value);
+}
+
+/** An object with only these fields, which are named as in `names`. Missing fields are left out. */
+export function pick(value: unknown, names: readonly string[]): Fields {
+  const entries = names.map((name) => [name, fieldAt(value, name)] as const);
+  return Object.fromEntries(entries.filter(([, field]) => field !== undefined));
+}
+
+/** The names of all fields of these objects, in the order of their first appearance. */
+export function fieldNames(objects: Iterable<unknown>): Set<string> {
+  const names = new Set<string>();
+  for (const object of objects) {
+    if (!isObject(object)) continue;
+    for (const [name, value] of Object.entries(object)) {
+      names.add(name);
+      for (const inner of [value].flat())
+        if (isObject(inner)) for (const each of Object.keys(inner)) names.add(`${name}.${each}`);
+    }
+  }
+  return names;
+}
+
+/**
+ * The field that a user means. Tables print the names of fields in upper case, so a name in another case is accepted if
+ * only one field has that name. Undefined if there is none.
+ */
+export function findField(objects: readonly unknown[], name: string): string | undefined {
+  if (objects.some((object) => fieldAt(object, name) !== undefined)) return name;
+  const similar = [...fieldNames(objects)].filter((each) => each.toLowerCase() === name.toLowerCase());
+  return similar.length === 1 ? similar[0] : undefined;
+}
+
+/** Parses the name of a field. An empty argument is usually an unset shell variable. */
+export function parseField(text: string): string {
+  if (text === '') throw new ArgumentError('must be the name of a field');
+  return text;
+}
+
+/** Parses names of fields that are separated by commas. `resolve` converts a name to that of the field. */
+export function parseFields(text: string, resolve = (name: string) => name): string[] {
+  const fields = text.split(',').map((name) => resolve(parseField(name.trim())));
+  if (new Set(fields).size < fields.length) throw new ArgumentError('must not name a field twice');
+  return fields;
+}
+
+export type FieldOrder = { field: string; descending: boolean };
+
+/**
+ * The number in a value of `parseJson`, which may also be text such as "12.50". An integer keeps all its digits. Undefined
+ * if the value is not a number.
+ */
+export function numberOf(value: unknown): number | bigint | undefined {
+  if (typeof value === 'number' || typeof value === 'bigint') return value;
+  const text = typeof value === 'string' || isNumber(value) ? String(value) : '';
+  if (/^-?\d{1,40}$/.test(text)) return BigInt(text);
+  return /^-?\d+(\.\d+)?([eE][+-]?\d+)?$/.test(text) ? Number(text) : undefined;
+}
+
+/**
+ * Sorts records by a field, or by its first element if it is a list: numbers first, by their value, and then texts in the
+ * order of the Unicode root collation, which is the same on every machine. Records without a value are last, also in
+ * descending order. Those with equal values stay in their order.
+ */
+export function sortByField<Item>(records: readonly Item[], { field, descending }: FieldOrder): Item[] {
+  // English has no collation rules of its own, so this is the root collation. `und` would be the locale of the system.
+  const { compare } = new Intl.Collator('en');
+  const sign = descending ? -1 : 1;
+  const keyed = records.map((record) => {
+    const [value] = valuesOf(record, field);
+    return {
+      record,
+      isMissing: value === undefined || value === null,
+      key: numberOf(value) ?? cellText(value),
+    };
+  });
+  const compareKeys = (a: number | bigint | string, b: number | bigint | string): number => {
+    if (typeof a === 'string' && typeof b === 'string') return compare(a, b);
+    if (typeof a === 'string' || typeof b === 'string') return typeof a === 'string' ? 1 : -1;
+    return a < b ? -1 : Number(a > b);
+  };
+  keyed.sort(
+    (one, other) => Number(one.isMissing) - Number(other.isMissing) || sign * compareKeys(one.key, other.key),
+  );
+  return keyed.map(({ record }) => record);
+}

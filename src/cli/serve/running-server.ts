@@ -1,0 +1,170 @@
+import { once } from 'node:events';
+import http from 'node:http';
+import https from 'node:https';
+import { dirname, join } from 'node:path';
+import { json } from 'node:stream/consumers';
+import * as z from 'zod/mini';
+import { API_PREFIX } from '../../contract/operations.ts';
+import type { Service } from '../../server/service.ts';
+import { Instant, readStored } from '../../store/stored-json.ts';
+import { makePrivateDirectory } from '../../system/directories.ts';
+import { errnoOf, realFileSystem } from '../../system/file-system.ts';
+import { readTextFile, replaceFile } from '../../system/files.ts';
+import type { Context } from '../core/context.ts';
+import { readProfile } from '../profiles/files.ts';
+import { configDirectory } from '../profiles/paths.ts';
+import { DEFAULT_PORT, isLoopbackUrl } from '../profiles/profile.ts';
+import { checkProtocol, checkUrl } from '../profiles/resolve.ts';
+import type { CommandContext } from '../program/command.ts';
+
+// How commands on this machine find the running server of a store, and what they ask it.
+
+export const MAX_STORE_FILE_BYTES = 2 ** 16;
+
+/** A private file about a store of `pets serve`: its API key, or the address of its running server. */
+export const storeFile = (context: Context, storeId: string, kind: 'key' | 'server'): string =>
+  join(configDirectory(context), 'stores', `${storeId}.${kind}`);
+
+export async function writeStoreFile(context: Context, path: string, text: string): Promise<void> {
+  await makePrivateDirectory(realFileSystem, configDirectory(context));
+  await makePrivateDirectory(realFileSystem, dirname(path));
+  await replaceFile(realFileSystem, path, [Buffer.from(text)]);
+}
+
+const readServerFile = (path: string): Promise<string | undefined> =>
+  readTextFile(realFileSystem, path, MAX_STORE_FILE_BYTES).catch(() => undefined);
+
+/** A running server with its developer token, if it is known. */
+type Server = z.infer<typeof Server>;
+const Server = z.object({ url: z.string(), token: z.optional(z.string()) });
+
+/**
+ * Writes the address of a running server to a file, so that `pets keys list` can ask the server. The file has the developer
+ * token only if it was generated: one that the user has chosen is written nowhere. Without the file, that command shows less,
+ * so errors do not matter.
+ *
+ * @returns a function that removes the file, unless another server of the store has replaced it
+ */
+export async function announceServer(
+  context: Context,
+  { store, url, token }: Pick<Service, 'store' | 'url' | 'token'>,
+): Promise<() => Promise<void>> {
+  const path = storeFile(context, store.id, 'server');
+  const isChosen = token === context.env['PETS_SERVE_TOKEN'];
+  const text = `${JSON.stringify({ url, ...(!isChosen && { token }) } satisfies Server)}\n`;
+  await writeStoreFile(context, path, text).catch(() => {});
+  return async () => {
+    if ((await readServerFile(path)) === text) await realFileSystem.unlink(path).catch(() => {});
+  };
+}
+
+/**
+ * The base URL for a new key of profile `local`: `--base-url`, or else the profile's base URL if it is on this machine, or
+ * else the default of `pets serve`.
+ */
+export function readLocalBaseUrl(context: CommandContext): string {
+  const given = context.globals.baseUrl;
+  if (given !== undefined) return checkUrl(given, '--base-url');
+  const stored = readProfile(context, 'local')?.baseUrl;
+  // The user may have pointed the profile to another machine, which must not get a key of the local store.
+  const isLocal = stored !== undefined && isLoopbackUrl(new URL(stored));
+  return isLocal ? stored : `http://127.0.0.1:${DEFAULT_PORT}${API_PREFIX}`;
+}
+
+const TIMEOUT_MS = 1_000;
+
+/** Whether a server responds at a base URL, and the id of its store if that server is `pets serve`. */
+export type ServerIdentity = { isRunning: boolean; storeId?: string };
+
+/** Asks the server at a base URL for the id of its store, without an API key (docs/service.md 12). */
+export async function identifyServer(baseUrl: string): Promise<ServerIdentity> {
+  try {
+    const { store } = (await getJson(baseUrl, 'healthz')) as { store?: unknown };
+    return { isRunning: true, ...(typeof store === 'string' && { storeId: store }) };
+  } catch (error) {
+    return { isRunning: errnoOf(error) !== 'ECONNREFUSED' };
+  }
+}
+
+/** Requests JSON from a route next to the `/v1` of a base URL, also if a reverse proxy adds a prefix. */
+async function getJson(baseUrl: string, route: string, headers: http.OutgoingHttpHeaders = {}) {
+  const url = new URL(route, baseUrl);
+  const { get } = url.protocol === 'https:' ? https : http;
+  const request = get(url, { headers, signal: AbortSignal.timeout(TIMEOUT_MS) });
+  const [response] = await once(request, 'response');
+  return json(response);
+}
+
+const Window = z.object({ left: z.number() });
+
+/** What a server responds about a key: the requests left in both windows, and the end of its ban if it is banned. */
+export type KeyUsage = z.infer<typeof KeyUsage>;
+const KeyUsage = z.object({
+  name: z.string(),
+  minute: Window,
+  day: Window,
+  bannedUntil: z.optional(Instant),
+});
+const Keys = z.object({ keys: z.array(KeyUsage), total: z.number() });
+const ErrorCode = z.object({ code: z.string() });
+
+/**
+ * Asks the running server of a store about its keys (docs/testing.md). The developer token is sent only to a server that
+ * says that it has this store.
+ *
+ * @returns `problem` says why the usage of some or all keys is not known
+ * @throws CliError if the token in PETS_SERVE_TOKEN would be sent unencrypted to another machine
+ */
+export async function readKeyUsage(
+  context: CommandContext,
+  storeId: string,
+): Promise<{ usage?: readonly KeyUsage[]; problem?: string }> {
+  const server = await findServer(context, storeId);
+  if (server === undefined) {
+    return {
+      problem:
+        'no running server of this store shows them; to ask one on another machine, set PETS_SERVE_TOKEN and use --base-url',
+    };
+  }
+  const { url, token } = server;
+  const { storeId: found } = await identifyServer(url);
+  if (found === undefined) return { problem: `no pets serve responds at ${url}` };
+  if (found !== storeId) return { problem: `the server at ${url} has another store` };
+  if (!token)
+    return { problem: `PETS_SERVE_TOKEN is not set to the developer token of the server at ${url}` };
+  const response = await getJson(url, 'keys', { Authorization: `Bearer ${token}` }).catch(() => undefined);
+  const { data } = Keys.safeParse(response);
+  if (data) {
+    const [shown, total] = [data.keys.length, data.total];
+    const problem = `the server shows only ${shown} of ${total} keys`;
+    return { usage: data.keys, ...(shown < total && { problem }) };
+  }
+  switch (ErrorCode.safeParse(response).data?.code) {
+    case 'unauthorized': {
+      const than = token === context.env['PETS_SERVE_TOKEN'] ? ' than PETS_SERVE_TOKEN' : '';
+      return { problem: `the server at ${url} has another developer token${than}` };
+    }
+    case 'not_found':
+      return { problem: `the server at ${url} has no developer tools; it has them with --page` };
+    default:
+      return { problem: `the server at ${url} does not respond with its keys` };
+  }
+}
+
+/**
+ * The server at `--base-url`, or else the one that has written its address on this machine, or else that of profile `local`. A
+ * token that the user has chosen is only in PETS_SERVE_TOKEN; without it, only the server of the file can be asked.
+ */
+async function findServer(context: CommandContext, storeId: string): Promise<Server | undefined> {
+  const { env, globals } = context;
+  const token = env['PETS_SERVE_TOKEN'];
+  // `pets serve` removes the file when it stops. After a crash, nothing listens at the address, or another program.
+  const text =
+    globals.baseUrl === undefined ? await readServerFile(storeFile(context, storeId, 'server')) : undefined;
+  const written = text === undefined ? undefined : readStored(Server, text);
+  if (written && 'data' in written) return { token, ...written.data };
+  if (!token) return undefined;
+  const url = readLocalBaseUrl(context);
+  checkProtocol(url, env);
+  return { url, token };
+}

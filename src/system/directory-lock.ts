@@ -1,0 +1,355 @@
+import { createHash, randomBytes } from 'node:crypto';
+import { once } from 'node:events';
+import * as fs from 'node:fs/promises';
+import { connect, createServer, type Socket } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout } from 'node:timers/promises';
+import { errnoOf, realFileSystem } from './file-system.ts';
+import { removeFile } from './files.ts';
+
+/** A lock that reserves a directory for this process. */
+export interface DirectoryLock {
+  /** Publishes this process's URL to processes that fail to lock the directory. */
+  announce(url: string): void;
+  release(): Promise<void>;
+}
+
+/** Another process holds the lock. `pid` and `url` are that process's, if known. */
+export class DirectoryInUseError extends Error {
+  override name = 'DirectoryInUseError';
+  readonly directory: string;
+  readonly pid: number | undefined;
+  readonly url: string | undefined;
+
+  constructor(directory: string, owner: { pid?: number | undefined; url?: string | undefined }) {
+    super(`${directory} is in use by another process${owner.pid ? ` (pid ${owner.pid})` : ''}`);
+    this.directory = directory;
+    this.pid = owner.pid;
+    this.url = owner.url;
+  }
+}
+
+/** The directory cannot be locked. `hint` is a next step for the user. */
+export class LockError extends Error {
+  override name = 'LockError';
+  readonly hint: string;
+
+  constructor(message: string, hint: string, options?: ErrorOptions) {
+    super(message, options);
+    this.hint = hint;
+  }
+}
+
+/** Resolves after `ms` milliseconds, or earlier if the signal is aborted. */
+type Sleep = (ms: number, signal?: AbortSignal) => Promise<unknown>;
+
+/** Dependencies that tests replace. Times are in milliseconds. */
+type LockOptions = {
+  sleep?: Sleep;
+  now?: () => number;
+  /** Where symbolic links to directories with long paths are created. */
+  temporary?: string;
+  platform?: NodeJS.Platform;
+};
+
+const CLAIM = /^lock-(\d+)-[0-9a-f]{8}$/;
+/** The name of a socket that has not been renamed to its final name yet. */
+const PENDING = /^claim-\d+-[0-9a-f]{8}$/;
+const PENDING_MS = 60_000;
+const TIMEOUT_MS = 5_000;
+const RETRY_MS = 10;
+
+/**
+ * Locks the directory until this process releases the lock or ends.
+ *
+ * A lock file could outlive its process. Instead, each process that wants the directory listens on a socket with a
+ * unique name in the directory. A socket that refuses connections belongs to a process that has ended, and any process
+ * may delete that socket. A process first listens, then renames its socket to a final name (the claim), then looks for
+ * other claims. Of two processes, at least one therefore sees the other. A process that sees no other living claim gets
+ * the lock. If processes see each other, the claim with the smallest name stays and the others withdraw and wait.
+ *
+ * @throws DirectoryInUseError if another process holds the lock
+ * @throws LockError if the directory cannot contain a socket, or other processes claim the directory for too long
+ */
+export async function acquireDirectoryLock(
+  directory: string,
+  {
+    sleep = (ms, signal) => setTimeout(ms, undefined, signal && { signal }).catch(() => {}),
+    now = () => performance.now(),
+    temporary = tmpdir(),
+    platform = process.platform,
+  }: LockOptions = {},
+): Promise<DirectoryLock> {
+  if (platform === 'win32') return acquirePipe(directory, sleep);
+  const short = await shortPath(directory, temporary);
+  try {
+    await removePending(directory);
+    return await acquireLoop(directory, short.directory, sleep, now);
+  } finally {
+    await short.remove();
+  }
+}
+
+async function acquireLoop(
+  directory: string,
+  short: string,
+  sleep: Sleep,
+  now: () => number,
+): Promise<DirectoryLock> {
+  const deadline = now() + TIMEOUT_MS;
+  let claim: Claim | undefined;
+  let isWaiting = false;
+  try {
+    for (; now() < deadline; await sleep(RETRY_MS)) {
+      if (!isWaiting) {
+        claim ??= await createClaim(directory, short).catch(async (error) => {
+          // On a read-only disk, report that another process holds the lock rather than that no socket can be created.
+          await livingClaims(directory, short, undefined, sleep);
+          throw error;
+        });
+      }
+      const others = await livingClaims(directory, short, claim?.name, sleep);
+      if (claim && others.length === 0) {
+        claim.promote();
+        return claim;
+      }
+      const { name } = claim ?? {};
+      // After withdrawing, wait until no other process claims the directory.
+      isWaiting = others.some((other) => name === undefined || other < name);
+      if (!isWaiting) continue;
+      await claim?.release();
+      claim = undefined;
+    }
+    throw new LockError(
+      `could not lock ${directory}: too many processes tried at the same time`,
+      'start one process at a time',
+    );
+  } catch (error) {
+    await claim?.release();
+    throw error;
+  }
+}
+
+async function createClaim(directory: string, short: string): Promise<Claim> {
+  const suffix = `${process.pid}-${randomBytes(4).toString('hex')}`;
+  const name = `lock-${suffix}`;
+  const pending = `claim-${suffix}`;
+  const claim = await serveClaim({
+    directory,
+    name,
+    socket: join(short, pending),
+    remove: () => fs.unlink(join(directory, name)),
+  });
+  try {
+    // The umask decides the mode of a new socket. Every user who can enter the directory may ask whether this process lives;
+    // otherwise, a claim that remains after a kill would look alive to another user.
+    await fs.chmod(join(directory, pending), 0o666);
+    await fs.rename(join(directory, pending), join(directory, name));
+  } catch (error) {
+    await claim.release();
+    await fs.unlink(join(directory, pending)).catch(() => {});
+    throw error;
+  }
+  return claim;
+}
+
+/**
+ * The names of other living processes' claims. Deletes claims of dead processes.
+ *
+ * @throws DirectoryInUseError if another process holds the lock
+ */
+async function livingClaims(directory: string, short: string, own: string | undefined, sleep: Sleep) {
+  const names = (await fs.readdir(directory)).filter((name) => CLAIM.test(name) && name !== own);
+  const claims = await Promise.all(
+    names.map(async (name) => ({ name, ...(await probe(join(short, name), sleep)) })),
+  );
+  const living: string[] = [];
+  for (const { name, state, ...owner } of claims) {
+    if (state === 'dead') await fs.unlink(join(directory, name)).catch(() => {});
+    else if (state === 'claiming') living.push(name);
+    // A process that listens without sending a state is busy or stopped, and may hold the lock.
+    else throw new DirectoryInUseError(directory, { pid: Number(CLAIM.exec(name)?.[1]), ...owner });
+  }
+  return living;
+}
+
+/** Deletes sockets that were not renamed within a minute, because their processes were killed. */
+async function removePending(directory: string): Promise<void> {
+  for (const name of await fs.readdir(directory)) {
+    if (!PENDING.test(name)) continue;
+    const path = join(directory, name);
+    const { mtimeMs } = await fs.lstat(path).catch(() => ({ mtimeMs: Number.POSITIVE_INFINITY }));
+    if (Date.now() - mtimeMs > PENDING_MS) await removeFile(realFileSystem, path);
+  }
+}
+
+/** On Windows the lock is a named pipe: only one process can create it, and it disappears with the process. */
+async function acquirePipe(directory: string, sleep: Sleep): Promise<DirectoryLock> {
+  const realPath = (await fs.realpath(directory)).toLowerCase();
+  const name = createHash('sha256').update(realPath).digest('hex').slice(0, 32);
+  const socket = `\\\\.\\pipe\\pets-${name}`;
+  try {
+    const claim = await serveClaim({ directory, name, socket, remove: async () => {} });
+    claim.promote();
+    return claim;
+  } catch (error) {
+    if (!(error instanceof Error) || errnoOf(error.cause) !== 'EADDRINUSE') throw error;
+    throw new DirectoryInUseError(directory, await probe(socket, sleep));
+  }
+}
+
+/**
+ * The state of a claim. The socket of a claim sends `claiming` or `holding` to every client, as one line of JSON.
+ * `dead` means that no process listens: the process has ended or has released its claim. `silent` means that a process
+ * may listen, but sent no valid state.
+ */
+type ClaimState = { state: 'claiming' | 'holding' | 'dead' | 'silent'; pid?: number; url?: string };
+
+/** A listening socket that represents this process's attempt to lock a directory, or the lock that it got. */
+type Claim = Awaited<ReturnType<typeof serveClaim>>;
+
+/** How long a client waits for the state, and how long a server waits for a client that does not read the state. */
+const PROBE_TIMEOUT_MS = 1_000;
+const MAX_STATE_LENGTH = 4096;
+
+/**
+ * Listens on `socket` without keeping the process alive, and sends the claim's state to each client. `remove` deletes
+ * the socket when the claim is released.
+ *
+ * @throws LockError if the socket cannot be created
+ */
+async function serveClaim(options: {
+  directory: string;
+  name: string;
+  socket: string;
+  remove: () => Promise<void>;
+}) {
+  const state: ClaimState = { state: 'claiming', pid: process.pid };
+  const clients = new Set<Socket>();
+  const server = createServer((client) => {
+    clients.add(client);
+    client
+      .on('error', () => {})
+      .on('close', () => clients.delete(client))
+      .setTimeout(PROBE_TIMEOUT_MS, () => client.destroy())
+      .unref()
+      .resume()
+      .end(`${JSON.stringify(state)}\n`);
+  });
+  try {
+    await once(server.listen({ path: options.socket, exclusive: true }), 'listening');
+  } catch (error) {
+    throw listenError(error, options.directory);
+  }
+  server.on('error', () => {}).unref();
+  return {
+    name: options.name,
+    /** Changes the published state from `claiming` to `holding`. */
+    promote(): void {
+      state.state = 'holding';
+    },
+    announce(url: string): void {
+      state.url = url;
+    },
+    async release(): Promise<void> {
+      if (!server.listening) return;
+      await options.remove().catch(() => {});
+      for (const client of clients) client.destroy();
+      await new Promise((done) => server.close(done));
+    },
+  };
+}
+
+/** Asks for the state of the claim at a socket. */
+async function probe(path: string, sleep: Sleep): Promise<ClaimState> {
+  // A claim that is being released disconnects waiting clients. The next attempt then finds the claim dead.
+  for (let attempt = 1; attempt <= 3; attempt++) {
+    const result = await probeOnce(path, sleep);
+    if (result !== 'disconnected') return result;
+  }
+  return { state: 'silent' };
+}
+
+async function probeOnce(path: string, sleep: Sleep): Promise<ClaimState | 'disconnected'> {
+  const socket = connect(path);
+  const done = new AbortController();
+  try {
+    const timeout = sleep(PROBE_TIMEOUT_MS, done.signal).then((): ClaimState => ({ state: 'silent' }));
+    return await Promise.race([readState(socket), timeout]);
+  } finally {
+    done.abort();
+    socket.destroy();
+  }
+}
+
+async function readState(socket: Socket): Promise<ClaimState | 'disconnected'> {
+  let text = '';
+  try {
+    for await (const part of socket.setEncoding('utf8')) {
+      text += part;
+      if (text.includes('\n') || text.length > MAX_STATE_LENGTH) break;
+    }
+  } catch (error) {
+    const errno = errnoOf(error);
+    if (errno === 'ECONNREFUSED' || errno === 'ENOENT') return { state: 'dead' };
+    // Any other error (no permission, full backlog) means that the owner is alive.
+    return errno === 'ECONNRESET' || errno === 'EPIPE' ? 'disconnected' : { state: 'silent' };
+  }
+  if (text === '') return 'disconnected';
+  return parseState(text.split('\n', 1)[0] ?? '');
+}
+
+function parseState(text: string): ClaimState {
+  try {
+    const { state, pid, url } = JSON.parse(text);
+    if (state !== 'claiming' && state !== 'holding') return { state: 'silent' };
+    return {
+      state,
+      ...(Number.isSafeInteger(pid) && pid > 0 && { pid }),
+      ...(typeof url === 'string' && url.length <= 1000 && { url }),
+    };
+  } catch {
+    return { state: 'silent' };
+  }
+}
+
+function listenError(cause: unknown, directory: string): LockError {
+  const message = cause instanceof Error ? cause.message : String(cause);
+  const [problem, hint] = ['EACCES', 'EROFS', 'ENOSPC'].includes(errnoOf(cause) ?? '')
+    ? [`cannot create a socket in ${directory}: ${message}`, 'make the directory writable']
+    : [
+        `cannot lock ${directory}: its file system does not support sockets (${message})`,
+        'use a directory on a local disk',
+      ];
+  return new LockError(problem, hint, { cause });
+}
+
+/** The longest socket path on macOS in bytes; Linux allows 4 more. Node 20 silently truncates longer paths. */
+const MAX_SOCKET_PATH = 103;
+/** The length of the longest file name of a claim. */
+const MAX_NAME_LENGTH = 'claim-4294967295-ffffffff'.length;
+
+/**
+ * Returns a path of the directory that is short enough for sockets in the directory. If the directory's own path is too
+ * long, it is a symbolic link in the directory `temporary`, which `remove` deletes.
+ *
+ * @throws LockError if the link cannot be created
+ */
+async function shortPath(directory: string, temporary: string) {
+  if (fits(directory)) return { directory, remove: async () => {} };
+  const link = join(temporary, `pets-${randomBytes(8).toString('hex')}`);
+  try {
+    if (!fits(link)) throw new Error('its path is too long as well');
+    await fs.symlink(directory, link);
+  } catch (error) {
+    throw new LockError(
+      `the path ${directory} is too long for a socket, and no link to it can be created in ${temporary}: ${(error as Error).message}`,
+      'use a shorter path, or set TMPDIR to a directory with a short path that you can write to',
+      { cause: error },
+    );
+  }
+  return { directory: link, remove: () => fs.unlink(link).catch(() => {}) };
+}
+
+const fits = (directory: string) => Buffer.byteLength(directory) + 1 + MAX_NAME_LENGTH <= MAX_SOCKET_PATH;

@@ -1,0 +1,146 @@
+import { readdir, readFile, writeFile } from 'node:fs/promises';
+import { createServer } from 'node:net';
+import { join } from 'node:path';
+import { describe, expect, test } from 'vitest';
+import { expectFailure } from '../helpers/failure.ts';
+import { listAllPets } from '../helpers/list-all-pets.ts';
+import { listenOnLoopback } from '../helpers/listen.ts';
+import { freshMachine, serve } from '../helpers/pets.ts';
+
+// A service cannot start with these seed files, data directories, addresses and commands.
+
+// test/cli/seed-file.test.ts has the errors of each format.
+describe('a seed file with errors is refused, and nothing is added', () => {
+  test.each<[name: string, content: string | undefined, exit: number, ...contains: string[]]>([
+    ['a.csv', 'name,categoryId\r\nRex,1\r\nBella,\r\n', 2, 'line 3', 'category is required'],
+    ['many.ndjson', '{}\n'.repeat(50), 2, 'line 20', '50 errors in', 'fix the first 20 errors above'],
+    ['gone.csv', undefined, 1, 'does not exist'],
+  ])('%s', async (name, content, exit, ...contains) => {
+    const machine = await freshMachine();
+    const path = join(machine.home, name);
+    if (content !== undefined) await writeFile(path, content);
+    const data = join(machine.home, 'data');
+    const args = ['serve', '--port', '0', '--no-profile'];
+    await expectFailure(machine, [...args, '--ephemeral', '--seed', path], { exit, contains: [path] });
+    const ran = await machine.pets([...args, '--data', data, '--seed', path]);
+    expect(ran).toMatchObject({ code: exit, stdout: '' });
+    for (const words of contains) expect(ran.stderr).toContain(words);
+    await expect(readdir(data)).rejects.toThrow('ENOENT');
+  });
+});
+
+describe('a data directory that cannot be used', () => {
+  async function machineWithStore() {
+    const machine = await freshMachine();
+    const data = join(machine.home, 'data');
+    await (await serve(machine, ['--data', data, '--no-profile'])).end('SIGTERM');
+    await machine.pets(['keys', 'revoke', 'dev', '--data', data]);
+    return { machine, data };
+  }
+
+  const serveAt = (directory: string) => ['serve', '--port', '0', '--no-profile', '--data', directory];
+
+  test.each([
+    ['below a device', '/dev/null/store'],
+    ...(process.platform === 'linux'
+      ? [['on a file system that cannot be written', '/proc/pets/store']]
+      : []),
+  ])('a path %s', async (_name, directory) => {
+    await expectFailure(await freshMachine(), serveAt(directory), { exit: 1, contains: [directory] });
+  });
+
+  test('a file, and a path below it', async () => {
+    const machine = await freshMachine();
+    const file = await machine.file('store', 'mine');
+    const keysAdd = ['keys', 'add', 'till', '--plan', 'free', '--data', file];
+    for (const args of [serveAt(file), serveAt(join(file, 'below')), keysAdd]) {
+      await expectFailure(machine, args, { exit: 1, contains: [file] });
+    }
+  });
+
+  test('a journal that is damaged in the middle: the error shows the byte, and the file is not changed', async () => {
+    const machine = await freshMachine();
+    const data = join(machine.home, 'data');
+    const service = await serve(machine, ['--seed', '--data', data, '--no-profile']);
+    const env = { PETS_BASE_URL: service.url, PETS_API_KEY: service.key };
+    for (const name of ['Ada', 'Bob']) await machine.pets(['add', name, '--category', '1'], { env });
+    await service.end('SIGTERM');
+    const path = join(data, 'journal.ndjson');
+    const journal = await readFile(path);
+    const at = journal.indexOf('Ada');
+    journal.write('Eve', at);
+    await writeFile(path, journal);
+    const line = journal.lastIndexOf('\n', at) + 1;
+    const damaged = { exit: 1, code: 'store_error', contains: [path, `byte ${line}`] };
+    await expectFailure(machine, serveAt(data), damaged);
+    expect(await readFile(path)).toEqual(journal);
+  });
+
+  test('a second service on the same directory: the error shows pid and URL of the first', async () => {
+    const machine = await freshMachine();
+    const data = join(machine.home, 'data');
+    const first = await serve(machine, ['--data', data, '--seed', '--no-profile']);
+    const contains = [data, `pid ${first.pid}`, first.url];
+    await expectFailure(machine, serveAt(data), { exit: 1, code: 'store_error', contains });
+    expect(await listAllPets(first)).not.toEqual([]);
+  });
+
+  test.each([
+    ['revoke ../x', 3, 'no key named "../x"'],
+    ['add ../x --plan free', 2, 'name must have'],
+    ['add  --plan free', 2, 'name must have'],
+    ['add x --plan free --per-minute 1 --per-day 1', 2, 'enterprise'],
+  ])('pets keys %s', async (line, exit, contains) => {
+    const { machine, data } = await machineWithStore();
+    const args = ['keys', ...line.split(' '), '--data', data];
+    await expectFailure(machine, args, { exit, contains: [contains] });
+  });
+
+  test('a damaged key file is reported by keys list, and the service starts', async () => {
+    const { machine, data } = await machineWithStore();
+    const path = join(data, 'keys', 'till.json');
+    await machine.pets(['keys', 'add', 'till', '--plan', 'free', '--data', data]);
+    await writeFile(path, '{"name":"till","plan":"free"}');
+    const contains = [
+      path,
+      'sha256 is required; created is required',
+      'revoke the key, then create it again',
+    ];
+    await expectFailure(machine, ['keys', 'list', '--data', data], { exit: 1, contains });
+    const { url } = await serve(machine, ['--data', data, '--no-profile']);
+    expect((await fetch(new URL('/healthz', url))).status).toBe(200);
+  });
+
+  test('a key name that is already used', async () => {
+    const { machine, data } = await machineWithStore();
+    const args = ['keys', 'add', 'till', '--plan', 'free', '--data', data];
+    expect((await machine.pets(args)).code).toBe(0);
+    await expectFailure(machine, args, { exit: 1, contains: ['till', 'revoke that key first'] });
+  });
+});
+
+describe('an address that is not available', () => {
+  test('a port in use', async () => {
+    const machine = await freshMachine();
+    const port = await listenOnLoopback(createServer());
+    await expectFailure(machine, ['serve', '--ephemeral', '--port', String(port)], {
+      exit: 1,
+      code: 'cannot_listen',
+      contains: [`127.0.0.1:${port}`, 'in use', '--port 0'],
+    });
+  });
+
+  test.each([
+    ['no-such-host.invalid', 'host'],
+    ['192.0.2.1', 'does not have this address'],
+    ['999.1.1.1', ''],
+  ])('--host %s', async (host, contains) => {
+    const machine = await freshMachine();
+    const args = ['serve', '--ephemeral', '--port', '0', '--host', host];
+    await expectFailure(machine, args, {
+      exit: 1,
+      code: 'cannot_listen',
+      contains: [host, contains, 'omit --host'],
+    });
+  });
+});

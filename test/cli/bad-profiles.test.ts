@@ -1,0 +1,180 @@
+import { mkdir, readFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { describe, expect, test } from 'vitest';
+import { CANARY, expectFailure, expectNoLeaks } from '../helpers/failure.ts';
+import { closedPort } from '../helpers/listen.ts';
+import { freshMachine, type Machine } from '../helpers/pets.ts';
+import { reply, replyError, scriptedServer } from '../helpers/scripted-server.ts';
+
+// Damaged profiles and invalid keys. resolve.test.ts has the rules about which key may be sent to which server.
+
+const writeConfig = (machine: Machine, name: string, text: string): Promise<string> =>
+  machine.file(join('.config', 'pets', name), text);
+
+const anyServer = () => scriptedServer((_request, response) => reply(response, 200, []));
+
+describe('a damaged profile is reported and not changed', () => {
+  const url = 'https://api.example.com/v1';
+  const withKey = (key: unknown) => ({ baseUrl: url, key });
+  test.each<[string, unknown, string]>([
+    ['cut off', '{"baseUrl":"https://api.exa', 'not valid JSON'],
+    ['an array', [], 'must be a JSON object'],
+    ['without base URL', { key: CANARY }, 'baseUrl is required'],
+    [
+      'base URL with user',
+      { baseUrl: `https://u:${CANARY}@api.example.com/v1`, key: 'k' },
+      'baseUrl must be',
+    ],
+    ['key with a line end', withKey(`${CANARY}\r\nX: y`), 'key must be visible'],
+    ['key a number', withKey(7), 'key must be a string'],
+  ])('%s', async (_name, content, contains) => {
+    const machine = await freshMachine();
+    const text = typeof content === 'string' ? content : JSON.stringify(content);
+    const path = await writeConfig(machine, 'prod.json', text);
+    const expected = {
+      exit: 1,
+      code: 'damaged_file',
+      contains: [path, contains, 'pets login --profile prod'],
+    };
+    const login = ['login', '--no-verify', '--base-url', url];
+    for (const args of [['list'], ['logout'], login]) {
+      await expectFailure(machine, args, { ...expected, stdin: CANARY });
+    }
+    expect(await readFile(path, 'utf8')).toBe(text);
+  });
+
+  test.each([['list'], ['logout']])('a directory instead of the file: pets %s', async (command) => {
+    const machine = await freshMachine();
+    await mkdir(join(machine.configDirectory, 'prod.json'), { recursive: true });
+    await expectFailure(machine, [command], {
+      exit: 1,
+      code: 'file_error',
+      contains: [join(machine.configDirectory, 'prod.json'), 'it is a directory'],
+    });
+  });
+
+  test('pets profiles shows the other profiles', async () => {
+    const machine = await freshMachine();
+    await machine.saveProfile('staging', { baseUrl: 'https://staging.example/v1' });
+    await writeConfig(machine, 'prod.json', '{');
+    const { code, stdout, stderr } = await machine.pets(['profiles']);
+    expect({ code, stdout }).toEqual({
+      code: 0,
+      stdout: 'prod\tdamaged\t-\tdefault\nstaging\thttps://staging.example/v1\t-\t\nlocal\t-\t-\t\n',
+    });
+    expect(stderr).toContain(`${join(machine.configDirectory, 'prod.json')} is damaged`);
+  });
+
+  test.each([
+    ['[]', 'must be a JSON object'],
+    ['{"defaultProfile":"production"}', 'defaultProfile must be one of prod, staging, local'],
+    ['{', 'not valid JSON'],
+  ])('settings %s', async (text, contains) => {
+    const machine = await freshMachine();
+    const path = await writeConfig(machine, 'settings.json', text);
+    const expected = { exit: 1, code: 'damaged_file', contains: [path, contains, 'pets use'] };
+    await expectFailure(machine, ['list'], expected);
+    await expectFailure(machine, ['use', 'staging'], expected);
+  });
+
+  test('a file instead of the configuration directory', async () => {
+    const machine = await freshMachine();
+    const env = { PETS_CONFIG_DIR: await machine.file('file', 'mine') };
+    const contains = [env.PETS_CONFIG_DIR, 'not a directory'];
+    await expectFailure(machine, ['use', 'staging'], { env, exit: 1, code: 'file_error', contains });
+    await expectFailure(machine, ['list'], { env, exit: 1, code: 'file_error', contains });
+  });
+});
+
+describe('an invalid key is refused before it is sent, and not shown', () => {
+  test.each([
+    ['with CR and LF inside', `${CANARY}\r\nX-Evil: 1`],
+    ['with a space', `${CANARY} ${CANARY}`],
+    ['not ASCII', `${CANARY}é`],
+    ['with a control character', `${CANARY}\u0007`],
+  ])('%s, from standard input or PETS_API_KEY', async (_name, key) => {
+    const machine = await freshMachine();
+    const server = await anyServer();
+    const refused = { exit: 4, code: 'bad_key' };
+    const contains = ['the key', 'copy it again'];
+    await expectFailure(machine, ['login', '--base-url', server.url], { ...refused, stdin: key, contains });
+    const env = { PETS_API_KEY: key, PETS_BASE_URL: server.url };
+    await expectFailure(machine, ['list'], { ...refused, env, contains: ['PETS_API_KEY'] });
+    expect(server.requests).toEqual([]);
+  });
+
+  test.each([
+    ['nothing', '', 'no key on standard input', '< key.txt, or log in at a terminal'],
+    ['only white space', ' \n', 'no key on standard input', '< key.txt, or log in at a terminal'],
+    ['more than a key can have', 'x'.repeat(100_000), 'too long', 'pipe in only the key'],
+  ])('standard input with %s is wrong usage', async (_name, stdin, ...contains) => {
+    const args = ['login', '--base-url', 'https://api.example.com/v1'];
+    await expectFailure(await freshMachine(), args, { stdin, exit: 2, code: 'usage', contains });
+  });
+
+  test('a key that the service rejects is not saved, and the saved one is kept', async () => {
+    const machine = await freshMachine();
+    const server = await scriptedServer((_request, response) => replyError(response, 401, 'unauthorized'));
+    const login = ['login', '--base-url', server.url];
+    const refused = {
+      stdin: CANARY,
+      exit: 4,
+      contains: [`127.0.0.1:`, 'rejected key …K2mX: ', 'nothing was saved'],
+    };
+    await expectFailure(machine, login, refused);
+    await machine.saveProfile('prod', { baseUrl: server.url, key: 'old-key-0001' });
+    await expectFailure(machine, login, refused);
+  });
+
+  test.each<[string, number, ...string[]]>([
+    ['login', 2, 'no base URL', 'pets login --base-url'],
+    ['login --profile staging', 2, 'pets login --profile staging --base-url'],
+    ['list', 4, 'profile prod', 'log in: pets login. Or start', 'pets serve --seed'],
+  ])('no key, and no terminal to prompt for it: pets %s', async (line, exit, ...contains) => {
+    const code = exit === 4 ? { code: 'no_key' } : {};
+    await expectFailure(await freshMachine(), line.split(' '), { exit, ...code, stdin: '', contains });
+  });
+
+  test('if only profile local has a key, the hint names it', async () => {
+    const machine = await freshMachine();
+    await machine.saveProfile('local', { baseUrl: 'http://127.0.0.1:9/v1', key: CANARY });
+    await expectFailure(machine, ['list'], { exit: 4, code: 'no_key', contains: ['pets use local'] });
+  });
+});
+
+describe('a key is sent only to the server that it belongs to', () => {
+  test('a saved key is not sent to the origin in --base-url or PETS_BASE_URL', async () => {
+    const machine = await freshMachine();
+    const other = await anyServer();
+    await machine.saveProfile('prod', { baseUrl: `http://127.0.0.1:${await closedPort()}/v1`, key: CANARY });
+    const contains = ['profile prod', other.origin];
+    await expectFailure(machine, ['list', '--base-url', other.url], { exit: 2, contains });
+    await expectFailure(machine, ['list'], { env: { PETS_BASE_URL: other.url }, exit: 2, contains });
+    expect(other.requests).toEqual([]);
+  });
+
+  test('--profile overrides PETS_API_KEY and PETS_BASE_URL, with a notice', async () => {
+    const machine = await freshMachine();
+    const [staging, other] = [await anyServer(), await anyServer()];
+    await machine.saveProfile('staging', { baseUrl: staging.url, key: 'staging-key' });
+    const env = { PETS_API_KEY: CANARY, PETS_BASE_URL: other.url };
+    const ran = await machine.pets(['list', '--profile', 'staging', '--json'], { env });
+    expectNoLeaks(ran);
+    expect(ran).toMatchObject({ code: 0, stdout: '[]\n' });
+    expect(JSON.parse(ran.stderr)).toEqual({
+      notice: '--profile staging overrides PETS_API_KEY and PETS_BASE_URL',
+    });
+    expect(staging.requests.map(({ headers }) => headers.authorization)).toEqual(['Bearer staging-key']);
+    expect(other.requests).toEqual([]);
+  });
+
+  test.each([['list'], ['login --base-url http://192.0.2.1/v1']])(
+    'http to another machine is refused: pets %s',
+    async (line) => {
+      const machine = await freshMachine();
+      await machine.saveProfile('prod', { baseUrl: 'http://192.0.2.1/v1', key: CANARY });
+      const contains = ['does not use https', 'PETS_ALLOW_HTTP=1'];
+      await expectFailure(machine, line.split(' '), { stdin: CANARY, exit: 2, code: 'usage', contains });
+    },
+  );
+});

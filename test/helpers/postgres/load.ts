@@ -1,0 +1,393 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { expect } from 'vitest';
+import { isNotCarriedOut } from '../../../src/contract/error-codes.ts';
+import { header } from '../../../src/contract/headers.ts';
+import { petStatuses } from '../../../src/contract/schemas.ts';
+import { type ListedPet, listAllPets } from '../list-all-pets.ts';
+import type { FleetServer } from './fleet.ts';
+
+export type Load = {
+  traffic: Traffic;
+  writers: Writers;
+  /** Waits until so many more animals were acknowledged. */
+  untilAdded(count: number): Promise<void>;
+};
+
+/**
+ * Runs a task while writers add animals and followers read all of them on several servers. Afterwards, checks that
+ * nothing was lost, added twice or changed.
+ *
+ * @param key an API key for all requests
+ * @returns the failed requests
+ */
+export async function underLoad(
+  servers: readonly FleetServer[],
+  key: string,
+  task: (load: Load) => Promise<unknown>,
+): Promise<Exchange[]> {
+  const traffic = new Traffic(servers, key);
+  const writers = new Writers(traffic);
+  for (let i = 0; i < WRITERS; i++) writers.start(i % 2 === 0);
+  const followers = [
+    new Follower(traffic, 10),
+    new Follower(traffic, 50),
+    new Follower(traffic, 20, 'pending'),
+  ];
+  for (const follower of followers) follower.start();
+  await traffic.during(() =>
+    task({
+      traffic,
+      writers,
+      async untilAdded(count) {
+        const before = writers.acknowledged.size;
+        while (writers.acknowledged.size < before + count) await sleep(10);
+      },
+    }),
+  );
+  await traffic.stop();
+  const pets = await listAllPets({ url: servers[0]?.url ?? '', key });
+  writers.check(pets);
+  const { failures } = traffic;
+  for (const follower of followers) {
+    follower.checkIds(pets);
+    await follower.checkPages();
+  }
+  return failures;
+}
+
+const WRITERS = 8;
+
+/** A response that has arrived completely. `next` is the path of the next page. */
+export type Reply = {
+  status: number;
+  code: string | undefined;
+  headers: Headers;
+  body: string;
+  next?: string;
+};
+
+/** Times of `performance.now()`. */
+export type Period = { from: number; to: number };
+
+/** A request that failed. `path` has no query. `status` is 0 if the connection was cut. */
+export type Exchange = Period & {
+  server: number;
+  method: string;
+  path: string;
+  status: number;
+  code: string | undefined;
+};
+
+export type SendOptions = {
+  method?: string;
+  key?: string;
+  body?: unknown;
+  idempotencyKey?: string | undefined;
+};
+
+/** Sends requests to several servers, and records when each request failed. */
+export class Traffic {
+  readonly servers: readonly FleetServer[];
+  readonly failures: Exchange[] = [];
+  #key: string;
+  #hasStopped = false;
+  #loops: Promise<void>[] = [];
+
+  /** @param key the API key of requests without a key of their own */
+  constructor(servers: readonly FleetServer[], key: string) {
+    this.servers = servers;
+    this.#key = key;
+  }
+
+  /** Resolves with undefined if the connection was cut. */
+  async send(server: number, path: string, options: SendOptions = {}): Promise<Reply | undefined> {
+    const { method = 'GET', key = this.#key, body, idempotencyKey } = options;
+    const from = performance.now();
+    let reply: Reply | undefined;
+    try {
+      const response = await fetch(new URL(path, this.servers[server]?.url), {
+        method,
+        headers: {
+          Authorization: `Bearer ${key}`,
+          ...(body !== undefined && { 'Content-Type': 'application/json' }),
+          ...(idempotencyKey !== undefined && { 'Idempotency-Key': `"${idempotencyKey}"` }),
+        },
+        ...(body !== undefined && { body: JSON.stringify(body) }),
+        signal: AbortSignal.timeout(LONGEST_WAIT_MS),
+      });
+      reply = await readReply(response);
+    } catch (error) {
+      // A server that does not respond at all fails the test. A cut connection is a TypeError.
+      if (!(error instanceof TypeError)) throw error;
+    }
+    const { status = 0, code } = reply ?? {};
+    const pathname = path.replace(/\?.*/, '');
+    if (status === 0 || status >= 500)
+      this.failures.push({ server, method, path: pathname, status, code, from, to: performance.now() });
+    return reply;
+  }
+
+  /** Repeats an action until `stop`, with a delay between the calls. */
+  repeat(action: () => Promise<void>, delay: number): void {
+    const loop = async () => {
+      while (!this.#hasStopped) {
+        await action();
+        await sleep(delay);
+      }
+    };
+    this.#loops.push(loop());
+  }
+
+  /** Runs a task. Rejects early if one of the loops fails. */
+  async during<Result>(task: () => Promise<Result>): Promise<Result> {
+    const failed = Promise.all(this.#loops).then(() => new Promise<never>(() => {}));
+    return Promise.race([task(), failed]);
+  }
+
+  get hasStopped(): boolean {
+    return this.#hasStopped;
+  }
+
+  /** Ends the loops after their current action. */
+  async stop(): Promise<void> {
+    this.#hasStopped = true;
+    await Promise.all(this.#loops);
+  }
+}
+
+const LONGEST_WAIT_MS = 30_000;
+
+async function readReply(response: Response): Promise<Reply> {
+  const { status, headers } = response;
+  const body = await response.text();
+  const code = status >= 400 ? (JSON.parse(body) as { code: string }).code : undefined;
+  const next = /^<([^>]+)>; rel="next"/.exec(headers.get('link') ?? '')?.[1];
+  return { status, code, headers, body, ...(next !== undefined && { next }) };
+}
+
+/** How often a request with an idempotency key is repeated although its response has arrived. */
+const NEEDLESS_REPEATS = 0.05;
+const LONG_NAMES = 0.02;
+const LONG_NAME = 'x'.repeat(20_000);
+
+/** A pause after a failure, so that an outage does not cause a flood of requests. */
+const PAUSE_MS = 30;
+
+type Animal = Omit<ListedPet, 'id'> & { categoryId: number };
+
+type AddOptions = { idempotencyKey?: string; key?: string };
+
+/** Adds animals, and remembers which of them were acknowledged. */
+export class Writers {
+  /** The ids of acknowledged animals by name. */
+  readonly acknowledged = new Map<string, number>();
+  /** The names of animals whose creation has no known outcome. */
+  readonly ambiguous = new Set<string>();
+  #errors: string[] = [];
+  #traffic: Traffic;
+  #count = 0;
+
+  constructor(traffic: Traffic) {
+    this.#traffic = traffic;
+  }
+
+  /** Starts a writer. With `hasKeys`, it repeats each creation until the creation is acknowledged. */
+  start(hasKeys: boolean, delay = 20): void {
+    this.#traffic.repeat(hasKeys ? () => this.#addWithKey() : () => this.#addWithoutKey(), delay);
+  }
+
+  /** Adds an animal to one server. Sends the request once. */
+  add(server: number, key?: string): Promise<Reply | undefined> {
+    return this.#add(server, this.#newAnimal(), key === undefined ? {} : { key });
+  }
+
+  /** Checks the animals of the store against what was acknowledged. */
+  check(pets: readonly ListedPet[]): void {
+    expect(this.#errors).toEqual([]);
+    const listed = new Map(pets.map(({ id, name }) => [name, id]));
+    expect(pets.length - listed.size, 'animals that were added twice').toBe(0);
+    const lost = [...this.acknowledged].filter(([name, id]) => listed.get(name) !== id);
+    expect(lost, 'acknowledged animals that were lost').toEqual([]);
+    const isKnown = (name: string) => this.acknowledged.has(name) || this.ambiguous.has(name);
+    const unknown = [...listed.keys()].filter((name) => !isKnown(name));
+    expect(unknown, 'animals of rejected requests').toEqual([]);
+    expect(new Set(this.acknowledged.values()).size, 'different ids').toBe(this.acknowledged.size);
+  }
+
+  async #addWithoutKey(): Promise<void> {
+    const reply = await this.#add(this.#anyServer(), this.#newAnimal(), {});
+    if (reply?.status !== 201) await sleep(PAUSE_MS);
+  }
+
+  async #addWithKey(): Promise<void> {
+    const animal = this.#newAnimal();
+    const options = { idempotencyKey: animal.name.slice(0, 100) };
+    while (!this.#traffic.hasStopped) {
+      const reply = await this.#add(this.#anyServer(), animal, options);
+      if (reply?.status === 201) {
+        if (Math.random() < NEEDLESS_REPEATS) await this.#add(this.#anyServer(), animal, options);
+        return;
+      }
+      await sleep(PAUSE_MS);
+    }
+  }
+
+  async #add(
+    server: number,
+    animal: Animal,
+    { idempotencyKey, key }: AddOptions,
+  ): Promise<Reply | undefined> {
+    const reply = await this.#traffic.send(server, '/v1/pets', {
+      method: 'POST',
+      body: animal,
+      ...(idempotencyKey !== undefined && { idempotencyKey }),
+      ...(key !== undefined && { key }),
+    });
+    const { status = 503, code } = reply ?? {};
+    const { name } = animal;
+    if (reply && status === 201) this.#acknowledge(name, (JSON.parse(reply.body) as ListedPet).id);
+    else if (isNotCarriedOut({ status, code })) return reply;
+    else if (status === 503 || code === 'idempotency_in_flight') this.ambiguous.add(name);
+    else if (status !== 429) this.#errors.push(`${name}: ${status} ${code}`);
+    return reply;
+  }
+
+  #acknowledge(name: string, id: number): void {
+    const first = this.acknowledged.get(name) ?? id;
+    if (id !== first) this.#errors.push(`${name} got the ids ${first} and ${id}`);
+    this.acknowledged.set(name, id);
+    this.ambiguous.delete(name);
+  }
+
+  #newAnimal(): Animal {
+    const number = this.#count++;
+    const name = `animal ${number}${Math.random() < LONG_NAMES ? ` ${LONG_NAME}` : ''}`;
+    return { name, categoryId: 1, status: petStatuses[number % petStatuses.length] as string };
+  }
+
+  #anyServer(): number {
+    return Math.floor(Math.random() * this.#traffic.servers.length);
+  }
+}
+
+/**
+ * Reads all animals page by page, and the last page again and again, so that it sees each animal soon after its creation.
+ * Remembers pages with a next link, which must never change.
+ */
+export class Follower {
+  /** The contents of the final pages, which are those with a next link, by their paths. */
+  readonly #final = new Map<string, string>();
+  readonly #ids: number[] = [];
+  readonly #changed: string[] = [];
+  #traffic: Traffic;
+  #status: string | undefined;
+  #path: string;
+  #turn = 0;
+
+  constructor(traffic: Traffic, limit: number, status?: string) {
+    this.#traffic = traffic;
+    this.#status = status;
+    this.#path = `/v1/pets?limit=${limit}${status === undefined ? '' : `&status=${status}`}`;
+  }
+
+  start(delay = 10): void {
+    this.#traffic.repeat(() => this.#read(), delay);
+  }
+
+  /** Checks that the follower has seen every animal up to the last one that it has seen, in ascending order. */
+  checkIds(pets: readonly ListedPet[]): void {
+    const last = this.#ids.at(-1) ?? 0;
+    const wanted = pets.filter(({ id, status }) => id <= last && (this.#status ?? status) === status);
+    expect(this.#ids).toEqual(wanted.map(({ id }) => id));
+  }
+
+  /** Reads all final pages again, from each server, and checks that no page has ever changed. */
+  async checkPages(): Promise<void> {
+    const paths = [...this.#final.keys()];
+    const readAll = async (server: number) => {
+      for (const path of paths) this.#compare(path, await this.#traffic.send(server, path));
+    };
+    await Promise.all(this.#traffic.servers.map((_, server) => readAll(server)));
+    expect(this.#changed).toEqual([]);
+  }
+
+  async #read(): Promise<void> {
+    const server = this.#turn++ % this.#traffic.servers.length;
+    if (this.#turn % 10 === 0) await this.#readAgain(server);
+    const path = this.#path;
+    const reply = await this.#traffic.send(server, path);
+    if (reply?.status !== 200) return;
+    const last = this.#ids.at(-1) ?? 0;
+    const ids = (JSON.parse(reply.body) as ListedPet[]).map(({ id }) => id);
+    this.#ids.push(...ids.filter((id) => id > last));
+    if (reply.next === undefined) return;
+    this.#final.set(path, contentOf(reply));
+    this.#path = reply.next;
+  }
+
+  async #readAgain(server: number): Promise<void> {
+    const paths = [...this.#final.keys()];
+    const path = paths[Math.floor(Math.random() * paths.length)];
+    if (path === undefined) return;
+    const reply = await this.#traffic.send(server, path);
+    if (reply?.status === 200) this.#compare(path, reply);
+  }
+
+  #compare(path: string, reply: Reply | undefined): void {
+    if (reply === undefined || contentOf(reply) !== this.#final.get(path)) this.#changed.push(path);
+  }
+}
+
+const contentOf = ({ next, body }: Reply): string => `${next} ${body}`;
+
+const MINUTE_SECONDS = 60;
+
+type WindowRecord = { remaining: number[]; ambiguous: number; isExhausted: boolean };
+
+/** Uses up the windows of one API key on all servers, with creations. Records which requests were counted. */
+export class WindowTakers {
+  /** The windows by the seconds since 1970 at which they end. */
+  #windows = new Map<number, WindowRecord>();
+  #writers: Writers;
+  #key: string;
+  #perMinute: number;
+
+  constructor(writers: Writers, key: string, perMinute: number) {
+    this.#writers = writers;
+    this.#key = key;
+    this.#perMinute = perMinute;
+  }
+
+  /** Sends one request to a server. */
+  async take(server: number): Promise<void> {
+    const sentAt = Date.now();
+    const reply = await this.#writers.add(server, this.#key);
+    const endOf = (time: number) => (Math.floor(time / 1_000 / MINUTE_SECONDS) + 1) * MINUTE_SECONDS;
+    if (reply?.status === 201) {
+      const window = this.#window(Number(reply.headers.get(header.rateLimitReset)));
+      window.remaining.push(Number(reply.headers.get(header.rateLimitRemaining)));
+    } else if (reply?.status === 429) {
+      this.#window(Number(reply.headers.get(header.rateLimitReset))).isExhausted = true;
+    } else {
+      // The request may have been counted in any window between its beginning and its end.
+      const last = endOf(Date.now());
+      for (let end = endOf(sentAt); end <= last; end += MINUTE_SECONDS) this.#window(end).ambiguous += 1;
+    }
+  }
+
+  /** Checks that each window granted its number of requests. */
+  check(): void {
+    for (const { remaining, ambiguous, isExhausted } of this.#windows.values()) {
+      expect(new Set(remaining).size, 'different values of Remaining').toBe(remaining.length);
+      expect(Math.max(...remaining, 0)).toBeLessThan(this.#perMinute);
+      expect(Math.min(...remaining, 0)).toBeGreaterThanOrEqual(0);
+      if (isExhausted) expect(remaining.length + ambiguous).toBeGreaterThanOrEqual(this.#perMinute);
+    }
+  }
+
+  #window(end: number): WindowRecord {
+    const known = this.#windows.get(end) ?? { remaining: [], ambiguous: 0, isExhausted: false };
+    this.#windows.set(end, known);
+    return known;
+  }
+}

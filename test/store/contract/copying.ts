@@ -1,0 +1,308 @@
+import { describe, expect, onTestFinished, test } from 'vitest';
+import { INT64_MAX, INT64_MIN } from '../../../src/contract/int64.ts';
+import { type PetStatus, petJson } from '../../../src/contract/schemas.ts';
+import type { Backend, StoreContents, StoredAnimal, StoreLocation } from '../../../src/store/backend.ts';
+import { copyStore } from '../../../src/store/copy-store.ts';
+import { fingerprintOf } from '../../../src/store/fingerprint.ts';
+import { hashKey, makeKey } from '../../../src/store/keys/keys.ts';
+import { type ManualClock, manualClock } from '../../helpers/clock.ts';
+import { allTexts, animal, idempotency, withId } from '../../helpers/store-fixtures.ts';
+
+/** A place without a store, and what is there, which a copy that fails must not change. */
+export type CopyPlace = { location: StoreLocation; state(): Promise<unknown> };
+export type NewPlace = (clock: ManualClock) => Promise<CopyPlace>;
+
+const HOUR_MS = 3_600_000;
+const SECRET = '5'.repeat(64);
+
+/** Names that a store could change by mistake. */
+const HOSTILE_NAMES = [
+  '\0',
+  'a\0b',
+  '\ud800',
+  'a\udfffb',
+  '🐕',
+  '\u2028\u2029\ufeff',
+  '\\u0000',
+  '\\',
+  '"},{"id":1,',
+  '\x7f\x1b[31m\r\n',
+  'ﷺ'.repeat(30_000),
+];
+
+/** Orders with numbers and texts that a store could change by mistake. */
+const ORDERS = [
+  '{"id":12345678901234567890123456789,"price":1.10,"big":1e400,"text":"\\u0000\\ud800"}',
+  '[]',
+  'null',
+  '-0.0',
+  '"🐕"',
+];
+
+const stored = (id: bigint, name = 'Rex', status: PetStatus = 'available'): StoredAnimal => ({
+  id,
+  status,
+  text: petJson({ id, ...animal(name, { status, categoryId: INT64_MAX }) }),
+});
+
+/** The contents of a store with these animals. */
+export function contentsOf(animals: readonly StoredAnimal[], clock: ManualClock): StoreContents {
+  const lastId = animals.at(-1)?.id;
+  return {
+    report: {
+      id: '6f9619ff-8b86-4011-b42d-00cf4fc964ff',
+      animals: animals.length,
+      orders: ORDERS.length,
+      keys: 2,
+      lastId,
+      sequence: undefined,
+      tornEnd: undefined,
+    },
+    secret: SECRET,
+    created: '2026-11-01T00:00:00.000Z',
+    nextId: (lastId ?? 0n) + 1n,
+    orders: ORDERS,
+    keys: [
+      makeKey({ name: 'import', plan: 'enterprise', quota: { perMinute: 1, perDay: 10 ** 15 } }, 0).stored,
+      makeKey({ name: 'till', plan: 'free' }, clock.now()).stored,
+    ],
+    bans: new Map([[hashKey('banned'), clock.now() + HOUR_MS]]),
+    readAt: clock.now(),
+    async *animals() {
+      for (let i = 0; i < animals.length; i += 1_000) yield animals.slice(i, i + 1_000);
+    },
+  };
+}
+
+/** Everything that a store could change by mistake. Its last animals are lost, but their ids were issued. */
+function hostileContents(clock: ManualClock): StoreContents {
+  const animals = [INT64_MIN, -1n, 0n].map((id) => stored(id, `${id}`, 'pending'));
+  for (const [i, name] of HOSTILE_NAMES.entries()) animals.push(stored(BigInt(i + 1), name));
+  for (const [i, key] of ['early', 'late'].entries()) {
+    const fingerprint = Object.values(fingerprintOf(idempotency(key), SECRET)).join('');
+    const at = clock.now() - (i === 0 ? HOUR_MS : 0);
+    animals.push({ ...stored(BigInt(20 + i), 'once', 'sold'), idempotency: { fingerprint, at } });
+  }
+  const contents = contentsOf(animals, clock);
+  return { ...contents, nextId: 40n, report: { ...contents.report, lastId: 39n } };
+}
+
+export const manyAnimals = (count: number): StoredAnimal[] =>
+  Array.from({ length: count }, (_, i) => stored(BigInt(i + 1)));
+
+/** Makes a store in the place. */
+export const fill = ({ location }: CopyPlace, contents: StoreContents): Promise<void> =>
+  location.write(contents, async () => {});
+
+/** Collects everything, so that two stores can be compared. */
+export async function collect(contents: StoreContents) {
+  const { animals, readAt: _, report, ...rest } = contents;
+  const all: StoredAnimal[] = [];
+  for await (const part of animals()) all.push(...part);
+  return { ...rest, id: report.id, all };
+}
+
+/** A location whose contents call `next` before each part of the animals that is read from it. */
+export function watched(location: StoreLocation, next: () => unknown): StoreLocation {
+  const watch = (contents: StoreContents): StoreContents => ({
+    ...contents,
+    async *animals() {
+      for await (const part of contents.animals()) {
+        await next();
+        yield part;
+      }
+      await next();
+    },
+  });
+  return {
+    ...location,
+    read: (task, signal) => location.read((contents) => task(watch(contents)), signal),
+    write: (contents, verify, signal) =>
+      location.write(contents, (written) => verify(watch(written)), signal),
+  };
+}
+
+export async function openServer(location: StoreLocation, clock: ManualClock): Promise<Backend> {
+  const claim = await location.claim({
+    clock,
+    bans: { after: 10, milliseconds: HOUR_MS },
+    sleep: async (milliseconds) => void clock.advance(milliseconds),
+    onWarning: () => {},
+    onFailure: () => {},
+  });
+  const backend = await claim.open();
+  onTestFinished(() => backend.close());
+  return backend;
+}
+
+/** Tests what every copy from one kind of store to another must do. */
+export function describeCopying(name: string, newSource: NewPlace, newTarget: NewPlace): void {
+  async function places() {
+    const clock = manualClock();
+    const [source, target] = [await newSource(clock), await newTarget(clock)];
+    const copy = () => copyStore(source.location, target.location);
+    return { clock, source, target, copy };
+  }
+
+  describe(`a copy ${name}`, () => {
+    test('has everything that the store has, and a copy of the copy has, too', async () => {
+      const { clock, source, target, copy } = await places();
+      const contents = hostileContents(clock);
+      await fill(source, contents);
+      const { source: before, copy: after } = await copy();
+      expect(after).toEqual({ ...before, sequence: after.sequence });
+      expect(await target.location.check()).toEqual(after);
+      const second = await newSource(clock);
+      await copyStore(target.location, second.location);
+      for (const { location } of [source, target, second])
+        expect(await location.read(collect)).toEqual(await collect(contents));
+    });
+
+    test('continues as the store would: with its ids, idempotency keys, API keys and bans', async () => {
+      const { clock, source, target, copy } = await places();
+      const contents = hostileContents(clock);
+      await fill(source, contents);
+      await copy();
+      const { store, keys, limiter } = await openServer(target.location, clock);
+      const { all } = await collect(contents);
+      const texts = all.map(({ text }) => text);
+      expect(await allTexts(store)).toEqual(texts);
+      const repeat = (key: string, more = {}) =>
+        store.add({ pet: animal(), idempotency: idempotency(key, more) });
+      expect(await repeat('early')).toEqual({ kind: 'replayed', pet: texts.at(-2) });
+      expect(await repeat('late')).toEqual({ kind: 'replayed', pet: texts.at(-1) });
+      expect(await repeat('late', { bodyHash: '0'.repeat(64) })).toEqual({ kind: 'mismatch' });
+      expect(await store.add({ pet: animal() })).toMatchObject(withId(40n));
+      for (const { name, sha256 } of contents.keys) expect(await keys.find(sha256)).toMatchObject({ name });
+      const peek = () => limiter.peek(hashKey('banned'), { perMinute: 10, perDay: 100 });
+      expect(await peek()).toMatchObject({ banned: true });
+      clock.advance(23 * HOUR_MS);
+      expect(await repeat('early')).toMatchObject({ kind: 'added' });
+      expect(await repeat('late')).toMatchObject({ kind: 'replayed' });
+      clock.advance(HOUR_MS);
+      expect(await repeat('late')).toMatchObject({ kind: 'added' });
+      expect(await peek()).not.toHaveProperty('banned');
+    });
+
+    test('can have ids up to the highest int64', async () => {
+      const { clock, source, target, copy } = await places();
+      await fill(source, contentsOf([stored(INT64_MAX)], clock));
+      await copy();
+      expect(await target.location.read(collect)).toEqual(await source.location.read(collect));
+    });
+
+    test('reads long animals one by one', async () => {
+      const { clock, source, target, copy } = await places();
+      const lengths = [600_000, 600_000, 2_000_000, 1];
+      await fill(
+        source,
+        contentsOf(
+          lengths.map((length, i) => stored(BigInt(i), 'x'.repeat(length))),
+          clock,
+        ),
+      );
+      await copy();
+      for (const { location } of [source, target]) {
+        const counts = await location.read(async ({ animals }) => {
+          const all: number[] = [];
+          for await (const part of animals()) all.push(part.length);
+          return all;
+        });
+        expect(counts).toEqual([2, 1, 1]);
+      }
+    });
+
+    test.each(['fails', 'is interrupted'])(
+      'leaves its target as before after each step at which it %s',
+      async (what) => {
+        const { clock, source, target } = await places();
+        await fill(source, contentsOf(manyAnimals(2_500), clock));
+        const before = await target.state();
+        // Three parts and the end of the animals, when they are read and when they are compared.
+        const steps = 8;
+        for (let failing = 0; failing <= steps; failing++) {
+          let step = 0;
+          const interrupt = new AbortController();
+          const next = () => {
+            if (step++ !== failing) return;
+            if (what === 'fails') throw new Error('injected');
+            interrupt.abort(new Error('injected'));
+          };
+          const copying = copyStore(watched(source.location, next), watched(target.location, next), {
+            signal: interrupt.signal,
+          });
+          if (failing === steps) await copying;
+          else {
+            await expect(copying, `step ${failing}`).rejects.toThrow('injected');
+            expect(await target.state(), `step ${failing}`).toEqual(before);
+          }
+        }
+        expect((await target.location.check()).animals).toBe(2_500);
+      },
+    );
+
+    test('leaves its target as before if the comparison finds a difference', async () => {
+      const { clock, source, target } = await places();
+      await fill(source, contentsOf(manyAnimals(1), clock));
+      const before = await target.state();
+      const planted: StoreLocation = {
+        ...target.location,
+        write: (contents, verify) =>
+          target.location.write({ ...contents, nextId: contents.nextId + 1n }, verify),
+      };
+      await expect(copyStore(source.location, planted)).rejects.toThrow(/differs from .*: animals$/);
+      expect(await target.state()).toEqual(before);
+    });
+
+    test('is refused if another copy to the same target is complete or running', async () => {
+      const { clock, source, copy, target } = await places();
+      await fill(source, contentsOf(manyAnimals(2_500), clock));
+      const results = await Promise.allSettled([copy(), copy()]);
+      expect(results.map(({ status }) => status).sort()).toEqual(['fulfilled', 'rejected']);
+      const refusal = /contains an incomplete copy|is not empty|contains this store or a copy of it/;
+      const { reason } = results.find(({ status }) => status === 'rejected') as PromiseRejectedResult;
+      expect(reason.message).toMatch(refusal);
+      await expect(copy()).rejects.toThrow(refusal);
+      expect((await target.location.check()).animals).toBe(2_500);
+    });
+
+    test('cannot replace its source', async () => {
+      const { clock, source } = await places();
+      await fill(source, contentsOf([], clock));
+      await expect(copyStore(source.location, source.location)).rejects.toMatchObject({
+        message: `${source.location.place} is both the source and the target`,
+        hint: 'name another target',
+      });
+    });
+
+    test('needs a store as its source', async () => {
+      const { source, target, copy } = await places();
+      const before = await target.state();
+      await expect(copy()).rejects.toThrow(`there is no store in ${source.location.place}`);
+      expect(await target.state()).toEqual(before);
+    });
+
+    test('is consistent while a server adds animals', async () => {
+      const { clock, source } = await places();
+      const { store } = await openServer(source.location, clock);
+      let [added, isDone] = [0, false];
+      const adding = (async () => {
+        while (!isDone) {
+          await Promise.all(Array.from({ length: 20 }, () => store.add({ pet: animal() })));
+          added += 20;
+        }
+      })();
+      for (let copy = 1; copy <= 3; copy++) {
+        await expect.poll(() => added).toBeGreaterThan(100 * copy);
+        const before = added;
+        const { location } = await newTarget(clock);
+        await copyStore(source.location, location);
+        const { all } = await location.read(collect);
+        expect(all.length).toBeGreaterThanOrEqual(before);
+        expect(all.map(({ id }) => id)).toEqual(all.map((_, i) => BigInt(i + 1)));
+      }
+      isDone = true;
+      await adding;
+    });
+  });
+}

@@ -1,0 +1,293 @@
+import {
+  appendFile,
+  chmod,
+  cp,
+  mkdir,
+  readdir,
+  readFile,
+  stat,
+  symlink,
+  truncate,
+  writeFile,
+} from 'node:fs/promises';
+import { join, resolve } from 'node:path';
+import { describe, expect, test } from 'vitest';
+import type { StoreContents, StoredAnimal, StoreLocation } from '../../src/store/backend.ts';
+import { type CopyProgress, copyStore } from '../../src/store/copy-store.ts';
+import { journalLocation } from '../../src/store/journal/journal-location.ts';
+import { openJournalStore } from '../../src/store/journal/journal-store.ts';
+import { KeyFiles, saveBans } from '../../src/store/journal/key-files.ts';
+import { hashKey } from '../../src/store/keys/keys.ts';
+import { manualClock } from '../helpers/clock.ts';
+import { errno, type Intercept, interceptFiles } from '../helpers/store-faults.ts';
+import { animal, idempotency, noLock } from '../helpers/store-fixtures.ts';
+import { temporaryDirectory } from '../helpers/temp.ts';
+import {
+  collect,
+  contentsOf,
+  describeCopying,
+  fill,
+  manyAnimals,
+  type NewPlace,
+} from './contract/copying.ts';
+
+const namesIn = async (directory: string) => (await readdir(directory, { recursive: true })).sort();
+
+const newDirectory: NewPlace = async (clock) => {
+  const home = await temporaryDirectory();
+  return { location: journalLocation(join(home, 'store'), clock), state: () => namesIn(home) };
+};
+
+describeCopying('from a directory to a directory', newDirectory, newDirectory);
+
+const FILES = ['bans.json', 'journal.ndjson', 'keys', 'keys/till.json'];
+
+/** A closed store with an animal that has an idempotency key, an API key and a ban, and the directory `home` for copies. */
+async function storeToCopy() {
+  const clock = manualClock();
+  const home = await temporaryDirectory();
+  const source = join(home, 'store');
+  await mkdir(source);
+  const open = (directory: string) => openJournalStore({ directory, clock, lock: noLock });
+  const store = await open(source);
+  await store.seed({ pets: [{ id: 1n, ...animal('seed') }], orders: [1, 2] });
+  await store.add({ pet: animal('once'), idempotency: idempotency('k') });
+  await store.close();
+  await new KeyFiles(source, { clock }).create({ name: 'till', plan: 'free' });
+  await saveBans(source, new Map([[hashKey('key'), clock.now()]]));
+  const at = (directory: string) => journalLocation(directory, clock);
+  const copyTo = (target: string, intercept: Intercept = () => {}, signal?: AbortSignal) => {
+    const files = interceptFiles(intercept);
+    const [from, to] = [source, target].map((place) => journalLocation(place, clock, files));
+    return copyStore(from as StoreLocation, to as StoreLocation, { signal });
+  };
+  return { clock, home, source, target: join(home, 'copy'), open, at, copyTo };
+}
+
+describe('the directory of a copy', () => {
+  test('keeps its inode and its mode if it is empty', async () => {
+    const { target, copyTo } = await storeToCopy();
+    await mkdir(target);
+    await chmod(target, 0o750);
+    const { ino, mode } = await stat(target);
+    await copyTo(target);
+    expect(await stat(target)).toMatchObject({ ino, mode });
+    expect(await namesIn(target)).toEqual(FILES);
+  });
+
+  test('can be a symbolic link to an empty directory, or be in a directory that does not exist', async () => {
+    const { home, copyTo } = await storeToCopy();
+    const [directory, link, nested] = [join(home, 'directory'), join(home, 'link'), join(home, 'a/b/c')];
+    await mkdir(directory);
+    await symlink(directory, link);
+    for (const target of [link, nested]) await copyTo(target);
+    for (const target of [directory, nested]) expect(await namesIn(target)).toEqual(FILES);
+  });
+
+  test.each([
+    ['file', 'is not a directory'],
+    ['dangling', 'is not a directory'],
+    ['full', 'is not empty'],
+    ['store/', 'is not empty'],
+  ])('is refused and unchanged: %s %s', async (name, message) => {
+    const { home, copyTo } = await storeToCopy();
+    await writeFile(join(home, 'file'), '');
+    await symlink(join(home, 'nothing'), join(home, 'dangling'));
+    await mkdir(join(home, 'full'));
+    await writeFile(join(home, 'full', 'other'), '');
+    const before = await namesIn(home);
+    const target = join(home, name);
+    await expect(copyTo(target)).rejects.toMatchObject({
+      message: `${resolve(target)} ${message}`,
+      hint: 'copy to an empty directory, or to one that does not exist yet',
+    });
+    expect(await namesIn(home)).toEqual(before);
+  });
+});
+
+describe.each([
+  ['an empty directory', ['mounted']],
+  ['no directory', []],
+])('a copy to %s', (_, existing) => {
+  /** The names of the file system calls of a copy. */
+  async function callsOfCopy() {
+    const { target, copyTo } = await storeToCopy();
+    const calls: string[] = [];
+    await copyTo(target, (name) => void calls.push(name));
+    return calls;
+  }
+
+  test('leaves the target as before after any error, and nothing like a store if the process is killed', async () => {
+    const calls = await callsOfCopy();
+    const { home, at, open, copyTo } = await storeToCopy();
+    for (const directory of existing) await mkdir(join(home, directory));
+    const target = join(home, 'mounted', ...(existing.length > 0 ? [] : ['a', 'b']));
+    const before = await namesIn(home);
+    for (let failing = 0; failing < calls.length; failing++) {
+      const killed = join(await temporaryDirectory(), 'killed');
+      let call = 0;
+      const copying = copyTo(target, async () => {
+        if (call++ !== failing) return;
+        await cp(target, killed, { recursive: true }).catch(() => {});
+        throw errno('EIO');
+      });
+      const where = `call ${failing}: ${calls[failing]}`;
+      await expect(copying, where).rejects.toThrow(/EIO/);
+      expect(await namesIn(home), where).toEqual(before);
+
+      const left = await namesIn(killed).catch((): string[] => []);
+      if (left.includes('journal.ndjson')) expect(left, where).toEqual(FILES);
+      else if (left.length > 0) {
+        const refused = { message: expect.stringContaining(`${killed} contains an incomplete copy`) };
+        await expect(copyTo(killed), where).rejects.toMatchObject(refused);
+        await expect(open(killed), where).rejects.toMatchObject(refused);
+        await expect(at(killed).check(), where).rejects.toMatchObject(refused);
+        expect(await namesIn(killed)).toEqual(left);
+      }
+    }
+    await copyTo(target);
+    expect(await namesIn(target)).toEqual(FILES);
+  });
+
+  test('leaves the target as before if it is interrupted', async () => {
+    const calls = await callsOfCopy();
+    const { home, copyTo } = await storeToCopy();
+    for (const directory of existing) await mkdir(join(home, directory));
+    const before = await namesIn(home);
+    for (let interrupted = 0; interrupted < calls.lastIndexOf('read'); interrupted++) {
+      const interrupt = new AbortController();
+      let call = 0;
+      const onCall = () => {
+        if (call++ === interrupted) interrupt.abort(new Error('interrupted'));
+      };
+      const copying = copyTo(join(home, 'mounted'), onCall, interrupt.signal);
+      await expect(copying, `call ${interrupted}`).rejects.toThrow(/^interrupted$/);
+      expect(await namesIn(home)).toEqual(before);
+    }
+  });
+});
+
+test('damage in the source is reported with the path in the source', async () => {
+  const { source, target, copyTo } = await storeToCopy();
+  const path = join(source, 'keys', 'till.json');
+  await writeFile(path, `${await readFile(path, 'utf8')}x`);
+  await expect(copyTo(target)).rejects.toThrow(new RegExp(`^${path} is damaged`));
+});
+
+test('of an idempotency key that was used again after it expired, only the new use is copied', async () => {
+  const { clock, source, open, at } = await storeToCopy();
+  clock.advance(24 * 3_600_000);
+  const store = await open(source);
+  await store.add({ pet: animal(), idempotency: idempotency('k') });
+  await store.close();
+  // By this clock, the first use has not expired either.
+  clock.advance(-1_000);
+  const { all } = await at(source).read(collect);
+  expect(all.map((each) => each.idempotency?.at)).toEqual([undefined, undefined, clock.now() + 1_000]);
+});
+
+test('ids that a torn end may contain are not issued again by a copy', async () => {
+  const { source, target, open, copyTo } = await storeToCopy();
+  const journal = join(source, 'journal.ndjson');
+  await truncate(journal, (await readFile(journal)).length - 5);
+  await copyTo(target);
+  const copied = await open(target);
+  expect(await copied.add({ pet: animal() })).toMatchObject({ pet: expect.stringMatching(/^\{"id":[3-9],/) });
+  await copied.close();
+});
+
+test('a copy fails if the last record that it has read is removed meanwhile', async () => {
+  const { source, target, at, copyTo } = await storeToCopy();
+  const journal = join(source, 'journal.ndjson');
+  const { length } = await readFile(journal);
+  await appendFile(journal, '{');
+  await expect(
+    at(source).read(async (contents) => {
+      await truncate(journal, length);
+      await collect(contents);
+    }),
+  ).rejects.toThrow(`${journal} has become shorter`);
+  await copyTo(target);
+});
+
+describe('the comparison detects', () => {
+  const change =
+    (update: (animal: StoredAnimal) => StoredAnimal | undefined) =>
+    (contents: StoreContents): StoreContents => ({
+      ...contents,
+      async *animals() {
+        for await (const part of contents.animals())
+          yield part.map(update).filter((each) => each !== undefined);
+      },
+    });
+
+  test.each<[string, string, (contents: StoreContents) => StoreContents]>([
+    [
+      'another store id',
+      'animals',
+      (all) => ({ ...all, report: { ...all.report, id: all.secret.slice(1) } }),
+    ],
+    ['another secret', 'idempotency keys', (all) => ({ ...all, secret: 'f'.repeat(64) })],
+    ['another creation time', 'animals', (all) => ({ ...all, created: '2020-01-01T00:00:00Z' })],
+    ['another next id', 'animals', (all) => ({ ...all, nextId: all.nextId + 1n })],
+    ['a missing order', 'orders', (all) => ({ ...all, orders: all.orders.slice(1) })],
+    ['a missing API key', 'API keys', (all) => ({ ...all, keys: [] })],
+    [
+      'another plan',
+      'API keys',
+      (all) => ({ ...all, keys: all.keys.map((key) => ({ ...key, plan: 'pro' })) }),
+    ],
+    ['a missing ban', 'API keys', (all) => ({ ...all, bans: new Map() })],
+    ['another name', 'animals', change((each) => ({ ...each, text: each.text.replace('once', 'Once') }))],
+    ['another status', 'animals', change((each) => ({ ...each, status: 'pending' }))],
+    ['another id', 'animals', change((each) => ({ ...each, id: each.id + 1n }))],
+    ['a missing animal', 'animals', change((each) => (each.id === 1n ? undefined : each))],
+    [
+      'a missing idempotency key',
+      'idempotency keys',
+      change((each) => ({ ...each, idempotency: undefined })),
+    ],
+    [
+      'another time of an idempotency key',
+      'idempotency keys',
+      change(({ idempotency: key, ...each }) => ({
+        ...each,
+        idempotency: key && { ...key, at: key.at + 1 },
+      })),
+    ],
+  ])('%s', async (_, part, plant) => {
+    const { source, target, at } = await storeToCopy();
+    const real = at(target);
+    const planted: StoreLocation = {
+      ...real,
+      write: (contents, verify, signal) => real.write(contents, (written) => verify(plant(written)), signal),
+    };
+    await expect(copyStore(at(source), planted)).rejects.toThrow(
+      `the copy in ${target} differs from ${source}: ${part}`,
+    );
+    await expect(real.check()).rejects.toThrow('there is no store in');
+  });
+
+  test('that not all animals were written', async () => {
+    const { source, target, at } = await storeToCopy();
+    const half: StoreLocation = {
+      ...at(target),
+      write: (contents, verify) => verify({ ...contents, async *animals() {} }),
+    };
+    await expect(copyStore(at(source), half)).rejects.toThrow(/differs from .*: number of animals/);
+  });
+});
+
+test('the progress counts the animals that were copied, then those that were verified', async () => {
+  const clock = manualClock();
+  const [source, target] = [await newDirectory(clock), await newDirectory(clock)];
+  await fill(source, contentsOf(manyAnimals(1_500), clock));
+  const seen: CopyProgress[] = [];
+  const onProgress = (progress: CopyProgress) => void seen.push(progress);
+  await copyStore(source.location, target.location, { onProgress });
+  expect(seen).toEqual(
+    (['copied', 'verified'] as const).flatMap((step) =>
+      [0, 1_000, 1_500].map((done) => ({ step, done, total: 1_500 })),
+    ),
+  );
+});
