@@ -175,7 +175,7 @@ async function fly(
 function expectSound(request: FuzzedRequest, response: RawResponse, hasFaults: boolean): void {
   const { method, path, operation, isPreferred } = request;
   const { status, headers, body } = response;
-  const always = [...(request.mayBeRefused ? [429] : []), ...(request.counts && hasFaults ? [503] : [])];
+  const always = [...(request.limitedBy ? [429] : []), ...(request.counts && hasFaults ? [503] : [])];
   expect([...request.statuses, ...always]).toContain(status);
   expectCommonHeaders(headers);
   if (status >= 400 && method !== 'HEAD') expectError(response);

@@ -53,7 +53,9 @@ export class Model {
     const exchanges = flights.flat();
     for (const [caller, quota] of Object.entries(this.#quotas)) {
       const counted = exchanges.filter(
-        ({ request, response }) => request.counts === caller && response.status !== 503,
+        ({ request, response }) =>
+          request.limitedBy === caller &&
+          (request.counts ? response.status !== 503 : isRealRefusal(response)),
       );
       this.#acceptCounted(
         caller,
@@ -164,6 +166,10 @@ export class Model {
     if (response.status === 200 && request.method !== 'HEAD') expect(response.body).toBe(promised);
   }
 }
+
+/** Whether a request with Prefer got 429 because of its limit, and not because it asked for 429. */
+const isRealRefusal = ({ status, headers }: RawResponse): boolean =>
+  status === 429 && headers['preference-applied'] === undefined;
 
 function asCreated({ request, response }: Exchange, flight: number): Created[] {
   if (!request.creates || ![201, 409, 422].includes(response.status)) return [];

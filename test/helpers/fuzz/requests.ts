@@ -11,12 +11,12 @@ export type FuzzedRequest = {
   method: string;
   path: string;
   operation?: OperationName;
-  /** The possible statuses, besides 429 if `mayBeRefused`, and 503 if `counts` is set. */
+  /** The possible statuses, besides 429 if `limitedBy` is set, and 503 if the request counts. */
   statuses: readonly number[];
-  /** Whether the request gets 429 if the limit of its API key is used up. */
-  mayBeRefused: boolean;
-  /** The API key whose quota the request consumes; undefined if the service does not count the request. */
-  counts?: string;
+  /** The API key whose limit applies: if it is used up, the request gets 429. */
+  limitedBy?: string;
+  /** Whether the request consumes quota of that key. A request with Prefer does not, but its 429 counts towards a ban. */
+  counts: boolean;
   creates?: { pet: CreatePet['pet']; caller: string; key?: string };
   /** The id of the requested animal. */
   reads?: bigint;
@@ -56,13 +56,13 @@ function assemble(parts: Parts): FuzzedRequest {
   const prefers = asksApi && prefer.code !== undefined;
   const statuses = isParsed ? possibleStatuses(parts) : [method.refused, parts.rest.refused].filter(isStatus);
   const caller = authorization.key;
-  const mayBeRefused = caller !== undefined && asksApi && !hostRefused(parts);
+  const limitedBy = asksApi && !hostRefused(parts) ? caller : undefined;
   const request: FuzzedRequest = {
     bytes: render(parts),
     method: method.text,
     path: place.text,
     statuses,
-    mayBeRefused,
+    counts: limitedBy !== undefined && !prefers,
     isPreferred: prefers && statuses.length === 1 && statuses[0] === preferred(operation, prefer.code),
     mayEnd:
       !isParsed ||
@@ -70,7 +70,7 @@ function assemble(parts: Parts): FuzzedRequest {
       /close|Upgrade/.test(connection) ||
       parts.expectation.text.includes('100'),
     ...(operation && { operation }),
-    ...(mayBeRefused && !prefers && { counts: caller }),
+    ...(limitedBy !== undefined && { limitedBy }),
   };
   if (statuses.includes(201) && !prefers && body.pet && caller !== undefined) {
     const { key } = idempotency;
