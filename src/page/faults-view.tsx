@@ -17,12 +17,12 @@ import {
 } from './faults.ts';
 import type { Page } from './page.ts';
 import { Field, Problem, Row, Table, useAttempt } from './parts.tsx';
-import { count, formatNumber, visibleLine } from './text.ts';
+import { formatCount, formatNumber, visibleLine } from './text.ts';
 
 /** The injected faults, and a form that replaces them. */
 export function FaultsView({ page }: { page: Page }) {
   const { faults } = page.state;
-  const [target, setTarget] = useState('any request');
+  const [target, setTarget] = useState(0);
   return (
     <section id="faults-view" aria-labelledby="faults-title">
       <h2 id="faults-title">Faults</h2>
@@ -31,10 +31,12 @@ export function FaultsView({ page }: { page: Page }) {
           <select
             name="target"
             value={target}
-            onChange={({ currentTarget }) => setTarget(currentTarget.value)}
+            onChange={({ currentTarget }) => setTarget(currentTarget.selectedIndex)}
           >
-            {Object.keys(targets).map((name) => (
-              <option key={name}>{name}</option>
+            {targets.map((match, i) => (
+              <option key={nameMatch(match)} value={i}>
+                {nameMatch(match)}
+              </option>
             ))}
           </select>
         </Field>
@@ -81,8 +83,8 @@ function CurrentFaults({ faults: { latency, failRate = 0, seed, rules = [] } }: 
 
 const timesOf = ({ times, applied = 0 }: Rule): string =>
   times === undefined
-    ? count(applied, 'time')
-    : `${formatNumber(applied)} of ${count(times, 'time')}${applied >= times ? ', used up' : ''}`;
+    ? formatCount(applied, 'time')
+    : `${formatNumber(applied)} of ${formatCount(times, 'time')}${applied >= times ? ', used up' : ''}`;
 
 /** Adds a fault for the next request that matches. */
 export function FailNext({ page, match }: { page: Page; match: Rule['match'] }) {

@@ -82,14 +82,14 @@ export const failures: Readonly<Record<string, NewRule>> = {
   'Delay next by 3 s': { latency: 3_000, times: 1 },
 };
 
-/** The kinds of requests that can fail, by their names. */
-export const targets: Readonly<Record<string, Match>> = {
-  'any request': {},
-  'GET /v1/pets': { method: 'GET', path: '/v1/pets' },
-  'POST /v1/pets': { method: 'POST', path: '/v1/pets' },
-  'GET /v1/pets/{petId}': { method: 'GET', path: '/v1/pets/{petId}' },
-  'GET /v1/store/orders': { method: 'GET', path: '/v1/store/orders' },
-};
+/** The requests that the view of the faults offers to fail. */
+export const targets: readonly Match[] = [
+  {},
+  { method: 'GET', path: '/v1/pets' },
+  { method: 'POST', path: '/v1/pets' },
+  { method: 'GET', path: '/v1/pets/{petId}' },
+  { method: 'GET', path: '/v1/store/orders' },
+];
 
 /** What a rule for requests like this one matches; undefined if no rule can match it. */
 export function matchOf({

@@ -4,7 +4,7 @@ import type { Key, Keys } from './api-types.ts';
 import type { Page } from './page.ts';
 import { Problem, Row, Table, useAttempt } from './parts.tsx';
 import { formatRoute, noFilter } from './request-log.ts';
-import { count, formatNumber, formatUntil, visibleLine } from './text.ts';
+import { formatCount, formatNumber, formatUntil, visibleLine } from './text.ts';
 
 /** The API keys, with the requests that are left in both windows of their limits, and their bans. */
 export function KeysView({ page }: { page: Page }) {
@@ -15,15 +15,15 @@ export function KeysView({ page }: { page: Page }) {
     attempt(async () => {
       const changed = (await page.server.send('DELETE', `bans?key=${encodeURIComponent(name)}`)) as Keys;
       page.update({ keys: changed });
-      setLifted(liftedText(name, changed));
+      setLifted(`Ban of ${visibleLine(name)} lifted`);
     });
   return (
     <section id="keys-view" aria-labelledby="keys-title">
       <h2 id="keys-title">Keys</h2>
       {keys && (
         <p class="note">
-          {count(keys.total, 'key')}
-          {keys.keys.length < keys.total && `, of which ${count(keys.keys.length, 'key')} are shown`}
+          {formatCount(keys.total, 'key')}
+          {keys.keys.length < keys.total && `, of which ${formatCount(keys.keys.length, 'key')} are shown`}
         </p>
       )}
       <p role="status">{lifted}</p>
@@ -45,15 +45,6 @@ export function KeysView({ page }: { page: Page }) {
       )}
     </section>
   );
-}
-
-/** What the limits of a key still allow after its ban has been lifted. */
-function liftedText(name: string, { keys, time }: Keys): string {
-  const { minute, day } = keys.find((key) => key.name === name) ?? {};
-  const window = day?.left === 0 ? day : minute;
-  const left =
-    window && `${count(window.left, 'request')} left until ${formatUntil(window.endsAt, new Date(time))}`;
-  return `Ban of ${visibleLine(name)} lifted${left ? `; ${left}` : ''}`;
 }
 
 type KeyRowProps = Key & { now: Date; isBusy: boolean; liftBan(): void };

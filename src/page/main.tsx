@@ -9,9 +9,7 @@ import { OptionText, Problem, useAttempt } from './parts.tsx';
 import { formatRoute, views } from './request-log.ts';
 import { RequestsView } from './requests-view.tsx';
 import { serviceUrl } from './server.ts';
-import { count, visibleText } from './text.ts';
-
-const titles = { requests: 'Requests', faults: 'Faults', keys: 'Keys' };
+import { formatCount, visibleText } from './text.ts';
 
 const zone = new Intl.DateTimeFormat().resolvedOptions().timeZone;
 
@@ -39,13 +37,13 @@ function App({ page }: { page: Page }) {
         </div>
         {isSignedIn && (
           <nav aria-label="Views">
-            {views.map((view) => (
+            {Object.entries(views).map(([view, title]) => (
               <a
                 key={view}
-                href={formatRoute({ ...route, view })}
+                href={formatRoute({ ...route, view: view as typeof route.view })}
                 aria-current={view === route.view ? 'page' : undefined}
               >
-                {titles[view]}
+                {title}
                 {view === 'faults' && faults && areFaultsActive(faults) && <span class="badge">on</span>}
               </a>
             ))}
@@ -107,7 +105,7 @@ function ResetButton({ page, plan }: { page: Page; plan: ResetPlan }) {
     attempt(async () => {
       const { animals } = (await page.server.send('POST', 'reset')) as { animals: number };
       setAsked(undefined);
-      setDone(`Store reset: ${count(animals, 'animal')}`);
+      setDone(`Store reset: ${formatCount(animals, 'animal')}`);
       setTimeout(() => setDone(''), 10_000);
     });
   return (
@@ -130,9 +128,10 @@ function ResetButton({ page, plan }: { page: Page; plan: ResetPlan }) {
         <dialog ref={dialog} aria-labelledby="reset-title" onClose={() => setAsked(undefined)}>
           <h2 id="reset-title">Reset this store?</h2>
           <p>
-            This deletes {count(asked.animals, 'animal')} and all orders in {visibleText(asked.location)}, and
-            all idempotency keys, rate-limit windows and bans. API keys, the list of requests, and faults
-            stay. {asked.seed !== undefined && `Then the store is filled with ${visibleText(asked.seed)}.`}
+            This deletes {formatCount(asked.animals, 'animal')} and all orders in{' '}
+            {visibleText(asked.location)}, and all idempotency keys, rate-limit windows and bans. API keys,
+            the list of requests, and faults stay.{' '}
+            {asked.seed !== undefined && `Then the store is filled with ${visibleText(asked.seed)}.`}
           </p>
           <Problem text={problem} />
           <div class="buttons">
@@ -140,7 +139,7 @@ function ResetButton({ page, plan }: { page: Page; plan: ResetPlan }) {
               Cancel
             </button>
             <button type="button" class="danger" disabled={isBusy} onClick={reset}>
-              Delete {count(asked.animals, 'animal')}
+              Delete {formatCount(asked.animals, 'animal')}
             </button>
           </div>
         </dialog>

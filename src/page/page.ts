@@ -10,7 +10,7 @@ import {
   pollQuery,
   type RequestLog,
   type Route,
-  start,
+  startRoute,
 } from './request-log.ts';
 import { createServer } from './server.ts';
 
@@ -50,7 +50,7 @@ export function runPage(render: (page: Page) => void) {
     restart();
   });
   let state: State = {
-    route: parseRoute(location.hash, start),
+    route: parseRoute(location.hash, startRoute),
     session: server.hasSession() ? 'begun' : 'none',
     signInProblem: '',
     connectionProblem: '',

@@ -228,7 +228,7 @@ function CopyButton({ text }: { text: string }) {
     setTimeout(() => setLabel('Copy as curl'), 2_000);
   }
   return (
-    <button type="button" class="copy" onClick={copy}>
+    <button type="button" onClick={copy}>
       {label}
     </button>
   );

@@ -67,19 +67,19 @@ export function announcement(requests: readonly LoggedRequest[]): string | undef
   return failed === 0 ? total : `${total}, ${failed} with an error`;
 }
 
-export const views = ['requests', 'faults', 'keys'] as const;
+export const views = { requests: 'Requests', faults: 'Faults', keys: 'Keys' };
 
 /** What the address of the page says, such as `#requests?method=POST&request=14`. */
-export type Route = { view: (typeof views)[number]; filter: RequestFilter; request: number | undefined };
+export type Route = { view: keyof typeof views; filter: RequestFilter; request: number | undefined };
 
-export const start: Route = { view: 'requests', filter: noFilter, request: undefined };
+export const startRoute: Route = { view: 'requests', filter: noFilter, request: undefined };
 
 /** Reads the end of an address. Views without a filter keep that of `previous`, so that one can return to it. */
 export function parseRoute(hash: string, previous: Route): Route {
-  if (hash === '') return start;
+  if (hash === '') return startRoute;
   const [name, query] = hash.slice(1).split('?', 2);
-  const view = views.find((each) => each === name);
-  if (view === undefined) return previous;
+  if (name === undefined || !Object.hasOwn(views, name)) return previous;
+  const view = name as keyof typeof views;
   if (view !== 'requests') return { ...previous, view };
   const parameters = new URLSearchParams(query);
   const filter = { ...noFilter };

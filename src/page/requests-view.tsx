@@ -8,8 +8,8 @@ import { closeDetails, focusDetails, Reason, RequestDetails } from './request-de
 import { MAX_REQUESTS, MAX_TEXT, matchesFilter, noFilter, type RequestFilter } from './request-log.ts';
 import { serviceUrl } from './server.ts';
 import {
-  count,
   durationText,
+  formatCount,
   formatNumber,
   formatUntil,
   localTime,
@@ -100,7 +100,7 @@ export function RequestsView({ page }: { page: Page }) {
       {opened !== undefined && <RequestDetails key={opened} page={page} number={opened} />}
       {waiting > 0 && (
         <button type="button" class="waiting primary" onClick={showNewest}>
-          {count(waiting, 'new request')} ↑
+          {formatCount(waiting, 'new request')} ↑
         </button>
       )}
     </section>
@@ -225,7 +225,7 @@ function OtherOriginsNote({ requests, origin, time }: RefusedOriginRequests) {
   const isUsable = /^https?:/.test(origin) && URL.canParse(origin) && new URL(origin).origin === origin;
   return (
     <p class="note">
-      {count(requests, 'request')} of web pages that may not use this service{' '}
+      {formatCount(requests, 'request')} of web pages that may not use this service{' '}
       {requests === 1 ? 'was' : 'were'} not recorded, the last one at {formatUntil(time, new Date())} from{' '}
       <code>{visibleLine(origin)}</code>. To let its pages call the service,{' '}
       {isUsable ? (

@@ -35,12 +35,12 @@ export function durationText(milliseconds: number): string {
 }
 
 export const formatBytes = (bytes: number): string =>
-  bytes < 1_024 ? count(bytes, 'byte') : `${(bytes / 1_024).toFixed(1)} KiB`;
+  bytes < 1_024 ? formatCount(bytes, 'byte') : `${(bytes / 1_024).toFixed(1)} KiB`;
 
 /** A number with separators, such as `1,000,000`. */
 export const formatNumber = (value: number): string => value.toLocaleString('en-US');
 
-export const count = (value: number, noun: string): string =>
+export const formatCount = (value: number, noun: string): string =>
   `${formatNumber(value)} ${noun}${value === 1 ? '' : 's'}`;
 
 /** Characters that are invisible, that change the direction of the text after them, or that a terminal could interpret. */

@@ -400,7 +400,7 @@ describe('the page', () => {
     await page.getByText(/banned until .* \(.* left\)/).waitFor();
     await button(page, 'Lift ban').click();
     await page.getByText('not banned').waitFor();
-    await page.getByText(/^Ban of till lifted; 0 requests left until \d/).waitFor();
+    await page.getByText('Ban of till lifted').waitFor();
     expect(await (await service.call('/pets')).json()).toMatchObject({ code: 'rate_limited' });
   });
 

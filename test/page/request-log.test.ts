@@ -11,7 +11,7 @@ import {
   noFilter,
   parseRoute,
   pollQuery,
-  start,
+  startRoute,
 } from '../../src/page/request-log.ts';
 
 const request = (number: number, changes: Partial<LoggedRequest> = {}): LoggedRequest => ({
@@ -117,28 +117,28 @@ describe('the address of the page', () => {
       { filter: { ...noFilter, method: 'POST', key: 'till' }, request: 9 },
     ],
   ])('%s has the view, the filters and the request', (hash, route) => {
-    expect(parseRoute(hash, start)).toEqual({ ...start, ...route });
-    expect(formatRoute({ ...start, ...route })).toBe(hash);
+    expect(parseRoute(hash, startRoute)).toEqual({ ...startRoute, ...route });
+    expect(formatRoute({ ...startRoute, ...route })).toBe(hash);
   });
 
   test.each(['#', '#nothing', '#constructor'])('%j leads to the route before', (hash) => {
-    expect(parseRoute(hash, { ...start, view: 'keys' })).toEqual({ ...start, view: 'keys' });
+    expect(parseRoute(hash, { ...startRoute, view: 'keys' })).toEqual({ ...startRoute, view: 'keys' });
   });
 
   test('an address without an end leads to all requests, for example with the back button', () => {
-    expect(parseRoute('', parseRoute('#requests?request=14', start))).toEqual(start);
+    expect(parseRoute('', parseRoute('#requests?request=14', startRoute))).toEqual(startRoute);
   });
 
   test.each(['x', '-1', '1.5', '1e400', ''])('a request with the number "%s" is ignored', (number) => {
-    expect(parseRoute(`#requests?request=${number}`, start).request).toBeUndefined();
+    expect(parseRoute(`#requests?request=${number}`, startRoute).request).toBeUndefined();
   });
 
   test('a text that is too long for the server is cut off', () => {
-    expect(parseRoute(`#requests?text=${'x'.repeat(9_000)}`, start).filter.text).toHaveLength(MAX_TEXT);
+    expect(parseRoute(`#requests?text=${'x'.repeat(9_000)}`, startRoute).filter.text).toHaveLength(MAX_TEXT);
   });
 
   test('another view keeps the filters', () => {
-    const filtered = parseRoute('#requests?method=POST', start);
+    const filtered = parseRoute('#requests?method=POST', startRoute);
     const keys = parseRoute('#keys', filtered);
     expect(formatRoute(keys)).toBe('#keys');
     expect(formatRoute({ ...keys, view: 'requests' })).toBe('#requests?method=POST');

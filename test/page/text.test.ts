@@ -1,9 +1,9 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import {
-  count,
   durationText,
   formatBytes,
+  formatCount,
   formatUntil,
   layOutJson,
   localTime,
@@ -50,8 +50,8 @@ test.each([
   [formatBytes(1), '1 byte'],
   [formatBytes(379), '379 bytes'],
   [formatBytes(16_384), '16.0 KiB'],
-  [count(1, 'time'), '1 time'],
-  [count(1_000, 'time'), '1,000 times'],
+  [formatCount(1, 'time'), '1 time'],
+  [formatCount(1_000, 'time'), '1,000 times'],
 ])('%s', (text, expected) => {
   expect(text).toBe(expected);
 });
