@@ -18,8 +18,8 @@ export interface StoreLocation {
    * Begins to open the store for a server, and creates nothing. Locks a store that exists in a directory. Opens a store that
    * exists in a database, so that a server that replaces another one is ready as soon as it listens.
    *
-   * @throws StoreInUseError if another server has locked the directory, StoreUnavailableError if the place cannot be reached
-   * for now, StoreError, or the reason of `options.signal`
+   * @throws StoreError if another server has locked the directory, StoreUnavailableError if the place cannot be reached
+   * for now, or the reason of `options.signal`
    */
   claim(options: BackendOptions): Promise<StoreClaim>;
   /**
@@ -30,7 +30,7 @@ export interface StoreLocation {
   manageKeys<Result>(
     task: (keys: KeyManager, storeId: () => Promise<string>) => Promise<Result>,
   ): Promise<Result>;
-  /** Reads and verifies everything in the store. @throws StoreError, for example StoreDamagedError */
+  /** Reads and verifies everything in the store. @throws StoreError, for example if it is damaged */
   check(): Promise<StoreReport>;
   /**
    * Reads everything at one point in time, also while servers use the store. The contents can be used until the task ends.
@@ -162,11 +162,11 @@ export interface KeyDirectory {
 export interface KeyManager {
   /** The names of all keys, sorted. */
   names(): Promise<string[]>;
-  /** Finds a key by its name. @throws StoreDamagedError */
+  /** Finds a key by its name. @throws StoreError if it is damaged */
   get(name: string): Promise<StoredKey | undefined>;
-  /** All keys, sorted by name. @throws StoreDamagedError */
+  /** All keys, sorted by name. @throws StoreError if it is damaged */
   list(): Promise<StoredKey[]>;
-  /** The stored bans, as in `StoreContents`. Some may have ended. @throws StoreDamagedError */
+  /** The stored bans, as in `StoreContents`. Some may have ended. @throws StoreError if it is damaged */
   bans(): Promise<StoreContents['bans']>;
   /** @throws StoreRequestError if the request is not valid, or StoreError if the name is taken */
   create(request: KeyRequest): Promise<CreatedKey>;

@@ -12,23 +12,6 @@ export class StoreError extends Error {
   }
 }
 
-/** Another server has the directory open. */
-export class StoreInUseError extends StoreError {
-  constructor({ directory, pid, url }: DirectoryInUseError) {
-    const owner = [pid && `pid ${pid}`, url && `at ${url}`].filter(Boolean).join(' ');
-    super(
-      `${directory} is in use by another server${owner && ` (${owner})`}`,
-      'use that server, stop it, or choose another directory with --data',
-    );
-  }
-}
-
-/** The content of a file or table of the store is not valid. Nothing was changed. */
-export class StoreDamagedError extends StoreError {}
-
-/** A file of the store, or the schema of the database, has a version that this program cannot use. */
-export class StoreVersionError extends StoreError {}
-
 /**
  * The database that keeps the store cannot be used for now. A retry can succeed. If `outcome` is `unknown`, the change may
  * have been stored.
@@ -71,20 +54,22 @@ export class StoreNotEmptyError extends StoreError {}
 export const noIdsLeftError = (): StoreUnwritableError =>
   new StoreUnwritableError('the store has no ids left', 'create a new store with --data');
 
-export const newerVersionError = (message: string): StoreVersionError =>
-  new StoreVersionError(
-    `${message}; it was written by a newer version of pets`,
-    'use that version; the file was not changed',
-  );
-
 /** Converts any error to a StoreError. The message of a system error gets the prefix `cannot ${action}`. */
 export function toStoreError(error: unknown, action: string): StoreError {
   if (error instanceof StoreError) return error;
-  if (error instanceof DirectoryInUseError) return new StoreInUseError(error);
+  if (error instanceof DirectoryInUseError) return inUseError(error);
   const message = systemMessageOf(error);
   const options = { cause: error };
   if (error instanceof LockError) return new StoreError(message, error.hint, options);
   return new StoreError(`cannot ${action}: ${message}`, fileSystemHint(errnoOf(error)), options);
+}
+
+function inUseError({ directory, pid, url }: DirectoryInUseError): StoreError {
+  const owner = [pid && `pid ${pid}`, url && `at ${url}`].filter(Boolean).join(' ');
+  return new StoreError(
+    `${directory} is in use by another server${owner && ` (${owner})`}`,
+    'use that server, stop it, or choose another directory with --data',
+  );
 }
 
 /** A next step after a system error. */

@@ -1,5 +1,4 @@
 import {
-  StoreDamagedError,
   StoreError,
   StoreFailedError,
   StoreNotEmptyError,
@@ -172,7 +171,7 @@ class Simulation {
         isOpen = true;
       });
     } catch (error) {
-      const isAllowed = error instanceof StoreError && !(error instanceof StoreDamagedError);
+      const isAllowed = error instanceof StoreError && !error.message.includes(' is damaged');
       if (this.#faults.size > 0 && isAllowed) return undefined;
       throw error;
     }

@@ -253,7 +253,7 @@ describe('a check of a database and copies of it fail with the same error, and n
     const [checked, ...copies] = await Promise.all(
       attempts.map((attempt) => attempt.catch((error: unknown) => error)),
     );
-    expect(checked).toMatchObject({ name: 'StoreDamagedError', message: expect.stringMatching(message) });
+    expect(checked).toMatchObject({ name: 'StoreError', message: expect.stringMatching(message) });
     expect(copies).toEqual([checked, checked]);
     expect(await Promise.all(targets.map(({ state }) => state()))).toEqual([undefined, []]);
   });

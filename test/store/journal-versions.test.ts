@@ -1,6 +1,6 @@
 import { readFile } from 'node:fs/promises';
 import { describe, expect, it } from 'vitest';
-import { StoreVersionError } from '../../src/store/errors.ts';
+import { StoreError } from '../../src/store/errors.ts';
 import { openJournalStore } from '../../src/store/journal/journal-store.ts';
 import { manualClock } from '../helpers/clock.ts';
 import { animal, journalLine, noLock, openJournal } from '../helpers/store-fixtures.ts';
@@ -71,7 +71,7 @@ describe('a journal of a newer version', () => {
   ])('is refused, but not as damaged, if it has %s', async (_, lines, record) => {
     const bytes = journalOf(...lines);
     const { error, path } = await openJournal(bytes);
-    expect(error).toBeInstanceOf(StoreVersionError);
+    expect(error).toBeInstanceOf(StoreError);
     expect(error?.message).toContain(path);
     expect(error?.message).toContain('newer version');
     expect(error?.message).not.toContain('damaged');

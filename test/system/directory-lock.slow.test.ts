@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { StoreInUseError } from '../../src/store/errors.ts';
+import { StoreError } from '../../src/store/errors.ts';
 import { openJournalStore } from '../../src/store/journal/journal-store.ts';
 import {
   acquireDirectoryLock,
@@ -87,14 +87,14 @@ describe('acquireDirectoryLock', () => {
     const directory = await temporaryDirectory();
     const children = await Promise.all(Array.from({ length: 6 }, () => openInChild(directory)));
     const results = children.map(({ report }) => (report['isOpen'] ? 'open' : report['name'])).sort();
-    expect(results).toEqual([...Array(5).fill('StoreInUseError'), 'open']);
+    expect(results).toEqual([...Array(5).fill('StoreError'), 'open']);
   });
 
   it('reports the pid and the URL of the owner', async () => {
     const directory = await temporaryDirectory();
     const { child } = await openInChild(directory, 'http://127.0.0.1:7387/v1');
     const error = await errorOf(openJournalStore({ directory }));
-    expect(error).toBeInstanceOf(StoreInUseError);
+    expect(error).toBeInstanceOf(StoreError);
     expect(error.message).toContain(`(pid ${child.pid} at http://127.0.0.1:7387/v1)`);
   });
 

@@ -5,7 +5,7 @@ import { int64, parseInt64 } from '../../contract/int64.ts';
 import { stringifyJson, tryParseJson } from '../../contract/json.ts';
 import type { PetStatus } from '../../contract/schemas.ts';
 import type { StoredAnimal } from '../backend.ts';
-import { newerVersionError, StoreDamagedError, StoreError } from '../errors.ts';
+import { StoreError } from '../errors.ts';
 import type { Fingerprint } from '../fingerprint.ts';
 import type { OrderJson, PetJson } from '../store.ts';
 import { Instant, StoredPet } from '../stored-json.ts';
@@ -70,7 +70,7 @@ const Header = z.object({
   created: Instant,
 });
 
-/** Parses a line whose checksum is valid. @throws StoreVersionError, StoreDamagedError. The messages name `path` */
+/** Parses a line whose checksum is valid. @throws StoreError, whose message names `path` */
 export function decodeHeader(line: Buffer, path: string): JournalHeader {
   const value = tryParseJson(line.toString());
   const any = AnyHeader.safeParse(value);
@@ -82,12 +82,18 @@ export function decodeHeader(line: Buffer, path: string): JournalHeader {
   return header.data;
 }
 
-export function damagedAt(path: string, offset: number, reason: string): StoreDamagedError {
-  return new StoreDamagedError(
+export function damagedAt(path: string, offset: number, reason: string): StoreError {
+  return new StoreError(
     `${path} is damaged at byte ${offset}: ${reason}`,
     'restore the file from a backup, or move the directory away to start with an empty store; the file was not changed',
   );
 }
+
+const newerVersionError = (message: string): StoreError =>
+  new StoreError(
+    `${message}; it was written by a newer version of pets`,
+    'use that version; the file was not changed',
+  );
 
 /** Whether a line, without its newline, has a valid checksum. */
 export function hasValidChecksum(line: Buffer): boolean {
@@ -143,7 +149,7 @@ const KEY = /\{"pet":(\d{1,4}),"key":"[0-9a-f]{32}","body":"[0-9a-f]{32}"\}/y;
 const BATCH_START = /"seq":(\d{1,15}),"at":(\d{1,15}),"pets":\[/y;
 const KEYS_START = '],"keys":[';
 
-/** Parses a record at the byte `start`, whose checksum is valid. @throws StoreVersionError, StoreDamagedError */
+/** Parses a record at the byte `start`, whose checksum is valid. @throws StoreError */
 export function parseRecord(line: Buffer, path: string, start: number): JournalRecord {
   const record = parseBatch(line) ?? parseAnyRecord(line.toString());
   if (record === 'unknown_kind') {

@@ -82,8 +82,7 @@ export function hasJournal(directory: string, names: readonly string[]): boolean
  * until writing is possible.
  *
  * @param claimed the lock of the directory, if this process has locked it. The store releases it
- * @throws StoreInUseError, StoreDamagedError, StoreVersionError, StoreError, or the
- * reason of the signal. After an error, nothing stays locked
+ * @throws StoreError, or the reason of the signal. After an error, nothing stays locked
  */
 export async function openJournalStore(
   options: JournalOptions,

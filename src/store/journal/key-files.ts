@@ -5,7 +5,7 @@ import { fsyncAncestors, makeDirectory } from '../../system/directories.ts';
 import { errnoOf, type FileSystem, isMissing, realFileSystem } from '../../system/file-system.ts';
 import { createFile, readTextFile, replaceFile, temporaryName } from '../../system/files.ts';
 import type { KeyManager } from '../backend.ts';
-import { StoreDamagedError, type StoreError, StoreUnavailableError, toStoreError } from '../errors.ts';
+import { StoreError, StoreUnavailableError, toStoreError } from '../errors.ts';
 import type { ReadKeys } from '../keys/key-cache.ts';
 import {
   type CreatedKey,
@@ -74,7 +74,7 @@ export class KeyFiles implements KeyManager {
     const stored = readStored(StoredKey, text);
     if ('data' in stored && stored.data.name === name) return stored.data;
     const why = 'data' in stored ? `it contains the key named ${stored.data.name}` : stored.why;
-    throw new StoreDamagedError(`${path} is damaged: ${why}`, 'revoke the key, then create it again');
+    throw new StoreError(`${path} is damaged: ${why}`, 'revoke the key, then create it again');
   }
 
   async list(): Promise<StoredKey[]> {
@@ -176,7 +176,7 @@ export async function loadBans(directory: string): Promise<Bans> {
   if (text === undefined) return new Map();
   const stored = readStored(StoredBans, text);
   if ('why' in stored) {
-    throw new StoreDamagedError(`${path} is damaged: ${stored.why}`, 'delete the file; this lifts all bans');
+    throw new StoreError(`${path} is damaged: ${stored.why}`, 'delete the file; this lifts all bans');
   }
   return new Map(Object.entries(stored.data).map(([sha256, until]) => [sha256, Date.parse(until)]));
 }

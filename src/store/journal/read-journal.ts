@@ -63,7 +63,7 @@ export class Journal {
     return this.lastId < this.minNextId ? this.minNextId : BigInt(this.lastId) + 1n;
   }
 
-  /** Adds a record that was read or written. @throws StoreDamagedError if it cannot follow the records before it */
+  /** Adds a record that was read or written. @throws StoreError if it cannot follow the records before it */
   add({ seq, at, texts, pets, keys, order, lastId }: JournalRecord, now: number): void {
     const damaged = (reason: string) => damagedAt(this.path, this.lastLine.start, reason);
     if (seq !== this.seq + 1) throw damaged(`expected record ${this.seq + 1}, found ${seq}`);
@@ -94,7 +94,7 @@ export type ReadSettings = {
  * Reads the journal of a directory, also while another process appends to it. What a write that was interrupted can have
  * left at its end is described in `tornEnd`. Any other damage is an error.
  *
- * @throws StoreDamagedError, StoreVersionError
+ * @throws StoreError if the journal is damaged, or of a newer version
  */
 export async function readJournal({
   files,
@@ -137,7 +137,7 @@ export async function readJournal({
   });
 }
 
-/** Reads only the first line of a journal. @throws StoreDamagedError, StoreVersionError */
+/** Reads only the first line of a journal. @throws StoreError if the journal is damaged, or of a newer version */
 export async function readJournalHeader(directory: string, files: FileSystem): Promise<JournalHeader> {
   const path = join(directory, JOURNAL);
   const start = await withFile(await files.open(path, 'read'), (file) =>
@@ -196,7 +196,7 @@ async function readRange(file: OpenFile, start: number, end: number): Promise<Bu
 /** The start of the names of backups of a torn end that began at the byte `start`. */
 export const backupName = (start: number): string => `journal.torn-${start}-`;
 
-/** @throws StoreDamagedError if one interrupted write cannot have left the bytes */
+/** @throws StoreError if one interrupted write cannot have left the bytes */
 function throwIfDamaged(path: string, bytes: Buffer, start: number): void {
   if (bytes.length > MAX_TORN_BYTES) throw damagedAt(path, start, `${bytes.length} bytes are not valid`);
   let searched = 0;

@@ -2,7 +2,7 @@ import type { Client } from 'pg';
 import { IDEMPOTENCY_KEY_LIFETIME_MS } from '../../contract/idempotency-key.ts';
 import { tryParseJson } from '../../contract/json.ts';
 import { MAX_READ_ANIMALS, MAX_READ_BYTES, type StoreContents, type StoredAnimal } from '../backend.ts';
-import { StoreDamagedError, StoreError } from '../errors.ts';
+import { StoreError } from '../errors.ts';
 import { StoredPet } from '../stored-json.ts';
 import { functionsOn } from './database.ts';
 import { readBans, requireKeys } from './postgres-keys.ts';
@@ -116,7 +116,7 @@ async function* readAnimals(client: Client, readAt: number): AsyncGenerator<Stor
   }
   // The loop takes the next key only after it has found the animal of `key`. So a key that is left has no animal.
   if (key) {
-    throw new StoreDamagedError(
+    throw new StoreError(
       `the response of an idempotency key in the table pets.idempotency is not the text of an animal (id ${key.id})`,
       'delete that row of pets.idempotency',
     );
@@ -140,7 +140,7 @@ async function* fetchIdempotencyKeys(client: Client): AsyncGenerator<Idempotency
  * Checks that the texts of all orders are valid. Checks each animal when it is read: its text must be valid, and match the
  * other columns.
  *
- * @throws StoreDamagedError, also from the animals of the result
+ * @throws StoreError, also from the animals of the result
  */
 export function validateContents(contents: StoreContents, place: string): StoreContents {
   for (const [i, order] of contents.orders.entries()) {
@@ -162,8 +162,8 @@ async function* validateAnimals(
   }
 }
 
-const damagedRow = (place: string, row: string): StoreDamagedError =>
-  new StoreDamagedError(
+const damagedRow = (place: string, row: string): StoreError =>
+  new StoreError(
     `${place} is damaged: a row of ${row} is not valid`,
     'restore the database from a backup; nothing was changed',
   );

@@ -2,7 +2,7 @@ import type { Client } from 'pg';
 import * as z from 'zod/mini';
 import { describeIssues } from '../../contract/issues.ts';
 import type { KeyManager, StoreContents } from '../backend.ts';
-import { StoreDamagedError } from '../errors.ts';
+import { StoreError } from '../errors.ts';
 import type { ReadKeys } from '../keys/key-cache.ts';
 import {
   type CreatedKey,
@@ -31,7 +31,7 @@ export async function readKeys(call: CallFunction): ReturnType<ReadKeys> {
   return (await call<KeyRow>('list_keys')).map(parseKey);
 }
 
-/** Like `readKeys`. @throws StoreDamagedError if this version does not understand a key */
+/** Like `readKeys`. @throws StoreError if this version does not understand a key */
 export async function requireKeys(call: CallFunction): Promise<StoredKey[]> {
   return (await readKeys(call)).map(requireKey);
 }
@@ -100,7 +100,7 @@ function parseKey({ per_minute: perMinute, per_day: perDay, created, ...row }: K
     ...(perDay !== null && { perDay: Number(perDay) }),
   });
   if (parsed.success) return parsed.data;
-  const error = new StoreDamagedError(
+  const error = new StoreError(
     `the key ${JSON.stringify(row.name)} in the table pets.keys is not valid: ${describeIssues(parsed.error)}`,
     'revoke the key, then create it again',
   );

@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 import type { ClientBase, QueryResultRow } from 'pg';
-import { StoreDamagedError, StoreError, StoreMissingError, StoreVersionError } from '../errors.ts';
+import { StoreError, StoreMissingError } from '../errors.ts';
 
 /** One connection to the database. */
 export type SchemaClient = Pick<ClientBase, 'query'>;
@@ -47,7 +47,7 @@ set local synchronous_commit = on`;
  * it ends, no other program can create the store. If the store exists, the privileges of a server are enough.
  *
  * @returns whether it created the store
- * @throws StoreVersionError if the schema has another version, StoreDamagedError, StoreError, or an error of the driver
+ * @throws StoreError, for example if the schema has another version, or an error of the driver
  */
 export async function migrate(client: SchemaClient): Promise<boolean> {
   if ((await readState(client)).store) return false;
@@ -62,7 +62,7 @@ export async function migrate(client: SchemaClient): Promise<boolean> {
  * The SQL text that makes the same changes as `migrate`, for an administrator of the database, who can run it with psql. It
  * also grants the current user what a server needs. Empty if nothing is missing.
  *
- * @throws StoreVersionError, StoreError, or an error of the driver
+ * @throws StoreError, or an error of the driver
  */
 export async function pendingSql(client: SchemaClient): Promise<string> {
   const missing = missingSql(await readState(client));
@@ -90,7 +90,7 @@ function missingSql({ store, hasSchema }: State): string {
 /**
  * Reads which store the database contains, without changing anything.
  *
- * @throws StoreMissingError, StoreVersionError, StoreError, or an error of the driver
+ * @throws StoreMissingError, StoreError, or an error of the driver
  */
 export async function readIdentity(
   client: SchemaClient,
@@ -104,7 +104,7 @@ export async function readIdentity(
 /**
  * Reads which store the database contains, for a server. Marks the store, so that no copy replaces its id and its secret.
  *
- * @throws StoreMissingError, StoreVersionError, StoreError, or an error of the driver
+ * @throws StoreMissingError, StoreError, or an error of the driver
  */
 export async function openIdentity(client: SchemaClient, place?: string): Promise<StoreIdentity> {
   const identity = await readIdentity(client, place);
@@ -117,7 +117,7 @@ export async function openIdentity(client: SchemaClient, place?: string): Promis
 /** `store` is the row of pets.meta; undefined if there is no store. */
 type State = { hasSchema: boolean; store?: StoreIdentity & { version: number; opened: string | null } };
 
-/** @throws StoreVersionError if this program cannot use the schema, StoreDamagedError, or an error of the driver */
+/** @throws StoreError if this program cannot use the schema, or an error of the driver */
 async function readState(client: SchemaClient): Promise<State> {
   // A query of the tables of the catalog sees what another transaction has created while this one waited for the lock.
   const [found] = await rowsOf<{ hasSchema: boolean; hasMeta: boolean }>(
@@ -134,17 +134,16 @@ async function readState(client: SchemaClient): Promise<State> {
     client,
     `select jsonb_build_object('version', 1, 'oldest', 1) || to_jsonb(meta) as store from pets.meta`,
   );
-  if (!meta)
-    throw new StoreDamagedError('the table pets.meta is empty', 'restore the database from a backup');
+  if (!meta) throw new StoreError('the table pets.meta is empty', 'restore the database from a backup');
   const { version, oldest } = meta.store;
   if (version < SCHEMA_VERSION) {
-    throw new StoreVersionError(
+    throw new StoreError(
       `the schema pets has version ${version}, which this version of pets does not support; it was not changed`,
       'use another database, or remove the old store: drop schema pets cascade',
     );
   }
   if (oldest > SCHEMA_VERSION) {
-    throw new StoreVersionError(
+    throw new StoreError(
       `the schema pets needs a server that knows version ${oldest}; this version of pets knows ${SCHEMA_VERSION}`,
       'use a newer version of pets; the database was not changed',
     );

@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Client } from 'pg';
 import { expect, test } from 'vitest';
-import { StoreDamagedError, StoreError, StoreVersionError } from '../../../src/store/errors.ts';
+import { StoreError } from '../../../src/store/errors.ts';
 import { PostgresKeys } from '../../../src/store/postgres/postgres-keys.ts';
 import {
   migrate,
@@ -110,7 +110,7 @@ test('a server works with a newer schema until it needs a newer server', async (
   await client.query(`update pets.meta set oldest = ${SCHEMA_VERSION + 1}`);
   for (const refused of [migrate, pendingSql, readIdentity]) {
     const error = await refused(client).catch((reason) => reason);
-    expect(error).toBeInstanceOf(StoreVersionError);
+    expect(error).toBeInstanceOf(StoreError);
     expect(error.message).toContain(
       `needs a server that knows version ${SCHEMA_VERSION + 1}; this version of pets knows ${SCHEMA_VERSION}`,
     );
@@ -127,7 +127,7 @@ test('a schema of an older version is refused and unchanged', async () => {
     insert into pets.meta values (true, gen_random_uuid(), '')`);
   for (const refused of [createSchema, pendingSql, readIdentity]) {
     const error = await refused(client).catch((reason) => reason);
-    expect(error).toBeInstanceOf(StoreVersionError);
+    expect(error).toBeInstanceOf(StoreError);
     expect(error.message).toContain(
       'the schema pets has version 1, which this version of pets does not support',
     );
@@ -140,7 +140,7 @@ test('a store without its identity is damaged', async () => {
   const client = await connectTo(await freshDatabase());
   await createSchema(client);
   await client.query('delete from pets.meta');
-  await expect(createSchema(client)).rejects.toBeInstanceOf(StoreDamagedError);
+  await expect(createSchema(client)).rejects.toThrow('pets.meta is empty');
 });
 
 test('the output of a dry run does in psql what a server would do, also for its privileges', async () => {
