@@ -121,6 +121,7 @@ export type ProfileRow = {
     limit?: number;
     remaining?: number;
     reset?: Instant;
+    limits?: { limit?: number; remaining: number; reset?: Instant }[]; // all rate limits, if there are several
   };
 };
 

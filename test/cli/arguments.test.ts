@@ -168,6 +168,7 @@ const wrongWords: Line[] = [
   ['find', 'missing <text>', 'pets find rex'],
   ['count sold', 'did you mean pets count --status sold?'],
   ['count category', 'did you mean pets count --by category?'],
+  ['count --by status category', 'did you mean pets count --by status,category?'],
   ['count Rex', 'to count animals by name: pets count --name Rex. By category: pets count --by category'],
   ['count 3', 'did you mean pets count --category 3?'],
   ['list --category 1 2', 'list accepts no arguments', 'see: pets help list'],

@@ -1,8 +1,7 @@
 import { expect, test } from 'vitest';
 import { CliError, fileError, systemReason, usageError } from '../../src/cli/core/errors.ts';
 import { exitCodeMeanings, exitCodes } from '../../src/cli/core/exit-codes.ts';
-import { CallError } from '../../src/cli/errors/call-error.ts';
-import { describeError } from '../../src/cli/errors/describe-error.ts';
+import { CallError, describeError } from '../../src/cli/errors/describe-error.ts';
 import { OutputError } from '../../src/cli/output/console.ts';
 import type { Connection } from '../../src/cli/profiles/profile.ts';
 import {

@@ -94,6 +94,28 @@ test.each([
   expect(message.includes('until')).toBe(expected !== undefined);
 });
 
+test('--check shows every limit, and first the one with the fewest requests left', async () => {
+  const server = await scriptedServer((_request, response) =>
+    reply(response, 200, [], {
+      RateLimit: '"minute";r=297;t=42, "day";r=70;t=43200',
+      'RateLimit-Policy': '"minute";q=300;w=60, "day";q=1000;w=86400',
+    }),
+  );
+  const files = { 'prod.json': JSON.stringify({ baseUrl: server.url, key: 'pets_prod_k2mX' }) };
+  const check = async (columns?: number) =>
+    (await runInTerminal(['profiles', '--check'], { files, ...(columns && { columns }) })).stdout;
+  expect(await check(120)).toMatch(/ valid {3}70\/1000, 297\/300 {2}in 12 h, in 42 s {2}/);
+  expect(await check()).toContain(
+    'valid, 70 of 1000 requests left until 2026-11-21 00:00:00 UTC (in 12 h), 297 of 300 requests left until 12:00:42 UTC (in 42 s)\n',
+  );
+  const json = await runInTerminal(['profiles', '--check', '--json'], { files });
+  const [day, minute] = [
+    { limit: 1_000, remaining: 70, reset: '2026-11-21T00:00:00.000Z' },
+    { limit: 300, remaining: 297, reset: '2026-11-20T12:00:42.000Z' },
+  ];
+  expect(JSON.parse(json.stdout)[0].check).toMatchObject({ ok: true, ...day, limits: [day, minute] });
+});
+
 test('--check on a narrow terminal omits base URLs and keys', async () => {
   const { lines } = await profiles(['--check'], 40);
   expect(lines.map((line) => line.split(/ {2,}/))).toEqual([

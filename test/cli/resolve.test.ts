@@ -2,8 +2,14 @@ import { describe, expect, test } from 'vitest';
 import type { CliError } from '../../src/cli/core/errors.ts';
 import type { CliErrorCode } from '../../src/cli/core/exit-codes.ts';
 import { maskKey, redactKey } from '../../src/cli/output/redact.ts';
-import { isLoopbackUrl, type Profile, parseBaseUrl } from '../../src/cli/profiles/profile.ts';
-import { chooseProfile, resolveConnection, type Sources } from '../../src/cli/profiles/resolve.ts';
+import {
+  chooseProfile,
+  isLoopbackUrl,
+  type Profile,
+  parseBaseUrl,
+  resolveConnection,
+  type Sources,
+} from '../../src/cli/profiles/profile.ts';
 
 // Flags, environment variables and files decide which key is sent to which service.
 

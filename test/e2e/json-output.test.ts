@@ -329,7 +329,9 @@ async function withoutData({ run, serve }: Samples): Promise<void> {
 /** Collects the output for rows that fail, and for a lost response from a service without idempotency keys. */
 async function withLostResponses({ run }: Samples): Promise<void> {
   const machine = await shopWith((request, response, _, body) => {
-    if (request.method === 'GET') return reply(response, 200, [{ id: 1, name: 'Rex', categoryId: 1 }]);
+    const limits = { RateLimit: '"long";r=8;t=100000000, "short";r=9;t=60' };
+    if (request.method === 'GET')
+      return reply(response, 200, [{ id: 1, name: 'Rex', categoryId: 1 }], limits);
     if (body.includes('lost')) return request.socket.destroy();
     if (body.includes('bad')) return reply(response, 422, errorOf(422, 'bad_name'));
     return reply(response, 201, { id: 2, ...JSON.parse(body) });

@@ -2,8 +2,9 @@ import type { Client } from '../../client/client.ts';
 import { type HttpHeaders, readHeader } from '../../client/headers.ts';
 import { listPages, type PetPage } from '../../client/pages.ts';
 import { type RateLimit, readRateLimits } from '../../client/rate-limit.ts';
+import { stringifyJson } from '../../contract/json.ts';
 import { pageSize } from '../../contract/operations.ts';
-import { type PetStatus, petStatuses, type ReceivedPet } from '../../contract/schemas.ts';
+import { type PetStatus, petJson, petStatuses, type ReceivedPet } from '../../contract/schemas.ts';
 import { formatDuration } from '../../contract/time-text.ts';
 import {
   connectionFor,
@@ -13,15 +14,59 @@ import {
   withClient,
 } from '../connection/connect.ts';
 import { usageError } from '../core/errors.ts';
-import { cellText, type FieldOrder, fieldAt, fieldNames, parseFields, sortByField } from '../core/fields.ts';
+import {
+  cellText,
+  type FieldOrder,
+  fieldAt,
+  fieldNames,
+  parseFields,
+  pick,
+  sortByField,
+} from '../core/fields.ts';
 import { ArgumentError, oneOf, parseInt64Argument } from '../core/parsers.ts';
 import type { StatusLine } from '../output/console.ts';
-import { createPrinter, type Footer } from '../output/printer.ts';
+import { type Column, createPrinter, type Footer, type View } from '../output/printer.ts';
 import { formatCount, listNames } from '../output/text.ts';
 import { formatTime } from '../output/time.ts';
 import type { Connection } from '../profiles/profile.ts';
 import type { CommandContext, Option } from '../program/command.ts';
-import { petFields, petView } from './pet-columns.ts';
+
+export const petFields = ['id', 'name', 'categoryId', 'status'] as const;
+
+const STATUS_COLOUR: Partial<Record<string, 'green' | 'yellow' | 'gray'>> = {
+  available: 'green',
+  pending: 'yellow',
+  sold: 'gray',
+};
+
+/** A field of animals as a column. */
+export function petColumn<Row>(name: string): Column<Row> {
+  const column: Column<Row> = { name, value: (row) => fieldAt(row, name) };
+  if (name === 'categoryId') return { ...column, head: 'CATEGORY' };
+  if (name !== 'status') return column;
+  return {
+    ...column,
+    isFlexible: false,
+    color: (status) => (Object.hasOwn(STATUS_COLOUR, status) ? STATUS_COLOUR[status] : undefined),
+  };
+}
+
+/** How animals are printed. With `fields`, only these fields are printed. */
+export const petView = (fields?: readonly string[]): View<ReceivedPet> => ({
+  columns: (fields ?? petFields).map(petColumn<ReceivedPet>),
+  json: fields ? (pet) => stringifyJson(pick(pet, fields)) : petText,
+});
+
+/** Formats an animal as JSON. Uses the faster serializer if the animal has the form that the contract requires. */
+function petText(pet: ReceivedPet): string {
+  const { id, name, categoryId, status } = pet;
+  const isPlain =
+    typeof id === 'bigint' &&
+    typeof categoryId === 'bigint' &&
+    petStatuses.includes(status as PetStatus) &&
+    Object.keys(pet).length === petFields.length;
+  return isPlain ? petJson({ id, name, categoryId, status: status as PetStatus }) : stringifyJson(pet);
+}
 
 // What the options of pets list, pets find and pets count select.
 
@@ -343,9 +388,9 @@ function describeRest(
   { status, limit }: Selection,
   { shown, more }: { shown: number; more: PetPage['more'] },
 ): string | undefined {
-  if (more === 'no') return undefined;
+  // Who gives --limit knows that the list ends there.
+  if (more === 'no' || shown === limit) return undefined;
   if (more === 'unknown') return 'there may be more: the service sends no link to a next page';
-  if (limit !== undefined) return 'there may be more: the list ends at --limit';
   if (!context.console.isForPeople)
     return `only the first ${formatCount(shown, 'animal')}; for all, add --all`;
   return `more available: ${followUpCommand(context, 'list')}${status ? ` --status ${status}` : ''} --all`;

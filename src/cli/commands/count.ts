@@ -3,10 +3,10 @@ import {
   filterOptions,
   footerOf,
   parseNameText,
+  petColumn,
   readAnimals,
   type Selection,
 } from '../animals/list-animals.ts';
-import { petColumn } from '../animals/pet-columns.ts';
 import { connectionFor } from '../connection/connect.ts';
 import { cellText, fieldAt, sortByField } from '../core/fields.ts';
 import { ArgumentError } from '../core/parsers.ts';

@@ -1,6 +1,5 @@
 import { InterruptedError } from '../../client/errors.ts';
 import { MAX_QUOTA, type PlanName, planNames, plans, type Quota } from '../../contract/plans.ts';
-import { createTimeFormatter } from '../../contract/time-text.ts';
 import type { StoreLocation } from '../../store/backend.ts';
 import type { CreatedKey, StoredKey } from '../../store/keys/keys.ts';
 import { CliError } from '../core/errors.ts';
@@ -175,13 +174,8 @@ const list: Command<Data> = {
 };
 
 /** A narrow table cuts the names. A terminal shows local times. */
-function columnsOf({ localTimeZone }: Console): Column<ListedKey>[] {
-  let format: ((instant: number) => string) | undefined;
-  const showTime = (time: unknown) => {
-    if (typeof time !== 'string') return time;
-    format ??= createTimeFormatter(localTimeZone());
-    return format(Date.parse(time));
-  };
+function columnsOf({ localTime }: Console): Column<ListedKey>[] {
+  const showTime = (time: unknown) => (typeof time === 'string' ? localTime(Date.parse(time)) : time);
   const column = (name: keyof ListedKey, more: Partial<Column<ListedKey>> = {}): Column<ListedKey> => ({
     name,
     value: (key) => key[name],

@@ -114,7 +114,7 @@ export const orders: Command<OrderOptions> = {
     }
     const columns = options.columns?.map((name) => requireField(value, name, '--columns'));
     const view = {
-      columns: (columns ?? ownFields(value)).map((name) => columnOf(name, console.localTimeZone)),
+      columns: (columns ?? ownFields(value)).map((name) => columnOf(name, console)),
       json: (order: Fields) => stringifyJson(columns ? pick(order, columns) : order),
     };
     await print(console, view, selected, { summary });
@@ -133,13 +133,10 @@ function ownFields(all: readonly Fields[]): string[] {
 }
 
 /** A terminal shows times that have an offset from UTC in the user's time zone. Elsewhere they are as the service sent them. */
-function columnOf(name: string, zone: () => string): Column<Fields> {
-  let format: ((instant: number) => string) | undefined;
+function columnOf(name: string, { localTime }: CommandContext['console']): Column<Fields> {
   const shown = (value: unknown) => {
-    const instant = typeof value === 'string' && ISO.exec(value)?.[3] ? parseInstant(value, zone) : undefined;
-    if (instant === undefined) return value;
-    format ??= createTimeFormatter(zone());
-    return format(instant);
+    const instant = typeof value === 'string' && ISO.exec(value)?.[3] ? parseInstant(value, UTC) : undefined;
+    return instant === undefined ? value : localTime(instant);
   };
   return { name, value: (order) => fieldAt(order, name), shown };
 }

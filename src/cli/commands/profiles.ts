@@ -1,17 +1,22 @@
 import { InterruptedError, ProxyError } from '../../client/errors.ts';
 import type { HttpHeaders } from '../../client/headers.ts';
-import { readRateLimit } from '../../client/rate-limit.ts';
+import { readRateLimits } from '../../client/rate-limit.ts';
 import { formatDuration } from '../../contract/time-text.ts';
 import { connectionFor, createStateDirectory, proxyFor, withClient } from '../connection/connect.ts';
 import type { UserError } from '../core/exit-codes.ts';
-import { CallError } from '../errors/call-error.ts';
-import { describeError } from '../errors/describe-error.ts';
+import { CallError, describeError } from '../errors/describe-error.ts';
 import { type Column, print } from '../output/printer.ts';
 import { maskKey } from '../output/redact.ts';
 import { formatDeadline } from '../output/time.ts';
 import { readProfile, readSettings } from '../profiles/files.ts';
-import { type Connection, type Profile, type ProfileName, profileNames } from '../profiles/profile.ts';
-import { checkProtocol, chooseProfile } from '../profiles/resolve.ts';
+import {
+  type Connection,
+  checkProtocol,
+  chooseProfile,
+  type Profile,
+  type ProfileName,
+  profileNames,
+} from '../profiles/profile.ts';
 import type { Command, CommandContext } from '../program/command.ts';
 
 type ProfileRow = {
@@ -26,15 +31,16 @@ type ProfileRow = {
   check?: Check;
 };
 
-/** The result of `--check`. `reset` is a time in ISO 8601. */
-type Check = {
+/** A rate limit, as `--check` shows it. `reset` is a time in ISO 8601. */
+type Limit = { limit?: number; remaining?: number; reset?: string };
+
+/** The result of `--check`, with the limit that is reached first. `limits` has that limit and the others. */
+type Check = Limit & {
   ok: boolean;
   message: string;
   /** The error code, if the check failed. */
   code?: string;
-  limit?: number;
-  remaining?: number;
-  reset?: string;
+  limits?: Limit[];
 };
 
 export const profiles: Command<{ check?: boolean }> = {
@@ -44,8 +50,7 @@ export const profiles: Command<{ check?: boolean }> = {
   options: [
     {
       flags: '--check',
-      description:
-        'check each key with its service, and show the requests left in the limit that is reached first',
+      description: 'check each key with its service, and show the requests left',
     },
   ],
   prints: 'rows',
@@ -100,14 +105,20 @@ const checkColumns = (now: number): Column<ProfileRow>[] =>
     {
       name: 'remaining',
       value: ({ check }: ProfileRow) =>
-        [check?.remaining, check?.limit].filter((number) => number !== undefined).join('/') || undefined,
+        eachLimit(check, ({ remaining, limit }) =>
+          [remaining, limit].filter((number) => number !== undefined).join('/'),
+        ),
     },
     {
       name: 'resets',
       value: ({ check }: ProfileRow) =>
-        check?.reset ? `in ${formatDuration(Date.parse(check.reset) - now)}` : undefined,
+        eachLimit(check, ({ reset }) => reset && `in ${formatDuration(Date.parse(reset) - now)}`),
     },
   ].map((column) => ({ ...column, only: 'table', isFlexible: false }));
+
+/** The texts for the limits of a check, separated by commas; undefined if there are none. */
+const eachLimit = (check: Check | undefined, text: (limit: Limit) => string | undefined) =>
+  (check?.limits ?? [check ?? {}]).flatMap((limit) => text(limit) || []).join(', ') || undefined;
 
 const SUMMARIES: Readonly<Record<string, string>> = {
   unauthorized: 'rejected',
@@ -208,17 +219,22 @@ function createKeyCheck(context: CommandContext): KeyCheck {
 }
 
 function checkOf(headers: HttpHeaders, now: number): Check {
-  const quota = readRateLimit(headers, now);
-  if (quota === undefined) return { ok: true, message: 'valid' };
-  const { limit, remaining, reset } = quota;
-  // A table does not have this message, and elsewhere times are in UTC.
-  const deadline = formatDeadline(reset, now, 'UTC');
-  const left = `${remaining}${limit === undefined ? '' : ` of ${limit}`} requests left`;
-  return {
-    ok: true,
-    message: `valid, ${left}${deadline ? ` ${deadline}` : ''}`,
-    ...(limit !== undefined && { limit }),
-    remaining,
-    ...(deadline && { reset: new Date(reset).toISOString() }),
-  };
+  const limits: Limit[] = [];
+  const texts: string[] = [];
+  const windows = readRateLimits(headers, now);
+  for (const { limit, remaining, reset } of windows.sort(
+    (a, b) => a.remaining - b.remaining || b.reset - a.reset,
+  )) {
+    // A table does not have this message, and elsewhere times are in UTC.
+    const deadline = formatDeadline(reset, now, 'UTC');
+    texts.push(
+      `${remaining}${limit === undefined ? '' : ` of ${limit}`} requests left${deadline ? ` ${deadline}` : ''}`,
+    );
+    limits.push({
+      ...(limit !== undefined && { limit }),
+      remaining,
+      ...(deadline && { reset: new Date(reset).toISOString() }),
+    });
+  }
+  return { ok: true, message: ['valid', ...texts].join(', '), ...limits[0], ...(limits[1] && { limits }) };
 }

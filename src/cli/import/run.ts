@@ -5,13 +5,18 @@ import { InterruptedError, OutcomeUnknownError } from '../../client/errors.ts';
 import { serviceOf } from '../../client/service-state.ts';
 import { realFileSystem } from '../../system/file-system.ts';
 import { createProgress } from '../animals/list-animals.ts';
-import { connectionFor, reportTarget, targetLabel, withClient } from '../connection/connect.ts';
-import { createWaitReporter } from '../connection/reporting.ts';
+import {
+  connectionFor,
+  createWaitReporter,
+  reportTarget,
+  targetLabel,
+  withClient,
+} from '../connection/connect.ts';
 import type { Context } from '../core/context.ts';
 import { CliError, usageError } from '../core/errors.ts';
 import { exitCodes } from '../core/exit-codes.ts';
 import { shellQuote } from '../core/shell-words.ts';
-import { CallError } from '../errors/call-error.ts';
+import { CallError } from '../errors/describe-error.ts';
 import { formatCount } from '../output/text.ts';
 import { readProfile } from '../profiles/files.ts';
 import { type Connection, listAllCommand } from '../profiles/profile.ts';

@@ -1,6 +1,7 @@
 import { Chalk, type ChalkInstance } from 'chalk';
 import { InterruptedError } from '../../client/errors.ts';
 import { stringifyJson } from '../../contract/json.ts';
+import { createTimeFormatter } from '../../contract/time-text.ts';
 import { isMissing } from '../../system/file-system.ts';
 import type { Context, OutputStream } from '../core/context.ts';
 import { systemReason } from '../core/errors.ts';
@@ -87,6 +88,7 @@ export function createConsole(context: Context, { json, color, output, width, ..
   const notices = new Set<string>();
   let isStatusShown = false;
   let userZone: string | undefined;
+  let formatLocal: ((instant: number) => string) | undefined;
   let finished: Promise<void> | undefined;
 
   /** Replaces the status line at the bottom of the terminal; undefined removes it. */
@@ -162,6 +164,11 @@ export function createConsole(context: Context, { json, color, output, width, ..
     /** The time zone of times in messages: the user's on a terminal, otherwise UTC. */
     timeZone: (): string => (stderr.isTTY === true && !json ? localTimeZone() : 'UTC'),
     localTimeZone,
+    /** Formats an instant in the user's time zone. */
+    localTime(instant: number): string {
+      formatLocal ??= createTimeFormatter(localTimeZone());
+      return formatLocal(instant);
+    },
     /** Whether a person reads the data, because it is written to a terminal. */
     isTerminal,
     /** Whether a person reads messages about the data: below a table, or about a file. */

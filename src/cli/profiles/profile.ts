@@ -1,6 +1,7 @@
 import * as z from 'zod/mini';
 import { API_KEY_PATTERN, LOOPBACK_NAME_PATTERN } from '../../contract/headers.ts';
 import { fieldError } from '../../contract/issues.ts';
+import { CliError, usageError } from '../core/errors.ts';
 import { shellQuote } from '../core/shell-words.ts';
 
 export const profileNames = ['prod', 'staging', 'local'] as const;
@@ -82,10 +83,151 @@ export function parseBaseUrl(text: string): string | undefined {
 }
 
 /** The base URL with https://, or with http:// for this machine; undefined if the text needs more than a scheme. */
-export function addScheme(text: string): string | undefined {
+function addScheme(text: string): string | undefined {
   const url = text.includes('://') ? undefined : parseBaseUrl(`https://${text}`);
   return url && isLoopbackUrl(new URL(url)) ? parseBaseUrl(`http://${text}`) : url;
 }
 
 /** Whether a URL refers to this machine. Plain http to another machine needs the permission of the user. */
 export const isLoopbackUrl = (url: URL): boolean => LOOPBACK_NAME_PATTERN.test(url.hostname);
+
+/** Where settings come from: flags, environment variables and files. */
+export type Sources = {
+  flags: { profile?: ProfileName | undefined; baseUrl?: string | undefined };
+  env: Readonly<Record<string, string | undefined>>;
+  defaultProfile: ProfileName | undefined;
+  readProfile(name: ProfileName): Profile | undefined;
+};
+
+export type Resolved = { connection: Connection; notices: string[] };
+
+/** Returns the profile set by `--profile`, or else by PETS_PROFILE, or else by `pets use`, or else prod. */
+export function chooseProfile({ flags, env, defaultProfile }: Omit<Sources, 'readProfile'>): ProfileName {
+  const fromEnv = env['PETS_PROFILE'] || undefined;
+  if (flags.profile !== undefined) return flags.profile;
+  if (fromEnv === undefined) return defaultProfile ?? 'prod';
+  const known = profileNames.find((name) => name === fromEnv);
+  if (known === undefined) {
+    throw usageError(
+      `PETS_PROFILE must be one of ${profileNames.join(', ')}, not ${JSON.stringify(fromEnv)}`,
+    );
+  }
+  return known;
+}
+
+/**
+ * Decides which key to send to which service. A key is only sent to the origin that it was set or saved for, whatever
+ * the combination of flags, environment variables and files.
+ *
+ * @throws CliError with exit code 4 if there is no valid key, and 2 if the key must not be sent to the base URL, or
+ *   if a setting is missing or invalid
+ */
+export function resolveConnection(sources: Sources): Resolved {
+  const { flags, env } = sources;
+  const profile = chooseProfile(sources);
+  const stored = sources.readProfile(profile);
+  const isNamed = flags.profile !== undefined;
+  // Secrets of CI systems often end with a line break.
+  const envKey = isNamed ? undefined : env['PETS_API_KEY']?.replace(/[\r\n]+$/, '') || undefined;
+  const envUrl = isNamed ? undefined : env['PETS_BASE_URL'] || undefined;
+  const flagUrl = flags.baseUrl === undefined ? undefined : checkUrl(flags.baseUrl, '--base-url');
+  const environmentUrl = envUrl && checkUrl(envUrl, 'PETS_BASE_URL');
+
+  const [key, home, keySource]: [string | undefined, string | undefined, KeySource] = envKey
+    ? [envKey, environmentUrl || stored?.baseUrl, 'PETS_API_KEY']
+    : [stored?.key, stored?.baseUrl, `profile ${profile}`];
+  const baseUrl = flagUrl || environmentUrl || stored?.baseUrl;
+  if (key === undefined) throw noKey(sources, profile, environmentUrl);
+  if (!API_KEY_PATTERN.test(key)) {
+    throw new CliError(`the key in ${keySource} contains invalid characters`, {
+      code: 'bad_key',
+      hint: 'copy the key again, without spaces or line breaks',
+    });
+  }
+  if (baseUrl === undefined) {
+    throw usageError(
+      'no base URL for the key in PETS_API_KEY',
+      'set PETS_BASE_URL to the base URL of the service',
+    );
+  }
+  if (home !== undefined && !sameOrigin(home, baseUrl)) {
+    throw otherOrigin({ profile, baseUrl, keySource }, home, flagUrl === undefined);
+  }
+  checkProtocol(baseUrl, env);
+  const notices = ignoredVariables(env, profile, isNamed);
+  const needsBaseUrl = flagUrl !== undefined || baseUrl !== home;
+  return { connection: { profile, baseUrl, key, keySource, needsBaseUrl }, notices };
+}
+
+/** Normalizes a base URL. `source` names the setting in the error. @throws CliError if the URL is invalid */
+export function checkUrl(text: string, source: string): string {
+  const url = parseBaseUrl(text);
+  if (url !== undefined) return url;
+  const withScheme = addScheme(text);
+  if (withScheme !== undefined)
+    throw usageError(`${source} must start with https:// or http://`, `add it: ${withScheme}`);
+  throw usageError(
+    `${source} must be an http(s) URL without user, query or fragment`,
+    'for example https://api.example.com/v1',
+  );
+}
+
+/** @throws CliError with exit code 2 if the key would be sent unencrypted to another machine */
+export function checkProtocol(baseUrl: string, env: Sources['env']): void {
+  const url = new URL(baseUrl);
+  if (url.protocol === 'https:' || isLoopbackUrl(url) || env['PETS_ALLOW_HTTP'] === '1') return;
+  throw usageError(
+    `${url.origin} does not use https: the key would be sent unencrypted`,
+    'use https, or set PETS_ALLOW_HTTP=1 if you trust the network',
+  );
+}
+
+const sameOrigin = (a: string, b: string): boolean => new URL(a).origin === new URL(b).origin;
+
+/** Notices about environment variables that are ignored. */
+function ignoredVariables(env: Sources['env'], profile: ProfileName, isNamed: boolean): string[] {
+  // CI systems set the variable of a missing secret to an empty string.
+  if (!isNamed)
+    return env['PETS_API_KEY'] === '' ? [`PETS_API_KEY is empty; using the key of profile ${profile}`] : [];
+  const names = ['PETS_API_KEY', 'PETS_BASE_URL'].filter((name) => env[name]);
+  return names.length === 0 ? [] : [`--profile ${profile} overrides ${names.join(' and ')}`];
+}
+
+function noKey(sources: Sources, profile: ProfileName, environmentUrl: string | undefined): CliError {
+  const isNamed = sources.flags.profile !== undefined;
+  const login = `log in: pets login${isNamed ? ` --profile ${profile}` : ''}`;
+  let hint = login;
+  if (profile === 'local') hint = 'start the local service: pets serve --seed';
+  else if (environmentUrl !== undefined) hint = `set PETS_API_KEY to the key for ${environmentUrl}`;
+  else if (!isNamed && isOnlyLocal(sources)) hint = `to use profile local: pets use local. Or ${login}`;
+  // If the profile was never saved, the user may be new and have no service yet.
+  else if (sources.readProfile(profile) === undefined)
+    hint = `${login}. Or start a local service with sample animals: pets serve --seed`;
+  return new CliError(`no API key saved for profile ${profile}`, { code: 'no_key', hint });
+}
+
+/** Whether `local` is the only profile with a key. A damaged profile is not, because the user has chosen its service. */
+function isOnlyLocal({ readProfile }: Sources): boolean {
+  try {
+    return profileNames.every((name) => (readProfile(name)?.key !== undefined) === (name === 'local'));
+  } catch {
+    return false;
+  }
+}
+
+/**
+ * The error if the key belongs to the origin of `home`, but the request would go to `baseUrl`. `isEnvironment` means that
+ * PETS_BASE_URL sets `baseUrl`.
+ */
+function otherOrigin(
+  { keySource, baseUrl, profile }: Omit<Connection, 'key'>,
+  home: string,
+  isEnvironment: boolean,
+): CliError {
+  let hint = `log in to it: pets login --profile ${profile} --base-url ${baseUrl}`;
+  if (isEnvironment) hint = 'set PETS_API_KEY to the key for PETS_BASE_URL, or unset PETS_BASE_URL';
+  if (keySource === 'PETS_API_KEY')
+    hint = `if PETS_API_KEY is a key for ${baseUrl}, set PETS_BASE_URL=${baseUrl}`;
+  const [own, asked] = [new URL(home).origin, new URL(baseUrl).origin];
+  return usageError(`the key in ${keySource} is for ${own} and cannot be used for ${asked}`, hint);
+}

@@ -42,6 +42,7 @@ const HINTS: readonly (readonly [pattern: RegExp, hint: string])[] = [
   [/^(list|find|count|add) (?:--)?(available|pending|sold)$/i, 'did you mean pets $1 --status $2?'],
   [/^(?!use )(\w+(?: \w+)?) (?:--)?(prod|staging|local)$/i, 'did you mean pets $1 --profile $2?'],
   [/^(list|count) (\d+)$/, 'did you mean pets $1 --category $2?'],
+  [/^count --by[ =](status|category) (status|category)$/, 'did you mean pets count --by $1,$2?'],
   [/^count ((?:status|category).*)$/, 'did you mean pets count --by $1?'],
   [
     new RegExp(`^count (${TEXT})$`, 'u'),

@@ -13,8 +13,7 @@ import { readTextFile, replaceFile } from '../../system/files.ts';
 import type { Context } from '../core/context.ts';
 import { readProfile } from '../profiles/files.ts';
 import { configDirectory } from '../profiles/paths.ts';
-import { DEFAULT_PORT, isLoopbackUrl } from '../profiles/profile.ts';
-import { checkProtocol, checkUrl } from '../profiles/resolve.ts';
+import { checkProtocol, checkUrl, DEFAULT_PORT, isLoopbackUrl } from '../profiles/profile.ts';
 import type { CommandContext } from '../program/command.ts';
 
 // How commands on this machine find the running server of a store, and what they ask it.
