@@ -14,8 +14,8 @@ export const Instant = z
   .string(fieldError(INSTANT_RULE))
   .check(z.refine((text) => INSTANT.test(text) && !Number.isNaN(Date.parse(text)), INSTANT_RULE));
 
-/** An animal in a store. It may have more fields, which a later version has added. */
-export const StoredPet = z.object({ id: int64, name: z.string(), categoryId: int64, status: PetStatus });
+/** An animal in a store. Parsing keeps other fields, which a later version may have added. */
+export const StoredPet = z.looseObject({ id: int64, name: z.string(), categoryId: int64, status: PetStatus });
 
 /** Parses and validates the text of a stored file. `why` describes the damage. */
 export function readStored<Schema extends z.ZodMiniType>(

@@ -33,20 +33,6 @@ export async function withFile<T>(file: OpenFile, use: (file: OpenFile) => Promi
   }
 }
 
-/** Opens a file and passes it to `use`. Returns undefined if the file does not exist. */
-export async function withFileIfExists<T>(
-  fileSystem: FileSystem,
-  path: string,
-  use: (file: OpenFile) => Promise<T>,
-): Promise<T | undefined> {
-  try {
-    return await withFile(await fileSystem.open(path, 'read'), use);
-  } catch (error) {
-    if (isMissing(error)) return undefined;
-    throw error;
-  }
-}
-
 /** Reads the bytes from `start` to `end`. Each part is valid until the next one is read. */
 export async function* readParts(file: OpenFile, start: number, end: number): AsyncGenerator<Buffer> {
   const buffer = Buffer.allocUnsafeSlow(PART_BYTES);
@@ -64,10 +50,17 @@ export async function readBytes(
   path: string,
   maxBytes = Number.POSITIVE_INFINITY,
 ): Promise<Buffer | undefined> {
-  return withFileIfExists(fileSystem, path, async (file) => {
-    const buffer = Buffer.alloc(Math.min((await file.stat()).size, maxBytes));
-    return buffer.subarray(0, await readFully(file, buffer, 0));
+  const file = await fileSystem.open(path, 'read').catch((error) => {
+    if (isMissing(error)) return undefined;
+    throw error;
   });
+  return (
+    file &&
+    withFile(file, async () => {
+      const buffer = Buffer.alloc(Math.min((await file.stat()).size, maxBytes));
+      return buffer.subarray(0, await readFully(file, buffer, 0));
+    })
+  );
 }
 
 /** Like `readBytes`, for UTF-8 text. */

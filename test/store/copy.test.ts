@@ -221,41 +221,28 @@ describe('the comparison detects', () => {
       },
     });
 
-  test.each<[string, string, (contents: StoreContents) => StoreContents]>([
-    [
-      'another store id',
-      'animals',
-      (all) => ({ ...all, report: { ...all.report, id: all.secret.slice(1) } }),
-    ],
-    ['another secret', 'idempotency keys', (all) => ({ ...all, secret: 'f'.repeat(64) })],
-    ['another creation time', 'animals', (all) => ({ ...all, created: '2020-01-01T00:00:00Z' })],
-    ['another next id', 'animals', (all) => ({ ...all, nextId: all.nextId + 1n })],
-    ['a missing order', 'orders', (all) => ({ ...all, orders: all.orders.slice(1) })],
-    ['a missing API key', 'API keys', (all) => ({ ...all, keys: [] })],
-    [
-      'another plan',
-      'API keys',
-      (all) => ({ ...all, keys: all.keys.map((key) => ({ ...key, plan: 'pro' })) }),
-    ],
-    ['a missing ban', 'API keys', (all) => ({ ...all, bans: new Map() })],
-    ['another name', 'animals', change((each) => ({ ...each, text: each.text.replace('once', 'Once') }))],
-    ['another status', 'animals', change((each) => ({ ...each, status: 'pending' }))],
-    ['another id', 'animals', change((each) => ({ ...each, id: each.id + 1n }))],
-    ['a missing animal', 'animals', change((each) => (each.id === 1n ? undefined : each))],
-    [
-      'a missing idempotency key',
-      'idempotency keys',
-      change((each) => ({ ...each, idempotency: undefined })),
-    ],
+  test.each<[string, (contents: StoreContents) => StoreContents]>([
+    ['another store id', (all) => ({ ...all, report: { ...all.report, id: all.secret.slice(1) } })],
+    ['another secret', (all) => ({ ...all, secret: 'f'.repeat(64) })],
+    ['another creation time', (all) => ({ ...all, created: '2020-01-01T00:00:00Z' })],
+    ['another next id', (all) => ({ ...all, nextId: all.nextId + 1n })],
+    ['a missing order', (all) => ({ ...all, orders: all.orders.slice(1) })],
+    ['a missing API key', (all) => ({ ...all, keys: [] })],
+    ['another plan', (all) => ({ ...all, keys: all.keys.map((key) => ({ ...key, plan: 'pro' })) })],
+    ['a missing ban', (all) => ({ ...all, bans: new Map() })],
+    ['another name', change((each) => ({ ...each, text: each.text.replace('once', 'Once') }))],
+    ['another status', change((each) => ({ ...each, status: 'pending' }))],
+    ['another id', change((each) => ({ ...each, id: each.id + 1n }))],
+    ['a missing animal', change((each) => (each.id === 1n ? undefined : each))],
+    ['a missing idempotency key', change((each) => ({ ...each, idempotency: undefined }))],
     [
       'another time of an idempotency key',
-      'idempotency keys',
       change(({ idempotency: key, ...each }) => ({
         ...each,
         idempotency: key && { ...key, at: key.at + 1 },
       })),
     ],
-  ])('%s', async (_, part, plant) => {
+  ])('%s', async (_, plant) => {
     const { source, target, at } = await storeToCopy();
     const real = at(target);
     const planted: StoreLocation = {
@@ -263,7 +250,7 @@ describe('the comparison detects', () => {
       write: (contents, verify, signal) => real.write(contents, (written) => verify(plant(written)), signal),
     };
     await expect(copyStore(at(source), planted)).rejects.toThrow(
-      `the copy in ${target} differs from ${source}: ${part}`,
+      `the copy in ${target} differs from ${source}`,
     );
     await expect(real.check()).rejects.toThrow('there is no store in');
   });
@@ -274,7 +261,7 @@ describe('the comparison detects', () => {
       ...at(target),
       write: (contents, verify) => verify({ ...contents, async *animals() {} }),
     };
-    await expect(copyStore(at(source), half)).rejects.toThrow(/differs from .*: number of animals/);
+    await expect(copyStore(at(source), half)).rejects.toThrow(/differs from/);
   });
 });
 

@@ -40,7 +40,6 @@ export const JOURNAL_OF_COPY = 'journal.ndjson.incomplete';
 export const LINE_START = '{"crc":"';
 /** The number of bytes before those that the checksum covers: `{"crc":"`, eight digits and `",`. */
 const PREFIX_LENGTH = 18;
-const [QUOTE, COMMA, DIGIT_0, LETTER_A] = [0x22, 0x2c, 0x30, 0x61];
 /** The maximum length of a line. */
 export const MAX_LINE_BYTES = 16 * 2 ** 20;
 const MAX_RECORD_BYTES = MAX_LINE_BYTES / 2;
@@ -95,28 +94,17 @@ const newerVersionError = (message: string): StoreError =>
     'use that version; the file was not changed',
   );
 
-/** Whether a line, without its newline, has a valid checksum. */
-export function hasValidChecksum(line: Buffer): boolean {
-  if (line.toString('latin1', 0, LINE_START.length) !== LINE_START) return false;
-  if (line[PREFIX_LENGTH - 2] !== QUOTE || line[PREFIX_LENGTH - 1] !== COMMA) return false;
-  // A regular expression would take as long as the checksum, which is 5 % of a start with a million lines.
-  let expected = 0;
-  for (let i = LINE_START.length; i < PREFIX_LENGTH - 2; i++)
-    expected = 16 * expected + hexValue(line[i] ?? 0);
-  return expected === crc32(line.subarray(PREFIX_LENGTH));
-}
+/** The start of a line with its checksum. `covered` is the rest of the line, without the newline. */
+const prefixOf = (covered: Uint8Array): string =>
+  `${LINE_START}${crc32(covered).toString(16).padStart(8, '0')}",`;
 
-/** The value of a hexadecimal digit in lower case; NaN for any other character. */
-function hexValue(code: number): number {
-  if (code >= DIGIT_0 && code <= DIGIT_0 + 9) return code - DIGIT_0;
-  return code >= LETTER_A && code <= LETTER_A + 5 ? code - LETTER_A + 10 : Number.NaN;
-}
+/** Whether a line, without its newline, has a valid checksum. */
+export const hasValidChecksum = (line: Buffer): boolean =>
+  line.toString('latin1', 0, PREFIX_LENGTH) === prefixOf(line.subarray(PREFIX_LENGTH));
 
 function withChecksum(covered: string): Buffer {
-  const line = Buffer.from(`${LINE_START}00000000",${covered}\n`);
-  const crc = crc32(line.subarray(PREFIX_LENGTH, -1));
-  line.write(crc.toString(16).padStart(8, '0'), LINE_START.length, 'latin1');
-  return line;
+  const rest = Buffer.from(`${covered}\n`);
+  return Buffer.concat([Buffer.from(prefixOf(rest.subarray(0, -1))), rest]);
 }
 
 /** An animal in a record. `length` is that of its JSON text in bytes. Ids below 16 digits are numbers, which are faster. */
@@ -221,13 +209,12 @@ export function parsePet(text: string): RecordedPet | undefined {
 }
 
 const Half = z.string().check(z.regex(/^[0-9a-f]{32}$/));
-const Key = z.object({ pet: z.int().check(z.minimum(0)), key: Half, body: Half });
 const AnyRecord = z.object({
   seq: z.int(),
   at: z.int(),
-  pets: z.optional(z.array(z.unknown()).check(z.minLength(1))),
+  pets: z.optional(z.array(StoredPet).check(z.minLength(1))),
   order: z.optional(z.unknown()),
-  keys: z.optional(z.array(Key)),
+  keys: z.optional(z.array(z.object({ pet: z.int().check(z.minimum(0)), key: Half, body: Half }))),
   lastId: z.optional(int64),
 });
 
@@ -236,23 +223,11 @@ function parseAnyRecord(text: string): JournalRecord | 'unknown_kind' | undefine
   const { data: record } = AnyRecord.safeParse(tryParseJson(text));
   if (!record) return undefined;
   const { seq, at, pets = [], order, lastId, keys = [] } = record;
-  if (record.pets === undefined && order === undefined && lastId === undefined) return 'unknown_kind';
-  const texts: Buffer[] = [];
-  const recorded: RecordedPet[] = [];
-  for (const pet of pets) {
-    const { data } = StoredPet.safeParse(pet);
-    if (!data) return undefined;
-    // Every text begins with the id.
-    const bytes = Buffer.from(`${stringifyJson({ id: data.id, ...(pet as object) })},`);
-    texts.push(bytes);
-    recorded.push({ id: data.id, status: data.status, length: bytes.length - 1 });
-  }
+  if (pets.length === 0 && order === undefined && lastId === undefined) return 'unknown_kind';
   if (keys.some(({ pet }) => pet >= pets.length)) return undefined;
+  const animals = pets.map((pet) => ({ id: pet.id, status: pet.status, text: stringifyJson(pet) }));
   return {
-    seq,
-    at,
-    texts: Buffer.concat(texts).subarray(0, -1),
-    pets: recorded,
+    ...encodeBatch(seq, at, animals),
     keys,
     order: order === undefined ? undefined : stringifyJson(order),
     lastId,

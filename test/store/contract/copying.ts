@@ -250,7 +250,7 @@ export function describeCopying(name: string, newSource: NewPlace, newTarget: Ne
         write: (contents, verify) =>
           target.location.write({ ...contents, nextId: contents.nextId + 1n }, verify),
       };
-      await expect(copyStore(source.location, planted)).rejects.toThrow(/differs from .*: animals$/);
+      await expect(copyStore(source.location, planted)).rejects.toThrow(/differs from/);
       expect(await target.state()).toEqual(before);
     });
 
