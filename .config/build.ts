@@ -53,14 +53,12 @@ const fileTexts: Plugin = {
 // `pets list` loads three chunks instead of twenty files, which is faster. Each chunk contains everything that its modules
 // import statically. The first one enables the compile cache for the others. The codes of errors are in the second one, so that
 // `pets serve` does not load the third.
-const groups = [/cli\/run\.ts$/, /(cli\/main|contract\/error-codes)\.ts$/, /client\/client\.ts$/].map(
-  (test, i) => ({
-    name: ['run', 'main', 'client'][i],
-    test,
-    // Negative priorities have no effect.
-    priority: 3 - i,
-  }),
-);
+const groups = [
+  { name: 'run', test: /cli\/run\.ts$/ },
+  { name: 'main', test: /(cli\/main|contract\/error-codes)\.ts$/ },
+  { name: 'client', test: /client\/client\.ts$/ },
+  // Negative priorities have no effect.
+].map((group, i) => ({ ...group, priority: 3 - i }));
 
 // The entry loads the bundled program, instead of containing it.
 const loadProgram: Plugin = {
