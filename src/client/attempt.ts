@@ -18,8 +18,7 @@ import {
   ProxyError,
   TimeoutError,
 } from './errors.ts';
-import { readHeader } from './headers.ts';
-import { decodeBody, type HttpResponse, MAX_RESPONSE_BYTES, TOO_LARGE } from './response.ts';
+import { decodeBody, type HttpResponse, MAX_RESPONSE_BYTES, readHeader, TOO_LARGE } from './response.ts';
 
 export type Attempt = {
   method: Operation['method'];

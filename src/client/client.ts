@@ -12,10 +12,10 @@ import {
 import type { NewPet, ReceivedPet } from '../contract/schemas.ts';
 import { createTransport, type TransportOptions } from './attempt.ts';
 import { type ClientError, ContractError, InterruptedError, OutcomeUnknownError } from './errors.ts';
-import type { HttpHeaders } from './headers.ts';
 import {
   ACCEPT_ENCODING,
   type Deprecation,
+  type HttpHeaders,
   parseBody,
   type Redact,
   readDeprecation,

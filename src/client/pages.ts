@@ -2,7 +2,7 @@ import type { OperationInput } from '../contract/operations.ts';
 import type { PetStatus, ReceivedPet } from '../contract/schemas.ts';
 import type { Client } from './client.ts';
 import { ApiFailure, ContractError, PageAddressError } from './errors.ts';
-import { findLink, type HttpHeaders, readHeader } from './headers.ts';
+import { findLink, type HttpHeaders, readHeader } from './response.ts';
 
 /** `more` shows whether more animals follow. It is `unknown` if they may follow, but the service sends no link. */
 export type PetPage = { pets: ReceivedPet[]; more: 'yes' | 'no' | 'unknown' };

@@ -1,5 +1,5 @@
 import { header } from '../contract/headers.ts';
-import { type HttpHeaders, parseHttpDate, readHeader, readHeaders, readList } from './headers.ts';
+import { type HttpHeaders, parseHttpDate, readHeader, readHeaders, readList } from './response.ts';
 
 const SECOND = 1_000;
 

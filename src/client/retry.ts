@@ -16,9 +16,8 @@ import {
   RateLimitError,
   TimeoutError,
 } from './errors.ts';
-import { readHeader } from './headers.ts';
 import { delayIfExhausted, parseRetryAfter, requestedDelay } from './rate-limit.ts';
-import { type HttpResponse, parseErrorBody } from './response.ts';
+import { type HttpResponse, parseErrorBody, readHeader } from './response.ts';
 import type { ServiceState } from './service-state.ts';
 
 // A call: wait until the rate limit allows a request, send it, learn from the response, and decide whether to send it again
@@ -274,7 +273,9 @@ function retryRule(
     if (supportsIdempotency && isInProgress(outcome.response))
       return ['still in progress', rules.inProgress, requested];
     const isTemporary = [408, 500, 502, 503, 504].includes(status);
-    return ['server error', isTemporary ? rules.failure : rules.permanent, requested];
+    const rule = isTemporary ? rules.failure : rules.permanent;
+    const isDiskFull = status === 503 && parseErrorBody(outcome.response)?.code === 'storage_full';
+    return ['server error', isDiskFull ? rules.persistent : rule, requested];
   }
   const { error } = outcome;
   // A timeout has already waited.

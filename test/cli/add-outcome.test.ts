@@ -101,20 +101,23 @@ test('the hint quotes the idempotency key for the shell', async () => {
   expect(error.hint).toMatch(/with --idempotency-key 'a b'\\''c'$/);
 });
 
-test.each(['storage_full', 'storage_unreachable', 'starting', 'too_many_connections'])(
-  '%s: it was not added, and the request is repeated',
-  async (code) => {
-    const { error, requests } = await addRex(refuse(503, code));
-    expect(error).toEqual({
-      code,
-      exitCode: 7,
-      status: 503,
-      message: expect.stringMatching(/: no$/),
-      hint: 'try again later',
-    });
-    expect(requests).toHaveLength(6);
-  },
-);
+test.each([
+  // Disk space rarely becomes free within seconds.
+  ['storage_full', 3],
+  ['storage_unreachable', 6],
+  ['starting', 6],
+  ['too_many_connections', 6],
+])('%s: it was not added, and the request is sent %i times', async (code, count) => {
+  const { error, requests } = await addRex(refuse(503, code));
+  expect(error).toEqual({
+    code,
+    exitCode: 7,
+    status: 503,
+    message: expect.stringMatching(/: no$/),
+    hint: 'try again later',
+  });
+  expect(requests).toHaveLength(count);
+});
 
 test('a rejected animal was not added', async () => {
   const { error } = await addRex(refuse(422, 'invalid_request'));

@@ -164,7 +164,7 @@ const wrongWords: Line[] = [
   ['search Kaa', "'search'", 'did you mean pets find <text>?'],
   ['stats', "'stats'", 'did you mean pets count?'],
   ['find Rex Bella', 'find accepts only one argument', 'pets find "Rex Bella"'],
-  ['find --name Rex', 'unknown option --name', 'pets find rex'],
+  ['find --name Rex', 'unknown option --name', 'pets find <text>'],
   ['find', 'missing <text>', 'pets find rex'],
   ['count sold', 'did you mean pets count --status sold?'],
   ['count category', 'did you mean pets count --by category?'],

@@ -1,15 +1,15 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { describe, expect, it, test } from 'vitest';
 import {
-  type Conditions,
   createStopRule,
+  type InFlightConditions,
   latestQuota,
   maxInFlight,
   type RowResult,
 } from '../../src/cli/import/send.ts';
 import { importing, limited, manyRows, type Options, resultsIn } from '../helpers/import-commands.ts';
 
-const GOOD: Conditions = {
+const GOOD: InFlightConditions = {
   supportsIdempotency: true,
   quota: { limit: 1_000, remaining: 1_000, reset: 60_000 },
   hasAdded: true,
@@ -18,7 +18,7 @@ const GOOD: Conditions = {
 const left = (remaining: number) => ({ quota: { limit: 1_000, remaining, reset: 60_000 } });
 
 describe('the number of rows in flight', () => {
-  it.each<[string, Partial<Conditions>, number]>([
+  it.each<[string, Partial<InFlightConditions>, number]>([
     ['8 at most', {}, 8],
     ['1 without idempotency keys', { supportsIdempotency: false }, 1],
     ['1 if the rate limit is not known', { quota: undefined }, 1],

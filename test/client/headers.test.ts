@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { findLink } from '../../src/client/headers.ts';
+import { findLink } from '../../src/client/response.ts';
 import { cases } from '../helpers/cases.ts';
 
 test.each<[string, string | string[], string | undefined]>([

@@ -1,8 +1,8 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect, test } from 'vitest';
 import { ApiFailure, ContractError, PageAddressError } from '../../src/client/errors.ts';
-import type { HttpHeaders } from '../../src/client/headers.ts';
 import { listPages } from '../../src/client/pages.ts';
+import type { HttpHeaders } from '../../src/client/response.ts';
 import type { Pet } from '../../src/contract/schemas.ts';
 import { PET, rejection, testClient } from '../helpers/client.ts';
 import { gate } from '../helpers/gate.ts';

@@ -1,12 +1,12 @@
 import fc from 'fast-check';
 import { describe, expect, onTestFinished, test } from 'vitest';
-import type { HttpHeaders } from '../../src/client/headers.ts';
 import {
   delayIfExhausted,
   readRateLimit,
   readRateLimits,
   requestedDelay,
 } from '../../src/client/rate-limit.ts';
+import type { HttpHeaders } from '../../src/client/response.ts';
 
 const NOW = Date.parse('2026-11-20T12:00:00Z');
 /** A time on the day of NOW as an HTTP-date. */

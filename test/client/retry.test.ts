@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import type { AttemptOutcome } from '../../src/client/attempt.ts';
 import { ContractError, DeferredError, InterruptedError } from '../../src/client/errors.ts';
-import type { HttpHeaders } from '../../src/client/headers.ts';
+import type { HttpHeaders } from '../../src/client/response.ts';
 import { coolDownAfter, decideRetry, methodPauseAfter, type RetryState } from '../../src/client/retry.ts';
 import { NOW, networkError, resetIn, response, retryAfter, state, timeout } from '../helpers/outcomes.ts';
 
@@ -65,7 +65,6 @@ describe('after an error', () => {
       networkError('ECONNRESET', true),
       { failsFastIfRefused: true },
     ],
-    ['503 of a creation on a full disk', response(503, {}, 'storage_full'), creation],
     ['503 of a creation while the server starts', response(503, {}, 'starting'), creation],
     ...everyStatus({}),
     ...everyStatus(supported),
@@ -83,6 +82,7 @@ describe('after an error', () => {
     ['a timeout', timeout(true), {}],
     ['a timeout of a creation with a supported key', timeout(true), supported],
     ['a timeout of a creation before it was sent', timeout(false), creation],
+    ['503 of a creation on a full disk', response(503, {}, 'storage_full'), creation],
   ])('%s is retried, at most twice', (_name, outcome, change) => {
     expectAttempts(3, outcome, change);
   });

@@ -1,6 +1,6 @@
 import type { AttemptOutcome } from '../../src/client/attempt.ts';
 import { NetworkError, TimeoutError } from '../../src/client/errors.ts';
-import type { HttpHeaders } from '../../src/client/headers.ts';
+import type { HttpHeaders } from '../../src/client/response.ts';
 import type { RetryState } from '../../src/client/retry.ts';
 
 export const NOW = Date.parse('2026-11-20T12:00:00Z');

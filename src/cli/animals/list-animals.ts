@@ -1,7 +1,7 @@
 import type { Client } from '../../client/client.ts';
-import { type HttpHeaders, readHeader } from '../../client/headers.ts';
 import { listPages, type PetPage } from '../../client/pages.ts';
 import { type RateLimit, readRateLimits } from '../../client/rate-limit.ts';
+import { type HttpHeaders, readHeader } from '../../client/response.ts';
 import { stringifyJson } from '../../contract/json.ts';
 import { pageSize } from '../../contract/operations.ts';
 import { type PetStatus, petJson, petStatuses, type ReceivedPet } from '../../contract/schemas.ts';

@@ -1,6 +1,6 @@
 import { InterruptedError, ProxyError } from '../../client/errors.ts';
-import type { HttpHeaders } from '../../client/headers.ts';
 import { readRateLimits } from '../../client/rate-limit.ts';
+import type { HttpHeaders } from '../../client/response.ts';
 import { formatDuration } from '../../contract/time-text.ts';
 import { connectionFor, createStateDirectory, proxyFor, withClient } from '../connection/connect.ts';
 import type { UserError } from '../core/exit-codes.ts';

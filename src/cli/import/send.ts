@@ -5,8 +5,8 @@ import {
   isAfterSuccess,
   OutcomeUnknownError,
 } from '../../client/errors.ts';
-import { type HttpHeaders, readHeader } from '../../client/headers.ts';
 import { type RateLimit, readRateLimit } from '../../client/rate-limit.ts';
+import { type HttpHeaders, readHeader } from '../../client/response.ts';
 import { header } from '../../contract/headers.ts';
 import type { NewPet, ReceivedPet } from '../../contract/schemas.ts';
 import { hashKey } from '../../store/keys/keys.ts';
@@ -192,7 +192,7 @@ async function sendRows(
 }
 
 /** What decides how many rows may be in flight at once. */
-export type Conditions = {
+export type InFlightConditions = {
   supportsIdempotency: boolean;
   /** The rate limit; undefined if the service does not report it. */
   quota: RateLimit | undefined;
@@ -213,7 +213,12 @@ export type Conditions = {
  * Otherwise, up to half of the remaining requests may be in flight. The other half is for retries, for other processes,
  * and for requests in flight, which the latest response may not have counted.
  */
-export function maxInFlight({ supportsIdempotency, quota, hasAdded, wasRefused }: Conditions): number {
+export function maxInFlight({
+  supportsIdempotency,
+  quota,
+  hasAdded,
+  wasRefused,
+}: InFlightConditions): number {
   if (!supportsIdempotency || quota === undefined || !hasAdded || wasRefused) return 1;
   return Math.max(1, Math.min(MAX_IN_FLIGHT, Math.floor(quota.remaining / 2)));
 }
