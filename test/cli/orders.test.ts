@@ -23,71 +23,59 @@ const run = (argv: readonly string[], { body = ORDERS, columns, timeZone = 'Euro
   });
 
 /** The ids of the orders that the command prints. */
-async function idsOf(argv: readonly string[], options?: Run): Promise<string[]> {
+async function idsOf(argv: readonly string[], options?: Run): Promise<string> {
   const { code, stdout } = await run([...argv, '--columns', 'id'], options);
   expect(code).toBe(0);
-  return stdout.split('\n').slice(0, -1);
+  return stdout.trimEnd().split('\n').join(' ');
 }
 
 const BIG = '9223372036854775807';
 
-test.each<[string[], string[]]>([
-  [['status=placed'], ['2', '3']],
-  [['status=placed', 'id=3'], ['3']],
-  [
-    ['status=placed', 'status=delivered'],
-    ['1', '2', '3'],
-  ],
-  [['status=placed', 'status=delivered', 'id=1'], ['1']],
-  [['status='], [BIG]],
-  [['STATUS=delivered'], ['1']],
-  [['status=Delivered'], []],
-  [[`id=${BIG}`], [BIG]],
-  [['id=9223372036854775806'], []],
-  [['amount=12.5'], ['1']],
-  [['amount=9.50'], ['2']],
-  [['amount=100.005'], ['3']],
-  [['amount=100.0050'], []],
-  [['amount=null'], [BIG]],
-  [['paid=true'], [BIG]],
-  [['animals=7'], ['1', '2']],
-  [['customer.name=Zoë'], ['1']],
-  [['Customer.City=Łódź'], ['1']],
-  [['customer={"name":"Zadie"}'], ['3']],
+test.each<[string[], ids: string]>([
+  [['status=placed'], '2 3'],
+  [['status=placed', 'id=3'], '3'],
+  [['status=placed', 'status=delivered'], '1 2 3'],
+  [['status=placed', 'status=delivered', 'id=1'], '1'],
+  [['status='], BIG],
+  [['STATUS=delivered'], '1'],
+  [['status=Delivered'], ''],
+  [[`id=${BIG}`], BIG],
+  [['id=9223372036854775806'], ''],
+  [['amount=12.5'], '1'],
+  [['amount=9.50'], '2'],
+  [['amount=100.005'], '3'],
+  [['amount=100.0050'], ''],
+  [['amount=null'], BIG],
+  [['paid=true'], BIG],
+  [['animals=7'], '1 2'],
+  [['customer.name=Zoë'], '1'],
+  [['Customer.City=Łódź'], '1'],
+  [['customer={"name":"Zadie"}'], '3'],
 ])('--where %j selects the orders %j', async (conditions, ids) => {
-  expect(await idsOf(conditions.flatMap((condition) => ['--where', condition]))).toEqual(ids);
+  expect(await idsOf(conditions.flatMap((condition) => ['--where', condition]))).toBe(ids);
 });
 
-test.each<[string[], string[]]>([
-  [['--since', 'yesterday', '--until', 'today'], ['2']],
-  [
-    ['--since', 'yesterday'],
-    ['2', '3'],
-  ],
-  [['--until', 'yesterday'], ['1']],
-  [['--since', '2026-11-19', '--until', '2026-11-20'], ['2']],
-  [['--since', '2026-11-18T22:59:59.999Z', '--until', '2026-11-18T23:00:00Z'], ['1']],
-  [
-    ['--since', '37h'],
-    ['2', '3'],
-  ],
-  [
-    ['--since', '1d'],
-    ['2', '3'],
-  ],
-  [['--since', '2026-11-20 00:00'], ['3']],
-  [['--since', '2026-11-20 00:00:00.001'], []],
-  [['--since', 'placedat=today'], ['3']],
-  [['--since', 'yesterday', '--where', 'animals=7'], ['2']],
+test.each<[string[], ids: string]>([
+  [['--since', 'yesterday', '--until', 'today'], '2'],
+  [['--since', 'yesterday'], '2 3'],
+  [['--until', 'yesterday'], '1'],
+  [['--since', '2026-11-19', '--until', '2026-11-20'], '2'],
+  [['--since', '2026-11-18T22:59:59.999Z', '--until', '2026-11-18T23:00:00Z'], '1'],
+  [['--since', '37h'], '2 3'],
+  [['--since', '1d'], '2 3'],
+  [['--since', '2026-11-20 00:00'], '3'],
+  [['--since', '2026-11-20 00:00:00.001'], ''],
+  [['--since', 'placedat=today'], '3'],
+  [['--since', 'yesterday', '--where', 'animals=7'], '2'],
 ])('%j selects the orders %j', async (argv, ids) => {
-  expect(await idsOf(argv)).toEqual(ids);
+  expect(await idsOf(argv)).toBe(ids);
 });
 
 test('a date without a zone is local', async () => {
-  expect(await idsOf(['--since', '2026-11-19'], { timeZone: 'UTC' })).toEqual(['3']);
+  expect(await idsOf(['--since', '2026-11-19'], { timeZone: 'UTC' })).toEqual('3');
   const body = '[{"id":1,"day":"2026-11-19"},{"id":2,"day":"2026-11-20T01:00"}]';
-  expect(await idsOf(['--since', '2026-11-20T00:30+01:00'], { body })).toEqual(['2']);
-  expect(await idsOf(['--since', '2026-11-20T00:30+00:00'], { body })).toEqual([]);
+  expect(await idsOf(['--since', '2026-11-20T00:30+01:00'], { body })).toEqual('2');
+  expect(await idsOf(['--since', '2026-11-20T00:30+00:00'], { body })).toEqual('');
 });
 
 describe('several fields that contain times', () => {
@@ -104,29 +92,29 @@ describe('several fields that contain times', () => {
   });
 
   test.each([
-    [['--since', 'placedAt=2026-11-19'], ['2']],
-    [['--since', 'steps.shipped=2026-11-19'], ['1']],
-    [['--since', 'log.at=2026-11-19'], ['1']],
-    [['--since', 'placedAt=2026-11-18', '--until', 'steps.shipped=2026-11-20'], ['1']],
+    [['--since', 'placedAt=2026-11-19'], '2'],
+    [['--since', 'steps.shipped=2026-11-19'], '1'],
+    [['--since', 'log.at=2026-11-19'], '1'],
+    [['--since', 'placedAt=2026-11-18', '--until', 'steps.shipped=2026-11-20'], '1'],
   ])('%j names one', async (argv, ids) => {
-    expect(await idsOf(argv, { body })).toEqual(ids);
+    expect(await idsOf(argv, { body })).toBe(ids);
   });
 });
 
-test.each<[string, string, string[]]>([
-  ['amount', 'numbers, also as text, by value, and missing ones last', ['2', '1', '3', BIG]],
-  ['amount:desc', 'missing values last, also in descending order', ['3', '1', '2', BIG]],
-  ['id:desc', 'exact numbers', [BIG, '3', '2', '1']],
-  ['placedAt:asc', 'times as text', ['1', '2', '3', BIG]],
-  ['customer.name', 'text by the root collation', ['2', '3', '1', BIG]],
-  ['status', 'equal values in the order of the service', [BIG, '1', '2', '3']],
+test.each<[string, string, string]>([
+  ['amount', 'numbers, also as text, by value, and missing ones last', `2 1 3 ${BIG}`],
+  ['amount:desc', 'missing values last, also in descending order', `3 1 2 ${BIG}`],
+  ['id:desc', 'exact numbers', `${BIG} 3 2 1`],
+  ['placedAt:asc', 'times as text', `1 2 3 ${BIG}`],
+  ['customer.name', 'text by the root collation', `2 3 1 ${BIG}`],
+  ['status', 'equal values in the order of the service', `${BIG} 1 2 3`],
 ])('--sort %s sorts %s', async (field, _, ids) => {
-  expect(await idsOf(['--sort', field])).toEqual(ids);
+  expect(await idsOf(['--sort', field])).toBe(ids);
 });
 
 test('--sort accepts a field whose name has a colon, if a direction follows', async () => {
   const body = '[{"id":1,"dc:date":"2026-01-02"},{"id":2,"dc:date":"2026-01-01"}]';
-  expect(await idsOf(['--sort', 'dc:date:asc'], { body })).toEqual(['2', '1']);
+  expect(await idsOf(['--sort', 'dc:date:asc'], { body })).toEqual('2 1');
 });
 
 test('--sort puts numbers before text', async () => {
@@ -201,28 +189,17 @@ describe('--sum', () => {
     expect((await run(['--sum', 'a'], { body: `[{"a":${values}}]` })).stdout).toBe(`${sum}\n`);
   });
 
-  test.each(['1e3', '"x"', '""', '"1,5"', '".5"'])('does not add up %s', async (value) => {
-    const { code, stderr } = await run(['--sum', 'a'], { body: `[{"id":1,"a":${value}}]` });
-    expect([code, stderr]).toEqual([1, expect.stringContaining(`it is ${value} in order 1`)]);
-  });
-
   test.each([
-    ['status', 'cannot add up status: it is "delivered" in order 1, which is not a decimal number'],
-    ['customer', 'in order 1, which is not a decimal number'],
-  ])('of %s is an error that names the order', async (field, message) => {
-    const { code, stdout, stderr } = await run(['--sum', field, '--json']);
+    ['{"id":1,"a":1e3}', '1e3 in order 1,'],
+    ['{"id":1,"a":""}', '"" in order 1,'],
+    ['{"id":1,"a":"1,5"}', '"1,5" in order 1,'],
+    ['{"ID":"A-1","a":".5"}', '".5" in order A-1,'],
+    ['{"a":1},{"a":{"b":"x"}}', '{"b":"x"} in order 2 of the response,'],
+  ])('of %s is an error that names the order', async (body, value) => {
+    const { code, stdout, stderr } = await run(['--sum', 'a', '--json'], { body: `[${body}]` });
     expect([code, stdout]).toEqual([1, '']);
-    expect(JSON.parse(stderr).error).toMatchObject({
-      code: 'unsuitable_orders',
-      message: expect.stringContaining(message),
-    });
-  });
-
-  test('names an order without an id by its position', async () => {
-    const { stderr } = await run(['--sum', 'a'], { body: '[{"a":1},{"a":"1,50"}]' });
-    expect(stderr).toContain('it is "1,50" in order 2 of the response');
-    const named = await run(['--sum', 'a'], { body: '[{"ID":"A-1","a":"1,50"}]' });
-    expect(named.stderr).toContain('it is "1,50" in order A-1');
+    const message = `cannot add up a: it is ${value} which is not a decimal number`;
+    expect(JSON.parse(stderr).error).toMatchObject({ code: 'unsuitable_orders', message });
   });
 
   test('says how many orders have no value', async () => {
@@ -287,24 +264,27 @@ test('orders without a time are left out, and a note says so', async () => {
   expect(stderr).toBe('note: 1 order without a time in placedAt: left out\n');
 });
 
-test.each([
-  [['--csv'], 'a,b\r\n2,\r\n'],
-  [[], '2\t\n'],
-  [['--where', 'b=3', '--csv'], 'a,b\r\n'],
-])('the columns do not depend on which orders are selected: %j', async (argv, text) => {
-  const { stdout } = await run(['--where', 'a=2', ...argv], { body: '[{"a":1,"b":1},{"a":2}]' });
-  expect(stdout).toBe(text);
-});
-
 test.each<[string, string[], string]>([
+  ['[{"a":1,"b":1},{"a":2}]', ['--where', 'a=2', '--csv'], 'a,b\r\n2,\r\n'],
+  ['[{"a":1,"b":1},{"a":2}]', ['--where', 'a=2'], '2\t\n'],
+  ['[{"a":1,"b":1},{"a":2}]', ['--where', 'a=2', '--where', 'b=3', '--csv'], 'a,b\r\n'],
   ['[]', ['--where', 'a=1', '--since', '7d', '--sort', 'a', '--columns', 'a'], ''],
   ['[]', ['--sum', 'a'], '0\n'],
   ['[]', ['--ndjson'], ''],
   ['[]', ['--csv', '--columns', 'a,b'], 'a,b\r\n'],
   ['[]', ['--csv'], ''],
+  ['[]', [], ''],
   ['[1,{"a":2}]', ['--ndjson'], '1\n{"a":2}\n'],
   ['{"a":[1.0]}', ['--ndjson'], '{"a":[1.0]}\n'],
-])('the body %s with %j prints %j', async (body, argv, text) => {
+  ['[{"id":1,"b":"x\\ty"},{"c":{"d":[1]}}]', [], '1\tx\\ty\t\n\t\t{"d":[1]}\n'],
+  ['[{"a":"","b":" "}]', [], '\t \n'],
+  ['[{"n":9223372036854775807,"f":1.10}]', [], '9223372036854775807\t1.10\n'],
+  ['{"id":7}', [], '{"id":7}\n'],
+  ['[1,{"a":2}]', [], '[1,{"a":2}]\n'],
+  ['null', [], 'null\n'],
+  ['[{"a":"\u202e\u009b"}]', [], '\\u202e\\x9b\n'],
+  ['[{"a\u202e":"\u009b"},5]', [], '[{"a\\u202e":"\\u009b"},5]\n'],
+])('in a pipe, the body %s with %j is printed as %j', async (body, argv, text) => {
   const { code, stdout, stderr } = await run(argv, { body });
   expect([code, stdout, stderr]).toEqual([0, text, '']);
 });
@@ -329,12 +309,11 @@ describe('options that need fields', () => {
     const output = join(await temporaryDirectory(), 'orders.csv');
     const { stderr } = await run(['--output', output], { body: '[1,2]' });
     expect(stderr).toContain('error: the format CSV cannot be used: the service did not send a list');
-  });
-
-  test('are exit code 1 for --since if no field contains times', async () => {
-    const { code, stderr } = await run(['--since', '7d'], { body: '[{"id":1,"at":"soon"}]' });
-    expect(code).toBe(1);
-    expect(stderr).toContain('no field of the orders contains times');
+    const other = await run(['--since', '7d'], { body: '[{"id":1,"at":"soon"}]' });
+    expect([other.code, other.stderr]).toEqual([
+      1,
+      expect.stringContaining('no field of the orders contains'),
+    ]);
   });
 });
 
@@ -419,16 +398,10 @@ describe('orders on a terminal', () => {
       '2 orders',
     ],
     ['a nested object, as JSON', { total: [2] }, ['{', '  "total": [', '    2', '  ]', '}']],
-    ['a mixed array, as JSON', [1, { a: 2 }], ['[', '  1,', '  {', '    "a": 2', '  }', ']']],
     ['an array of arrays, as JSON', [[1], []], ['[', '  [', '    1', '  ],', '  []', ']']],
     ['objects without fields', [{}, {}], [], '2 orders'],
-    ['an object without fields', {}, ['{}']],
     ['a string', '"none"', ['"none"']],
-    [
-      'a number that a JavaScript number cannot represent',
-      '12345678901234567890.10',
-      ['12345678901234567890.10'],
-    ],
+    ['a number with all its digits', '12345678901234567890.10', ['12345678901234567890.10']],
     ['null', null, ['null']],
   ])('%s', async (_name, body, lines, note = '') => {
     const { code, stdout, stderr } = await orders(body, 80);
@@ -457,30 +430,13 @@ describe('orders on a terminal', () => {
   });
 });
 
-describe('orders in a pipe', () => {
-  test.each<[string, string, string]>([
-    ['rows', '[{"id":1,"b":"x\\ty"},{"c":{"d":[1]}}]', '1\tx\\ty\t\n\t\t{"d":[1]}\n'],
-    ['empty and blank strings', '[{"a":"","b":" "}]', '\t \n'],
-    ['numbers', '[{"n":9223372036854775807,"f":1.10}]', '9223372036854775807\t1.10\n'],
-    ['an empty list', '[]', ''],
-    ['a single object', '{"id":7}', '{"id":7}\n'],
-    ['a mixed array', '[1,{"a":2}]', '[1,{"a":2}]\n'],
-    ['null', 'null', 'null\n'],
-    ['control characters in rows', '[{"a":"\u202e\u009b"}]', '\\u202e\\x9b\n'],
-    ['control characters in a mixed array', '[{"a\u202e":"\u009b"},5]', '[{"a\\u202e":"\\u009b"},5]\n'],
-  ])('%s: objects as tab-separated values, anything else as JSON', async (_, body, text) => {
-    const { code, stdout, stderr } = await orders(body);
-    expect([code, stdout, stderr]).toEqual([0, text, '']);
-  });
-
-  test.each(['[{"a":"\\u001b\\u202e\\ud83d","__proto__":1.0}]', '{"__proto__":{"x":[1e400,-0]}}'])(
-    '%s keeps its value with --json, also on a terminal',
-    async (body) => {
-      for (const columns of [undefined, 40]) {
-        const { stdout } = await orders(body, columns, ['--json']);
-        expect(parseJson(stdout)).toEqual(parseJson(body));
-        if (columns) expect(stdout).not.toMatch(/[\u001b\u202e]/);
-      }
-    },
-  );
-});
+test.each(['[{"a":"\\u001b\\u202e\\ud83d","__proto__":1.0}]', '{"__proto__":{"x":[1e400,-0]}}'])(
+  '%s keeps its value with --json, also on a terminal',
+  async (body) => {
+    for (const columns of [undefined, 40]) {
+      const { stdout } = await orders(body, columns, ['--json']);
+      expect(parseJson(stdout)).toEqual(parseJson(body));
+      if (columns) expect(stdout).not.toMatch(/[\u001b\u202e]/);
+    }
+  },
+);

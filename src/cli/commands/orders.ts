@@ -216,7 +216,7 @@ const ISO = /^(\d{4}-\d\d-\d\d)(?:[t ](\d\d:\d\d(?::\d\d(?:[.,]\d{1,30})?)?)(z|[
  * The instant of a time such as `2026-11-20T14:30:00+01:00`, in milliseconds since the epoch. Without an offset from UTC, the
  * time is local. Undefined for other texts.
  */
-export function parseInstant(text: string, zone: () => string): number | undefined {
+function parseInstant(text: string, zone: () => string): number | undefined {
   const [, date, time = '00:00', offset] = ISO.exec(text) ?? [];
   if (date === undefined) return undefined;
   // The instant at which a clock in UTC shows the same.
