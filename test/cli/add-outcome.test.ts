@@ -1,11 +1,12 @@
 import { describe, expect, test } from 'vitest';
+import type { TerminalOptions } from '../helpers/context.ts';
 import { runAgainst } from '../helpers/in-terminal.ts';
 import { freshMachine } from '../helpers/pets.ts';
 import { type Handler, reply, replyError, scriptedServer } from '../helpers/scripted-server.ts';
 
 // These tests show when `pets add` reports that an animal was added, was not added, or may have been added.
 
-const REX = { id: 7, name: 'Rex', categoryId: 3 };
+const REX = { id: 7, name: 'Rex', categoryId: 3, status: 'available' };
 
 const respond =
   (status: number, body: unknown, headers?: Record<string, string>): Handler =>
@@ -95,10 +96,12 @@ describe.each([
   });
 });
 
-test('the hint quotes the idempotency key for the shell', async () => {
+test('with an idempotency key, a GET first shows that the service supports it, and the hint quotes the key', async () => {
   const handler = cutCreation({ 'Idempotency-Supported': 'true' });
-  const { error } = await addRex(handler, '--idempotency-key', "a b'c", '--no-retry');
+  const { error, requests } = await addRex(handler, '--idempotency-key', "a b'c", '--no-retry');
+  expect(error).toMatchObject({ code: 'outcome_unknown', idempotencyKey: "a b'c" });
   expect(error.hint).toMatch(/with --idempotency-key 'a b'\\''c'$/);
+  expect(requests.map(({ method }) => method)).toEqual(['GET', 'POST']);
 });
 
 test.each([
@@ -122,4 +125,14 @@ test.each([
 test('a rejected animal was not added', async () => {
   const { error } = await addRex(refuse(422, 'invalid_request'));
   expect(error.mayHaveBeenAdded).toBeUndefined();
+});
+
+test.each<[TerminalOptions, string]>([
+  [{ columns: 80 }, 'note: adding at HOST (key from PETS_API_KEY)\n'],
+  [{ columns: 80, env: { TERM: 'dumb' } }, 'note: adding at HOST (key from PETS_API_KEY)\n'],
+  [{}, ''],
+])('a terminal shows to which service the animal is added: %o', async (options, notice) => {
+  const argv = ['add', 'Rex', '--category', '3', '--color', 'never'];
+  const { code, stderr, server } = await runAgainst(respond(201, REX), argv, options);
+  expect([code, stderr]).toEqual([0, notice.replace('HOST', new URL(server.url).host)]);
 });

@@ -5,40 +5,6 @@ import { type Handler, reply, replyError } from '../helpers/scripted-server.ts';
 
 // Tests of the output on a terminal of a given width. The program runs in this process.
 
-describe('a wait', () => {
-  const refusedOnce: Handler = (_, response, count) =>
-    count === 1
-      ? replyError(response, 429, 'rate_limited', { 'Retry-After': '30' })
-      : reply(response, 200, []);
-
-  test('is reported with its reason, length and end', async () => {
-    const { code, stderr } = await runAgainst(refusedOnce, ['list', '--color', 'never'], { columns: 80 });
-    expect(code).toBe(0);
-    expect(stderr).toContain('waiting 30 s (rate limit), until 12:00:30 UTC');
-    const json = await runAgainst(refusedOnce, ['list', '--json']);
-    expect(JSON.parse(json.stderr.split('\n')[0] ?? '')).toEqual({
-      wait: { reason: 'rate limit', seconds: 30, until: '2026-11-20T12:00:30.000Z' },
-    });
-  });
-
-  test('longer than PETS_MAX_WAIT fails immediately with exit code 5 and reports the end of the wait', async () => {
-    const { code, stderr, server } = await runAgainst(refusedOnce, ['list'], {
-      env: { PETS_MAX_WAIT: '29' },
-    });
-    expect(code).toBe(5);
-    expect(stderr).toContain('until 12:00:30 UTC (in 30 s)');
-    expect(server.requests).toHaveLength(1);
-  });
-
-  test('ends with 130 on Ctrl-C and removes the signal handlers', async () => {
-    const { code, stdout, handlersLeft, server } = await runAgainst(refusedOnce, ['list', '--json'], {
-      onSleep: (_, raise) => raise('SIGINT'),
-    });
-    expect([code, stdout, handlersLeft]).toEqual([130, '', 0]);
-    expect(server.requests).toHaveLength(1);
-  });
-});
-
 describe('get, if the service has removed the operation', () => {
   /** Has 15 animals, each on a page of its own. */
   const gone: Handler = (request, response) => {

@@ -1,14 +1,21 @@
 import { describe, expect, test } from 'vitest';
 import { manualClock } from '../helpers/clock.ts';
-import { runInTerminal } from '../helpers/context.ts';
+import { runInTerminal, startInTerminal } from '../helpers/context.ts';
 import { runAgainst } from '../helpers/in-terminal.ts';
 import { closedPort } from '../helpers/listen.ts';
-import { type Handler, reply, replyError } from '../helpers/scripted-server.ts';
+import { freshMachine } from '../helpers/pets.ts';
+import { type Handler, reply, replyError, scriptedServer } from '../helpers/scripted-server.ts';
+import { temporaryDirectory } from '../helpers/temp.ts';
 
-const refuse =
-  (headers: Record<string, string>): Handler =>
-  (_, response) =>
-    replyError(response, 429, 'rate_limited', headers);
+const KEY = 'pets_profiles_key';
+const profile = (baseUrl: string) => JSON.stringify({ baseUrl, key: KEY });
+
+const refusedOnce =
+  (seconds: number): Handler =>
+  (_, response, count) =>
+    count === 1
+      ? replyError(response, 429, 'rate_limited', { 'Retry-After': String(seconds) })
+      : reply(response, 200, []);
 
 describe('after a refused connection to this machine', () => {
   const list = async (args: string[], columns?: number) => {
@@ -54,13 +61,9 @@ test('a terminal shows a countdown of every wait, in steps of a second', async (
 });
 
 test('a countdown does not last longer if the clock is set back', async () => {
-  const handler: Handler = (_, response, count) =>
-    count === 1
-      ? replyError(response, 429, 'rate_limited', { 'Retry-After': '5' })
-      : reply(response, 200, []);
   const clock = manualClock();
   let slept = 0;
-  const { code } = await runAgainst(handler, ['list'], {
+  const { code } = await runAgainst(refusedOnce(5), ['list'], {
     columns: 80,
     clock,
     onSleep(milliseconds) {
@@ -72,46 +75,84 @@ test('a countdown does not last longer if the clock is set back', async () => {
   expect([code, slept]).toEqual([0, 5_010]);
 });
 
-test.each<[string, string[], Record<string, string>, sends: number, message: string, hint: string]>([
-  [
-    'the wait is too long',
-    [],
-    { 'Retry-After': '80' },
-    1,
-    'is rate-limited until 12:01:20 UTC (in 1 min 20 s): no',
-    'try again after this time, or wait with --max-wait 80',
-  ],
-  [
-    'no attempt is left',
-    [],
-    { 'Retry-After': '30' },
-    6,
-    'is rate-limited until 12:03:00 UTC (in 30 s): no',
-    'try again after this time',
-  ],
-  [
-    'retries are off',
-    ['--no-retry'],
-    { 'Retry-After': '30' },
-    1,
-    'is rate-limited until 12:00:30 UTC (in 30 s): no',
-    'try again after this time',
-  ],
-  [
-    'the service does not say when the limit ends, and retries are off',
-    ['--no-retry'],
-    {},
-    1,
-    'is rate-limited until 12:01:00 UTC (in 1 min): no',
-    'try again after this time',
-  ],
-])(
-  '%s: the error shows what the service has said, and what would have helped',
-  async (_name, args, headers, sends, message, hint) => {
-    const { code, stderr, server } = await runAgainst(refuse(headers), ['list', '--json', ...args]);
-    const { error } = JSON.parse(stderr.trim().split('\n').at(-1) ?? '');
-    expect([code, server.requests.length]).toEqual([5, sends]);
-    expect([error.message.replace(/^\S+ /, ''), error.hint]).toEqual([message, hint]);
-    expect(error.until).toMatch(/^2026-11-20T12:0/);
-  },
-);
+describe('a wait', () => {
+  test('is reported with its reason, length and end', async () => {
+    const { code, stderr } = await runAgainst(refusedOnce(30), ['list', '--color', 'never'], { columns: 80 });
+    expect(code).toBe(0);
+    expect(stderr).toContain('waiting 30 s (rate limit), until 12:00:30 UTC');
+    const json = await runAgainst(refusedOnce(30), ['list', '--json']);
+    expect(JSON.parse(json.stderr.split('\n')[0] ?? '')).toEqual({
+      wait: { reason: 'rate limit', seconds: 30, until: '2026-11-20T12:00:30.000Z' },
+    });
+  });
+
+  test('longer than PETS_MAX_WAIT fails immediately with exit code 5 and reports the end of the wait', async () => {
+    const { code, stderr, server } = await runAgainst(refusedOnce(30), ['list'], {
+      env: { PETS_MAX_WAIT: '29' },
+    });
+    expect(code).toBe(5);
+    expect(stderr).toContain('until 12:00:30 UTC (in 30 s)');
+    expect(server.requests).toHaveLength(1);
+  });
+
+  test('ends with 130 on Ctrl-C and removes the signal handlers', async () => {
+    const { code, stdout, handlersLeft, server } = await runAgainst(refusedOnce(30), ['list', '--json'], {
+      onSleep: (_, raise) => raise('SIGINT'),
+    });
+    expect([code, stdout, handlersLeft]).toEqual([130, '', 0]);
+    expect(server.requests).toHaveLength(1);
+  });
+});
+
+test('Ctrl-C ends profiles --check before the next service is requested', async () => {
+  const { url, requests } = await scriptedServer(() => running.raise('SIGINT'));
+  const files = { 'prod.json': profile(url), 'staging.json': profile(url) };
+  const running = await startInTerminal(['profiles', '--check'], { files });
+  expect(await running.ended).toBe(130);
+  expect([requests.length, running.stdout()]).toEqual([1, '']);
+});
+
+test('profiles --check includes the key of the environment, and a success ends its cool-down', async () => {
+  let isRateLimited = true;
+  const { url, requests } = await scriptedServer((_, response) => {
+    if (!isRateLimited) return reply(response, 200, []);
+    replyError(response, 429, 'rate_limited', { 'Retry-After': '99999999' });
+  });
+  const env = { PETS_BASE_URL: url, PETS_API_KEY: KEY, XDG_STATE_HOME: await temporaryDirectory() };
+  expect((await runInTerminal(['list'], { env })).code).toBe(5);
+  isRateLimited = false;
+  expect((await runInTerminal(['list'], { env })).stderr).toContain('pets profiles --check');
+  expect(requests).toHaveLength(1);
+  const checked = await runInTerminal(['profiles', '--check', '--json'], { env });
+  expect(JSON.parse(checked.stdout).at(-1)).toMatchObject({ profile: 'environment', check: { ok: true } });
+  expect((await runInTerminal(['list'], { env })).code).toBe(0);
+});
+
+test.each([
+  [['list', '--all', '--no-retry'], 1],
+  [['list', '--no-retry'], 1],
+  [['list', '--all'], 2],
+  [['list', '--max-wait', '10'], 1],
+  [['list', '--max-wait', '10', '--all'], 1],
+])('%j sends a request that gets 429 %i times', async (args, count) => {
+  const { code, server } = await runAgainst(refusedOnce(30), args);
+  expect([code, server.requests.length]).toEqual([count === 1 ? 5 : 0, count]);
+});
+
+test('during a rate limit, profiles --check sends one request a minute, so that checking cannot cause a ban', async () => {
+  const { url, requests } = await scriptedServer((_, response) =>
+    replyError(response, 429, 'rate_limited', { 'Retry-After': '3600' }),
+  );
+  const machine = await freshMachine();
+  await machine.saveProfile('prod', { baseUrl: url, key: KEY });
+  const clock = manualClock();
+  for (let seconds = 0; seconds < 60; seconds += 10) {
+    const { code, stdout } = await machine.pets(['profiles', '--check', '--json'], { clock });
+    const [{ check }] = JSON.parse(stdout);
+    expect([code, check.ok, check.code, check.remaining]).toEqual([0, false, 'rate_limited', 0]);
+    expect(Date.parse(check.reset)).toBeGreaterThan(clock.now());
+    clock.advance(10_000);
+  }
+  // The first request started the cool-down. One more request may ignore the cool-down.
+  expect(requests).toHaveLength(2);
+});
