@@ -109,6 +109,7 @@ const splitLine = (line: string): string[] =>
 const PROFILES = 'prod, staging, local';
 
 const wrongValues: Line[] = [
+  ["list --output ''", '--output must be the name of a file'],
   ["list --limit ''", '--limit', 'a positive integer', '""'],
   ['add Rex --category 9223372036854775808', 'from -9223372036854775808 to 9223372036854775807'],
   ['add Rex --category dogs', '--category must be a whole number, not "dogs"', 'pets count --by category'],

@@ -77,14 +77,8 @@ test('a signal stops the output to a file, and leaves no temporary file', async 
 });
 
 test('--output writes the data to a new file, and nothing to stdout', async () => {
-  const { code, stdout, stderr, text, names } = await write('animals');
-  expect({ code, stdout, stderr, text, names }).toEqual({
-    code: 0,
-    stdout: '',
-    stderr: '',
-    text: ROW,
-    names: ['animals'],
-  });
+  const written = { code: 0, stdout: '', stderr: '', text: ROW, names: ['animals'] };
+  expect(await write('animals')).toMatchObject(written);
 });
 
 test.each([
@@ -232,42 +226,25 @@ test.each<[change: string, (directory: string) => Promise<unknown>, message: str
   },
 );
 
-test('a file name must not be empty', async () => {
-  const { code, stderr } = await runAgainst(respondWith([]), ['list', '--output', '']);
-  expect([code, stderr]).toEqual([2, expect.stringContaining('--output must be the name of a file')]);
-});
-
 const secondPageFails: Handler = (_, response, count) => {
   if (count === 1) reply(response, 200, [PET], { Link: '</v1/pets?page=2>; rel="next"' });
   else replyError(response, 500);
 };
 
-test.each(['--ndjson', '--csv', '--json', '--width=80'])(
-  'a failed command leaves the old file: list --all %s',
-  async (format) => {
-    const args = ['list', '--all', '--no-retry', format];
-    const { code, text, names } = await write('animals', {
-      args,
-      handler: secondPageFails,
-      prepare: writeOld,
-    });
-    expect({ code, text, names }).toEqual({ code: 7, text: OLD, names: ['animals'] });
-  },
-);
+const secondIsMissing: Handler = (request, response) =>
+  request.url?.endsWith('/1') ? reply(response, 200, PET) : replyError(response, 404, 'not_found');
 
-test('a failed command does not create the file', async () => {
-  const { code, names } = await write('animals', {
-    args: ['list', '--all', '--no-retry', '--csv'],
-    handler: secondPageFails,
-  });
-  expect([code, names]).toEqual([7, []]);
-});
-
-test('get leaves the old file if an animal is missing', async () => {
-  const handler: Handler = (request, response) =>
-    request.url?.endsWith('/1') ? reply(response, 200, PET) : replyError(response, 404, 'not_found');
-  const { code, text } = await write('animals', { args: ['get', '1', '2'], handler, prepare: writeOld });
-  expect([code, text]).toEqual([3, OLD]);
+test.each<[string, Handler, code: number]>([
+  ['list --all --no-retry --ndjson', secondPageFails, 7],
+  ['list --all --no-retry --csv', secondPageFails, 7],
+  ['list --all --no-retry --json', secondPageFails, 7],
+  ['list --all --no-retry --width=80', secondPageFails, 7],
+  ['get 1 2', secondIsMissing, 3],
+])('%s: a failed command leaves the old file, and creates none', async (line, handler, code) => {
+  const args = line.split(' ');
+  const old = await write('animals', { args, handler, prepare: writeOld });
+  expect(old).toMatchObject({ code, text: OLD, names: ['animals'] });
+  expect(await write('animals', { args, handler })).toMatchObject({ code, names: [] });
 });
 
 test.each(['-', '/dev/stdout', '/dev/fd/1', '/proc/self/fd/1', '/dev/null'])(
