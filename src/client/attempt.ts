@@ -18,7 +18,14 @@ import {
   ProxyError,
   TimeoutError,
 } from './errors.ts';
-import { decodeBody, type HttpResponse, MAX_RESPONSE_BYTES, readHeader, TOO_LARGE } from './response.ts';
+import {
+  decodeBody,
+  type HttpResponse,
+  MAX_RESPONSE_BYTES,
+  parseErrorBody,
+  readHeader,
+  TOO_LARGE,
+} from './response.ts';
 
 export type Attempt = {
   method: Operation['method'];
@@ -181,6 +188,7 @@ export function runAttempt(
       },
       onResponseEnd() {
         Object.assign(response, decodeBody(Buffer.concat(chunks), response.headers));
+        if (response.status >= 400) response.code = parseErrorBody(response)?.code;
         if (!(attempt.isSuccess(response.status) && isTruncated(response))) return end({ response });
         end({ error: new NetworkError('the response was truncated', { sent: true }) });
       },

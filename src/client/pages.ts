@@ -7,29 +7,23 @@ import { findLink, type HttpHeaders, readHeader } from './response.ts';
 /** `more` shows whether more animals follow. It is `unknown` if they may follow, but the service sends no link. */
 export type PetPage = { pets: ReceivedPet[]; more: 'yes' | 'no' | 'unknown' };
 
-export type PagesOptions = {
-  /**
-   * Whether to request the next page before a page is parsed; called with the headers of the page. If the result is false,
-   * as it is by default, the next page is requested when it is consumed.
-   */
-  canPrefetch?: (headers: HttpHeaders) => boolean;
-};
+type Query = OperationInput<'listPets'>['query'];
 
 /** The maximum number of successive empty pages. Filters may cause some, but the client must not follow links forever. */
 const MAX_EMPTY_PAGES = 10;
 
 /**
  * Lists animals page by page, following `Link: …; rel="next"` (docs/service.md, D1). Animals with another status than
- * `query.status` are left out, because some services ignore that parameter. An error of a prefetched page surfaces when
- * that page is consumed.
+ * `query.status` are left out, because some services ignore that parameter.
  *
+ * @param canPrefetch whether to request the next page before a page is parsed; called with the headers of the page. An
+ *   error of the next page surfaces when that page is consumed.
  * @throws ClientError, for example a PageAddressError if a link leads to another origin (for an exception, see `withOrigin`)
  */
 export async function* listPages(
   client: Client,
-  query: OperationInput<'listPets'>['query'],
-  pageSize: number,
-  { canPrefetch = () => false }: PagesOptions = {},
+  query: Query & { limit: number },
+  canPrefetch: (headers: HttpHeaders) => boolean = () => false,
 ): AsyncGenerator<PetPage> {
   const request = (url?: URL) => {
     const response = requestPage(client, query, url);
@@ -57,7 +51,7 @@ export async function* listPages(
     read += pets.length;
     // A page without a link is the last, unless the service sends no links at all, or counts more animals.
     const total = Number(readHeader(headers, 'X-Total-Count') ?? (hasLinks ? 0 : Number.NaN));
-    const isUnknown = pets.length > 0 && (Number.isNaN(total) ? pets.length >= pageSize : total > read);
+    const isUnknown = pets.length > 0 && (Number.isNaN(total) ? pets.length >= query.limit : total > read);
     const more = next ? 'yes' : isUnknown ? 'unknown' : 'no';
     yield { pets: withStatus(client, pets, query.status), more };
     if (next === undefined) return;
@@ -70,7 +64,7 @@ export async function* listPages(
 }
 
 /** Requests a page. The errors of a page whose URL is not below the base URL become a PageAddressError. */
-async function requestPage(client: Client, query: OperationInput<'listPets'>['query'], url?: URL) {
+async function requestPage(client: Client, query: Query, url?: URL) {
   const explain = (error: unknown): unknown => {
     const isRefused = error instanceof ContractError || (error instanceof ApiFailure && error.status < 500);
     if (!isRefused || url === undefined || isBelow(url, client.baseUrl)) return error;

@@ -30,9 +30,9 @@ export type RateLimit = {
   reset: number;
 };
 
-/** A window as its headers describe it. `end` is a Unix time or a delay in seconds. */
+/** A window as its headers describe it. `delay` is the time until its end, in milliseconds. */
 type ReportedWindow = { name?: string | undefined } & Record<
-  'limit' | 'remaining' | 'end',
+  'limit' | 'remaining' | 'delay',
   number | undefined
 >;
 
@@ -41,25 +41,14 @@ type ReportedWindow = { name?: string | undefined } & Record<
  * over the end of the rate-limit windows.
  */
 export function requestedDelay(headers: HttpHeaders, now: number): number | undefined {
-  const windows = readWindows(headers);
-  return (
-    parseRetryAfter(headers, now) ??
-    longestDelay(
-      windows.filter(({ remaining = 0 }) => remaining <= 0),
-      headers,
-      now,
-    ) ??
-    longestDelay(windows, headers, now)
-  );
+  const windows = readWindows(headers, now);
+  const exhausted = windows.filter(({ remaining = 0 }) => remaining <= 0);
+  return parseRetryAfter(headers, now) ?? longestDelay(exhausted) ?? longestDelay(windows);
 }
 
 /** The time until the end of the rate-limit windows without requests left, in milliseconds; undefined if there is none. */
 export const delayIfExhausted = (headers: HttpHeaders, now: number): number | undefined =>
-  longestDelay(
-    readWindows(headers).filter(({ remaining = 1 }) => remaining <= 0),
-    headers,
-    now,
-  );
+  longestDelay(readWindows(headers, now).filter(({ remaining = 1 }) => remaining <= 0));
 
 /** The delay in Retry-After (seconds or an HTTP-date), in milliseconds from now. The longest of repeated headers counts. */
 export function parseRetryAfter(headers: HttpHeaders, now: number): number | undefined {
@@ -77,9 +66,9 @@ export function parseRetryAfter(headers: HttpHeaders, now: number): number | und
  * which would only repeat one of them. Ends are whole seconds, because the times in most headers are.
  */
 export function readRateLimits(headers: HttpHeaders, now: number): RateLimit[] {
-  const limits = readWindows(headers).flatMap((window) => {
-    const delay = longestDelay([window], headers, now);
+  const limits = readWindows(headers, now).flatMap((window) => {
     const { name, limit, remaining } = window;
+    const delay = longestDelay([window]);
     if (remaining === undefined || delay === undefined) return [];
     return [{ name, limit, remaining, reset: Math.floor((now + delay) / SECOND) * SECOND }];
   });
@@ -99,15 +88,21 @@ export const readRateLimit = (headers: HttpHeaders, now: number): RateLimit | un
  * `"minute";q=60;w=60, "day";q=1000;w=86400` (draft-ietf-httpapi-ratelimit-headers). If X-RateLimit headers are repeated,
  * the smallest number of remaining requests and the latest end count.
  */
-function readWindows(headers: HttpHeaders): ReportedWindow[] {
+function readWindows(headers: HttpHeaders, now: number): ReportedWindow[] {
   const numbersIn = (name: string) => splitValues(headers, name).map(parseNumber).filter(isDefined);
+  /** `end` is a delay in seconds, or a Unix time. */
+  const delayUntil = (end = -1) => {
+    if (end < MIN_UNIX_SECONDS) return end < 0 ? undefined : Math.ceil(end * SECOND);
+    const time = end >= MIN_UNIX_MILLISECONDS ? end : end * SECOND;
+    return Math.max(0, Math.ceil(time - serverTime(headers, now)));
+  };
   const remaining = numbersIn(header.rateLimitRemaining);
   const policies = readList(headers, header.rateLimitPolicy);
   return [
     {
       limit: numbersIn(header.rateLimit)[0],
       remaining: remaining.length === 0 ? undefined : Math.min(...remaining),
-      end: Math.max(-1, ...numbersIn(header.rateLimitReset)),
+      delay: delayUntil(Math.max(-1, ...numbersIn(header.rateLimitReset))),
     },
     ...readList(headers, header.rateLimitWindows).map(({ value: name, parameters }) => {
       const policy = policies.find(({ value }) => value === name)?.parameters ?? {};
@@ -115,7 +110,7 @@ function readWindows(headers: HttpHeaders): ReportedWindow[] {
         name: NAMES_BY_SECONDS[parseNumber(policy['w']) ?? 0] ?? name,
         limit: parseNumber(policy['q']),
         remaining: parseNumber(parameters['r']),
-        end: parseNumber(parameters['t']),
+        delay: delayUntil(parseNumber(parameters['t'])),
       };
     }),
   ];
@@ -127,25 +122,13 @@ const parseNumber = (text: string | undefined): number | undefined =>
 
 const isDefined = (value: number | undefined): value is number => value !== undefined;
 
-function maximum(numbers: readonly (number | undefined)[]): number | undefined {
-  const defined = numbers.filter(isDefined);
+function maximum(delays: readonly (number | undefined)[]): number | undefined {
+  const defined = delays.filter(isDefined);
   return defined.length === 0 ? undefined : Math.min(Math.max(...defined), MAX_DELAY);
 }
 
-/** The time until the last end of some windows, in milliseconds; undefined if none has a valid end. */
-function longestDelay(
-  windows: readonly ReportedWindow[],
-  headers: HttpHeaders,
-  now: number,
-): number | undefined {
-  return maximum(
-    windows.map(({ end = -1 }) => {
-      if (end < MIN_UNIX_SECONDS) return end < 0 ? undefined : Math.ceil(end * SECOND);
-      const time = end >= MIN_UNIX_MILLISECONDS ? end : end * SECOND;
-      return Math.max(0, Math.ceil(time - serverTime(headers, now)));
-    }),
-  );
-}
+const longestDelay = (windows: readonly ReportedWindow[]): number | undefined =>
+  maximum(windows.map(({ delay }) => delay));
 
 /** The values of a header, which the service may have repeated, or a proxy may have joined with commas. */
 const splitValues = (headers: HttpHeaders, name: string): string[] =>

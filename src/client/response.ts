@@ -13,8 +13,15 @@ import {
   RemovedError,
 } from './errors.ts';
 
-/** `unreadable` is the reason why the body could not be decoded; `body` is then empty. */
-export type HttpResponse = { status: number; headers: HttpHeaders; body: string; unreadable?: string };
+export type HttpResponse = {
+  status: number;
+  headers: HttpHeaders;
+  body: string;
+  /** Why the body could not be decoded; `body` is then empty. */
+  unreadable?: string;
+  /** The error code in the body, if it is an `ErrorBody`. */
+  code?: string | undefined;
+};
 
 /** The content codings that `decodeBody` supports (RFC 9110, 12.5.3). */
 export const ACCEPT_ENCODING = 'gzip, br';

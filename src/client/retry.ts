@@ -17,7 +17,7 @@ import {
   TimeoutError,
 } from './errors.ts';
 import { delayIfExhausted, parseRetryAfter, requestedDelay } from './rate-limit.ts';
-import { type HttpResponse, parseErrorBody, readHeader } from './response.ts';
+import { type HttpResponse, readHeader } from './response.ts';
 import type { ServiceState } from './service-state.ts';
 
 // A call: wait until the rate limit allows a request, send it, learn from the response, and decide whether to send it again
@@ -174,7 +174,7 @@ function updateServiceState(
   response: HttpResponse,
   ignorePause: boolean,
 ): void {
-  const { status } = response;
+  const { status, code } = response;
   const isSuccess = status < 300;
   if (ignorePause && isSuccess) service.endPauses();
   const coolDown = coolDownAfter(response, clock.now());
@@ -184,8 +184,7 @@ function updateServiceState(
   const supportsIdempotency = readHeader(response.headers, header.idempotencySupported) === 'true';
   // A missing Idempotency-Supported header proves nothing in a 5xx without an Error body, which may come from a proxy, or if
   // the request was refused before its API key was read.
-  const error = isSuccess || status < 500 ? undefined : parseErrorBody(response);
-  const isFromService = isSuccess || (error && !isNotCarriedOut({ status, code: error.code }));
+  const isFromService = isSuccess || (status >= 500 && code !== undefined && !isNotCarriedOut(response));
   if (isFromService || supportsIdempotency) service.recordIdempotencySupport(supportsIdempotency);
 }
 
@@ -193,7 +192,7 @@ function updateServiceState(
 function mayHaveBeenApplied(outcome: AttemptOutcome): boolean {
   if ('response' in outcome) {
     const { status } = outcome.response;
-    if (isNotCarriedOut({ status, code: parseErrorBody(outcome.response)?.code })) return false;
+    if (isNotCarriedOut(outcome.response)) return false;
     // 301, 302 and 303 may redirect to a page about the applied request. 307 and 308 only ask for another URL.
     return status <= 303 || status >= 500 || status === 408 || isInProgress(outcome.response);
   }
@@ -202,8 +201,8 @@ function mayHaveBeenApplied(outcome: AttemptOutcome): boolean {
 }
 
 /** Whether the service is still executing the first request with this Idempotency-Key (docs/service.md, D10). */
-const isInProgress = (response: HttpResponse): boolean =>
-  response.status === 409 && parseErrorBody(response)?.code === 'idempotency_in_flight';
+const isInProgress = ({ status, code }: HttpResponse): boolean =>
+  status === 409 && code === 'idempotency_in_flight';
 
 // The decisions. Times are in milliseconds.
 
@@ -227,18 +226,18 @@ export type RetryDecision =
   /** `neededMaxWait` is set if only `maxWait` excludes the retry. With this `maxWait`, the call would be retried. */
   | { retry: false; neededMaxWait?: number };
 
-/** How often a request is attempted, and the waits in between. `random` is the share of a wait that is random. */
-type Rule = { attempts: number; backoff: number; cap: number; random: number };
+/** How often a request is attempted, and the waits in between: `backoff`, doubled after each attempt, up to `cap`. */
+type Rule = { attempts: number; backoff: number; cap: number };
 
 const rules = {
-  rateLimit: { attempts: 6, backoff: 0, cap: 0, random: 0 },
+  rateLimit: { attempts: 6, backoff: 0, cap: 0 },
   /** Without Retry-After, the waits add up to at most 15 s, in which a service can restart. */
-  failure: { attempts: 6, backoff: 500, cap: 7_500, random: 0.25 },
-  /** For failures that rarely end within seconds. */
-  persistent: { attempts: 3, backoff: 300, cap: 600, random: 1 },
-  inProgress: { attempts: 10, backoff: 500, cap: 5_000, random: 0 },
+  failure: { attempts: 6, backoff: 500, cap: 5_500 },
+  /** For failures that rarely end within seconds, such as a full disk. */
+  persistent: { attempts: 3, backoff: 300, cap: 600 },
+  inProgress: { attempts: 10, backoff: 500, cap: 5_000 },
   /** For failures that a retry would repeat. */
-  permanent: { attempts: 1, backoff: 0, cap: 0, random: 0 },
+  permanent: { attempts: 1, backoff: 0, cap: 0 },
 } satisfies Record<string, Rule>;
 
 /** The wait after a 429 that does not say how long to wait, and the shortest wait after any 429. */
@@ -255,9 +254,9 @@ export function decideRetry(outcome: AttemptOutcome, state: RetryState): RetryDe
   const isSafe = idempotent || supportsIdempotency || !ambiguous;
   if (!isSafe || attempt >= rule.attempts || maxWait === undefined) return { retry: false };
   const backoff = Math.min(rule.cap, rule.backoff * 2 ** (attempt - 1));
-  const delay = Math.max(requested, backoff * (1 - rule.random * (1 - random)));
+  const delay = Math.max(requested, backoff);
   if (delay > maxWait) return { retry: false, neededMaxWait: delay };
-  return { retry: true, wait: rule.random === 0 ? withJitter(delay, random) : delay, reason };
+  return { retry: true, wait: withJitter(delay, random), reason };
 }
 
 /** Why and how a request is retried, and the wait that the response requests. */
@@ -266,7 +265,7 @@ function retryRule(
   { supportsIdempotency, failsFastIfRefused, now }: RetryState,
 ): readonly [WaitReason, Rule, requested?: number] {
   if ('response' in outcome) {
-    const { status, headers } = outcome.response;
+    const { status, headers, code } = outcome.response;
     if (status === 429) return ['rate limit', rules.rateLimit, rateLimitDelay(headers, now)];
     // X-RateLimit-Reset is ignored, because that header does not say when a failing service recovers.
     const requested = parseRetryAfter(headers, now) ?? 0;
@@ -274,7 +273,7 @@ function retryRule(
       return ['still in progress', rules.inProgress, requested];
     const isTemporary = [408, 500, 502, 503, 504].includes(status);
     const rule = isTemporary ? rules.failure : rules.permanent;
-    const isDiskFull = status === 503 && parseErrorBody(outcome.response)?.code === 'storage_full';
+    const isDiskFull = status === 503 && code === 'storage_full';
     return ['server error', isDiskFull ? rules.persistent : rule, requested];
   }
   const { error } = outcome;
@@ -291,7 +290,7 @@ const isPermanent = (error: NetworkError): boolean =>
   (error instanceof ProxyError && error.status !== undefined && error.status < 500) ||
   /CERT|TLS|SSL|SIGNATURE|ISSUER|CRL|EPROTO|INVALID_|PATH_LENGTH|OVERFLOW/.test(error.code ?? '');
 
-/** Lengthens a requested wait by up to 10 %, so that processes do not send at the same time. It is never shortened. */
+/** Lengthens a wait by up to 10 %, so that processes do not send at the same time. It is never shortened. */
 const withJitter = (delay: number, random: number): number =>
   delay + random * Math.min(Math.max(0.1 * delay, 250), 3_000);
 
@@ -309,8 +308,8 @@ export const coolDownAfter = ({ status, headers }: HttpResponse, now: number): n
  * How long no request with the same method may be sent after a 503; undefined if it does not say so. A service that cannot
  * store anything can still be read.
  */
-export function methodPauseAfter(response: HttpResponse, now: number): number | undefined {
-  if (response.status !== 503 || parseErrorBody(response)?.code?.startsWith('storage_')) return undefined;
-  const delay = parseRetryAfter(response.headers, now);
+export function methodPauseAfter({ status, headers, code }: HttpResponse, now: number): number | undefined {
+  if (status !== 503 || code?.startsWith('storage_')) return undefined;
+  const delay = parseRetryAfter(headers, now);
   return delay === undefined ? undefined : Math.min(delay, MAX_METHOD_PAUSE);
 }

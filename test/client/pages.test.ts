@@ -22,9 +22,7 @@ const collect = async (handler: Handler, options: { pageSize?: number; all?: boo
   const { client } = testClient(server.url);
   const pages: { ids: number[]; more: string }[] = [];
   const consume = async () => {
-    for await (const { pets, more } of listPages(client, { limit: pageSize }, pageSize, {
-      canPrefetch: () => all,
-    })) {
+    for await (const { pets, more } of listPages(client, { limit: pageSize }, () => all)) {
       pages.push({ ids: pets.map(({ id }) => Number(id)), more });
     }
   };
@@ -150,7 +148,7 @@ test('animals with another status are left out on every page, and this is report
   const differences: string[] = [];
   const { client } = testClient(server.url, { onDifference: (difference) => differences.push(difference) });
   const pages: string[][] = [];
-  for await (const { pets } of listPages(client, { status: 'sold' }, 3))
+  for await (const { pets } of listPages(client, { limit: 3, status: 'sold' }))
     pages.push(pets.map(({ id }) => String(id)));
   expect(pages).toEqual([['11', '12'], [], ['30', '31', '32', '34']]);
   expect(new Set(differences.filter((each) => each.startsWith('ignores')))).toEqual(
@@ -184,7 +182,7 @@ describe('the prefetch', () => {
   async function start(handler: Handler) {
     const server = await scriptedServer(handler);
     const tested = testClient(server.url);
-    const pages = listPages(tested.client, { limit: 1 }, 1, { canPrefetch: () => true });
+    const pages = listPages(tested.client, { limit: 1 }, () => true);
     const next = async () => (await pages.next()).value?.pets.map(({ id }: Pet) => Number(id));
     const requested = (count: number) => expect.poll(() => server.requests).toHaveLength(count);
     return { server, pages, next, requested, ...tested };
@@ -205,7 +203,7 @@ describe('the prefetch', () => {
     const { client } = testClient(server.url);
     const asked: unknown[] = [];
     const canPrefetch = ({ link: target }: HttpHeaders) => asked.push(target) === 1;
-    const pages = listPages(client, { limit: 1 }, 1, { canPrefetch });
+    const pages = listPages(client, { limit: 1 }, canPrefetch);
     await pages.next();
     await expect.poll(() => server.requests).toHaveLength(2);
     await pages.next();

@@ -224,10 +224,10 @@ async function create(acts: Act[], options: TestClientOptions = {}) {
 
 test.each<[string, Act[], number[]]>([
   ['503 with Retry-After', [respond(503, error(503), { 'Retry-After': '5' })], [5_000]],
-  ['a reset, then in progress', [reset, inProgress, inProgress], [375, 1_000, 2_000]],
-  ['a 503 that shows for the first time that keys are supported', [respond(503)], [375]],
+  ['a reset, then in progress', [reset, inProgress, inProgress], [500, 1_000, 2_000]],
+  ['a 503 that shows for the first time that keys are supported', [respond(503)], [500]],
 ])('after %s, a creation is repeated with one key and one body', async (_name, acts, waits) => {
-  const supportsIdempotency = waits[0] !== 375 || acts.length > 1;
+  const supportsIdempotency = waits[0] !== 500 || acts.length > 1;
   const { result, server, slept } = await create([...acts, respond(201, PET)], { supportsIdempotency });
   expect(await result).toMatchObject({ value: { id: 1n } });
   expect([slept, server.requests.length]).toEqual([waits, acts.length + 1]);

@@ -23,6 +23,7 @@ export const response = (status: number, headers: HttpHeaders = {}, code?: strin
     status,
     headers,
     body: code === undefined ? '' : JSON.stringify({ code, message: 'no', status }),
+    code,
   },
 });
 

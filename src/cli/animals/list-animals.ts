@@ -1,7 +1,7 @@
 import type { Client } from '../../client/client.ts';
 import { listPages, type PetPage } from '../../client/pages.ts';
 import { type RateLimit, readRateLimits } from '../../client/rate-limit.ts';
-import { type HttpHeaders, readHeader } from '../../client/response.ts';
+import { readHeader } from '../../client/response.ts';
 import { stringifyJson } from '../../contract/json.ts';
 import { pageSize } from '../../contract/operations.ts';
 import { type PetStatus, petJson, petStatuses, type ReceivedPet } from '../../contract/schemas.ts';
@@ -275,14 +275,12 @@ export async function readPages(
   };
   const size = hasOwnFilter(selection) ? pageSize.max : Math.min(enough, pageSize.max);
   const matches = matcherOf(selection);
-  const pages = listPages(client, { limit: size, status: selection.status }, size, {
-    canPrefetch(headers: HttpHeaders) {
-      const now = clock.now();
-      reading.limits = () => readRateLimits(headers, now);
-      reading.total = Number(readHeader(headers, 'X-Total-Count')) || undefined;
-      // The page that has just arrived may complete the results.
-      return enough - reading.found > size;
-    },
+  const pages = listPages(client, { limit: size, status: selection.status }, (headers) => {
+    const now = clock.now();
+    reading.limits = () => readRateLimits(headers, now);
+    reading.total = Number(readHeader(headers, 'X-Total-Count')) || undefined;
+    // The page that has just arrived may complete the results.
+    return enough - reading.found > size;
   });
   for await (const { pets, more } of pages) {
     const results = hasOwnFilter(selection) ? pets.filter(matches) : pets;
