@@ -1,6 +1,5 @@
 import { describe } from 'vitest';
 import { describeAnimals } from './animals.ts';
-import { describeBans } from './bans.ts';
 import { describeIdempotency } from './idempotency.ts';
 import { describeKeyDirectory } from './key-directory.ts';
 import { describeKeyManager } from './key-manager.ts';
@@ -25,7 +24,6 @@ export function describeBackend(name: string, openLocation: OpenLocation): void 
     describeIdempotency(places);
     describeLifecycle(places);
     describeLimits(places);
-    describeBans(places);
     describeKeyManager(places);
     describeKeyDirectory(places);
   });

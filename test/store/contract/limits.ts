@@ -1,221 +1,207 @@
-import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { MAX_QUOTA, plans, type Quota } from '../../../src/contract/plans.ts';
+import { MAX_QUOTA, type Quota } from '../../../src/contract/plans.ts';
 import { hashKey } from '../../../src/store/keys/keys.ts';
-import type { Limiter } from '../../../src/store/limits/limiter.ts';
+import type { BanRule, RateLimitDecision } from '../../../src/store/limits/limiter.ts';
 import { cases } from '../../helpers/cases.ts';
+import { randomOf } from '../../helpers/store-fixtures.ts';
 import type { Places } from './place.ts';
 
-const CALLER = hashKey('key');
-const [MINUTE, DAY] = [60_000, 86_400_000];
-const at = (time: string) => Date.parse(`2026-11-${time}Z`);
+const [SECOND, MINUTE, DAY] = [1_000, 60_000, 86_400_000];
+const CALLERS = ['a', 'b', 'c'].map(hashKey);
+const QUOTAS: Quota[] = [
+  { perMinute: 3, perDay: 1_000 },
+  { perMinute: 9, perDay: 1 },
+  { perMinute: 60, perDay: 3 },
+  { perMinute: 3, perDay: 3 },
+  { perMinute: 4, perDay: 6 },
+  { perMinute: MAX_QUOTA, perDay: MAX_QUOTA },
+];
+const RULES: BanRule[] = [
+  { after: 10, milliseconds: 300_000 },
+  { after: 3, milliseconds: 60_000 },
+  { after: 2, milliseconds: 4_000 },
+  { after: 0, milliseconds: 5_000 },
+];
 
-/** Sends concurrent requests. Returns how many were accepted. */
-async function consume(limiter: Limiter, times: number, quota: Quota, caller = CALLER): Promise<number> {
-  const decisions = await Promise.all(Array.from({ length: times }, () => limiter.take(caller, quota)));
-  return decisions.filter(({ retryAt }) => retryAt === undefined).length;
-}
+/** What a limiter must do (docs/service.md 8.2 to 8.4, D8 and D9). */
+class Model {
+  begun = 0;
+  #callers = new Map<string, ReturnType<typeof newCaller>>();
 
-export function describeLimits({ newPlace }: Places): void {
-  async function openLimiter(time?: string) {
-    const { open, clock } = await newPlace(time);
-    const { limiter } = await open({ after: 0, milliseconds: 0 });
-    return { clock, limiter };
+  /** The caller in the windows of the time `now`. */
+  of(name: string, now: number) {
+    const caller = this.#callers.get(name) ?? newCaller();
+    this.#callers.set(name, caller);
+    for (const [window, length] of [[caller.minute, MINUTE] as const, [caller.day, DAY] as const]) {
+      if (now >= window.endsAt) Object.assign(window, { used: 0, endsAt: now - (now % length) + length });
+    }
+    if (caller.bannedUntil !== undefined && now >= caller.bannedUntil) caller.bannedUntil = undefined;
+    return caller;
   }
 
-  describe('windows', () => {
-    it.each([
-      ['minute', MINUTE, { perMinute: 60, perDay: 1_000_000 }, 20_000],
-      ['day', DAY, { perMinute: 1_000_000, perDay: 60 }, DAY / 3],
-    ])(
-      'never more than n requests succeed in one %s, also around its edges',
-      async (_, length, quota, longest) => {
-        const { clock, limiter } = await openLimiter();
-        const bursts = fc.array(
-          fc.tuple(fc.integer({ min: 0, max: longest }), fc.integer({ min: 1, max: 40 })),
-          {
-            maxLength: 60,
-          },
-        );
-        let runs = 0;
-        await fc.assert(
-          fc.asyncProperty(bursts, async (all) => {
-            const caller = hashKey(`caller ${runs++}`);
-            // Start two minutes before midnight.
-            clock.advance(2 * DAY - 2 * MINUTE - (clock.now() % DAY));
-            const perWindow = new Map<number, { asked: number; passed: number }>();
-            for (const [pause, count] of all) {
-              clock.advance(pause);
-              const window = Math.floor(clock.now() / length);
-              const sum = perWindow.get(window) ?? { asked: 0, passed: 0 };
-              sum.asked += count;
-              sum.passed += await consume(limiter, count, quota, caller);
-              perWindow.set(window, sum);
-            }
-            for (const { asked, passed } of perWindow.values()) expect(passed).toBe(Math.min(asked, 60));
-          }),
-          { numRuns: cases(100) },
-        );
-      },
-    );
-
-    it.each([
-      ['minute', 'day', { perMinute: 2, perDay: 100 }, '20T12:00:59.999', '20T12:01:00'],
-      ['day', 'minute', { perMinute: 100, perDay: 2 }, '20T23:59:59.999', '21T00:00:00'],
-    ] as const)('begin exactly at the edge of the UTC %s', async (name, otherName, quota, before, edge) => {
-      const { clock, limiter } = await openLimiter(`2026-11-${before}Z`);
-      const resetAt = at(edge);
-      const otherEnd = at('21T00:00:00');
-      const decision = (remaining: number) => {
-        const window = { limit: 2, remaining, resetAt };
-        const other = { limit: 100, remaining: remaining + 98, resetAt: otherEnd };
-        return { window, windows: { [name]: window, [otherName]: other }, now: clock.now() };
-      };
-      expect(await limiter.take(CALLER, quota)).toEqual(decision(1));
-      expect(await limiter.take(CALLER, quota)).toEqual(decision(0));
-      expect(await limiter.take(CALLER, quota)).toEqual({ ...decision(0), retryAt: resetAt });
-      clock.advance(1);
-      const next = await limiter.take(CALLER, quota);
-      expect(next).toMatchObject({ window: { limit: 2, remaining: 1 }, now: resetAt });
-      expect(next.window.resetAt).toBeGreaterThan(resetAt);
-      expect(next.retryAt).toBeUndefined();
+  peek(name: string, { perMinute, perDay }: Quota, now: number): RateLimitDecision {
+    const caller = this.of(name, now);
+    const left = (limit: number, { used, endsAt }: typeof caller.day) => ({
+      limit,
+      remaining: Math.max(0, limit - used),
+      resetAt: endsAt,
     });
+    const windows = { minute: left(perMinute, caller.minute), day: left(perDay, caller.day) };
+    // The window with fewer requests left; if both have as many, the one that ends later.
+    const window = windows.minute.remaining < windows.day.remaining ? windows.minute : windows.day;
+    const retryAt = caller.bannedUntil ?? (window.remaining === 0 ? window.resetAt : undefined);
+    if (retryAt === undefined) return { window, windows, now };
+    if (caller.bannedUntil === undefined) return { window, windows, now, retryAt };
+    return { window: { ...window, remaining: 0, resetAt: retryAt }, windows, now, retryAt, banned: true };
+  }
 
-    it('report the later reset if both are used up', async () => {
-      const { limiter } = await openLimiter();
-      const quota = { perMinute: 3, perDay: 3 };
-      await consume(limiter, 3, quota);
-      const decision = await limiter.take(CALLER, quota);
-      expect(decision).toMatchObject({ window: { limit: 3, remaining: 0 }, retryAt: at('21T00:00:00') });
+  take(name: string, quota: Quota, now: number, rule: BanRule): RateLimitDecision {
+    const caller = this.of(name, now);
+    const decision = this.peek(name, quota, now);
+    if (decision.banned) return decision;
+    if (decision.retryAt === undefined) {
+      caller.minute.used++;
+      caller.day.used++;
+      const { retryAt: _, ...accepted } = this.peek(name, quota, now);
+      return accepted;
+    }
+    if (caller.first?.resetAt !== decision.retryAt) caller.first = { resetAt: decision.retryAt, at: now };
+    // Requests within a second may have been sent before the 429 arrived, so they do not count.
+    if (now - caller.first.at < SECOND) return decision;
+    caller.counted = [...caller.counted.filter((at) => now - at < MINUTE), now];
+    if (rule.after === 0 || caller.counted.length < rule.after) return decision;
+    Object.assign(caller, { counted: [], bannedUntil: now + rule.milliseconds });
+    this.begun++;
+    return this.peek(name, quota, now);
+  }
+
+  lift(name: string, now: number): void {
+    Object.assign(this.of(name, now), { counted: [], first: undefined, bannedUntil: undefined });
+  }
+
+  restart(rule: BanRule, now: number): void {
+    this.begun = 0;
+    for (const caller of this.#callers.values()) {
+      if (rule.after === 0) caller.bannedUntil = undefined;
+      else if (caller.bannedUntil) caller.bannedUntil = Math.min(caller.bannedUntil, now + rule.milliseconds);
+    }
+  }
+
+  bans(now: number): Map<string, number> {
+    const bans = CALLERS.map((name) => [name, this.of(name, now).bannedUntil] as const);
+    return new Map(bans.flatMap(([name, until]) => (until === undefined ? [] : [[name, until]])));
+  }
+
+  usage(now: number) {
+    return CALLERS.map((name) => {
+      const { minute, day, bannedUntil } = this.of(name, now);
+      return { minute, day, bannedUntil };
     });
+  }
 
-    it('report the one with fewer requests left', async () => {
-      const { clock, limiter } = await openLimiter();
-      const quota = { perMinute: 3, perDay: 5 };
-      const limits: unknown[] = [];
-      for (let i = 0; i < 6; i++) {
-        if (i === 3) clock.advance(MINUTE);
-        const { window, windows } = await limiter.take(CALLER, quota);
-        limits.push([window.limit, window.remaining, windows.minute.remaining, windows.day.remaining]);
-      }
-      expect(limits).toEqual([
-        [3, 2, 2, 4],
-        [3, 1, 1, 3],
-        [3, 0, 0, 2],
-        [5, 1, 2, 1],
-        [5, 0, 1, 0],
-        [5, 0, 1, 0],
-      ]);
-    });
+  forget = () => this.#callers.clear();
+}
 
-    it('have every number of remaining requests once, also if requests are concurrent', async () => {
-      const { clock, limiter } = await openLimiter();
-      const quota = { perMinute: 100, perDay: 10_000 };
-      for (let round = 0; round < 5; round++) {
-        const remaining: number[] = [];
-        for (const count of [1, 30, 70, 20]) {
-          const decisions = await Promise.all(
-            Array.from({ length: count }, () => limiter.take(CALLER, quota)),
+const newCaller = () => ({
+  minute: { used: 0, endsAt: 0 },
+  day: { used: 0, endsAt: 0 },
+  /** The first refused request in the window that ends at `resetAt`. */
+  first: undefined as { resetAt: number; at: number } | undefined,
+  /** The times of the refused requests that count towards a ban. */
+  counted: [] as number[],
+  bannedUntil: undefined as number | undefined,
+});
+
+export function describeLimits({ newPlace }: Places): void {
+  const seeds = cases(100);
+
+  it(`a limiter counts and bans exactly, whatever callers do: ${seeds} seeds`, async () => {
+    const { clock, location, open } = await newPlace('2026-11-20T23:57:10Z');
+    const seen = { accepted: 0, refused: 0, banned: 0, restarts: 0, lifted: 0 };
+    for (let seed = 0; seed < seeds; seed++) {
+      const random = randomOf(seed);
+      const upTo = (limit: number) => Math.floor(random() * limit);
+      const pick = <T>(values: readonly T[]) => values[upTo(values.length)] as T;
+      let rule = pick(RULES);
+      let backend = await open(rule);
+      const model = new Model();
+      const usual = pick(QUOTAS);
+      for (let step = 0; step < 40; step++) {
+        const toMinute = MINUTE - (clock.now() % MINUTE);
+        const edges = [
+          toMinute - 1,
+          toMinute,
+          DAY - (clock.now() % DAY),
+          rule.milliseconds - 1,
+          rule.milliseconds,
+        ];
+        clock.advance(pick([0, 0, 1, 999, 1_000, upTo(3_000), upTo(70_000), 6_666, pick(edges)]));
+        const now = clock.now();
+        const where = `seed ${seed}, step ${step}`;
+        const { limiter } = backend;
+        const [caller, quota] = [
+          random() < 0.6 ? CALLERS[0] : pick(CALLERS),
+          random() < 0.8 ? usual : pick(QUOTAS),
+        ];
+        const name = caller as string;
+        const action = random();
+        if (action < 0.75) {
+          const count = pick([1, 1, 2, 4, 9, 10, 30]);
+          const expected = Array.from({ length: count }, () => model.take(name, quota, now, rule));
+          const taken = await Promise.all(expected.map(() => limiter.take(name, quota)));
+          expect(taken, where).toEqual(expected);
+          for (const { banned, retryAt } of taken)
+            seen[banned ? 'banned' : retryAt === undefined ? 'accepted' : 'refused']++;
+        } else if (action < 0.93) {
+          const peeked = await Promise.all([1, 2, 3].map(() => limiter.peek(name, quota)));
+          expect(peeked, where).toEqual(Array(3).fill(model.peek(name, quota, now)));
+          expect(await limiter.usage(CALLERS), where).toEqual(model.usage(now));
+          expect(await backend.banCounts()).toEqual({ begun: model.begun, active: model.bans(now).size });
+        } else if (action < 0.97) {
+          const isBanned = model.bans(now).has(name);
+          // Whether refused requests are forgotten if there is no ban is not defined.
+          if (!isBanned && model.of(name, now).first) continue;
+          seen.lifted += isBanned ? 1 : 0;
+          model.lift(name, now);
+          await limiter.liftBan(name);
+        } else {
+          seen.restarts += model.bans(now).size;
+          const stored = [...(await location.manageKeys((keys) => keys.bans()))];
+          expect(new Map(stored.filter(([, until]) => until > now)), where).toEqual(model.bans(now));
+          await backend.close();
+          rule = pick(RULES);
+          backend = await open(rule);
+          model.restart(rule, now);
+          // Not every store keeps the windows.
+          const usage = await backend.limiter.usage(CALLERS);
+          expect(usage.map(({ bannedUntil }) => bannedUntil)).toEqual(
+            model.usage(now).map(({ bannedUntil }) => bannedUntil),
           );
-          remaining.push(
-            ...decisions.flatMap(({ window, retryAt }) => (retryAt === undefined ? [window.remaining] : [])),
-          );
+          // A store may count the bans that this rule ignores until their callers return.
+          const active = rule.after === 0 ? expect.any(Number) : model.bans(now).size;
+          expect(await backend.banCounts()).toEqual({ begun: 0, active });
+          for (const [banned, until] of model.bans(now))
+            expect(await backend.limiter.take(banned, quota)).toMatchObject({ banned: true, retryAt: until });
+          clock.advance(2 * DAY - (now % DAY));
+          model.forget();
         }
-        expect(remaining).toEqual(Array.from({ length: 100 }, (_, i) => 99 - i));
-        clock.advance(MINUTE);
       }
-    });
-
-    it('count exactly with quotas up to 10^15', async () => {
-      const { limiter } = await openLimiter();
-      const quota = { perMinute: MAX_QUOTA, perDay: MAX_QUOTA };
-      for (let used = 1; used <= 3; used++) {
-        expect(await limiter.take(CALLER, quota)).toMatchObject({
-          window: { limit: MAX_QUOTA, remaining: MAX_QUOTA - used, resetAt: at('21T00:00:00') },
-        });
-      }
-    });
+      await backend.close();
+      clock.advance(2 * DAY - (clock.now() % DAY));
+    }
+    for (const [what, count] of Object.entries(seen)) expect(count, what).toBeGreaterThan(0);
   });
 
-  describe('counting', () => {
-    it('does not include refused requests', async () => {
-      const { clock, limiter } = await openLimiter();
-      const quota = { perMinute: 3, perDay: 6 };
-      expect(await consume(limiter, 8, quota)).toBe(3);
-      clock.advance(MINUTE);
-      expect(await consume(limiter, 8, quota)).toBe(3);
-      clock.advance(MINUTE);
-      expect(await limiter.take(CALLER, quota)).toMatchObject({ retryAt: at('21T00:00:00') });
-    });
-
-    it('does not include peeks, which show the same window as the next request', async () => {
-      const { clock, limiter } = await openLimiter();
-      const quota = { perMinute: 2, perDay: 100 };
-      const peek = async (times = 5) => {
-        const all = await Promise.all(Array.from({ length: times }, () => limiter.peek(CALLER, quota)));
-        expect(new Set(all.map((each) => JSON.stringify(each))).size).toBe(1);
-        return all[0];
-      };
-      const resetAt = at('20T12:01:00');
-      const decision = (remaining: number) => {
-        const minute = { limit: 2, remaining, resetAt };
-        const day = { limit: 100, remaining: remaining + 98, resetAt: at('21T00:00:00') };
-        return { window: minute, windows: { minute, day }, now: clock.now() };
-      };
-      expect(await peek()).toEqual(decision(2));
-      await limiter.take(CALLER, quota);
-      expect(await peek()).toEqual(decision(1));
-      const [, peeked] = await Promise.all([limiter.take(CALLER, quota), limiter.peek(CALLER, quota)]);
-      expect(peeked.window).toMatchObject({ limit: 2, remaining: 0 });
-      expect(await peek(30)).toEqual({ ...decision(0), retryAt: resetAt });
-      clock.advance(MINUTE);
-      expect(await peek()).toMatchObject({ window: { remaining: 2, resetAt: at('20T12:02:00') } });
-    });
-
-    it('is shown for both windows by reads of the usage, which change nothing', async () => {
-      const { clock, limiter } = await openLimiter();
-      const quota = { perMinute: 2, perDay: 100 };
-      const other = hashKey('other');
-      const windows = (minute: number, day: number, end = '20T12:01:00') => ({
-        minute: { used: minute, endsAt: at(end) },
-        day: { used: day, endsAt: at('21T00:00:00') },
-        bannedUntil: undefined,
-      });
-      expect(await limiter.usage([])).toEqual([]);
-      expect(await limiter.usage([CALLER, other])).toEqual([windows(0, 0), windows(0, 0)]);
-      await consume(limiter, 5, quota);
-      await consume(limiter, 1, quota, other);
-      for (let i = 0; i < 5; i++) {
-        expect(await limiter.usage([other, CALLER])).toEqual([windows(1, 1), windows(2, 2)]);
-      }
-      clock.advance(MINUTE);
-      expect(await limiter.usage([CALLER, other])).toEqual([
-        windows(0, 2, '20T12:02:00'),
-        windows(0, 1, '20T12:02:00'),
-      ]);
-      expect(await consume(limiter, 5, quota)).toBe(2);
-      clock.advance(DAY);
-      expect(await limiter.usage([CALLER])).toMatchObject([{ day: { used: 0, endsAt: at('22T00:00:00') } }]);
-    });
-
-    it('is separate for each caller', async () => {
-      const { limiter } = await openLimiter();
-      const quota = { perMinute: 2, perDay: 100 };
-      const callers = Array.from({ length: 100 }, (_, i) => hashKey(`caller ${i}`));
-      const passed = await Promise.all(
-        callers.map((caller, i) => consume(limiter, (i % 4) + 1, quota, caller)),
-      );
-      expect(passed).toEqual(callers.map((_, i) => Math.min(2, (i % 4) + 1)));
-    });
-
-    it('uses the quota of each request', async () => {
-      const { clock, limiter } = await openLimiter();
-      const smaller = { perMinute: 3, perDay: 100 };
-      expect(await consume(limiter, 4, smaller)).toBe(3);
-      expect(await consume(limiter, 70, plans.free)).toBe(57);
-      expect((await limiter.peek(CALLER, smaller)).window).toMatchObject({ limit: 3, remaining: 0 });
-      clock.advance(MINUTE);
-      expect(await consume(limiter, 4, smaller)).toBe(3);
+  describe('a ban', () => {
+    it('is reported with its exact length, even if the clock goes on while the server decides', async () => {
+      const { clock, open } = await newPlace('2026-11-20T12:00:10Z');
+      const { limiter } = await open({ after: 10, milliseconds: 300_000 }, { isTicking: true });
+      const take = () => limiter.take(CALLERS[0] as string, { perMinute: 1, perDay: 10 });
+      for (let i = 0; i < 2; i++) await take();
+      clock.advance(1_000);
+      for (let i = 0; i < 9; i++) await take();
+      const { retryAt = 0, now, banned } = await take();
+      expect([banned, retryAt - now]).toEqual([true, 300_000]);
     });
   });
 }
