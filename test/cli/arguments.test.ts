@@ -154,6 +154,18 @@ const wrongValues: Line[] = [
   ["add Rex --category 1 --idempotency-key ''", '--idempotency-key', '1 to 255'],
   ["--base-url '' list", '--base-url', 'http(s) URL'],
   ['--base-url ftp://api.example.com/v1 list', '--base-url', 'http(s) URL'],
+  ['login --base-url ftp://a.example/v1', 'for example https://api.example.com/v1'],
+  ['login --base-url api.example.com/v1', 'add it: https://api.example.com/v1'],
+  ['login --base-url localhost:7387/v1', 'add it: http://localhost:7387/v1'],
+  ['login --base-url 127.0.0.1/v1', 'add it: http://127.0.0.1/v1'],
+  ['list --limit 0', '--limit must be a positive integer, not "0"', 'pets help list'],
+  ['find rex --limit 1.5', '--limit must be a positive integer, not "1.5"', 'pets help find'],
+  ['list --category 01', '--category must be written without leading zeros', 'pets count --by category'],
+  ['list --sort colour', '--sort must be one of name, name:desc', 'pets help list'],
+  ['list --sort NAME', '--sort must be one of', 'did you mean name?'],
+  ['list --columns id,', '--columns must be the name of a field', 'pets help list'],
+  ['list --columns id,ID', '--columns must not name a field twice', 'pets help list'],
+  ['count --by colour', '--by must be status, category, or both', 'pets help count'],
 ];
 
 const wrongWords: Line[] = [
@@ -243,6 +255,7 @@ const wrongWords: Line[] = [
 ];
 
 const wrongCombinations: Line[] = [
+  ['list --all --limit 5', '--all', '--limit'],
   ['list --ndjson --csv', '--ndjson and --csv cannot be combined'],
   ['serve --data x --ephemeral', '--ephemeral cannot be used with --data'],
   ['serve --ephemeral npm test', 'npm', 'pets serve -- npm test'],

@@ -1,4 +1,4 @@
-import { readdir, readFile, writeFile } from 'node:fs/promises';
+import { readdir, writeFile } from 'node:fs/promises';
 import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
@@ -56,24 +56,6 @@ describe('a data directory that cannot be used', () => {
     for (const args of [serveAt(file), serveAt(join(file, 'below')), keysAdd]) {
       await expectFailure(machine, args, { exit: 1, contains: [file] });
     }
-  });
-
-  test('a journal that is damaged in the middle: the error shows the byte, and the file is not changed', async () => {
-    const machine = await freshMachine();
-    const data = join(machine.home, 'data');
-    const service = await serve(machine, ['--seed', '--data', data, '--no-profile']);
-    const env = { PETS_BASE_URL: service.url, PETS_API_KEY: service.key };
-    for (const name of ['Ada', 'Bob']) await machine.pets(['add', name, '--category', '1'], { env });
-    await service.end('SIGTERM');
-    const path = join(data, 'journal.ndjson');
-    const journal = await readFile(path);
-    const at = journal.indexOf('Ada');
-    journal.write('Eve', at);
-    await writeFile(path, journal);
-    const line = journal.lastIndexOf('\n', at) + 1;
-    const damaged = { exit: 1, code: 'store_error', contains: [path, `byte ${line}`] };
-    await expectFailure(machine, serveAt(data), damaged);
-    expect(await readFile(path)).toEqual(journal);
   });
 
   test('a second service on the same directory: the error shows pid and URL of the first', async () => {

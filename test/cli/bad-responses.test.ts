@@ -82,11 +82,6 @@ test('a port that nothing listens on', async () => {
     await expectFailure(machine, [...command, '--no-retry'], { exit: 6, code: 'network_error', contains });
 });
 
-test('an unknown host', async () => {
-  const machine = await loggedIn('https://no-such-host.invalid/v1');
-  await expectFailure(machine, ['list', '--no-retry'], { exit: 6, contains: ['no-such-host.invalid'] });
-});
-
 const cut = 'connection closed';
 test.each([
   ['closed at once', '', cut],
