@@ -94,6 +94,8 @@ describe('cells become the fields of an animal', () => {
   ]);
 });
 
+const quote = 'invalid CSV: a quote is missing or in the wrong place';
+
 describe('an error in a row of CSV has its line; after a syntax error, reading stops', () => {
   testRows('csv', [
     [
@@ -104,25 +106,15 @@ describe('an error in a row of CSV has its line; after a syntax error, reading s
       [5, 'expected 2 columns, found 3: R\\nex,1,'],
       [7, rex],
     ],
-    [
-      'name,category\nRex,1\n\n"Rex,1\nRex,1\n',
-      [2, rex],
-      [4, 'invalid CSV: a quote opened on this line is never closed'],
-    ],
-    [
-      'name,category\nRex,1\n"Rex,1\n"Rex",1\n',
-      [2, rex],
-      [3, 'invalid CSV: text after a closing quote, or an unclosed quote'],
-    ],
-    ['name,category\nRex,1\n6" snake,1\n', [2, rex], [3, 'invalid CSV: a quote inside an unquoted cell']],
+    ['name,category\nRex,1\n\n"Rex,1\nRex,1\n', [2, rex], [4, quote]],
+    ['name,category\nRex,1\n"Rex,1\n"Rex",1\n', [2, rex], [3, quote]],
+    ['name,category\nRex,1\n6" snake,1\n', [2, rex], [3, quote]],
   ]);
 });
 
 describe('a CSV header may have any case and delimiter; one that cannot be used is explained', () => {
   const missing = (fields: string, found: string) =>
     `missing column ${fields}; found: ${found}; the first line must name the columns name, category and optionally status`;
-  const below = (line: number) =>
-    `this line is not a header; the header is on line ${line}, so remove the lines above it`;
   testRows('csv', [
     [' NAME ,"Category",Status\nRex,1,sold\n', [2, { ...rex, status: 'sold' }]],
     ['CATEGORY_ID,ID,name\n1,2,Rex\n', [2, { ...rex, id: 2n }]],
@@ -138,15 +130,9 @@ describe('a CSV header may have any case and delimiter; one that cannot be used 
     ['Name;Kategorie;Status\nRex;1;sold\n', [1, missing('category', 'Name, Kategorie, Status')]],
     ['\nname,,\nRex,,\n', [2, missing('category', 'name')]],
     ['Rex\t1\n', [1, missing('name and category', 'Rex, 1')]],
-    [
-      'name,category,Category_Id\nRex,1,2\n',
-      [1, 'columns category and Category_Id are the same; remove one'],
-    ],
-    ['name,category,,Age,,age\nRex,1,,2,,3\n', [1, 'columns Age and age are the same; remove one']],
-    ['Our animals,,\nas of May,,\nStatus;Name;Category ID\n;Rex;1\n', [1, below(3)]],
-    ['Our animals\n\nname\tcategory\nRex\t1\n', [1, below(3)]],
-    [`Animals\n${'x,y\n'.repeat(9)}name,category\nRex,1\n`, [1, below(11)]],
-    [`Animals\n${'x,y\n'.repeat(10)}name,category\nRex,1\n`, [1, missing('name and category', 'Animals')]],
+    ['name,category,Category_Id\nRex,1,2\n', [1, 'these columns are the same: category, Category_Id']],
+    ['name,category,,Age,,age\nRex,1,,2,,3\n', [1, 'these columns are the same: Age, age']],
+    ['Our animals,,\nName;Category ID\nRex;1\n', [1, missing('name and category', 'Our animals')]],
     [
       `name,\x1b[31m${'x'.repeat(200)}\n`,
       [1, expect.stringMatching(/found: name, \\x1b\[31mx{70,90}…; the/)],
@@ -234,7 +220,7 @@ describe('a row may have at most 1 MiB', () => {
     ['ndjson', '\n', '{"name":"', '"}', '\n{}\n'],
     ['json', '[\n', '{"name":"', '"}', ',\n{}]'],
   ] as const)(
-    '%s %j: a longer row is an error on its first line, and the last row read',
+    '%s %j: a longer row is an error on its first line, after which only NDJSON is read',
     async (...shape) => {
       const [format, before, open, close, after] = shape;
       for (const letter of ['x', '🐈']) {
@@ -243,7 +229,11 @@ describe('a row may have at most 1 MiB', () => {
         const fill = letter.repeat(room / bytes) + 'x'.repeat(room % bytes);
         const just = await rowsOf(format, before + open + fill + close + after);
         expect(just.map((row) => 'error' in row)).toEqual([false, false]);
-        expect(await inShort(format, `${before}${open}x${fill}${close}${after}`)).toEqual([[2, tooLong]]);
+        const rest = format === 'ndjson' ? [[3, {}]] : [];
+        expect(await inShort(format, `${before}${open}x${fill}${close}${after}`)).toEqual([
+          [2, tooLong],
+          ...rest,
+        ]);
       }
     },
   );
@@ -338,25 +328,20 @@ describe('rows that were written are read back unchanged', () => {
 });
 
 const text = 'name,category\nRex,1\n';
-const utf16 = 'is not UTF-8 text (it looks like UTF-16)';
-const latin = 'is not UTF-8 text (it looks like Windows-1252)';
-const workbook = 'is a workbook or an archive, not text';
 
 test.each([
-  ['Latin-1', Buffer.from('name,category\nFürst,1\n', 'latin1'), latin],
-  ['Latin-1 in the first letters', Buffer.from('"ü"', 'latin1'), latin],
-  ['UTF-16 with a byte order mark', Buffer.from(`\ufeff${text}`, 'utf16le'), utf16],
-  ['UTF-16, big-endian, with a byte order mark', Buffer.from(`\ufeff${text}`, 'utf16le').swap16(), utf16],
-  ['UTF-16', Buffer.from(text, 'utf16le'), utf16],
-  ['UTF-16, big-endian', Buffer.from(text, 'utf16le').swap16(), utf16],
-  ['UTF-16 after a line end', Buffer.from('\r\n[]', 'utf16le'), utf16],
-  ['a workbook (.xlsx, .ods)', Buffer.from('PK\x03\x04\x14\0\x06\0\x08\0'), workbook],
-  ['a workbook (.xls)', Buffer.from('d0cf11e0a1b11ae1', 'hex'), workbook],
-  ['binary data', Buffer.from('1f8b0800000000000003abaaa8', 'hex'), 'is not UTF-8 text'],
-])('input that is not UTF-8 text is refused with how to save it: %s', (_, bytes, message) => {
+  ['Latin-1', Buffer.from('name,category\nFürst,1\n', 'latin1')],
+  ['UTF-16 with a byte order mark', Buffer.from(`\ufeff${text}`, 'utf16le')],
+  ['UTF-16, big-endian, with a byte order mark', Buffer.from(`\ufeff${text}`, 'utf16le').swap16()],
+  ['UTF-16', Buffer.from(text, 'utf16le')],
+  ['UTF-16, big-endian', Buffer.from(text, 'utf16le').swap16()],
+  ['a workbook (.xlsx, .ods)', Buffer.from('PK\x03\x04\x14\0\x06\0\x08\0')],
+  ['a workbook (.xls)', Buffer.from('d0cf11e0a1b11ae1', 'hex')],
+  ['binary data', Buffer.from('1f8b0800000000000003abaaa8', 'hex')],
+])('input that is not UTF-8 text is refused with how to save it: %s', (_, bytes) => {
   const hint = 'save it as UTF-8; in Excel: Save As → CSV UTF-8 (comma delimited)';
   expect(() => utf8Text(bytes, 'FILE')).toThrow(
-    expect.objectContaining({ message: `FILE ${message}`, hint }),
+    expect.objectContaining({ message: 'FILE is not UTF-8 text', hint }),
   );
 });
 
@@ -392,28 +377,23 @@ describe('an invalid row is described with the values found', () => {
     if (error === undefined) throw new Error('the row is valid');
     return describeInvalidRow(error, value, format === 'csv');
   }
-  const WHOLE = 'must be a whole number';
-  const BOUNDS = 'from -9223372036854775808 to 9223372036854775807';
+  const WHOLE = 'must be a whole number in plain digits';
+  const OUTSIDE = `must be a whole number from ${-(2n ** 63n)} to ${2n ** 63n - 1n}, in plain digits`;
 
   test.each([
     ['x', WHOLE],
     ['2,0', WHOLE],
-    ['1.5', WHOLE],
-    ['9223372036854775808', `${WHOLE} ${BOUNDS}`],
-    [' -99999999999999999999', `${WHOLE} ${BOUNDS}`],
-    ['01', `${WHOLE}, in plain digits`],
-    ['1E+15', `${WHOLE}, in plain digits`],
-    ['+1', `${WHOLE}, in plain digits`],
+    ['1E+15', WHOLE],
+    [' -99999999999999999999', OUTSIDE],
+    ['01', OUTSIDE],
   ])('category %j in CSV: %s', (cell, rule) => {
     expect(describeInvalid({ name: 'Rex', categoryId: cell }, 'csv')).toBe(`category "${cell}" ${rule}`);
   });
 
   test.each([
     ['1.5', WHOLE],
-    ['1e30', `${WHOLE} ${BOUNDS}`],
-    ['1e999', `${WHOLE} ${BOUNDS}`],
-    ['9223372036854775808', `${WHOLE} ${BOUNDS}`],
-    ['"3"', `${WHOLE}, not a string`],
+    ['1e999', WHOLE],
+    ['9223372036854775808', OUTSIDE],
     ['null', WHOLE],
     ['{"a":[true]}', WHOLE],
   ])('categoryId %s in JSON: %s', (found, rule) => {

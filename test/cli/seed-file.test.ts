@@ -89,8 +89,11 @@ test.each<[string, [text: string, error?: string][]]>([
       ['null', 'null must be a JSON object'],
       ['{"id":0,"name":"A","categoryId":1}', `id 0 ${ID}`],
       ['{"id":9223372036854775807,"name":"","categoryId":1}', `id 9223372036854775807 ${ID}`],
-      ['{"id":9223372036854775808,"name":"A","categoryId":1}', `id 9223372036854775808 ${ID}`],
-      ['{"name":"A","categoryId":1.5}', `categoryId 1.5 ${WHOLE}`],
+      [
+        '{"id":9223372036854775808,"name":"A","categoryId":1}',
+        `id 9223372036854775808 ${ID}, in plain digits`,
+      ],
+      ['{"name":"A","categoryId":1.5}', `categoryId 1.5 ${WHOLE} in plain digits`],
       ['{"name":"","categoryId":1}'],
     ],
   ],
@@ -101,7 +104,7 @@ test.each<[string, [text: string, error?: string][]]>([
       ['"R\r\nex",1,1'],
       [''],
       ['Rex,1,1', 'id 1 is already used by an earlier row'],
-      ['"Rex', 'invalid CSV: a quote opened on this line is never closed'],
+      ['"Rex', 'invalid CSV: a quote is missing or in the wrong place'],
     ],
   ],
 ])('every error of %s is listed with its line', async (name, rows) => {

@@ -1,4 +1,4 @@
-import { type CsvError, Parser } from 'csv-parse';
+import { Parser } from 'csv-parse';
 import { parseInt64 } from '../../contract/int64.ts';
 import { petStatuses } from '../../contract/schemas.ts';
 import { unescapeFormula } from '../output/csv.ts';
@@ -17,24 +17,23 @@ const BLANK_LINES = /^(?:\s*[\r\n])?/;
 /** Spreadsheets write semicolons in locales with a decimal comma. */
 const DELIMITERS = [',', ';', '\t'];
 
-/** How many records to search for a header that is not on the first line, for example below a title. */
-const MAX_RECORDS_ABOVE = 10;
-
 /** How much is parsed at once. Between two chunks, the caller can handle signals. */
 const CHUNK_BYTES = 16_384;
 
 const [LF, CR] = [0x0a, 0x0d];
+
+const INVALID = 'invalid CSV: a quote is missing or in the wrong place';
 
 /** The rows below the header. An error in the header ends the reading, and so does a syntax error. */
 export async function* csvRows(text: Buffer): AsyncGenerator<RawRow> {
   const { start, delimiter } = findStart(text);
   let columns: string[] | undefined;
   for await (const records of csvRecords(text, start, delimiter)) {
-    for (const [i, record] of records.entries()) {
+    for (const record of records) {
       if ('error' in record) yield record;
       else if (columns !== undefined) yield toRow(columns, record, delimiter);
       else {
-        const header = readHeader(record, records.slice(i + 1, i + 1 + MAX_RECORDS_ABOVE));
+        const header = readHeader(record.cells);
         if ('error' in header) return yield { line: record.line, ...header };
         columns = header.columns;
       }
@@ -54,12 +53,6 @@ function findStart(text: Buffer): { start: number; delimiter: string } {
   const mostFrequent = DELIMITERS[counts.indexOf(Math.max(...counts))] ?? ',';
   return { start: Buffer.byteLength(above), delimiter: separator ?? mostFrequent };
 }
-
-const SYNTAX_ERRORS: Partial<Record<CsvError['code'], string>> = {
-  CSV_QUOTE_NOT_CLOSED: 'a quote opened on this line is never closed',
-  CSV_INVALID_CLOSING_QUOTE: 'text after a closing quote, or an unclosed quote',
-  INVALID_OPENING_QUOTE: 'a quote inside an unquoted cell',
-};
 
 /**
  * Parses the records of a CSV file in one pass, and yields those of each chunk, without empty ones. Ends with the first
@@ -101,7 +94,7 @@ async function* csvRecords(
     // The parser may need a part of the next chunk to see that a record has ended.
     const isTooLong = end - at > MAX_ROW_BYTES + CHUNK_BYTES;
     const error = failure ?? (isTooLong ? new Error(TOO_LONG) : undefined);
-    if (error) records.push({ line, error: describeCsvError(error) });
+    if (error) records.push({ line, error: error.message === TOO_LONG ? TOO_LONG : INVALID });
     yield records;
     if (error) return;
     records = [];
@@ -116,50 +109,21 @@ function parseChunk(parser: Parser, chunk: Buffer, isLast: boolean): Promise<Err
   });
 }
 
-function describeCsvError(error: Error): string {
-  const syntax = SYNTAX_ERRORS[(error as CsvError).code];
-  if (syntax !== undefined) return `invalid CSV: ${syntax}`;
-  return error.message === TOO_LONG ? `${TOO_LONG}; check for an unclosed quote` : error.message;
-}
-
 const REQUIRED = ['name', 'categoryId'];
 
-/**
- * The field of each column. Columns may be in any order and any case. If the record is not a header, the error
- * names the line of the first header below it, because people put a title above a table.
- */
-function readHeader(
-  { cells }: CsvRecord,
-  below: readonly (CsvRecord | RowError)[],
-): { columns: string[] } | RowError {
+/** The field of each column. Columns may be in any order and any case. */
+function readHeader(cells: readonly string[]): { columns: string[] } | RowError {
   const columns = cells.map(fieldName);
   const names = columns.map((name) => name.toLowerCase());
-  const second = names.findIndex((name, i) => name !== '' && names.indexOf(name) < i);
-  if (second !== -1) {
-    const first = cells[names.indexOf(names[second] ?? '')] ?? '';
-    return {
-      error: `columns ${listNames([first])} and ${listNames([cells[second] ?? ''])} are the same; remove one`,
-    };
-  }
+  const repeated = cells.filter(
+    (_, i) => names[i] !== '' && names.indexOf(names[i] ?? '') !== names.lastIndexOf(names[i] ?? ''),
+  );
+  if (repeated.length > 0) return { error: `these columns are the same: ${listNames(repeated)}` };
   const missing = REQUIRED.filter((field) => !columns.includes(field)).map(columnName);
   if (missing.length === 0) return { columns };
-  const header = below.find((record) => 'cells' in record && isHeader(record.cells));
-  if (header !== undefined && 'line' in header)
-    return {
-      error: `this line is not a header; the header is on line ${header.line}, so remove the lines above it`,
-    };
   return {
     error: `missing column ${missing.join(' and ')}; found: ${listNames(cells)}; the first line must name the columns name, category and optionally status`,
   };
-}
-
-/** Whether the cells are a header with any delimiter. The line above it may have suggested another one. */
-function isHeader(cells: readonly string[]): boolean {
-  const fields = cells
-    .join(',')
-    .split(/[,;\t]/)
-    .map(fieldName);
-  return REQUIRED.every((field) => fields.includes(field));
 }
 
 /** The field that a column name stands for, or the name itself if there is no such field. */

@@ -31,16 +31,8 @@ export async function readInput(input: Readable, name: string, signal?: AbortSig
 
 /** The text of an input in UTF-8, without its byte order mark. @throws CliError if the input is not UTF-8 text */
 export function utf8Text(bytes: Buffer, name: string): Buffer {
-  const start = bytes.toString('latin1', 0, 8);
-  // This matches the ZIP signature of .xlsx and .ods, and the compound-file signature of .xls.
-  if (/^(?:PK\x03\x04|\xd0\xcf\x11\xe0)/.test(start))
-    throw usageError(`${name} is a workbook or an archive, not text`, AS_UTF8);
-  // UTF-16 text may also be valid UTF-8, so it is detected by its first bytes. It starts with a byte order mark, or
-  // every other byte is null.
-  const isUtf16 = /^(?:\xff\xfe|\xfe\xff|(?:[^\0]\0)+$|(?:\0[^\0])+$)/.test(start);
-  if (!isUtf16 && isUtf8(bytes)) return start.startsWith('\xef\xbb\xbf') ? bytes.subarray(3) : bytes;
-  // Without control characters (except whitespace), the bytes are probably text in an older encoding.
-  const isText = !/[\x00-\x08\x0e-\x1f]/.test(bytes.toString('latin1'));
-  const guess = isUtf16 ? ' (it looks like UTF-16)' : isText ? ' (it looks like Windows-1252)' : '';
-  throw usageError(`${name} is not UTF-8 text${guess}`, AS_UTF8);
+  // UTF-16 without a byte order mark may also be valid UTF-8, but has null bytes, and so has the start of a workbook.
+  if (!isUtf8(bytes) || bytes.subarray(0, 8).includes(0))
+    throw usageError(`${name} is not UTF-8 text`, AS_UTF8);
+  return bytes.toString('latin1', 0, 3) === '\xef\xbb\xbf' ? bytes.subarray(3) : bytes;
 }

@@ -6,15 +6,14 @@ const [COMMA, NEWLINE, QUOTE, BACKSLASH] = [code(','), code('\n'), code('"'), co
 const [OPEN_ARRAY, CLOSE_ARRAY, OPEN_OBJECT, CLOSE_OBJECT] = [code('['), code(']'), code('{'), code('}')];
 const SPACES: unknown[] = [code(' '), code('\t'), NEWLINE, code('\r')];
 
-/** The rows of NDJSON: one JSON document per line. Blank lines are skipped. A row over 1 MiB ends the reading. */
+/** The rows of NDJSON: one JSON document per line. Blank lines are skipped. */
 export function* ndjsonRows(text: Buffer): Generator<RawRow> {
   let line = 1;
   for (let start = 0; start < text.length; line++) {
     const newline = text.indexOf(NEWLINE, start);
     const end = newline === -1 ? text.length : newline;
-    if (end - start > MAX_ROW_BYTES) return yield { line, error: TOO_LONG };
-    const row = text.toString('utf8', start, end);
-    if (row.trim() !== '') yield parseRow(line, row);
+    const row = text.subarray(start, end);
+    if (row.some((byte) => !SPACES.includes(byte))) yield parseRow(line, row);
     start = end + 1;
   }
 }
@@ -35,7 +34,7 @@ export function* jsonRows(text: Buffer): Generator<RawRow> {
   for (let isFirst = true; text[at] !== CLOSE_ARRAY; isFirst = false) {
     moveTo(at + 1);
     const end = findElementEnd(text, at);
-    const row = end > at ? parseElement(line, text.subarray(at, end)) : undefined;
+    const row = end > at ? parseRow(line, text.subarray(at, end)) : undefined;
     if (row && 'error' in row) return yield row;
     if (end === text.length) return yield { line, error: 'invalid JSON: the array is not closed' };
     if (row) yield row;
@@ -64,13 +63,10 @@ function findElementEnd(text: Buffer, at: number): number {
   return text.length;
 }
 
-function parseElement(line: number, text: Buffer): RawRow {
-  return text.length > MAX_ROW_BYTES ? { line, error: TOO_LONG } : parseRow(line, text.toString());
-}
-
-function parseRow(line: number, text: string): RawRow {
+function parseRow(line: number, text: Buffer): RawRow {
+  if (text.length > MAX_ROW_BYTES) return { line, error: TOO_LONG };
   try {
-    return { line, value: parseJson(text) };
+    return { line, value: parseJson(text.toString()) };
   } catch (error) {
     return { line, error: `invalid JSON: ${(error as Error).message}` };
   }

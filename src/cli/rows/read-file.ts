@@ -1,5 +1,5 @@
 // Reading a file of animals:
-// 1. Read its bytes, at most 256 MiB, and refuse anything but UTF-8 text with a hint how to save it (input.ts).
+// 1. Read its bytes, at most 256 MiB, and refuse anything but UTF-8 text with a hint how to save it.
 // 2. Detect its format by its first character, whatever the file is called.
 // 3. Parse it row by row in one pass, with the line on which each row starts (csv.ts, json.ts).
 // 4. Check every row, and list all errors with their lines; if there is one, the file is not used at all.
@@ -93,11 +93,8 @@ export async function readPetFile(
         'check the command that created it; a CSV file without animals needs a header line',
       );
     const ignored = [...fields].filter((field) => !['', 'id'].includes(field) && !(field in NewPet.shape));
-    if (ignored.length > 0) {
-      const hasStatus = rows.some(({ pet }) => pet.status !== undefined);
-      const lost = hasStatus ? '' : '; no row has a status, so every animal becomes available';
-      console.notice(`fields not sent, because the service does not have them: ${listNames(ignored)}${lost}`);
-    }
+    if (ignored.length > 0)
+      console.notice(`fields not sent, because the service does not have them: ${listNames(ignored)}`);
     return { name, path, rows };
   } finally {
     unsubscribe();
@@ -250,8 +247,9 @@ export function describeInvalidRow(error: z.core.$ZodError, value: unknown, isCs
     const [field] = path.map(String);
     const found = field === undefined ? value : (value as Record<string, unknown>)[field];
     const label = isCsv && field !== undefined ? columnName(field) : field;
-    const isInteger = (field === 'categoryId' || field === 'id') && found !== undefined;
-    const rule = isInteger && !z.safeParse(int64, found).success ? integerRule(found, field, isCsv) : message;
+    const isWrongInteger =
+      (field === 'categoryId' || field === 'id') && found !== undefined && !z.safeParse(int64, found).success;
+    const rule = isWrongInteger ? integerRule(found, field) : message;
     const shown = found === undefined ? undefined : showValue(found);
     return [label, shown, rule].filter((part) => part !== undefined).join(' ');
   });
@@ -261,17 +259,9 @@ export function describeInvalidRow(error: z.core.$ZodError, value: unknown, isCs
 const showValue = (value: unknown): string =>
   typeof value === 'string' ? `"${excerpt(value)}"` : excerpt(stringifyJson(value));
 
-/** The rule that an invalid integer breaks. Mentions the bounds only if the value is a whole number. */
-function integerRule(value: unknown, field: string, isCsv: boolean): string {
-  const must = 'must be a whole number';
+/** The rule that an invalid integer breaks. A number such as `1E+15`, as spreadsheets write it, is not in plain digits. */
+function integerRule(value: unknown, field: string): string {
+  const text = typeof value === 'string' ? value.trim() : stringifyJson(value);
   const bounds = field === 'id' ? ID_BOUNDS : `from ${INT64_MIN} to ${INT64_MAX}`;
-  if (typeof value !== 'string') {
-    const number = Number(stringifyJson(value));
-    return Number.isInteger(number) || Math.abs(number) === Infinity ? `${must} ${bounds}` : must;
-  }
-  if (!isCsv) return `${must}, not a string`;
-  const text = value.trim();
-  if (/^-?[1-9]\d*$/.test(text)) return `${must} ${bounds}`;
-  // A whole number may be written as 01, or as 1E+15, which is how spreadsheets write long numbers.
-  return Number.isInteger(Number(text)) ? `${must}, in plain digits` : must;
+  return `must be a whole number ${/^-?\d+$/.test(text) ? `${bounds}, ` : ''}in plain digits`;
 }
