@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto';
+import { setMaxListeners } from 'node:events';
 import { header } from '../contract/headers.ts';
 import { encodeIdempotencyKey } from '../contract/idempotency-key.ts';
 import { stringifyJson } from '../contract/json.ts';
@@ -100,6 +101,8 @@ export function createClient(options: ClientOptions): Client {
   const service = createServiceState(options, options);
   const closing = new AbortController();
   const signal = AbortSignal.any([options.signal, closing.signal]);
+  // Each request in flight listens to it; Node would warn about more than ten.
+  setMaxListeners(0, signal);
   const reportDifference = (difference: string) => options.onDifference?.(difference);
   /** The ids in the responses to all creations. */
   const createdIds = new Set<string>();

@@ -11,7 +11,6 @@ describe('a file', () => {
       stderr: /^note: added 3 of 3 rows\n$/,
     },
     { isOffline: true, results: ALL },
-    { isOffline: true, columns: 80, stdout: '' },
     {
       args: '--add-again --json',
       sends: 'Rex Bella Lola',
@@ -22,7 +21,8 @@ describe('a file', () => {
       args: '--json',
       isOffline: true,
       stdout: 'same',
-      stderr: ': all 3 rows were added on 2026-11-20 12:00 UTC',
+      stderr:
+        ': all 3 rows were added on 2026-11-20 12:00 UTC from animals.csv; to add all of them anyway: pets',
     },
   );
 
@@ -41,19 +41,6 @@ describe('a file', () => {
     { text: 'name,category\n' },
     { stdout: '', isOffline: true },
     { args: '--json', stdout: '[]\n', isOffline: true },
-  );
-
-  scenario(
-    'with a row that may have been added says what compares it with the inventory',
-    { supportsKeys: false },
-    { replies: { Bella: 'lost' }, code: 8 },
-    {
-      columns: 200,
-      code: 8,
-      stdout: /^LINE.*RESULT.*\n.*\n *3 +unknown.*\n/,
-      stderr:
-        /error: added 2 of 3 rows; 1 may have been added\n {2}→ to see the animals: pets list --all; the next run of the command compares these rows with the inventory\n$/,
-    },
   );
 
   test('has as many results as rows, without control sequences on a terminal', async () => {
@@ -144,14 +131,18 @@ describe('the messages of rejected rows', () => {
     },
   );
   scenario(
-    'are shown up to the twentieth, with a count of the others',
-    { text: manyRows(26) },
+    'are shown up to the twentieth, with a count of the others; more than 100 rows are listed without those added',
+    { text: manyRows(126) },
     {
       columns: 80,
-      replies: { 'animal 0': [], '*': rejects('it') },
+      replies: {
+        ...Object.fromEntries(Array.from({ length: 100 }, (_, i) => [`animal ${i}`, []])),
+        '*': rejects('it'),
+      },
       code: 8,
+      stdout: /^LINE.*\n *102 +failed(.*\n){26}$/,
       stderr:
-        /^([\s\S]*note: line \d+:){20}(?![\s\S]*note: line)[\s\S]*note: … and 5 more; for all messages, add --json\n/,
+        /^([\s\S]*note: line \d+:){20}(?![\s\S]*note: line)[\s\S]*note: … and 6 more; for all messages, add --json\n/,
     },
   );
   scenario(
@@ -163,16 +154,6 @@ describe('the messages of rejected rows', () => {
       stdout: /^2\tfailed\t\tRex\tnot\\tthis\\none\n.*this\\none\n.*this\\none\n$/,
       stderr:
         /^error: added 0 of 3 rows; 3 failed\n {2}→ run the command again to try the failed rows again\n$/,
-    },
-  );
-  scenario(
-    'of more than 100 rows are shown without the rows that were added',
-    { text: manyRows(120) },
-    {
-      columns: 80,
-      replies: { 'animal 77': rejection('not this one') },
-      code: 8,
-      stdout: /^LINE.*\n.*not this one.*\n$/,
     },
   );
 });

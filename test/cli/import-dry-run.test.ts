@@ -5,16 +5,18 @@ import { reply } from '../helpers/scripted-server.ts';
 
 const SEVEN = 'name,category,status\nFürst Pückler,2,\nRex,1,sold\nBella,2,\nLola,3,\nA,4,\nB,5,\nC,6,\n';
 const CHANGED = 'name,category\nRex,1\nBella,2\nLolita,3\nNew,4\n';
-const DRY: Step = { args: '--dry-run', stdout: '', isOffline: true };
+const DRY: Step = { args: '--dry-run', isOffline: true };
 const FAILED: Step = { replies: { Lola: 422 }, code: 8 };
+const ALL = '2\tRex\t1\t\n3\tBella\t2\t\n4\tLola\t3\t\n';
+const ADDED = 'on 2026-11-20 12:00 UTC from animals.csv';
 
-describe('a dry run reports what the same command would do', () => {
+describe('a dry run prints the rows that the same command would send, and ends as it would', () => {
   const cases: [string, Options, ...Step[]][] = [
     [
       'for a file that was never added',
       {},
-      { ...DRY, stderr: /^note: dry run: would add 3 rows from FILE at .*\n$/, createsNothing: true },
-      { ...DRY, args: '--dry-run --json', stdout: /Rex/, createsNothing: true },
+      { ...DRY, stdout: ALL, stderr: /^note: dry run: would add 3 of 3 rows from FILE at .*\n$/ },
+      { ...DRY, createsNothing: true },
     ],
     [
       'for a file of which some rows are added',
@@ -22,9 +24,10 @@ describe('a dry run reports what the same command would do', () => {
       FAILED,
       {
         ...DRY,
-        stderr:
-          /would add 1 of 3 rows from FILE at .*; 2 already added on 2026-11-20 12:00 UTC from animals.csv\n$/,
+        stdout: '4\tLola\t3\t\n',
+        stderr: new RegExp(`would add 1 of 3 rows from FILE at .*; 2 of 3 rows were added ${ADDED}\n$`),
       },
+      { ...DRY, args: '--dry-run --json', stdout: '[{"name":"Lola","categoryId":3}]\n' },
     ],
     [
       'for a file that is added',
@@ -32,24 +35,19 @@ describe('a dry run reports what the same command would do', () => {
       {},
       {
         ...DRY,
-        stderr:
-          /^note: dry run: nothing to add; all 3 rows were added on 2026-11-20 12:00 UTC from animals.csv\n$/,
+        stdout: '',
+        stderr: new RegExp(
+          `^note: nothing to do at .*: all 3 rows were added ${ADDED}; to add all of them anyway: pets import FILE --add-again\n$`,
+        ),
       },
-    ],
-    [
-      'for a file that was added more than 30 days ago',
-      {},
-      {},
-      { ...DRY, hoursLater: 31 * 24, stderr: 'would add 3 rows' },
+      { ...DRY, args: '--dry-run --json', stdout: '[]\n' },
+      { ...DRY, hoursLater: 31 * 24, stderr: 'would add 3 of 3 rows' },
     ],
     [
       'for a file with a row that may have been added',
       { supportsKeys: false },
       { replies: { Lola: 'lost' }, code: 8 },
-      {
-        ...DRY,
-        stderr: 'dry run: would add at most 1 of 3 rows from FILE',
-      },
+      { ...DRY, stdout: '4\tLola\t3\t\n', stderr: 'dry run: would add at most 1 of 3 rows from FILE' },
     ],
     [
       'for a changed file, with and without --skip-added and --add-again, and changes nothing',
@@ -58,31 +56,27 @@ describe('a dry run reports what the same command would do', () => {
       {
         ...DRY,
         text: CHANGED,
-        stderr:
-          /dry run: pets would stop. FILE: 2 of 4 rows were added on .*: pets import FILE --skip-added; to add all 4: pets import FILE --add-again\n$/,
+        args: '--dry-run --json',
+        code: 1,
+        stdout: '',
+        error: {
+          code: 'already_imported',
+          hint: 'to add only the others: pets import FILE --json --skip-added; to add all 4: pets import FILE --json --add-again',
+        },
       },
-      {
-        ...DRY,
-        args: '--dry-run --skip-added',
-        stderr:
-          /would add 2 of 4 rows from .* at .*; 2 already added on 2026-11-20 12:00 UTC from animals.csv\n$/,
-      },
-      {
-        ...DRY,
-        args: '--dry-run --add-again',
-        stderr: /would add 4 rows from .* at .*\n$/,
-      },
-      { code: 1 },
+      { ...DRY, args: '--dry-run --skip-added', stdout: '4\tLolita\t3\t\n5\tNew\t4\t\n' },
+      { ...DRY, args: '--dry-run --add-again', stderr: /would add 4 of 4 rows from .* at .*\n$/ },
       { args: '--skip-added', sends: 'Lolita New' },
     ],
   ];
   for (const [name, options, ...steps] of cases) scenario(name, options, ...steps);
 
-  test('for a file with a damaged ledger, which is left as it is', async () => {
+  test('with a damaged ledger, which is left as it is', async () => {
     const { run, ledger, ledgerPath } = await importing();
     await run({});
     await writeFile(await ledgerPath(), 'hello\n');
-    await run({ ...DRY, stderr: /pets would stop. .*ledger.ndjson is damaged/ }, { code: 1 });
+    const damaged: Step = { code: 1, stdout: '', stderr: /ledger.ndjson is damaged/ };
+    await run({ ...DRY, ...damaged }, damaged);
     expect(await ledger()).toBe('hello\n');
   });
 
@@ -104,47 +98,17 @@ describe('a dry run reports what the same command would do', () => {
   });
 });
 
-describe('a dry run shows', () => {
-  test('the first rows on a terminal, and how many more there are', async () => {
-    const { add } = await importing({ text: SEVEN });
-    const { stdout, stderr } = await add(['--dry-run'], { columns: 80 });
-    expect(stderr).toContain('… and 2 rows more');
-    expect(stdout.split('\n').map((line) => line.trim().replace(/ +/g, ' '))).toEqual([
-      'LINE NAME CATEGORY STATUS',
-      '2 Fürst Pückler 2',
-      '3 Rex 1 sold',
-      '4 Bella 2',
-      '5 Lola 3',
-      '6 A 4',
-      '',
-    ]);
-  });
-
-  const JSON_OF_ALL =
-    '[{"name":"Rex","categoryId":1},{"name":"Bella","categoryId":2},{"name":"Lola","categoryId":3}]\n';
-  scenario(
-    'every request body with --json, whatever was added before',
-    {},
-    { ...DRY, args: '--dry-run --json', stdout: JSON_OF_ALL },
-    FAILED,
-    {
-      ...DRY,
-      args: '--dry-run --json',
-      columns: 80,
-      stdout: /"name": "Rex",(.*\n)+.*"name": "Lola"/,
-      stderr: /^\{"notice":".*2 already added.*"\}\n$/,
-    },
-  );
-
-  scenario(
-    'which fields are not sent because the service does not have them',
-    { text: 'name,category,price\nRex,9007199254740993,12\n' },
-    {
-      ...DRY,
-      args: '--dry-run --json',
-      stdout: '[{"name":"Rex","categoryId":9007199254740993}]\n',
-      stderr: 'fields not sent, because the service does not have them: price; no row has a status',
-    },
-    { results: '2 added 1 Rex' },
-  );
+test('at a terminal, a dry run shows the first rows, and how many more there are', async () => {
+  const { add } = await importing({ text: SEVEN });
+  const { stdout, stderr } = await add(['--dry-run'], { columns: 80 });
+  expect(stderr).toContain('… and 2 rows more');
+  expect(stdout.split('\n').map((line) => line.trim().replace(/ +/g, ' '))).toEqual([
+    'LINE NAME CATEGORY STATUS',
+    '2 Fürst Pückler 2',
+    '3 Rex 1 sold',
+    '4 Bella 2',
+    '5 Lola 3',
+    '6 A 4',
+    '',
+  ]);
 });

@@ -1,8 +1,13 @@
 import { chmod, readdir, readFile, rename, rm, stat, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
-import { applyRecord, type LedgerRecord } from '../../src/cli/import/ledger.ts';
-import { type LedgerPlace, openLedger, readLedger } from '../../src/cli/import/ledger-file.ts';
+import {
+  applyRecord,
+  type LedgerPlace,
+  type LedgerRecord,
+  openLedger,
+  readLedger,
+} from '../../src/cli/import/ledger.ts';
 import { realFileSystem } from '../../src/system/file-system.ts';
 import { errno, interceptFiles } from '../helpers/store-faults.ts';
 import { temporaryDirectory } from '../helpers/temp.ts';

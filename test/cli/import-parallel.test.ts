@@ -3,7 +3,7 @@ import { describe, expect, it, test } from 'vitest';
 import {
   createStopRule,
   type InFlightConditions,
-  latestQuota,
+  latestRateLimit,
   maxInFlight,
   type RowResult,
 } from '../../src/cli/import/send.ts';
@@ -11,20 +11,19 @@ import { importing, limited, manyRows, type Options, resultsIn } from '../helper
 
 const GOOD: InFlightConditions = {
   supportsIdempotency: true,
-  quota: { limit: 1_000, remaining: 1_000, reset: 60_000 },
+  rateLimit: { limit: 1_000, remaining: 1_000, reset: 60_000 },
   hasAdded: true,
   wasRefused: false,
 };
-const left = (remaining: number) => ({ quota: { limit: 1_000, remaining, reset: 60_000 } });
+const left = (remaining: number) => ({ rateLimit: { limit: 1_000, remaining, reset: 60_000 } });
 
 describe('the number of rows in flight', () => {
   it.each<[string, Partial<InFlightConditions>, number]>([
-    ['8 at most', {}, 8],
+    ['16 at most', {}, 16],
     ['1 without idempotency keys', { supportsIdempotency: false }, 1],
-    ['1 if the rate limit is not known', { quota: undefined }, 1],
+    ['1 if the rate limit is not known', { rateLimit: undefined }, 1],
     ['1 until a row is added', { hasAdded: false }, 1],
     ['1 after a refusal', { wasRefused: true }, 1],
-    ['half of 16 remaining requests', left(16), 8],
     ['half of 15 remaining requests', left(15), 7],
     ['half of 2 remaining requests', left(2), 1],
     ['1 if no requests remain', left(0), 1],
@@ -34,27 +33,27 @@ describe('the number of rows in flight', () => {
   });
 
   it.each([
-    ['the first one', undefined, left(5).quota, 5],
+    ['the first one', undefined, left(5).rateLimit, 5],
     [
       'the lower one of the same window, because the other response was counted earlier',
-      left(3).quota,
-      left(5).quota,
+      left(3).rateLimit,
+      left(5).rateLimit,
       3,
     ],
-    ['the one of a new window', left(3).quota, { ...left(9).quota, reset: 120_000 }, 9],
-    ['the known one if a response does not have it', left(3).quota, undefined, 3],
+    ['the one of a new window', left(3).rateLimit, { ...left(9).rateLimit, reset: 120_000 }, 9],
+    ['the known one if a response does not have it', left(3).rateLimit, undefined, 3],
   ])('depends on the rate limit of the latest response: %s', (_, known, received, expected) => {
-    expect(latestQuota(known, received)?.remaining).toBe(expected);
+    expect(latestRateLimit(known, received)?.remaining).toBe(expected);
   });
 });
 
 test.each<[string, string | undefined]>([
   ['a'.repeat(19), undefined],
-  ['a'.repeat(20), 'rejected after 20'],
+  ['a'.repeat(20), 'some_failed after 20'],
   [`${'a'.repeat(19)}b`, undefined],
   [`.${'a'.repeat(20)}`, undefined],
-  ['?????', 'lost after 5'],
-  ['..?????', 'lost after 7'],
+  ['?????', 'outcome_unknown after 5'],
+  ['..?????', 'outcome_unknown after 7'],
   ['????.?', undefined],
   ['????a?', undefined],
 ])('a run stops only at the first 20 or the last 5 results: %s', (text, expected) => {
@@ -63,7 +62,7 @@ test.each<[string, string | undefined]>([
   const stops = [...text].flatMap((letter, i) => {
     const kind = kinds[letter as keyof typeof kinds] ?? 'rejected';
     const stop = whyStop({ kind, ...(kind !== 'added' && { text: letter }) } as RowResult);
-    return stop === undefined ? [] : `${stop.reason} after ${i + 1}`;
+    return stop === undefined ? [] : `${stop.code} after ${i + 1}`;
   });
   expect(stops[0]).toBe(expected);
 });
@@ -104,20 +103,19 @@ function mostOpen(ledger: string): number {
 }
 
 describe('a run with several rows in flight', () => {
-  test('has 8 rows in flight, also in the ledger, and prints the results in the order of the rows', async () => {
+  test('has 16 rows in flight, also in the ledger, and prints the results in the order of the rows', async () => {
     const { service, add, ledger } = await many();
-    service.beforeReply = gate(8);
+    service.beforeReply = gate(16);
     const { code, stdout, stderr } = await add();
     expect({ code, stderr }).toEqual({ code: 0, stderr: 'note: added 40 of 40 rows\n' });
     expect(resultsIn(stdout).split(', ')).toEqual(LINES);
-    expect([service.mostInFlight, mostOpen(await ledger())]).toEqual([8, 8]);
+    expect([service.mostInFlight, mostOpen(await ledger())]).toEqual([16, 16]);
     expect(service.keyCount()).toBe(40);
   });
 
   test.each<[string, Options, number]>([
     ['two rows if four requests remain', { remaining: 4 }, 2],
     ['one row if the service does not support idempotency keys', { supportsKeys: false }, 1],
-    ['one row if the service does not report its rate limit', { remaining: undefined }, 1],
   ])('has at most %s', async (_, options, most) => {
     const { service, run, ledger } = await many(options);
     service.beforeReply = async () => {
@@ -130,7 +128,7 @@ describe('a run with several rows in flight', () => {
 
   test('starts no row after a failure that concerns all rows, and records those in flight', async () => {
     const { service, run } = await many();
-    service.beforeReply = gate(8);
+    service.beforeReply = gate(16);
     await run({ replies: { 'animal 3': 401 }, code: 4, stdout: '' });
     expect(service.names().length).toBeLessThan(40);
     await run({});
@@ -138,34 +136,34 @@ describe('a run with several rows in flight', () => {
     expect(service.names().sort()).toEqual([...NAMES, 'animal 3'].sort());
   });
 
-  test('reports how many rows Ctrl-C has interrupted, and the next run repeats them with their keys', async () => {
+  test('reports that rows may have been added after Ctrl-C, and the next run repeats them with their keys', async () => {
     const { service, run } = await many();
     let held = 0;
     service.beforeReply = async (name) => {
       if (name === 'animal 0') return;
-      if (++held === 8) service.interrupt();
+      if (++held === 16) service.interrupt();
       await new Promise(() => {});
     };
     await run({
       code: 130,
-      keys: 9,
+      keys: 17,
       stderr: [
         'added 1 of 40 rows',
-        'error: interrupted; 8 rows were being sent; they may or may not have been added\n',
-        'run the command again to continue; the rows are not added twice',
+        'error: interrupted; the rows that were being sent may have been added\n',
+        'run the command again to continue; no row is added twice',
       ],
     });
     service.beforeReply = async () => {};
     await run({ keys: 40 });
-    expect(service.names().slice(9).sort()).toEqual(NAMES.slice(1).sort());
+    expect(service.names().slice(17).sort()).toEqual(NAMES.slice(1).sort());
   });
 
   test('sends the other rows one by one after a 429', async () => {
     const { service, run } = await many();
-    const hold = gate(8);
+    const hold = gate(16);
     service.beforeReply = async (name) => {
-      // At most 16 rows were started before the command got the 429.
-      if (name === 'animal 20') service.mostInFlight = 0;
+      // At most 32 rows were started before the command got the 429.
+      if (name === 'animal 35') service.mostInFlight = 0;
       await hold(name);
     };
     await run({ replies: { 'animal 2': [limited(1)] }, keys: 40 });

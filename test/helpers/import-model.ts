@@ -1,6 +1,11 @@
 import { inspect } from 'node:util';
-import { animalHash, isUnknown, type RowRecord } from '../../src/cli/import/ledger.ts';
-import { type LedgerPlace, openLedger } from '../../src/cli/import/ledger-file.ts';
+import {
+  animalHash,
+  isUnknown,
+  type LedgerPlace,
+  openLedger,
+  type RowRecord,
+} from '../../src/cli/import/ledger.ts';
 import { type Choice, groupRows, plan, recordOf } from '../../src/cli/import/plan.ts';
 import { carryOut, finish } from '../../src/cli/import/send.ts';
 import type { PetRow } from '../../src/cli/rows/read-file.ts';
@@ -214,7 +219,8 @@ class World {
       }
       if (!('its' in planned)) throw new Error(`stopped with ${choice}`);
       const { its } = planned;
-      const { open, new: fresh, failed } = groupRows(planned);
+      const groups = groupRows(planned);
+      const { open, new: fresh, failed } = groups;
       if (planned.again.size > 0) figures.named++;
       if (planned.elsewhere.size > 0) figures.skipped++;
       if (open.length + fresh.length + failed.length === 0) {
@@ -231,7 +237,7 @@ class World {
         const isCounted = (row: PetRow) => choice !== 'skip-added' || row.id === undefined || exists(row);
         this.#allow(rows.filter(isCounted), isAgain);
         const apiKey = this.#usesManyKeys && this.#chance(0.5) ? 'pets_other_key' : 'pets_first_key';
-        const stop = await carryOut(planned, opened, {
+        const stop = await carryOut(planned, groups, opened, {
           client: this.#service.client(apiKey),
           apiKey,
           clock: { now: () => this.#now, elapsed: () => this.#now },

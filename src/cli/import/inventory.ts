@@ -4,8 +4,7 @@ import type { SteadyClock } from '../../contract/clock.ts';
 import { pageSize } from '../../contract/operations.ts';
 import type { NewPet, ReceivedPet } from '../../contract/schemas.ts';
 import { type Progress, readPages } from '../animals/list-animals.ts';
-import type { Ledger, RecordOf } from './ledger.ts';
-import type { LedgerFile } from './ledger-file.ts';
+import type { Ledger, LedgerFile, RecordOf } from './ledger.ts';
 
 /*
  * What becomes of open rows, which may have been added although no response shows it. If it is safe, the request is
@@ -19,16 +18,14 @@ import type { LedgerFile } from './ledger-file.ts';
 /** A row that may have been added. */
 export type OpenRow = { pet: NewPet; record: RecordOf<'open'> };
 
-export type Circumstances = { ledger: Ledger; now: number; apiKeyHash: string; supportsIdempotency: boolean };
-
 /** Why a request whose outcome is open must not be repeated; undefined if it may be repeated. */
 export function whyNotRepeatable(
   { at, apiKeyHash }: RecordOf<'open'>,
-  circumstances: Circumstances,
+  present: { ledger: Ledger; now: number; apiKeyHash: string; supportsIdempotency: boolean },
 ): string | undefined {
-  const { now, ledger } = circumstances;
-  if (!circumstances.supportsIdempotency) return 'the service may not support idempotency keys';
-  if (apiKeyHash !== circumstances.apiKeyHash) return 'it was sent with another API key';
+  const { now, ledger } = present;
+  if (!present.supportsIdempotency) return 'the service may not support idempotency keys';
+  if (apiKeyHash !== present.apiKeyHash) return 'it was sent with another API key';
   if (now < Date.parse(ledger.at)) return 'the clock has been set back since then';
   if (now - Date.parse(at) > IDEMPOTENT_RETRY_MS) return 'it was sent more than 23 hours ago';
   return undefined;
@@ -82,14 +79,12 @@ export async function compareWithInventory(
       notAdded++;
       return append({ kind: 'notSent', import: open.import, row: open.row, seq: open.seq });
     }
-    const known = { endedAt: open.at, ...open };
-    if (whyIncomplete !== undefined) {
-      const message = `sent at ${open.at} without a response that shows whether the animal was added`;
-      return append({ message, ...known });
-    }
     const candidates = found.slice(0, MAX_CANDIDATES).map(({ id }) => id);
     const message = `may be ${found.length === 1 ? 'animal' : 'one of the animals'} ${candidates.join(', ')}`;
-    return append({ ...known, message, candidates });
+    const unsettled = `sent at ${open.at} without a response that shows whether the animal was added`;
+    const shown =
+      whyIncomplete === undefined ? { message, candidates } : { message: open.message ?? unsettled };
+    return append({ endedAt: open.at, ...open, ...shown });
   });
   await Promise.all(records);
   return { rows: rows.length, animals, notAdded, whyIncomplete };

@@ -6,9 +6,9 @@ import {
   isUnknown,
   joinHashes,
   type Ledger,
+  nextRecordTime,
   type Place,
   type RowRecord,
-  timeOf,
 } from './ledger.ts';
 
 /*
@@ -61,11 +61,10 @@ export function recordOf(plan: Plan, position: number): RowRecord | undefined {
 }
 
 /** The positions of the rows in each state. */
-export function groupRows(plan: Plan): Record<RowState, number[]> {
-  const groups = { new: [], withId: [], open: [], added: [], failed: [], answered: [] } as Record<
-    RowState,
-    number[]
-  >;
+export type RowGroups = Record<RowState, number[]>;
+
+export function groupRows(plan: Plan): RowGroups {
+  const groups: RowGroups = { new: [], withId: [], open: [], added: [], failed: [], answered: [] };
   for (let i = 0; i < plan.rows.length; i++) {
     const isExcluded = plan.its.skipAdded && plan.rows[i]?.id !== undefined;
     groups[recordOf(plan, i)?.kind ?? (isExcluded ? 'withId' : 'new')].push(i);
@@ -101,7 +100,7 @@ export function plan(
   }
 
   function begin(skipAdded: boolean, elsewhere = none, again = none): Plan {
-    const [seq, at] = [ledger.seq + 1, timeOf(ledger, now)];
+    const [seq, at] = [ledger.seq + 1, nextRecordTime(ledger, now)];
     const states = new Array<undefined>(rows.length).fill(undefined);
     const own = joinHashes(hashesFor(skipAdded));
     const its = { seq, at, source, skipAdded, hashes: own, rows: states, finishedAt: undefined };

@@ -6,7 +6,6 @@ import type { CommandContext } from '../program/command.ts';
 
 /** The minimum time between two progress lines, which are written if there is no bar. */
 const LINE_EVERY_MS = 15_000;
-const SECOND_MS = 1_000;
 const MINUTE_MS = 60_000;
 
 /** Shows the progress as a bar if the console has a status line, and otherwise as a line at most every 15 seconds. */
@@ -20,23 +19,16 @@ export function createProgressBar(
   let done = 0;
   let writtenAt = started;
   let reason: StatusLine | undefined;
-  let quota: RateLimit | undefined;
-  /**
-   * The longest time to the end of a rate-limit window that a response has shown. It stands for the length of the window,
-   * which responses do not show.
-   */
-  let windowMinutes = 0;
+  let rateLimit: RateLimit | undefined;
 
   function speedText(): string | undefined {
     const minutes = (clock.now() - started) / MINUTE_MS;
-    // A rate that is measured over less than a second is too inexact.
-    if (minutes <= 1 / 60 || done === before) return undefined;
-    const measured = (done - before) / minutes;
-    // If more rows are left than the current window allows, the run cannot be faster than the rate limit.
-    const isLimited = quota !== undefined && rows - done > quota.remaining;
-    const allowed = quota?.limit ? quota.limit / windowMinutes : measured;
-    const rate = isLimited ? Math.min(measured, allowed) : measured;
-    return `${Math.round(rate)} rows/min, ${formatDuration(((rows - done) / rate) * MINUTE_MS)} left`;
+    const left = rows - done;
+    // While the rest does not fit into the rate-limit window, the speed of less than a minute shows too little.
+    const isLimited = rateLimit !== undefined && left > rateLimit.remaining;
+    if (minutes <= (isLimited ? 1 : 1 / 60) || done === before) return undefined;
+    const rate = (done - before) / minutes;
+    return `${Math.round(rate)} rows/min, ${formatDuration((left / rate) * MINUTE_MS)} left`;
   }
   const text = () => [`${done}/${rows}`, reason?.[0], speedText()].filter(Boolean).join('; ');
   /** Draws `[####----] 120/500; waiting 12 s …; 58 rows/min, 6 min 33 s left`, or less on a narrow terminal. */
@@ -59,11 +51,7 @@ export function createProgressBar(
     /** Counts one more row as done. `latest` is the latest rate limit that the service has reported, if any. */
     advance(latest?: RateLimit): void {
       done++;
-      if (latest) {
-        if (latest.limit !== quota?.limit) windowMinutes = SECOND_MS / MINUTE_MS;
-        windowMinutes = Math.max(windowMinutes, (latest.reset - clock.now()) / MINUTE_MS);
-        quota = latest;
-      }
+      rateLimit = latest ?? rateLimit;
       if (console.hasStatus) draw();
       else if (clock.now() - writtenAt >= LINE_EVERY_MS) {
         writtenAt = clock.now();

@@ -8,16 +8,8 @@ import { quoteIfBlank } from '../output/sanitize.ts';
 import { formatCount } from '../output/text.ts';
 import { formatMinute } from '../output/time.ts';
 import type { PetRow } from '../rows/read-file.ts';
-import {
-  type Import,
-  idempotencyKeyOf,
-  isUnknown,
-  type LedgerHeader,
-  type Place,
-  type RowRecord,
-} from './ledger.ts';
-import { countByImport, groupRows, isKnown, type Plan, placeOf, recordOf, type Stop } from './plan.ts';
-import { LOST_IN_A_ROW, SAME_REJECTIONS, type StoppedEarly } from './send.ts';
+import { idempotencyKeyOf, isUnknown, type LedgerHeader, type Place, type RowRecord } from './ledger.ts';
+import { countByImport, type Plan, placeOf, type RowGroups, recordOf, type Stop } from './plan.ts';
 
 /** A terminal lists at most this many rows. If the input has more, only rows that were not added are listed. */
 const ROWS_SHOWN = 100;
@@ -25,29 +17,23 @@ const ROWS_SHOWN = 100;
 const MESSAGES_SHOWN = 20;
 /** The maximum number of rows and of earlier imports that a notice names. With `--json`, all rows are named. */
 const NAMED = { rows: 10, imports: 3 };
-/** The number of rows that a dry run shows on a terminal, so that the user can check the columns. */
+/** The number of rows that a dry run shows on a terminal. */
 const PREVIEW_ROWS = 5;
 
-/**
- * Writes the result of each row that has one. All rows have one unless the run has stopped, or the row has an id. If
- * nothing was sent (`isRerun`), a terminal shows only rows that were not added.
- */
-export async function writeResults(
-  console: Console,
-  header: LedgerHeader,
-  { plan, isRerun }: { plan: Plan; isRerun: boolean },
-): Promise<void> {
+/** Whether a person reads a table at a terminal, which shows only what matters of many rows. */
+const isAtTerminal = ({ isTerminal, format }: Console): boolean => isTerminal && format === 'table';
+
+/** Writes the result of each row that has one. All rows have one unless the run has stopped, or the row has an id. */
+export async function writeResults(console: Console, header: LedgerHeader, plan: Plan): Promise<void> {
   const rowAt = (position: number) => plan.rows[position] as PetRow;
   // Positions in the file instead of objects, of which a million would take hundreds of megabytes.
-  const hasResult = (position: number) => {
+  const results = [...plan.rows.keys()].filter((position) => {
     const record = recordOf(plan, position);
     return record !== undefined && !(record.kind === 'open' && record.message === undefined);
-  };
-  const results = [...plan.rows.keys()].filter(hasResult);
-  const isShort = console.isTerminal && !console.json;
-  const isWhole = !isShort || (results.length <= ROWS_SHOWN && !isRerun);
+  });
+  const isShort = isAtTerminal(console);
+  const isWhole = !isShort || results.length <= ROWS_SHOWN;
   const listed = isWhole ? results : results.filter((each) => recordOf(plan, each)?.kind !== 'added');
-  if (listed.length === 0 && !console.json) return;
   const messageAt = (position: number) => messageOf(recordOf(plan, position));
   const withMessage = listed.filter((each) => messageAt(each) !== '');
   const columns: Column<number>[] = [
@@ -108,20 +94,26 @@ function messageOf(record: RowRecord | undefined): string {
   return isUnknown(record) ? (record.message ?? '') : '';
 }
 
+/** How many rows this run has added, and how many an earlier one, such as `added 1 of 3 rows; 2 were added before`. */
+export function totals({ rows }: Plan, before: RowGroups, after: RowGroups): string {
+  const earlier = before.added.length;
+  const already = earlier === 0 ? '' : `; ${earlier} ${wereOrWas(earlier)} added before`;
+  return `added ${after.added.length - earlier} of ${formatCount(rows.length, 'row')}${already}${skippedText(after)}`;
+}
+
 /**
- * Prints the totals of a run. `target` is the name of the service. If nothing was sent, `isRerun` is set.
+ * Prints the totals of a run. `total` begins the message. `unknownHint` says what to do about unknown rows.
  *
  * @throws CliError with exit code 8 if a row failed or its outcome is unknown
  */
 export function summarize(
   console: Console,
-  { plan, isRerun, hint, target }: { plan: Plan; isRerun: boolean; hint: string; target: string },
+  total: string,
+  { failed, open, answered }: RowGroups,
+  unknownHint: string,
 ): number {
-  const { added, failed, open, answered } = groupRows(plan);
   const unknown = open.length + answered.length;
-  let message = isRerun
-    ? `nothing to do at ${target}: ${addedText(console, plan)}`
-    : `added ${added.length} of ${formatCount(plan.rows.length, 'row')}${skippedText(plan)}`;
+  let message = total;
   const hints: string[] = [];
   if (failed.length > 0) {
     message += `; ${failed.length} failed`;
@@ -129,7 +121,7 @@ export function summarize(
   }
   if (unknown > 0) {
     message += `; ${unknown} may have been added`;
-    hints.push(hint);
+    hints.push(unknownHint);
   }
   if (hints.length > 0) throw new CliError(message, { code: 'some_failed', hint: hints.join('; ') });
   console.notice(message);
@@ -137,33 +129,37 @@ export function summarize(
 }
 
 /** How many rows of the file were added, when, and from which files, such as `2 of 3 rows were added on … from …`. */
-export function addedText(console: Console, plan: Plan): string {
-  const total = plan.rows.length;
-  const places = groupRows(plan).added.map((position) => placeOf(plan, position));
-  const count = places.length;
-  const all = total === 1 ? 'the row was' : `all ${total} rows were`;
-  const which = count < total ? `${count} of ${formatCount(total, 'row')} were` : all;
-  const when = count === 0 ? '' : ` ${whenText(console, places)}`;
-  return `${which} added${when}${skippedText(plan)}`;
+export function addedText(console: Console, plan: Plan, groups: RowGroups): string {
+  const places = groups.added.map((position) => placeOf(plan, position));
+  const when = places.length === 0 ? '' : ` ${whenText(console, places)}`;
+  return `${countText(places.length, plan.rows.length)} added${when}${skippedText(groups)}`;
 }
+
+const wereOrWas = (count: number): string => (count === 1 ? 'was' : 'were');
+
+/** `all 3 rows were`, or `1 of 3 rows was`. */
+const countText = (count: number, total: number): string =>
+  count === total && total > 1
+    ? `all ${total} rows were`
+    : `${count} of ${formatCount(total, 'row')} ${wereOrWas(count)}`;
 
 /** Every count is of all rows of the file, so each message also says how many of them are not sent because of their ids. */
-export function skippedText(plan: Plan): string {
-  const { withId } = groupRows(plan);
-  return withId.length === 0 ? '' : `; ${formatCount(withId.length, 'row')} with an id skipped`;
-}
+const skippedText = ({ withId }: RowGroups): string =>
+  withId.length === 0 ? '' : `; ${formatCount(withId.length, 'row')} with an id skipped`;
 
 /** When and from which files rows were added, such as `on 2026-11-20 13:00 CET from v1.csv`. */
-export function whenText({ timeZone }: Console, places: Iterable<Place>): string {
+function whenText({ timeZone }: Console, places: Iterable<Place>): string {
   const counts = [...countByImport(places)].sort(([, a], [, b]) => b - a);
-  const texts = counts.map(([its]) => `on ${formatMinute(its.at, timeZone())} from ${sourceOf(its)}`);
-  if (texts.length < 2) return texts.join('');
-  const counted = texts.slice(0, NAMED.imports).map((text, i) => `${counts[i]?.[1]} ${text}`);
-  const more = texts.length - counted.length;
-  return `before (${counted.join(', ')}${more > 0 ? `, and others from ${formatCount(more, 'file')}` : ''})`;
+  const texts = counts.map(([{ at, source }, count]) => {
+    const text = `on ${formatMinute(at, timeZone())} from ${fileName(source)}`;
+    return counts.length === 1 ? text : `${count} ${text}`;
+  });
+  const more = texts.length > NAMED.imports ? ', …' : '';
+  return texts.length === 1 ? texts.join('') : `(${texts.slice(0, NAMED.imports).join(', ')}${more})`;
 }
 
-const sourceOf = ({ source }: Import): string => (source === undefined ? 'standard input' : basename(source));
+const fileName = (source: string | undefined): string =>
+  source === undefined ? 'standard input' : basename(source);
 
 /** Why the import stops, and how to go on. `commandWith` returns the command line of this run with one more option. */
 export function stopError(
@@ -174,47 +170,32 @@ export function stopError(
 ): CliError {
   const ids = rows.flatMap(({ id }) => (id === undefined ? [] : [id]));
   const reasons: string[] = [];
-  if (ids.length > 0) reasons.push(`import adds new animals; ${idsText(ids)} not changed`);
-  const counts = countByImport(known.values());
-  const sentBy = ({ rows }: Import) => rows.filter(isKnown).length;
+  if (ids.length > 0) reasons.push(`import only adds new animals; it does not change ${animalsText(ids)}`);
   if (known.size > 0) {
     const isOpen = [...known.values()].some(({ its, index }) => isUnknown(its.rows[index]));
-    const were = isOpen ? 'were, or may have been, added' : 'were added';
-    const when = whenText(console, known.values());
-    reasons.push(`${known.size} of ${formatCount(rows.length, 'row')} ${were} ${when}`);
-    const other = [...counts].reduce((sum, [its, count]) => sum + sentBy(its) - count, 0);
-    if (other > 0)
-      reasons.push(
-        `so ${other === 1 ? 'was' : 'were'} ${formatCount(other, 'row')} that this file does not have`,
-      );
+    const added = isOpen ? 'added or may have been added' : 'added';
+    reasons.push(`${countText(known.size, rows.length)} ${added} ${whenText(console, known.values())}`);
   }
-  for (const [its, common] of [...earlier].filter(([each]) => !counts.has(each)).slice(0, NAMED.imports)) {
-    const sent = sentBy(its);
-    reasons.push(
-      `${formatCount(sent, 'other row')} of ${sourceOf(its)} ${sent === 1 ? 'was' : 'were'} added on ${formatMinute(its.at, console.timeZone())}, and ${common} of its ${formatCount(its.rows.length, 'row')} are in this file`,
-    );
-  }
-  const unfinished = [...earlier.keys()].find(({ finishedAt }) => finishedAt === undefined);
-  if (unfinished) {
-    const sent = unfinished.rows.filter(Boolean).length;
-    reasons.push(
-      `the import from ${sourceOf(unfinished)} was interrupted after ${sent} of ${formatCount(unfinished.rows.length, 'row')}`,
-    );
+  for (const [{ at, source, rows: all, finishedAt }, common] of [...earlier].slice(0, NAMED.imports)) {
+    const which = `the import of ${fileName(source)} on ${formatMinute(at, console.timeZone())}`;
+    if (known.size === 0) reasons.push(`${common} of its rows ${wereOrWas(common)} in ${which}`);
+    const done = all.filter(Boolean).length;
+    if (finishedAt === undefined)
+      reasons.push(`${which} was interrupted after ${done} of ${formatCount(all.length, 'row')}`);
   }
   const again = `to add all ${rows.length}: ${commandWith('--add-again')}`;
   const skip = `to add only the others: ${commandWith('--skip-added')}`;
   return new CliError(`${name}: ${reasons.join('; ')}`, {
     code: 'already_imported',
-    hint: rows.every(({ id }) => id !== undefined) ? again : `${skip}; ${again}`,
+    hint: ids.length === rows.length ? again : `${skip}; ${again}`,
   });
 }
 
-/** Which animals a file does not change, such as `those with the ids 17 to 316 are`. */
-function idsText(ids: readonly unknown[]): string {
-  if (ids.length === 1) return `the one with the id ${ids[0]} is`;
+/** The animals with these ids, such as `animals 17 to 316`. */
+function animalsText(ids: readonly unknown[]): string {
   const numbers = ids.filter((id) => typeof id === 'bigint').sort((a, b) => (a < b ? -1 : Number(a > b)));
-  if (numbers.length < ids.length) return `the ${ids.length} with an id are`;
-  return `those with the ids ${numbers[0]} to ${numbers.at(-1)} are`;
+  if (numbers.length < ids.length) return `animals that have an id`;
+  return ids.length === 1 ? `animal ${ids[0]}` : `animals ${numbers[0]} to ${numbers.at(-1)}`;
 }
 
 /** Names the rows that are sent although an equal row was added before. */
@@ -225,36 +206,13 @@ export function reportAgain(console: Console, { rows, again }: Plan): void {
     .map((position) => ({ line: rows[position]?.line, name: rows[position]?.pet.name ?? '' }));
   const list = named.slice(0, NAMED.rows).map(({ line, name }) => `line ${line} ${quoteIfBlank(name)}`);
   const more = again.size > NAMED.rows ? `, and ${again.size - NAMED.rows} more` : '';
-  const [count, are] = again.size === 1 ? ['one row', 'is'] : [`${again.size} rows`, 'are'];
   const when = whenText(console, again.values());
+  const text = `${countText(again.size, rows.length)} added ${when}, and ${again.size === 1 ? 'is' : 'are'} added again: `;
   if (console.hasJsonEvents) console.event({ addedAgain: named }, '');
-  else
-    console.notice(
-      `${count} equal to rows that were added ${when} ${are} added again: ${list.join(', ')}${more}`,
-    );
+  else console.notice(`${text}${list.join(', ')}${more}`);
 }
 
-export function toStopError({ reason, text }: StoppedEarly): CliError {
-  if (reason === 'rejected') {
-    return new CliError(
-      `stopped, because the first ${SAME_REJECTIONS} rows were rejected with the same error: ${text}`,
-      {
-        code: 'some_failed',
-        hint: 'fix the problem and run the command again; it begins with the rows that were not sent yet',
-      },
-    );
-  }
-  return new CliError(
-    `stopped, because the outcome of the last ${LOST_IN_A_ROW} rows is unknown; they may or may not have been added: ${text}`,
-    {
-      code: 'outcome_unknown',
-      mayHaveBeenAdded: true,
-      hint: 'when the service works again, run the command again: it compares these rows with the inventory, and sends the others',
-    },
-  );
-}
-
-/** Prints the rows that an import would send as JSON, or the first ones, so that the user can check the columns. */
+/** Prints the rows that an import would send; a terminal only shows the first ones, so that the user can check the columns. */
 export function writePreview(console: Console, rows: readonly PetRow[]): Promise<void> {
   const columns: Column<PetRow>[] = [
     { name: 'line', value: ({ line }) => line },
@@ -262,8 +220,13 @@ export function writePreview(console: Console, rows: readonly PetRow[]): Promise
     { name: 'categoryId', head: 'CATEGORY', value: ({ pet }) => pet.categoryId },
     { name: 'status', value: ({ pet }) => pet.status, isFlexible: false },
   ];
-  const more = rows.length - PREVIEW_ROWS;
-  const footer = more <= 0 ? undefined : { summary: `… and ${formatCount(more, 'row')} more` };
   const view = { columns, json: ({ pet }: PetRow) => stringifyJson(pet) };
-  return print(console, view, console.json ? rows : rows.slice(0, PREVIEW_ROWS), footer);
+  const shown = isAtTerminal(console) ? rows.slice(0, PREVIEW_ROWS) : rows;
+  const more = rows.length - shown.length;
+  return print(
+    console,
+    view,
+    shown,
+    more > 0 ? { summary: `… and ${formatCount(more, 'row')} more` } : undefined,
+  );
 }

@@ -22,24 +22,28 @@ import { readProfile } from '../profiles/files.ts';
 import { type Connection, listAllCommand } from '../profiles/profile.ts';
 import type { CommandContext } from '../program/command.ts';
 import { canConfirm, confirm } from '../prompts/prompt.ts';
-import { type InputOptions, type PetFile, readPetFile } from '../rows/read-file.ts';
+import { type InputOptions, type PetFile, type PetRow, readPetFile } from '../rows/read-file.ts';
 import type { Comparison } from './inventory.ts';
-import type { Ledger } from './ledger.ts';
-import { chooseDirectory, type LedgerFile, type LedgerPlace, openLedger, readLedger } from './ledger-file.ts';
-import { type Choice, groupRows, type Plan, placeOf, plan, recordOf } from './plan.ts';
+import {
+  chooseDirectory,
+  type Ledger,
+  type LedgerFile,
+  type LedgerPlace,
+  openLedger,
+  readLedger,
+} from './ledger.ts';
+import { type Choice, groupRows, type Plan, plan, type RowGroups } from './plan.ts';
 import { createProgressBar } from './progress-bar.ts';
 import {
   addedText,
   reportAgain,
-  skippedText,
   stopError,
   summarize,
-  toStopError,
-  whenText,
+  totals,
   writePreview,
   writeResults,
 } from './report.ts';
-import { carryOut, finish, type StoppedEarly } from './send.ts';
+import { carryOut, finish } from './send.ts';
 
 export type ImportRequest = InputOptions & {
   dryRun?: boolean;
@@ -78,7 +82,7 @@ export async function importFile(request: ImportRequest, context: CommandContext
     now: context.clock.now,
     random: randomBytes,
   };
-  if (isDryRun) return dryRun(setting, place);
+  if (isDryRun) return dryRun(setting, await readLedger(place));
   const file = await openLedger(place);
   try {
     return await importRows(setting, file, yes);
@@ -102,22 +106,61 @@ async function importRows(setting: Setting, file: LedgerFile, yes: boolean): Pro
   const { input, connection, context } = setting;
   const { console, clock } = context;
   const planned = planFor(setting, file.ledger);
-  const pending = countPending(planned);
+  const before = groupRows(planned);
+  const pending = pendingRows(before).length;
   const isRerun = pending === 0;
-  let stop: StoppedEarly | undefined;
+  let stop: CliError | undefined;
   if (isRerun) await finish(planned, file, clock.now());
   else {
     const isPiped = input.path === undefined;
     const wasAsked = !yes && (await confirmProduction(context, connection, { rows: pending, isPiped }));
-    reportBeginning(setting, planned, file.ledger);
+    const isContinued = file.ledger.imports.has(planned.its.seq);
+    if (isContinued || before.added.length > 0)
+      console.notice(
+        `${isContinued ? 'continuing an earlier import: ' : ''}${addedText(console, planned, before)}`,
+      );
+    if (isContinued && setting.choice === 'add-again')
+      console.notice('--add-again adds every row again only after this import is complete');
+    reportAgain(console, planned);
     if (!wasAsked) reportTarget(context, connection, `adding ${formatCount(pending, 'row')} at`);
-    stop = await send(setting, planned, file);
+    stop = await send(setting, planned, before, file);
   }
-  await writeResults(console, file.ledger.header, { plan: planned, isRerun });
+  await writeResults(console, file.ledger.header, planned);
   await console.finish();
-  if (stop) throw toStopError(stop);
-  const hint = `to see the animals: ${listAllCommand(connection, context.platform)}; the next run of the command compares these rows with the inventory`;
-  return summarize(console, { plan: planned, isRerun, hint, target: targetLabel(connection) });
+  if (stop) throw stop;
+  const after = groupRows(planned);
+  const total = isRerun ? nothingToDo(setting, planned, after) : totals(planned, before, after);
+  const unknownHint = `to see the animals: ${listAllCommand(connection, context.platform)}; the next run of the command compares these rows with the inventory`;
+  return summarize(console, total, after, unknownHint);
+}
+
+/** The positions of the rows that are sent, or are sent if they turn out to be not added. */
+const pendingRows = ({ new: fresh, failed, open }: RowGroups): number[] => fresh.concat(failed, open);
+
+const nothingToDo = ({ connection, context }: Setting, planned: Plan, groups: RowGroups): string =>
+  `nothing to do at ${targetLabel(connection)}: ${addedText(context.console, planned, groups)}; to add all of them anyway: ${commandWith(context, '--add-again')}`;
+
+/** Prints the rows that the command would send without `--dry-run`, and sends nothing. */
+async function dryRun(setting: Setting, ledger: Ledger): Promise<number> {
+  const { input, connection, context } = setting;
+  const { console } = context;
+  const planned = planFor(setting, ledger);
+  const groups = groupRows(planned);
+  const pending = pendingRows(groups).sort((a, b) => a - b);
+  await writePreview(
+    console,
+    pending.map((position) => input.rows[position] as PetRow),
+  );
+  if (pending.length === 0) console.notice(nothingToDo(setting, planned, groups));
+  else {
+    const atMost = groups.open.length > 0 ? 'at most ' : '';
+    const already = groups.added.length > 0 ? `; ${addedText(console, planned, groups)}` : '';
+    console.notice(
+      `dry run: would add ${atMost}${pending.length} of ${formatCount(input.rows.length, 'row')} from ${input.name} at ${targetLabel(connection)}${already}`,
+    );
+    reportAgain(console, planned);
+  }
+  return exitCodes.ok;
 }
 
 /**
@@ -159,30 +202,6 @@ function isProduction(context: CommandContext, { keySource, baseUrl }: Connectio
   }
 }
 
-/** How many rows are sent, or are sent if they turn out to be not added. */
-function countPending(planned: Plan): number {
-  const { new: fresh, failed, open } = groupRows(planned);
-  return fresh.length + failed.length + open.length;
-}
-
-/** Says what the user may not expect: an earlier import, and rows that are skipped or sent again. */
-function reportBeginning({ context: { console }, choice }: Setting, planned: Plan, ledger: Ledger): void {
-  const { its, rows, elsewhere } = planned;
-  const { added } = groupRows(planned);
-  if (ledger.imports.has(its.seq)) {
-    console.notice(
-      `continuing an earlier import: ${added.length} of ${formatCount(rows.length, 'row')} already added`,
-    );
-    if (choice === 'add-again')
-      console.notice('--add-again adds every row again only after this import is complete');
-  }
-  if (elsewhere.size > 0)
-    console.notice(
-      `skipping ${formatCount(elsewhere.size, 'row')}, added ${whenText(console, elsewhere.values())}`,
-    );
-  reportAgain(console, planned);
-}
-
 /** The command line that the user typed, without --dry-run and the choice, and with `more` as its last options. */
 function commandWith({ argv, platform }: Pick<Context, 'argv' | 'platform'>, ...more: string[]): string {
   const dropped = ['--add-again', '--skip-added', '--dry-run'];
@@ -196,15 +215,15 @@ function commandWith({ argv, platform }: Pick<Context, 'argv' | 'platform'>, ...
 async function send(
   { input, connection, context }: Setting,
   planned: Plan,
+  before: RowGroups,
   file: LedgerFile,
-): Promise<StoppedEarly | undefined> {
+): Promise<CliError | undefined> {
   const { console, clock, globals } = context;
   const bar = createProgressBar(context, { rows: input.rows.length });
   const resume = `to continue: ${commandWith(context)}`;
   const reportStopped = () => {
-    const { added } = groupRows(planned);
     bar.end();
-    console.notice(`added ${added.length} of ${formatCount(input.rows.length, 'row')}; ${resume}`);
+    console.notice(`${totals(planned, before, groupRows(planned))}; ${resume}`);
   };
   const reporting = {
     progress: createProgress(context),
@@ -228,7 +247,7 @@ async function send(
       reporter.onWait({ reason: 'earlier requests', milliseconds: wait, until: clock.now() + wait });
       await reporter.sleep(wait, signal);
     };
-    return carryOut(planned, file, { client, beforeComparing, ...settings });
+    return carryOut(planned, before, file, { client, beforeComparing, ...settings });
   };
   try {
     const stop = await withClient(context, connection, work, { showWait: bar.pause });
@@ -237,68 +256,19 @@ async function send(
     return stop;
   } catch (error) {
     reportStopped();
-    throw toRunError(error, resume, countBeingSent(planned));
+    throw toRunError(error, resume);
   }
 }
 
-/** How many rows the next run finds out about, because no message says what is known. */
-const countBeingSent = (planned: Plan): number =>
-  groupRows(planned).open.filter((i) => {
-    const record = recordOf(planned, i);
-    return record?.kind === 'open' && record.message === undefined;
-  }).length;
-
-/**
- * Replaces the hint of an error after which rows may have been added. `resume` is the hint that shows how to continue.
- * `open` is the number of rows that were being sent, so their outcome is ambiguous. Returns any other error unchanged.
- */
-function toRunError(error: unknown, resume: string, open: number): unknown {
+/** Replaces the hint of an error after which rows may have been added: the next run finds out what became of them. */
+function toRunError(error: unknown, resume: string): unknown {
   if (!(error instanceof CallError && error.cause instanceof OutcomeUnknownError)) return error;
   const { cause, connection } = error;
   // The usual hint is about --idempotency-key, but the next run derives the idempotency key from the ledger.
   if (!(cause.cause instanceof InterruptedError)) return new CallError(cause, connection, { hint: resume });
-  const [rows, it, row] =
-    open === 1 ? ['one row was', 'it', 'row is'] : [`${open} rows were`, 'they', 'rows are'];
-  return new CliError(`interrupted; ${rows} being sent; ${it} may or may not have been added`, {
+  return new CliError('interrupted; the rows that were being sent may have been added', {
     code: 'interrupted',
     mayHaveBeenAdded: true,
-    hint: cause.supportsIdempotency
-      ? `run the command again to continue; the ${row} not added twice`
-      : `run the command again to continue; it first compares the ${row.split(' ')[0]} with the inventory`,
+    hint: 'run the command again to continue; no row is added twice',
   });
-}
-
-/** Reports what the command would do without `--dry-run`, and sends nothing. */
-async function dryRun(setting: Setting, place: LedgerPlace): Promise<number> {
-  const { input, connection, context } = setting;
-  const { console } = context;
-  if (console.json) await writePreview(console, input.rows);
-  try {
-    const ledger = await readLedger(place);
-    const planned = planFor(setting, ledger);
-    const { open, added } = groupRows(planned);
-    const pending = countPending(planned);
-    const count = input.rows.length;
-    // After an earlier import, show no preview, because the first rows of the file are probably not sent again.
-    if (console.isTerminal && !console.json && added.length === 0) await writePreview(console, input.rows);
-    if (pending === 0) console.notice(`dry run: nothing to add; ${addedText(console, planned)}`);
-    else {
-      const total = formatCount(count, 'row');
-      const which = `${open.length > 0 ? 'at most ' : ''}${pending === count ? total : `${pending} of ${total}`}`;
-      const when = whenText(
-        console,
-        added.map((i) => placeOf(planned, i)),
-      );
-      const already = added.length === 0 ? '' : `; ${added.length} already added ${when}`;
-      console.notice(
-        `dry run: would add ${which} from ${input.name} at ${targetLabel(connection)}${already}${skippedText(planned)}`,
-      );
-    }
-    reportAgain(console, planned);
-  } catch (error) {
-    if (!(error instanceof CliError)) throw error;
-    const hint = error.hint === undefined ? '' : `; ${error.hint}`;
-    console.notice(`dry run: pets would stop. ${error.message}${hint}`);
-  }
-  return exitCodes.ok;
 }

@@ -10,9 +10,9 @@ import { type HttpHeaders, readHeader } from '../../client/response.ts';
 import { header } from '../../contract/headers.ts';
 import type { NewPet, ReceivedPet } from '../../contract/schemas.ts';
 import { hashKey } from '../../store/keys/keys.ts';
+import { CliError } from '../core/errors.ts';
 import { redactKey } from '../output/redact.ts';
 import {
-  type Circumstances,
   type Comparison,
   compareWithInventory,
   type InventoryOptions,
@@ -20,9 +20,15 @@ import {
   waitBeforeListing,
   whyNotRepeatable,
 } from './inventory.ts';
-import { idempotencyKeyOf, type RecordOf, type RowRecord, recordsOf, timeOf } from './ledger.ts';
-import type { LedgerFile } from './ledger-file.ts';
-import { groupRows, type Plan, placeOf, recordOf } from './plan.ts';
+import {
+  idempotencyKeyOf,
+  type LedgerFile,
+  nextRecordTime,
+  type RecordOf,
+  type RowRecord,
+  recordsOf,
+} from './ledger.ts';
+import { type Plan, placeOf, type RowGroups, recordOf } from './plan.ts';
 
 export type SendOptions = InventoryOptions & {
   apiKey: string;
@@ -41,43 +47,48 @@ export type SendOptions = InventoryOptions & {
  * Carries out a plan: records its beginning, so that everything that the next run needs is on the disk. Sends open rows
  * again if they can be repeated with their idempotency keys, and otherwise compares them with the inventory. Then sends the
  * rows that were certainly not added: first those that were never sent, because those that failed would probably fail
- * again. Returns why the run has stopped before its last row.
+ * again. Returns the error if the run has stopped before its last row although it could send more rows.
  *
+ * @param groups the rows of the plan
  * @throws ClientError and CliError as `sendRows` and `compareWithInventory`
  */
 export async function carryOut(
   plan: Plan,
+  groups: RowGroups,
   file: LedgerFile,
   options: SendOptions,
-): Promise<StoppedEarly | undefined> {
-  const { client, clock, apiKey } = options;
+): Promise<CliError | undefined> {
+  const { client, clock } = options;
   const { ledger, append } = file;
   const { its } = plan;
-  const at = timeOf(ledger, clock.now());
   if (!ledger.imports.has(its.seq)) {
     ledger.imports.set(its.seq, its);
     await append(...recordsOf(its));
-  } else if (its.finishedAt !== undefined) await append({ kind: 'resumed', import: its.seq, at });
+  } else if (its.finishedAt !== undefined)
+    await append({ kind: 'resumed', import: its.seq, at: nextRecordTime(ledger, clock.now()) });
+  const run: Run = { ...options, plan, file, apiKeyHash: hashKey(options.apiKey) };
   // Check the API key, and find out whether the service supports idempotency keys.
   const first = await client.call('listPets', { query: { limit: 1 } });
-  const circumstances = circumstancesOf(file, options, hashKey(apiKey));
   const repeated: number[] = [];
-  const compared: OpenRow[] = [];
-  for (const i of groupRows(plan).open) {
-    const record = recordOf(plan, i);
-    if (record?.kind !== 'open') continue;
-    if (whyNotRepeatable(record, circumstances) === undefined) repeated.push(i);
-    else compared.push({ pet: plan.rows[i]?.pet as NewPet, record });
+  const compared: number[] = [];
+  const openRows: OpenRow[] = [];
+  for (const position of groups.open) {
+    const record = recordOf(plan, position) as RecordOf<'open'>;
+    if (whyNotRepeatable(record, conditionsOf(run)) === undefined) repeated.push(position);
+    else {
+      compared.push(position);
+      openRows.push({ pet: plan.rows[position]?.pet as NewPet, record });
+    }
   }
-  if (compared.length > 0) {
-    const wait = waitBeforeListing(compared, clock.now(), options.timeout);
-    await options.beforeComparing(compared.length, wait);
-    options.onCompared(await compareWithInventory(compared, file, options));
+  if (openRows.length > 0) {
+    const wait = waitBeforeListing(openRows, clock.now(), options.timeout);
+    await options.beforeComparing(openRows.length, wait);
+    options.onCompared(await compareWithInventory(openRows, file, options));
   }
-  const { new: fresh, failed } = groupRows(plan);
-  const positions = repeated.concat(fresh, failed);
+  const notAdded = compared.filter((position) => recordOf(plan, position) === undefined);
+  const positions = repeated.concat(notAdded, groups.new, groups.failed);
   options.onSending(positions.length);
-  const stop = await sendRows(plan, positions, file, options, readRateLimit(first.headers, clock.now()));
+  const stop = await sendRows(run, positions, readRateLimit(first.headers, clock.now()));
   if (!stop) await finish(plan, file, clock.now());
   return stop;
 }
@@ -85,15 +96,14 @@ export async function carryOut(
 /** Records that every row of an import has a result, unless the import was never begun. @throws CliError */
 export async function finish({ its }: Plan, { ledger, append }: LedgerFile, now: number): Promise<void> {
   if (ledger.imports.has(its.seq) && its.finishedAt === undefined)
-    await append({ kind: 'finished', import: its.seq, at: timeOf(ledger, now) });
+    await append({ kind: 'finished', import: its.seq, at: nextRecordTime(ledger, now) });
 }
 
-const circumstancesOf = (
-  { ledger }: LedgerFile,
-  { client, clock }: SendOptions,
-  apiKeyHash: string,
-): Circumstances => ({
-  ledger,
+/** What every row of a run needs. */
+type Run = SendOptions & { plan: Plan; file: LedgerFile; apiKeyHash: string };
+
+const conditionsOf = ({ file, client, clock, apiKeyHash }: Run) => ({
+  ledger: file.ledger,
   now: clock.now(),
   apiKeyHash,
   supportsIdempotency: client.supportsIdempotency(),
@@ -102,13 +112,10 @@ const circumstancesOf = (
 /** Only these statuses concern a single row. Any other failure would also affect the next rows. */
 const ROW_STATUSES: readonly number[] = [400, 409, 413, 415, 422];
 /** If this many rows at the start of a run are rejected with the same error, the others probably have the same problem. */
-export const SAME_REJECTIONS = 20;
+const SAME_REJECTIONS = 20;
 /** If the responses to this many successive rows are lost, the service or the network probably has a problem. */
-export const LOST_IN_A_ROW = 5;
-const MAX_IN_FLIGHT = 8;
-
-/** Why a run stops before its last row although it could send more rows. `text` is the error of the last row sent. */
-export type StoppedEarly = { reason: 'rejected' | 'lost'; text: string };
+const LOST_IN_A_ROW = 5;
+const MAX_IN_FLIGHT = 16;
 
 /**
  * What the result of a row means for the rows after it. `lost` means that no response shows the outcome. `text` is the
@@ -122,80 +129,68 @@ export type RowResult = {
 
 /**
  * Sends rows in this order, with up to `maxInFlight` in flight at once. After a failure that does not concern a
- * single row, sends no more rows, and waits for those in flight. Returns why the run has stopped before its last row;
- * undefined if all rows have a result.
+ * single row, sends no more rows, and waits for those in flight. Returns an error if `createStopRule` has ended the run
+ * before its last row.
  *
  * @throws ClientError if a failure does not concern a single row, and CliError if the ledger cannot be written
  */
 async function sendRows(
-  plan: Plan,
+  run: Run,
   positions: readonly number[],
-  file: LedgerFile,
-  options: SendOptions,
   reported: RateLimit | undefined,
-): Promise<StoppedEarly | undefined> {
-  const { client, onResult } = options;
-  const apiKeyHash = hashKey(options.apiKey);
-  let quota = reported;
-  let supportsIdempotency = client.supportsIdempotency();
-  let hasAdded = false;
-  let wasRefused = false;
+): Promise<CliError | undefined> {
+  const { client, clock, onResult } = run;
+  const conditions: InFlightConditions = {
+    supportsIdempotency: client.supportsIdempotency(),
+    rateLimit: reported,
+    hasAdded: false,
+    wasRefused: false,
+  };
   const onRefused = () => {
-    wasRefused = true;
+    conditions.wasRefused = true;
   };
   const inFlight = new Set<Promise<void>>();
-  const failures: { order: number; error: unknown }[] = [];
-  /** The results that have arrived before the result of an earlier row. */
-  const early = new Map<number, RowResult>();
-  let done = 0;
+  const failures: unknown[] = [];
   const whyStop = createStopRule();
-  let stop: StoppedEarly | undefined;
+  let stop: CliError | undefined;
+  let next = 0;
 
-  async function send(position: number, order: number): Promise<void> {
+  async function send(position: number): Promise<void> {
     try {
-      const row = { plan, position, apiKeyHash };
-      const { headers = {}, ...result } = await sendRow(row, file, options, onRefused);
-      quota = latestQuota(quota, readRateLimit(headers, options.clock.now()));
+      const { headers = {}, ...result } = await sendRow(run, position, onRefused);
+      const rateLimit = latestRateLimit(conditions.rateLimit, readRateLimit(headers, clock.now()));
+      conditions.rateLimit = rateLimit;
       // The client reads files to answer this, so ask it only if the response does not show it.
-      supportsIdempotency =
+      conditions.supportsIdempotency =
         readHeader(headers, header.idempotencySupported) === 'true' || client.supportsIdempotency();
-      hasAdded ||= result.kind === 'added';
-      early.set(order, result);
-      onResult(quota);
+      conditions.hasAdded ||= result.kind === 'added';
+      stop ??= whyStop(result);
+      onResult(rateLimit);
     } catch (error) {
-      failures.push({ order, error });
+      failures.push(error);
     }
   }
-  const mayStart = () => {
-    const conditions = { supportsIdempotency, quota, hasAdded, wasRefused };
-    return failures.length === 0 && !stop && inFlight.size < maxInFlight(conditions);
-  };
+  const mayStart = () =>
+    next < positions.length && failures.length === 0 && !stop && inFlight.size < maxInFlight(conditions);
 
-  for (let next = 0; ; ) {
-    while (next < positions.length && mayStart()) {
-      const sending = send(positions[next] ?? 0, next).finally(() => inFlight.delete(sending));
+  for (;;) {
+    while (mayStart()) {
+      const sending = send(positions[next++] ?? 0).finally(() => inFlight.delete(sending));
       inFlight.add(sending);
-      next++;
     }
     if (inFlight.size === 0) break;
     await Promise.race(inFlight);
-    for (let result = early.get(done); result; result = early.get(done)) {
-      early.delete(done);
-      done++;
-      const reason = whyStop(result);
-      if (done < positions.length) stop ??= reason;
-    }
   }
-  await file.flush();
+  await run.file.flush();
   if (failures.length > 0) throw gravest(failures);
-  return stop;
+  return next < positions.length ? stop : undefined;
 }
 
 /** What decides how many rows may be in flight at once. */
 export type InFlightConditions = {
   supportsIdempotency: boolean;
-  /** The rate limit; undefined if the service does not report it. */
-  quota: RateLimit | undefined;
+  /** Undefined if the service does not report it. */
+  rateLimit: RateLimit | undefined;
   /** Whether this run has added a row. */
   hasAdded: boolean;
   /** Whether an attempt of this run was refused, for example because of the rate limit, or was not sent. */
@@ -215,35 +210,29 @@ export type InFlightConditions = {
  */
 export function maxInFlight({
   supportsIdempotency,
-  quota,
+  rateLimit,
   hasAdded,
   wasRefused,
 }: InFlightConditions): number {
-  if (!supportsIdempotency || quota === undefined || !hasAdded || wasRefused) return 1;
-  return Math.max(1, Math.min(MAX_IN_FLIGHT, Math.floor(quota.remaining / 2)));
+  if (!supportsIdempotency || rateLimit === undefined || !hasAdded || wasRefused) return 1;
+  return Math.max(1, Math.min(MAX_IN_FLIGHT, Math.floor(rateLimit.remaining / 2)));
 }
-
-/**
- * Reported ends that differ by at most this belong to the same window, because a service may report the end as a number
- * of whole seconds from now.
- */
-const SAME_WINDOW_MS = 1_000;
 
 /**
  * The rate limit after a response. Responses can arrive in another order than that in which the service counted the
- * requests, so the lowest number of remaining requests in a window is the latest.
+ * requests, so the lowest number of a window is the latest. Ends within a second belong to the same window, because a
+ * service may report whole seconds from now.
  */
-export function latestQuota(
-  known: RateLimit | undefined,
-  received: RateLimit | undefined,
-): RateLimit | undefined {
-  if (!known || !received) return received ?? known;
-  const isSameWindow = received.reset - known.reset <= SAME_WINDOW_MS;
-  return isSameWindow && known.remaining < received.remaining ? known : received;
-}
+export const latestRateLimit = (known: RateLimit | undefined, received: RateLimit | undefined) =>
+  known && received && received.reset - known.reset <= 1_000 && known.remaining < received.remaining
+    ? known
+    : (received ?? known);
 
-/** Returns a function that gets the results in the order of the rows, and decides after each whether to stop. */
-export function createStopRule(): (result: RowResult) => StoppedEarly | undefined {
+/**
+ * Returns a function that gets each result, and decides whether to stop. Until a row is added, only one is in flight, so the
+ * first results arrive in the order of the rows.
+ */
+export function createStopRule(): (result: RowResult) => CliError | undefined {
   let count = 0;
   let lost = 0;
   /** The error of all rows so far, if they were rejected with the same error. */
@@ -253,37 +242,40 @@ export function createStopRule(): (result: RowResult) => StoppedEarly | undefine
     if (count === 1) common = text;
     if (kind !== 'rejected' || text !== common) common = undefined;
     lost = kind === 'lost' ? lost + 1 : 0;
-    if (count === SAME_REJECTIONS && common !== undefined) return { reason: 'rejected', text };
-    return lost >= LOST_IN_A_ROW ? { reason: 'lost', text } : undefined;
+    if (count === SAME_REJECTIONS && common !== undefined)
+      return new CliError(
+        `stopped, because the first ${SAME_REJECTIONS} rows were rejected with the same error: ${text}`,
+        {
+          code: 'some_failed',
+          hint: 'fix the problem and run the command again; it begins with the rows that were not sent yet',
+        },
+      );
+    if (lost < LOST_IN_A_ROW) return undefined;
+    return new CliError(
+      `stopped, because the outcome of the last ${LOST_IN_A_ROW} rows is unknown; they may have been added: ${text}`,
+      {
+        code: 'outcome_unknown',
+        mayHaveBeenAdded: true,
+        hint: 'when the service works again, run the command again: it compares these rows with the inventory, and sends the others',
+      },
+    );
   };
 }
 
-/**
- * The error to report. An error of the ledger comes first, then an error after which a row may have been added, then the
- * error of the first row that failed.
- */
-function gravest(failures: readonly { order: number; error: unknown }[]): unknown {
-  const errors = failures.toSorted((a, b) => a.order - b.order).map(({ error }) => error);
-  return (
-    errors.find((error) => !(error instanceof ClientError)) ??
-    errors.find((error) => error instanceof OutcomeUnknownError) ??
-    errors[0]
-  );
-}
+/** The error to report: one of the ledger, or else one after which a row may have been added, or else the first one. */
+const gravest = (errors: readonly unknown[]): unknown =>
+  errors.find((error) => !(error instanceof ClientError)) ??
+  errors.find((error) => error instanceof OutcomeUnknownError) ??
+  errors[0];
 
 /**
  * Sends one row, and records the attempt and its outcome in the ledger.
  *
  * @throws ClientError if a failure does not concern this row alone, and CliError if the ledger cannot be written
  */
-async function sendRow(
-  { plan, position, apiKeyHash }: { plan: Plan; position: number; apiKeyHash: string },
-  file: LedgerFile,
-  options: SendOptions,
-  onRefused: () => void,
-): Promise<RowResult> {
+async function sendRow(run: Run, position: number, onRefused: () => void): Promise<RowResult> {
+  const { plan, file, client, apiKey, apiKeyHash, clock } = run;
   const { ledger, append } = file;
-  const { client, apiKey, clock } = options;
   const { its, index } = placeOf(plan, position);
   const record = its.rows[index];
   /** The record of an earlier attempt, after which the row may have been added. */
@@ -292,7 +284,7 @@ async function sendRow(
   const place = { import: its.seq, row: index, seq: open?.seq ?? ++ledger.seq };
   let attempt: RecordOf<'open'> | undefined = open;
   if (open) {
-    const why = whyNotRepeatable(open, circumstancesOf(file, options, apiKeyHash));
+    const why = whyNotRepeatable(open, conditionsOf(run));
     // The support of idempotency keys may have ended, or 23 hours may have passed, while the run was waiting.
     if (why !== undefined) {
       recordUnknown(`sent at ${open.at} without a response; not sent again because ${why}`);
@@ -304,7 +296,7 @@ async function sendRow(
       const current = its.rows[index];
       // An earlier attempt is on the disk already.
       if (current?.kind === 'open' && current.endedAt === undefined) return;
-      attempt = { kind: 'open', ...place, at: open?.at ?? timeOf(ledger, clock.now()), apiKeyHash };
+      attempt = { kind: 'open', ...place, at: open?.at ?? nextRecordTime(ledger, clock.now()), apiKeyHash };
       await append(attempt);
     },
     async notSent(status?: number) {
