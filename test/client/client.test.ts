@@ -14,16 +14,12 @@ describe('a call', () => {
   test('sends the key as a bearer token, and the query', async () => {
     const { client, server } = await connect((_, response) => reply(response, 200, []));
     await client.call('listPets', { query: { limit: 5, status: 'sold' } });
+    const headers = { accept: 'application/json', 'accept-encoding': 'gzip, br', 'user-agent': 'pets/test' };
     expect(server.requests).toMatchObject([
       {
         method: 'GET',
         url: '/v1/pets?limit=5&status=sold',
-        headers: {
-          authorization: 'Bearer pets_key',
-          accept: 'application/json',
-          'accept-encoding': 'gzip, br',
-          'user-agent': 'pets/test',
-        },
+        headers: { ...headers, authorization: 'Bearer pets_key' },
       },
     ]);
   });
@@ -81,11 +77,7 @@ describe('an animal in the response to a creation', () => {
     ['equal', { status: 'sold' }, { name: 'Rex', categoryId: 3, status: 'sold' }],
     ['without a status and a category', { status: 'sold' }, { name: 'Rex' }],
     ['with a status that was not sent', {}, { name: 'Rex', status: 'pending' }],
-    [
-      'with a status and a category that are null',
-      { status: 'sold' },
-      { name: 'Rex', status: null, categoryId: null },
-    ],
+    ['with fields that are null', { status: 'sold' }, { name: 'Rex', status: null, categoryId: null }],
     ['with the category as text, and with zeros', {}, { name: 'Rex', categoryId: '03.0' }],
     ['with a trimmed name', { name: ' Rex\n' }, { name: 'Rex' }],
     ['with a name in another case', { name: 'Straße' }, { name: 'STRASSE' }],
@@ -98,33 +90,20 @@ describe('an animal in the response to a creation', () => {
     });
   });
 
-  test.each<[string, object, string]>([
-    ['status', { status: 'available' }, 'status available instead of sold'],
-    ['category', { categoryId: 4 }, 'categoryId 4 instead of 3'],
-    [
-      'status and category',
-      { status: 'pending', categoryId: '4' },
-      'status pending and categoryId 4 instead of 3',
-    ],
-  ])('with another %s was added, and the difference is reported', async (_name, received, change) => {
+  test.each<[object, string]>([
+    [{ status: 'available' }, 'status available instead of sold'],
+    [{ categoryId: 4 }, 'categoryId 4 instead of 3'],
+    [{ status: 'lost', categoryId: '4' }, 'status lost instead of sold and categoryId 4 instead of 3'],
+  ])('with %j was added, and the difference is reported', async (received, change) => {
     const { outcome, changes } = await addTwo({ status: 'sold' }, { id: 1, name: 'Rex', ...received });
-    expect([outcome, changes]).toEqual([
-      'added',
-      [`added the animal with ${change.replace('pending and', 'pending instead of sold and')}`],
-    ]);
+    expect([outcome, changes]).toEqual(['added', [`added the animal with ${change}`]]);
   });
 
-  test('with another name: the outcome is unknown', async () => {
+  test('with another name, or the id of an earlier creation: the outcome is unknown', async () => {
     const { outcome } = await addTwo({}, { id: 1, name: 'Max', categoryId: 3 });
     expect(outcome).toBe('unexpected response: an animal with the name "Max" instead of "Rex"');
-  });
-
-  test('with the id of an earlier creation: the outcome is unknown', async () => {
-    const { outcome, second } = await addTwo({}, { id: 1, name: 'Rex' }, { id: '1', name: 'Rex' });
-    expect([outcome, second]).toEqual([
-      'added',
-      'unexpected response: an animal with id 1, as after an earlier creation',
-    ]);
+    const { second } = await addTwo({}, { id: 1, name: 'Rex' }, { id: '1', name: 'Rex' });
+    expect(second).toBe('unexpected response: an animal with id 1, as after an earlier creation');
   });
 });
 
@@ -134,13 +113,7 @@ describe('a deprecated operation', () => {
   const get = (client: Client) => client.call('getPet', { params: { petId: 1n } });
 
   test.each<[string, string, Record<string, string>, boolean, number]>([
-    [
-      'not reported earlier than half a year before its removal',
-      '2030-06-07T23:59:59Z',
-      announcement,
-      false,
-      0,
-    ],
+    ['not reported more than half a year before its removal', '2030-06-07T23:59:59Z', announcement, false, 0],
     ['reported once a day in the last half year', '2030-06-08T00:00:00Z', announcement, false, 1],
     ['reported after its removal date', '2030-12-06T00:00:00Z', announcement, false, 1],
     ['compared with the date in the specification', '2030-06-08T00:00:00Z', { Deprecation: '?1' }, false, 1],
@@ -166,6 +139,7 @@ describe('a deprecated operation', () => {
   });
 
   const earlier = { Sunset: 'Fri, 01 Jan 2027 00:00:00 GMT' };
+  const later = { Sunset: 'Thu, 01 Jan 2032 00:00:00 GMT' };
   const none: Record<string, string> = {};
   test.each([
     ['410 at any time', 410, '2026-11-21T00:00:00Z', none, none, true],
@@ -174,14 +148,7 @@ describe('a deprecated operation', () => {
     ['404 before the date', 404, '2030-12-04T23:59:59Z', none, none, false],
     ['404 after the date in the response', 404, '2027-01-01T00:00:00Z', none, earlier, true],
     ['404 after a date that an earlier response announced', 404, '2027-01-01T00:00:00Z', earlier, none, true],
-    [
-      '404 before a date that the service has put off',
-      404,
-      '2030-12-05T00:00:00Z',
-      none,
-      { Sunset: 'Thu, 01 Jan 2032 00:00:00 GMT' },
-      false,
-    ],
+    ['404 before a date that the service has put off', 404, '2030-12-05T00:00:00Z', none, later, false],
     ['400 after the date', 400, '2030-12-05T00:00:00Z', none, none, false],
   ])('was removed after %s', async (_name, status, now, before, headers, isRemoved) => {
     const clock = manualClock('2026-11-20T00:00:00Z');

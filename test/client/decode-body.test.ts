@@ -56,20 +56,10 @@ describe('a success that cannot be decoded is a ContractError', () => {
     ['two codings', coding('gzip, gzip'), gzipSync(gzip), 'Content-Encoding gzip, gzip is not supported'],
     ['text instead of gzip', coding('gzip'), utf8, 'invalid gzip data (incorrect header check)'],
     ['a small gzip body with more than 64 MiB', coding('gzip'), gzipSync(bomb), 'larger than 64 MiB'],
-    [
-      'a small Brotli body with more than 64 MiB',
-      coding('br'),
-      brotliCompressSync(bomb),
-      'larger than 64 MiB',
-    ],
+    ['the same with Brotli', coding('br'), brotliCompressSync(bomb), 'larger than 64 MiB'],
     ['an unknown charset', type('utf-32'), utf8, 'charset utf-32 is not supported'],
     ['text that is not UTF-8', {}, windows1252, 'not valid utf-8 text'],
-    [
-      'text that is not in its charset',
-      type('shift_jis'),
-      Buffer.from('"\xff"', 'latin1'),
-      'not valid shift_jis text',
-    ],
+    ['text that is not in its charset', type('shift_jis'), Buffer.from([0xff]), 'not valid shift_jis text'],
   ])('%s', async (_name, headers, bytes, reason) => {
     const { client, server } = await connect({ headers, bytes });
     const error = await rejection(list(client));
@@ -95,15 +85,10 @@ test.each([
   ['gzip', coding('gzip'), gzip.subarray(0, -20)],
   ['UTF-8', {}, utf8.subarray(0, utf8.indexOf('ü') + 1)],
 ])('%s that ends early with the connection is a truncated response', async (_name, headers, bytes) => {
+  const fields = Object.entries({ 'Content-Type': 'application/json', ...headers });
+  const start = `HTTP/1.1 200 OK\r\n${fields.map((field) => field.join(': ')).join('\r\n')}\r\n\r\n`;
   const server = await scriptedServer((_, response) => {
-    response.socket?.end(
-      Buffer.concat([
-        Buffer.from('HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nConnection: close\r\n'),
-        ...Object.entries(headers).map(([name, value]) => Buffer.from(`${name}: ${value}\r\n`)),
-        Buffer.from('\r\n'),
-        bytes,
-      ]),
-    );
+    response.socket?.end(Buffer.concat([Buffer.from(start), bytes]));
   });
   const error = await rejection(list(testClient(server.url).client));
   expect(error).toBeInstanceOf(NetworkError);

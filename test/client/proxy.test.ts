@@ -17,35 +17,23 @@ import { rawServer } from '../helpers/wire-server.ts';
 const SHOP = 'http://shop.invalid/v1';
 const SECURE_SHOP = 'https://shop.invalid/v1';
 
-async function serviceWithProxy() {
+test('a proxy for http gets requests with an absolute URL, and the user name and password of its own URL', async () => {
   const server = await scriptedServer((request, response) =>
     request.method === 'GET' ? reply(response, 200, [PET]) : reply(response, 201, PET),
   );
-  return { server, proxy: await proxyServer(Number(new URL(server.origin).port)) };
-}
-
-describe('a proxy for http', () => {
-  test('gets requests with an absolute URL', async () => {
-    const { server, proxy } = await serviceWithProxy();
-    const { client, attempts } = testClient(SHOP, { proxy: proxy.url });
-    expect(await list(client)).toMatchObject({ value: [{ id: 1n }] });
-    await add(client);
-    expect(proxy.requests).toEqual(['GET http://shop.invalid/v1/pets', 'POST http://shop.invalid/v1/pets']);
-    expect(proxy.headers.map(({ host }) => host)).toEqual(['shop.invalid', 'shop.invalid']);
-    for (const { url, headers } of server.requests) {
-      expect([url, headers.authorization]).toEqual(['/v1/pets', `Bearer ${KEY}`]);
-    }
-    expect([server.requests.length, attempts.length]).toEqual([2, 2]);
-  });
-
-  test('gets the user name and password of its URL', async () => {
-    const { proxy } = await serviceWithProxy();
-    const address = proxy.url.replace('//', '//ada:hunter2@');
-    await list(testClient(SHOP, { proxy: address }).client);
-    const basic = `Basic ${Buffer.from('ada:hunter2').toString('base64')}`;
-    expect(proxy.headers[0]?.['proxy-authorization']).toBe(basic);
-    expect(proxy.requests).toEqual(['GET http://shop.invalid/v1/pets']);
-  });
+  const proxy = await proxyServer(Number(new URL(server.origin).port));
+  const address = proxy.url.replace('//', '//ada:hunter2@');
+  const { client, attempts } = testClient(SHOP, { proxy: address });
+  expect(await list(client)).toMatchObject({ value: [{ id: 1n }] });
+  await add(client);
+  expect(proxy.requests).toEqual(['GET http://shop.invalid/v1/pets', 'POST http://shop.invalid/v1/pets']);
+  expect(proxy.headers.map(({ host }) => host)).toEqual(['shop.invalid', 'shop.invalid']);
+  const basic = `Basic ${Buffer.from('ada:hunter2').toString('base64')}`;
+  expect(proxy.headers[0]?.['proxy-authorization']).toBe(basic);
+  for (const { url, headers } of server.requests) {
+    expect([url, headers.authorization]).toEqual(['/v1/pets', `Bearer ${KEY}`]);
+  }
+  expect([server.requests.length, attempts.length]).toEqual([2, 2]);
 });
 
 describe('a proxy that refuses', () => {
@@ -133,6 +121,9 @@ test('a proxy that does not respond: the attempt expires and nothing was sent', 
 });
 
 describe('the command', () => {
+  /** The address of a proxy that refuses with this status, or does not run. */
+  const refusing = async (refuse: number | undefined) =>
+    `127.0.0.1:${refuse === undefined ? await closedPort() : (await proxyServer(1, { refuse })).port}`;
   const env = (baseUrl: string, proxy: string) => ({
     PETS_BASE_URL: baseUrl,
     PETS_API_KEY: 'pets_secret_key',
@@ -141,35 +132,22 @@ describe('the command', () => {
     HTTPS_PROXY: proxy,
   });
 
+  const required = 'the proxy PROXY requires a user and password (407)';
+  const rejected = 'the proxy PROXY rejected the user and password in HTTPS_PROXY (407)';
   test.each<[refuse: number | undefined, user: string, message: string, hint: string]>([
-    [
-      407,
-      '',
-      'the proxy PROXY requires a user and password (407)',
-      'set HTTPS_PROXY to http://USER:PASSWORD@PROXY;',
-    ],
-    [
-      407,
-      'ada:hunter2@',
-      'the proxy PROXY rejected the user and password in HTTPS_PROXY (407)',
-      'set HTTPS_PROXY to',
-    ],
+    [407, '', required, 'set HTTPS_PROXY to http://USER:PASSWORD@PROXY;'],
+    [407, 'ada:hunter2@', rejected, 'set HTTPS_PROXY to'],
     [403, '', 'the proxy PROXY refused to connect to shop.invalid (403)', 'check HTTPS_PROXY;'],
     [undefined, 'ada:hunter2@', 'cannot reach the proxy PROXY: connection refused', 'check HTTPS_PROXY;'],
   ])('explains the response %s of a proxy with the user %j', async (refuse, user, message, hint) => {
-    const port = refuse === undefined ? await closedPort() : (await proxyServer(1, { refuse })).port;
-    const proxy = `127.0.0.1:${port}`;
+    const proxy = await refusing(refuse);
     const { stderr } = await runInTerminal(['list', '--json'], {
       env: env(SECURE_SHOP, `http://${user}${proxy}`),
     });
     const { error } = JSON.parse(stderr.trim().split('\n').at(-1) ?? '');
-    expect(error).toMatchObject({
-      code: 'network_error',
-      exitCode: 6,
-      message: message.replace('PROXY', proxy),
-    });
+    expect(error).toMatchObject({ code: 'network_error', exitCode: 6 });
+    expect(error.message).toBe(message.replace('PROXY', proxy));
     expect(error.hint).toContain(hint.replace('@PROXY', `@${proxy}`));
-    expect(stderr).not.toContain('hunter2');
   });
 
   test('profiles --check asks a proxy that requires a password only once', async () => {
@@ -187,15 +165,15 @@ describe('the command', () => {
 
   const secrets = ['hunter2', Buffer.from('ada:hunter2').toString('base64'), 'pets_secret_key'];
   test.each([
-    ['stopped', SHOP, undefined],
-    ['stopped', SECURE_SHOP, undefined],
-    ['refusing', SHOP, 407],
-    ['refusing', SECURE_SHOP, 407],
-  ])('does not print the password of a %s proxy to %s', async (_name, baseUrl, refuse) => {
-    const port = refuse === undefined ? await closedPort() : (await proxyServer(1, { refuse })).port;
+    [SHOP, undefined],
+    [SECURE_SHOP, undefined],
+    [SHOP, 407],
+    [SECURE_SHOP, 407],
+  ])('does not print the password of a proxy to %s that refuses with %s', async (baseUrl, refuse) => {
+    const proxy = await refusing(refuse);
     for (const flags of [['--debug'], ['--debug', '--json']]) {
       const { code, stdout, stderr } = await runInTerminal(['list', ...flags], {
-        env: env(baseUrl, `http://ada:hunter2@127.0.0.1:${port}`),
+        env: env(baseUrl, `http://ada:hunter2@${proxy}`),
       });
       expect(code).toBe(6);
       for (const secret of secrets) expect(stdout + stderr).not.toContain(secret);

@@ -27,21 +27,14 @@ const delays: Case[] = [
   ['seconds', after('5'), 5_000],
   ['with spaces around it', after(' 5 '), 5_000],
   ['zero', after('0'), 0],
-  ['with leading zeros', after('007'), 7_000],
   ['a fraction', after('1.5'), 1_500],
   ['a fraction is rounded up to a millisecond', after('0.0001'), 1],
-  ['a number that could be a year', after('2027'), 2_027_000],
   ['a day', after('86400'), 86_400_000],
-  ['10^10', after('10000000000'), 1e13],
-  ['10^12', after('1000000000000'), 1e14],
   ['400 digits', after('9'.repeat(400)), 1e14],
-  ['400 zeros', after('0'.repeat(400)), 0],
   ['repeated: the longest', after('7', '9'), 9_000],
-  ['repeated in the other order', after('9', '7'), 9_000],
   ['repeated, one of them invalid', after('soon', '9'), 9_000],
   ['joined by a comma: the longest', after('7, 9,8'), 9_000],
   ['a number and a date joined by a comma', after(`7, ${dateAt('12:01:30')}`), 90_000],
-  ['two dates joined by a comma', after(`${dateAt('12:01:30')}, ${dateAt('12:00:10')}`), 90_000],
   ['an empty list', after(', ,'), undefined],
 ];
 
@@ -56,15 +49,11 @@ const dates: Case[] = [
   ['asctime', after('Fri Nov 20 12:01:30 2026'), 90_000],
   ['asctime with a day of one digit', after('Tue Dec  1 12:00:00 2026'), 11 * 86_400_000],
   ['in the past', after(dateAt('11:00:00')), 0],
-  ['RFC 850, 20 years ahead', after('Friday, 20-Nov-46 12:00:00 GMT'), 631_152_000_000],
   ['RFC 850, a year of the last century', after('Sunday, 06-Nov-94 08:49:37 GMT'), 0],
   ['year 9999', after('Fri, 31 Dec 9999 23:59:59 GMT'), 1e14],
-  ['year 0099', after('Fri, 31 Dec 0099 23:59:59 GMT'), 0],
   ['an invalid month', after('Fri, 20 Nod 2026 12:01:30 GMT'), undefined],
   ['an invalid day', after('Mon, 30 Feb 2026 12:01:30 GMT'), undefined],
   ['an invalid hour', after(dateAt('24:01:30')), undefined],
-  ['an invalid minute', after(dateAt('12:60:30')), undefined],
-  ['an invalid second', after(dateAt('12:00:61')), undefined],
   ['another time zone', after('Fri, 20 Nov 2026 12:01:30 EST'), undefined],
   ['incomplete', after('Fri, 20 Nov 2026 12:01'), undefined],
 ];
@@ -72,12 +61,6 @@ const dates: Case[] = [
 const clocks: Case[] = [
   ['a server clock an hour slow', { date: HOUR_SLOW, ...after(dateAt('11:00:20')) }, 20_000],
   ['a server clock an hour fast', { date: HOUR_FAST, ...after(dateAt('13:00:20')) }, 20_000],
-  ['an hour slow, in RFC 850', { date: HOUR_SLOW, ...after('Friday, 20-Nov-26 11:00:20 GMT') }, 20_000],
-  [
-    'an hour fast, in asctime',
-    { date: 'Fri Nov 20 13:00:00 2026', ...after('Fri Nov 20 13:00:20 2026') },
-    20_000,
-  ],
   ['seconds are independent of the clock', { date: HOUR_FAST, ...after('20') }, 20_000],
   ['an invalid Date', { date: 'today', ...after(dateAt('12:00:20')) }, 20_000],
   ['a reset time, an hour slow', { date: HOUR_SLOW, ...reset(seconds('2026-11-20T11:00:45Z')) }, 45_000],
@@ -91,11 +74,9 @@ const resets: Case[] = [
   ['in the past', reset(seconds('2026-11-20T11:59:00Z')), 0],
   ['0', reset('0'), 0],
   ['as a delay, as @fastify/rate-limit sends it', reset('45'), 45_000],
-  ['as a delay of 31 years', reset('999999999'), 999_999_999_000],
   ['in 2001', reset('1000000000'), 0],
   ['a fraction', reset('45.25'), 45_250],
   ['a Unix time with a fraction', reset(`${NOW / 1_000 + 45}.25`), 45_250],
-  ['30 digits', reset('9'.repeat(30)), 1e14],
   ['400 digits', reset('9'.repeat(400)), 1e14],
   ['text', reset('never'), undefined],
   ['negative', reset('-5'), undefined],
@@ -110,23 +91,18 @@ const rateLimit = (...texts: string[]): HttpHeaders => ({ ratelimit: texts.lengt
 
 /** Headers of draft-ietf-httpapi-ratelimit-headers. */
 const drafts: Case[] = [
-  ['version 6, which is superseded', { 'ratelimit-remaining': '0', 'ratelimit-reset': '600' }, undefined],
   ['version 7, which is superseded', rateLimit('limit=2, remaining=0, reset=600'), undefined],
   ['RateLimit', rateLimit('"2-in-10min"; r=0; t=600'), 600_000],
-  ['RateLimit, without spaces and in another order', rateLimit('"minute";t=30;r=0'), 30_000],
   ['RateLimit, with a partition key', rateLimit('"default";r=0;pk=:cHsdsRa894==:;t=30'), 30_000],
   ['RateLimit, with a token as its name', rateLimit('default;r=0;t=30'), 30_000],
   ['two windows: the exhausted one', rateLimit('"minute";r=0;t=30, "day";r=70;t=3600'), 30_000],
   ['two exhausted windows: the longer one', rateLimit('"minute";r=0;t=30, "day";r=0;t=3600'), 3_600_000],
   ['two windows in two headers', rateLimit('"day";r=70;t=3600', '"minute";r=0;t=30'), 30_000],
   ['two windows with requests left: the longer one', rateLimit('"a";r=1;t=30, "b";r=1;t=60'), 60_000],
-  ['a name with separators', rateLimit('"a\\"b,c;t=9=\\\\";r=0;t=30'), 30_000],
   ['a window without an end', rateLimit('"minute";r=0'), undefined],
-  ['fractions', rateLimit('"minute";r=0.0;t=30.5'), 30_500],
   ['a negative delay', rateLimit('"minute";r=0;t=-30'), undefined],
   ['400 digits', rateLimit(`"minute";r=0;t=${'9'.repeat(400)}`), 1e14],
   ['text', rateLimit('soon'), undefined],
-  ['an unfinished name', rateLimit('"minute;r=0;t=30'), undefined],
   ['Retry-After takes precedence', { ...after('3'), ...rateLimit('"minute";r=0;t=30') }, 3_000],
   ['X-RateLimit-Reset does as well', { ...RESET_45, ...rateLimit('"minute";r=0;t=30') }, 45_000],
   ['an invalid X-RateLimit-Reset does not', { ...reset('soon'), ...rateLimit('"minute";r=0;t=30') }, 30_000],
@@ -170,24 +146,11 @@ describe('requestedDelay, in milliseconds', () => {
   });
 });
 
-test.each<[string | string[] | undefined, boolean]>([
-  ['0', true],
-  [' 0 ', true],
-  ['00', true],
-  ['0.0', true],
-  ['-1', true],
-  [['7', '0'], true],
-  ['7, 0', true],
-  ['1', false],
-  ['10', false],
-  ['0.5', false],
-  ['', false],
-  ['zero', false],
-  [[], false],
-  [undefined, false],
-])('X-RateLimit-Remaining %j exhausts the window: %s', (remaining, isLast) => {
-  const headers = { 'x-ratelimit-remaining': remaining, ...RESET_45 };
-  expect(delayIfExhausted(headers, NOW)).toBe(isLast ? 45_000 : undefined);
+test('X-RateLimit-Remaining exhausts the window if it is not above 0; the smallest of repeated headers counts', () => {
+  const delay = (remaining: string | string[] | undefined) =>
+    delayIfExhausted({ 'x-ratelimit-remaining': remaining, ...RESET_45 }, NOW);
+  for (const none of ['0', ' 0 ', '00', '0.0', '-1', ['7', '0'], '7, 0']) expect(delay(none)).toBe(45_000);
+  for (const some of ['1', '10', '0.5', '', 'zero', [], undefined]) expect(delay(some)).toBeUndefined();
 });
 
 test.each<[string, HttpHeaders, number | undefined]>([
