@@ -96,33 +96,6 @@ describe('a prerendered output', () => {
 });
 
 describe('the fast path', () => {
-  const commands = [
-    'pets --version',
-    'pets help serve',
-    'pets completion bash',
-    'pets completion bash -- list',
-  ];
-
-  test.each(commands)('ends without a message if the pipe is closed: %s | true', async (command) => {
-    const { stderr } = await (await freshMachine()).shell(
-      `{ sleep 0.1; ${command}; echo "code $?" >&2; } | true`,
-    );
-    expect(stderr).toBe('code 0\n');
-  });
-
-  test.each(commands)('reports a full disk: %s > /dev/full', async (command) => {
-    const { code, stderr } = await (await freshMachine()).shell(`${command} > /dev/full`);
-    expect(code).toBe(1);
-    expect(stderr).toContain('cannot write the output');
-  });
-
-  test.each(commands)('works with closed streams and /dev/null: %s', async (command) => {
-    const machine = await freshMachine();
-    for (const end of ['>&-', '> /dev/null', '2>&-', '<&-']) {
-      expect(await machine.shell(`${command} ${end}`)).toMatchObject({ code: 0, stderr: '' });
-    }
-  });
-
   test('writes everything once to a full pipe that is set to non-blocking mode', async () => {
     const fill = `
       const fs = require('node:fs');

@@ -6,7 +6,6 @@ import { replyError, scriptedServer } from '../helpers/scripted-server.ts';
 
 test.each([
   ['SIGINT', 'while a read waits for a rate limit', ['list'], true],
-  ['SIGTERM', 'while a read waits for a rate limit', ['list'], true],
   ['SIGHUP', 'while a read waits for a rate limit', ['list'], true],
   ['SIGINT', 'while a read waits for a response', ['list'], false],
   ['SIGINT', 'while a creation waits for a rate limit', ['add', 'Rex', '--category', '3'], true],
@@ -42,12 +41,9 @@ const TERMINATE = `process.once('newListener', (event) => {
 // An executable ignores NODE_OPTIONS, so nothing can be loaded before its entry.
 test.skipIf(EXECUTABLE !== undefined).each([
   ['list', 130],
-  ['list --json', 130],
   ['import -', 130],
-  ['login --base-url http://127.0.0.1:9/v1', 130],
   ['serve --port 0', 0],
   ['serve --ephemeral --port 0 -- node -e setInterval(Object,1e3)', 143],
-  ['--json serve --ephemeral --port 0 --no-profile', 0],
 ])('SIGTERM while pets %s is loaded: exit code %i', async (line, expected) => {
   const server = await scriptedServer(() => {});
   const machine = await freshMachine();

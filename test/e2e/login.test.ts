@@ -140,16 +140,14 @@ describe.skipIf(!hasTerminal())('pets login at a terminal', () => {
   });
 });
 
-test.each([
-  ['in the form of a header', (key: string) => `Bearer ${key}`],
-  ['in quotes', (key: string) => `"${key}"\n`],
-  ['with a CRLF', (key: string) => `${key}\r\n`],
-])('standard input has a key %s', async (_name, pasted) => {
+test('a key on standard input may have the form of a header, be in quotes, and end with a CRLF', async () => {
   const service = await startService();
   const machine = await freshMachine();
-  const stdin = pasted(service.key);
-  const ran = await machine.pets(['login', '--base-url', service.url], { stdin });
-  expect(ran).toMatchObject({ code: 0, stdout: '' });
-  const saved = JSON.parse(await readFile(join(machine.configDirectory, 'prod.json'), 'utf8'));
-  expect(saved.key).toBe(service.key);
+  for (const stdin of [`Bearer ${service.key}`, `"${service.key}"\n`, `${service.key}\r\n`]) {
+    const ran = await machine.pets(['login', '--base-url', service.url], { stdin });
+    expect(ran).toMatchObject({ code: 0, stdout: '' });
+    const saved = JSON.parse(await readFile(join(machine.configDirectory, 'prod.json'), 'utf8'));
+    expect(saved.key).toBe(service.key);
+    await machine.pets(['logout']);
+  }
 });

@@ -36,13 +36,8 @@ describe.skipIf(process.platform === 'win32')('pets serve -- CMD', () => {
   ];
 
   test.each([
-    ['exit 0', 0],
-    ['exit 1', 1],
     ['exit 7', 7],
-    ['exit 255', 255],
     ['kill -KILL $$', 137],
-    ['kill -TERM $$', 143],
-    ['kill -INT $$', 130],
     ['ulimit -c 0; kill -SEGV $$', 139],
   ])('sh -c %j: exit code %i', async (line, code) => {
     expect(await (await run(['sh', '-c', line])).end()).toBe(code);
