@@ -148,23 +148,6 @@ describe.each([
     await copyTo(target);
     expect(await namesIn(target)).toEqual(FILES);
   });
-
-  test('leaves the target as before if it is interrupted', async () => {
-    const calls = await callsOfCopy();
-    const { home, copyTo } = await storeToCopy();
-    for (const directory of existing) await mkdir(join(home, directory));
-    const before = await namesIn(home);
-    for (let interrupted = 0; interrupted < calls.lastIndexOf('read'); interrupted++) {
-      const interrupt = new AbortController();
-      let call = 0;
-      const onCall = () => {
-        if (call++ === interrupted) interrupt.abort(new Error('interrupted'));
-      };
-      const copying = copyTo(join(home, 'mounted'), onCall, interrupt.signal);
-      await expect(copying, `call ${interrupted}`).rejects.toThrow(/^interrupted$/);
-      expect(await namesIn(home)).toEqual(before);
-    }
-  });
 });
 
 test('damage in the source is reported with the path in the source', async () => {

@@ -13,25 +13,19 @@ import { temporaryDirectory } from '../helpers/temp.ts';
 const keysOf = (directory: string) => new KeyFiles(directory, { clock: manualClock() });
 const create = (directory: string, request: KeyRequest) => keysOf(directory).create(request);
 
-/** A cache of the keys in a directory. `counts` has its warnings, and how often it read the directory. */
-function cacheOf(directory: string, intercept: Intercept = () => {}) {
-  const counts = { scans: 0, warnings: [] as string[] };
-  const files = interceptFiles((name, path) => {
-    if (name === 'readdir') counts.scans++;
-    return intercept(name, path);
-  });
-  const onWarning = (warning: string) => void counts.warnings.push(warning);
-  const clock = manualClock();
-  const keyFiles = new KeyFiles(directory, { files });
-  const sleep = async (milliseconds: number) => clock.advance(milliseconds);
-  return { keys: new KeyCache(() => keyFiles.read(), { clock, sleep, onWarning }), clock, counts };
-}
-
-/** A cache of a directory with one key. */
-async function cacheWithKey(plan: KeyRequest['plan'] = 'pro', intercept?: Intercept) {
+/** A cache of a directory with one key. `warnings` are those of the cache. */
+async function cacheWithKey(plan: KeyRequest['plan'] = 'pro', intercept: Intercept = () => {}) {
   const directory = await temporaryDirectory();
   const { key } = await create(directory, { name: 'a', plan });
-  return { directory, key, ...cacheOf(directory, intercept) };
+  const warnings: string[] = [];
+  const clock = manualClock();
+  const keyFiles = new KeyFiles(directory, { files: interceptFiles(intercept) });
+  const keys = new KeyCache(() => keyFiles.read(), {
+    clock,
+    sleep: async (milliseconds) => clock.advance(milliseconds),
+    onWarning: (warning) => void warnings.push(warning),
+  });
+  return { directory, key, keys, clock, warnings };
 }
 
 it('does not find a revoked key after the clock was set back', async () => {
@@ -44,7 +38,7 @@ it('does not find a revoked key after the clock was set back', async () => {
 });
 
 it('warns once about a damaged file, and finds the other keys', async () => {
-  const { directory, keys, clock, key, counts } = await cacheWithKey();
+  const { directory, keys, clock, key, warnings } = await cacheWithKey();
   const damaged = await create(directory, { name: 'b', plan: 'pro' });
   await writeFile(join(directory, 'keys', 'b.json'), '{');
   for (let i = 0; i < 8; i++) {
@@ -53,23 +47,23 @@ it('warns once about a damaged file, and finds the other keys', async () => {
     await writeFile(join(directory, 'keys', 'b.json'), '{'.repeat(i + 2));
     clock.advance(600);
   }
-  expect(counts.warnings).toEqual([expect.stringContaining(join(directory, 'keys', 'b.json'))]);
+  expect(warnings).toEqual([expect.stringContaining(join(directory, 'keys', 'b.json'))]);
 });
 
 it('still finds a key whose file temporarily cannot be read', async () => {
   let failures = 1;
-  const { keys, clock, key, counts } = await cacheWithKey('free', (name) => {
+  const { keys, clock, key, warnings } = await cacheWithKey('free', (name) => {
     if (name === 'open read' && failures-- > 0) throw errno('EMFILE');
   });
   await keys.find(hashKey(key));
   clock.advance(1_000);
   expect(await keys.find(hashKey(key))).toMatchObject({ plan: 'free' });
-  expect(counts.warnings).toEqual([expect.stringContaining('EMFILE')]);
+  expect(warnings).toEqual([expect.stringContaining('EMFILE')]);
 });
 
 it('does not find a revoked key if another one has its name and cannot be read', async () => {
   let isReadable = true;
-  const { directory, keys, clock, key, counts } = await cacheWithKey('free', (name) => {
+  const { directory, keys, clock, key, warnings } = await cacheWithKey('free', (name) => {
     if (name === 'open read' && !isReadable) throw errno('EACCES');
   });
   expect(await keys.find(hashKey(key))).toMatchObject({ plan: 'free' });
@@ -81,7 +75,7 @@ it('does not find a revoked key if another one has its name and cannot be read',
   isReadable = true;
   clock.advance(1_000);
   expect(await keys.find(hashKey(other.key))).toMatchObject({ plan: 'pro' });
-  expect(counts.warnings).toEqual([expect.stringContaining('EACCES')]);
+  expect(warnings).toEqual([expect.stringContaining('EACCES')]);
 });
 
 it('finds a key that was added while the keys were being read', async () => {
@@ -103,9 +97,9 @@ it('finds a key that was added while the keys were being read', async () => {
 });
 
 it.skipIf(process.platform === 'win32')('does not wait for a named pipe in the directory', async () => {
-  const { directory, keys, key, counts } = await cacheWithKey();
+  const { directory, keys, key, warnings } = await cacheWithKey();
   execFileSync('mkfifo', [join(directory, 'keys', 'pipe.json')]);
   expect(await keys.find(hashKey(key))).toMatchObject({ name: 'a' });
-  expect(counts.warnings).toEqual([expect.stringContaining('pipe.json')]);
+  expect(warnings).toEqual([expect.stringContaining('pipe.json')]);
   await expect(keysOf(directory).list()).rejects.toThrow('pipe.json');
 });

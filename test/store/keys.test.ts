@@ -24,13 +24,6 @@ describe('an API key', () => {
     const before = process.umask(0);
     onTestFinished(() => void process.umask(before));
     const created = await create(directory, { name: 'till-1', plan: 'pro' });
-    expect(created).toEqual({
-      name: 'till-1',
-      plan: 'pro',
-      key: created.key,
-      quota: { perMinute: 300, perDay: 10_000 },
-    });
-    expect(created.key).toMatch(/^pets_[A-Za-z0-9_-]{43}$/);
     const path = join(directory, 'keys', 'till-1.json');
     const text = await readFile(path, 'utf8');
     expect(JSON.parse(text)).toEqual({
@@ -53,17 +46,6 @@ describe('an API key', () => {
     await Promise.allSettled(creating);
     expect(await readdir(join(directory, 'keys'))).toEqual(['till.json']);
   });
-
-  it.each(['../journal', 'a/../b', '', '.', 'a\u0000'])(
-    'is not searched in the file system if its name is not valid: %j',
-    async (name) => {
-      const directory = await temporaryDirectory();
-      await writeFile(join(directory, 'journal.json'), '');
-      await create(directory, { name: 'b', plan: 'pro' });
-      await expect(keysOf(directory).revoke(name)).rejects.toThrow('no key named');
-      expect(await readdir(directory)).toContain('journal.json');
-    },
-  );
 
   it.each([
     ['not JSON', '{"name":"a"'],

@@ -3,37 +3,10 @@ import { describe, expect, it } from 'vitest';
 import { INT64_MAX, INT64_MIN } from '../../../src/contract/int64.ts';
 import { petJson, petStatuses } from '../../../src/contract/schemas.ts';
 import { StoreUnwritableError } from '../../../src/store/errors.ts';
-import type { Page } from '../../../src/store/store.ts';
 import { cases } from '../../helpers/cases.ts';
 import { hostileTexts } from '../../helpers/hostile-text.ts';
 import { allTexts, animal, idsOf, seedOf, withId } from '../../helpers/store-fixtures.ts';
 import type { Places } from './place.ts';
-
-export const EMPTY: Page = { pets: Buffer.alloc(0) };
-
-/** Texts that a database or a format of lines could change or misunderstand. */
-const NAMES = [
-  '',
-  ' ',
-  '\u0000',
-  'a\u0000b',
-  '\ud800',
-  '\udc36 alone',
-  '\ud83d\ud83d',
-  '🐶',
-  'é"\\\n\r\t\u2028',
-  '\\u0000',
-  '\\N',
-  '\\.',
-  'NULL',
-  '{a,"b"}',
-  "'; drop schema pets cascade; --",
-  '$1 $$ %s',
-  '{"id":1,"name":"x"}',
-  '","status":"sold"}',
-  '\u001b[31m',
-  '猫'.repeat(200),
-];
 
 export function describeAnimals({ newPlace, openStore }: Places): void {
   describe('adding and getting animals', () => {
@@ -41,7 +14,7 @@ export function describeAnimals({ newPlace, openStore }: Places): void {
       const store = await openStore();
       expect(await store.isEmpty()).toBe(true);
       expect(await store.size()).toBe(0);
-      expect(await store.list({ limit: 20 })).toEqual(EMPTY);
+      expect(await store.list({ limit: 20 })).toEqual({ pets: Buffer.alloc(0) });
       expect(await store.orders()).toEqual([]);
       expect(await store.get(1n)).toBeUndefined();
       expect(store.id).toMatch(/^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/);
@@ -102,38 +75,30 @@ export function describeAnimals({ newPlace, openStore }: Places): void {
       expect(await store.size()).toBe(2);
     });
 
-    it('keeps every text, category and status exactly, also after a restart', async () => {
+    it('keeps random texts, categories and statuses exactly, also after a restart', async () => {
       const { open } = await newPlace();
       const { store, close } = await open();
-      const pets = NAMES.flatMap((name, i) =>
-        [INT64_MIN, 0n, INT64_MAX].map((categoryId, j) =>
-          animal(name, { categoryId, status: petStatuses[(i + j) % 3] ?? 'sold' }),
-        ),
-      );
-      const expected = pets.map((pet, i) => petJson({ id: BigInt(i + 1), ...pet }));
-      const results = await Promise.all(pets.map((pet) => store.add({ pet })));
-      expect(results).toEqual(expected.map((pet) => ({ kind: 'added', pet })));
-      expect(await allTexts(store)).toEqual(expected);
-      await close();
-      const { store: reopened } = await open();
-      expect(await allTexts(reopened)).toEqual(expected);
-      for (const [i, text] of expected.entries()) expect(await reopened.get(BigInt(i + 1))).toBe(text);
-    });
-
-    it('keeps random texts exactly', async () => {
-      const store = await openStore();
-      let lastId = 0n;
+      const all: string[] = [];
+      const animals = fc.record({
+        name: hostileTexts,
+        categoryId: fc.bigInt({ min: INT64_MIN, max: INT64_MAX }),
+        status: fc.constantFrom(...petStatuses),
+      });
       await fc.assert(
-        fc.asyncProperty(fc.array(hostileTexts, { maxLength: 20 }), async (names) => {
-          const after = lastId;
-          const expected = names.map((name) => petJson({ id: ++lastId, ...animal(name) }));
-          const results = await Promise.all(names.map((name) => store.add({ pet: animal(name) })));
+        fc.asyncProperty(fc.array(animals, { maxLength: 20 }), async (pets) => {
+          const after = BigInt(all.length);
+          const expected = pets.map((pet, i) => petJson({ id: after + BigInt(i + 1), ...pet }));
+          all.push(...expected);
+          const results = await Promise.all(pets.map((pet) => store.add({ pet })));
           expect(results).toEqual(expected.map((pet) => ({ kind: 'added', pet })));
-          const { pets } = await store.list({ limit: 20, after });
-          expect(pets.toString()).toBe(expected.join(','));
+          expect((await store.list({ limit: 20, after })).pets.toString()).toBe(expected.join(','));
         }),
         { numRuns: cases(300) },
       );
+      await close();
+      const { store: reopened } = await open();
+      expect(await allTexts(reopened)).toEqual(all);
+      for (const [i, text] of all.entries()) expect(await reopened.get(BigInt(i + 1))).toBe(text);
     });
   });
 }

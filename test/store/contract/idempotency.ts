@@ -24,6 +24,7 @@ export function describeIdempotency({ newPlace, openStore }: Places): void {
         const pick = <T>(values: readonly T[]) => values[upTo(values.length)] as T;
         const { clock, open } = await newPlace();
         let backend = await open();
+        const { id } = backend.store;
         const texts: string[] = [];
         const known = new Map<string, { body: string; pet: string; at: number }>();
         for (let step = 0; step < 40; step++) {
@@ -32,6 +33,7 @@ export function describeIdempotency({ newPlace, openStore }: Places): void {
             await backend.close();
             backend = await open();
             seen.restarts++;
+            expect(backend.store.id).toBe(id);
           }
           const now = clock.now();
           const [sent, repeated] = [new Set<string>(), new Set<string>()];

@@ -1,28 +1,11 @@
 import { describe, expect, it } from 'vitest';
 import { StoreError } from '../../../src/store/errors.ts';
 import { hashKey } from '../../../src/store/keys/keys.ts';
-import { allTexts, animal, callsOf, idempotency, seedOf, withId } from '../../helpers/store-fixtures.ts';
+import { animal, callsOf, idempotency, seedOf } from '../../helpers/store-fixtures.ts';
 import type { Places } from './place.ts';
 
 export function describeLifecycle({ newPlace, openStore }: Places): void {
   describe('a store that is opened again', () => {
-    it('has the same id and animals, and continues with the next id', async () => {
-      const { open, location } = await newPlace();
-      const ids = new Set<string>();
-      const expected: unknown[] = [];
-      for (let restart = 0; restart < 4; restart++) {
-        const { store, close } = await open();
-        ids.add(store.id);
-        expect(await allTexts(store)).toEqual(expected);
-        const added = await Promise.all(['a', 'b'].map((name) => store.add({ pet: animal(name) })));
-        expect(added).toMatchObject([1, 2].map((n) => withId(BigInt(2 * restart + n))));
-        expected.push(...added.map((result) => 'pet' in result && result.pet));
-        await close();
-      }
-      expect(ids.size).toBe(1);
-      expect(await location.check()).toMatchObject({ id: [...ids][0], animals: 8 });
-    });
-
     it('is still empty if nothing was added', async () => {
       const { open } = await newPlace();
       await (await open()).close();

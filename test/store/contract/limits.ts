@@ -157,14 +157,16 @@ export function describeLimits({ newPlace }: Places): void {
           expect(peeked, where).toEqual(Array(3).fill(model.peek(name, quota, now)));
           expect(await limiter.usage(CALLERS), where).toEqual(model.usage(now));
           expect(await backend.banCounts()).toEqual({ begun: model.begun, active: model.bans(now).size });
-        } else if (action < 0.97) {
-          const isBanned = model.bans(now).has(name);
-          // Whether refused requests are forgotten if there is no ban is not defined.
-          if (!isBanned && model.of(name, now).first) continue;
-          seen.lifted += isBanned ? 1 : 0;
-          model.lift(name, now);
-          await limiter.liftBan(name);
         } else {
+          const [lifted = name] = model.bans(now).keys();
+          const isBanned = model.bans(now).has(lifted);
+          // Whether refused requests are forgotten if there is no ban is not defined.
+          if (random() < 0.6 && (isBanned || !model.of(lifted, now).first)) {
+            seen.lifted += isBanned ? 1 : 0;
+            model.lift(lifted, now);
+            await limiter.liftBan(lifted);
+          }
+          if (random() < 0.5) continue;
           seen.restarts += model.bans(now).size;
           const stored = [...(await location.manageKeys((keys) => keys.bans()))];
           expect(new Map(stored.filter(([, until]) => until > now)), where).toEqual(model.bans(now));

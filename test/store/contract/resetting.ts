@@ -52,15 +52,6 @@ export function describeResetting({ newPlace }: Places): void {
       expect(await contentsOf(backend)).toEqual(SEED_TEXTS);
     });
 
-    it('can be repeated', async () => {
-      const { open } = await newPlace();
-      const backend = await open();
-      for (let i = 0; i < 5; i++) {
-        await backend.reset(SEED);
-        expect(await backend.store.add({ pet: animal() })).toMatchObject(withId(9n));
-      }
-    });
-
     it('precedes or follows each creation that runs meanwhile; the ids after the seed have no gaps', async () => {
       const { open } = await newPlace();
       const backend = await open();
