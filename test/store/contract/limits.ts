@@ -113,7 +113,7 @@ const newCaller = () => ({
 });
 
 export function describeLimits({ newPlace }: Places): void {
-  const seeds = cases(100);
+  const seeds = cases(150);
 
   it(`a limiter counts and bans exactly, whatever callers do: ${seeds} seeds`, async () => {
     const { clock, location, open } = await newPlace('2026-11-20T23:57:10Z');
@@ -145,14 +145,14 @@ export function describeLimits({ newPlace }: Places): void {
         ];
         const name = caller as string;
         const action = random();
-        if (action < 0.75) {
+        if (action < 0.7) {
           const count = pick([1, 1, 2, 4, 9, 10, 30]);
           const expected = Array.from({ length: count }, () => model.take(name, quota, now, rule));
           const taken = await Promise.all(expected.map(() => limiter.take(name, quota)));
           expect(taken, where).toEqual(expected);
           for (const { banned, retryAt } of taken)
             seen[banned ? 'banned' : retryAt === undefined ? 'accepted' : 'refused']++;
-        } else if (action < 0.93) {
+        } else if (action < 0.85) {
           const peeked = await Promise.all([1, 2, 3].map(() => limiter.peek(name, quota)));
           expect(peeked, where).toEqual(Array(3).fill(model.peek(name, quota, now)));
           expect(await limiter.usage(CALLERS), where).toEqual(model.usage(now));
@@ -161,12 +161,12 @@ export function describeLimits({ newPlace }: Places): void {
           const [lifted = name] = model.bans(now).keys();
           const isBanned = model.bans(now).has(lifted);
           // Whether refused requests are forgotten if there is no ban is not defined.
-          if (random() < 0.6 && (isBanned || !model.of(lifted, now).first)) {
+          if (random() < 0.4 && (isBanned || !model.of(lifted, now).first)) {
             seen.lifted += isBanned ? 1 : 0;
             model.lift(lifted, now);
             await limiter.liftBan(lifted);
           }
-          if (random() < 0.5) continue;
+          if (random() < 0.3) continue;
           seen.restarts += model.bans(now).size;
           const stored = [...(await location.manageKeys((keys) => keys.bans()))];
           expect(new Map(stored.filter(([, until]) => until > now)), where).toEqual(model.bans(now));
