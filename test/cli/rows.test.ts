@@ -43,9 +43,7 @@ describe('each row has the line on which it starts', () => {
     ['\r\n \n'],
     ['name,categoryId'],
     ['name,categoryId\nRex,1', [2, rex]],
-    ['\ufeffname,categoryId\nRex,1\n', [2, rex]],
     ['name,categoryId\r\nRex,1\r\nRex,1\r\n', [2, rex], [3, rex]],
-    ['name,categoryId\rRex,1\rRex,1', [2, rex], [3, rex]],
     ['name,categoryId\nRex,1\r\nRex,1\rRex,1\n\rRex,1', [2, rex], [3, rex], [4, rex], [6, rex]],
     ['\r\n \n\rname,categoryId\n\n\r\nRex,1\n  \n,\nRex,1\n\n', [7, rex], [10, rex]],
     ['name,categoryId\n"a\nb\r\nc\rd",1\nRex,1\n', [2, { ...rex, name: 'a\nb\r\nc\rd' }], [6, rex]],
@@ -117,7 +115,6 @@ describe('a CSV header may have any case and delimiter; one that cannot be used 
     `missing column ${fields}; found: ${found}; the first line must name the columns name, category and optionally status`;
   testRows('csv', [
     [' NAME ,"Category",Status\nRex,1,sold\n', [2, { ...rex, status: 'sold' }]],
-    ['CATEGORY_ID,ID,name\n1,2,Rex\n', [2, { ...rex, id: 2n }]],
     ['Category ID,Name\n1,Rex\n', [2, rex]],
     ['category-id,name\n1,Rex\n', [2, rex]],
     // The delimiter is the one that occurs most often in the header, outside quotes.
@@ -174,12 +171,9 @@ describe('each line of NDJSON, and each element of a JSON array, is a row', () =
     ['[9007199254740993,"é🐈",null,-1 ]', [1, 9007199254740993n], [1, 'é🐈'], [1, null], [1, -1]],
     ['{}', [1, 'not a JSON array']],
     ['[1]\n\n[2]', [1, 1], [3, 'invalid JSON: text after the array']],
-    ['[1]]', [1, 1], [1, 'invalid JSON: text after the array']],
     ['[1,\n]', [1, 1], [2, comma]],
     ['[,1]', [1, comma]],
     ['[1,,2]', [1, 1], [1, comma]],
-    ['\n[', [2, closed]],
-    ['[1,', [1, 1], [1, closed]],
     ['[1,\n{}\n', [1, 1], [2, closed]],
     ['[1,\n{"a":\n', [1, 1], [2, 'invalid JSON: Unexpected end of JSON input']],
     ['['.repeat(600), [1, 'invalid JSON: nested deeper than 500 levels']],
