@@ -52,29 +52,29 @@ test('is never in a directory that replaces an unwritable state directory', asyn
 
 const isUnix = process.getuid !== undefined;
 
-type Directories = { state: string; compiled: string };
+type Directories = { state: string; compiled: string; own: string };
+type Case = [string, (directories: Directories) => Promise<unknown>];
 
-test.runIf(isUnix).each<[string, (directories: Directories) => Promise<unknown>]>([
-  ['others may write to the state directory', ({ state }) => chmod(state, 0o770)],
-  ['others may write to it', ({ compiled }) => mkdir(compiled).then(() => chmod(compiled, 0o777))],
-  [
-    'others may write to the directory of the version',
-    async ({ compiled }) => {
-      await mkdir(join(compiled, version), { recursive: true });
-      await chmod(join(compiled, version), 0o775);
-    },
-  ],
-  ['it is a symbolic link', async ({ compiled }) => symlink(await temporaryDirectory(), compiled)],
-  ['it is a file', ({ compiled }) => writeFile(compiled, '')],
-])('is not used if %s', async (_what, prepare) => {
+/** Only root can give a directory to another user. */
+const OTHER_USER: Case = [
+  'it belongs to another user',
+  ({ compiled }) => mkdir(compiled, { mode: 0o700 }).then(() => chown(compiled, 12_345, 12_345)),
+];
+
+test
+  .runIf(isUnix)
+  .each<Case>([
+    ['others may write to the state directory', ({ state }) => chmod(state, 0o770)],
+    ['others may write to it', ({ compiled }) => mkdir(compiled).then(() => chmod(compiled, 0o777))],
+    [
+      'others may write to the directory of the version',
+      ({ own }) => mkdir(own, { recursive: true }).then(() => chmod(own, 0o775)),
+    ],
+    ['it is a symbolic link', async ({ compiled }) => symlink(await temporaryDirectory(), compiled)],
+    ['it is a file', ({ compiled }) => writeFile(compiled, '')],
+    ...(process.getuid?.() === 0 ? [OTHER_USER] : []),
+  ])('is not used if %s', async (_what, prepare) => {
   const { state, compiled, find } = await machine();
-  await prepare({ state, compiled });
-  expect(find()).toBeUndefined();
-});
-
-test.runIf(process.getuid?.() === 0)('is not used if it belongs to another user', async () => {
-  const { compiled, find } = await machine();
-  await mkdir(compiled, { mode: 0o700 });
-  await chown(compiled, 12_345, 12_345);
+  await prepare({ state, compiled, own: join(compiled, version) });
   expect(find()).toBeUndefined();
 });

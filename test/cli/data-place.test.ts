@@ -39,33 +39,27 @@ describe('PETS_DATA', () => {
   });
 });
 
-describe('the command that adds a key', () => {
-  /** The first lines and notices of a server whose key is on another machine. */
-  async function linesWithoutKey(args: readonly string[], env: Record<string, string> = {}) {
+test.each<[string[], string[], (place: string) => string]>([
+  [['--data', 'PLACE', '--plan', 'free'], [], (place) => ` --data '${place}'`],
+  [['--plan', 'free'], ['PETS_DATA'], () => ''],
+])(
+  'the command that adds a key names the store if it was given with --data: %j',
+  async (args, names, data) => {
     const [first, second] = [await freshMachine(), await freshMachine()];
     const place = join(first.home, 'my store');
     await (await serve(first, ['--data', place, '--no-profile'])).end('SIGTERM');
-    const words = args.map((word) => (word === 'PLACE' ? place : word));
+    const words = args.map((word) => word.replace('PLACE', place));
     const program = second.startProgram(['serve', '--port', '0', '--no-profile', ...words], {
-      env: Object.fromEntries(Object.entries(env).map(([name]) => [name, place])),
+      env: Object.fromEntries(names.map((name) => [name, place])),
     });
     await expect.poll(program.stdout).toContain('try:');
     program.raise('SIGTERM');
     await program.ended;
-    return { place, output: program.stdout() + program.stderr() };
-  }
-
-  test('names the store, in quotes if necessary', async () => {
-    const { place, output } = await linesWithoutKey(['--data', 'PLACE', '--plan', 'free']);
-    expect(output).toContain(`create one: pets keys add <name> --plan pro --save --data '${place}'\n`);
-    expect(output).toContain(`to add a key: pets keys add <name> --plan free --save --data '${place}'\n`);
-  });
-
-  test('does not name the store of PETS_DATA', async () => {
-    const { output } = await linesWithoutKey([], { PETS_DATA: 'PLACE' });
-    expect(output).toContain('create one: pets keys add <name> --plan pro --save\n');
-  });
-});
+    const output = program.stdout() + program.stderr();
+    expect(output).toContain(`create one: pets keys add <name> --plan pro --save${data(place)}\n`);
+    expect(output).toContain(`to add a key: pets keys add <name> --plan free --save${data(place)}\n`);
+  },
+);
 
 test('pets store migrate changes nothing in a directory', async () => {
   const machine = await freshMachine();
@@ -106,12 +100,8 @@ describe('a mistyped URL', () => {
   ])('%j is not the name of a directory', async (place, hint) => {
     const machine = await freshMachine();
     for (const [args, env] of [
-      [['serve', '--port', '0', '--data', place], {}],
       [['serve', '--port', '0'], { PETS_DATA: place }],
       [['keys', 'add', 'till', '--plan', 'pro', '--data', place], {}],
-      [['store', 'check', place], {}],
-      [['store', 'migrate', place], {}],
-      [['store', 'copy', place, 'copy'], {}],
       [['store', 'copy', machine.home, place], {}],
     ] as const) {
       const { code, stdout, stderr } = await machine.pets(['--debug', ...args], { env });

@@ -84,21 +84,17 @@ test('--trust-proxy, --allow-host and --cors may be given twice; the origin of -
     const { headers } = await call('/pets', { Authorization: '', 'X-Forwarded-For': list });
     expect(headers.get('x-ratelimit-remaining')).toBe('59');
   }
-  for (const [host, status] of [
-    ['shop.test', 200],
-    ['till.test:80', 200],
-    ['evil.example', 421],
-  ] as const) {
+  for (const [host, status] of Object.entries({
+    'shop.test': 200,
+    'till.test:80': 200,
+    'evil.example': 421,
+  })) {
     const bytes = `GET /healthz HTTP/1.1\r\nHost: ${host}\r\nConnection: close\r\n\r\n`;
     expect((await sendRaw(event.port, bytes))[0]?.status).toBe(status);
   }
-  for (const [origin, allowed] of [
-    ['http://localhost:5173', 'http://localhost:5173'],
-    ['https://shop.test', 'https://shop.test'],
-    ['http://evil.example', null],
-  ] as const) {
+  for (const origin of ['http://localhost:5173', 'https://shop.test', 'http://evil.example']) {
     const { headers } = await call('/pets', { Origin: origin });
-    expect(headers.get('access-control-allow-origin')).toBe(allowed);
+    expect(headers.get('access-control-allow-origin')).toBe(origin.includes('evil') ? null : origin);
   }
 });
 
@@ -168,17 +164,6 @@ test.each([
   expect(await program.ended).toBe(text === undefined ? 1 : 2);
   expect(program.stderr().replaceAll(/\s+/g, ' ')).toContain(`faults.json${message}`);
   expect(program.stderr()).not.toContain('\u001b[2J');
-});
-
-test('the first lines describe the faults and the seed to repeat them', async () => {
-  const line = 'serve --port 0 --ephemeral --no-profile --latency 200 --fail-rate .1 --fault-seed 42';
-  const program = await startInTerminal(line.split(' '), { columns: 100 });
-  await expect.poll(program.stdout).toContain('pets list');
-  program.raise('SIGTERM');
-  expect(await program.ended).toBe(0);
-  expect(program.stdout()).toContain(
-    'faults: responses delayed by 200 ms, 10% of requests fail (--fault-seed 42)',
-  );
 });
 
 test('a temporary directory that cannot be created is an error with a hint', async () => {
