@@ -42,24 +42,21 @@ describe('PETS_DATA', () => {
 test.each<[string[], string[], (place: string) => string]>([
   [['--data', 'PLACE', '--plan', 'free'], [], (place) => ` --data '${place}'`],
   [['--plan', 'free'], ['PETS_DATA'], () => ''],
-])(
-  'the command that adds a key names the store if it was given with --data: %j',
-  async (args, names, data) => {
-    const [first, second] = [await freshMachine(), await freshMachine()];
-    const place = join(first.home, 'my store');
-    await (await serve(first, ['--data', place, '--no-profile'])).end('SIGTERM');
-    const words = args.map((word) => word.replace('PLACE', place));
-    const program = second.startProgram(['serve', '--port', '0', '--no-profile', ...words], {
-      env: Object.fromEntries(names.map((name) => [name, place])),
-    });
-    await expect.poll(program.stdout).toContain('try:');
-    program.raise('SIGTERM');
-    await program.ended;
-    const output = program.stdout() + program.stderr();
-    expect(output).toContain(`create one: pets keys add <name> --plan pro --save${data(place)}\n`);
-    expect(output).toContain(`to add a key: pets keys add <name> --plan free --save${data(place)}\n`);
-  },
-);
+])('the command that adds a key repeats --data: %j', async (args, names, data) => {
+  const [first, second] = [await freshMachine(), await freshMachine()];
+  const place = join(first.home, 'my store');
+  await (await serve(first, ['--data', place, '--no-profile'])).end('SIGTERM');
+  const words = args.map((word) => word.replace('PLACE', place));
+  const program = second.startProgram(['serve', '--port', '0', '--no-profile', ...words], {
+    env: Object.fromEntries(names.map((name) => [name, place])),
+  });
+  await expect.poll(program.stdout).toContain('try:');
+  program.raise('SIGTERM');
+  await program.ended;
+  const output = program.stdout() + program.stderr();
+  expect(output).toContain(`create one: pets keys add <name> --plan pro --save${data(place)}\n`);
+  expect(output).toContain(`to add a key: pets keys add <name> --plan free --save${data(place)}\n`);
+});
 
 test('pets store migrate changes nothing in a directory', async () => {
   const machine = await freshMachine();
@@ -130,12 +127,9 @@ test.each([
   expect(stderr).not.toContain('canary');
 });
 
-test.each(['HOME', '.', '..', '../x'])(
-  'a directory whose name could be a URL is accepted after %s',
-  async (parent) => {
-    const machine = await freshMachine();
-    const place = `${parent.replace('HOME', machine.home)}/pets:$x'y"=a@b//c`;
-    const { stderr } = await machine.pets(['store', 'check', place]);
-    expect(stderr).toContain(`there is no store in ${resolve(place)}`);
-  },
-);
+test.each(['HOME', '.', '..', '../x'])('a directory after %s may look like a URL', async (parent) => {
+  const machine = await freshMachine();
+  const place = `${parent.replace('HOME', machine.home)}/pets:$x'y"=a@b//c`;
+  const { stderr } = await machine.pets(['store', 'check', place]);
+  expect(stderr).toContain(`there is no store in ${resolve(place)}`);
+});

@@ -154,17 +154,14 @@ test.each<[string | undefined, reason: string, hint: string, Partial<Connection>
   ['ERR_SSL_SSLV3_ALERT_HANDSHAKE_FAILURE', REFUSED, CERTIFICATE, LOGIN, false],
   ['ERR_SSL_SSL/TLS_ALERT_HANDSHAKE_FAILURE', REFUSED, CERTIFICATE, LOGIN, false],
   ['ERR_SSL_TLSV13_ALERT_CERTIFICATE_REQUIRED', REFUSED, CERTIFICATE, LOGIN],
-])(
-  'a failed connection with %s: %s, and the hint %j (%o)',
-  (code, reason, hint, change = {}, sent = true) => {
-    const { baseUrl = HTTPS } = change;
-    const message = `cannot reach ${new URL(baseUrl).host}: ${reason}`;
-    const described = explain(network(code, sent), change);
-    expect(described).toMatchObject({ exitCode: 6, code: 'network_error', message });
-    expect(described.hint).toContain(hint);
-    if (hint === CHECK) expect(described.hint).toContain(CHECK + baseUrl);
-  },
-);
+])('%s: %s, and the hint %j (%o)', (code, reason, hint, change = {}, sent = true) => {
+  const { baseUrl = HTTPS } = change;
+  const message = `cannot reach ${new URL(baseUrl).host}: ${reason}`;
+  const described = explain(network(code, sent), change);
+  expect(described).toMatchObject({ exitCode: 6, code: 'network_error', message });
+  expect(described.hint).toContain(hint);
+  if (hint === CHECK) expect(described.hint).toContain(CHECK + baseUrl);
+});
 
 test.each([
   [
@@ -174,27 +171,24 @@ test.each([
   ],
   [false, 'profile staging', ' --profile staging; add it again only if it is missing'],
   [false, 'PETS_API_KEY', '; add it again only if it is missing'],
-] as const)(
-  'the hint for an unknown outcome (idempotency supported: %s, key from %s)',
-  (supportsIdempotency, keySource, hint) => {
-    for (const [cause, exitCode, code, reason] of [
-      [network('ECONNRESET'), 6, 'outcome_unknown', 'connection closed'],
-      [new TimeoutError(200, { sent: true }), 6, 'outcome_unknown', 'no response within 0.2 s'],
-      [failure(503), 6, 'outcome_unknown', 'why'],
-      [new ContractError(302, 'moved'), 6, 'outcome_unknown', 'moved'],
-      [new InterruptedError({ sent: true }), 130, 'interrupted', 'interrupted'],
-    ] as const) {
-      const error = new OutcomeUnknownError(cause, { idempotencyKey: 'k-1', supportsIdempotency });
-      expect(explain(error, { keySource })).toMatchObject({
-        exitCode,
-        code,
-        mayHaveBeenAdded: true,
-        message: `api.example.com: outcome unknown (${reason}); the animal may or may not have been added`,
-        hint: expect.stringContaining(`check whether the animal was added: pets list --all${hint}`),
-      });
-    }
-  },
-);
+] as const)('an unknown outcome (idempotency: %s, key from %s)', (supportsIdempotency, keySource, hint) => {
+  for (const [cause, exitCode, code, reason] of [
+    [network('ECONNRESET'), 6, 'outcome_unknown', 'connection closed'],
+    [new TimeoutError(200, { sent: true }), 6, 'outcome_unknown', 'no response within 0.2 s'],
+    [failure(503), 6, 'outcome_unknown', 'why'],
+    [new ContractError(302, 'moved'), 6, 'outcome_unknown', 'moved'],
+    [new InterruptedError({ sent: true }), 130, 'interrupted', 'interrupted'],
+  ] as const) {
+    const error = new OutcomeUnknownError(cause, { idempotencyKey: 'k-1', supportsIdempotency });
+    expect(explain(error, { keySource })).toMatchObject({
+      exitCode,
+      code,
+      mayHaveBeenAdded: true,
+      message: `api.example.com: outcome unknown (${reason}); the animal may or may not have been added`,
+      hint: expect.stringContaining(`check whether the animal was added: pets list --all${hint}`),
+    });
+  }
+});
 
 const proxy = { address: 'http://ada:hunter2@proxy.example.com:3128', variable: 'HTTPS_PROXY' };
 

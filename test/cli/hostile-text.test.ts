@@ -36,20 +36,17 @@ test.each<[string[], number, unknown]>([
   [['list', '--json'], 200, PETS],
   [['list', '--ndjson'], 200, PETS],
   [['list', '--csv'], 200, PETS],
-])(
-  'on a terminal, the animals are harmless, and a table has one line for each (%#)',
-  async (argv, status, body) => {
-    const handler: Handler = (_request, response) => reply(response, status, body);
-    const { code, stdout, stderr } = await runAgainst(handler, argv, { columns: 80 });
-    expect(code).toBe(0);
-    expectHarmless(stdout.replaceAll('\r\n', '\n') + stderr);
-    if (argv.includes('--json')) expect(JSON.parse(stdout)).toEqual(body);
-    if (/^--/.test(argv[1] ?? '')) return;
-    const lines = stdout.split('\n').slice(1, -1);
-    expect(lines).toHaveLength([body].flat().length);
-    for (const line of lines) expect(stringWidth(line)).toBeLessThanOrEqual(80);
-  },
-);
+])('animals are harmless, and have one line each in a table (%#)', async (argv, status, body) => {
+  const handler: Handler = (_request, response) => reply(response, status, body);
+  const { code, stdout, stderr } = await runAgainst(handler, argv, { columns: 80 });
+  expect(code).toBe(0);
+  expectHarmless(stdout.replaceAll('\r\n', '\n') + stderr);
+  if (argv.includes('--json')) expect(JSON.parse(stdout)).toEqual(body);
+  if (/^--/.test(argv[1] ?? '')) return;
+  const lines = stdout.split('\n').slice(1, -1);
+  expect(lines).toHaveLength([body].flat().length);
+  for (const line of lines) expect(stringWidth(line)).toBeLessThanOrEqual(80);
+});
 
 test.each([[['list']], [['list', '--debug', '--no-retry']], [['list', '--json']]])(
   'an error of the service is harmless in %j',

@@ -143,24 +143,21 @@ describe('pets keys list', () => {
     [{ file: 'removed', env: 'TOKEN' }, ''],
     [{ file: 'removed', env: 'no' }, 'the server at URL has another developer token than PETS_SERVE_TOKEN"'],
     [{ file: 'removed', env: 'TOKEN', profile: away }, `no pets serve responds at ${away.baseUrl}"`],
-  ])(
-    'finds the running server, or says why the requests left are not shown: %j',
-    async (situation, problem) => {
-      const { machine, one, service } = await serverWithRequests();
-      const { ends, file, env, profile } = situation;
-      const path = await serverFile(one);
-      if (ends) await service.end('SIGTERM');
-      if (file === 'removed') await rm(join(machine.home, path));
-      else if (file) await machine.file(path, files[file](service));
-      if (profile) await machine.saveProfile('local', profile);
-      const variables = env === undefined ? {} : token(env.replace('TOKEN', service.token));
-      const { keys, stderr } = await listed(machine, [one], { env: variables });
-      expect(keys).toMatchObject([problem === '' ? left : { ...unknown, bannedUntil: null }]);
-      const reason = problem.replace('URL', service.url);
-      if (problem === '') expect(stderr).toBe('');
-      else expect(stderr).toContain(`the requests left are not known, because ${reason}`);
-    },
-  );
+  ])('finds the server, or says why it cannot: %j', async (situation, problem) => {
+    const { machine, one, service } = await serverWithRequests();
+    const { ends, file, env, profile } = situation;
+    const path = await serverFile(one);
+    if (ends) await service.end('SIGTERM');
+    if (file === 'removed') await rm(join(machine.home, path));
+    else if (file) await machine.file(path, files[file](service));
+    if (profile) await machine.saveProfile('local', profile);
+    const variables = env === undefined ? {} : token(env.replace('TOKEN', service.token));
+    const { keys, stderr } = await listed(machine, [one], { env: variables });
+    expect(keys).toMatchObject([problem === '' ? left : { ...unknown, bannedUntil: null }]);
+    const reason = problem.replace('URL', service.url);
+    if (problem === '') expect(stderr).toBe('');
+    else expect(stderr).toContain(`the requests left are not known, because ${reason}`);
+  });
 
   test('says that the server has no developer tools, or does not show all keys', async () => {
     const { machine, one } = await machineWithStores();
@@ -297,16 +294,13 @@ describe('pets keys add --save', () => {
     expect((await machine.pets(['--profile', 'local', 'list'])).code).toBe(0);
   });
 
-  test.skipIf(process.platform !== 'linux')(
-    'prints the key even if the profile cannot be written',
-    async () => {
-      const { machine, one } = await machineWithStores();
-      const env = { PETS_CONFIG_DIR: '/proc/pets' };
-      const args = ['keys', 'add', 'till', '--save', '--base-url', 'http://127.0.0.1:9/v1', '--data', one];
-      const { code, stdout } = await machine.pets(args, { env });
-      expect([code, stdout]).toEqual([1, expect.stringMatching(/^pets_/)]);
-    },
-  );
+  test.runIf(process.platform === 'linux')('prints the key even if it cannot be saved', async () => {
+    const { machine, one } = await machineWithStores();
+    const env = { PETS_CONFIG_DIR: '/proc/pets' };
+    const args = ['keys', 'add', 'till', '--save', '--base-url', 'http://127.0.0.1:9/v1', '--data', one];
+    const { code, stdout } = await machine.pets(args, { env });
+    expect([code, stdout]).toEqual([1, expect.stringMatching(/^pets_/)]);
+  });
 });
 
 test('pets keys revoke completes the names of keys, and a quota without one of its numbers has that of the plan', async () => {

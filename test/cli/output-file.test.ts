@@ -87,16 +87,13 @@ test.each([
   ['a.csv', 'id,name,categoryId,status\r\n1,Rex,3,available\r\n'],
   ['a.tsv', 'id\tname\tcategoryId\tstatus\n1\tRex\t3\tavailable\n'],
   ['a.txt', 'ID  NAME  CATEGORY  STATUS\n 1  Rex          3  available\n'],
-])(
-  'the extension chooses the format of %s, also on a terminal and with --color always',
-  async (name, text) => {
-    for (const columns of [undefined, 80]) {
-      const args = ['--color', 'always', 'list'];
-      const ran = await write(name, { args, ...(columns && { columns }) });
-      expect([ran.code, ran.text, ran.stdout]).toEqual([0, text, '']);
-    }
-  },
-);
+])('the extension chooses the format of %s, whatever the terminal', async (name, text) => {
+  for (const columns of [undefined, 80]) {
+    const args = ['--color', 'always', 'list'];
+    const ran = await write(name, { args, ...(columns && { columns }) });
+    expect([ran.code, ran.text, ran.stdout]).toEqual([0, text, '']);
+  }
+});
 
 test('on a terminal, a note says that the file was written', async () => {
   const { stderr, path } = await write('a.csv', { columns: 200 });
@@ -212,19 +209,16 @@ test.each<[why: string, name: string, prepare: (path: string) => Promise<unknown
 test.each<[change: string, (directory: string) => Promise<unknown>, message: string]>([
   ['is removed', (directory) => rm(directory, { recursive: true }), 'its directory was removed'],
   ['gets a directory of this name', (directory) => mkdir(join(directory, 'a.csv')), 'it is a directory'],
-])(
-  'if the directory %s during the command, the error does not suggest to free disk space',
-  async (_change, change, message) => {
-    const directory = await temporaryDirectory();
-    const path = join(directory, 'a.csv');
-    const handler: Handler = (_, response) => change(directory).then(() => reply(response, 200, [PET]));
-    const { code, stderr } = await runAgainst(handler, ['list', '--output', path]);
-    expect([code, stderr]).toEqual([
-      1,
-      `error: cannot write ${path}: ${message}\n  → write the output somewhere else\n`,
-    ]);
-  },
-);
+])('if the directory %s meanwhile, the hint is right', async (_change, change, message) => {
+  const directory = await temporaryDirectory();
+  const path = join(directory, 'a.csv');
+  const handler: Handler = (_, response) => change(directory).then(() => reply(response, 200, [PET]));
+  const { code, stderr } = await runAgainst(handler, ['list', '--output', path]);
+  expect([code, stderr]).toEqual([
+    1,
+    `error: cannot write ${path}: ${message}\n  → write the output somewhere else\n`,
+  ]);
+});
 
 const secondPageFails: Handler = (_, response, count) => {
   if (count === 1) reply(response, 200, [PET], { Link: '</v1/pets?page=2>; rel="next"' });
@@ -247,14 +241,12 @@ test.each<[string, Handler, code: number]>([
   expect(await write('animals', { args, handler })).toMatchObject({ code, names: [] });
 });
 
-test.each(['-', '/dev/stdout', '/dev/fd/1', '/proc/self/fd/1', '/dev/null'])(
-  '--output %s is an error',
-  async (output) => {
-    const { code, stderr, server } = await runAgainst(respondWith([PET]), ['list', '--output', output]);
-    expect([code, server.requests]).toEqual([1, []]);
-    expect(stderr).toContain(`cannot write ${output}: it is not a regular file`);
-  },
-);
+const devices = ['-', '/dev/stdout', '/dev/fd/1', '/proc/self/fd/1', '/dev/null'];
+test.each(devices)('--output %s is an error', async (output) => {
+  const { code, stderr, server } = await runAgainst(respondWith([PET]), ['list', '--output', output]);
+  expect([code, server.requests]).toEqual([1, []]);
+  expect(stderr).toContain(`cannot write ${output}: it is not a regular file`);
+});
 
 /** The full names of the commands that print data, except `pets add`. */
 const namesThatPrint = (commands: CommandContext['commands'], prefix = ''): string[] =>

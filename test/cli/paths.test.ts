@@ -21,7 +21,7 @@ test.each([
   ['win32', { PETS_CONFIG_DIR: '/mine' }, '/mine', '/home/ada/AppData/Local/pets/data/store'],
   ['linux', { PETS_CONFIG_DIR: '' }, '/home/ada/.config/pets', SHARE],
 ] as [NodeJS.Platform, Record<string, string>, string, string][])(
-  'on %s with %j, profiles are in %s and the store is in %s',
+  'on %s with %j, profiles are in %s, and the store in %s',
   (platform, env, config, data) => {
     const context = { platform, env, homeDirectory: '/home/ada' };
     expect([configDirectory(context), dataDirectory(context)]).toEqual([config, data]);
@@ -38,7 +38,7 @@ test.each([
   ['linux', { PETS_STATE_DIR: '/mine', XDG_STATE_HOME: '/s' }, ['/mine']],
   ['linux', { PETS_STATE_DIR: '' }, ['/home/ada/.local/state/pets', TEMPORARY]],
 ] as [NodeJS.Platform, Record<string, string>, string[]][])(
-  'on %s with %j, the state directories are %j, and only the first one is not temporary',
+  'on %s with %j, the state directories are %j; the second is temporary',
   (platform, env, paths) => {
     const context = { platform, env, homeDirectory: '/home/ada', temporaryDirectory: '/tmp' };
     expect(stateDirectories(context)).toEqual(paths.map((path, i) => ({ path, isTemporary: i > 0 })));

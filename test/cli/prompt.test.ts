@@ -111,20 +111,17 @@ test.each([
   ['a secret', 20_000, promptSecret, 0],
   ['a text', 1_000, promptText, 1_000],
   ['a text', 20_000, promptText, 4_096],
-])(
-  'the prompt for %s shows a paste of %i characters at most once, and no secret',
-  async (_name, length, ask, limit) => {
-    const { stdin, answer, output } = promptAt(ask);
-    // A terminal delivers a paste in pieces.
-    for (let left = length; left > 0; left -= 100) {
-      stdin.write('x'.repeat(100));
-      await nextTurn();
-    }
-    stdin.write('\r');
-    if (length === 1_000) expect(await answer).toBe('x'.repeat(length));
-    else await expect(answer).rejects.toThrow('the input is too long');
-    const written = await output;
-    expect(written.split('x').length - 1).toBeLessThanOrEqual(limit);
-    expect(written.length).toBeLessThanOrEqual(limit + 100);
-  },
-);
+])('the prompt for %s shows %i pasted characters once, and no secret', async (_name, length, ask, limit) => {
+  const { stdin, answer, output } = promptAt(ask);
+  // A terminal delivers a paste in pieces.
+  for (let left = length; left > 0; left -= 100) {
+    stdin.write('x'.repeat(100));
+    await nextTurn();
+  }
+  stdin.write('\r');
+  if (length === 1_000) expect(await answer).toBe('x'.repeat(length));
+  else await expect(answer).rejects.toThrow('the input is too long');
+  const written = await output;
+  expect(written.split('x').length - 1).toBeLessThanOrEqual(limit);
+  expect(written.length).toBeLessThanOrEqual(limit + 100);
+});

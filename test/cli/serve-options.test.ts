@@ -145,6 +145,16 @@ test('--faults sets faults and rules; other options replace its fields', async (
   ]);
 });
 
+test('the first lines describe the faults and the seed to repeat them', async () => {
+  const line = 'serve --ephemeral --latency 200 --fail-rate .1 --fault-seed 42 -- node --version';
+  const env = { PATH: process.env['PATH'] ?? '' };
+  const { ended, stderr } = await startInTerminal(line.split(' '), { env });
+  expect([await ended, stderr()]).toEqual([
+    0,
+    expect.stringContaining('faults: responses delayed by 200 ms, 10% of requests fail (--fault-seed 42)\n'),
+  ]);
+});
+
 test.each([
   [undefined, ': it does not exist'],
   ['{"failRate":1', ', line 1: invalid JSON'],

@@ -52,7 +52,7 @@ test.runIf(process.getuid !== undefined).each<[string, (path: string) => Promise
   ['a symbolic link', async (path) => symlink(await temporaryDirectory(), path)],
   ['open to others', (path) => mkdir(path).then(() => chmod(path, 0o755))],
 ])(
-  'if nothing is writable, because the last directory is %s, each command prints one note and works',
+  'if nothing is writable and the last directory is %s, a command prints one note',
   async (_what, prepare) => {
     const { fallback, run } = await homeless();
     await prepare(fallback);

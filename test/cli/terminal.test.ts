@@ -43,15 +43,12 @@ describe('get, if the service has removed the operation', () => {
     [405, '2030-12-05T00:00:01Z', 0],
     [404, '2030-12-04T23:59:59Z', 3],
     [405, '2030-12-04T23:59:59Z', 1],
-  ])(
-    'treats %i as the removal only after the date in the specification: at %s',
-    async (status, time, code) => {
-      const clock = manualClock(time);
-      const handler: Handler = (request, response, count) =>
-        request.url?.includes('/pets/') ? replyError(response, status) : gone(request, response, count);
-      expect((await runAgainst(handler, ['get', '2'], { clock })).code).toBe(code);
-    },
-  );
+  ])('treats %i as the removal only after the announced date: at %s', async (status, time, code) => {
+    const clock = manualClock(time);
+    const handler: Handler = (request, response, count) =>
+      request.url?.includes('/pets/') ? replyError(response, status) : gone(request, response, count);
+    expect((await runAgainst(handler, ['get', '2'], { clock })).code).toBe(code);
+  });
 
   test('stops searching when all ids are found, even if one is given twice', async () => {
     const { code, server } = await runAgainst(gone, ['get', '1', '1']);

@@ -19,12 +19,9 @@ test.each<[Installation, directory: string, exists?: string | undefined, executa
   ['executable', '.', undefined, 'C:\\pets\\pets.exe'],
   ['deb', 'chunks', MARKER, '/usr/bin/pets'],
   ['executable', '.', MARKER, '/home/ada/node_modules/pets'],
-])(
-  '%s: a package in %s, if %s exists, with the executable %s',
-  (installation, directory, file, executable) => {
-    expect(findInstallation(directory, executable, (path) => path === file)).toBe(installation);
-  },
-);
+])('%s: in %s, if %s exists, with the executable %s', (installation, directory, file, executable) => {
+  expect(findInstallation(directory, executable, (path) => path === file)).toBe(installation);
+});
 
 const context = { versionDetails: () => DETAILS };
 
