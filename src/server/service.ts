@@ -2,10 +2,8 @@ import { lookup } from 'node:dns/promises';
 import { setMaxListeners } from 'node:events';
 import { API_PREFIX } from '../contract/operations.ts';
 import type { Backend, StoreLocation } from '../store/backend.ts';
-import { StoreNotEmptyError } from '../store/errors.ts';
 import type { BanRule } from '../store/limits/limiter.ts';
 import { createMemoryLimiter } from '../store/limits/memory-limiter.ts';
-import type { Seed, Store } from '../store/store.ts';
 import { createAddressMatcher } from '../system/address-blocks.ts';
 import { type AccessLogEntry, type App, createApp } from './app.ts';
 import { listen } from './connection/listen.ts';
@@ -130,7 +128,7 @@ export async function startService(options: ServiceOptions) {
     backend = await claim.open(url);
     signal.throwIfAborted();
     const { store, keys, limiter, close } = backend;
-    const seeded = contents !== undefined && (await seedIfEmpty(store, contents));
+    const seeded = contents !== undefined && (await store.seed(contents));
     signal.throwIfAborted();
 
     const hasTools = options.page ?? local;
@@ -185,18 +183,6 @@ export async function startService(options: ServiceOptions) {
     stopping.abort();
     await listening?.stop(0);
     await (backend ? backend.close() : claim.release());
-    throw error;
-  }
-}
-
-/** Returns whether the seed was added. Another server may seed a shared store at the same time. */
-async function seedIfEmpty(store: Store, seed: Seed): Promise<boolean> {
-  if (!(await store.isEmpty())) return false;
-  try {
-    await store.seed(seed);
-    return true;
-  } catch (error) {
-    if (error instanceof StoreNotEmptyError) return false;
     throw error;
   }
 }

@@ -48,9 +48,6 @@ export class StoreMissingError extends StoreError {
   }
 }
 
-/** The store cannot be seeded, because it is not empty. */
-export class StoreNotEmptyError extends StoreError {}
-
 export const noIdsLeftError = (): StoreUnwritableError =>
   new StoreUnwritableError('the store has no ids left', 'create a new store with --data');
 

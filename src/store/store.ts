@@ -1,4 +1,5 @@
-import type { NewPet, Pet, PetStatus } from '../contract/schemas.ts';
+import { stringifyJson } from '../contract/json.ts';
+import { type NewPet, type Pet, type PetStatus, petJson } from '../contract/schemas.ts';
 
 /** An animal or an order as JSON text. Responses contain the text byte for byte. */
 export type PetJson = string;
@@ -33,6 +34,7 @@ export type PageQuery = { limit: number; status?: PetStatus | undefined; after?:
  */
 export type Page = { pets: Buffer; next?: bigint };
 
+/** The ids are positive int64s in ascending order. */
 export type Seed = { pets: readonly (CreatePet['pet'] & Pick<Pet, 'id'>)[]; orders: readonly unknown[] };
 
 /**
@@ -59,14 +61,11 @@ export interface Store {
   get(id: bigint): Promise<PetJson | undefined>;
   orders(): Promise<readonly OrderJson[]>;
   size(): Promise<number>;
-  /** Whether nothing was ever added. */
-  isEmpty(): Promise<boolean>;
   /**
-   * Adds the seed to an empty store. The animals keep their ids. A failure never leaves only a part of the seed.
-   *
-   * @throws StoreNotEmptyError
+   * Adds the seed if nothing was ever added, also by another server, and returns whether it did. The animals keep their ids.
+   * A failure never leaves only a part of the seed.
    */
-  seed(seed: Seed): Promise<void>;
+  seed(seed: Seed): Promise<boolean>;
   /**
    * Checks whether the store can also write, and makes it writable again if that is possible now.
    *
@@ -76,6 +75,12 @@ export interface Store {
   /** Completes pending writes. Later calls of all other methods are rejected. */
   close(): Promise<void>;
 }
+
+/** The texts of a seed. */
+export const seedTexts = ({ pets, orders }: Seed) => ({
+  animals: pets.map((pet) => ({ id: pet.id, status: pet.status, text: petJson(pet) })),
+  orders: orders.map((order) => stringifyJson(order)),
+});
 
 /** The state of a store, as `pets store check` reports it. */
 export type StoreReport = {

@@ -43,7 +43,6 @@ export const callsOf = (
   get: () => store.get(1n),
   orders: () => store.orders(),
   size: () => store.size(),
-  isEmpty: () => store.isEmpty(),
   checkWritable: () => store.checkWritable(),
   seed: () => store.seed({ pets: [], orders: [] }),
 });

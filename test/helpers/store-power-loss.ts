@@ -1,9 +1,4 @@
-import {
-  StoreError,
-  StoreFailedError,
-  StoreNotEmptyError,
-  StoreUnwritableError,
-} from '../../src/store/errors.ts';
+import { StoreError, StoreFailedError, StoreUnwritableError } from '../../src/store/errors.ts';
 import { type JournalStore, openJournalStore } from '../../src/store/journal/journal-store.ts';
 import type { CreatePet } from '../../src/store/store.ts';
 import { LockError } from '../../src/system/directory-lock.ts';
@@ -205,18 +200,18 @@ class Simulation {
 
   /** Returns false if the seed failed, after which the store rejects every creation. */
   async #seed(store: JournalStore): Promise<boolean> {
-    const isEmpty = await this.#read(store, store.isEmpty());
-    if (!isEmpty) return true;
     const firstId = BigInt(1 + this.#upTo(50));
     const names = Array.from({ length: 1 + this.#upTo(30) }, () => `s${this.#nextName++}`);
     for (const name of names) this.#names.add(name);
     this.#seeds.push(names);
     const pets = names.map((name, i) => ({ id: firstId + BigInt(i), ...animal(name) }));
     try {
-      await store.seed({ pets, orders: [{}] });
+      if (!(await store.seed({ pets, orders: [{}] }))) {
+        for (const name of names) this.#names.delete(name);
+        this.#seeds.pop();
+        return true;
+      }
     } catch (error) {
-      // The journal may have been read again, with animals of an earlier process.
-      if (error instanceof StoreNotEmptyError && !(await this.#read(store, store.isEmpty()))) return true;
       this.#checkAllowed(error);
       if (error instanceof StoreUnwritableError || !store.isLocked) return true;
       await this.#checkStopped(store);

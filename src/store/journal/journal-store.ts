@@ -13,7 +13,6 @@ import {
 } from '../../system/files.ts';
 import { StoreError, StoreFailedError, StoreUnavailableError, toStoreError } from '../errors.ts';
 import { fingerprintOf } from '../fingerprint.ts';
-import { notEmptyError, seedTexts } from '../seed.ts';
 import {
   type CreatePet,
   type CreateResult,
@@ -24,6 +23,7 @@ import {
   type PetJson,
   type Seed,
   type Store,
+  seedTexts,
 } from '../store.ts';
 import { encodeHeader, encodeJournal, JOURNAL, JOURNAL_OF_COPY, newHeader, recordBytes } from './format.ts';
 import { BANS } from './key-files.ts';
@@ -208,17 +208,13 @@ export class JournalStore implements Store {
     return (await this.#read()).pets.size;
   }
 
-  async isEmpty(): Promise<boolean> {
-    return this.#isEmpty(await this.#read());
-  }
-
-  async seed(seed: Seed): Promise<void> {
+  async seed(seed: Seed): Promise<boolean> {
     while (true) {
-      const journal = await this.#read();
+      const { seq, nextId } = await this.#read();
       if (this.#seeding) await this.#seeding;
-      else if (!this.#isEmpty(journal)) throw notEmptyError(this.#settings.directory);
+      else if (seq > 0 || nextId > 1n || this.#writer.isBusy) return false;
       else if (!this.#writer.isOpen) await this.checkWritable();
-      else return this.#replace(seed);
+      else return this.#replace(seed).then(() => true);
     }
   }
 
@@ -295,10 +291,6 @@ export class JournalStore implements Store {
     await requireSameFile(this.#settings.files, this.#journal.path, expected).catch((error) => {
       throw this.#status.fileCheckFailed(error);
     });
-  }
-
-  #isEmpty({ seq, nextId }: Journal): boolean {
-    return seq === 0 && nextId === 1n && !this.#writer.isBusy;
   }
 
   async #tryToWrite(): Promise<void> {

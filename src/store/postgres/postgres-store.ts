@@ -1,10 +1,19 @@
 import type { SteadyClock } from '../../contract/clock.ts';
-import { INT64_MAX, INT64_MIN } from '../../contract/int64.ts';
+import { INT64_MAX } from '../../contract/int64.ts';
 import { type PetStatus, petJson } from '../../contract/schemas.ts';
 import { noIdsLeftError } from '../errors.ts';
 import { fingerprintOf } from '../fingerprint.ts';
-import { notEmptyError, type SeedTexts, seedTexts } from '../seed.ts';
-import type { CreatePet, CreateResult, OrderJson, Page, PageQuery, PetJson, Seed, Store } from '../store.ts';
+import {
+  type CreatePet,
+  type CreateResult,
+  type OrderJson,
+  type Page,
+  type PageQuery,
+  type PetJson,
+  type Seed,
+  type Store,
+  seedTexts,
+} from '../store.ts';
 import { BatchQueue } from './batch-queue.ts';
 import type { ServerCalls } from './database.ts';
 import { closedError, sqlStateOf } from './failures.ts';
@@ -106,7 +115,7 @@ export class PostgresStore implements Store {
     if (after === INT64_MAX) return { pets: EMPTY };
     const { animals, next_id } = await this.#pages.add({
       status: status === undefined ? null : STATUS_NUMBERS[status],
-      first: after === undefined ? INT64_MIN : after + 1n,
+      first: (after ?? 0n) + 1n,
       limit,
     });
     const pets = Buffer.from(animals);
@@ -131,23 +140,19 @@ export class PostgresStore implements Store {
     });
   }
 
-  async isEmpty(): Promise<boolean> {
-    const [row] = await this.#calls.call<{ result: boolean }>('is_empty');
-    return row?.result ?? true;
-  }
-
-  async seed(seed: Seed): Promise<void> {
-    const texts = seedTexts(seed);
+  async seed(seed: Seed): Promise<boolean> {
+    // Ask first, so that a server starts if the database is not empty and cannot be written for now.
+    const [state] = await this.#calls.call<{ result: boolean }>('is_empty');
+    if (!state?.result) return false;
     const [row] = await this.#calls.transaction((call) =>
-      call<{ result: boolean }>('seed', ...valuesOf(texts)),
+      call<{ result: boolean }>('seed', ...valuesOf(seed)),
     );
-    if (!row?.result) throw notEmptyError(this.#calls.place);
+    return row?.result === true;
   }
 
   /** Replaces everything by a seed. Creations of other servers are completed before it, or follow it. */
   async reset(seed: Seed): Promise<void> {
-    const texts = seedTexts(seed);
-    await this.#calls.transaction((call) => call('reset', ...valuesOf(texts)));
+    await this.#calls.transaction((call) => call('reset', ...valuesOf(seed)));
   }
 
   async checkWritable(): Promise<void> {
@@ -197,9 +202,12 @@ export class PostgresStore implements Store {
   }
 }
 
-const valuesOf = ({ animals, orders }: SeedTexts): unknown[] => [
-  animals.map(({ id }) => id),
-  animals.map(({ status }) => STATUS_NUMBERS[status]),
-  animals.map(({ text }) => text),
-  orders,
-];
+function valuesOf(seed: Seed): unknown[] {
+  const { animals, orders } = seedTexts(seed);
+  return [
+    animals.map(({ id }) => id),
+    animals.map(({ status }) => STATUS_NUMBERS[status]),
+    animals.map(({ text }) => text),
+    orders,
+  ];
+}

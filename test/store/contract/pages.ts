@@ -32,12 +32,12 @@ export function describePages({ openStore }: Places): void {
       const store = await openStore();
       const random = randomOf(1);
       const upTo = (limit: number) => Math.floor(random() * limit);
-      let id = -1_000n;
-      const edges = [INT64_MIN, INT64_MAX].map((id) => ({ id, ...animal('edge') }));
+      let id = 1n;
+      const edges = [1n, INT64_MAX].map((id) => ({ id, ...animal('edge') }));
       const others = Array.from({ length: 600 }, () => {
         id += BigInt(1 + upTo(4));
         // Few animals are sold, and only at the end.
-        const status = id > 300n && random() < 0.1 ? 'sold' : (petStatuses[upTo(2)] ?? 'pending');
+        const status = id > 1_300n && random() < 0.1 ? 'sold' : (petStatuses[upTo(2)] ?? 'pending');
         return { id, ...animal(`n${id}`, { status }) };
       });
       const pets = [edges[0], ...others, edges[1]].filter((pet) => pet !== undefined);
@@ -45,7 +45,7 @@ export function describePages({ openStore }: Places): void {
       for (let query = 0; query < 300; query++) {
         const status = [undefined, ...petStatuses][upTo(4)];
         const limit = 1 + upTo(100);
-        const after = [undefined, INT64_MIN, INT64_MAX][upTo(30)] ?? BigInt(upTo(1_800) - 1_200);
+        const after = [undefined, INT64_MIN, INT64_MAX][upTo(30)] ?? BigInt(upTo(1_800) - 200);
         const matching = pets.filter((pet) => pet.id > after && (!status || pet.status === status));
         const page = matching.slice(0, limit);
         const next = matching.length > limit ? page.at(-1)?.id : undefined;

@@ -28,7 +28,6 @@ const CALLS: Record<string, (backend: Backend, sha256: string) => Promise<unknow
   'a list': async ({ store }) => store.list({ limit: 1 }),
   'the orders': ({ store }) => store.orders(),
   'the number of animals': ({ store }) => store.size(),
-  'a check for a seed': ({ store }) => store.isEmpty(),
   'a seed': ({ store }) => store.seed(seedOf(1n)),
   'a creation': ({ store }) => store.add({ pet: animal(), idempotency: idempotency('k') }),
   'a check of readiness': ({ store }) => store.checkWritable(),
