@@ -199,9 +199,13 @@ export function createServiceState(
 function createStore(directory: StateDirectory, name: string, clock: Clock) {
   const services = join(directory.path, 'services');
   const path = join(services, name);
+  let wasThere = false;
   return {
     // To check first is much faster than to catch the error of a missing directory.
-    read: (): string[] => (existsSync(path) && isTrusted(directory) ? readdirSync(path) : []),
+    read(): string[] {
+      wasThere ||= existsSync(path);
+      return wasThere && isTrusted(directory) ? readdirSync(path) : [];
+    },
     /** Returns whether the entry is new. @throws Error if the directory cannot be used */
     add(entry: string): boolean {
       if (!prepareStateDirectory(directory)) throw new Error(`${directory.path} is not writable`);

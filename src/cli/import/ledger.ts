@@ -1,4 +1,4 @@
-import { createHash, hash } from 'node:crypto';
+import { createHash, hash, randomBytes } from 'node:crypto';
 import { existsSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import * as z from 'zod/mini';
@@ -9,7 +9,7 @@ import { Instant, readStored, Sha256 } from '../../store/stored-json.ts';
 import { AppendFile } from '../../system/append-file.ts';
 import { fsyncAncestors, makePrivateDirectory } from '../../system/directories.ts';
 import { acquireDirectoryLock, DirectoryInUseError, LockError } from '../../system/directory-lock.ts';
-import { errnoOf, type FileSystem } from '../../system/file-system.ts';
+import { errnoOf, type FileSystem, realFileSystem } from '../../system/file-system.ts';
 import { isTemporaryName, readBytes, removeFile, replaceFile } from '../../system/files.ts';
 import { isTrusted } from '../../system/state-directory.ts';
 import { createStateDirectory } from '../connection/connect.ts';
@@ -274,12 +274,12 @@ export type LedgerPlace = {
 };
 
 /**
- * The directory of a service's ledger, in a state directory. A state directory that already has the ledger is used even if
+ * Where the ledger of a service is: in a state directory. A state directory that already has the ledger is used even if
  * it is not writable, because an import with a new ledger would add the rows again.
  *
  * @throws CliError if PETS_STATE_DIR is not writable, unless `dryRun` is set
  */
-export function chooseDirectory(context: CommandContext, service: string, dryRun: boolean): string {
+export function chooseLedger(context: CommandContext, service: string, dryRun: boolean): LedgerPlace {
   const id = createHash('sha256').update(serviceOf(service)).digest('hex').slice(0, 32);
   const directoryIn = ({ path }: { path: string }) => join(path, 'imports', id);
   const directories = stateDirectories(context);
@@ -289,7 +289,8 @@ export function chooseDirectory(context: CommandContext, service: string, dryRun
     context.console.notice(
       `recording the rows in ${chosen.path}; they are recognized only while this directory exists`,
     );
-  return directoryIn(chosen);
+  const { now } = context.clock;
+  return { directory: directoryIn(chosen), service, files: realFileSystem, now, random: randomBytes };
 }
 
 /**

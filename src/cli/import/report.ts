@@ -11,14 +11,12 @@ import type { PetRow } from '../rows/read-file.ts';
 import { idempotencyKeyOf, isUnknown, type LedgerHeader, type Place, type RowRecord } from './ledger.ts';
 import { countByImport, type Plan, placeOf, type RowGroups, recordOf, type Stop } from './plan.ts';
 
-/** A terminal lists at most this many rows. If the input has more, only rows that were not added are listed. */
+/** A terminal lists at most this many rows. If more have results, only rows that were not added are listed. */
 const ROWS_SHOWN = 100;
 /** The maximum number of messages that a terminal shows in full. */
 const MESSAGES_SHOWN = 20;
 /** The maximum number of rows and of earlier imports that a notice names. With `--json`, all rows are named. */
 const NAMED = { rows: 10, imports: 3 };
-/** The number of rows that a dry run shows on a terminal. */
-const PREVIEW_ROWS = 5;
 
 /** Whether a person reads a table at a terminal, which shows only what matters of many rows. */
 const isAtTerminal = ({ isTerminal, format }: Console): boolean => isTerminal && format === 'table';
@@ -221,7 +219,7 @@ export function writePreview(console: Console, rows: readonly PetRow[]): Promise
     { name: 'status', value: ({ pet }) => pet.status, isFlexible: false },
   ];
   const view = { columns, json: ({ pet }: PetRow) => stringifyJson(pet) };
-  const shown = isAtTerminal(console) ? rows.slice(0, PREVIEW_ROWS) : rows;
+  const shown = isAtTerminal(console) ? rows.slice(0, ROWS_SHOWN) : rows;
   const more = rows.length - shown.length;
   return print(
     console,

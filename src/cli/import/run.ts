@@ -1,9 +1,7 @@
-import { randomBytes } from 'node:crypto';
 import { realpath } from 'node:fs/promises';
 import type { Client } from '../../client/client.ts';
 import { InterruptedError, OutcomeUnknownError } from '../../client/errors.ts';
 import { serviceOf } from '../../client/service-state.ts';
-import { realFileSystem } from '../../system/file-system.ts';
 import { createProgress } from '../animals/list-animals.ts';
 import {
   connectionFor,
@@ -24,14 +22,7 @@ import type { CommandContext } from '../program/command.ts';
 import { canConfirm, confirm } from '../prompts/prompt.ts';
 import { type InputOptions, type PetFile, type PetRow, readPetFile } from '../rows/read-file.ts';
 import type { Comparison } from './inventory.ts';
-import {
-  chooseDirectory,
-  type Ledger,
-  type LedgerFile,
-  type LedgerPlace,
-  openLedger,
-  readLedger,
-} from './ledger.ts';
+import { chooseLedger, type Ledger, type LedgerFile, openLedger, readLedger } from './ledger.ts';
 import { type Choice, groupRows, type Plan, plan, type RowGroups } from './plan.ts';
 import { createProgressBar } from './progress-bar.ts';
 import {
@@ -75,13 +66,7 @@ export async function importFile(request: ImportRequest, context: CommandContext
   const { dryRun: isDryRun = false, yes = false } = request;
   const choice = request.addAgain ? 'add-again' : request.skipAdded ? 'skip-added' : undefined;
   const setting = { input, connection, context, choice } satisfies Setting;
-  const place: LedgerPlace = {
-    directory: chooseDirectory(context, connection.baseUrl, isDryRun),
-    service: connection.baseUrl,
-    files: realFileSystem,
-    now: context.clock.now,
-    random: randomBytes,
-  };
+  const place = chooseLedger(context, connection.baseUrl, isDryRun);
   if (isDryRun) return dryRun(setting, await readLedger(place));
   const file = await openLedger(place);
   try {
