@@ -3,8 +3,12 @@ import { existsSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:f
 import { join } from 'node:path';
 import type { Clock } from '../contract/clock.ts';
 import { LOOPBACK_NAME_PATTERN } from '../contract/headers.ts';
-import { makeDirectorySync } from '../system/directories.ts';
-import { isTrusted, prepareStateDirectory, type StateDirectory } from '../system/state-directory.ts';
+import {
+  isTrusted,
+  makeDirectorySync,
+  prepareStateDirectory,
+  type StateDirectory,
+} from '../system/directories.ts';
 import type { Uptime } from '../system/uptime.ts';
 
 const MINUTE = 60_000;

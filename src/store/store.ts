@@ -116,8 +116,8 @@ export function formatTornEnd(
   { start, bytes, animals, unreadableBytes, nextId }: TornEnd,
 ): string {
   return (
-    `the last ${bytes} bytes of the journal in ${place} (from byte ${start}) are not a valid record, because of an ` +
-    `interrupted write or a later change; complete animals in them: ${animals}, other bytes: ${unreadableBytes}; ` +
-    `the next id is ${nextId}, because the bytes can contain lower ones`
+    `the last ${bytes} bytes of the journal in ${place} (from byte ${start}) are not a valid record: a write was ` +
+    `interrupted, or another program changed them; complete animals in them: ${animals}, other bytes: ${unreadableBytes}; ` +
+    `the next animal gets the id ${nextId}, because these bytes may contain lower ids`
   );
 }

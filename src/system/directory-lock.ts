@@ -340,7 +340,7 @@ async function shortPath(directory: string, temporary: string) {
   if (fits(directory)) return { directory, remove: async () => {} };
   const link = join(temporary, `pets-${randomBytes(8).toString('hex')}`);
   try {
-    if (!fits(link)) throw new Error('its path is too long as well');
+    if (!fits(link)) throw new Error('the path of the link is too long as well');
     await fs.symlink(directory, link);
   } catch (error) {
     throw new LockError(

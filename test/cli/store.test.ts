@@ -60,7 +60,7 @@ describe('pets store check', () => {
     [
       'a shortened journal',
       ({ journal }) => readFile(journal).then(({ length }) => truncate(journal, length - 5)),
-      /the last \d+ bytes of the journal .* complete animals in them: 1,.* next id is 71.*; before them: 66 animals, last id 66, sequence number 21/,
+      /the last \d+ bytes of the journal .* complete animals in them: 1,.* next animal gets the id 71,.*; before them: 66 animals, last id 66, sequence number 21/,
     ],
     [
       'a changed journal',
@@ -81,7 +81,7 @@ describe('pets store check', () => {
     [
       'no journal',
       ({ journal }) => rm(journal),
-      /journal\.ndjson is missing, but .* shows that there was a store/,
+      /journal\.ndjson is missing, but the directory contains other files of a store: .*keys/,
     ],
   ])('fails for a store with %s, and changes nothing', async (_, damage, message) => {
     const { machine, directory, journal, copyArgs } = await machineWithClosedStore();

@@ -134,7 +134,7 @@ describe('a torn end', () => {
     expect(warnings[0]).toContain(
       `complete animals in them: ${animals}, other bytes: ${tornEnd?.unreadableBytes};`,
     );
-    expect(warnings[0]).toContain(`the next id is ${nextId},`);
+    expect(warnings[0]).toContain(`the next animal gets the id ${nextId},`);
     expect(warnings[0]).toContain(`moved to ${join(directory, backup)}`);
     expect((await readFile(join(directory, backup))).equals(damaged.subarray(last))).toBe(true);
     const kept = await readFile(path);

@@ -72,7 +72,7 @@ export function hasJournal(directory: string, names: readonly string[]): boolean
   const traces = names.filter((name) => name === 'keys' || name === BANS || name.startsWith('journal.torn-'));
   if (traces.length === 0) return false;
   throw new StoreError(
-    `${join(directory, JOURNAL)} is missing, but ${traces.join(', ')} in the same directory shows that there was a store`,
+    `${join(directory, JOURNAL)} is missing, but the directory contains other files of a store: ${traces.join(', ')}`,
     `restore ${JOURNAL} from a backup; to start with an empty store, name another directory with --data`,
   );
 }
@@ -161,9 +161,12 @@ export class JournalStore implements Store {
       this.#status.refused(rethrowUnlessUnwritable(error));
       const { directory, onWarning } = this.#settings;
       const { tornEnd } = this.#journal;
-      if (tornEnd) onWarning(`${formatTornEnd(directory, tornEnd)}; they are left out`);
+      if (tornEnd) onWarning(`${formatTornEnd(directory, tornEnd)}; the server does not use them`);
       if (this.#journal.seq > 0) {
-        onWarning(`the last record of ${this.#journal.path} may not be on the disk yet`);
+        onWarning(
+          `the last record of ${this.#journal.path} may not be on the disk yet; ` +
+            'pets serve writes it again as soon as the disk accepts writes',
+        );
       }
     }
   }

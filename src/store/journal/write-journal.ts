@@ -90,7 +90,10 @@ export class JournalWriter {
     if (lastId > 0n && lastId > journal.lastId)
       await this.#append(encodeLastId(journal.seq + 1, now(clock), lastId));
     this.#isOpen = true;
-    if (tornEnd) onWarning(`${formatTornEnd(dirname(path), tornEnd)}; they were moved to ${this.#backup}`);
+    if (tornEnd)
+      onWarning(
+        `${formatTornEnd(dirname(path), tornEnd)}; they were moved to ${this.#backup}, where you can look for animals that are missing`,
+      );
   }
 
   /** Returns the text of the new animal when it is on the disk. @throws StoreUnwritableError, StoreFailedError, StoreError */

@@ -2,7 +2,6 @@ import { describe, expect, it } from 'vitest';
 import { MAX_QUOTA, type Quota } from '../../../src/contract/plans.ts';
 import { hashKey } from '../../../src/store/keys/keys.ts';
 import type { BanRule, RateLimitDecision } from '../../../src/store/limits/limiter.ts';
-import { cases } from '../../helpers/cases.ts';
 import { randomOf } from '../../helpers/store-fixtures.ts';
 import type { Places } from './place.ts';
 
@@ -113,7 +112,7 @@ const newCaller = () => ({
 });
 
 export function describeLimits({ newPlace }: Places): void {
-  const seeds = cases(150);
+  const seeds = 15;
 
   it(`a limiter counts and bans exactly, whatever callers do: ${seeds} seeds`, async () => {
     const { clock, location, open } = await newPlace('2026-11-20T23:57:10Z');
