@@ -329,7 +329,9 @@ function reportAttempt(
   redact: (text: string) => string,
 ): void {
   const { method, url, headers: sent } = request;
-  const result = 'response' in outcome ? outcome.response : { failure: String(outcome.error) };
+  // The error code is in the body, which is shown.
+  const result =
+    'response' in outcome ? { ...outcome.response, code: undefined } : { failure: String(outcome.error) };
   // Redact the API key before cutting the body, because a part of a key would not be recognized.
   const cut = (body = '') => redact(body).slice(0, MAX_BODY_SHOWN) || undefined;
   const bodies = { requestBody: cut(request.body), body: 'body' in result ? cut(result.body) : undefined };
