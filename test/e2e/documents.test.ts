@@ -101,21 +101,6 @@ test('the README and pets help lead to documents about a 429, tests, deployment 
   }
 });
 
-test('a link to a missing file, a missing heading or an insecure address is broken', () => {
-  const files = new Map([
-    ['docs/b.md', '## Two `words` & co.\n```sh\n# no heading\n```\n## Two words  co\n'],
-  ]);
-  const text = `# One
-[a](b.md) [a](#one) [a](b.md#two-words--co) ![a](b.md "t") <https://example.com/x> \`[a](code)\`
-[a](c.md) [a](#two) [a](b.md#no-heading) <http://example.com>`;
-  expect(brokenLinks({ name: 'docs/a.md', text }, (path) => files.get(path))).toEqual([
-    'c.md',
-    '#two',
-    'b.md#no-heading',
-    'http://example.com',
-  ]);
-});
-
 const commandReference = readDocument('docs/commands.md');
 const service = readDocument('docs/service.md');
 

@@ -510,13 +510,6 @@ describe('the page', () => {
 });
 
 describe('the connection of the page', () => {
-  test('two pages and a server with --cors: both show the same requests', async () => {
-    const service = await startPage({ cors: ['http://localhost:5173'] });
-    const pages = [await open(service.url()), await open(service.url())];
-    await service.call('/pets?limit=7');
-    for (const { page } of pages) await row(page, 'limit=7').waitFor();
-  });
-
   test('an address works once, for all tabs of one browser', async () => {
     const service = await startPage();
     const used = service.url();
@@ -602,17 +595,5 @@ describe('the connection of the page', () => {
     // The grace period would end after the timeout of the test.
     await service.service().stop(600_000);
     await page.getByText('The server has stopped or cannot be reached').waitFor();
-  });
-
-  test('requests that arrive faster than the page shows them are shown in the end', async () => {
-    const { service, page } = await openPage();
-    await textOf(page, '#connection').toBe('Live');
-    await service.call('/pets?limit=2');
-    for (let i = 0; i < 30; i++)
-      await Promise.all(Array.from({ length: 50 }, () => service.call('/pets?limit=1')));
-    await service.call('/pets?limit=99');
-    await row(page, 'limit=99').waitFor();
-    await button(page, 'All 1,000').waitFor();
-    expect(await rows(page).count()).toBe(1_000);
   });
 });

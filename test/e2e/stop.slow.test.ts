@@ -31,25 +31,25 @@ describe('a stopping service', () => {
     'exits with 0 on %s, also with idle clients',
     async (signal) => {
       const service = await serveCommand(await freshMachine(), ['--ephemeral']);
-      const { socket, answer } = await openConnection(service);
-      socket.write(creationBytes(service, 'Rex'));
-      expect(await answer()).toMatchObject({ status: 201 });
+      const connection = await openConnection(service);
+      connection.socket.write(creationBytes(service, 'Rex'));
+      expect(await connection.receive()).toMatchObject({ status: 201 });
       expect(await service.end(signal)).toEqual({ code: 0, signal: null });
-      expect(await answer()).toBeUndefined();
+      expect(await connection.receive()).toBeUndefined();
       expect(service.stderr()).toBe('');
     },
   );
 
   test('responds to a request whose body is still being sent', async () => {
     const service = await serveCommand(await freshMachine(), ['--ephemeral']);
-    const { socket, answer } = await openConnection(service);
+    const connection = await openConnection(service);
     const bytes = creationBytes(service, 'Rex');
-    socket.write(bytes.slice(0, -10));
+    connection.socket.write(bytes.slice(0, -10));
     await settled(service);
     const ended = service.end('SIGTERM');
     await untilItStops(service);
-    socket.write(bytes.slice(-10));
-    expect(await answer()).toMatchObject({ status: 201, headers: { connection: 'close' } });
+    connection.socket.write(bytes.slice(-10));
+    expect(await connection.receive()).toMatchObject({ status: 201, headers: { connection: 'close' } });
     expect(await ended).toEqual({ code: 0, signal: null });
   });
 
@@ -58,11 +58,11 @@ describe('a stopping service', () => {
     ['nothing', -Infinity],
   ])('exits with 0 although a client has sent only %s', async (_sent, end) => {
     const service = await serveCommand(await freshMachine(), ['--ephemeral']);
-    const { socket, answer } = await openConnection(service);
-    socket.write(creationBytes(service, 'Rex').slice(0, end));
+    const connection = await openConnection(service);
+    connection.socket.write(creationBytes(service, 'Rex').slice(0, end));
     await settled(service);
     expect(await service.end('SIGTERM')).toEqual({ code: 0, signal: null });
-    expect(await answer()).toBeUndefined();
+    expect(await connection.receive()).toBeUndefined();
   });
 
   test('completes a response that is read slowly', async () => {
@@ -72,29 +72,29 @@ describe('a stopping service', () => {
     const orders = Array.from({ length: 8_000 }, (_, id) => ({ id, note: 'x'.repeat(1_000) }));
     await writeFile(seed, JSON.stringify({ pets: [], orders }));
     const service = await serveCommand(machine, ['--ephemeral', '--seed', seed]);
-    const { socket, answer } = await openConnection(service);
-    socket.write(
+    const connection = await openConnection(service);
+    connection.socket.write(
       `GET /v1/store/orders HTTP/1.1\r\nHost: ${new URL(service.url).host}\r\nAuthorization: Bearer ${service.key}\r\n\r\n`,
     );
-    await once(socket, 'data');
-    socket.pause();
+    await once(connection.socket, 'data');
+    connection.socket.pause();
     await settled(service);
     const ended = service.end('SIGTERM');
     await untilItStops(service);
     // Wait longer than the service waits before it closes idle connections.
     await new Promise((resolve) => setTimeout(resolve, 300));
-    socket.resume();
-    expect(JSON.parse((await answer())?.body ?? '')).toHaveLength(8_000);
+    connection.socket.resume();
+    expect(JSON.parse((await connection.receive())?.body ?? '')).toHaveLength(8_000);
     expect(await ended).toEqual({ code: 0, signal: null });
   });
 
   test('sends responses at once that --latency delays', async () => {
     const service = await serveCommand(await freshMachine(), ['--ephemeral', '--latency', '60000']);
-    const { socket, answer } = await openConnection(service);
-    socket.write(creationBytes(service, 'Rex'));
+    const connection = await openConnection(service);
+    connection.socket.write(creationBytes(service, 'Rex'));
     await settled(service);
     expect(await service.end('SIGTERM')).toEqual({ code: 0, signal: null });
-    expect(await answer()).toMatchObject({ status: 201 });
+    expect(await connection.receive()).toMatchObject({ status: 201 });
   });
 
   test.each([
@@ -104,13 +104,13 @@ describe('a stopping service', () => {
   ] as const)('exits at once on a second %s, with %i', async (signal, code) => {
     const machine = await freshMachine();
     const service = await serveCommand(machine, ['--ephemeral']);
-    const { socket, answer } = await openConnection(service);
-    socket.write(creationBytes(service, 'Rex').slice(0, -10));
+    const connection = await openConnection(service);
+    connection.socket.write(creationBytes(service, 'Rex').slice(0, -10));
     await settled(service);
     service.child.kill(signal);
     await untilItStops(service);
     expect(await service.end(signal)).toEqual({ code, signal: null });
-    expect(await answer()).toBeUndefined();
+    expect(await connection.receive()).toBeUndefined();
     // The ephemeral store is deleted.
     expect((await readdir(machine.home)).filter((name) => name.startsWith('pets-'))).toEqual([]);
   });

