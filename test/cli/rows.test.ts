@@ -116,9 +116,7 @@ describe('a CSV header may have any case and delimiter; one that cannot be used 
   testRows('csv', [
     [' NAME ,"Category",Status\nRex,1,sold\n', [2, { ...rex, status: 'sold' }]],
     ['Category ID,Name\n1,Rex\n', [2, rex]],
-    ['category-id,name\n1,Rex\n', [2, rex]],
     // The delimiter is the one that occurs most often in the header, outside quotes.
-    ['name;category\nRex, the first;1\n', [2, { ...rex, name: 'Rex, the first' }]],
     ['name\tcategory\nRex, the first\t1\n', [2, { ...rex, name: 'Rex, the first' }]],
     ['\tname\tcategory\n1\tRex\t1\n', [2, { '': 1n, ...rex }]],
     ['name\tcategory\tFur; colour\nRex\t1\t\n', [2, rex]],
