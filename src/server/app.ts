@@ -34,6 +34,7 @@ import { hasBody, isUnderApi, pathOf, readInput, splitTarget, validateTarget } f
 import {
   completeResponse,
   corsHeaders,
+  type HeaderLines,
   optionsResponse,
   preflightHeaders,
   type SentResponse,
@@ -43,12 +44,10 @@ import {
 } from './response.ts';
 import {
   allMethods,
-  createRoutes,
-  createRouteTable,
+  createPaths,
+  createPathTable,
   type OperationRoute,
-  type OtherRoute,
   type PathMatch,
-  type Route,
   type RoutesOptions,
 } from './routes.ts';
 import type { Recorder, RunningRequest } from './tools/recorder.ts';
@@ -99,8 +98,8 @@ export type AppOptions = StartingOptions &
 
 export type App = ReturnType<typeof createApp>;
 
-/** The route of a request. `allow` lists the methods of its path. */
-type FoundRoute<Found extends Route> = { route: Found } & Pick<PathMatch, 'allow' | 'params'>;
+/** The operation of a request. `allow` lists the methods of its path. */
+type FoundOperation = { route: OperationRoute } & Pick<PathMatch, 'allow' | 'params'>;
 
 /** Carries out a request. `isApi`: whether it is under the API prefix. @throws ServiceError, StoreError */
 type Run = (
@@ -121,7 +120,7 @@ export function createApp(options: StartingOptions | AppOptions) {
   const { clock, cors = [], onAccess, faults, anonymousLimiter } = options;
   const open = 'store' in options ? options : undefined;
   const run: Run = open ? createRun(open) : () => Promise.reject(serviceStarting());
-  const find = createRouteTable(open ? createRoutes(open) : []);
+  const find = createPathTable(open ? createPaths(open) : []);
   // It records all requests, except those for the developer tools.
   const recorder = open?.tools?.recorder;
   const requestId = createRequestIds();
@@ -135,7 +134,7 @@ export function createApp(options: StartingOptions | AppOptions) {
     refusal?: ServiceError,
   ): Promise<void> {
     const { socket, method = '', url = '' } = request;
-    const context = begin(requestId(request), peerAddress(socket), method, url, request.rawHeaders);
+    const context = begin(socket, request);
     connectionOf(socket).context = context;
     let running: RunningRequest | undefined;
     try {
@@ -144,12 +143,8 @@ export function createApp(options: StartingOptions | AppOptions) {
       request.url = target;
       context.host = targetHost;
       const isApi = isUnderApi(target);
-      const found = find(target);
-      // The prefix of the API must not be percent-encoded.
-      const isHidden = !isApi && !(found instanceof ServiceError) && found.first.access === 'key';
-      const path = isHidden ? notFound() : found;
-      const first = path instanceof ServiceError ? undefined : path.first;
-      const kind = first?.kind ?? 'public';
+      const path = find(target);
+      const kind = path instanceof ServiceError ? 'public' : path.kind;
       context.isTool = kind === 'tool' || kind === 'page';
       // Pages of other origins must not learn how this service is used.
       if (cors.length > 0 && !context.isTool)
@@ -179,13 +174,9 @@ export function createApp(options: StartingOptions | AppOptions) {
     }
   }
 
-  const begin = (
-    id: string,
-    client: string,
-    method: string,
-    url: string,
-    sentHeaders: readonly string[],
-  ): RequestContext => createContext(id, client, method, url, sentHeaders, isTimed ? clock.elapsed() : 0);
+  /** `request` is undefined if the bytes on the connection were not valid HTTP. */
+  const begin = (socket: Socket, request?: IncomingMessage): RequestContext =>
+    createContext(requestId(request), peerAddress(socket), request, isTimed ? clock.elapsed() : 0);
 
   function toErrorResponse(error: unknown, context: RequestContext): ServiceResponse {
     const known = error instanceof ServiceError ? error : storageError(error, context.canChange);
@@ -238,7 +229,7 @@ export function createApp(options: StartingOptions | AppOptions) {
       // If the error interrupts a request, the handler of that request counts and logs the response.
       const isInterrupted = latest !== undefined && !latest.isFinished;
       if (isInterrupted) Object.assign(latest, { isFinished: true, interruption: error });
-      const context = isInterrupted ? latest : begin(requestId(), peerAddress(socket), '-', '-', []);
+      const context = isInterrupted ? latest : begin(socket);
       const sent = complete(error, context);
       // Browsers open connections in advance. If nothing arrives on one, there is no request to report.
       if (!isInterrupted && socket.bytesRead > 0)
@@ -269,8 +260,8 @@ function createRun(options: AppOptions): Run {
     path: PathMatch | ServiceError,
     fault: RandomFault,
   ): Promise<ServiceResponse> {
-    const found = routeOf<OperationRoute>(path, request);
-    if (!(found instanceof ServiceError)) applyRoute(found.route, context);
+    const found = findOperation(path, request);
+    if (!(found instanceof ServiceError)) applyRoute(found.route.operation, found.route.headers, context);
     const authenticated = authenticate(request, context);
     const principal = authenticated instanceof Promise ? await authenticated : authenticated;
 
@@ -299,7 +290,7 @@ function createRun(options: AppOptions): Run {
   function askedResponse(
     { method = '', headers: { prefer } }: IncomingMessage,
     context: RequestContext,
-    found: FoundRoute<OperationRoute> | ServiceError,
+    found: FoundOperation | ServiceError,
   ): RequestedMock | undefined {
     const preferred = prefer === undefined || !tools ? undefined : parsePrefer(String(prefer));
     if (preferred || found instanceof ServiceError) return preferred;
@@ -317,7 +308,7 @@ function createRun(options: AppOptions): Run {
     request: IncomingMessage,
     context: RequestContext,
     principal: Principal,
-    found: FoundRoute<OperationRoute> | ServiceError,
+    found: FoundOperation | ServiceError,
   ): Promise<ServiceResponse> {
     const { status, retryAfter, source, applied } = asked;
     const { window, windows, now, retryAt } = await showWindow(principal, context);
@@ -369,17 +360,19 @@ function createRun(options: AppOptions): Run {
     }
     validateTarget(url);
     if (path instanceof ServiceError) throw path;
-    const { first, allow } = path;
-    applyRoute(first, context);
-    if (first.kind === 'tool') checkSite(request);
+    // The prefix of the API must not be percent-encoded.
+    if (path.access === 'key') throw notFound();
+    const { kind, access, label, headers, methods, allow } = path;
+    applyRoute(label, headers, context);
+    if (kind === 'tool') checkSite(request);
     if (method === 'OPTIONS') return optionsResponse(allow);
-    if (first.access === 'token') await checkDeveloper(request, context);
-    const found = routeOf<OtherRoute>(path, request);
-    if (found instanceof ServiceError) throw found;
+    if (access === 'token') await checkDeveloper(request, context);
+    const handler = methods[asGet(method)];
+    if (handler === undefined) throw methodNotAllowed(pathOf(url), allow);
     checkExpectation(request);
     try {
       context.canChange = canChange(request);
-      return await found.route.run(request, context);
+      return await handler(request, context);
     } catch (error) {
       // A wrong code of the page counts like a wrong key.
       if (error instanceof ServiceError && error.code === 'unauthorized') await countAnonymous(context);
@@ -394,18 +387,22 @@ function createRun(options: AppOptions): Run {
 const canChange = ({ method }: IncomingMessage): boolean => method !== 'GET' && method !== 'HEAD';
 
 /** Names the route in metrics, and adds the headers that all of its responses have. */
-function applyRoute({ label, headers }: Route, context: RequestContext): void {
+function applyRoute(label: string, headers: HeaderLines, context: RequestContext): void {
   context.operation = label;
   context.headers.push(...headers);
 }
 
-/** The route of a method, or the error 400, 404 or 405. HEAD is handled like GET (D15). */
-function routeOf<Found extends Route>(
+/** HEAD is handled like GET (D15). */
+const asGet = (method: string): string => (method === 'HEAD' ? 'GET' : method);
+
+/** The operation of a request, or the error 400, 404 or 405. */
+function findOperation(
   path: PathMatch | ServiceError,
   { method = '', url = '' }: IncomingMessage,
-): FoundRoute<Found> | ServiceError {
+): FoundOperation | ServiceError {
   if (path instanceof ServiceError) return path;
+  if (path.access !== 'key') return notFound();
   const { methods, allow, params } = path;
-  const route = methods.get(method === 'HEAD' ? 'GET' : method) as Found | undefined;
+  const route = methods[asGet(method)];
   return route === undefined ? methodNotAllowed(pathOf(url), allow) : { route, allow, params };
 }

@@ -13,39 +13,41 @@ import { createHandlers, type OperationCall } from './handlers.ts';
 import { decodeSegments, pathOf } from './request/input.ts';
 import type { Handler, HeaderLines, Maybe, ServiceResponse } from './response.ts';
 
-/** The methods of a developer tool, besides HEAD and OPTIONS. */
-type ToolMethods = Readonly<Partial<Record<RouteBase['method'], Handler>>>;
+/** An operation on a path. Its callers need an API key, and their requests are counted (docs/service.md 5 and 8). */
+export type OperationRoute = {
+  operation: OperationName;
+  /** Headers of all responses, also of errors. */
+  headers: HeaderLines;
+  run(input: OperationInput<OperationName>, call: OperationCall): Maybe<ServiceResponse>;
+};
 
-type RouteBase = {
-  method: 'GET' | 'POST' | 'PUT' | 'DELETE';
+/** A path with operations. */
+type OperationPath = {
   /** `{name}` as a segment is a parameter. */
   path: string;
+  access: 'key';
+  kind: 'public';
+  methods: Readonly<Record<string, OperationRoute>>;
+};
+
+/** Any other path, with its methods besides HEAD and OPTIONS. */
+export type OtherPath = {
+  path: string;
+  /** `token`: callers need the developer token (docs/testing.md). */
+  access: 'token' | 'open';
+  /**
+   * Only `public` paths are recorded, so that health checks do not fill the log. Tools and their page get no CORS headers.
+   * Pages of other origins cannot use tools, but can link to the page.
+   */
+  kind: 'public' | 'health' | 'tool' | 'page';
   /** The name in metrics. */
   label: string;
   /** Headers of all responses, also of errors. */
   headers: HeaderLines;
+  methods: Readonly<Record<string, Handler>>;
 };
 
-/** An operation. Its callers need an API key, and their requests are counted (docs/service.md 5 and 8). */
-export type OperationRoute = RouteBase & {
-  access: 'key';
-  kind: 'public';
-  operation: OperationName;
-  run(input: OperationInput<OperationName>, call: OperationCall): Maybe<ServiceResponse>;
-};
-
-export type OtherRoute = RouteBase & {
-  /** `token`: callers need the developer token (docs/testing.md). */
-  access: 'token' | 'open';
-  /**
-   * Only `public` routes are recorded, so that health checks do not fill the log. Tools and their page get no CORS headers.
-   * Pages of other origins cannot use tools, but can link to the page.
-   */
-  kind: 'public' | 'health' | 'tool' | 'page';
-  run: Handler;
-};
-
-export type Route = OperationRoute | OtherRoute;
+export type Path = OperationPath | OtherPath;
 
 export type RoutesOptions = {
   store: Store;
@@ -57,54 +59,59 @@ export type RoutesOptions = {
   /** Whether the service is meant only for programs on this machine, so that `GET /metrics` needs no token. */
   isLocal?: boolean | undefined;
   /** The developer tools and their page (docs/testing.md); undefined if there are none. */
-  tools?: { routes: readonly OtherRoute[] } | undefined;
+  tools?: { paths: readonly OtherPath[] } | undefined;
 };
 
 /** Everything that the service responds to. Who may ask, Allow, 404 and 405, labels and more follow from this table. */
-export function createRoutes(options: RoutesOptions): Route[] {
+export function createPaths(options: RoutesOptions): Path[] {
   const { store, clock, publicUrl, metrics, isLocal = true, tools } = options;
   const basePath = publicUrl === undefined ? API_PREFIX : new URL(publicUrl).pathname;
   const handlers = createHandlers({ store, clock, basePath });
+  const methodsOf = (path: string) =>
+    operationEntries
+      .filter((entry) => entry.path === path)
+      .map(({ name, method }): [string, OperationRoute] => [
+        method,
+        { operation: name, headers: deprecationHeaders(name, basePath), run: handlers[name] },
+      ]);
   return [
-    ...operationEntries.map(({ name, method, path }): Route => {
-      const headers = deprecationHeaders(name, basePath);
-      return {
-        ...{ method, path, label: name, headers, access: 'key', kind: 'public' },
-        ...{ operation: name, run: handlers[name] },
-      };
-    }),
-    publicRoute('/healthz', 'health', () => json({ status: 'ok', store: store.id })),
-    publicRoute('/readyz', 'health', async () => {
+    ...[...new Set(operationEntries.map(({ path }) => path))].map(
+      (path): OperationPath => ({
+        ...{ path, access: 'key', kind: 'public', methods: Object.fromEntries(methodsOf(path)) },
+      }),
+    ),
+    publicPath('/healthz', 'health', () => json({ status: 'ok', store: store.id })),
+    publicPath('/readyz', 'health', async () => {
       await store.checkWritable();
       return json({ status: 'ready', store: store.id });
     }),
-    publicRoute('/openapi.json', 'public', async (_, { host }) => {
+    publicPath('/openapi.json', 'public', async (_, { host }) => {
       // Load the description only when it is requested, for a faster start.
       const { openApiDocument } = await import('./openapi.ts');
       const baseUrl = publicUrl ?? (host === undefined ? '' : `http://${host}`) + API_PREFIX;
       return { status: 200, body: openApiDocument(baseUrl) };
     }),
-    ...(metrics ? toolRoutes('/metrics', isLocal ? 'open' : 'token', { GET: metrics }) : []),
-    ...(tools?.routes ?? []),
+    ...(metrics ? [toolPath('/metrics', isLocal ? 'open' : 'token', { GET: metrics })] : []),
+    ...(tools?.paths ?? []),
   ];
 }
 
-/** A route that supports GET, and that anyone may use. */
-export const publicRoute = (
-  path: string,
-  kind: OtherRoute['kind'],
-  run: Handler,
-  label = path,
-): OtherRoute => ({
-  ...{ method: 'GET', path, label, headers: [], access: 'open', kind, run },
+/** A path that supports GET, and that anyone may use. */
+export const publicPath = (path: string, kind: OtherPath['kind'], run: Handler, label = path): OtherPath => ({
+  path,
+  access: 'open',
+  kind,
+  label,
+  headers: [],
+  methods: { GET: run },
 });
 
-/** The routes of a developer tool. */
-export const toolRoutes = (path: string, access: OtherRoute['access'], methods: ToolMethods): OtherRoute[] =>
-  Object.entries(methods).map(([method, run]) => ({
-    ...{ method: method as RouteBase['method'], path, label: path, headers: NO_STORE },
-    ...{ access, kind: 'tool', run },
-  }));
+/** The path of a developer tool. */
+export const toolPath = (
+  path: string,
+  access: OtherPath['access'],
+  methods: OtherPath['methods'],
+): OtherPath => ({ path, access, kind: 'tool', label: path, headers: NO_STORE, methods });
 
 const NO_STORE: HeaderLines = ['Cache-Control', 'no-store'];
 
@@ -124,26 +131,21 @@ export function deprecationHeaders(name: OperationName, basePath = API_PREFIX): 
 /** The values of the path parameters, decoded. */
 export type Params = Readonly<Record<string, string>>;
 
-/**
- * A path of the table: the value of its Allow header, and its route for each method. The routes of a path differ neither in
- * `access` nor in `kind`, so `first` is any of them.
- */
-type Path = { segments: readonly string[]; allow: string; methods: ReadonlyMap<string, Route>; first: Route };
+/** A path that was requested. `allow` is the value of its Allow header. */
+export type PathMatch = Path & { allow: string; params: Params };
 
-export type PathMatch = Path & { params: Params };
-
-/** Returns a function that finds the routes of a request target, or the error 400 or 404. */
-export function createRouteTable(routes: readonly Route[]): (target: string) => PathMatch | ServiceError {
-  const paths = [...new Map(routes.map((route) => [route.path, route])).values()].map((first): Path => {
-    const here = routes.filter(({ path }) => path === first.path);
-    const methods = new Map(here.map((route) => [route.method, route]));
-    return { segments: segmentsOf(first.path), allow: allowHeader(methods.keys()), methods, first };
-  });
+/** Returns a function that finds the path of a request target, or the error 400 or 404. */
+export function createPathTable(table: readonly Path[]): (target: string) => PathMatch | ServiceError {
+  const paths = table.map((path) => ({
+    ...path,
+    segments: segmentsOf(path.path),
+    allow: allowHeader(Object.keys(path.methods)),
+  }));
   // Paths without parameters are usually found without decoding the path of the request.
   const exact = new Map(
     paths
       .filter(({ segments }) => !segments.some(isParameter))
-      .map((path) => [`/${path.segments.join('/')}`, { ...path, params: {} }]),
+      .map((path) => [path.path, { ...path, params: {} }]),
   );
 
   function find(target: string): PathMatch {

@@ -37,7 +37,7 @@ export async function start({ quota = plans.free, time, limits, faults, ...optio
   const app = createApp({
     limiter: createMemoryLimiter(clock),
     anonymousLimiter: createMemoryLimiter(clock),
-    tools: { routes: [] },
+    tools: { paths: [] },
     ...options,
     faults: createFaults(faults),
     store,

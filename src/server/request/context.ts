@@ -12,9 +12,7 @@ export type RequestContext = ReturnType<typeof createContext>;
 export const createContext = (
   id: string,
   client: string,
-  method: string,
-  url: string,
-  sentHeaders: readonly string[],
+  request: Pick<IncomingMessage, 'method' | 'url' | 'rawHeaders'> | undefined,
   started: number,
 ) => ({
   /** The request id, which the response has as X-Request-Id. */
@@ -22,10 +20,10 @@ export const createContext = (
   /** The client's IP address. */
   client,
   /** The method and the target as the client sent them; `-` if the request was not valid HTTP. */
-  method,
-  url,
+  method: request?.method ?? '-',
+  url: request?.url ?? '-',
   /** The headers as the client sent them, alternately: name, value, name, value. */
-  sentHeaders,
+  sentHeaders: (request?.rawHeaders ?? []) as readonly string[],
   /** When the request began, as `elapsed()` of the clock in milliseconds; 0 if requests are neither logged nor recorded. */
   started,
   /** The host that the client asked for, with an optional port; undefined if the request names none. */

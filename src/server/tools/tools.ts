@@ -6,7 +6,7 @@ import { FaultRule, FaultSettings, type Faults, MAX_RULES } from '../faults/faul
 import { createPageHandler } from '../page.ts';
 import { readBodyAs, readQueryAs } from '../request/input.ts';
 import type { Handler, ServiceResponse } from '../response.ts';
-import { publicRoute, toolRoutes } from '../routes.ts';
+import { publicPath, toolPath } from '../routes.ts';
 import { createRecorder } from './recorder.ts';
 import { createSendAgain, type RequestsOptions, showRequests } from './requests.ts';
 
@@ -88,19 +88,19 @@ export function createTools(options: ToolsOptions) {
   const page = createPageHandler();
   const showFaults = () => json(faults.current());
 
-  const routes = [
-    ...['/', '/page/{file}'].map((path) => publicRoute(path, 'page', page, '/')),
+  const paths = [
+    ...['/', '/page/{file}'].map((path) => publicPath(path, 'page', page, '/')),
     // Browsers ask for this by themselves, and it should not fill the log.
-    publicRoute('/favicon.ico', 'page', () => ({ status: 204, body: '' }), '/'),
+    publicPath('/favicon.ico', 'page', () => ({ status: 204, body: '' }), '/'),
     // The page signs in with a code.
-    ...toolRoutes('/session', 'open', { POST: options.openSession }),
-    ...toolRoutes('/requests', 'token', {
+    toolPath('/session', 'open', { POST: options.openSession }),
+    toolPath('/requests', 'token', {
       GET: showRequests(recorder, options),
       POST: createSendAgain(recorder, options),
     }),
-    ...toolRoutes('/keys', 'token', { GET: showKeys }),
-    ...toolRoutes('/bans', 'token', { DELETE: liftBan }),
-    ...toolRoutes('/faults', 'token', {
+    toolPath('/keys', 'token', { GET: showKeys }),
+    toolPath('/bans', 'token', { DELETE: liftBan }),
+    toolPath('/faults', 'token', {
       GET: showFaults,
       async POST(request) {
         if (!faults.add(await readBodyAs(FaultRule, request)))
@@ -116,9 +116,9 @@ export function createTools(options: ToolsOptions) {
         return showFaults();
       },
     }),
-    ...toolRoutes('/reset', 'token', { GET: showReset, POST: reset }),
+    toolPath('/reset', 'token', { GET: showReset, POST: reset }),
   ];
-  return { recorder, routes };
+  return { recorder, paths };
 }
 
 const json = (content: object): ServiceResponse => ({ status: 200, body: JSON.stringify(content) });

@@ -46,7 +46,7 @@ export async function startFuzzed({
     limiter: createMemoryLimiter(clock, createBanTracker(ban, clock)),
     anonymousLimiter: createMemoryLimiter(clock),
     hosts: atLoopback.hosts,
-    tools: { routes: [] },
+    tools: { paths: [] },
     faults: createFaults(faults),
     clock,
     onError: (error) => errors.push(error),

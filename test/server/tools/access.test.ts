@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { toolRoutes } from '../../../src/server/routes.ts';
+import { toolPath } from '../../../src/server/routes.ts';
 import { createCredentials } from '../../../src/server/tools/credentials.ts';
 import { hashKey } from '../../../src/store/keys/keys.ts';
 import { connectTo, nextData } from '../../helpers/raw-client.ts';
@@ -16,7 +16,7 @@ async function startWithTool(options: Parameters<typeof start>[0] = {}) {
   const use = async () => ({ status: 200, body: String(++uses) });
   const service = await start({
     ...options,
-    tools: { routes: toolRoutes('/reset', 'token', { GET: use, POST: use }) },
+    tools: { paths: [toolPath('/reset', 'token', { GET: use, POST: use })] },
     isDeveloper: credentials.isDeveloper,
   });
   const request = (headers: Record<string, string>, method = 'POST', path = '/reset') =>
