@@ -14,24 +14,20 @@ const pages = [
 ];
 
 describe.each([40, 60, 80, 200])('help on %i columns', (columns) => {
-  test.each(pages)('%s %s fits; only below 80 columns, commands are longer', async (...names) => {
-    const { code, stdout, stderr } = await runInTerminal(['help', ...names.filter(Boolean)], { columns });
-    expect([code, stderr]).toEqual([0, '']);
-    // Commands stay on one line, so that they can be copied.
-    const isCommand = (line: string) => columns < 80 && /^(Usage:| {2})? ?pets /.test(line);
-    const width = Math.min(columns, 80);
-    const long = stdout.split('\n').filter((line) => line.length > width && !isCommand(line));
-    expect(long).toEqual([]);
-  });
+  test.each(pages)(
+    '%s %s fits on 40 lines of 80 columns; commands may be longer below that',
+    async (...names) => {
+      const { code, stdout, stderr } = await runInTerminal(['help', ...names.filter(Boolean)], { columns });
+      expect([code, stderr]).toEqual([0, '']);
+      // Commands stay on one line, so that they can be copied.
+      const isCommand = (line: string) => columns < 80 && /^(Usage:| {2})? ?pets /.test(line);
+      const width = Math.min(columns, 80);
+      expect(stdout.split('\n').filter((line) => line.length > width && !isCommand(line))).toEqual([]);
+      if (columns === 80 && names[0] !== 'serve')
+        expect(stdout.trimEnd().split('\n').length).toBeLessThanOrEqual(40);
+    },
+  );
 });
-
-test.each(pages.filter(([name]) => name !== 'serve'))(
-  'help of %s %s fits on 80 columns and 40 lines',
-  async (...names) => {
-    const { stdout } = await runInTerminal(['help', ...names.filter(Boolean)], { columns: 80 });
-    expect(stdout.trimEnd().split('\n').length).toBeLessThanOrEqual(40);
-  },
-);
 
 test('without arguments, the first commands fit on 24 lines, and the prompt below them', async () => {
   const { stdout } = await runInTerminal([], { columns: 80 });
@@ -45,17 +41,7 @@ test.each([
   [['get'], ['Usage: pets get [options] <id...>', 'Arguments:', 'Options:', 'pets help global', 'Examples:']],
   [
     ['serve'],
-    [
-      'Usage: pets serve [options] [-- <command>...]',
-      'Store:',
-      'Keys:',
-      'Faults:',
-      'Network:',
-      'Output:',
-      'Examples:',
-      'PETS_BASE_URL',
-      'PETS_API_KEY',
-    ],
+    ['Usage: pets serve', 'Store:', 'Keys:', 'Faults:', 'Network:', 'Output:', 'Examples:', 'PETS_API_KEY'],
   ],
 ])('help of %j has its parts in this order', async (names, parts) => {
   const { stdout } = await runInTerminal(['help', ...names]);
