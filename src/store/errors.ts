@@ -1,5 +1,4 @@
-import { DirectoryInUseError, LockError } from '../system/directory-lock.ts';
-import { errnoOf, systemMessageOf } from '../system/file-system.ts';
+import { DirectoryInUseError, errnoOf, LockError, systemMessageOf } from '../system/file-system.ts';
 
 /** The store cannot be opened or used. `hint` is a next step for the user. */
 export class StoreError extends Error {

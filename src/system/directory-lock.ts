@@ -5,7 +5,7 @@ import { connect, createServer, type Socket } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout } from 'node:timers/promises';
-import { errnoOf, realFileSystem } from './file-system.ts';
+import { DirectoryInUseError, errnoOf, LockError, realFileSystem } from './file-system.ts';
 import { removeFile } from './files.ts';
 
 /** A lock that reserves a directory for this process. */
@@ -13,32 +13,6 @@ export interface DirectoryLock {
   /** Publishes this process's URL to processes that fail to lock the directory. */
   announce(url: string): void;
   release(): Promise<void>;
-}
-
-/** Another process holds the lock. `pid` and `url` are that process's, if known. */
-export class DirectoryInUseError extends Error {
-  override name = 'DirectoryInUseError';
-  readonly directory: string;
-  readonly pid: number | undefined;
-  readonly url: string | undefined;
-
-  constructor(directory: string, owner: { pid?: number | undefined; url?: string | undefined }) {
-    super(`${directory} is in use by another process${owner.pid ? ` (pid ${owner.pid})` : ''}`);
-    this.directory = directory;
-    this.pid = owner.pid;
-    this.url = owner.url;
-  }
-}
-
-/** The directory cannot be locked. `hint` is a next step for the user. */
-export class LockError extends Error {
-  override name = 'LockError';
-  readonly hint: string;
-
-  constructor(message: string, hint: string, options?: ErrorOptions) {
-    super(message, options);
-    this.hint = hint;
-  }
 }
 
 /** Resolves after `ms` milliseconds, or earlier if the signal is aborted. */

@@ -148,3 +148,31 @@ export const isUnwritable = (error: unknown): boolean =>
 
 /** Whether the error means that the file or directory does not exist. */
 export const isMissing = (error: unknown): error is Error => errnoOf(error) === 'ENOENT';
+
+// The errors of directory-lock.ts. They are here so that commands can recognize them without loading that module.
+
+/** Another process holds the lock. `pid` and `url` are that process's, if known. */
+export class DirectoryInUseError extends Error {
+  override name = 'DirectoryInUseError';
+  readonly directory: string;
+  readonly pid: number | undefined;
+  readonly url: string | undefined;
+
+  constructor(directory: string, owner: { pid?: number | undefined; url?: string | undefined }) {
+    super(`${directory} is in use by another process${owner.pid ? ` (pid ${owner.pid})` : ''}`);
+    this.directory = directory;
+    this.pid = owner.pid;
+    this.url = owner.url;
+  }
+}
+
+/** The directory cannot be locked. `hint` is a next step for the user. */
+export class LockError extends Error {
+  override name = 'LockError';
+  readonly hint: string;
+
+  constructor(message: string, hint: string, options?: ErrorOptions) {
+    super(message, options);
+    this.hint = hint;
+  }
+}

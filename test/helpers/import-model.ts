@@ -12,7 +12,7 @@ import type { PetRow } from '../../src/cli/rows/read-file.ts';
 import type { Client } from '../../src/client/client.ts';
 import { ApiFailure, ContractError, NetworkError, OutcomeUnknownError } from '../../src/client/errors.ts';
 import type { ReceivedPet } from '../../src/contract/schemas.ts';
-import { DirectoryInUseError } from '../../src/system/directory-lock.ts';
+import { DirectoryInUseError } from '../../src/system/file-system.ts';
 import { SimulatedDisk } from './store-disk.ts';
 import { randomOf } from './store-fixtures.ts';
 

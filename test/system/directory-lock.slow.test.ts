@@ -8,12 +8,8 @@ import { fileURLToPath } from 'node:url';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { StoreError } from '../../src/store/errors.ts';
 import { openJournalStore } from '../../src/store/journal/journal-store.ts';
-import {
-  acquireDirectoryLock,
-  DirectoryInUseError,
-  type DirectoryLock,
-  LockError,
-} from '../../src/system/directory-lock.ts';
+import { acquireDirectoryLock, type DirectoryLock } from '../../src/system/directory-lock.ts';
+import { DirectoryInUseError, LockError } from '../../src/system/file-system.ts';
 import { temporaryDirectory } from '../helpers/temp.ts';
 
 const locker = fileURLToPath(new URL('../helpers/store-locker.ts', import.meta.url));

@@ -102,7 +102,6 @@ export async function withClient<Result>(
     timeoutMilliseconds: globals.timeout * 1_000,
     failsFastIfRefused: context.stderr.isTTY === true && isLoopbackUrl(new URL(connection.baseUrl)),
     maxWaitMilliseconds: globals.retry && !once ? globals.maxWait * 1_000 : undefined,
-    reportsEveryDeprecation: globals.debug,
     onDeprecated: (deprecated) => reportDeprecation(context, deprecated),
     onAttempt: globals.debug ? (attempted) => reportAttempt(context, attempted, redact) : undefined,
   });

@@ -8,8 +8,14 @@ import { type NewPet, ReceivedPet } from '../../contract/schemas.ts';
 import { Instant, readStored, Sha256 } from '../../store/stored-json.ts';
 import { AppendFile } from '../../system/append-file.ts';
 import { fsyncAncestors, isTrusted, makePrivateDirectory } from '../../system/directories.ts';
-import { acquireDirectoryLock, DirectoryInUseError, LockError } from '../../system/directory-lock.ts';
-import { errnoOf, type FileSystem, realFileSystem } from '../../system/file-system.ts';
+import { acquireDirectoryLock } from '../../system/directory-lock.ts';
+import {
+  DirectoryInUseError,
+  errnoOf,
+  type FileSystem,
+  LockError,
+  realFileSystem,
+} from '../../system/file-system.ts';
 import { isTemporaryName, readBytes, removeFile, replaceFile } from '../../system/files.ts';
 import { createStateDirectory } from '../connection/connect.ts';
 import { CliError, fileError } from '../core/errors.ts';

@@ -1,8 +1,8 @@
 import { join, resolve } from 'node:path';
 import { requireSameFile } from '../../system/append-file.ts';
 import { fsyncAncestors, makeDirectory } from '../../system/directories.ts';
-import { acquireDirectoryLock, type DirectoryLock, LockError } from '../../system/directory-lock.ts';
-import { abortable, errnoOf, isUnwritable, realFileSystem } from '../../system/file-system.ts';
+import { acquireDirectoryLock, type DirectoryLock } from '../../system/directory-lock.ts';
+import { abortable, errnoOf, isUnwritable, LockError, realFileSystem } from '../../system/file-system.ts';
 import {
   isTemporaryName,
   removeFile,
