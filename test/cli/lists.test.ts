@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { runInTerminal, startInTerminal, type TerminalOptions } from '../helpers/context.ts';
 import { respondWith, runAgainst } from '../helpers/in-terminal.ts';
+import { freshMachine } from '../helpers/pets.ts';
 import { type Handler, reply, scriptedServer } from '../helpers/scripted-server.ts';
 import { manyAnimals, type ShopOptions, shopOf } from '../helpers/shop.ts';
 
@@ -362,4 +363,14 @@ test('a page is written before the next one arrives, and Ctrl-C exits while wait
   await expect.poll(() => [stdout(), server.requests.length]).toEqual([LINE, 2]);
   raise('SIGINT');
   expect([await ended, stdout(), handlersLeft()]).toEqual([130, LINE, 0]);
+});
+
+test('if the reader closes the pipe, the command exits with 0 and prints no error', async () => {
+  const server = await scriptedServer((request, response, count) => {
+    if (count === 1) firstPage(request, response, count);
+  });
+  const machine = await freshMachine();
+  await machine.saveProfile('prod', { baseUrl: server.url, key: 'pets_k' });
+  const { stdout, stderr } = await machine.shell('{ pets list --all --ndjson; echo "code $?" >&2; } | true');
+  expect([stdout, stderr]).toEqual(['', 'code 0\n']);
 });
