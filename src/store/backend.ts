@@ -184,7 +184,7 @@ export type StoredAnimal = {
 };
 
 /** `fingerprint` is that of `fingerprintOf`. `at` is when the animal was created, in milliseconds since 1970. */
-export type StoredIdempotencyKey = { fingerprint: string; at: number };
+type StoredIdempotencyKey = { fingerprint: string; at: number };
 
 /** Everything that a store keeps, at one point in time. */
 export type StoreContents = {

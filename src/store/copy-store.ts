@@ -7,7 +7,7 @@ import type { StoreReport } from './store.ts';
 /** How many animals of `total` were copied, or read again from the copy. */
 export type CopyProgress = { step: 'copied' | 'verified'; done: number; total: number };
 
-export type CopyOptions = {
+type CopyOptions = {
   onProgress?: ((progress: CopyProgress) => void) | undefined;
   /** If aborted, the copy stops. */
   signal?: AbortSignal | undefined;

@@ -108,10 +108,10 @@ function withChecksum(covered: string): Buffer {
 }
 
 /** An animal in a record. `length` is that of its JSON text in bytes. Ids below 16 digits are numbers, which are faster. */
-export type RecordedPet = { id: number | bigint; status: PetStatus; length: number };
+type RecordedPet = { id: number | bigint; status: PetStatus; length: number };
 
 /** The idempotency key with which the animal number `pet` of the record was created. */
-export type RecordedIdempotencyKey = Fingerprint & { pet: number };
+type RecordedIdempotencyKey = Fingerprint & { pet: number };
 
 /** A parsed record. `texts` are the JSON texts of `pets`, separated by commas. They can be a part of the line. */
 export type JournalRecord = {
@@ -302,7 +302,7 @@ export function recordBytes(text: string, hasKey = false): number {
 }
 
 /** What a new journal contains. The animals ascend by id, and `nextId` is higher than all ids. */
-export type JournalContents = {
+type JournalContents = {
   orders: readonly OrderJson[];
   animals: Iterable<readonly StoredAnimal[]> | AsyncIterable<readonly StoredAnimal[]>;
   nextId: bigint;

@@ -36,7 +36,7 @@ const PROBE_BYTES = 2 ** 17;
 /** After a check whether the journal can be written, later checks within this time get the same result. */
 const CHECK_MS = 1_000;
 
-export type JournalSettings = WriteSettings & {
+type JournalSettings = WriteSettings & {
   directory: string;
   lock: (directory: string) => Promise<DirectoryLock>;
   /** The server's URL. Another server that tries to lock the same directory reports it. */

@@ -20,7 +20,7 @@ import { Instant, readStored, Sha256 } from '../stored-json.ts';
 
 const MAX_FILE_BYTES = 2 ** 16;
 
-export type KeyFilesOptions = {
+type KeyFilesOptions = {
   clock?: Clock;
   files?: FileSystem;
   /** Called when a server can no longer read the directory. */
@@ -158,7 +158,7 @@ const StoredBans = z.record(Sha256, Instant, {
 });
 
 /** The end of each ban, in milliseconds since 1970, by the SHA-256 of the API key in hexadecimal. */
-export type Bans = ReadonlyMap<string, number>;
+type Bans = ReadonlyMap<string, number>;
 
 /** The name of the file in the store's directory. */
 export const BANS = 'bans.json';

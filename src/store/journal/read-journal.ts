@@ -82,7 +82,7 @@ export class Journal {
   }
 }
 
-export type ReadSettings = {
+type ReadSettings = {
   files: FileSystem;
   directory: string;
   clock: Clock;

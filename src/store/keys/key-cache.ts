@@ -7,7 +7,7 @@ import { generateKey, hashKey, quotaOf, type StoredKey } from './keys.ts';
 /** Reads all API keys of a store. Of a key that cannot be read, the result has the reason. */
 export type ReadKeys = () => Promise<readonly (StoredKey | { name: string; error: StoreError })[]>;
 
-export type KeyCacheOptions = {
+type KeyCacheOptions = {
   clock: SteadyClock;
   sleep(milliseconds: number): Promise<void>;
   /** Called once for each key that cannot be read. It is left out. */

@@ -4,7 +4,7 @@ import type { Quota } from '../../contract/plans.ts';
 export type RateLimitWindow = { limit: number; remaining: number; resetAt: number };
 
 /** Both windows of a caller. */
-export type RateLimitWindows = Readonly<Record<'minute' | 'day', RateLimitWindow>>;
+type RateLimitWindows = Readonly<Record<'minute' | 'day', RateLimitWindow>>;
 
 /**
  * `window` is the one of the two windows that has fewer requests left, or describes the ban of a banned caller. `now` is the
