@@ -40,6 +40,7 @@ export const JOURNAL_OF_COPY = 'journal.ndjson.incomplete';
 export const LINE_START = '{"crc":"';
 /** The number of bytes before those that the checksum covers: `{"crc":"`, eight digits and `",`. */
 const PREFIX_LENGTH = 18;
+const [QUOTE, COMMA, DIGIT_0, LETTER_A] = [0x22, 0x2c, 0x30, 0x61];
 /** The maximum length of a line. */
 export const MAX_LINE_BYTES = 16 * 2 ** 20;
 const MAX_RECORD_BYTES = MAX_LINE_BYTES / 2;
@@ -99,8 +100,21 @@ const prefixOf = (covered: Uint8Array): string =>
   `${LINE_START}${crc32(covered).toString(16).padStart(8, '0')}",`;
 
 /** Whether a line, without its newline, has a valid checksum. */
-export const hasValidChecksum = (line: Buffer): boolean =>
-  line.toString('latin1', 0, PREFIX_LENGTH) === prefixOf(line.subarray(PREFIX_LENGTH));
+export function hasValidChecksum(line: Buffer): boolean {
+  if (line.toString('latin1', 0, LINE_START.length) !== LINE_START) return false;
+  if (line[PREFIX_LENGTH - 2] !== QUOTE || line[PREFIX_LENGTH - 1] !== COMMA) return false;
+  // To compare texts would take longer than the checksum, which is 5 % of a start with a million lines.
+  let expected = 0;
+  for (let i = LINE_START.length; i < PREFIX_LENGTH - 2; i++)
+    expected = 16 * expected + hexValue(line[i] ?? 0);
+  return expected === crc32(line.subarray(PREFIX_LENGTH));
+}
+
+/** The value of a hexadecimal digit in lower case; NaN for any other character. */
+function hexValue(code: number): number {
+  if (code >= DIGIT_0 && code <= DIGIT_0 + 9) return code - DIGIT_0;
+  return code >= LETTER_A && code <= LETTER_A + 5 ? code - LETTER_A + 10 : Number.NaN;
+}
 
 function withChecksum(covered: string): Buffer {
   const rest = Buffer.from(`${covered}\n`);
