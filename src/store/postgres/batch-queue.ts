@@ -1,5 +1,5 @@
 import { StoreUnavailableError } from '../errors.ts';
-import { closedError, isConflict } from './failures.ts';
+import { closedError } from './failures.ts';
 import { CALL_TIMEOUT_MS, type StartCallTimer } from './pool.ts';
 
 export type BatchQueueOptions<Item, Result> = {
@@ -20,9 +20,6 @@ export type BatchQueueOptions<Item, Result> = {
 
 /** The shortest time between two calls if the second does not wait for the result of the first, in milliseconds. */
 const SPACING_MS = 3;
-
-/** How often a call is made again after a conflict with another transaction. */
-const MAX_RETRIES = 3;
 
 type Entry<Item, Result> = {
   item: Item;
@@ -120,7 +117,7 @@ export class BatchQueue<Item, Result> {
     }
   }
 
-  async #run(batch: Entry<Item, Result>[], retries = 0): Promise<void> {
+  async #run(batch: Entry<Item, Result>[]): Promise<void> {
     const sent = batch.filter(({ hasExpired }) => !hasExpired);
     if (sent.length === 0) return;
     for (const entry of sent) entry.isSent = true;
@@ -128,8 +125,6 @@ export class BatchQueue<Item, Result> {
       const results = await this.#options.run(sent.map(({ item }) => item));
       for (const [i, { resolve }] of sent.entries()) resolve(results[i] as Result);
     } catch (error) {
-      for (const entry of sent) entry.isSent = false;
-      if (isConflict(error) && retries < MAX_RETRIES) return await this.#run(sent, retries + 1);
       for (const { reject } of sent) reject(error);
       if (error instanceof StoreUnavailableError) {
         const { message, hint } = error;

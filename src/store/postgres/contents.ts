@@ -7,7 +7,7 @@ import { StoredPet } from '../stored-json.ts';
 import { functionsOn } from './database.ts';
 import { readBans, requireKeys } from './postgres-keys.ts';
 import { STATUS_NUMBERS, STATUSES } from './postgres-store.ts';
-import { migrate, readIdentity } from './schema.ts';
+import { createStoreIfMissing, readIdentity } from './schema.ts';
 
 // Reads and writes everything in a store, for copies and checks. All functions run in a transaction (`Database.run`).
 
@@ -181,7 +181,7 @@ export async function writeDatabase(
   contents: StoreContents,
   verify: (written: StoreContents) => Promise<void>,
 ): Promise<void> {
-  await migrate(client);
+  await createStoreIfMissing(client);
   // Other transactions can only read. A server that starts waits for the lock, because it marks the row of pets.meta.
   await client.query(
     'lock table pets.meta, pets.animals, pets.orders, pets.idempotency, pets.keys, pets.callers in exclusive mode',

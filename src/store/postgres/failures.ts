@@ -40,12 +40,6 @@ export function sqlStateOf(error: unknown): string | undefined {
   return source instanceof DatabaseError ? source.code : undefined;
 }
 
-/**
- * Whether the call conflicted with another transaction, for example with one of an administrator that locks rows in another
- * order. Nothing was stored, and the same call can be made again.
- */
-export const isConflict = (error: unknown): boolean => /^40(001|P01)$/.test(sqlStateOf(error) ?? '');
-
 /** Our own SQLSTATE: the call must not be carried out here (`pets.refuse` in checks.sql). */
 const REFUSED = 'PETS1';
 

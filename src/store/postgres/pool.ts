@@ -95,11 +95,6 @@ export class Pool {
     this.#options = { ...defaults, startTimer: setTimeout, ...options };
   }
 
-  /** Whether calls are rejected at once, because the last attempt to connect failed. */
-  get isFailing(): boolean {
-    return this.#failure !== undefined;
-  }
-
   /** About the time of a round trip to the database, in milliseconds; 0 if it is not known yet. */
   get roundTrip(): number {
     const [connection] = this.#connections;

@@ -15,7 +15,7 @@ import { Pool } from './pool.ts';
 import { PostgresKeys, readKeys } from './postgres-keys.ts';
 import { PostgresLimiter } from './postgres-limiter.ts';
 import { PostgresStore } from './postgres-store.ts';
-import { migrate, openIdentity, pendingSql, readIdentity } from './schema.ts';
+import { createStoreIfMissing, openIdentity, pendingSql, readIdentity } from './schema.ts';
 
 /** A database that contains a store in its schema `pets`, or can contain one. @throws StoreError */
 export function postgresLocation(url: string, context: LocationContext): StoreLocation {
@@ -46,7 +46,7 @@ export function postgresLocation(url: string, context: LocationContext): StoreLo
     read,
     write: (contents, verify, signal) =>
       database.run((client) => writeDatabase(client, place, contents, verify), { signal }),
-    migrate: () => database.run((client) => migrate(client)),
+    migrate: () => database.run((client) => createStoreIfMissing(client)),
     pendingSql: () => database.run((client) => pendingSql(client)),
   };
 }
@@ -117,7 +117,7 @@ async function openBackend(
   const { place, prepare, random } = database;
   const identity = await database.run(
     async (client, warnings) => {
-      if (creates) await migrate(client);
+      if (creates) await createStoreIfMissing(client);
       const opened = await openIdentity(client, place);
       for (const warning of warnings) onWarning(`${place}: ${warning}`);
       return opened;

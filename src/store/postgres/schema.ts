@@ -9,7 +9,7 @@ export type SchemaClient = Pick<ClientBase, 'query'>;
 export type StoreIdentity = { id: string; secret: string };
 
 /** The version of the schema that this program creates, and that its calls need. `tables.sql` stores it. */
-export const SCHEMA_VERSION = 4;
+export const SCHEMA_VERSION = 5;
 
 // The build replaces each of these calls with the text of the file.
 const SCHEMA_SQL = [
@@ -27,7 +27,7 @@ const SCHEMA_SQL = [
  */
 const SEARCH_PATH = 'set local search_path = pg_catalog, pg_temp';
 
-/** Identifies the lock that keeps migrations apart: the letters `pets`. */
+/** Identifies the lock that keeps creations of the store apart: the letters `pets`. */
 const LOCK = 'select pg_catalog.pg_advisory_xact_lock(1885697139::bigint)';
 
 /**
@@ -49,7 +49,7 @@ set local synchronous_commit = on`;
  * @returns whether it created the store
  * @throws StoreError, for example if the schema has another version, or an error of the driver
  */
-export async function migrate(client: SchemaClient): Promise<boolean> {
+export async function createStoreIfMissing(client: SchemaClient): Promise<boolean> {
   if ((await readState(client)).store) return false;
   await client.query(LOCK);
   const missing = missingSql(await readState(client));
@@ -59,7 +59,7 @@ export async function migrate(client: SchemaClient): Promise<boolean> {
 }
 
 /**
- * The SQL text that makes the same changes as `migrate`, for an administrator of the database, who can run it with psql. It
+ * The SQL text that makes the same changes as `createStoreIfMissing`, for an administrator of the database, who can run it with psql. It
  * also grants the current user what a server needs. Empty if nothing is missing.
  *
  * @throws StoreError, or an error of the driver
@@ -92,13 +92,10 @@ function missingSql({ store, hasSchema }: State): string {
  *
  * @throws StoreMissingError, StoreError, or an error of the driver
  */
-export async function readIdentity(
-  client: SchemaClient,
-  place = 'the database',
-): Promise<StoreIdentity & { isOpened: boolean }> {
+export async function readIdentity(client: SchemaClient, place = 'the database'): Promise<StoreIdentity> {
   const { store } = await readState(client);
   if (!store) throw new StoreMissingError(place);
-  return { id: store.id, secret: store.secret, isOpened: store.opened !== null };
+  return { id: store.id, secret: store.secret };
 }
 
 /**
@@ -107,15 +104,14 @@ export async function readIdentity(
  * @throws StoreMissingError, StoreError, or an error of the driver
  */
 export async function openIdentity(client: SchemaClient, place?: string): Promise<StoreIdentity> {
-  const identity = await readIdentity(client, place);
-  if (identity.isOpened) return identity;
+  await readIdentity(client, place);
   // The update waits for the end of a copy, which may have replaced the id and the secret.
   await client.query('update pets.meta set opened = now() where opened is null');
   return readIdentity(client, place);
 }
 
 /** `store` is the row of pets.meta; undefined if there is no store. */
-type State = { hasSchema: boolean; store?: StoreIdentity & { version: number; opened: string | null } };
+type State = { hasSchema: boolean; store?: StoreIdentity };
 
 /** @throws StoreError if this program cannot use the schema, or an error of the driver */
 async function readState(client: SchemaClient): Promise<State> {
@@ -129,23 +125,16 @@ async function readState(client: SchemaClient): Promise<State> {
   );
   const { hasSchema = false, hasMeta = false } = found ?? {};
   if (!hasMeta) return { hasSchema };
-  // The meta row of version 1 had no version.
-  const [meta] = await rowsOf<{ store: NonNullable<State['store']> & { oldest: number } }>(
+  // JSON, because another version may have other columns.
+  const [meta] = await rowsOf<{ store: StoreIdentity & { version?: number } }>(
     client,
-    `select jsonb_build_object('version', 1, 'oldest', 1) || to_jsonb(meta) as store from pets.meta`,
+    'select to_jsonb(meta) as store from pets.meta',
   );
   if (!meta) throw new StoreError('the table pets.meta is empty', 'restore the database from a backup');
-  const { version, oldest } = meta.store;
-  if (version < SCHEMA_VERSION) {
+  if (meta.store.version !== SCHEMA_VERSION) {
     throw new StoreError(
-      `the schema pets has version ${version}, which this version of pets does not support; it was not changed`,
-      'use another database, or remove the old store: drop schema pets cascade',
-    );
-  }
-  if (oldest > SCHEMA_VERSION) {
-    throw new StoreError(
-      `the schema pets needs a server that knows version ${oldest}; this version of pets knows ${SCHEMA_VERSION}`,
-      'use a newer version of pets; the database was not changed',
+      'the schema pets belongs to another version of pets; it was not changed',
+      'use that version or another database, or remove the store: drop schema pets cascade',
     );
   }
   return { hasSchema, store: meta.store };

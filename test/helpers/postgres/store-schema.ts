@@ -2,7 +2,7 @@ import { hash } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Client } from 'pg';
 import { functionCall } from '../../../src/store/postgres/database.ts';
-import { beginTransaction, migrate, readIdentity } from '../../../src/store/postgres/schema.ts';
+import { beginTransaction, createStoreIfMissing, readIdentity } from '../../../src/store/postgres/schema.ts';
 import { connectTo, freshDatabase } from '../postgres.ts';
 
 /** A new database with the schema of the store. */
@@ -17,7 +17,7 @@ export async function freshStore(): Promise<{ url: string; client: Client; conne
 export async function createSchema(client: Client): Promise<boolean> {
   await client.query(beginTransaction('read committed'));
   try {
-    return await migrate(client);
+    return await createStoreIfMissing(client);
   } finally {
     // Rolls back after an error.
     await client.query('commit');

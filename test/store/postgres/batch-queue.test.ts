@@ -1,4 +1,3 @@
-import { DatabaseError } from 'pg';
 import { expect, test } from 'vitest';
 import { StoreError, StoreUnavailableError, StoreUnwritableError } from '../../../src/store/errors.ts';
 import { BatchQueue, type BatchQueueOptions } from '../../../src/store/postgres/batch-queue.ts';
@@ -9,11 +8,6 @@ const PLACE = 'postgres://shop@db.example/pets';
 
 const unavailable = (outcome: 'not_done' | 'unknown') =>
   new StoreUnavailableError('the database is away', 'start it', { outcome });
-
-const conflict = () => {
-  const cause = Object.assign(new DatabaseError('deadlock detected', 0, 'error'), { code: '40P01' });
-  return new StoreUnavailableError('deadlock detected', 'try again', { cause, outcome: 'not_done' });
-};
 
 /** A queue whose calls `respond` handles. By default, each result is the item times ten. */
 function createQueue(
@@ -134,18 +128,6 @@ test('after an outage, the next item is sent again', async () => {
   });
   expect(await outcomes([queue.add(1)])).toEqual(['unknown']);
   expect(await outcomes([queue.add(2)])).toEqual([20]);
-});
-
-test.each([
-  ['three conflicts', 3, [10, 20], 4],
-  ['four conflicts', 4, ['not_done', 'not_done'], 4],
-] as const)('after %s, a call was made at most four times', async (_name, conflicts, expected, calls) => {
-  const made = createQueue((items, call) => {
-    if (call <= conflicts) throw conflict();
-    return timesTen(items);
-  });
-  expect(await outcomes([made.queue.add(1), made.queue.add(2)])).toEqual(expected);
-  expect(made.calls.filter((items) => items.includes(1))).toHaveLength(calls);
 });
 
 test('a full disk rejects only the items of the call', async () => {

@@ -48,31 +48,6 @@ test('an id of a creation that was rolled back is issued again, because no other
   expect(await waiting.result).toEqual([1]);
 });
 
-test('with eight writers, a reader misses no animal, and pages with a next link do not change', async () => {
-  const { client: reader, connect } = await freshStore();
-  const writers = await Promise.all(Array.from({ length: 8 }, connect));
-  let running = writers.length;
-  const writing = Promise.all(
-    writers.map(async (writer, w) => {
-      try {
-        for (let i = 0; i < 40; i++) await create(writer, Array(1 + ((i + w) % 5)).fill({}));
-      } finally {
-        running--;
-      }
-    }),
-  );
-  const pages: { first: number; read: Page }[] = [];
-  for (let first = 1; running > 0; ) {
-    const read = await page(reader, first);
-    if (read.next_id === null) continue;
-    pages.push({ first, read });
-    first = Number(read.next_id) + 1;
-  }
-  await writing;
-  expect(pages.length).toBeGreaterThan(10);
-  for (const { first, read } of pages) expect(await page(reader, first)).toEqual(read);
-});
-
 test('ids follow the highest id and the last id of the store from which this one was copied', async () => {
   const { client } = await freshStore();
   await callFunction(client, 'seed', [-5], [0], ['x'], []);

@@ -34,19 +34,6 @@ test('reads do not wait for the check of a store that another program has locked
   await expect.poll(readDuringCheck, { timeout: 20_000 }).toBe(true);
 });
 
-test('a check of the store has the result of the creations', async () => {
-  const url = await freshDatabase();
-  const { store } = await openDatabase(url);
-  const results = await Promise.all([
-    store.checkWritable(),
-    store.add({ pet: animal('a') }),
-    store.checkWritable(),
-    store.add({ pet: animal('b') }),
-  ]);
-  expect(results).toMatchObject([undefined, { kind: 'added' }, undefined, { kind: 'added' }]);
-  expect(await store.size()).toBe(2);
-});
-
 test('a call whose result nobody reads loses its locks', async () => {
   const url = await freshDatabase();
   const { store } = await openDatabase(url);

@@ -3,20 +3,9 @@ import { expect, test } from 'vitest';
 import { SCHEMA_VERSION } from '../../../src/store/postgres/schema.ts';
 import { callFunction, create, freshStore, storeIdOf } from '../../helpers/postgres/store-schema.ts';
 
-const [AVAILABLE, _PENDING, SOLD] = [0, 1, 2];
-const _INT64_MIN = (-(2n ** 63n)).toString();
+const [AVAILABLE, SOLD] = [0, 2];
 
 type Page = { ids: number[]; next: number | null };
-
-async function _page(
-  client: Client,
-  status: number | null,
-  first: number | string,
-  limit: number,
-): Promise<Page> {
-  const [row] = await callFunction(client, 'read_pages', [status], [first], [limit]);
-  return pageOf(row);
-}
 
 function pageOf({ animals, next_id }: { animals: string; next_id: string | null }): Page {
   const ids = JSON.parse(`[${animals}]`).map(({ id }: { id: number }) => id);

@@ -23,10 +23,6 @@ const granted = async (client: Client, takes: readonly Take[], at?: number) =>
   (await take(client, takes, at)).map((taken) => taken.granted);
 
 test.each([
-  ['in the same minute', NOON, NOON + MINUTE - 1, [NOON, 4], [MIDNIGHT, 4]],
-  ['in the next minute', NOON, NOON + MINUTE, [NOON + MINUTE, 1], [MIDNIGHT, 4]],
-  ['on the same day', MIDNIGHT, MIDNIGHT + DAY - 1, [MIDNIGHT + DAY - MINUTE, 1], [MIDNIGHT, 4]],
-  ['on the next day', MIDNIGHT + DAY - 1, MIDNIGHT + DAY, [MIDNIGHT + DAY, 1], [MIDNIGHT + DAY, 1]],
   ['after the clock was set back by 1 ms', NOON, NOON - 1, [NOON, 4], [MIDNIGHT, 4]],
   ['after the clock was set back by a minute', NOON, NOON - MINUTE, [NOON, 4], [MIDNIGHT, 4]],
   ['after it was set back by more', NOON, NOON - MINUTE - 1, [NOON - 2 * MINUTE, 1], [MIDNIGHT, 4]],
@@ -48,24 +44,6 @@ test('the clock of the database decides by default', async () => {
   const [taken] = await take(client, [{ caller: 'a', count: 1 }]);
   expect(taken?.now).toBeGreaterThanOrEqual(Math.floor(before));
   expect(taken?.now).toBeLessThanOrEqual(await clock());
-});
-
-test('many connections that take from the same callers get exactly the quotas', async () => {
-  const { connect } = await freshStore();
-  const clients = await Promise.all(Array.from({ length: 8 }, connect));
-  const callers = ['a', 'b', 'c', 'd'];
-  const totals = new Map(callers.map((caller) => [caller, 0]));
-  const running = clients.map(async (client, c) => {
-    for (let i = 0; i < 25; i++) {
-      // Each connection has another order of the callers.
-      const names = [...callers.slice((c + i) % 4), ...callers.slice(0, (c + i) % 4)];
-      const takes = names.map((caller, n) => ({ caller, count: 1 + ((i + n) % 3), perMinute: 100 }));
-      const counts = await granted(client, takes, NOON + i);
-      for (const [n, name] of names.entries()) totals.set(name, (totals.get(name) ?? 0) + (counts[n] ?? 0));
-    }
-  });
-  await Promise.all(running);
-  expect([...totals.values()]).toEqual([100, 100, 100, 100]);
 });
 
 test.each(['a known caller', 'a new caller'])('a take of %s waits for another take', async (kind) => {

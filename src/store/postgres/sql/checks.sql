@@ -1,6 +1,6 @@
 -- Raises the error of a call that must not be carried out. Every other function calls it if the server of the database is a
 -- standby server, which may lag, or if the database contains another store than the one that the caller has opened, or a
--- schema that does not support the version that the caller knows.
+-- schema of another version than the one that the caller knows.
 create function pets.refuse(store uuid, known int) returns void
 language plpgsql
 set search_path = pg_catalog, pets, pg_temp
@@ -21,8 +21,8 @@ begin
     raise exception 'the database does not contain the store % any more, but %', store, coalesce(found_id::text, 'none')
       using errcode = 'PETS1', hint = 'restore that store, or start the server again to use the other one';
   end if;
-  raise exception 'the schema pets has changed, and does not support its version % any more', known
-    using errcode = 'PETS1', hint = 'use a newer version of pets';
+  raise exception 'the schema pets belongs to another version of pets'
+    using errcode = 'PETS1', hint = 'use the version of pets that created it';
 end
 $$;
 
@@ -34,7 +34,7 @@ set search_path = pg_catalog, pets, pg_temp
 as $$
 begin
   if pg_is_in_recovery()
-    or not exists (select from pets.meta where one and meta.id = store and known between oldest and version)
+    or not exists (select from pets.meta where one and meta.id = store and version = known)
   then
     perform pets.refuse(store, known);
   end if;

@@ -31,7 +31,7 @@ declare
   base bigint;
   time_now timestamptz;
 begin
-  perform from pets.meta where one and meta.id = store and known between oldest and version for update;
+  perform from pets.meta where one and meta.id = store and version = known for update;
   if not found or current_setting('transaction_isolation') <> 'read committed' then
     perform pets.refuse(store, known);
   end if;

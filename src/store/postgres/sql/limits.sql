@@ -52,7 +52,7 @@ declare
   has_new_ban boolean := false;
 begin
   if pg_is_in_recovery() or current_setting('transaction_isolation') <> 'read committed'
-    or not exists (select from pets.meta where one and meta.id = store and known between oldest and version)
+    or not exists (select from pets.meta where one and meta.id = store and version = known)
   then
     perform pets.refuse(store, known);
   end if;

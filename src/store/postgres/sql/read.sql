@@ -26,7 +26,7 @@ declare
   bytes int;
 begin
   if pg_is_in_recovery()
-    or not exists (select from pets.meta where one and meta.id = store and known between oldest and version)
+    or not exists (select from pets.meta where one and meta.id = store and version = known)
   then
     perform pets.refuse(store, known);
   end if;

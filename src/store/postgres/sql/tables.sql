@@ -6,11 +6,8 @@
 create table pets.meta (
   one boolean primary key default true check (one),
   id uuid not null,
-  -- A server knows one version of the schema, and refuses a database with a lower `version`, because something that it calls
-  -- could be missing. A later schema can support servers of earlier versions: `oldest` is the lowest version that it supports.
-  -- So servers of both versions can run while they are replaced one by one.
+  -- A server knows one version of the schema, and refuses every other one.
   version int not null,
-  oldest int not null,
   -- Salts the fingerprints of idempotency keys.
   secret text not null check (secret ~ '^[0-9a-f]{64}$'),
   -- Ids up to this one are not issued: a store from which this one was copied has issued them.
@@ -19,11 +16,10 @@ create table pets.meta (
   -- When the first server opened the store; null if none has. From then on, the id and the secret do not change.
   opened timestamptz
 );
-insert into pets.meta (id, version, oldest, secret)
+insert into pets.meta (id, version, secret)
 values (
   gen_random_uuid(),
-  4,
-  4,
+  5,
   encode(sha256(concat(gen_random_uuid(), gen_random_uuid(), gen_random_uuid())::bytea), 'hex')
 );
 
