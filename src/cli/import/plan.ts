@@ -6,6 +6,7 @@ import {
   isUnknown,
   joinHashes,
   type Ledger,
+  type LedgerRecord,
   nextRecordTime,
   type Place,
   type RowRecord,
@@ -123,6 +124,18 @@ export function plan(
   const isMuch = isFamiliar || isUnfinished || 2 * known.size >= rows.length;
   if (hasIds || isVersion || (known.size > 0 && isMuch)) return { known, earlier };
   return begin(false, none, known);
+}
+
+/**
+ * The records with which an import is complete. From now on, the imports that have rows of the file are remembered for
+ * another 30 days, so that a file that is imported every night is never added again.
+ */
+export function finishedRecords({ its, elsewhere }: Plan, ledger: Ledger, now: number): LedgerRecord[] {
+  const at = nextRecordTime(ledger, now);
+  const others = [...countByImport(elsewhere.values()).keys()].filter(({ finishedAt }) => finishedAt);
+  return [its, ...others]
+    .filter(({ seq }) => ledger.imports.has(seq))
+    .map(({ seq }) => ({ kind: 'finished', import: seq, at }));
 }
 
 /** Whether the row was added, or may have been added. */

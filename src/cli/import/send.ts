@@ -28,7 +28,7 @@ import {
   type RowRecord,
   recordsOf,
 } from './ledger.ts';
-import { type Plan, placeOf, type RowGroups, recordOf } from './plan.ts';
+import { finishedRecords, type Plan, placeOf, type RowGroups, recordOf } from './plan.ts';
 
 export type SendOptions = InventoryOptions & {
   apiKey: string;
@@ -93,10 +93,10 @@ export async function carryOut(
   return stop;
 }
 
-/** Records that every row of an import has a result, unless the import was never begun. @throws CliError */
-export async function finish({ its }: Plan, { ledger, append }: LedgerFile, now: number): Promise<void> {
-  if (ledger.imports.has(its.seq) && its.finishedAt === undefined)
-    await append({ kind: 'finished', import: its.seq, at: nextRecordTime(ledger, now) });
+/** Records that every row of an import has a result. @throws CliError */
+export async function finish(plan: Plan, { ledger, append }: LedgerFile, now: number): Promise<void> {
+  const records = finishedRecords(plan, ledger, now);
+  if (records.length > 0) await append(...records);
 }
 
 /** What every row of a run needs. */
