@@ -1,5 +1,5 @@
 import { writeFileSync } from 'node:fs';
-import { encodeCursor } from '../../src/server/handlers.ts';
+import { encodeCursor } from '../../src/server/routes.ts';
 import type { Bench, Suite } from '../bench.ts';
 import { BenchDatabase } from '../database.ts';
 import { processorTime } from '../processes.ts';

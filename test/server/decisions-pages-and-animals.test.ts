@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { plans } from '../../src/contract/plans.ts';
-import { encodeCursor } from '../../src/server/handlers.ts';
+import { encodeCursor } from '../../src/server/routes.ts';
 import { sampleData } from '../../src/server/sample-data.ts';
 import { REX } from '../helpers/raw-requests.ts';
 import { startReal } from '../helpers/real-service.ts';

@@ -103,7 +103,7 @@ export function createRecorder({ clock, cors }: RecorderOptions) {
   let stray = { minute: 0, requests: 0 };
   /** The numbers of the requests that the server is sending again, by the ids that it has chosen for the new ones. */
   const repeated = new Map<string, number>();
-  const emitter = new EventEmitter<{ request: [RunningRequest] }>();
+  const emitter = new EventEmitter<{ request: [] }>();
   // Each request that waits for others adds a listener, so many listeners are not a leak.
   emitter.setMaxListeners(0);
   // The head of each request, its body, and the body of its response.
@@ -178,7 +178,7 @@ export function createRecorder({ clock, cors }: RecorderOptions) {
     const number = ++count;
     request.number = number;
     save(request, ended);
-    emitter.emit('request', request);
+    emitter.emit('request');
     // If the service did not read the body, Node reads and discards it after the response.
     if (message && hasBody(message) && !message.readableEnded)
       message.once('close', () => isKept(number) && save(request, ended));
@@ -227,7 +227,7 @@ export function createRecorder({ clock, cors }: RecorderOptions) {
 
     giveUp,
 
-    /** Emits each request when it is in the log. */
+    /** Emits an event for each request when it is in the log. */
     ended: emitter,
 
     otherOrigins: () => others,

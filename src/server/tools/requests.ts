@@ -21,7 +21,7 @@ import {
   outcomeOf,
   type RequestSummary,
 } from './log-entry.ts';
-import { MAX_REQUESTS, type RecordedRequest, type Recorder, type RunningRequest } from './recorder.ts';
+import { MAX_REQUESTS, type RecordedRequest, type Recorder } from './recorder.ts';
 
 /** The longest time that a request may wait, in seconds. Connections that are idle for longer are closed. */
 const MAX_WAIT = 20;
@@ -203,8 +203,7 @@ export function createSendAgain(
     const { notAgain } = describe(recorded);
     if (notAgain !== undefined) throw cannotBeSent(number, notAgain);
     await checkKey(recorded);
-    const newNumber = await send(recorded, body ?? recorded.body.text);
-    const sent = newNumber === undefined ? undefined : recorder.read(newNumber);
+    const sent = await send(recorded, body ?? recorded.body.text);
     return sent
       ? { status: 200, body: JSON.stringify(describe(sent)) }
       : { status: 202, body: JSON.stringify({ again: number }) };
@@ -222,11 +221,11 @@ export function createSendAgain(
     throw forbidden(`The API key of request ${recorded.number} is banned until ${until}`);
   }
 
-  /** Sends a request again. Returns its number in the log; undefined if it still runs. @throws ServiceError 403 */
+  /** Sends a request again. Returns the new one; undefined if it still runs. @throws ServiceError 403 */
   async function send(
     { number, method, url, headers }: RecordedRequest,
     body: string,
-  ): Promise<number | undefined> {
+  ): Promise<RecordedRequest | undefined> {
     const id = `again-${randomUUID()}`;
     const lines = [header.requestId, id, 'Connection', 'close'];
     // With HTTP/1.0, a client may leave out Host.
@@ -240,27 +239,24 @@ export function createSendAgain(
     if (body !== '') lines.push('Content-Length', String(Buffer.byteLength(body)));
     const enough = new AbortController();
     const again = http.request(origin, { method, path: url, headers: lines, agent: false });
-    let onEnd = (_ended: RunningRequest) => {};
     recorder.repeated.set(id, number);
     again.on('close', () => recorder.repeated.delete(id));
     try {
-      return await new Promise<number | undefined>((resolve, reject) => {
-        onEnd = (ended) => ended.again && ended.context.id === id && resolve(ended.number);
-        recorder.ended.on('request', onEnd);
+      const status = await new Promise<number | undefined>((resolve, reject) => {
         again.on('error', ({ message }) => reject(cannotBeSent(number, message)));
-        // The request is recorded before its response can arrive, unless its headers have become too large.
-        again.on('response', (response) => {
-          response.resume();
-          reject(cannotBeSent(number, `it gets ${response.statusCode} now`));
-        });
+        again.on('response', (response) => resolve(response.resume().statusCode));
         again.end(body);
         sleep(MAX_AGAIN_WAIT, enough.signal).then(
           () => resolve(undefined),
           () => {},
         );
       });
+      if (status === undefined) return undefined;
+      const [sent] = recorder.find((recorded) => recorded.id === id, 0, 1);
+      // The request is recorded before its response can arrive, unless its headers have become too large.
+      if (!sent) throw cannotBeSent(number, `it gets ${status} now`);
+      return sent;
     } finally {
-      recorder.ended.off('request', onEnd);
       enough.abort();
     }
   }

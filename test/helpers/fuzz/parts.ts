@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { errorCodes } from '../../../src/contract/error-codes.ts';
 import { API_PREFIX, type OperationName } from '../../../src/contract/operations.ts';
-import { encodeCursor } from '../../../src/server/handlers.ts';
+import { encodeCursor } from '../../../src/server/routes.ts';
 import { table } from '../openapi.ts';
 import { body, mostly } from './bodies.ts';
 
