@@ -5,7 +5,7 @@ import { wrapText } from '../../src/cli/output/text.ts';
 import type { Command, CommandGroup, Option } from '../../src/cli/program/command.ts';
 import { globalOptions, optionsOf } from '../../src/cli/program/declare.ts';
 import {
-  describeDeclared,
+  describeParameter,
   environmentVariables,
   firstCommands,
   programSummary,
@@ -51,7 +51,7 @@ function command(parent: string, declared: Command | CommandGroup): string {
   return [
     `.SS ${escapeText(usage.join(' '))}`,
     sentence(declared.summary),
-    ...args.map((each) => item(each.name, describeDeclared(each))),
+    ...args.map((each) => item(each.name, describeParameter(each))),
     ...options.map(option),
     `.PP\n${examples.length === 1 ? 'Example' : 'Examples'}:\n.PP\n.EX`,
     ...examples.map((line) => escapeText(`    ${line}`)),
@@ -59,7 +59,7 @@ function command(parent: string, declared: Command | CommandGroup): string {
   ].join('\n');
 }
 
-const option = (declared: Option) => item(declared.flags, describeDeclared(declared));
+const option = (declared: Option) => item(declared.flags, describeParameter(declared));
 
 const sentence = (text: string) => paragraph(`${text.slice(0, 1).toUpperCase()}${text.slice(1)}.`);
 

@@ -59,7 +59,8 @@ export interface StoreLocation {
    */
   migrate(): Promise<boolean | undefined>;
   /**
-   * The SQL that makes the same changes as `migrate`. Empty if the schema is up to date.
+   * The SQL that creates what `migrate` would create, and grants the current user what a server needs. Empty if the store
+   * exists.
    *
    * @returns undefined if the store needs no schema
    * @throws StoreError

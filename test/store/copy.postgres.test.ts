@@ -8,7 +8,7 @@ import { inTransaction } from '../../src/store/postgres/database.ts';
 import { postgresLocation } from '../../src/store/postgres/postgres-location.ts';
 import {
   beginTransaction,
-  openIdentity,
+  markOpenedAndReadIdentity,
   pendingSql,
   readIdentity,
   SCHEMA_VERSION,
@@ -179,7 +179,7 @@ test('during a copy, nothing can be added to the target, and a server that start
     await other.query("set lock_timeout = '20ms'");
     await expect(other.query(statement), statement).rejects.toThrow(/lock timeout/);
   }
-  const opening = openIdentity(server);
+  const opening = markOpenedAndReadIdentity(server);
   await expect
     .poll(() => sharedCluster().sql(nameOf(url), 'select from pg_locks where not granted'))
     .toHaveLength(1);

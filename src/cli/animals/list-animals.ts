@@ -33,7 +33,7 @@ import type { CommandContext, Option } from '../program/command.ts';
 
 export const petFields = ['id', 'name', 'categoryId', 'status'] as const;
 
-const STATUS_COLOUR: Partial<Record<string, 'green' | 'yellow' | 'gray'>> = {
+const STATUS_COLOR: Partial<Record<string, 'green' | 'yellow' | 'gray'>> = {
   available: 'green',
   pending: 'yellow',
   sold: 'gray',
@@ -47,7 +47,7 @@ export function petColumn<Row>(name: string): Column<Row> {
   return {
     ...column,
     isFlexible: false,
-    color: (status) => (Object.hasOwn(STATUS_COLOUR, status) ? STATUS_COLOUR[status] : undefined),
+    color: (status) => (Object.hasOwn(STATUS_COLOR, status) ? STATUS_COLOR[status] : undefined),
   };
 }
 
@@ -205,7 +205,7 @@ function createFieldCheck(columns: readonly string[]) {
   const missing = new Set(columns);
   const known = new Set<string>();
   return {
-    /** Whether some fields have not been found yet, also in these animals. */
+    /** Looks for the missing fields in these animals, and returns whether some are still missing. */
     hasMissing(pets: readonly ReceivedPet[]): boolean {
       for (const pet of pets) {
         if (missing.size === 0) break;

@@ -34,7 +34,7 @@ async function openKeys({ data }: Data, context: CommandContext) {
 
 const add: Command<AddOptions> = {
   name: 'add',
-  summary: 'create an API key of an existing store and print it once',
+  summary: 'create an API key for an existing store and print it once',
   examples: [
     'pets keys add till-1 --plan free --data ./shop',
     'pets keys add import --plan enterprise --per-minute 5000 --per-day 1000000',
@@ -75,13 +75,16 @@ const add: Command<AddOptions> = {
     const server = baseUrl === undefined ? undefined : await identifyServer(baseUrl);
     const created = await manage(async (keys, storeId) =>
       // A key of another store would not work, and the profile would get it.
-      server?.isRunning && server.storeId !== (await storeId())
+      server?.mayBeRunning && server.storeId !== (await storeId())
         ? undefined
         : keys.create({ name, plan, quota }),
     );
     if (created === undefined) {
       const has = server?.storeId ? `has another store than ${place}` : 'does not show which store it has';
-      throw new CliError(`the server at ${baseUrl} ${has}; no key was created`, {
+      const problem = server?.unreachable
+        ? `cannot reach ${baseUrl}: ${server.unreachable}`
+        : `the server at ${baseUrl} ${has}`;
+      throw new CliError(`${problem}; no key was created`, {
         code: 'store_error',
         hint: "use --data with that server's store, or --base-url with the URL of a server of this store",
       });
@@ -97,7 +100,7 @@ const add: Command<AddOptions> = {
       await printKey(created, command(`pets keys revoke ${name}`), context, isSaved);
     }
     if (baseUrl !== undefined) {
-      const next = server?.isRunning ? 'pets --profile local list' : command('pets serve');
+      const next = server?.mayBeRunning ? 'pets --profile local list' : command('pets serve');
       context.console.notice(`saved the key for ${baseUrl} to profile local. Next: ${next}`);
     }
   },

@@ -55,7 +55,8 @@ export const orders: Command<OrderOptions> = {
   options: [
     {
       flags: '--where <field=value>',
-      description: 'only orders with this value, also in a list (repeatable; for one field, either value)',
+      description:
+        'only orders whose field has this value, or whose list contains it (repeatable; two values of one field: either)',
       parse: parseCondition,
       repeatable: true,
     },

@@ -116,7 +116,7 @@ const migrate: Command<Place & { dryRun?: boolean }> = {
 /** Verifies, copies and migrates the stores of the local service (docs/serve.md, docs/postgres.md). */
 export const store: CommandGroup = {
   name: 'store',
-  summary: 'verify, copy or migrate a store',
+  summary: 'verify or copy a store, or create its schema',
   commands: [check, copy, migrate],
 };
 

@@ -68,7 +68,7 @@ function isVisible(char: string, before: readonly string[]): boolean {
   if (/\p{Variation_Selector}/u.test(char)) return /^[\d#*\p{S}\p{P}\p{Lo}\u2139]/u.test(last);
   // All other candidates that are not marks are invisible. So are marks without a glyph, such as grapheme joiners.
   if (!/\p{M}/u.test(char) || /\p{Default_Ignorable_Code_Point}/u.test(char)) return false;
-  // A combining mark without a base character would change the neighbouring cell, and a long stack of marks would cover
+  // A combining mark without a base character would change the neighboring cell, and a long stack of marks would cover
   // other lines.
   const stack = before.slice(-MAX_MARKS);
   const isStacked = stack.length === MAX_MARKS && stack.every((each) => /[\p{M}\u200c\u200d]/u.test(each));

@@ -25,14 +25,14 @@ const BAR_COLUMNS = 16;
 export const drawBar = (done: number, total: number): string =>
   `[${'#'.repeat(total === 0 ? BAR_COLUMNS : (done / total) * BAR_COLUMNS).padEnd(BAR_COLUMNS, '-')}]`;
 
-const COLOUR = /\x1b\[[\d;]*m/g;
+const COLOR = /\x1b\[[\d;]*m/g;
 
 /**
  * The most terminal columns that a text can take, without its colors. Outside Latin, every character counts as two, because
  * loading the exact widths takes longer than a message is worth.
  */
 export const widthOf = (text: string): number =>
-  text.replace(COLOUR, '').replace(/[^\0-\u02ff\u2010-\u2027\u2190-\u21ff]/gu, 'xx').length;
+  text.replace(COLOR, '').replace(/[^\0-\u02ff\u2010-\u2027\u2190-\u21ff]/gu, 'xx').length;
 
 /** Cuts a text to a maximum width. A cut text ends with an ellipsis. */
 export function cutToWidth(text: string, columns: number): string {

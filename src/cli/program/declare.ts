@@ -57,7 +57,7 @@ const outputOptions = {
   },
   output: {
     flags: '--output <file>',
-    description: 'write the data to this file',
+    description: 'write the output to this file instead of stdout',
     parse: parseOutput,
   },
 } as const satisfies Record<OutputOptionName, Option>;

@@ -144,7 +144,7 @@ const groupPage = ({ name, summary, commands }: CommandGroup, columns: number): 
 
 function commandPage(name: string, command: Command, columns: number): string {
   const options = optionsOf(command);
-  const args = shownArguments(command).map((each): Item => [usageName(each), describeDeclared(each)]);
+  const args = shownArguments(command).map((each): Item => [usageName(each), describeParameter(each)]);
   const termColumns = widest([...args, ...options.map(optionItem)]);
   const titles = [...new Set(options.map(({ group }) => group))];
   const usage = `Usage: pets ${usageOf(options.length > 0 ? `${name} [options]` : name, command)}`;
@@ -176,10 +176,10 @@ const shownArguments = ({ arguments: args = [] }: Command): Argument[] =>
 
 const sentence = (text: string): string => `${text.slice(0, 1).toUpperCase()}${text.slice(1)}.`;
 
-const optionItem = (declared: Option): Item => [declared.flags, describeDeclared(declared)];
+const optionItem = (declared: Option): Item => [declared.flags, describeParameter(declared)];
 
 /** The description of an argument or option with its valid values and its default. */
-export function describeDeclared({ description, choices, ...rest }: Argument | Option): string {
+export function describeParameter({ description, choices, ...rest }: Argument | Option): string {
   // An option that parses its values itself describes them, too.
   const isListed = choices !== undefined && rest.parse === undefined;
   const text = isListed
@@ -217,7 +217,7 @@ export const documentsBySubject: Readonly<Record<string, string>> = {
   'importing a file': 'docs/import.md',
   'an error code': 'docs/troubleshooting.md',
   'profiles, proxies, certificates': 'docs/configuration.md',
-  'tests of your own, faults, reset': 'docs/testing.md',
+  'your own tests, faults, reset': 'docs/testing.md',
   'deploy, nginx, TLS, systemd, metrics': 'docs/deploy.md',
   'backup, restore, upgrade': 'docs/deploy.md',
   'several servers on PostgreSQL': 'docs/deploy.md, docs/postgres.md',

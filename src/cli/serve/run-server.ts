@@ -22,7 +22,7 @@ import { readInput, utf8Text } from '../rows/input.ts';
 import { ensureDevKey, readSecrets, type Secrets, saveLocalProfile } from './api-key.ts';
 import { DEFAULT_PLAN, type ServeOptions } from './options.ts';
 import { announceServer } from './running-server.ts';
-import { createServerEvents, type Served, type ServerEvents } from './server-events.ts';
+import { createEventPrinter, type Served, type ServerEvents } from './server-events.ts';
 import { openLocation } from './store-location.ts';
 
 /** How long running requests may take to finish when the server stops, in milliseconds. */
@@ -65,7 +65,7 @@ export async function runServer(options: ServeOptions, context: CommandContext):
   let code: number;
   try {
     const location = await openLocation(directory ?? options.data, context);
-    const events = createServerEvents(options, context, location, secrets);
+    const events = createEventPrinter(options, context, location, secrets);
     code = await serve({ options, context, location, secrets, faults, events, ending, listen });
   } finally {
     // A start that was given up may still be writing to the directory, so try more than once.

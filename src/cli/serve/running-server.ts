@@ -11,6 +11,7 @@ import { makePrivateDirectory } from '../../system/directories.ts';
 import { errnoOf, realFileSystem } from '../../system/file-system.ts';
 import { readTextFile, replaceFile } from '../../system/files.ts';
 import type { Context } from '../core/context.ts';
+import { systemReason } from '../core/errors.ts';
 import { readProfile } from '../profiles/files.ts';
 import { configDirectory } from '../profiles/paths.ts';
 import { checkProtocol, checkUrl, DEFAULT_PORT, isLoopbackUrl } from '../profiles/profile.ts';
@@ -72,16 +73,23 @@ export function readLocalBaseUrl(context: CommandContext): string {
 
 const TIMEOUT_MS = 1_000;
 
-/** Whether a server responds at a base URL, and the id of its store if that server is `pets serve`. */
-export type ServerIdentity = { isRunning: boolean; storeId?: string };
+/**
+ * `storeId` is the id of the server's store, if that server is `pets serve`. `unreachable` says why no response came.
+ * `mayBeRunning` is false only if the connection was refused.
+ */
+export type ServerIdentity = { mayBeRunning: boolean; storeId?: string; unreachable?: string };
 
 /** Asks the server at a base URL for the id of its store, without an API key (docs/service.md 12). */
 export async function identifyServer(baseUrl: string): Promise<ServerIdentity> {
   try {
     const { store } = (await getJson(baseUrl, 'healthz')) as { store?: unknown };
-    return { isRunning: true, ...(typeof store === 'string' && { storeId: store }) };
+    return { mayBeRunning: true, ...(typeof store === 'string' && { storeId: store }) };
   } catch (error) {
-    return { isRunning: errnoOf(error) !== 'ECONNREFUSED' };
+    // A response that is not JSON is from another server.
+    if (error instanceof SyntaxError) return { mayBeRunning: true };
+    const isLate = (error as Error).name === 'AbortError';
+    const unreachable = isLate ? 'no response within a second' : systemReason(error);
+    return { mayBeRunning: errnoOf(error) !== 'ECONNREFUSED', unreachable };
   }
 }
 

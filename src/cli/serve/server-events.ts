@@ -12,13 +12,13 @@ import type { Secrets, ServedKey } from './api-key.ts';
 import { DEFAULT_PLAN, type ServeOptions } from './options.ts';
 import { withData } from './store-location.ts';
 
-export type ServerEvents = ReturnType<typeof createServerEvents>;
+export type ServerEvents = ReturnType<typeof createEventPrinter>;
 
 /** The API key of the server, if it has one, and the other running service to which profile `local` still points. */
 export type Served = Partial<ServedKey> & { otherService: string | undefined };
 
 /** Prints what happens in a running server, as text or (with `--json`) as one event per line. */
-export function createServerEvents(
+export function createEventPrinter(
   options: ServeOptions,
   context: CommandContext,
   location: StoreLocation,

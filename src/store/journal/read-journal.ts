@@ -126,7 +126,7 @@ export async function readJournal({
     }
     // An earlier server may have been killed after it had removed a torn end, and before it had written the next id.
     for (const backup of await files.readdir(directory)) {
-      if (!backup.startsWith(backupName(end))) continue;
+      if (!backup.startsWith(backupNamePrefix(end))) continue;
       const lost = await withFile(await files.open(join(directory, backup), 'read'), async (saved) => {
         const { size } = await saved.stat();
         return describeTornEnd(await readWithoutZeros(saved, 0, size), 0, size, firstId);
@@ -194,7 +194,7 @@ async function readRange(file: OpenFile, start: number, end: number): Promise<Bu
 }
 
 /** The start of the names of backups of a torn end that began at the byte `start`. */
-export const backupName = (start: number): string => `journal.torn-${start}-`;
+export const backupNamePrefix = (start: number): string => `journal.torn-${start}-`;
 
 /** @throws StoreError if one interrupted write cannot have left the bytes */
 function throwIfDamaged(path: string, bytes: Buffer, start: number): void {

@@ -10,7 +10,7 @@ import { noIdsLeftError, StoreFailedError, StoreUnwritableError, toStoreError } 
 import type { Fingerprint } from '../fingerprint.ts';
 import { type CreatePet, formatTornEnd, type PetJson, type TornEnd } from '../store.ts';
 import { BatchSize, encodeBatch, encodeLastId, type PetToWrite, recordBytes } from './format.ts';
-import { backupName, type Journal } from './read-journal.ts';
+import { backupNamePrefix, type Journal } from './read-journal.ts';
 
 export type WriteSettings = {
   files: FileSystem;
@@ -103,7 +103,7 @@ export class JournalWriter {
     if (fingerprint && !keys.hasRoom(this.#settings.clock.now())) {
       throw new StoreUnwritableError(
         'there are too many idempotency keys',
-        'try again tomorrow, or without a key',
+        'try again tomorrow, or without an idempotency key',
       );
     }
     // The id is assigned when the batch is encoded. A failed write uses no id, so nothing needs to be undone.
@@ -195,7 +195,7 @@ async function saveTornEnd(files: FileSystem, path: string, { start, bytes }: To
   return withFile(await files.open(path, 'read'), async (file) => {
     let crc = 0;
     for await (const part of readParts(file, start, start + bytes)) crc = crc32(part, crc);
-    const backup = join(dirname(path), `${backupName(start)}${crc.toString(16).padStart(8, '0')}`);
+    const backup = join(dirname(path), `${backupNamePrefix(start)}${crc.toString(16).padStart(8, '0')}`);
     await replaceFile(files, backup, readParts(file, start, start + bytes));
     return backup;
   });

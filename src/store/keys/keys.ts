@@ -44,7 +44,7 @@ export type KeyRequest = { name: string; plan: PlanName; quota?: Quota | undefin
 /** A new key. `key` cannot be recovered later. */
 export type CreatedKey = { name: string; plan: PlanName; quota: Quota; key: string };
 
-/** An API key with 256 random bits. The prefix lets secret scanners recognise it. */
+/** An API key with 256 random bits. The prefix lets secret scanners recognize it. */
 export const generateKey = (): string => `pets_${randomBytes(32).toString('base64url')}`;
 
 /** The SHA-256 of an API key in hexadecimal. */

@@ -146,7 +146,7 @@ export type CallFunction = <Row extends QueryResultRow>(
 ) => Promise<Row[]>;
 
 /** How a running server uses the store in a database. */
-export type ServerCalls = {
+export type DatabaseForServer = {
   /** The URL of the database without its password. */
   place: string;
   /** About the time of a round trip to the database, in milliseconds. */

@@ -9,7 +9,7 @@ import {
   type Usage,
 } from '../limits/limiter.ts';
 import { BatchQueue } from './batch-queue.ts';
-import type { CallFunction, ServerCalls } from './database.ts';
+import type { CallFunction, DatabaseForServer } from './database.ts';
 
 /** A request to count; with `count` 0, the counts are only read. */
 type Take = { caller: string; quota: Quota; count: 0 | 1 };
@@ -36,13 +36,13 @@ const NO_QUOTA: Quota = { perMinute: 0, perDay: 0 };
  * requests of each caller are granted and refused, and which one begins a ban.
  */
 export class PostgresLimiter implements Limiter {
-  #calls: ServerCalls;
+  #calls: DatabaseForServer;
   #rule: BanRule;
   #queue: BatchQueue<Take, RateLimitDecision>;
   #lastWindows = new Map<string, RateLimitWindow>();
   #begun = 0;
 
-  constructor(calls: ServerCalls, rule: BanRule) {
+  constructor(calls: DatabaseForServer, rule: BanRule) {
     this.#calls = calls;
     this.#rule = rule;
     this.#queue = new BatchQueue({ ...calls, run: (takes) => this.#run(takes) });

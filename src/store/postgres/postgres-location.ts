@@ -6,16 +6,16 @@ import { readDatabase, validateContents, writeDatabase } from './contents.ts';
 import {
   type CallFunction,
   Database,
+  type DatabaseForServer,
   functionCall,
   functionsOn,
   inTransaction,
-  type ServerCalls,
 } from './database.ts';
 import { Pool } from './pool.ts';
 import { PostgresKeys, readKeys } from './postgres-keys.ts';
 import { PostgresLimiter } from './postgres-limiter.ts';
 import { PostgresStore } from './postgres-store.ts';
-import { createStoreIfMissing, openIdentity, pendingSql, readIdentity } from './schema.ts';
+import { createStoreIfMissing, markOpenedAndReadIdentity, pendingSql, readIdentity } from './schema.ts';
 
 /** A database that contains a store in its schema `pets`, or can contain one. @throws StoreError */
 export function postgresLocation(url: string, context: LocationContext): StoreLocation {
@@ -118,7 +118,7 @@ async function openBackend(
   const identity = await database.run(
     async (client, warnings) => {
       if (creates) await createStoreIfMissing(client);
-      const opened = await openIdentity(client, place);
+      const opened = await markOpenedAndReadIdentity(client, place);
       for (const warning of warnings) onWarning(`${place}: ${warning}`);
       return opened;
     },
@@ -147,7 +147,7 @@ async function openBackend(
         throw error;
       }
     };
-  const calls: ServerCalls = {
+  const calls: DatabaseForServer = {
     place,
     roundTrip: () => pool.roundTrip,
     call: caller(false),

@@ -15,7 +15,7 @@ import {
   seedTexts,
 } from '../store.ts';
 import { BatchQueue } from './batch-queue.ts';
-import type { ServerCalls } from './database.ts';
+import type { DatabaseForServer } from './database.ts';
 import { closedError, sqlStateOf } from './failures.ts';
 import type { StoreIdentity } from './schema.ts';
 
@@ -68,7 +68,7 @@ const ID_START = '{"id":0';
 /** The inventory in a database, which several servers can use at a time. */
 export class PostgresStore implements Store {
   readonly id: string;
-  #calls: ServerCalls;
+  #calls: DatabaseForServer;
   #options: PostgresStoreOptions;
   #creations: BatchQueue<NewAnimal, CreateResult>;
   #pages: BatchQueue<PageRequest, PageRow>;
@@ -76,7 +76,7 @@ export class PostgresStore implements Store {
   #inFlight = new Set<string>();
   #check: { at: number; result: Promise<unknown> } | undefined;
 
-  constructor(calls: ServerCalls, options: PostgresStoreOptions) {
+  constructor(calls: DatabaseForServer, options: PostgresStoreOptions) {
     this.id = options.identity.id;
     this.#calls = calls;
     this.#options = options;

@@ -103,7 +103,10 @@ export async function readIdentity(client: SchemaClient, place = 'the database')
  *
  * @throws StoreMissingError, StoreError, or an error of the driver
  */
-export async function openIdentity(client: SchemaClient, place?: string): Promise<StoreIdentity> {
+export async function markOpenedAndReadIdentity(
+  client: SchemaClient,
+  place?: string,
+): Promise<StoreIdentity> {
   await readIdentity(client, place);
   // The update waits for the end of a copy, which may have replaced the id and the secret.
   await client.query('update pets.meta set opened = now() where opened is null');
