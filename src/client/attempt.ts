@@ -5,7 +5,6 @@ import buildConnector from 'undici/lib/core/connect.js';
 import Agent from 'undici/lib/dispatcher/agent.js';
 import Pool from 'undici/lib/dispatcher/pool.js';
 import type { Clock } from '../contract/clock.ts';
-import { tryParseJson } from '../contract/json.ts';
 import type { Operation } from '../contract/operations.ts';
 import {
   type ClientError,
@@ -18,14 +17,7 @@ import {
   ProxyError,
   TimeoutError,
 } from './errors.ts';
-import {
-  decodeBody,
-  type HttpResponse,
-  MAX_RESPONSE_BYTES,
-  parseErrorBody,
-  readHeader,
-  TOO_LARGE,
-} from './response.ts';
+import { decodeBody, type HttpResponse, MAX_RESPONSE_BYTES, parseErrorBody, TOO_LARGE } from './response.ts';
 
 export type Attempt = {
   method: Operation['method'];
@@ -51,14 +43,12 @@ export type Timings = { connected?: number; firstByte?: number; whole: number };
 
 export type AttemptResult = { outcome: AttemptOutcome; timings: Timings };
 
-/** Starts a timer and returns a handle, with which `clearTimeout` cancels the timer. */
-export type StartTimer = (callback: () => void, milliseconds: number) => NodeJS.Timeout | undefined;
-
 export type TransportOptions = {
   clock: Clock;
   /** The URL of an HTTP proxy for all requests; it may contain a user and password. */
   proxy?: string | undefined;
-  startTimer?: StartTimer | undefined;
+  /** Starts a timer and returns a handle, with which `clearTimeout` cancels the timer. */
+  startTimer?: ((callback: () => void, milliseconds: number) => NodeJS.Timeout | undefined) | undefined;
 };
 
 export type Transport = ReturnType<typeof createTransport>;
@@ -67,11 +57,8 @@ export type Transport = ReturnType<typeof createTransport>;
 export function createTransport({ clock, proxy, startTimer = setTimeout }: TransportOptions) {
   const dispatcher =
     proxy === undefined ? new Agent({ ...CONNECTION_OPTIONS, factory: createPool }) : createProxyAgent(proxy);
-  const usesProxy = proxy !== undefined;
   return {
-    /** Runs one attempt. Never rejects: errors are part of the result. */
-    send: async (attempt: Attempt) =>
-      runAttempt(attempt, { dispatcher: await dispatcher, usesProxy, clock, startTimer }),
+    send: async (attempt: Attempt) => runAttempt(await dispatcher, attempt, clock, startTimer),
     close: async () => (await dispatcher).destroy(),
   };
 }
@@ -120,13 +107,10 @@ function skipContinue(socket: Socket): void {
  * byte. If an error occurs before that call, nothing was sent. If it occurs later, the request may have been applied.
  */
 export function runAttempt(
+  dispatcher: Dispatcher,
   attempt: Attempt,
-  {
-    dispatcher,
-    usesProxy = false,
-    clock,
-    startTimer,
-  }: { dispatcher: Dispatcher; usesProxy?: boolean; clock: Clock; startTimer: StartTimer },
+  clock: Clock,
+  startTimer: NonNullable<TransportOptions['startTimer']>,
 ): Promise<AttemptResult> {
   const { url, method, headers, body, timeoutMilliseconds, signal } = attempt;
   const startedAt = clock.now();
@@ -189,11 +173,10 @@ export function runAttempt(
       onResponseEnd() {
         Object.assign(response, decodeBody(Buffer.concat(chunks), response.headers));
         if (response.status >= 400) response.code = parseErrorBody(response)?.code;
-        if (!(attempt.isSuccess(response.status) && isTruncated(response))) return end({ response });
-        end({ error: new NetworkError('the response was truncated', { sent: true }) });
+        end({ response });
       },
       onResponseError(_, cause) {
-        const proxyError = usesProxy && proxyErrorOf(cause, url, sent);
+        const proxyError = !(dispatcher instanceof Agent) && proxyErrorOf(cause, url, sent);
         if (proxyError) return end({ error: proxyError });
         if (cause.name === 'HTTPParserError') return end({ error: new ProtocolError(cause) });
         const code = errorCodeOf(cause);
@@ -204,16 +187,6 @@ export function runAttempt(
       },
     });
   });
-}
-
-/** Whether a JSON body has lost its end. If the body has no length and no chunks, only its text can show this. */
-function isTruncated({ status, headers, body, unreadable }: HttpResponse): boolean {
-  // A 204 ends with its headers (RFC 9112, 6.3).
-  const isFramed =
-    status === 204 ||
-    (readHeader(headers, 'Content-Length') ?? readHeader(headers, 'Transfer-Encoding')) !== undefined;
-  const isJson = readHeader(headers, 'Content-Type')?.includes('json') === true;
-  return !isFramed && isJson && unreadable === undefined && tryParseJson(body) === undefined;
 }
 
 /**

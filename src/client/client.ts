@@ -14,7 +14,6 @@ import type { NewPet, ReceivedPet } from '../contract/schemas.ts';
 import { createTransport, type TransportOptions } from './attempt.ts';
 import { type ClientError, ContractError, InterruptedError, OutcomeUnknownError } from './errors.ts';
 import {
-  ACCEPT_ENCODING,
   type Deprecation,
   type HttpHeaders,
   parseBody,
@@ -129,7 +128,7 @@ export function createClient(options: ClientOptions): Client {
         headers: {
           ...(options.key !== '' && { [header.authorization]: `Bearer ${options.key}` }),
           Accept: 'application/json',
-          'Accept-Encoding': ACCEPT_ENCODING,
+          'Accept-Encoding': 'gzip',
           'User-Agent': options.userAgent,
           ...(operation.body && { 'Content-Type': 'application/json' }),
           ...(idempotencyKey !== undefined && {
@@ -154,8 +153,7 @@ export function createClient(options: ClientOptions): Client {
       try {
         const { value, difference } = parseBody(operation, response, redact);
         if (operation.method === 'POST') {
-          const { contradiction, change } = compareCreated(body as NewPet, value as ReceivedPet, createdIds);
-          if (contradiction !== undefined) throw new ContractError(response.status, contradiction);
+          const change = compareCreated(body as NewPet, value as ReceivedPet, response.status, createdIds);
           if (change !== undefined) reportDifference(`added the animal with ${change}`);
         }
         if (difference !== undefined && !hasReportedShape) {
@@ -210,24 +208,25 @@ export function createClient(options: ClientOptions): Client {
 }
 
 /**
- * Compares the animal in the response to a creation with the one that was sent. With a `contradiction`, the response is about
- * another animal. A `change` shows the values that the service has changed. Fields that are missing are not compared.
+ * Compares the animal in the response to a creation with the one that was sent. Fields that are missing are not compared.
+ * Returns the values that the service has changed; undefined if there are none.
  *
  * @param ids the ids in earlier responses, to which this one is added
+ * @throws ContractError if the response is about another animal
  */
 function compareCreated(
   sent: NewPet,
   received: ReceivedPet,
+  status: number,
   ids: Set<string>,
-): { contradiction?: string; change?: string } {
+): string | undefined {
+  const refuse = (reason: string) =>
+    new ContractError(status, `unexpected response: an animal with ${reason}`);
   const id = String(received.id);
   const [name, receivedName] = [sent.name, received.name];
-  if (fold(name) !== fold(receivedName)) {
-    const names = `${JSON.stringify(receivedName)} instead of ${JSON.stringify(name)}`;
-    return { contradiction: `unexpected response: an animal with the name ${names}` };
-  }
-  if (ids.has(id))
-    return { contradiction: `unexpected response: an animal with id ${id}, as after an earlier creation` };
+  if (fold(name) !== fold(receivedName))
+    throw refuse(`the name ${JSON.stringify(receivedName)} instead of ${JSON.stringify(name)}`);
+  if (ids.has(id)) throw refuse(`id ${id}, as after an earlier creation`);
   ids.add(id);
   const changes = (['status', 'categoryId'] as const)
     .filter((field) => {
@@ -235,7 +234,7 @@ function compareCreated(
       return before !== undefined && after != null && comparable(before) !== comparable(after);
     })
     .map((field) => `${field} ${String(received[field])} instead of ${sent[field]}`);
-  return changes.length === 0 ? {} : { change: changes.join(' and ') };
+  return changes.length === 0 ? undefined : changes.join(' and ');
 }
 
 /** Names that a service may treat as the same are mapped to the same text. */

@@ -11,25 +11,14 @@ export class ApiFailure extends ClientError {
   readonly status: number;
   /** The error code in the response; undefined if the body is not an `ErrorBody`. */
   readonly code: string | undefined;
-  /** Why the request failed, in the words of the service; undefined if the body is empty or a web page. */
+  /** What the body of the response says; undefined if it has no text. */
   readonly reason: string | undefined;
-  /** `reason`, or else the start of the text of a web page. */
-  readonly text: string | undefined;
 
-  constructor(
-    status: number,
-    {
-      code,
-      reason,
-      text = reason,
-      message = reason ?? `HTTP status ${status}`,
-    }: Refusal & { text?: string | undefined; message?: string } = {},
-  ) {
+  constructor(status: number, message: string, { code, reason }: Refusal = {}) {
     super(message);
     this.status = status;
     this.code = code;
     this.reason = reason;
-    this.text = text;
   }
 }
 
@@ -110,12 +99,12 @@ export class ContractError extends ClientError {
   }
 }
 
-/** The next page of a list was not read or could not be read, and its `url` is not below the base URL: a proxy may have rewritten it. */
+/** The link to the next page of a list was not followed, because it is not below the base URL: a proxy may have rewritten it. */
 export class PageAddressError extends ContractError {
   readonly url: string;
 
-  constructor(status: number, message: string, url: string, options?: ErrorOptions) {
-    super(status, message, options);
+  constructor(message: string, url: string) {
+    super(200, message);
     this.url = url;
   }
 }

@@ -1,7 +1,7 @@
 import type { OperationInput } from '../contract/operations.ts';
 import type { PetStatus, ReceivedPet } from '../contract/schemas.ts';
 import type { Client } from './client.ts';
-import { ApiFailure, ContractError, PageAddressError } from './errors.ts';
+import { ContractError, PageAddressError } from './errors.ts';
 import { findLink, type HttpHeaders, readHeader } from './response.ts';
 
 /** `more` shows whether more animals follow. It is `unknown` if they may follow, but the service sends no link. */
@@ -18,7 +18,7 @@ const MAX_EMPTY_PAGES = 10;
  *
  * @param canPrefetch whether to request the next page before a page is parsed; called with the headers of the page. An
  *   error of the next page surfaces when that page is consumed.
- * @throws ClientError, for example a PageAddressError if a link leads to another origin (for an exception, see `withOrigin`)
+ * @throws ClientError, for example a PageAddressError if the path of a link is not below that of the base URL
  */
 export async function* listPages(
   client: Client,
@@ -26,7 +26,7 @@ export async function* listPages(
   canPrefetch: (headers: HttpHeaders) => boolean = () => false,
 ): AsyncGenerator<PetPage> {
   const request = (url?: URL) => {
-    const response = requestPage(client, query, url);
+    const response = client.request('listPets', { query }, url && { url });
     // If the caller never consumes this page, an error of the page must not become an unhandled rejection.
     response.catch(() => {});
     return response;
@@ -40,7 +40,7 @@ export async function* listPages(
     const { url, headers, parse } = await nextResponse;
     seen.add(url.href);
     const next = nextLink(headers, url, client.baseUrl);
-    const refusal = next && whyNotFollow(next, url, seen);
+    const refusal = next && whyNotFollow(next, client.baseUrl, seen);
     // The current page is not parsed yet. Do not prefetch if the current page may be one empty page too many.
     const isFollowed = next && refusal === undefined && emptyPages < MAX_EMPTY_PAGES;
     const prefetched = isFollowed && canPrefetch(headers) ? request(next) : undefined;
@@ -63,29 +63,6 @@ export async function* listPages(
   }
 }
 
-/** Requests a page. The errors of a page whose URL is not below the base URL become a PageAddressError. */
-async function requestPage(client: Client, query: Query, url?: URL) {
-  const explain = (error: unknown): unknown => {
-    const isRefused = error instanceof ContractError || (error instanceof ApiFailure && error.status < 500);
-    if (!isRefused || url === undefined || isBelow(url, client.baseUrl)) return error;
-    const message = `cannot read the next page: ${error.message}`;
-    return new PageAddressError(error.status, message, url.href, { cause: error });
-  };
-  try {
-    const response = await client.request('listPets', { query }, url && { url });
-    const parse = () => {
-      try {
-        return response.parse();
-      } catch (error) {
-        throw explain(error);
-      }
-    };
-    return { ...response, parse };
-  } catch (error) {
-    throw explain(error);
-  }
-}
-
 /** Leaves out animals with another status, and reports that. A status that is missing, or not a text, is not compared. */
 function withStatus(client: Client, pets: ReceivedPet[], expected: PetStatus | undefined): ReceivedPet[] {
   if (expected === undefined) return pets;
@@ -97,37 +74,30 @@ function withStatus(client: Client, pets: ReceivedPet[], expected: PetStatus | u
   return kept;
 }
 
-function whyNotFollow(next: URL, { origin }: URL, seen: ReadonlySet<string>): ContractError | undefined {
+function whyNotFollow(next: URL, baseUrl: string, seen: ReadonlySet<string>): ContractError | undefined {
   const because = (reason: string) => `the link to the next page leads to ${reason}, so it was not followed`;
-  if (next.origin !== origin)
-    return new PageAddressError(200, because(`another origin (${next.origin})`), next.href);
+  if (!isBelow(next, baseUrl)) return new PageAddressError(because(next.href), next.href);
   return seen.has(next.href) ? new ContractError(200, because('an earlier page')) : undefined;
 }
 
-function nextLink(headers: HttpHeaders, url: URL, baseUrl: string): URL | undefined {
+/**
+ * The URL of the next page. A service behind a proxy may link to its internal address, and the API key must not be sent to
+ * another origin. So if the path is below that of the base URL, only the path and the query of the link count.
+ */
+function nextLink(headers: HttpHeaders, page: URL, baseUrl: string): URL | undefined {
   const target = findLink(headers, 'next');
   if (target === undefined) return undefined;
   try {
-    return withOrigin(url, new URL(target, url), baseUrl);
+    const { href, pathname, search } = new URL(target, page);
+    const url = new URL(isBelow({ pathname }, baseUrl) ? page : href);
+    return Object.assign(url, { pathname, search });
   } catch (cause) {
     throw new ContractError(200, `invalid link to the next page: ${target}`, { cause });
   }
 }
 
-/**
- * A service behind a proxy may link to its internal address. If the path of the link is below the path of the base URL,
- * the link means the same path and query at the origin of the page.
- */
-function withOrigin(page: URL, next: URL, baseUrl: string): URL {
-  if (next.origin === page.origin || !isBelow(next, baseUrl)) return next;
-  const own = new URL(page);
-  own.pathname = next.pathname;
-  own.search = next.search;
-  return own;
-}
-
-/** Whether the path of a URL is below the path of the base URL. */
-const isBelow = ({ pathname }: URL, baseUrl: string): boolean =>
+/** Whether a path is below the path of the base URL. */
+const isBelow = ({ pathname }: Pick<URL, 'pathname'>, baseUrl: string): boolean =>
   pathname.startsWith(new URL(`${baseUrl}/`).pathname);
 
 /** Waits until undici has written the latest request, so that parsing the current page does not delay that request. */

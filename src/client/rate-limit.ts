@@ -12,16 +12,9 @@ const MIN_UNIX_MILLISECONDS = 1e11;
 /** A window's end that is at least this number is a Unix time in seconds. A smaller number is a delay in seconds. */
 const MIN_UNIX_SECONDS = 1e9;
 
-const NAMES_BY_SECONDS: Readonly<Record<number, string>> = {
-  1: 'second',
-  60: 'minute',
-  3600: 'hour',
-  86400: 'day',
-};
-
 /**
- * A rate-limit window that a response reports. `reset` is its end, in milliseconds since the epoch. `name` is `minute`, `day`
- * or the like if the response shows how long the window is, or else the name that the service uses, if it sends one.
+ * A rate-limit window that a response reports, with the name that the service uses, if it sends one. `reset` is its end, in
+ * milliseconds since the epoch.
  */
 export type RateLimit = {
   name?: string | undefined;
@@ -107,7 +100,7 @@ function readWindows(headers: HttpHeaders, now: number): ReportedWindow[] {
     ...readList(headers, header.rateLimitWindows).map(({ value: name, parameters }) => {
       const policy = policies.find(({ value }) => value === name)?.parameters ?? {};
       return {
-        name: NAMES_BY_SECONDS[parseNumber(policy['w']) ?? 0] ?? name,
+        name,
         limit: parseNumber(policy['q']),
         remaining: parseNumber(parameters['r']),
         delay: delayUntil(parseNumber(parameters['t'])),

@@ -23,53 +23,36 @@ export type HttpResponse = {
   code?: string | undefined;
 };
 
-/** The content codings that `decodeBody` supports (RFC 9110, 12.5.3). */
-export const ACCEPT_ENCODING = 'gzip, br';
-
 /** The limit for a body in bytes, both as received and as decoded. A usual page of 100 animals is much smaller. */
 export const MAX_RESPONSE_BYTES = 64 * 1024 * 1024;
 
 export const TOO_LARGE = 'larger than 64 MiB';
 
-/**
- * Decodes a body according to its `Content-Encoding` and charset, and removes a byte order mark. A missing end is not
- * an error here, because only parsing the JSON shows whether the missing part matters.
- */
+/** Decodes a body according to its `Content-Encoding` and charset, and removes a byte order mark. */
 export function decodeBody(bytes: Buffer, headers: HttpHeaders): Pick<HttpResponse, 'body' | 'unreadable'> {
   const coding = readHeaders(headers, 'Content-Encoding').join(', ').toLowerCase();
   const type = readHeader(headers, 'Content-Type') ?? '';
   const [, quoted, token] = /;\s*charset\s*=\s*(?:"([^"]*)"|([^;\s]+))/i.exec(type) ?? [];
   const charset = quoted ?? token ?? 'utf-8';
   const failed = (unreadable: string) => ({ body: '', unreadable });
-  let text: Buffer | undefined;
+  let text = bytes;
   try {
-    text = decompress(bytes, coding);
+    // No import statement, because loading zlib takes a millisecond and most services do not compress.
+    if (coding === 'gzip')
+      text = process.getBuiltinModule('node:zlib').gunzipSync(bytes, { maxOutputLength: MAX_RESPONSE_BYTES });
+    else if (coding !== '' && coding !== 'identity')
+      return failed(`Content-Encoding ${coding} is not supported`);
   } catch (error) {
     const { code, message } = error as NodeJS.ErrnoException;
     return failed(code === 'ERR_BUFFER_TOO_LARGE' ? TOO_LARGE : `invalid ${coding} data (${message})`);
   }
-  if (text === undefined) return failed(`Content-Encoding ${coding} is not supported`);
   try {
-    // `stream` drops an incomplete last character. It also avoids a bug of Node 20, which decodes windows-1252 as
-    // ISO 8859-1 without this option (nodejs/node#56542).
+    // Without `stream`, Node 20 decodes windows-1252 as ISO 8859-1 (nodejs/node#56542).
     return { body: new TextDecoder(charset, { fatal: true }).decode(text, { stream: true }) };
   } catch (error) {
     const isUnknown = error instanceof RangeError;
     return failed(isUnknown ? `charset ${charset} is not supported` : `not valid ${charset} text`);
   }
-}
-
-/** Returns undefined if the coding is not supported. @throws Error */
-function decompress(bytes: Buffer, coding: string): Buffer | undefined {
-  if (coding === '' || coding === 'identity') return bytes;
-  // No import statement, because loading zlib takes a millisecond and most services do not compress.
-  const { constants, gunzipSync, brotliDecompressSync } = process.getBuiltinModule('node:zlib');
-  const maxOutputLength = MAX_RESPONSE_BYTES;
-  if (coding === 'gzip' || coding === 'x-gzip')
-    return gunzipSync(bytes, { maxOutputLength, finishFlush: constants.Z_SYNC_FLUSH });
-  if (coding === 'br')
-    return brotliDecompressSync(bytes, { maxOutputLength, finishFlush: constants.BROTLI_OPERATION_FLUSH });
-  return undefined;
 }
 
 export type ParsedBody = {
@@ -87,8 +70,6 @@ export type ParsedBody = {
 export function parseBody({ success }: Operation, response: HttpResponse, redact: Redact): ParsedBody {
   const { status, body, unreadable } = response;
   if (unreadable !== undefined) throw new ContractError(status, `unexpected response: ${unreadable}`);
-  if (body === '')
-    throw new ContractError(status, `unexpected response: HTTP status ${status} with an empty body`);
   let value: unknown;
   try {
     value = parseJson(body);
@@ -96,7 +77,7 @@ export function parseBody({ success }: Operation, response: HttpResponse, redact
     const problem =
       cause instanceof NestingError
         ? `JSON ${cause.message}`
-        : `not JSON${bodyNote(redacted(response, redact))}`;
+        : `HTTP status ${status}, not JSON${bodyNote(redacted(response, redact))}`;
     throw new ContractError(status, `unexpected response: ${problem}`, { cause });
   }
   const exact = z.safeParse(success.body, value);
@@ -127,16 +108,17 @@ export function toClientError(
     return new RedirectError(status, readHeader(headers, 'Location'));
   const error = parseErrorBody(response);
   const code = error?.code;
-  const reason = error?.message ?? reasonIn(body);
-  const text = reason ?? textOf(body);
-  if (status === 429) return new RateLimitError(wait.until, { ...wait, response: { code, reason: text } });
-  const message = reason ?? `HTTP status ${status}${bodyNote(response)}`;
+  const isPage = /^\s*</.test(body);
+  const explanation = error?.message ?? explanationIn(tryParseJson(body) ?? (isPage ? '' : textOf(body)));
+  const reason = explanation ?? textOf(body);
+  if (status === 429) return new RateLimitError(wait.until, { ...wait, response: { code, reason } });
+  const message = explanation ?? `HTTP status ${status}${bodyNote(response)}`;
   // The operation itself never responds with 404, so the base URL is wrong.
   if (status === 404 && !operation.errors.includes(404))
-    return new ContractError(404, reason === undefined ? message : `not found (404: ${reason})`);
+    return new ContractError(404, explanation === undefined ? message : `not found (404: ${explanation})`);
   if (status === 410 || (isRemoved && (status === 404 || status === 405)))
-    return new RemovedError(status, { code, reason, text, message });
-  if (status >= 400) return new ApiFailure(status, { code, reason, text, message });
+    return new RemovedError(status, message, { code, reason });
+  if (status >= 400) return new ApiFailure(status, message, { code, reason });
   return new ContractError(status, `unexpected response: HTTP status ${status}${bodyNote(response)}`);
 }
 
@@ -176,21 +158,12 @@ const MAX_TEXT = 200;
 /** How much of a body is searched for a text, in characters. */
 const MAX_SEARCHED = 8_192;
 
-/** Why a request failed, in the words of the service; undefined if the body does not say it, or is a web page. */
-function reasonIn(body: string): string | undefined {
-  const value = tryParseJson(body);
-  if (value === undefined) return isPage(body) ? undefined : textOf(body);
-  const isEmpty = typeof value === 'object' && Object.keys(value ?? {}).length === 0;
-  return explanationIn(value) ?? (isEmpty ? undefined : textOf(body));
-}
+const MARKUP = /<!--.*?-->|<(script|style|title)\b.*?<\/\1\s*>|<\/?[a-z][^>]*>|<!doctype[^>]*>/gis;
 
 /** The explanation in a JSON value: a string, the joined explanations of an array, or the first of `REASON_FIELDS`. */
 function explanationIn(value: unknown): string | undefined {
   if (typeof value === 'string') return value.trim() || undefined;
-  if (Array.isArray(value)) {
-    const texts = value.map(explanationIn);
-    return texts.length === 0 || texts.includes(undefined) ? undefined : texts.join('; ');
-  }
+  if (Array.isArray(value)) return value.map(explanationIn).filter(Boolean).join('; ') || undefined;
   if (typeof value !== 'object' || value === null) return undefined;
   const fields = value as Record<string, unknown>;
   return REASON_FIELDS.map((name) => explanationIn(fields[name])).find((text) => text !== undefined);
@@ -207,21 +180,10 @@ function bodyNote({ headers, body }: HttpResponse): string {
 /** The start of the text in a body, on one line and without the markup of a web page; undefined if there is no text. */
 function textOf(body: string): string | undefined {
   const start = body.slice(0, MAX_SEARCHED);
-  const text = isPage(body) ? withoutMarkup(start) : start;
+  const text = start.replace(MARKUP, ' ');
   const characters = Array.from(text.replace(/\s+/g, ' ').trim());
   if (characters.length <= MAX_TEXT) return characters.join('') || undefined;
   return `${characters.slice(0, MAX_TEXT).join('')}…`;
-}
-
-const isPage = (body: string): boolean => /^\s*</.test(body);
-
-const ENTITIES: Record<string, string> = { lt: '<', gt: '>', quot: '"', '#39': "'", nbsp: ' ', amp: '&' };
-
-function withoutMarkup(page: string): string {
-  const content = page.replace(/<!--.*?-->|<(script|style|title)\b.*?<\/\1\s*>/gis, ' ');
-  const texts = [content, page].map((each) => each.replace(/<[^>]*>/g, ' '));
-  const text = texts.find((each) => /\S/.test(each)) ?? '';
-  return text.replace(/&(\w+|#39);/g, (entity, name: string) => ENTITIES[name] ?? entity);
 }
 
 // Headers.
@@ -282,15 +244,13 @@ export function findLink(headers: HttpHeaders, relation: string): string | undef
   return undefined;
 }
 
-// The formats of RFC 9110, 5.6.7. Date.parse alone would accept other texts too, and read the third format as local time.
-const HTTP_DATE =
-  /^(?:[A-Z][a-z]{2}, \d\d [A-Z][a-z]{2} \d{4} \d\d(?::[0-5]\d){2} GMT|[A-Z][a-z]{5,8}, \d\d-[A-Z][a-z]{2}-\d\d \d\d(?::[0-5]\d){2} GMT|[A-Z][a-z]{2} [A-Z][a-z]{2} [ \d]\d \d\d(?::[0-5]\d){2} \d{4})$/;
+// All formats of RFC 9110, 5.6.7, begin with a day and have a time. Date.parse alone would accept numbers, too.
+const HTTP_DATE = /^[A-Z][a-z]+,? .*\d\d:\d\d:\d\d (?:GMT|\d{4})$/;
 
 /** Parses an HTTP-date into milliseconds since the epoch; undefined for any other text. */
 export function parseHttpDate(text: string): number | undefined {
   if (!HTTP_DATE.test(text)) return undefined;
+  // The third format does not name its time zone, which Date.parse would read as the local one.
   const time = Date.parse(text.endsWith(' GMT') ? text : `${text} GMT`);
-  // Date.parse reads 30 February as 2 March.
-  const isValid = new Date(time).getUTCDate() === Number(/\d+/.exec(text)?.[0]);
-  return isValid ? time : undefined;
+  return Number.isNaN(time) ? undefined : time;
 }

@@ -126,7 +126,6 @@ export async function requestWithRetry(
         maxWait: options.maxWaitMilliseconds,
         failsFastIfRefused,
         now,
-        random: options.random(),
       });
       if (!decision.retry) return { outcome, ambiguous, neededMaxWait: decision.neededMaxWait };
       await wait(options, decision.wait, decision.reason);
@@ -140,7 +139,7 @@ export async function requestWithRetry(
 
 /** Waits for the end of the pause that this user's processes share. */
 async function waitForPause(options: RequestOptions, method: string): Promise<void> {
-  const { service, clock, random, signal, maxWaitMilliseconds: maxWait } = options;
+  const { service, clock, signal, maxWaitMilliseconds: maxWait } = options;
   for (;;) {
     if (signal.aborted) throw new InterruptedError();
     const pause = service.pause(method);
@@ -152,17 +151,19 @@ async function waitForPause(options: RequestOptions, method: string): Promise<vo
         throw new RateLimitError(until, { neededMaxWait: maxWait === undefined ? undefined : delay });
       const seconds = Math.ceil(delay / 1_000);
       const message = `an earlier response asked to wait for another ${seconds} s, so the request was not sent`;
-      throw new ApiFailure(503, { message });
+      throw new ApiFailure(503, message);
     }
-    await wait(options, withJitter(delay, random()), reason);
+    await wait(options, delay, reason);
   }
 }
 
+/** Waits up to 10 % longer than `delay`, so that processes do not send at the same time; never shorter. */
 async function wait(
-  { clock, sleep, signal, onWait }: RequestOptions,
-  milliseconds: number,
+  { clock, sleep, signal, onWait, random }: RequestOptions,
+  delay: number,
   reason: WaitReason,
 ): Promise<void> {
+  const milliseconds = delay + random() * Math.min(Math.max(0.1 * delay, 250), 3_000);
   onWait?.({ reason, milliseconds, until: clock.now() + milliseconds });
   await sleep(milliseconds, signal);
 }
@@ -218,7 +219,6 @@ export type RetryState = {
   maxWait: number | undefined;
   failsFastIfRefused: boolean;
   now: number;
-  random: number;
 };
 
 export type RetryDecision =
@@ -230,12 +230,10 @@ export type RetryDecision =
 type Rule = { attempts: number; backoff: number; cap: number };
 
 const rules = {
-  rateLimit: { attempts: 6, backoff: 0, cap: 0 },
-  /** Without Retry-After, the waits add up to at most 15 s, in which a service can restart. */
+  /** If the response requests no wait, the waits add up to at most 15 s, in which a service can restart. */
   failure: { attempts: 6, backoff: 500, cap: 5_500 },
   /** For failures that rarely end within seconds, such as a full disk. */
   persistent: { attempts: 3, backoff: 300, cap: 600 },
-  inProgress: { attempts: 10, backoff: 500, cap: 5_000 },
   /** For failures that a retry would repeat. */
   permanent: { attempts: 1, backoff: 0, cap: 0 },
 } satisfies Record<string, Rule>;
@@ -249,14 +247,14 @@ const MAX_METHOD_PAUSE = 60_000;
 
 /** Decides whether and when to retry after an attempt without success. */
 export function decideRetry(outcome: AttemptOutcome, state: RetryState): RetryDecision {
-  const { idempotent, supportsIdempotency, ambiguous, attempt, maxWait, random } = state;
+  const { idempotent, supportsIdempotency, ambiguous, attempt, maxWait } = state;
   const [reason, rule, requested = 0] = retryRule(outcome, state);
   const isSafe = idempotent || supportsIdempotency || !ambiguous;
   if (!isSafe || attempt >= rule.attempts || maxWait === undefined) return { retry: false };
   const backoff = Math.min(rule.cap, rule.backoff * 2 ** (attempt - 1));
   const delay = Math.max(requested, backoff);
   if (delay > maxWait) return { retry: false, neededMaxWait: delay };
-  return { retry: true, wait: withJitter(delay, random), reason };
+  return { retry: true, wait: delay, reason };
 }
 
 /** Why and how a request is retried, and the wait that the response requests. */
@@ -266,11 +264,11 @@ function retryRule(
 ): readonly [WaitReason, Rule, requested?: number] {
   if ('response' in outcome) {
     const { status, headers, code } = outcome.response;
-    if (status === 429) return ['rate limit', rules.rateLimit, rateLimitDelay(headers, now)];
+    if (status === 429) return ['rate limit', rules.failure, rateLimitDelay(headers, now)];
     // X-RateLimit-Reset is ignored, because that header does not say when a failing service recovers.
     const requested = parseRetryAfter(headers, now) ?? 0;
     if (supportsIdempotency && isInProgress(outcome.response))
-      return ['still in progress', rules.inProgress, requested];
+      return ['still in progress', rules.failure, requested];
     const isTemporary = [408, 500, 502, 503, 504].includes(status);
     const rule = isTemporary ? rules.failure : rules.permanent;
     const isDiskFull = status === 503 && code === 'storage_full';
@@ -289,10 +287,6 @@ const isPermanent = (error: NetworkError): boolean =>
   error instanceof ProtocolError ||
   (error instanceof ProxyError && error.status !== undefined && error.status < 500) ||
   /CERT|TLS|SSL|SIGNATURE|ISSUER|CRL|EPROTO|INVALID_|PATH_LENGTH|OVERFLOW/.test(error.code ?? '');
-
-/** Lengthens a wait by up to 10 %, so that processes do not send at the same time. It is never shortened. */
-const withJitter = (delay: number, random: number): number =>
-  delay + random * Math.min(Math.max(0.1 * delay, 250), 3_000);
 
 const rateLimitDelay = (headers: HttpResponse['headers'], now: number): number =>
   Math.max(requestedDelay(headers, now) ?? UNKNOWN_RATE_LIMIT, MIN_RATE_LIMIT);

@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import { existsSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { existsSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Clock } from '../contract/clock.ts';
 import { LOOPBACK_NAME_PATTERN } from '../contract/headers.ts';
@@ -16,9 +16,6 @@ const DAY = 86_400_000;
 
 /** Longer waits are shortened to this. It exceeds a day, the longest rate-limit window of our service. */
 const MAX_WAIT = 25 * 3_600_000;
-
-/** The state of services that no process has used for this long is deleted. */
-const MAX_AGE = 30 * DAY;
 
 /** The system counts the time since its start in steps of this many milliseconds. */
 const UPTIME_STEP = 10;
@@ -78,22 +75,16 @@ export function createServiceState(
   const name = createHash('sha256')
     .update(`${serverOf(baseUrl)}\n${key}`)
     .digest('hex');
-  const stores = stateDirectories.map((directory) => createStore(directory, name, clock));
+  const stores = stateDirectories.map((directory) => createStore(directory, name));
   /** The waits that this process has started, which count even if the stored state is deleted, and what it cannot store. */
   const own = new Set<string>();
-  /** What this process could not delete, and ignores. */
-  const undeletable = new Set<string>();
   /** The day on which this process last recorded support for Idempotency-Key; empty if it recorded the contrary. */
   let recordedDay: string | undefined;
 
-  const entries = (): string[] =>
-    [...stores.flatMap((store) => failOpen(store.read, [])), ...own].filter(
-      (entry) => !undeletable.has(entry),
-    );
+  const entries = (): string[] => [...stores.flatMap((store) => failOpen(store.read, [])), ...own];
 
   /** Adds an entry. Returns whether it is new. */
   function add(entry: string): boolean {
-    undeletable.delete(entry);
     for (const store of stores) {
       const isNew = failOpen(() => store.add(entry), undefined);
       if (isNew !== undefined) return isNew;
@@ -107,8 +98,7 @@ export function createServiceState(
   function remove(isRemoved: (entry: string) => boolean): void {
     for (const entry of entries().filter(isRemoved)) {
       own.delete(entry);
-      const isDeleted = stores.map((store) => failOpen(() => store.remove(entry), false));
-      if (isDeleted.includes(false)) undeletable.add(entry);
+      for (const store of stores) failOpen(() => store.remove(entry), undefined);
     }
   }
 
@@ -177,8 +167,8 @@ export function createServiceState(
     /** Whether a response of today or yesterday (UTC) has shown support for Idempotency-Key (docs/service.md, D10). */
     supportsIdempotency(): boolean {
       // The support expires, because another service may later run at the address.
-      const day = valueFor('idempotency');
-      return day === today() || day === formatDay(clock.now() - DAY);
+      const day = recordedDay === '' ? undefined : valueFor('idempotency');
+      return day !== undefined && [today(), formatDay(clock.now() - DAY)].includes(day);
     },
     recordIdempotencySupport(isSupported: boolean): void {
       const day = isSupported ? today() : '';
@@ -200,9 +190,8 @@ export function createServiceState(
 }
 
 /** The entries in a directory. */
-function createStore(directory: StateDirectory, name: string, clock: Clock) {
-  const services = join(directory.path, 'services');
-  const path = join(services, name);
+function createStore(directory: StateDirectory, name: string) {
+  const path = join(directory.path, 'services', name);
   let wasThere = false;
   return {
     // To check first is much faster than to catch the error of a missing directory.
@@ -213,7 +202,7 @@ function createStore(directory: StateDirectory, name: string, clock: Clock) {
     /** Returns whether the entry is new. @throws Error if the directory cannot be used */
     add(entry: string): boolean {
       if (!prepareStateDirectory(directory)) throw new Error(`${directory.path} is not writable`);
-      if (makeDirectorySync(path)) prune(services, clock.now());
+      makeDirectorySync(path);
       try {
         writeFileSync(join(path, entry), '', { flag: 'wx', mode: 0o600 });
         return true;
@@ -227,16 +216,6 @@ function createStore(directory: StateDirectory, name: string, clock: Clock) {
       if (isTrusted(directory)) rmSync(join(path, entry), { force: true });
     },
   };
-}
-
-/** Deletes the state of services and keys that are no longer used. */
-function prune(services: string, now: number): void {
-  for (const name of readdirSync(services)) {
-    const path = join(services, name);
-    failOpen(() => {
-      if (now - statSync(path).mtimeMs > MAX_AGE) rmSync(path, { recursive: true, force: true });
-    }, undefined);
-  }
 }
 
 /** Ignores errors: a broken state directory must not stop a command. */

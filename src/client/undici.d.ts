@@ -1,11 +1,9 @@
 // Importing `undici` loads the whole library, which slows down every command. The files imported instead have no types.
 declare module 'undici/lib/dispatcher/agent.js' {
-  import { Agent } from 'undici';
-  export default Agent;
+  export { Agent as default } from 'undici';
 }
 declare module 'undici/lib/core/connect.js' {
-  import { buildConnector } from 'undici';
-  export default buildConnector;
+  export { buildConnector as default } from 'undici';
 }
 declare module 'undici/lib/api/api-connect.js' {
   import { Dispatcher } from 'undici';
@@ -15,10 +13,8 @@ declare module 'undici/lib/api/api-connect.js' {
   ): Promise<Dispatcher.ConnectData>;
 }
 declare module 'undici/lib/dispatcher/pool.js' {
-  import { Pool } from 'undici';
-  export default Pool;
+  export { Pool as default } from 'undici';
 }
 declare module 'undici/lib/dispatcher/proxy-agent.js' {
-  import { ProxyAgent } from 'undici';
-  export default ProxyAgent;
+  export { ProxyAgent as default } from 'undici';
 }

@@ -28,7 +28,7 @@ const withReply = ([status, body, headers]: Reply) =>
 
 const html = (status: number): Reply => [
   status,
-  '<!doctype html><title>hello</title>',
+  '<!doctype html><title>Page</title><p>hello',
   { 'Content-Type': 'text/html; charset=utf-8' },
 ];
 const error = (status: number, message: string, code = 'a_code'): Reply => [
@@ -47,7 +47,7 @@ const contractErrors: [name: string, reply: Reply, ...contains: string[]][] = [
   ['an animal without an id', [200, '[{"name":"Rex","categoryId":1}]'], '0.id is required'],
   ['201 for a list', [201, '[]'], 'HTTP status 201'],
   ['10 MB of [', [200, '['.repeat(10_000_000)], 'JSON nested deeper than 500 levels'],
-  ['an empty body', [200, ''], 'HTTP status 200 with an empty body'],
+  ['an empty body', [200, ''], 'HTTP status 200, not JSON'],
   ['the key as a content type', [200, 'x', { 'Content-Type': CANARY }], 'not JSON'],
 ];
 

@@ -38,8 +38,8 @@ const CONTEXT = { clock: { now: () => NOW }, platform: 'linux', console: { timeZ
 const explain = (error: unknown, change: Partial<Connection> = {}, proxy?: ProxySetting) =>
   describeError(new CallError(error, { ...connection, ...change }, { proxy }), CONTEXT);
 
-const failure = (status: number, code = 'a_code') => new ApiFailure(status, { code, reason: 'why' });
-const page = (status: number, body = {}) => new ApiFailure(status, body);
+const failure = (status: number, code = 'a_code') => new ApiFailure(status, 'why', { code, reason: 'why' });
+const page = (status: number, reason?: string) => new ApiFailure(status, `HTTP status ${status}`, { reason });
 const limited = (delay: number, rest: ConstructorParameters<typeof RateLimitError>[1] = {}) =>
   new RateLimitError(NOW + delay, rest);
 const network = (code: string | undefined, sent = true) => new NetworkError('odd', { code, sent });
@@ -61,13 +61,13 @@ test.each<[unknown, number, string, message: string, hint: string | undefined, b
   [failure(401), 4, 'a_code', `${REJECTED}why`, 'pets login --profile staging'],
   [failure(403), 1, 'a_code', `${API}: why`, 'use a key that is allowed to do this'],
   [page(403), 4, 'http_403', REJECTED, '--profile staging'],
-  [page(403, { reason: 'Forbidden' }), 4, 'http_403', REJECTED, '--profile staging'],
-  [page(403, { text: '403 Forbidden nginx/1.24.0' }), 4, 'http_403', REJECTED, 'pets login'],
-  [page(403, { text: 'Your IP is blocked' }), 1, 'http_403', 'HTTP status 403', 'use a key that'],
-  [page(400, { reason: 'why' }), 7, 'http_400', `${API}: why`, '--debug'],
+  [page(403, 'Forbidden'), 4, 'http_403', REJECTED, '--profile staging'],
+  [page(403, '403 Forbidden nginx/1.24.0'), 4, 'http_403', REJECTED, 'pets login'],
+  [page(403, 'Your IP is blocked'), 1, 'http_403', 'HTTP status 403', 'use a key that'],
+  [page(400), 7, 'http_400', `${API}: HTTP status 400`, '--debug'],
   [failure(405), 1, 'a_code', 'why', HTTPS],
   [failure(408), 1, 'a_code', 'why', 'try again later'],
-  [page(413, { reason: 'why' }), 7, 'http_413', 'why', 'this size'],
+  [page(413), 7, 'http_413', 'HTTP status 413', 'this size'],
   [failure(404), 3, 'a_code', 'why', HTTPS],
   [failure(409), 1, 'a_code', 'why', '--debug'],
   [failure(422), 1, 'a_code', 'why', '--debug'],
@@ -198,7 +198,7 @@ test('the hint names the proxy, which may be the cause of the error', () => {
 
 test.each([
   failure(500, connection.key),
-  new ApiFailure(500, { code: 'x', reason: `Bearer ${connection.key}` }),
+  new ApiFailure(500, `Bearer ${connection.key}`),
   new ContractError(200, `the reply is not JSON but ${connection.key}`),
   new NetworkError(connection.key, { code: undefined, sent: true }),
   new Error(connection.key),
@@ -233,18 +233,16 @@ test('a service that supports only HTTP/2 is named as such, without a retry', as
 });
 
 test('if a proxy changes paths, the hint names the next page and the base URL', async () => {
-  const { origin, requests } = await scriptedServer(({ url }, response) =>
-    url?.startsWith('/shop/v1/')
-      ? reply(response, 200, [PET], { Link: '</v1/pets?page=2>; rel="next"' })
-      : reply(response, 404, '<html>no such page</html>', { 'Content-Type': 'text/html' }),
+  const { origin, requests } = await scriptedServer((_, response) =>
+    reply(response, 200, [PET], { Link: '</v1/pets?page=2>; rel="next"' }),
   );
   const { code, stdout, lines } = await listAt(`${origin}/shop/v1`);
-  expect([code, stdout, requests.length]).toEqual([7, '', 2]);
+  expect([code, stdout, requests.length]).toEqual([7, '', 1]);
   expect(lines).toMatchObject([
     {
       error: {
         code: 'contract_error',
-        message: expect.stringContaining('cannot read the next page'),
+        message: expect.stringContaining('so it was not followed'),
         hint: `the next page is ${origin}/v1/pets?page=2, which is not below the base URL ${origin}/shop/v1; a proxy probably changes paths. Use the base URL of the service itself, or let the service link to ${origin}/shop/v1`,
       },
     },

@@ -98,7 +98,7 @@ describe('a row that may have been added is unknown, and the run continues', () 
     {
       ...UNKNOWN,
       replies: { Bella: inFlight },
-      sends: `Rex ${'Bella '.repeat(10)}Lola`,
+      sends: `Rex ${'Bella '.repeat(6)}Lola`,
       stdout: /after an earlier response was lost/,
     },
     { sends: 'Bella', keys: 3 },

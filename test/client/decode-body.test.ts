@@ -1,6 +1,6 @@
-import { brotliCompressSync, gzipSync } from 'node:zlib';
+import { gzipSync } from 'node:zlib';
 import { describe, expect, test } from 'vitest';
-import { ContractError, NetworkError, OutcomeUnknownError, RateLimitError } from '../../src/client/errors.ts';
+import { ContractError, OutcomeUnknownError, RateLimitError } from '../../src/client/errors.ts';
 import { add, list, PET, rejection, testClient } from '../helpers/client.ts';
 import { scriptedServer } from '../helpers/scripted-server.ts';
 
@@ -30,8 +30,7 @@ describe('a body is decoded', () => {
     ['as UTF-8', {}, utf8],
     ['without its byte order mark', {}, Buffer.concat([bom, utf8])],
     ['with gzip', coding('gzip'), gzip],
-    ['with gzip under its old name', coding('X-GZIP'), gzip],
-    ['with Brotli', coding('br'), brotliCompressSync(utf8)],
+    ['with gzip in another case', coding('GZIP'), gzip],
     ['with no coding', coding('identity'), utf8],
     ['from windows-1252', type('windows-1252'), windows1252],
     ['from a quoted charset', type('"Windows-1252"'), windows1252],
@@ -56,7 +55,12 @@ describe('a success that cannot be decoded is a ContractError', () => {
     ['two codings', coding('gzip, gzip'), gzipSync(gzip), 'Content-Encoding gzip, gzip is not supported'],
     ['text instead of gzip', coding('gzip'), utf8, 'invalid gzip data (incorrect header check)'],
     ['a small gzip body with more than 64 MiB', coding('gzip'), gzipSync(bomb), 'larger than 64 MiB'],
-    ['the same with Brotli', coding('br'), brotliCompressSync(bomb), 'larger than 64 MiB'],
+    [
+      'an incomplete gzip body',
+      coding('gzip'),
+      gzip.subarray(0, -20),
+      'invalid gzip data (unexpected end of file)',
+    ],
     ['an unknown charset', type('utf-32'), utf8, 'charset utf-32 is not supported'],
     ['text that is not UTF-8', {}, windows1252, 'not valid utf-8 text'],
     ['text that is not in its charset', type('shift_jis'), Buffer.from([0xff]), 'not valid shift_jis text'],
@@ -79,19 +83,4 @@ test('a 429 whose body cannot be decoded starts a cool-down', async () => {
   const { client, service, clock } = await connect({ status: 429, headers, bytes: utf8 });
   expect(await rejection(list(client))).toBeInstanceOf(RateLimitError);
   expect(service.pause('GET')?.until).toBeGreaterThanOrEqual(clock.now() + 3_600_000);
-});
-
-test.each([
-  ['gzip', coding('gzip'), gzip.subarray(0, -20)],
-  ['UTF-8', {}, utf8.subarray(0, utf8.indexOf('ü') + 1)],
-])('%s that ends early with the connection is a truncated response', async (_name, headers, bytes) => {
-  const fields = Object.entries({ 'Content-Type': 'application/json', ...headers });
-  const start = `HTTP/1.1 200 OK\r\n${fields.map((field) => field.join(': ')).join('\r\n')}\r\n\r\n`;
-  const server = await scriptedServer((_, response) => {
-    response.socket?.end(Buffer.concat([Buffer.from(start), bytes]));
-  });
-  const error = await rejection(list(testClient(server.url).client));
-  expect(error).toBeInstanceOf(NetworkError);
-  expect((error as Error).message).toBe('the response was truncated');
-  expect(server.requests).toHaveLength(6);
 });

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect, test } from 'vitest';
-import { ApiFailure, ContractError, PageAddressError } from '../../src/client/errors.ts';
+import { ApiFailure, ContractError } from '../../src/client/errors.ts';
 import { listPages } from '../../src/client/pages.ts';
 import type { HttpHeaders } from '../../src/client/response.ts';
 import type { Pet } from '../../src/contract/schemas.ts';
@@ -45,6 +45,7 @@ describe.each([true, false])('pages, with prefetch: %s', (all) => {
 
   test.each([
     ['another scheme', 'https://127.0.0.1/v1/pets?page=2'],
+    ['the same origin', '/v1/pets?page=2#top'],
     ['another host and port', 'http://internal.test:8080/v1/pets?page=2#top'],
     ['a user and password', 'http://user:secret@internal.test/v1/pets?page=2'],
     ['a host only', '//internal.test/v1/pets?page=2'],
@@ -67,7 +68,8 @@ describe.each([true, false])('pages, with prefetch: %s', (all) => {
     ['another origin outside the base path', to('http://a.test/pets'), 1, 'http://a.test'],
     ['another origin next to the base path', to('http://a.test/v10/pets'), 1, 'http://a.test'],
     ['another origin above the base path', to('http://a.test/v1/../keys'), 1, 'http://a.test'],
-    ['another protocol', to('mailto:a@b.test'), 1, 'another origin (null)'],
+    ['another protocol', to('mailto:a@b.test'), 1, 'mailto:a@b.test'],
+    ['the same origin outside the base path', to('/pets?page=2'), 1, '/pets?page=2'],
     [
       'an earlier page',
       (_, response, count) => reply(response, 200, [PET], link(count % 2)),
@@ -142,25 +144,6 @@ test('animals with another status are left out on every page, and this is report
     new Set(['ignores the status sold; animals with another status are left out']),
   );
 });
-
-test.each([
-  [404, true],
-  [403, true],
-  [200, true],
-  [501, false],
-])(
-  'an error (%i) of a page under another prefix than the base URL names its URL: %s',
-  async (status, isNamed) => {
-    const { pages, error, server } = await collect((_, response, count) =>
-      count === 1
-        ? reply(response, 200, [PET], { Link: '</pets?page=2>; rel=next' })
-        : reply(response, status, '<html>'),
-    );
-    expect([pages.length, server.requests[1]?.url]).toEqual([1, '/pets?page=2']);
-    expect(error instanceof PageAddressError).toBe(isNamed);
-    if (isNamed) expect(error).toMatchObject({ status, url: `${server.origin}/pets?page=2` });
-  },
-);
 
 describe('the prefetch', () => {
   async function start(handler: Handler) {

@@ -173,29 +173,6 @@ test('waits that have ended are deleted, and files that are not entries are igno
   expect([waits.length, left(place.process(), place)]).toEqual([1, 2_000]);
 });
 
-test('a process ignores what it cannot delete, until it learns the same again', async () => {
-  const { process, directory } = await machine();
-  process().claimDailyNotice('getPet');
-  // rmSync does not delete directories.
-  await files.mkdir(join(await directory(), 'idempotency,2026-11-20'));
-  const own = process();
-  expect(own.supportsIdempotency()).toBe(true);
-  own.recordIdempotencySupport(false);
-  expect([own.supportsIdempotency(), process().supportsIdempotency()]).toEqual([false, true]);
-  own.recordIdempotencySupport(true);
-  expect(own.supportsIdempotency()).toBe(true);
-});
-
-test('the state of services that are no longer used is deleted', async () => {
-  const { process, first, clock } = await machine();
-  process().startPause(1_000);
-  const [old = ''] = await files.readdir(join(first, 'services'));
-  const unused = new Date(clock.now() - 31 * 24 * HOUR);
-  await files.utimes(join(first, 'services', old), unused, unused);
-  process({ key: 'pets_other' }).startPause(1_000);
-  expect(await files.readdir(join(first, 'services'))).not.toContain(old);
-});
-
 const makeDirectory = async (path: string, mode: number) => {
   await files.mkdir(path);
   await files.chmod(path, mode);
@@ -298,9 +275,9 @@ describe('support of Idempotency-Key', () => {
     const server = await scriptedServer((_, response) =>
       reply(response, status, status === 200 ? [] : [502, 511].includes(status) ? '<html>' : error, headers),
     );
-    const { client, service } = testClient(server.url, { supportsIdempotency: before });
+    const { client } = testClient(server.url, { supportsIdempotency: before });
     await list(client).catch(() => {});
-    expect(service.supportsIdempotency()).toBe(after);
+    expect(client.supportsIdempotency()).toBe(after);
   });
 
   test('is recorded for all processes with a key at an origin, and ends after a day', async () => {

@@ -182,7 +182,10 @@ test('docs/commands.md and pets help serve have the same groups of options, in w
 function exitCodeOf(code: ErrorCode): number {
   const status = errorCodes[code];
   const error = { code, reason: 'no' };
-  const failure = status === 429 ? new RateLimitError(0, { response: error }) : new ApiFailure(status, error);
+  const failure =
+    status === 429
+      ? new RateLimitError(0, { response: error })
+      : new ApiFailure(status, error.reason ?? '', error);
   const connection: Connection = {
     profile: 'prod',
     baseUrl: 'https://api.example.com/v1',

@@ -358,7 +358,7 @@ function createService(random: () => number, figures: ImportFigures) {
       const known = supportsIdempotency ? byKey.get(key) : undefined;
       if (rejectsRows && !known && kind < 0.2) {
         rejected.add(key);
-        throw new ApiFailure(422, { code: 'no', reason: 'simulated: rejected' });
+        throw new ApiFailure(422, 'simulated: rejected', { code: 'no' });
       }
       const pet = { ...input.body, id: BigInt(animals.length + 1), status: 'available' as const };
       const animal = known ?? { pet, hash: animalHash(input.body) };

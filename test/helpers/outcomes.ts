@@ -14,7 +14,6 @@ export const state: RetryState = {
   maxWait: 75_000,
   failsFastIfRefused: false,
   now: NOW,
-  random: 0,
 };
 
 /** A response. With `code`, the body is an Error of the API. Without `code`, the body is empty. */

@@ -157,8 +157,8 @@ function describeClientError(
   if (error instanceof OutcomeUnknownError) return describeUnknownOutcome(error, call, platform);
   if (error instanceof ApiFailure) {
     const described = describeApiFailure(error, connection, server);
-    // With plain http, a proxy can respond in place of the service, usually with a web page.
-    const mayBeProxy = protocol === 'http:' && error.reason === undefined;
+    // With plain http, a proxy can respond in place of the service.
+    const mayBeProxy = protocol === 'http:' && error.code === undefined;
     if (!call.proxy || !mayBeProxy) return described;
     const note = `the response may come from the proxy ${proxyLabel(call.proxy)}`;
     return { ...described, hint: `${note}; ${described.hint}` };
@@ -242,12 +242,12 @@ function describeUnknownOutcome(
 const NO_REASON = /^(403\s+)?(forbidden\.?(\s+\S+)?)?$/i;
 
 function describeApiFailure(error: ApiFailure, connection: Connection, server: string): UserError {
-  const { status, code, text = '', message } = error;
+  const { status, code, reason = '', message } = error;
   const base = { status, code: code ?? `http_${status}`, message: `${server}: ${message}` };
   const { key, keySource } = connection;
   const source = keySource === 'this login' ? '' : ` from ${keySource}`;
   // A 403 without a reason is how some services reject a key.
-  const isKeyRejected = status === 401 || (status === 403 && NO_REASON.test(text));
+  const isKeyRejected = status === 401 || (status === 403 && NO_REASON.test(reason));
   if (isKeyRejected) {
     const rejected = `${server} rejected key ${maskKey(key)}${source}: ${message}`;
     return { ...base, exitCode: exitCodes.noKey, message: rejected, hint: keyHint(connection) };
