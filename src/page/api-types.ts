@@ -1,5 +1,5 @@
 // What the developer tools send (docs/testing.md).
-export type { FaultSettings } from '../server/faults/faults.ts';
+export type { FaultSettings } from '../server/faults.ts';
 export type {
   DescribedRequest as WholeRequest,
   DescribedRunning as RunningRequest,

@@ -19,8 +19,7 @@ import {
   storageError,
   unauthorized,
 } from './errors.ts';
-import type { Faults, RandomFault } from './faults/faults.ts';
-import { mockResponse, parsePrefer, type RequestedMock } from './faults/mock-response.ts';
+import { type Fault, type Faults, mockResponse, parsePrefer, type RequestedMock } from './faults.ts';
 import { checkExpectation, checkHttp, checkSite, createHostCheck } from './request/checks.ts';
 import {
   clientAddress,
@@ -107,10 +106,10 @@ type Run = (
   context: RequestContext,
   path: PathMatch | ServiceError,
   isApi: boolean,
-  fault: RandomFault,
+  fault: Fault | undefined,
 ) => Promise<ServiceResponse>;
 
-const NO_FAULT: RandomFault = { latency: 0, fails: false };
+const INTERNAL_ERROR = new ServiceError('internal_error', 'Internal error');
 
 /**
  * The whole service as a request handler; it does not listen. Identifies each request, carries it out, sends the response, and
@@ -150,8 +149,8 @@ export function createApp(options: StartingOptions | AppOptions) {
       if (cors.length > 0 && !context.isTool)
         context.headers.push(...corsHeaders(request.headers.origin, cors));
       // Requests outside the API, such as health checks, and OPTIONS requests never get an injected fault.
-      const fault = faults && isApi && method !== 'OPTIONS' ? faults.nextRandom() : NO_FAULT;
-      context.latency = fault.latency;
+      const fault = isApi && method !== 'OPTIONS' ? faults?.nextRandom() : undefined;
+      context.latency = fault?.latency ?? 0;
       running = kind === 'public' ? recorder?.begin(context, request) : undefined;
       const result =
         refusal ??
@@ -170,7 +169,9 @@ export function createApp(options: StartingOptions | AppOptions) {
     } catch (error) {
       options.onError(error);
       response.destroy();
-      report(context, 500, new ServiceError('internal_error', 'Internal error'), running, undefined);
+      const milliseconds = clock.elapsed() - context.started;
+      const { code, message } = INTERNAL_ERROR;
+      if (running) recorder?.end(running, { time: clock.now(), milliseconds, status: 500, code, message });
     }
   }
 
@@ -182,7 +183,7 @@ export function createApp(options: StartingOptions | AppOptions) {
     const known = error instanceof ServiceError ? error : storageError(error, context.canChange);
     if (known) return known;
     options.onError(error);
-    return new ServiceError('internal_error', 'Internal error');
+    return INTERNAL_ERROR;
   }
 
   /** Waits for an injected latency. Meanwhile, the connection has no idle timeout. */
@@ -258,20 +259,15 @@ function createRun(options: AppOptions): Run {
     request: IncomingMessage,
     context: RequestContext,
     path: PathMatch | ServiceError,
-    fault: RandomFault,
+    fault: Fault | undefined,
   ): Promise<ServiceResponse> {
     const found = findOperation(path, request);
     if (!(found instanceof ServiceError)) applyRoute(found.route.operation, found.route.headers, context);
     const authenticated = authenticate(request, context);
     const principal = authenticated instanceof Promise ? await authenticated : authenticated;
 
-    const asked = askedResponse(request, context, found);
+    const asked = askedResponse(request, context, found, fault);
     if (asked) return mock(asked, request, context, principal, found);
-    if (fault.fails) {
-      await showWindow(principal, context);
-      context.injected = '--fail-rate chose this request';
-      throw new ServiceError('injected_fault', 'Injected fault (--fail-rate)');
-    }
 
     const counted = count(principal, context);
     const rateLimit = counted instanceof Promise ? await counted : counted;
@@ -286,17 +282,18 @@ function createRun(options: AppOptions): Run {
     return found.route.run(input, { request, principal, rateLimit });
   }
 
-  /** The response that a `Prefer` header or a fault rule asks for (docs/testing.md); undefined if none does. */
+  /** The response that a `Prefer` header, a rule or a random fault asks for (docs/testing.md); undefined if none does. */
   function askedResponse(
     { method = '', headers: { prefer } }: IncomingMessage,
     context: RequestContext,
     found: FoundOperation | ServiceError,
+    fault: Fault | undefined,
   ): RequestedMock | undefined {
     const preferred = prefer === undefined || !tools ? undefined : parsePrefer(String(prefer));
     if (preferred || found instanceof ServiceError) return preferred;
     const rule = faults?.applyRule({ method, operation: found.route.operation, params: found.params });
     if (rule?.latency !== undefined) context.latency = rule.latency;
-    return rule?.mock;
+    return rule?.mock ?? fault?.mock;
   }
 
   /**
@@ -328,6 +325,7 @@ function createRun(options: AppOptions): Run {
     const { route, allow } = found;
     const path = pathOf(request.url ?? '');
     const response = mockResponse(asked, { operation: route.operation, path, allow, rateLimit });
+    if (applied !== undefined) context.headers.push(header.preferenceApplied, applied);
     if (status === 429) context.window = { ...shown, remaining: 0 };
     return response;
   }

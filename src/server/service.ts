@@ -7,7 +7,7 @@ import { createMemoryLimiter } from '../store/limits/memory-limiter.ts';
 import { createAddressMatcher } from '../system/address-blocks.ts';
 import { type AccessLogEntry, type App, createApp } from './app.ts';
 import { listen } from './connection/listen.ts';
-import { createFaults, type FaultOptions } from './faults/faults.ts';
+import { createFaults, type FaultOptions } from './faults.ts';
 import { createMetrics, type Metrics } from './metrics.ts';
 import { createRequestRedactors } from './redact.ts';
 import { allowedHosts, isLoopbackAddress } from './request/checks.ts';

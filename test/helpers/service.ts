@@ -3,7 +3,7 @@ import { API_PREFIX, operations } from '../../src/contract/operations.ts';
 import { plans, type Quota } from '../../src/contract/plans.ts';
 import { type AccessLogEntry, type AppOptions, createApp } from '../../src/server/app.ts';
 import { type ListenOptions, listen } from '../../src/server/connection/listen.ts';
-import { createFaults, type FaultOptions } from '../../src/server/faults/faults.ts';
+import { createFaults, type FaultOptions } from '../../src/server/faults.ts';
 import { hashKey } from '../../src/store/keys/keys.ts';
 import { createMemoryLimiter } from '../../src/store/limits/memory-limiter.ts';
 import { manualClock } from './clock.ts';

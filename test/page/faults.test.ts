@@ -11,7 +11,7 @@ import {
   ruleExamples,
   targets,
 } from '../../src/page/faults.ts';
-import { FaultSettings } from '../../src/server/faults/faults.ts';
+import { FaultSettings } from '../../src/server/faults.ts';
 
 const empty = { min: '', max: '', failRate: '', rules: '' };
 

@@ -70,6 +70,15 @@ test('an error before the request is known ends its connection; the operator get
   expect(errors).toEqual([new Error('no proxy')]);
 });
 
+test('an error while a response is counted does not end the service; the operator gets the error', async () => {
+  const countResponse = () => {
+    throw new Error('no count');
+  };
+  const { errors, call } = await start({ countResponse });
+  await call('/v1/pets').catch(() => {});
+  expect(errors).toEqual([new Error('no count')]);
+});
+
 test('stopping does not wait for a client that sent invalid bytes and stays connected', async () => {
   const { listening } = await start();
   const socket = connect({ port: listening.port, host: '127.0.0.1', allowHalfOpen: true });

@@ -9,7 +9,7 @@ import {
   type FaultRequest,
   FaultSettings,
   MAX_RULES,
-} from '../../src/server/faults/faults.ts';
+} from '../../src/server/faults.ts';
 import { decodeSegments, pathOf } from '../../src/server/request/input.ts';
 import { matchSegments, operationEntries, segmentsOf } from '../../src/server/routes.ts';
 import { cases } from '../helpers/cases.ts';
@@ -257,7 +257,7 @@ test('random faults depend only on the seed and the number of requests, whatever
 test('new settings with a seed start the random faults again', () => {
   const settings = { failRate: 0.5, seed: 3 };
   const faults = createFaults({ seed: 1 });
-  const next = () => Array.from({ length: 50 }, () => faults.nextRandom().fails);
+  const next = () => Array.from({ length: 50 }, () => faults.nextRandom().mock);
   next();
   faults.replace(settings);
   const first = next();

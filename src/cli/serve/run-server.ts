@@ -8,7 +8,7 @@ import spawn from 'cross-spawn';
 import * as z from 'zod/mini';
 import { describeFirstIssue } from '../../contract/issues.ts';
 import { findJsonError, NestingError, parseJson } from '../../contract/json.ts';
-import { type FaultOptions, FaultSettings } from '../../server/faults/faults.ts';
+import { type FaultOptions, FaultSettings } from '../../server/faults.ts';
 import { sampleData } from '../../server/sample-data.ts';
 import { isLocal, type Service, startService } from '../../server/service.ts';
 import type { StoreLocation } from '../../store/backend.ts';

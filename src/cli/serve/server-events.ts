@@ -1,5 +1,5 @@
 import { plans } from '../../contract/plans.ts';
-import type { FaultOptions } from '../../server/faults/faults.ts';
+import type { FaultOptions } from '../../server/faults.ts';
 import type { OnAccess, Service } from '../../server/service.ts';
 import type { StoreLocation } from '../../store/backend.ts';
 import { withEnvironment } from '../core/shell-words.ts';

@@ -2,7 +2,7 @@ import * as z from 'zod/mini';
 import type { Backend } from '../../store/backend.ts';
 import type { Seed } from '../../store/store.ts';
 import { invalidRequest, ServiceError } from '../errors.ts';
-import { FaultRule, FaultSettings, type Faults, MAX_RULES } from '../faults/faults.ts';
+import { FaultRule, FaultSettings, type Faults, MAX_RULES } from '../faults.ts';
 import { createPageHandler } from '../page.ts';
 import { readBodyAs, readQueryAs } from '../request/input.ts';
 import type { Handler, ServiceResponse } from '../response.ts';

@@ -2,7 +2,7 @@ import { connect, type Socket } from 'node:net';
 import type { Quota } from '../../../src/contract/plans.ts';
 import { createApp } from '../../../src/server/app.ts';
 import { type ListenOptions, listen } from '../../../src/server/connection/listen.ts';
-import { createFaults, type FaultOptions } from '../../../src/server/faults/faults.ts';
+import { createFaults, type FaultOptions } from '../../../src/server/faults.ts';
 import { hashKey } from '../../../src/store/keys/keys.ts';
 import { createBanTracker } from '../../../src/store/limits/bans.ts';
 import { createMemoryLimiter } from '../../../src/store/limits/memory-limiter.ts';

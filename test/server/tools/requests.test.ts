@@ -81,7 +81,7 @@ test('GET /requests shows what happened to each request, the newest first', asyn
   expect(what.slice(-6).reverse()).toEqual([
     '201 counted',
     '201 replayed',
-    '503 mocked',
+    '503 injected_fault mocked',
     '401 unauthorized not_counted',
     '204 not_counted',
     '404 not_found counted',

@@ -1,15 +1,44 @@
 import { createHash } from 'node:crypto';
 import * as z from 'zod/mini';
-import { decimalToNumber } from '../../contract/json.ts';
-import type { OperationName } from '../../contract/operations.ts';
-import { allMethods, matchSegments, operationEntries, type Params, segmentsOf } from '../routes.ts';
-import {
-  isPossibleStatus,
-  MAX_RETRY_AFTER,
-  mockableStatuses,
-  RETRYABLE_STATUSES,
-  type RequestedMock,
-} from './mock-response.ts';
+import { type ErrorCode, errorCodes } from '../contract/error-codes.ts';
+import { header } from '../contract/headers.ts';
+import { decimalToNumber, stringifyJson } from '../contract/json.ts';
+import { type OperationName, operations } from '../contract/operations.ts';
+import { petJson } from '../contract/schemas.ts';
+import type { RateLimitDecision } from '../store/limits/limiter.ts';
+import { invalidRequest, methodNotAllowed, ServiceError, tooManyRequests, unauthorized } from './errors.ts';
+import { type ServiceResponse, windowHeaders } from './response.ts';
+import { allMethods, matchSegments, operationEntries, type Params, segmentsOf } from './routes.ts';
+import { sampleData } from './sample-data.ts';
+
+/** A response that a `Prefer` header, a fault rule or `--fail-rate` asks for, instead of running the operation. */
+export type RequestedMock = {
+  /** NaN if the text of a `Prefer` header is not a status. */
+  status: number;
+  /** The value of Retry-After, in seconds; NaN if the text of a `Prefer` header is not valid. */
+  retryAfter?: number | undefined;
+  /** What requested it; quoted in the message and in the log, such as `Prefer: code=503` or `your rule for POST /v1/pets`. */
+  source: string;
+  /** The value of Preference-Applied; undefined unless a `Prefer` header asks for the response. */
+  applied?: string;
+};
+
+/** The longest Retry-After that can be requested, in seconds. */
+const MAX_RETRY_AFTER = 1_000_000;
+/** The statuses for which a Retry-After can be requested. */
+const RETRYABLE_STATUSES: readonly number[] = [errorCodes.rate_limited, errorCodes.unavailable];
+
+const errorStatuses: readonly number[] = [...new Set(Object.values(errorCodes))];
+
+/** The statuses that the response of an operation can have. */
+const statusesOf = (operation: OperationName): number[] => [
+  operations[operation].success.status,
+  ...errorStatuses,
+];
+
+const allStatuses = [...new Set(operationEntries.flatMap(({ name }) => statusesOf(name)))].sort(
+  (a, b) => a - b,
+);
 
 /** The longest latency, in milliseconds. */
 export const MAX_LATENCY = 600_000;
@@ -65,7 +94,7 @@ type Place = { method?: string | undefined; path?: string | undefined };
 /** A rule decides the response to some requests (docs/testing.md). Without `match`, it applies to every operation. */
 export const FaultRule = strictObject({
   match: z.optional(Match),
-  answer: z.optional(z.literal(mockableStatuses, { error: `must be one of ${mockableStatuses.join(', ')}` })),
+  answer: z.optional(z.literal(allStatuses, { error: `must be one of ${allStatuses.join(', ')}` })),
   times: z.optional(integer(1, MAX_TIMES)),
   retryAfter: z.optional(integer(1, MAX_RETRY_AFTER, 'a whole number of seconds')),
   latency: z.optional(LatencySetting),
@@ -109,16 +138,8 @@ export type FaultSettings = z.output<typeof FaultSettings>;
 /** The faults of the service. The random ones depend on `seed`. */
 export type FaultOptions = FaultSettings & { seed: number };
 
-/** The random fault of one request. `latency` is in milliseconds. */
-export type RandomFault = { latency: number; fails: boolean };
-
-/** What a rule does to a request. */
-export type RuleFault = {
-  /** Replaces the random latency; in milliseconds. */
-  latency: number | undefined;
-  /** If undefined, the rule only changes the latency. */
-  mock: RequestedMock | undefined;
-};
+/** A random fault, or what a rule does to a request. `latency` is in milliseconds. */
+export type Fault = { latency: number | undefined; mock: RequestedMock | undefined };
 
 /** What a rule sees of a request: its operation and the path parameters. */
 export type FaultRequest = { method: string; operation: OperationName; params: Params };
@@ -136,10 +157,10 @@ export function createFaults(initial: FaultOptions = { seed: 0 }) {
      * Returns the random fault of the next request. Must be called once for each request under the API prefix, in the
      * order of their arrival, because the faults depend on this order.
      */
-    nextRandom: (): RandomFault => drawFault(options, requests++),
+    nextRandom: (): Fault => drawFault(options, requests++),
 
-    /** Finds the first rule that applies to a request, and counts that it has applied. */
-    applyRule(request: FaultRequest): RuleFault | undefined {
+    /** Finds the first rule that applies to a request, and counts that it has applied. Its latency replaces the random one. */
+    applyRule(request: FaultRequest): Fault | undefined {
       const rule = rules.find((each) => isLeft(each) && each.matches(request));
       if (rule === undefined) return undefined;
       const { match, answer, retryAfter, latency } = rule.setting;
@@ -198,7 +219,7 @@ function operationsAt({ method, path }: Place = {}, answer?: number): Map<Operat
   for (const each of operationEntries) {
     const params = path === undefined ? {} : matchSegments(segmentsOf(each.path), segmentsOf(path));
     const hasMethod = method === undefined || each.method === (method === 'HEAD' ? 'GET' : method);
-    const hasAnswer = answer === undefined || isPossibleStatus(each.name, answer);
+    const hasAnswer = answer === undefined || statusesOf(each.name).includes(answer);
     if (params && hasMethod && hasAnswer) found.set(each.name, params);
   }
   return found;
@@ -216,10 +237,15 @@ const nameRule = ({ method, path }: Place = {}): string =>
 const MAX_PATH = 100;
 
 /** The fault of the nth request. The same seed and `n` give the same fault on every machine. */
-export const drawFault = ({ latency, failRate = 0, seed }: FaultOptions, n: number): RandomFault => ({
-  latency: latency ? drawLatency(latency, seed, n) : 0,
-  fails: failRate > 0 && draw(seed, n, 'failure') < failRate,
+export const drawFault = ({ latency, failRate = 0, seed }: FaultOptions, n: number): Fault => ({
+  latency: latency && drawLatency(latency, seed, n),
+  mock: failRate > 0 && draw(seed, n, 'failure') < failRate ? RANDOM_FAILURE : undefined,
 });
+
+const RANDOM_FAILURE: RequestedMock = {
+  status: errorCodes.injected_fault,
+  source: '--fail-rate chose this request',
+};
 
 /** The nth latency, in milliseconds, uniformly distributed. */
 const drawLatency = ({ min, max }: NonNullable<FaultSettings['latency']>, seed: number, n: number): number =>
@@ -229,3 +255,82 @@ const drawLatency = ({ min, max }: NonNullable<FaultSettings['latency']>, seed: 
 function draw(seed: number, n: number, purpose: string): number {
   return createHash('sha256').update(`${seed} ${n} ${purpose}`).digest().readUIntBE(0, 6) / 2 ** 48;
 }
+
+/** The preferences of RFC 7240 that the service knows, such as `code=503` and `Retry-After="1"`. */
+const PREFERENCE = /(?:^|,)\s*(code|retry-after)\s*=\s*"?([^\s;,"]*)/gi;
+
+/** Reads `Prefer: code=429, retry-after=1` (docs/testing.md); undefined if the header asks for no response. */
+export function parsePrefer(prefer: string): RequestedMock | undefined {
+  const found = [...prefer.matchAll(PREFERENCE)];
+  const [code, wait] = ['code', 'retry-after'].map(
+    (name) => found.find(([, each = '']) => each.toLowerCase() === name)?.[2],
+  );
+  if (code === undefined) return undefined;
+  const applied = wait === undefined ? `code=${code}` : `code=${code}, retry-after=${wait}`;
+  return {
+    status: toInteger(code),
+    retryAfter: wait === undefined ? undefined : toInteger(wait),
+    source: `${header.prefer}: ${applied}`,
+    applied,
+  };
+}
+
+const toInteger = (text: string): number => (/^[1-9]\d*$/.test(text) ? Number(text) : Number.NaN);
+
+/** `path` is the one that was requested, and `allow` lists its methods. */
+export type MockContext = {
+  operation: OperationName;
+  path: string;
+  allow: string;
+  rateLimit: RateLimitDecision;
+};
+
+/**
+ * Returns an example of the operation's response with a status, without running the operation.
+ *
+ * @throws ServiceError 400 if the operation has no response with this status, or if the Retry-After is not possible
+ */
+export function mockResponse(
+  { status, retryAfter, source }: RequestedMock,
+  { operation, path, allow, rateLimit }: MockContext,
+): ServiceResponse {
+  const possible = statusesOf(operation);
+  if (!possible.includes(status))
+    throw invalidRequest(`${source} is not supported. Use one of ${possible.join(', ')}`);
+  if (retryAfter !== undefined && !(retryAfter <= MAX_RETRY_AFTER && RETRYABLE_STATUSES.includes(status)))
+    throw invalidRequest(
+      `${source} is not supported. Use retry-after with 1 to ${MAX_RETRY_AFTER} seconds and code=${RETRYABLE_STATUSES.join(' or code=')}`,
+    );
+  const name = errorNames.find((each) => errorCodes[each] === status);
+  switch (name) {
+    case undefined:
+      return {
+        status,
+        headers: operation === 'listPets' ? windowHeaders(rateLimit) : [],
+        body: examples[operation](),
+      };
+    case 'unauthorized':
+      return unauthorized(`Mocked response (${source})`);
+    case 'method_not_allowed':
+      return methodNotAllowed(path, allow);
+    case 'rate_limited':
+      return tooManyRequests(rateLimit);
+    default:
+      return new ServiceError(
+        name,
+        `Mocked response (${source})`,
+        retryAfter === undefined ? [] : [header.retryAfter, String(retryAfter)],
+      );
+  }
+}
+
+const errorNames = Object.keys(errorCodes) as ErrorCode[];
+
+const petTexts = () => sampleData().pets.map(petJson);
+
+const examples: Record<OperationName, () => string> = {
+  listPets: () => `[${petTexts().slice(0, 2).join(',')}]`,
+  createPet: () => petTexts()[0] ?? '',
+  getPet: () => petTexts()[0] ?? '',
+  listOrders: () => stringifyJson(sampleData().orders.slice(0, 2)),
+};
