@@ -99,12 +99,6 @@ test('a request id that is the name of a response header does not change the out
   expect(shown.map(({ outcome }) => outcome)).toEqual(['counted', 'counted']);
 });
 
-test('a request that fails because of --fail-rate is an injected fault', async () => {
-  const { call, requests } = await startWithTools({ faults: { failRate: 1, seed: 1 } });
-  await call('/pets');
-  expect((await requests()).requests).toMatchObject([{ code: 'injected_fault', outcome: 'injected_fault' }]);
-});
-
 test('requests for the tools and health checks are not shown; all others are, also those that are not valid HTTP', async () => {
   const { port, requests, use } = await startWithTools();
   await use('/openapi.json');
