@@ -99,16 +99,6 @@ export class ContractError extends ClientError {
   }
 }
 
-/** The link to the next page of a list was not followed, because it is not below the base URL: a proxy may have rewritten it. */
-export class PageAddressError extends ContractError {
-  readonly url: string;
-
-  constructor(message: string, url: string) {
-    super(200, message);
-    this.url = url;
-  }
-}
-
 /** The response is a redirect. Redirects are not followed, because the key must not be sent to another place. */
 export class RedirectError extends ContractError {
   /** The target, as the service wrote it. */
@@ -119,8 +109,6 @@ export class RedirectError extends ContractError {
     this.location = location;
   }
 }
-
-const NOT_SENT = 'an earlier response reported the rate limit, so the request was not sent';
 
 /** The rate limit does not allow the call before `until`, in milliseconds since the epoch. */
 export class RateLimitError extends ClientError {
@@ -135,7 +123,7 @@ export class RateLimitError extends ClientError {
     until: number,
     { response, neededMaxWait }: { response?: Refusal; neededMaxWait?: number | undefined } = {},
   ) {
-    super(response ? (response.reason ?? 'rate limit exceeded') : NOT_SENT);
+    super(response ? (response.reason ?? 'rate limit exceeded') : 'the rate limit is used up');
     this.until = until;
     this.neededMaxWait = neededMaxWait;
     this.code = response?.code;

@@ -1,7 +1,7 @@
 import type { OperationInput } from '../contract/operations.ts';
 import type { PetStatus, ReceivedPet } from '../contract/schemas.ts';
 import type { Client } from './client.ts';
-import { ContractError, PageAddressError } from './errors.ts';
+import { ContractError } from './errors.ts';
 import { findLink, type HttpHeaders, readHeader } from './response.ts';
 
 /** `more` shows whether more animals follow. It is `unknown` if they may follow, but the service sends no link. */
@@ -18,7 +18,7 @@ const MAX_EMPTY_PAGES = 10;
  *
  * @param canPrefetch whether to request the next page before a page is parsed; called with the headers of the page. An
  *   error of the next page surfaces when that page is consumed.
- * @throws ClientError, for example a PageAddressError if the path of a link is not below that of the base URL
+ * @throws ClientError, for example a ContractError if the path of a link is not below that of the base URL
  */
 export async function* listPages(
   client: Client,
@@ -75,9 +75,11 @@ function withStatus(client: Client, pets: ReceivedPet[], expected: PetStatus | u
 }
 
 function whyNotFollow(next: URL, baseUrl: string, seen: ReadonlySet<string>): ContractError | undefined {
-  const because = (reason: string) => `the link to the next page leads to ${reason}, so it was not followed`;
-  if (!isBelow(next, baseUrl)) return new PageAddressError(because(next.href), next.href);
-  return seen.has(next.href) ? new ContractError(200, because('an earlier page')) : undefined;
+  const refuse = (reason: string) =>
+    new ContractError(200, `the next page is ${reason}, so it was not requested`);
+  if (!isBelow(next, baseUrl))
+    return refuse(`${next.href}, which is not below ${baseUrl} because a proxy probably changes paths`);
+  return seen.has(next.href) ? refuse('an earlier page') : undefined;
 }
 
 /**

@@ -156,7 +156,7 @@ describe('a changed file', () => {
     {
       isOffline: true,
       stderr:
-        'all 3 rows were added (2 on 2026-11-20 12:00 UTC from animals.csv, 1 on 2026-11-20 12:00 UTC from animals.csv); to add all of them anyway: pets import FILE --add-again\n',
+        'all 3 rows were added in 2 imports, the last on 2026-11-20 12:00 UTC from animals.csv; to add all of them anyway: pets import FILE --add-again\n',
     },
   );
 

@@ -85,7 +85,7 @@ describe.each([true, false])('pages, with prefetch: %s', (all) => {
   ])('are not followed to %s', async (_name, handler, requests, reason) => {
     const { error, server } = await collect(handler, { all });
     expect(error).toBeInstanceOf(ContractError);
-    expect((error as Error).message).toMatch(/, so it was not followed$|^stopped after |^invalid link /);
+    expect((error as Error).message).toMatch(/, so it was not requested$|^stopped after |^invalid link /);
     expect((error as Error).message).toContain(reason);
     expect(server.requests).toHaveLength(requests);
   });

@@ -12,7 +12,6 @@ import { IDEMPOTENT_RETRY_MS } from '../../src/client/retry.ts';
 import { add, calls, list, PET, rejection, type TestClientOptions, testClient } from '../helpers/client.ts';
 import { manualClock } from '../helpers/clock.ts';
 import { gate } from '../helpers/gate.ts';
-import { closedPort } from '../helpers/listen.ts';
 import { type Act, formatResponse, reset, type WireServer, wireServer } from '../helpers/wire-server.ts';
 
 // If a connection ends or stalls, a creation is not sent twice, and its outcome is reported correctly.
@@ -139,14 +138,6 @@ describe.each(calls)('$name', ({ call, supportsIdempotency, isRetried }) => {
     expect(error).toBeInstanceOf(TimeoutError);
     expect(error).toMatchObject({ sent: false, message: 'no response within 15 s' });
     expect([tested.server.requests.length, tested.attempts.length]).toEqual([0, 3]);
-  });
-
-  test('a port on which nothing listens: six attempts, nothing sent', async () => {
-    const { client, attempts } = testClient(`http://127.0.0.1:${await closedPort()}/v1`);
-    const error = await expectError(client, false);
-    expect(error).toBeInstanceOf(NetworkError);
-    expect(error).toMatchObject({ code: 'ECONNREFUSED', sent: false });
-    expect(attempts).toHaveLength(6);
   });
 
   test('an idle connection that the server has closed: sent once, on a new connection', async () => {

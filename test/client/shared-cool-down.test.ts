@@ -81,14 +81,6 @@ describe('a response delays the requests of other processes', () => {
     expect(error).toMatchObject({ fromResponse: false, until: start + 76 * SECOND });
     expect([arrivals, slept]).toEqual([[start], []]);
   });
-
-  test('with jitter, so that processes do not send at the same time', async () => {
-    const { listOnce, process, start } = await machine({ status: 429, headers: retryAfter(30) });
-    await listOnce();
-    const { client, waits } = process({ random: () => 0.5 });
-    await list(client);
-    expect(waits.map(({ until }) => until - start)).toEqual([31_500]);
-  });
 });
 
 describe('a cool-down that another process starts while this one connects', () => {

@@ -5,7 +5,6 @@ import {
   isAfterSuccess,
   NetworkError,
   OutcomeUnknownError,
-  PageAddressError,
   ProtocolError,
   ProxyError,
   RateLimitError,
@@ -335,9 +334,6 @@ const HTTP2_SETTINGS = /^\0\0[\s\S]\x04/;
 
 /** The hint for a response that shows what is wrong with the base URL; undefined for any other error. */
 function addressHint(error: unknown, { connection: { baseUrl } }: CallError): string | undefined {
-  if (error instanceof PageAddressError) {
-    return `the next page is ${error.url}, which is not below the base URL ${baseUrl}; a proxy probably changes paths. Use the base URL of the service itself, or let the service link to ${baseUrl}`;
-  }
   if (error instanceof RedirectError) {
     const address = httpsAddress(baseUrl, error.location);
     return address && useBaseUrl(address);

@@ -1,4 +1,3 @@
-import type { RateLimit } from '../../client/rate-limit.ts';
 import { formatDuration } from '../../contract/time-text.ts';
 import type { StatusLine } from '../output/console.ts';
 import { drawBar } from '../output/text.ts';
@@ -19,14 +18,12 @@ export function createProgressBar(
   let done = 0;
   let writtenAt = started;
   let reason: StatusLine | undefined;
-  let rateLimit: RateLimit | undefined;
 
   function speedText(): string | undefined {
     const minutes = (clock.now() - started) / MINUTE_MS;
     const left = rows - done;
-    // While the rest does not fit into the rate-limit window, the speed of less than a minute shows too little.
-    const isLimited = rateLimit !== undefined && left > rateLimit.remaining;
-    if (minutes <= (isLimited ? 1 : 1 / 60) || done === before) return undefined;
+    // Rate limits are usually per minute, so the speed of less than a minute shows too little.
+    if (minutes < 1 || done === before) return undefined;
     const rate = (done - before) / minutes;
     return `${Math.round(rate)} rows/min, ${formatDuration((left / rate) * MINUTE_MS)} left`;
   }
@@ -48,10 +45,9 @@ export function createProgressBar(
       before = already;
       done = already;
     },
-    /** Counts one more row as done. `latest` is the latest rate limit that the service has reported, if any. */
-    advance(latest?: RateLimit): void {
+    /** Counts one more row as done. */
+    advance(): void {
       done++;
-      rateLimit = latest ?? rateLimit;
       if (console.hasStatus) draw();
       else if (clock.now() - writtenAt >= LINE_EVERY_MS) {
         writtenAt = clock.now();

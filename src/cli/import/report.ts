@@ -129,8 +129,8 @@ export function summarize(
 /** How many rows of the file were added, when, and from which files, such as `2 of 3 rows were added on … from …`. */
 export function addedText(console: Console, plan: Plan, groups: RowGroups): string {
   const places = groups.added.map((position) => placeOf(plan, position));
-  const when = places.length === 0 ? '' : ` ${whenText(console, places)}`;
-  return `${countText(places.length, plan.rows.length)} added${when}${skippedText(groups)}`;
+  const when = whenText(console, places);
+  return `${countText(places.length, plan.rows.length)} added${when && ` ${when}`}${skippedText(groups)}`;
 }
 
 const wereOrWas = (count: number): string => (count === 1 ? 'was' : 'were');
@@ -145,15 +145,12 @@ const countText = (count: number, total: number): string =>
 const skippedText = ({ withId }: RowGroups): string =>
   withId.length === 0 ? '' : `; ${formatCount(withId.length, 'row')} with an id skipped`;
 
-/** When and from which files rows were added, such as `on 2026-11-20 13:00 CET from v1.csv`. */
+/** When and from which file rows were added, such as `on 2026-11-20 13:00 CET from v1.csv`. */
 function whenText({ timeZone }: Console, places: Iterable<Place>): string {
-  const counts = [...countByImport(places)].sort(([, a], [, b]) => b - a);
-  const texts = counts.map(([{ at, source }, count]) => {
-    const text = `on ${formatMinute(at, timeZone())} from ${fileName(source)}`;
-    return counts.length === 1 ? text : `${count} ${text}`;
-  });
-  const more = texts.length > NAMED.imports ? ', …' : '';
-  return texts.length === 1 ? texts.join('') : `(${texts.slice(0, NAMED.imports).join(', ')}${more})`;
+  const imports = [...countByImport(places).keys()].sort((a, b) => a.seq - b.seq);
+  const last = imports.at(-1);
+  const several = imports.length > 1 ? `in ${imports.length} imports, the last ` : '';
+  return last ? `${several}on ${formatMinute(last.at, timeZone())} from ${fileName(last.source)}` : '';
 }
 
 const fileName = (source: string | undefined): string =>

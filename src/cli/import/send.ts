@@ -39,8 +39,8 @@ export type SendOptions = InventoryOptions & {
   onCompared(comparison: Comparison): void;
   /** Called before the first of the rows is sent. */
   onSending(rows: number): void;
-  /** Called after each row, with the latest rate limit that the service has reported, if any. */
-  onResult(quota?: RateLimit): void;
+  /** Called after each row. */
+  onResult(): void;
 };
 
 /**
@@ -69,18 +69,15 @@ export async function carryOut(
   const run: Run = { ...options, plan, file, apiKeyHash: hashKey(options.apiKey) };
   // Check the API key, and find out whether the service supports idempotency keys.
   const first = await client.call('listPets', { query: { limit: 1 } });
-  const repeated: number[] = [];
-  const compared: number[] = [];
-  const openRows: OpenRow[] = [];
-  for (const position of groups.open) {
-    const record = recordOf(plan, position) as RecordOf<'open'>;
-    if (whyNotRepeatable(record, conditionsOf(run)) === undefined) repeated.push(position);
-    else {
-      compared.push(position);
-      openRows.push({ pet: plan.rows[position]?.pet as NewPet, record });
-    }
-  }
-  if (openRows.length > 0) {
+  const present = conditionsOf(run);
+  const recordAt = (position: number) => recordOf(plan, position) as RecordOf<'open'>;
+  const isRepeated = (position: number) => whyNotRepeatable(recordAt(position), present) === undefined;
+  const repeated = groups.open.filter(isRepeated);
+  const compared = groups.open.filter((position) => !isRepeated(position));
+  if (compared.length > 0) {
+    const openRows = compared.map((position): OpenRow => {
+      return { pet: plan.rows[position]?.pet as NewPet, record: recordAt(position) };
+    });
     const wait = waitBeforeListing(openRows, clock.now(), options.timeout);
     await options.beforeComparing(openRows.length, wait);
     options.onCompared(await compareWithInventory(openRows, file, options));
@@ -158,14 +155,14 @@ async function sendRows(
   async function send(position: number): Promise<void> {
     try {
       const { headers = {}, ...result } = await sendRow(run, position, onRefused);
-      const rateLimit = latestRateLimit(conditions.rateLimit, readRateLimit(headers, clock.now()));
-      conditions.rateLimit = rateLimit;
+      const received = readRateLimit(headers, clock.now());
+      conditions.rateLimit = latestRateLimit(conditions.rateLimit, received);
       // The client reads files to answer this, so ask it only if the response does not show it.
       conditions.supportsIdempotency =
         readHeader(headers, header.idempotencySupported) === 'true' || client.supportsIdempotency();
       conditions.hasAdded ||= result.kind === 'added';
       stop ??= whyStop(result);
-      onResult(rateLimit);
+      onResult();
     } catch (error) {
       failures.push(error);
     }
