@@ -57,9 +57,10 @@ describe('--fail-rate', () => {
     expect(await store.size()).toBe(0);
   });
 
-  test('does not replace a 401, and affects neither OPTIONS nor routes outside the API', async () => {
+  test('does not replace a 401 or a 404, and affects neither OPTIONS nor routes outside the API', async () => {
     const { call } = await start({ faults: { failRate: 1, seed: 1 } });
     expect((await call('/v1/pets', { headers: { Authorization: '' } })).status).toBe(401);
+    expect((await call('/v1/nothing')).status).toBe(404);
     expect((await call('/v1/pets', { method: 'OPTIONS' })).status).toBe(204);
     expect((await call('/healthz')).status).toBe(200);
   });

@@ -43,16 +43,11 @@ describe('a tool', () => {
     if (status === 401) expect(response.headers.get('www-authenticate')).toBe('Bearer');
   });
 
-  test('is logged only if it fails, because the page asks all the time', async () => {
+  test('does not accept the token in the URL, and is logged only if it fails, because the page asks all the time', async () => {
     const { credentials, request, accessLog } = await startWithTool();
     await request(bearer(credentials.token));
-    await request({});
-    expect(accessLog).toMatchObject([{ url: '/reset', status: 401 }]);
-  });
-
-  test('does not accept the token in the URL', async () => {
-    const { credentials, request } = await startWithTool();
-    expect((await request({}, 'POST', `/reset?t=${credentials.token}`)).status).toBe(401);
+    await request({}, 'POST', `/reset?token=${credentials.token}`);
+    expect(accessLog).toMatchObject([{ url: expect.stringContaining('/reset?'), status: 401 }]);
   });
 
   test.each([
@@ -93,16 +88,6 @@ describe('a tool', () => {
     );
     expect(String(await nextData(socket))).toContain('HTTP/1.1 421');
     expect(uses()).toBe(0);
-  });
-
-  test('supports HEAD and OPTIONS, and refuses other methods only with a credential', async () => {
-    const { credentials, request } = await startWithTool();
-    const token = bearer(credentials.token);
-    const options = await request({}, 'OPTIONS');
-    expect([options.status, options.headers.get('allow')]).toEqual([204, 'GET, HEAD, POST, OPTIONS']);
-    expect((await request(token, 'HEAD')).status).toBe(200);
-    expect((await request(token, 'PUT')).status).toBe(405);
-    expect((await request({}, 'PUT')).status).toBe(401);
   });
 
   test('does not use up quota, ignores injected faults, and does not change which later requests fail', async () => {
@@ -158,6 +143,7 @@ describe.each([
     const allow = [...methods, 'OPTIONS'].join(', ').replace('GET', 'GET, HEAD');
     expect([options.status, options.headers.get('allow')]).toEqual([204, allow]);
     expect((await use(path, { method: 'PATCH' })).status).toBe(405);
+    expect((await use(path, { method: 'PATCH', headers: { Authorization: '' } })).status).toBe(401);
     expect((await requests()).requests).toEqual([]);
     expect((await call('/pets')).headers.get('x-ratelimit-remaining')).toBe('59');
   });
@@ -168,17 +154,15 @@ describe.each([
   });
 });
 
-describe('with a real store', () => {
-  test('the token is new at each start, unless the user has chosen one', async () => {
-    const { service, restart } = await startReal();
-    const first = service().token;
-    await restart();
-    const second = service().token;
-    expect(first).toMatch(/^pets_[\w-]{43}$/);
-    expect(second).toMatch(/^pets_[\w-]{43}$/);
-    expect(second).not.toBe(first);
-    expect((await startReal({ token: 'chosen-by-the-user-0' })).service().token).toBe('chosen-by-the-user-0');
-  });
+test('the token is new at each start, unless the user has chosen one', async () => {
+  const { service, restart } = await startReal();
+  const first = service().token;
+  await restart();
+  const second = service().token;
+  expect(first).toMatch(/^pets_[\w-]{43}$/);
+  expect(second).toMatch(/^pets_[\w-]{43}$/);
+  expect(second).not.toBe(first);
+  expect((await startReal({ token: 'chosen-by-the-user-0' })).service().token).toBe('chosen-by-the-user-0');
 });
 
 describe('the page', () => {
