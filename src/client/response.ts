@@ -1,7 +1,7 @@
 import * as z from 'zod/mini';
 import { header } from '../contract/headers.ts';
 import { describeFirstIssue, describeIssues } from '../contract/issues.ts';
-import { NestingError, parseJson, tryParseJson } from '../contract/json.ts';
+import { parseJson, tryParseJson } from '../contract/json.ts';
 import type { Operation } from '../contract/operations.ts';
 import { ErrorBody } from '../contract/schemas.ts';
 import {
@@ -55,29 +55,24 @@ export function decodeBody(bytes: Buffer, headers: HttpHeaders): Pick<HttpRespon
   }
 }
 
-export type ParsedBody = {
-  value: unknown;
-  /** How the value differs from the contract; undefined if it matches. */
-  difference?: string;
-};
-
 /**
  * Parses and validates the body of a successful response. A value that does not match `success.body` may also match
- * `success.received`.
+ * `success.received`; `difference` then says how it differs from the contract.
  *
  * @throws ContractError
  */
-export function parseBody({ success }: Operation, response: HttpResponse, redact: Redact): ParsedBody {
+export function parseBody(
+  { success }: Operation,
+  response: HttpResponse,
+  redact: Redact,
+): { value: unknown; difference?: string } {
   const { status, body, unreadable } = response;
   if (unreadable !== undefined) throw new ContractError(status, `unexpected response: ${unreadable}`);
   let value: unknown;
   try {
     value = parseJson(body);
   } catch (cause) {
-    const problem =
-      cause instanceof NestingError
-        ? `JSON ${cause.message}`
-        : `HTTP status ${status}, not JSON${bodyNote(redacted(response, redact))}`;
+    const problem = `HTTP status ${status}, not JSON that pets can read${bodyNote(redacted(response, redact))}`;
     throw new ContractError(status, `unexpected response: ${problem}`, { cause });
   }
   const exact = z.safeParse(success.body, value);
@@ -185,8 +180,6 @@ function textOf(body: string): string | undefined {
   if (characters.length <= MAX_TEXT) return characters.join('') || undefined;
   return `${characters.slice(0, MAX_TEXT).join('')}…`;
 }
-
-// Headers.
 
 /** The headers of a response; names are in lower case. */
 export type HttpHeaders = Readonly<Record<string, string | string[] | undefined>>;

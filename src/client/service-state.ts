@@ -125,7 +125,6 @@ export function createServiceState(
     return Math.min(Number(duration), MAX_WAIT) - Math.max(0, elapsed);
   }
 
-  /** The time until the end of the longest wait, in milliseconds. */
   const longest = (scope: string, known = entries()): number =>
     Math.max(0, ...known.filter((entry) => WAIT.exec(entry)?.[1] === scope).map(remaining));
 
@@ -140,7 +139,7 @@ export function createServiceState(
     remove((other) => WAIT.test(other) && remaining(other) <= 0);
   }
 
-  const today = (): string => formatDay(clock.now());
+  const today = (before = 0): string => new Date(clock.now() - before).toISOString().slice(0, 10);
 
   return {
     /** The wait before the next request with this method; undefined if it may be sent now. */
@@ -168,7 +167,7 @@ export function createServiceState(
     supportsIdempotency(): boolean {
       // The support expires, because another service may later run at the address.
       const day = recordedDay === '' ? undefined : valueFor('idempotency');
-      return day !== undefined && [today(), formatDay(clock.now() - DAY)].includes(day);
+      return day !== undefined && [today(), today(DAY)].includes(day);
     },
     recordIdempotencySupport(isSupported: boolean): void {
       const day = isSupported ? today() : '';
@@ -226,5 +225,3 @@ function failOpen<Result, Fallback>(use: () => Result, fallback: Fallback): Resu
     return fallback;
   }
 }
-
-const formatDay = (time: number): string => new Date(time).toISOString().slice(0, 10);

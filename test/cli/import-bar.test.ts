@@ -1,6 +1,6 @@
 import { PassThrough } from 'node:stream';
 import { expect, test } from 'vitest';
-import { createProgressBar } from '../../src/cli/import/progress-bar.ts';
+import { createProgressBar } from '../../src/cli/import/run.ts';
 import { createConsole } from '../../src/cli/output/console.ts';
 import type { CommandContext } from '../../src/cli/program/command.ts';
 import { manualClock } from '../helpers/clock.ts';
@@ -15,7 +15,7 @@ function bar({ done = 0, columns = 120, json = false } = {}) {
   });
   const context = { argv: [], stdout: new PassThrough(), stderr, env: {}, clock };
   const console = createConsole(context as unknown as CommandContext, { json, color: 'never' });
-  const shown = createProgressBar({ console, clock }, { rows: 100 });
+  const shown = createProgressBar({ console, clock }, 100);
   shown.start(done);
   return {
     bar: shown,

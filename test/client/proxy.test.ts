@@ -1,11 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import {
-  ApiFailure,
-  NetworkError,
-  OutcomeUnknownError,
-  ProxyError,
-  TimeoutError,
-} from '../../src/client/errors.ts';
+import { ApiFailure, NetworkError, OutcomeUnknownError, ProxyError } from '../../src/client/errors.ts';
 import { add, KEY, list, PET, rejection, testClient } from '../helpers/client.ts';
 import { runInTerminal } from '../helpers/context.ts';
 import { closedPort } from '../helpers/listen.ts';
@@ -103,21 +97,6 @@ test('a certificate error of the service behind a tunnel is not an error of the 
   const failure = await rejection(list(client));
   expect(failure).toBeInstanceOf(NetworkError);
   expect(failure).not.toBeInstanceOf(ProxyError);
-});
-
-test('a proxy that does not respond: the attempt expires and nothing was sent', async () => {
-  let expire = () => {};
-  const proxy = await rawServer(() => expire());
-  const { client } = testClient(SECURE_SHOP, {
-    proxy: `http://127.0.0.1:${proxy.port}`,
-    startTimer: (callback) => {
-      expire = callback;
-      return undefined;
-    },
-  });
-  const failure = await rejection(add(client));
-  expect(failure).toBeInstanceOf(TimeoutError);
-  expect(failure).toMatchObject({ sent: false });
 });
 
 describe('the command', () => {

@@ -110,7 +110,7 @@ test('a call is never sent too early, never waits longer than allowed, and never
         expect(at).toBeGreaterThanOrEqual(last.at + last.step.floor);
         if (!policy.idempotent && !supportsIdempotency) expect(last.step.isAmbiguous).toBe(false);
       }
-      expect(sent.length).toBeLessThanOrEqual(supportsIdempotency ? 10 : 6);
+      expect(sent.length).toBeLessThanOrEqual(6);
       expect(announced.map(({ milliseconds }) => milliseconds)).toEqual(slept);
       const ownWaits = announced
         .filter(({ reason }) => reason === 'connection')

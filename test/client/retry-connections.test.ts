@@ -123,14 +123,6 @@ describe.each(calls)('$name', ({ call, supportsIdempotency, isRetried }) => {
     },
   );
 
-  test('a reset before the request is read: it may have been applied', async () => {
-    const { client, server } = await start(succeed, (socket) =>
-      socket.prependOnceListener('data', () => reset(socket)),
-    );
-    expect(await expectError(client, true)).toMatchObject({ sent: true });
-    expect([server.requests.length, server.connections()]).toEqual([0, isRetried ? 6 : 1]);
-  });
-
   test('a stall in the TLS handshake: nothing was sent, so it is safe to retry', async () => {
     const expire = () => setImmediate(() => tested.expire());
     const tested = await start(succeed, expire, 'https:');

@@ -30,8 +30,8 @@ export async function writeResults(console: Console, header: LedgerHeader, plan:
     return record !== undefined && !(record.kind === 'open' && record.message === undefined);
   });
   const isShort = isAtTerminal(console);
-  const isWhole = !isShort || results.length <= ROWS_SHOWN;
-  const listed = isWhole ? results : results.filter((each) => recordOf(plan, each)?.kind !== 'added');
+  const isCut = isShort && results.length > ROWS_SHOWN;
+  const listed = results.filter((each) => !isCut || recordOf(plan, each)?.kind !== 'added');
   const messageAt = (position: number) => messageOf(recordOf(plan, position));
   const withMessage = listed.filter((each) => messageAt(each) !== '');
   const columns: Column<number>[] = [

@@ -6,7 +6,7 @@
 // 5. Return the animals, their lines, and which of them had an id.
 // Ctrl-C ends the reading at any time.
 
-import { createReadStream, fstatSync } from 'node:fs';
+import { createReadStream } from 'node:fs';
 import { realpath, stat } from 'node:fs/promises';
 import { setImmediate } from 'node:timers/promises';
 import * as z from 'zod/mini';
@@ -64,9 +64,6 @@ export async function readPetFile(
 ): Promise<PetFile> {
   const isPiped = from === '-';
   const name = isPiped ? 'standard input' : from;
-  // Node reads a directory on standard input as an empty stream.
-  if (isPiped && stdin.fd !== undefined && fstatSync(stdin.fd).isDirectory())
-    throw fileError('read', name, { code: 'EISDIR' });
   const path = isPiped ? undefined : await realPathOf(from);
   const interrupt = new AbortController();
   // Opening a named pipe blocks until a process writes to it. Nothing can abort that, so Ctrl-C must end the process.
