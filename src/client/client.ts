@@ -43,6 +43,8 @@ export type ClientOptions = Omit<RequestOptions, 'transport' | 'service'> &
     onDifference?: ((difference: string) => void) | undefined;
     /** Called at most once a day for an operation that the service removes within `NOTICE_TIME`, or has removed. */
     onDeprecated?: ((deprecated: { operation: OperationName } & Deprecation) => void) | undefined;
+    /** Calls `onDeprecated` for every response of a deprecated operation. */
+    reportsEveryDeprecation?: boolean;
   };
 
 /** How long before its removal users learn about a deprecated operation, in milliseconds: half a year. */
@@ -185,7 +187,8 @@ export function createClient(options: ClientOptions): Client {
     const sunset = deprecation?.sunset ?? (deprecated && (service.sunset(name) ?? deprecated.sunset));
     if (deprecation !== undefined) {
       const isNear = sunset !== undefined && sunset.getTime() - clock.now() <= NOTICE_TIME;
-      if (isNear && service.claimDailyNotice(name)) onDeprecated?.({ operation: name, ...deprecation });
+      if (options.reportsEveryDeprecation || (isNear && service.claimDailyNotice(name)))
+        onDeprecated?.({ operation: name, ...deprecation });
     }
     return sunset;
   }

@@ -160,11 +160,13 @@ describe('a changed file', () => {
     },
   );
 
-  test('after -- gets hints whose options are before it', async () => {
+  test('after -- gets hints whose options are before it, and the number of added rows that it does not have', async () => {
     const { run, add, file } = await importing();
     await run({});
     await writeFile(file, CORRECTED);
-    expect((await add([file], {}, '--')).stderr).toContain(
+    const { stderr } = await add([file], {}, '--');
+    expect(stderr).toContain('1 row of animals.csv was added, too, and is not in this file\n');
+    expect(stderr).toContain(
       'pets import --skip-added -- FILE; to add all 3: pets import --add-again -- FILE\n',
     );
   });
@@ -216,7 +218,7 @@ describe('a file with rows of an earlier one', () => {
   for (const [args, stderr] of [
     [
       '',
-      'note: 1 of 31 rows was added on 2026-11-20 12:00 UTC from animals.csv, and is added again: line 32 Rex\n',
+      'note: 1 of 31 rows was added on 2026-11-20 12:00 UTC from animals.csv, and is added again: line 32 Rex; to add only the others: pets import',
     ],
     ['--json', `{"addedAgain":${JSON.stringify(rex)}}\n`],
   ] as const)
@@ -236,7 +238,7 @@ describe('a file with rows of an earlier one', () => {
       code: 1,
       isOffline: true,
       stderr:
-        /^error: FILE: import only adds new animals; it does not change animals 17 to 316\n {2}→ to add only the others/,
+        /^error: FILE: import only adds new animals; it does not change animals 17 to 316\n {2}→ to add only the new rows without an id: /,
     },
     {
       args: '--skip-added',
@@ -246,7 +248,7 @@ describe('a file with rows of an earlier one', () => {
     {
       isOffline: true,
       stderr:
-        ': 1 of 3 rows was added on 2026-11-20 12:00 UTC from animals.csv; 2 rows with an id skipped; to add all of them anyway: ',
+        ': 1 of 3 rows was added on 2026-11-20 12:00 UTC from animals.csv; 2 rows with an id skipped; leave the id of a new animal empty',
     },
     {
       text: 'id,name,category\n18,Rex,1\n',
@@ -256,7 +258,7 @@ describe('a file with rows of an earlier one', () => {
     {
       args: '--skip-added',
       isOffline: true,
-      stderr: /note: nothing to do at .*: 0 of 1 row were added; 1 row with an id skipped; to add/,
+      stderr: /note: nothing to do at .*: 0 of 1 row were added; 1 row with an id skipped; leave the id/,
     },
     { args: '--add-again', sends: 'Rex' },
   );

@@ -181,10 +181,10 @@ test.each<[string, ShopOptions, terminal: string, script: string, animals?: []]>
     FIRST,
   ],
   ['list --limit 1', PLENTY, '1 animal', ''],
-  ['list --limit 100', { hasLinks: false }, '100 animals', ''],
+  ['list --limit 100', { hasLinks: false }, 'the first 100 animals', ''],
   ['list --all', PLENTY, '250 animals', ''],
   ['find bella', PLENTY, '50 animals, name "bella"', ''],
-  ['find bella --limit 3', PLENTY, '3 animals, name "bella"', ''],
+  ['find bella --limit 3', PLENTY, 'the first 3 animals, name "bella"', ''],
   [
     'list --sort name --limit 2 --category 3 --status sold',
     PLENTY,

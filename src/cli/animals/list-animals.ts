@@ -360,7 +360,11 @@ export function footerOf(
 ): Footer {
   const { found, more } = reading;
   if (found === 0 && more === 'no') return { summary: describeNothing(context, connection, selection) };
-  const count = shown < found ? `${shown} of ${formatCount(found, 'animal')}` : formatCount(shown, 'animal');
+  const isCut = more !== 'no' && shown === selection.limit && shown > 1;
+  const count =
+    shown < found
+      ? `${shown} of ${formatCount(found, 'animal')}`
+      : `${isCut ? 'the first ' : ''}${formatCount(shown, 'animal')}`;
   const parts = [
     `${count}${footerLabel(context, connection)}`,
     ...describeFilters(selection),

@@ -13,7 +13,7 @@ import type { Command, CommandContext } from '../program/command.ts';
 /** An id, or `-` for the ids on standard input. */
 type Options = { id: (bigint | '-')[] };
 
-const LIST_HINT = 'use the number in the ID column of pets list --all';
+const LIST_HINT = 'use the number in the ID column; to search by name: pets find <text>';
 
 export const get: Command<Options> = {
   name: 'get',

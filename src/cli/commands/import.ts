@@ -23,7 +23,7 @@ export const importCommand: Command<Options> = {
     {
       name: '<file>',
       description:
-        'a CSV, NDJSON or JSON file, or - for standard input; after an interruption, run the same command again',
+        'CSV with the columns name, category and optionally status, or NDJSON or JSON with name, categoryId and status; - is standard input; after an interruption, run the same command again',
     },
   ],
   options: [

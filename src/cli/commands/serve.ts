@@ -66,7 +66,7 @@ export const serve: Command<ServeOptions> = {
       { flags: '--no-profile', description: "don't change profile local" },
       {
         flags: '--ban-after <number>',
-        description: 'ban a key after this many requests within a minute after a 429; 0 = never',
+        description: 'requests within a minute, from a second after a 429 on, that ban a key; 0 = never',
         parse: integer(0, 1_000_000),
         default: 10,
       },

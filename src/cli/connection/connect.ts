@@ -103,6 +103,7 @@ export async function withClient<Result>(
     failsFastIfRefused: context.stderr.isTTY === true && isLoopbackUrl(new URL(connection.baseUrl)),
     maxWaitMilliseconds: globals.retry && !once ? globals.maxWait * 1_000 : undefined,
     onDeprecated: (deprecated) => reportDeprecation(context, deprecated),
+    reportsEveryDeprecation: context.globals.debug,
     onAttempt: globals.debug ? (attempted) => reportAttempt(context, attempted, redact) : undefined,
   });
   try {

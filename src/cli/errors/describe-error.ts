@@ -201,7 +201,7 @@ function describeRateLimit(
   const reason = error.message.replace(/\.? Retry in \d+ s\b/, '');
   const message = fromResponse
     ? `${server} ${state}${when}: ${reason}`
-    : `no request is sent to ${server}${when}: the rate limit is used up`;
+    : `no request is sent to ${server}${when}: the rate limit is used up, or the key is banned`;
   const seconds = Math.ceil(neededMaxWait / SECOND);
   const wait = neededMaxWait < MAX_SUGGESTED_WAIT ? `, or wait with --max-wait ${seconds}` : '';
   const check = fromResponse ? '' : '. To check the limit now: pets profiles --check';

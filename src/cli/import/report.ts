@@ -171,15 +171,23 @@ export function stopError(
     const added = isOpen ? 'added or may have been added' : 'added';
     reasons.push(`${countText(known.size, rows.length)} ${added} ${whenText(console, known.values())}`);
   }
-  for (const [{ at, source, rows: all, finishedAt }, common] of [...earlier].slice(0, NAMED.imports)) {
+  for (const [{ at, source, rows: all, finishedAt }, { common, missing }] of [...earlier].slice(
+    0,
+    NAMED.imports,
+  )) {
     const which = `the import of ${fileName(source)} on ${formatMinute(at, console.timeZone())}`;
     if (known.size === 0) reasons.push(`${common} of its rows ${wereOrWas(common)} in ${which}`);
+    if (missing > 0)
+      reasons.push(
+        `${formatCount(missing, 'row')} of ${fileName(source)} ${wereOrWas(missing)} added, too, and ${missing === 1 ? 'is' : 'are'} not in this file`,
+      );
     const done = all.filter(Boolean).length;
     if (finishedAt === undefined)
       reasons.push(`${which} was interrupted after ${done} of ${formatCount(all.length, 'row')}`);
   }
   const again = `to add all ${rows.length}: ${commandWith('--add-again')}`;
-  const skip = `to add only the others: ${commandWith('--skip-added')}`;
+  const others = ids.length > 0 ? 'new rows without an id' : 'others';
+  const skip = `to add only the ${others}: ${commandWith('--skip-added')}`;
   return new CliError(`${name}: ${reasons.join('; ')}`, {
     code: 'already_imported',
     hint: ids.length === rows.length ? again : `${skip}; ${again}`,
@@ -193,8 +201,8 @@ function animalsText(ids: readonly unknown[]): string {
   return ids.length === 1 ? `animal ${ids[0]}` : `animals ${numbers[0]} to ${numbers.at(-1)}`;
 }
 
-/** Names the rows that are sent although an equal row was added before. */
-export function reportAgain(console: Console, { rows, again }: Plan): void {
+/** Names the rows that are sent although an equal row was added before. `skip` is the command that does not send them. */
+export function reportAgain(console: Console, { rows, again }: Plan, skip: string): void {
   if (again.size === 0) return;
   const named = [...again.keys()]
     .sort((a, b) => a - b)
@@ -204,7 +212,7 @@ export function reportAgain(console: Console, { rows, again }: Plan): void {
   const when = whenText(console, again.values());
   const text = `${countText(again.size, rows.length)} added ${when}, and ${again.size === 1 ? 'is' : 'are'} added again: `;
   if (console.hasJsonEvents) console.event({ addedAgain: named }, '');
-  else console.notice(`${text}${list.join(', ')}${more}`);
+  else console.notice(`${text}${list.join(', ')}${more}; to add only the others: ${skip}`);
 }
 
 /** Prints the rows that an import would send; a terminal only shows the first ones, so that the user can check the columns. */

@@ -98,8 +98,6 @@ async function importRows(setting: Setting, file: LedgerFile, yes: boolean): Pro
   let stop: CliError | undefined;
   if (isRerun) await finish(planned, file, clock.now());
   else {
-    const isPiped = input.path === undefined;
-    const wasAsked = !yes && (await confirmProduction(context, connection, { rows: pending, isPiped }));
     const isContinued = file.ledger.imports.has(planned.its.seq);
     if (isContinued || before.added.length > 0)
       console.notice(
@@ -107,7 +105,9 @@ async function importRows(setting: Setting, file: LedgerFile, yes: boolean): Pro
       );
     if (isContinued && setting.choice === 'add-again')
       console.notice('--add-again adds every row again only after this import is complete');
-    reportAgain(console, planned);
+    reportAgain(console, planned, commandWith(context, '--skip-added'));
+    const isPiped = input.path === undefined;
+    const wasAsked = !yes && (await confirmProduction(context, connection, { rows: pending, isPiped }));
     if (!wasAsked) reportTarget(context, connection, `adding ${formatCount(pending, 'row')} at`);
     stop = await send(setting, planned, before, file);
   }
@@ -123,8 +123,13 @@ async function importRows(setting: Setting, file: LedgerFile, yes: boolean): Pro
 /** The positions of the rows that are sent, or are sent if they turn out to be not added. */
 const pendingRows = ({ new: fresh, failed, open }: RowGroups): number[] => fresh.concat(failed, open);
 
-const nothingToDo = ({ connection, context }: Setting, planned: Plan, groups: RowGroups): string =>
-  `nothing to do at ${targetLabel(connection)}: ${addedText(context.console, planned, groups)}; to add all of them anyway: ${commandWith(context, '--add-again')}`;
+function nothingToDo({ connection, context }: Setting, planned: Plan, groups: RowGroups): string {
+  const next =
+    groups.withId.length > 0
+      ? 'leave the id of a new animal empty'
+      : `to add all of them anyway: ${commandWith(context, '--add-again')}`;
+  return `nothing to do at ${targetLabel(connection)}: ${addedText(context.console, planned, groups)}; ${next}`;
+}
 
 /** Prints the rows that the command would send without `--dry-run`, and sends nothing. */
 async function dryRun(setting: Setting, ledger: Ledger): Promise<number> {
@@ -144,7 +149,7 @@ async function dryRun(setting: Setting, ledger: Ledger): Promise<number> {
     console.notice(
       `dry run: would add ${atMost}${pending.length} of ${formatCount(input.rows.length, 'row')} from ${input.name} at ${targetLabel(connection)}${already}`,
     );
-    reportAgain(console, planned);
+    reportAgain(console, planned, commandWith(context, '--skip-added'));
   }
   return exitCodes.ok;
 }
