@@ -41,9 +41,8 @@ export type ClientOptions = Omit<RequestOptions, 'transport' | 'service'> &
     redact?: Redact | undefined;
     /** Called if a response differs from what was asked or sent. The text follows the name of the service. */
     onDifference?: ((difference: string) => void) | undefined;
-    /** Called at most once a day for an operation that the service removes within `NOTICE_TIME`, or has removed. */
+    /** Called once a day for an operation that the service removes within `NOTICE_TIME`, or for every deprecated response. */
     onDeprecated?: ((deprecated: { operation: OperationName } & Deprecation) => void) | undefined;
-    /** Calls `onDeprecated` for every response of a deprecated operation. */
     reportsEveryDeprecation?: boolean;
   };
 
@@ -185,11 +184,9 @@ export function createClient(options: ClientOptions): Client {
     const deprecation = readDeprecation(headers);
     if (deprecation?.sunset) service.recordSunset(name, deprecation.sunset);
     const sunset = deprecation?.sunset ?? (deprecated && (service.sunset(name) ?? deprecated.sunset));
-    if (deprecation !== undefined) {
-      const isNear = sunset !== undefined && sunset.getTime() - clock.now() <= NOTICE_TIME;
-      if (options.reportsEveryDeprecation || (isNear && service.claimDailyNotice(name)))
-        onDeprecated?.({ operation: name, ...deprecation });
-    }
+    const isNear = sunset !== undefined && sunset.getTime() - clock.now() <= NOTICE_TIME;
+    const isDue = () => options.reportsEveryDeprecation || (isNear && service.claimDailyNotice(name));
+    if (deprecation && isDue()) onDeprecated?.({ operation: name, ...deprecation });
     return sunset;
   }
 
