@@ -106,7 +106,7 @@ const wrongValues: Line[] = [
   ['add Rex --category 9223372036854775808', 'from -9223372036854775808 to 9223372036854775807'],
   ['add Rex --category dogs', '--category must be a whole number, not "dogs"', 'pets count --by category'],
   ['get 1 2 x', 'id', '"x"'],
-  ['get Rex', 'id', '"Rex"', 'pets list --all'],
+  ['get Rex', 'id', '"Rex"', 'pets find <text>'],
   ['list --status lost', '--status', 'available, pending, sold', '"lost"'],
   ['list --max-wait -1', '--max-wait', 'seconds', '"-1"'],
   ['list --timeout 0', '--timeout', 'seconds', '"0"'],

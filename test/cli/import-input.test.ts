@@ -95,14 +95,11 @@ describe('a file is refused with an explanation if', () => {
   });
 });
 
-test.each([
-  ['a directory', '.', 1, 'cannot read standard input: it is a directory'],
-  ['no bytes', '/dev/null', 2, 'standard input is empty'],
-])('standard input that is %s is an error', async (_name, path, exitCode, message) => {
+test.each(['/dev/null', '.'])('standard input without bytes, from %s, is an error', async (path) => {
   const machine = await freshMachine();
   const env = { PETS_BASE_URL: 'http://127.0.0.1:9/v1', PETS_API_KEY: 'pets_k' };
   const { code, stderr } = await machine.shell(`pets import - < ${path}`, { env });
-  expect([code, stderr]).toEqual([exitCode, expect.stringContaining(message)]);
+  expect([code, stderr]).toEqual([2, expect.stringContaining('standard input is empty')]);
 });
 
 test('fields that are not sent are listed, without those that have no name', async () => {

@@ -188,7 +188,7 @@ test('`text` searches everything that is shown, but no secret', async () => {
   expect(await find('"name":"rex"')).toEqual(['/v1/pets']);
   expect(await find('MUST BE AN INTEGER')).toEqual(['/v1/pets?limit=0']);
   expect(await find('mine')).toEqual(['/v1/pets/7']);
-  expect(await find('400')).toEqual(['/v1/pets?limit=0']);
+  expect(await find('invalid_request')).toEqual(['/v1/pets?limit=0']);
   expect(await find(key)).toEqual([]);
   await call('/pets', { headers: { 'X-Mark': 'one' } });
   expect(await find('x-mark')).toEqual(['/v1/pets']);
