@@ -212,13 +212,26 @@ export function createApp(options: StartingOptions | AppOptions) {
     sent: SentResponse | undefined,
   ): void {
     const { code, message } = error ?? {};
-    options.countResponse?.(context.operation, status, code);
+    const { id, client, keyName, method, url, sentHeaders, injected } = context;
+    // An injected 429 does not mean that a limit is used up.
+    const ownCode = injected === undefined ? code : undefined;
+    options.countResponse?.(context.operation, status, ownCode);
     if (!isTimed) return;
-    const { id, client, keyName, method, url, sentHeaders } = context;
     const milliseconds = clock.elapsed() - context.started;
     const time = clock.now();
     if (!context.isTool || status >= 400)
-      onAccess?.({ time, id, client, keyName, method, url, sentHeaders, status, code, milliseconds });
+      onAccess?.({
+        time,
+        id,
+        client,
+        keyName,
+        method,
+        url,
+        sentHeaders,
+        status,
+        code: ownCode,
+        milliseconds,
+      });
     if (running) recorder?.end(running, { time, milliseconds, status, code, message, sent });
   }
 

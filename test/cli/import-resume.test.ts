@@ -160,12 +160,12 @@ describe('a changed file', () => {
     },
   );
 
-  test('after -- gets hints whose options are before it, and the number of added rows that it does not have', async () => {
+  test('after -- gets hints whose options are before it, and names the added rows that it does not have', async () => {
     const { run, add, file } = await importing();
     await run({});
     await writeFile(file, CORRECTED);
     const { stderr } = await add([file], {}, '--');
-    expect(stderr).toContain('1 row of animals.csv was added, too, and is not in this file\n');
+    expect(stderr).toContain('1 row of animals.csv was added, too, and is not in this file: Bella (id 2)\n');
     expect(stderr).toContain(
       'pets import --skip-added -- FILE; to add all 3: pets import --add-again -- FILE\n',
     );
@@ -253,7 +253,8 @@ describe('a file with rows of an earlier one', () => {
     {
       text: 'id,name,category\n18,Rex,1\n',
       code: 1,
-      stderr: /it does not change animal 18\n {2}→ to add all 1: .* --add-again\n$/,
+      stderr:
+        /it does not change animal 18\n {2}→ leave the id of a new animal empty; to add all 1 as new animals: .* --add-again\n$/,
     },
     {
       args: '--skip-added',

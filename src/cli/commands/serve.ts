@@ -72,7 +72,7 @@ export const serve: Command<ServeOptions> = {
       },
       {
         flags: '--ban-for <seconds>',
-        description: 'length of a ban',
+        description: 'length of a ban, which the page can lift',
         parse: integer(1, MAX_BAN_SECONDS),
         default: 300,
       },

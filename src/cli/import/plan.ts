@@ -46,8 +46,8 @@ export type Stop = {
   earlier: ReadonlyMap<Import, Common>;
 };
 
-/** How many rows of an import are also in the file, and how many known ones are not. */
-type Common = { common: number; missing: number };
+/** How many rows of an import are also in the file, and the known ones that are not. */
+type Common = { common: number; missing: readonly (RowRecord | undefined)[] };
 
 /** What is to be done for a row: the kind of its record, or `new`, or `withId` if its id prevents that it is sent. */
 export type RowState = RowRecord['kind'] | 'new' | 'withId';
@@ -120,7 +120,7 @@ export function plan(
     const paired = new Set(pair(hashes, its));
     paired.delete(-1);
     const common = paired.size;
-    const missing = its.rows.filter((record, index) => isKnown(record) && !paired.has(index)).length;
+    const missing = its.rows.filter((record, index) => isKnown(record) && !paired.has(index));
     const isHalf = 2 * common >= its.rows.length && its.rows.some(isKnown);
     if (isHalf || counts.has(its)) earlier.set(its, { common, missing });
     isVersion ||= isHalf;

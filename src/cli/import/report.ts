@@ -177,20 +177,27 @@ export function stopError(
   )) {
     const which = `the import of ${fileName(source)} on ${formatMinute(at, console.timeZone())}`;
     if (known.size === 0) reasons.push(`${common} of its rows ${wereOrWas(common)} in ${which}`);
-    if (missing > 0)
-      reasons.push(
-        `${formatCount(missing, 'row')} of ${fileName(source)} ${wereOrWas(missing)} added, too, and ${missing === 1 ? 'is' : 'are'} not in this file`,
+    // They may be rows that were corrected, whose animals stay as they were.
+    if (missing.length > 0) {
+      const names = missing.flatMap((row) =>
+        row?.kind === 'added' ? `${row.pet.name} (id ${row.pet.id})` : [],
       );
+      const more = names.length > NAMED.imports ? ', …' : '';
+      reasons.push(
+        `${formatCount(missing.length, 'row')} of ${fileName(source)} ${wereOrWas(missing.length)} added, too, and ${missing.length === 1 ? 'is' : 'are'} not in this file: ${names.slice(0, NAMED.imports).join(', ')}${more}`,
+      );
+    }
     const done = all.filter(Boolean).length;
     if (finishedAt === undefined)
       reasons.push(`${which} was interrupted after ${done} of ${formatCount(all.length, 'row')}`);
   }
-  const again = `to add all ${rows.length}: ${commandWith('--add-again')}`;
-  const others = ids.length > 0 ? 'new rows without an id' : 'others';
+  const hasIds = ids.length > 0;
+  const again = `to add all ${rows.length}${hasIds ? ' as new animals' : ''}: ${commandWith('--add-again')}`;
+  const others = hasIds ? 'new rows without an id' : 'others';
   const skip = `to add only the ${others}: ${commandWith('--skip-added')}`;
   return new CliError(`${name}: ${reasons.join('; ')}`, {
     code: 'already_imported',
-    hint: ids.length === rows.length ? again : `${skip}; ${again}`,
+    hint: `${ids.length === rows.length ? 'leave the id of a new animal empty' : skip}; ${again}`,
   });
 }
 
