@@ -65,7 +65,9 @@ describe('GET /metrics', () => {
   });
 
   test('counts an injected 429 as a response, but not as a used-up limit', async () => {
-    const { call, metrics } = await startWithMetrics({ faults: { rules: [{ answer: 429, times: 1 }] } });
+    const { call, metrics } = await startWithMetrics({
+      faults: { seed: 0, rules: [{ answer: 429, times: 1 }] },
+    });
     expect((await call('/pets')).status).toBe(429);
     const { pets_http_requests_total: all, pets_too_many_requests_total: tooMany } = await metrics();
     expect(all?.samples).toMatchObject({ 'operation="listPets",status="429"': 1 });
