@@ -242,7 +242,7 @@ const rules = {
 const UNKNOWN_RATE_LIMIT = 60_000;
 const MIN_RATE_LIMIT = 1_000;
 
-/** The longest pause of all processes after a 503. */
+/** The longest time for which all processes of this user pause after a 503. */
 const MAX_METHOD_PAUSE = 60_000;
 
 /** Decides whether and when to retry after an attempt without success. */

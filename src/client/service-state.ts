@@ -50,7 +50,7 @@ function serverOf(baseUrl: string): string {
   return `${LOOPBACK_NAME_PATTERN.test(host) ? 'localhost' : host}:${port}`;
 }
 
-/** The server and the path: the same text for all base URLs of a service, and so of one inventory. */
+/** The server and path of a base URL. All base URLs of one service give the same text. */
 export const serviceOf = (baseUrl: string): string =>
   serverOf(baseUrl) + new URL(baseUrl).pathname.replace(/\/$/, '');
 

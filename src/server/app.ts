@@ -326,7 +326,7 @@ function createRun(options: AppOptions): Run {
     if (applied !== undefined && retryAt !== undefined) await count(principal, context);
     if (applied === undefined) context.injected = source;
     if (found instanceof ServiceError) throw found;
-    // A rule applies to every request of an operation, even if the query is malformed.
+    // Only for Prefer: a rule applies even if the query is malformed.
     if (applied !== undefined) validateTarget(request.url ?? '');
     if (status === 401) {
       // Such a response reports the window of anonymous callers.

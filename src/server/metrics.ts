@@ -8,7 +8,7 @@ export type Metrics = ReturnType<typeof createMetrics>;
 const BUCKETS = [0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5];
 
 /** A value of a metric, and its labels. */
-type LabelledValue = [labels: Record<string, string | number>, value: number];
+type LabeledValue = [labels: Record<string, string | number>, value: number];
 
 /** Counts what `GET /metrics` reports since the start (docs/service.md 12). */
 export function createMetrics(
@@ -33,7 +33,7 @@ export function createMetrics(
       name: string,
       help: string,
       labelNames: string[],
-      read: () => LabelledValue[] | Promise<LabelledValue[]>,
+      read: () => LabeledValue[] | Promise<LabeledValue[]>,
     ) =>
       new Type({
         name,
@@ -53,7 +53,7 @@ export function createMetrics(
       ['operation', 'status'],
       () =>
         [...responses].flatMap(([operation, byStatus]) =>
-          [...byStatus].map(([status, count]): LabelledValue => [{ operation, status }, count]),
+          [...byStatus].map(([status, count]): LabeledValue => [{ operation, status }, count]),
         ),
     );
     add(Counter, 'pets_too_many_requests_total', 'Requests that got 429, by error code.', ['code'], () =>

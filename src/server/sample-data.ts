@@ -41,7 +41,7 @@ export function sampleData(now = EXAMPLE_TIME): Seed {
   const available = pets.filter(({ status }) => status === 'available');
   const others = pets.filter(({ status }) => status !== 'available');
   const ordered = [
-    ...groupNeighbours(others),
+    ...groupNeighbors(others),
     // The status of an animal does not change before its order is approved.
     ...[0, 2, 4, 6].map((i) => available.slice(i, i + 2)),
   ];
@@ -57,7 +57,7 @@ export function sampleData(now = EXAMPLE_TIME): Seed {
 }
 
 /** Puts animals into one order if they follow each other and have the same status. */
-function groupNeighbours<Animal extends { status: PetStatus }>(animals: readonly Animal[]): Animal[][] {
+function groupNeighbors<Animal extends { status: PetStatus }>(animals: readonly Animal[]): Animal[][] {
   const groups: Animal[][] = [];
   for (const animal of animals) {
     const last = groups.at(-1);

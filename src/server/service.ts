@@ -82,7 +82,7 @@ export async function startService(options: ServiceOptions) {
   const { location, host, port, publicUrl, trustedProxies, allowHosts, clock, seed, signal } = options;
   const { cors, bans, onWarning, onFailure, onError, onAccess } = options;
   const stopping = new AbortController();
-  // Many requests and waits for the store, of which each adds a listener, are not a leak.
+  // Each request and each wait for the store adds a listener. Many listeners are not a leak.
   setMaxListeners(0, stopping.signal);
   const sleep = (milliseconds: number) => options.sleep(milliseconds, stopping.signal).catch(() => {});
   const credentials = createCredentials(options.token, () => options.onPageUrl?.(pageUrl()));

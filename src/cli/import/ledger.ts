@@ -106,7 +106,7 @@ const ImportRecord = z.object({
   at: Instant,
   /** The real path of the file; missing if the rows came from a pipe. */
   source: z.optional(z.string()),
-  /** Set with `--skip-added`: the import sends no row with an id, and no row that was known before. */
+  /** Set with `--skip-added`: the import sends no row with an id, and no row that was added, or may have been added, before. */
   skipAdded: z.optional(z.literal(true)),
   /** The hashes of all rows, in the order of the file, as base64. */
   hashes: z.string(),
@@ -167,7 +167,7 @@ export function applyRecord(ledger: Ledger, record: LedgerRecord): void {
   if ('seq' in record) ledger.seq = Math.max(ledger.seq, record.seq);
   if ('at' in record && record.at > ledger.at) ledger.at = record.at;
   if (record.kind === 'import') {
-    // The import that this process begins is there already.
+    // `carryOut` adds a new import to the ledger before it writes the record.
     if (ledger.imports.has(record.seq)) return;
     const { seq, at, source, skipAdded = false } = record;
     const hashes = Buffer.from(record.hashes, 'base64');

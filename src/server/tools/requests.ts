@@ -23,7 +23,7 @@ import {
 } from './log-entry.ts';
 import { MAX_REQUESTS, type RecordedRequest, type Recorder } from './recorder.ts';
 
-/** The longest time that a request may wait, in seconds. Connections that are idle for longer are closed. */
+/** The longest time that a request may wait, in seconds. Less than the time after which the server closes an idle connection. */
 const MAX_WAIT = 20;
 
 /** How many requests are described without a pause. */
