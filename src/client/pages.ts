@@ -83,8 +83,8 @@ function whyNotFollow(next: URL, baseUrl: string, seen: ReadonlySet<string>): Co
 }
 
 /**
- * The URL of the next page. A service behind a proxy may link to its internal address, and the API key must not be sent to
- * another origin. So if the path is below that of the base URL, only the path and the query of the link count.
+ * The URL of the next page. If a proxy forwards the requests, the service may link to its internal address, and the API key
+ * must not be sent to another origin. So if the path is below that of the base URL, only the path and the query of the link count.
  */
 function nextLink(headers: HttpHeaders, page: URL, baseUrl: string): URL | undefined {
   const target = findLink(headers, 'next');

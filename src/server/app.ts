@@ -212,9 +212,9 @@ export function createApp(options: StartingOptions | AppOptions) {
     sent: SentResponse | undefined,
   ): void {
     const { code, message } = error ?? {};
-    const { id, client, keyName, method, url, sentHeaders, injected } = context;
-    // An injected 429 does not mean that a limit is used up.
-    const ownCode = injected === undefined ? code : undefined;
+    const { id, client, keyName, method, url, sentHeaders, isMocked } = context;
+    // A mocked 429 does not mean that a limit is used up.
+    const ownCode = isMocked ? undefined : code;
     options.countResponse?.(context.operation, status, ownCode);
     if (!isTimed) return;
     const milliseconds = clock.elapsed() - context.started;
@@ -324,6 +324,7 @@ function createRun(options: AppOptions): Run {
     const { window, windows, now, retryAt } = await showWindow(principal, context);
     // It is allowed only if a new window has begun in the meantime. Even then, it is not carried out.
     if (applied !== undefined && retryAt !== undefined) await count(principal, context);
+    context.isMocked = true;
     if (applied === undefined) context.injected = source;
     if (found instanceof ServiceError) throw found;
     // Only for Prefer: a rule applies even if the query is malformed.

@@ -231,7 +231,7 @@ export function decodeCursor(cursor: string): bigint | undefined {
 }
 
 /** The headers that announce the removal of a deprecated operation (D12). */
-export function deprecationHeaders(name: OperationName, basePath = API_PREFIX): HeaderLines {
+function deprecationHeaders(name: OperationName, basePath = API_PREFIX): HeaderLines {
   const { deprecated }: Operation = operations[name];
   if (deprecated === undefined) return [];
   return [
@@ -284,7 +284,7 @@ export function createPathTable(table: readonly Path[]): (target: string) => Pat
 }
 
 /** The value of an Allow header. A path that supports GET supports HEAD, and every path supports OPTIONS (D15). */
-export const allowHeader = (methods: Iterable<string>): string =>
+const allowHeader = (methods: Iterable<string>): string =>
   [...methods, 'OPTIONS'].flatMap((method) => (method === 'GET' ? ['GET', 'HEAD'] : method)).join(', ');
 
 export function matchSegments(template: readonly string[], segments: readonly string[]): Params | undefined {

@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { repository } from './documents.ts';
 import { runProgram } from './npm-packages.ts';
 
-/** The packages of a minimal Debian that starts with systemd, and those that pets needs, because Debian runs without a network. */
+/** The packages of a minimal Debian that starts with systemd, and those that pets needs, because it has no network. */
 const PACKAGES = 'systemd,systemd-sysv,dbus,libnss-systemd,ca-certificates,libatomic1,libstdc++6';
 
 /** The reason why this machine cannot install and start a Debian of its own; undefined if it can. */

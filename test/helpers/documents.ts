@@ -59,7 +59,8 @@ export type Block = {
 };
 
 /**
- * How a block is run. Without a directive, it runs in a directory with the example files and a project with tests, on a machine that is logged in to a service with the sample animals at https://api.example.com/v1.
+ * How a block is run. Without a directive, it runs in a directory with the example files and a project with tests, on a
+ * machine that is logged in to a service with the sample animals at https://api.example.com/v1.
  *
  *     <!-- run: new -->            on a machine without profiles; the session types the API key at the prompt
  *     <!-- run: package -->        in a directory with the files of the published package

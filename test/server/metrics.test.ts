@@ -64,13 +64,14 @@ describe('GET /metrics', () => {
     expect((await metrics())['pets_banned_keys']?.samples).toEqual({ '': 0 });
   });
 
-  test('counts an injected 429 as a response, but not as a used-up limit', async () => {
+  test('counts a 429 of a rule or of Prefer as a response, but not as a used-up limit', async () => {
     const { call, metrics } = await startWithMetrics({
       faults: { seed: 0, rules: [{ answer: 429, times: 1 }] },
     });
     expect((await call('/pets')).status).toBe(429);
+    expect((await call('/pets', { headers: { Prefer: 'code=429' } })).status).toBe(429);
     const { pets_http_requests_total: all, pets_too_many_requests_total: tooMany } = await metrics();
-    expect(all?.samples).toMatchObject({ 'operation="listPets",status="429"': 1 });
+    expect(all?.samples).toMatchObject({ 'operation="listPets",status="429"': 2 });
     expect(tooMany?.samples ?? {}).toEqual({});
   });
 

@@ -159,4 +159,4 @@ const isSimilar = (row: Pick<ReceivedPet, 'name' | 'categoryId'>, pet: ReceivedP
     pet.categoryId === row.categoryId);
 
 /** Two names with the same `nameKey` differ only in ways in which a service may change how a name is written. */
-export const nameKey = ({ name }: { name: string }): string => name.normalize().trim().toLowerCase();
+const nameKey = ({ name }: { name: string }): string => name.normalize().trim().toLowerCase();

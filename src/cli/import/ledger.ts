@@ -299,8 +299,8 @@ export function chooseLedger(context: CommandContext, service: string, dryRun: b
 }
 
 /**
- * Reads the ledger of a service, without locking it, and drops what is not known any more. A crash cannot tear the header, because the file is created by an
- * atomic replacement. If there is no file, the ledger is empty.
+ * Reads the ledger of a service, without locking it, and drops what is not known any more. If there is no file, the ledger
+ * is empty. A crash cannot tear the header, because the file is created by an atomic replacement.
  *
  * @throws CliError if the ledger is damaged, or was written by a newer version
  */
@@ -337,7 +337,7 @@ const recordsIn = (line: LedgerLine): readonly LedgerRecord[] =>
  * Yields the lines of a file, except a last line that a crash has torn. The end of such a line is missing, or a part of
  * the line did not reach the disk and reads as zeros.
  */
-export function* completeLines(bytes: Buffer): Generator<string> {
+function* completeLines(bytes: Buffer): Generator<string> {
   let from = 0;
   for (let end = bytes.indexOf(NEWLINE); end >= 0; end = bytes.indexOf(NEWLINE, from)) {
     const text = bytes.toString('utf8', from, end);

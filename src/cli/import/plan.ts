@@ -42,12 +42,12 @@ export type Plan = {
 export type Stop = {
   /** The rows of the file that are known. */
   known: ReadonlyMap<number, Place>;
-  /** The imports with these rows, and those of which the file has half of the rows. */
-  earlier: ReadonlyMap<Import, Common>;
+  /**
+   * The imports with these rows, and those of which the file has half of the rows. Each with the indexes of its rows that are
+   * also in the file.
+   */
+  earlier: ReadonlyMap<Import, ReadonlySet<number>>;
 };
-
-/** How many rows of an import are also in the file, and the known ones that are not. */
-type Common = { common: number; missing: readonly (RowRecord | undefined)[] };
 
 /** What is to be done for a row: the kind of its record, or `new`, or `withId` if its id prevents that it is sent. */
 export type RowState = RowRecord['kind'] | 'new' | 'withId';
@@ -114,15 +114,12 @@ export function plan(
   const known = findKnown([...rows.keys()], { hashes, ids: rows.map(({ id }) => id) }, imports);
   if (choice === 'skip-added' || known.size === rows.length) return begin(true, known);
   const counts = countByImport(known.values());
-  const earlier = new Map<Import, Common>();
+  const earlier = new Map<Import, ReadonlySet<number>>();
   let isVersion = false;
   for (const its of imports) {
-    const paired = new Set(pair(hashes, its));
-    paired.delete(-1);
-    const common = paired.size;
-    const missing = its.rows.filter((record, index) => isKnown(record) && !paired.has(index));
-    const isHalf = 2 * common >= its.rows.length && its.rows.some(isKnown);
-    if (isHalf || counts.has(its)) earlier.set(its, { common, missing });
+    const common = new Set(pair(hashes, its).filter((index) => index >= 0));
+    const isHalf = 2 * common.size >= its.rows.length && its.rows.some(isKnown);
+    if (isHalf || counts.has(its)) earlier.set(its, common);
     isVersion ||= isHalf;
   }
   const isFamiliar = source !== undefined && imports.some((its) => its.source === source);

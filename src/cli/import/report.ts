@@ -9,7 +9,7 @@ import { formatCount } from '../output/text.ts';
 import { formatMinute } from '../output/time.ts';
 import type { PetRow } from '../rows/read-file.ts';
 import { idempotencyKeyOf, isUnknown, type LedgerHeader, type Place, type RowRecord } from './ledger.ts';
-import { countByImport, type Plan, placeOf, type RowGroups, recordOf, type Stop } from './plan.ts';
+import { countByImport, isKnown, type Plan, placeOf, type RowGroups, recordOf, type Stop } from './plan.ts';
 
 /** A terminal lists at most this many rows. If more have results, only rows that were not added are listed. */
 const ROWS_SHOWN = 100;
@@ -171,12 +171,10 @@ export function stopError(
     const added = isOpen ? 'added or may have been added' : 'added';
     reasons.push(`${countText(known.size, rows.length)} ${added} ${whenText(console, known.values())}`);
   }
-  for (const [{ at, source, rows: all, finishedAt }, { common, missing }] of [...earlier].slice(
-    0,
-    NAMED.imports,
-  )) {
+  for (const [{ at, source, rows: all, finishedAt }, common] of [...earlier].slice(0, NAMED.imports)) {
     const which = `the import of ${fileName(source)} on ${formatMinute(at, console.timeZone())}`;
-    if (known.size === 0) reasons.push(`${common} of its rows ${wereOrWas(common)} in ${which}`);
+    if (known.size === 0) reasons.push(`${common.size} of its rows ${wereOrWas(common.size)} in ${which}`);
+    const missing = all.filter((row, index) => isKnown(row) && !common.has(index));
     // They may be rows that were corrected, whose animals stay as they were.
     if (missing.length > 0) {
       const names = missing.flatMap((row) =>

@@ -43,7 +43,8 @@ export function checkExpectation({ headers: { expect } }: IncomingMessage): void
 }
 
 /**
- * How often a header occurs in a request. Node joins repeated headers in `headers`, so they are counted in `rawHeaders`. `name` is in lower case.
+ * How often a header occurs in a request. Node joins repeated headers in `headers`, so they are counted in `rawHeaders`.
+ * `name` is in lower case.
  */
 export function countHeader({ rawHeaders, headers }: IncomingMessage, name: string): number {
   if (headers[name] === undefined) return 0;

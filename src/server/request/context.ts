@@ -42,6 +42,8 @@ export const createContext = (
   isCaller: false,
   /** Whether the request was counted against the rate limit of its API key. */
   isCounted: false,
+  /** Whether the response was asked for (`Prefer`) or injected, so that it says nothing about the service. */
+  isMocked: false,
   /** What injected a fault as the response, such as `your rule for POST /v1/pets`. */
   injected: undefined as string | undefined,
   /** The injected latency of the response, in milliseconds. */

@@ -156,7 +156,7 @@ export const hasBody = ({ headers }: IncomingMessage): boolean =>
   headers['content-length'] !== undefined || headers['transfer-encoding'] !== undefined;
 
 /** Reads a JSON body of at most MAX_BODY_BYTES. @throws ServiceError 400, 413 or 415 */
-export async function readJsonBody(request: IncomingMessage): Promise<unknown> {
+async function readJsonBody(request: IncomingMessage): Promise<unknown> {
   checkContentType(request);
   if (Number(request.headers['content-length'] ?? 0) > MAX_BODY_BYTES) throw payloadTooLarge();
   return parseBody(await readBytes(request));

@@ -196,7 +196,10 @@ function messageOf(headers: readonly string[], { text, bytes, isCutOff }: Record
   return message;
 }
 
-/** The headers by their names in lower case. Repeated headers are joined (RFC 9110, 5.3). `lines` has alternately: name, value, name, value. */
+/**
+ * The headers by their names in lower case. Repeated headers are joined (RFC 9110, 5.3). `lines` has alternately: name,
+ * value, name, value.
+ */
 function redactHeaders(lines: readonly string[], { redact }: Redactor): Record<string, string> {
   // Any name may occur, such as __proto__.
   const headers: Record<string, string> = Object.create(null);

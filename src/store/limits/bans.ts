@@ -102,7 +102,10 @@ export function createBanTracker(
       }
       if (banned.size > 0) saveActive();
     },
-    /** Ends the caller's ban, and forgets its rejected requests. Resolves when the change is saved, or cannot be saved for now. */
+    /**
+     * Ends the caller's ban, and forgets its rejected requests. Resolves when the change is saved, or cannot be saved for
+     * now.
+     */
     async lift(caller: string): Promise<void> {
       refused.delete(caller);
       if (banned.delete(caller)) await saveActive();

@@ -59,8 +59,8 @@ export async function createStoreIfMissing(client: SchemaClient): Promise<boolea
 }
 
 /**
- * The SQL text that makes the same changes as `createStoreIfMissing`, for an administrator of the database, who can run it with psql. It
- * also grants the current user what a server needs. Empty if nothing is missing.
+ * The SQL text that makes the same changes as `createStoreIfMissing`, for an administrator of the database, who can run it
+ * with psql. It also grants the current user what a server needs. Empty if nothing is missing.
  *
  * @throws StoreError, or an error of the driver
  */

@@ -6,7 +6,7 @@ import { freshDatabase, hasPgbouncer, startCluster, startPgbouncer } from '../..
 import { hasProxy, nginxServer, startProxy } from '../../helpers/real-proxies.ts';
 import { createSpecificationCheck, specificationCases } from '../../helpers/specification.ts';
 
-// These tests run three servers on one database behind the load balancers of docs/deploy.md.
+// These tests run three servers on one database, which clients reach through the load balancers of docs/deploy.md.
 
 const FILES = { haproxy: 'docs/examples/haproxy.cfg', nginx: 'docs/examples/nginx.conf' };
 const SAMPLE_ANIMALS = 66;

@@ -89,7 +89,10 @@ export type Taken = {
 
 export const callerHash = (caller: string): Buffer => hash('sha256', caller, 'buffer');
 
-/** Calls `take` with the rule that `after` refused requests ban a caller for `milliseconds`. `at` is in milliseconds since 1970. */
+/**
+ * Calls `take` with the rule that `after` refused requests ban a caller for `milliseconds`. `at` is in milliseconds since
+ * 1970.
+ */
 export async function take(
   client: Client,
   takes: readonly Take[],
