@@ -113,7 +113,7 @@ test.each<[unknown, number, string, message: string, hint: string | undefined, b
 });
 
 const CHECK = 'check the network and the base URL ';
-const START = 'is the local service running? Start it: pets serve';
+const START = 'is the local service running? Start it, with the same --data if it had one: pets serve';
 const CERTIFICATE = 'client certificate, which pets cannot send';
 const VERSION = 'it does not support any version of TLS that pets accepts';
 const NEWER = 'the service, or a proxy in front of it, must support TLS 1.2 or newer';

@@ -34,7 +34,8 @@ export const importCommand: Command<Options> = {
     },
     {
       flags: '--skip-added',
-      description: 'if some of the rows were added before, add only the others',
+      description:
+        'an import stops if half of its rows, or rows of the same file, were added before; this adds only the others',
       conflicts: ['addAgain'],
     },
     { flags: '--add-again', description: 'add every row, including those that were added before' },

@@ -381,7 +381,7 @@ function networkHint(
   }
   if (url.protocol === 'http:' && isLoopbackUrl(url) && code === 'ECONNREFUSED') {
     const option = url.port === String(DEFAULT_PORT) ? '' : ` --port ${portOf(url)}`;
-    return `is the local service running? Start it: pets serve${option}`;
+    return `is the local service running? Start it, with the same --data if it had one: pets serve${option}`;
   }
   if (reason === UNKNOWN_ISSUER)
     return 'if you trust that authority, set NODE_EXTRA_CA_CERTS to the file with its certificate';
