@@ -7,7 +7,14 @@ import { CallError, describeError, printError, printStack } from './errors/descr
 import { createConsole, isClosedPipe } from './output/console.ts';
 import { chooseFormat, type OutputOptions } from './output/printer.ts';
 import type { Command, CommandContext } from './program/command.ts';
-import { createProgram, declare, flagsOf, globalsOf, namedArguments, namesOf } from './program/declare.ts';
+import {
+  commandWords,
+  createProgram,
+  declare,
+  flagsOf,
+  globalsOf,
+  namedArguments,
+} from './program/declare.ts';
 import { helpPage, startPage } from './program/help.ts';
 import { toUsageError } from './program/usage.ts';
 
@@ -43,7 +50,9 @@ async function runProgram(program: Commander, context: Context): Promise<number>
   // Subcommands inherit these settings.
   program
     .configureOutput({ writeOut: (text) => (help += text), writeErr: (text) => (help += text) })
-    .configureHelp({ formatHelp: (command) => helpPage(namesOf(command), commands, context.stdout.columns) });
+    .configureHelp({
+      formatHelp: (command) => helpPage(commandWords(command), commands, context.stdout.columns),
+    });
 
   const addCommand = (parent: Commander, command: Command) => {
     const child = parent.command(command.name);

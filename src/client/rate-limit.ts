@@ -70,7 +70,7 @@ export function readRateLimits(headers: HttpHeaders, now: number): RateLimit[] {
 }
 
 /** The rate-limit window with the fewest requests left; undefined if the response reports none. */
-export const readRateLimit = (headers: HttpHeaders, now: number): RateLimit | undefined =>
+export const readScarcestRateLimit = (headers: HttpHeaders, now: number): RateLimit | undefined =>
   readRateLimits(headers, now).sort(
     (one, other) => one.remaining - other.remaining || other.reset - one.reset,
   )[0];

@@ -42,7 +42,7 @@ import {
   sendToHalfClosed,
 } from './response.ts';
 import {
-  allMethods,
+  allMethodsHeader,
   createPaths,
   createPathTable,
   type OperationRoute,
@@ -368,7 +368,7 @@ function createRun(options: AppOptions): Run {
     // Both targets mean the whole server: `*` by RFC 9110, 9.3.7, and `/` because HAProxy checks it by default.
     if (method === 'OPTIONS' && (url === '*' || url === '/')) {
       context.operation = 'options';
-      return optionsResponse(allMethods);
+      return optionsResponse(allMethodsHeader);
     }
     validateTarget(url);
     if (path instanceof ServiceError) throw path;

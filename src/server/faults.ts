@@ -8,7 +8,7 @@ import { petJson } from '../contract/schemas.ts';
 import type { RateLimitDecision } from '../store/limits/limiter.ts';
 import { invalidRequest, methodNotAllowed, ServiceError, tooManyRequests, unauthorized } from './errors.ts';
 import { type ServiceResponse, windowHeaders } from './response.ts';
-import { allMethods, matchSegments, operationEntries, type Params, segmentsOf } from './routes.ts';
+import { allMethodsHeader, matchSegments, operationEntries, type Params, segmentsOf } from './routes.ts';
 import { sampleData } from './sample-data.ts';
 
 /** A response that a `Prefer` header, a fault rule or `--fail-rate` asks for, instead of running the operation. */
@@ -46,7 +46,7 @@ export const MAX_RULES = 100;
 const MAX_TIMES = 1_000_000;
 
 /** Injected faults never affect OPTIONS. */
-const methods = allMethods.split(', ').filter((method) => method !== 'OPTIONS');
+const methods = allMethodsHeader.split(', ').filter((method) => method !== 'OPTIONS');
 
 const integer = (min: number, max: number, what = 'an integer') => {
   const error = `must be ${what} from ${min} to ${max}`;

@@ -311,4 +311,4 @@ export const operationEntries = Object.entries<Operation>(operations).map(([name
 }));
 
 /** The methods of all operations, as an Allow header lists them. */
-export const allMethods = allowHeader(new Set(operationEntries.map(({ method }) => method)));
+export const allMethodsHeader = allowHeader(new Set(operationEntries.map(({ method }) => method)));

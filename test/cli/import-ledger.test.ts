@@ -3,7 +3,7 @@ import { dirname, join } from 'node:path';
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import {
   applyRecord,
-  type LedgerPlace,
+  type LedgerEnvironment,
   type LedgerRecord,
   openLedger,
   readLedger,
@@ -24,9 +24,9 @@ const RECORDS: LedgerRecord[] = [
   { kind: 'open', import: 1, row: 1, seq: 3, ...sent, endedAt: AT, message: 'lost' },
 ];
 
-async function place(more: Partial<LedgerPlace> = {}) {
+async function place(more: Partial<LedgerEnvironment> = {}) {
   const directory = join(await temporaryDirectory(), 'state', 'imports', 'id');
-  const whole: LedgerPlace = {
+  const whole: LedgerEnvironment = {
     directory,
     service: 'http://127.0.0.1:7387/v1',
     files: realFileSystem,
@@ -34,7 +34,7 @@ async function place(more: Partial<LedgerPlace> = {}) {
     random: (bytes) => Buffer.alloc(bytes, 7),
     ...more,
   };
-  const open = async (again: Partial<LedgerPlace> = {}) => {
+  const open = async (again: Partial<LedgerEnvironment> = {}) => {
     const file = await openLedger({ ...whole, ...again });
     onTestFinished(() => file.close().catch(() => {}));
     return file;

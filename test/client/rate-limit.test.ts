@@ -2,8 +2,8 @@ import fc from 'fast-check';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import {
   delayIfExhausted,
-  readRateLimit,
   readRateLimits,
+  readScarcestRateLimit,
   requestedDelay,
 } from '../../src/client/rate-limit.ts';
 import type { HttpHeaders } from '../../src/client/response.ts';
@@ -204,10 +204,10 @@ test.each<[string, HttpHeaders, ReturnType<typeof readRateLimits>]>([
   ['nothing without the requests left', RESET_45, []],
 ])('readRateLimits reads %s', (_name, headers, expected) => {
   expect(readRateLimits(headers, NOW)).toEqual(expected);
-  expect(readRateLimit(headers, NOW)).toEqual(expected[0]);
+  expect(readScarcestRateLimit(headers, NOW)).toEqual(expected[0]);
 });
 
-test('readRateLimit chooses the window with the fewest requests left, and of these the one that ends last', () => {
+test('readScarcestRateLimit chooses the window with the fewest requests left, and of these the one that ends last', () => {
   const headers = rateLimit('"a";r=7;t=30, "b";r=3;t=30, "c";r=3;t=60');
-  expect(readRateLimit(headers, NOW)).toMatchObject({ name: 'c' });
+  expect(readScarcestRateLimit(headers, NOW)).toMatchObject({ name: 'c' });
 });

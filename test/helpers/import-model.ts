@@ -2,7 +2,7 @@ import { inspect } from 'node:util';
 import {
   animalHash,
   isUnknown,
-  type LedgerPlace,
+  type LedgerEnvironment,
   openLedger,
   type RowRecord,
 } from '../../src/cli/import/ledger.ts';
@@ -169,7 +169,7 @@ class World {
     this.#allowed.clear();
   }
 
-  #place(): LedgerPlace {
+  #place(): LedgerEnvironment {
     return {
       directory: '/state/imports/1',
       service: SERVICE,

@@ -143,7 +143,7 @@ export type Import = {
 };
 
 /** Where a row is recorded: its state is `its.rows[index]`. */
-export type Place = { its: Import; index: number };
+export type RowPosition = { its: Import; index: number };
 
 export type Ledger = {
   header: LedgerHeader;
@@ -265,7 +265,7 @@ const NEWLINE = 0x0a;
 const RECORDS_PER_WRITE = 100;
 
 /** Where the ledger of a service is, and what is needed to use it. */
-export type LedgerPlace = {
+export type LedgerEnvironment = {
   /** The ledger's directory, created if missing. */
   directory: string;
   /** The base URL of the service. */
@@ -284,7 +284,7 @@ export type LedgerPlace = {
  *
  * @throws CliError if PETS_STATE_DIR is not writable, unless `dryRun` is set
  */
-export function chooseLedger(context: CommandContext, service: string, dryRun: boolean): LedgerPlace {
+export function chooseLedger(context: CommandContext, service: string, dryRun: boolean): LedgerEnvironment {
   const id = createHash('sha256').update(serviceOf(service)).digest('hex').slice(0, 32);
   const directoryIn = ({ path }: { path: string }) => join(path, 'imports', id);
   const directories = stateDirectories(context);
@@ -304,7 +304,13 @@ export function chooseLedger(context: CommandContext, service: string, dryRun: b
  *
  * @throws CliError if the ledger is damaged, or was written by a newer version
  */
-export async function readLedger({ files, directory, service, now, random }: LedgerPlace): Promise<Ledger> {
+export async function readLedger({
+  files,
+  directory,
+  service,
+  now,
+  random,
+}: LedgerEnvironment): Promise<Ledger> {
   const path = join(directory, LEDGER);
   const bytes = await readBytes(files, path).catch((error) => {
     if (errnoOf(error) !== 'ENOTDIR') throw error;
@@ -382,7 +388,7 @@ export type LedgerFile = {
  *
  * @throws CliError if another process is importing, or if the file is damaged or not writable
  */
-export async function openLedger(place: LedgerPlace): Promise<LedgerFile> {
+export async function openLedger(place: LedgerEnvironment): Promise<LedgerFile> {
   const { files, directory, service, lockDirectory = acquireDirectoryLock } = place;
   try {
     await makePrivateDirectory(files, directory);

@@ -8,7 +8,7 @@ import {
   type Ledger,
   type LedgerRecord,
   nextRecordTime,
-  type Place,
+  type RowPosition,
   type RowRecord,
 } from './ledger.ts';
 
@@ -33,15 +33,15 @@ export type Plan = {
   /** The index of each row of the file in the import. */
   indexes: readonly number[];
   /** The rows of the file that are rows of other imports, by their positions in the file. */
-  elsewhere: ReadonlyMap<number, Place>;
+  elsewhere: ReadonlyMap<number, RowPosition>;
   /** The rows of the file that are sent although an equal row is known. */
-  again: ReadonlyMap<number, Place>;
+  again: ReadonlyMap<number, RowPosition>;
 };
 
 /** The user has to choose. */
 export type Stop = {
   /** The rows of the file that are known. */
-  known: ReadonlyMap<number, Place>;
+  known: ReadonlyMap<number, RowPosition>;
   /**
    * The imports with these rows, and those of which the file has half of the rows. Each with the indexes of its rows that are
    * also in the file.
@@ -53,7 +53,7 @@ export type Stop = {
 export type RowState = RowRecord['kind'] | 'new' | 'withId';
 
 /** Where a row of the file is recorded, or will be. */
-export function placeOf({ its, indexes, elsewhere }: Plan, position: number): Place {
+export function placeOf({ its, indexes, elsewhere }: Plan, position: number): RowPosition {
   const other = elsewhere.get(position);
   // The row of the other import may turn out to be not added. Then this import sends it.
   return other?.its.rows[other.index] ? other : { its, index: indexes[position] ?? position };
@@ -88,7 +88,7 @@ export function plan(
   /** The hashes that an import has for these rows. */
   const hashesFor = (skipAdded: boolean) =>
     hasIds && skipAdded ? rows.map(({ pet, id }) => animalHash(pet, id)) : hashes;
-  const none: ReadonlyMap<number, Place> = new Map();
+  const none: ReadonlyMap<number, RowPosition> = new Map();
 
   for (const its of imports.toReversed()) {
     if (its.rows.length !== rows.length || (its.finishedAt !== undefined && choice === 'add-again')) continue;
@@ -96,7 +96,7 @@ export function plan(
     if (indexes.includes(-1)) continue;
     const continued: Plan = { its, rows, indexes, elsewhere: none, again: none };
     const { new: fresh, failed, withId } = groupRows(continued);
-    const counts = (place: Place) =>
+    const counts = (place: RowPosition) =>
       place.its !== its && (its.skipAdded || (place.its.rows[place.index]?.seq ?? 0) > its.seq);
     const ids = its.skipAdded ? rows.map(({ id }) => id) : [];
     const elsewhere = findKnown([...fresh, ...failed, ...withId], { hashes, ids }, imports, counts);
@@ -146,7 +146,7 @@ export const isKnown = (record: RowRecord | undefined): boolean =>
   record?.kind === 'added' || isUnknown(record);
 
 /** How many of the rows are recorded in each import. */
-export function countByImport(places: Iterable<Place>): Map<Import, number> {
+export function countByImport(places: Iterable<RowPosition>): Map<Import, number> {
   const counts = new Map<Import, number>();
   for (const { its } of places) counts.set(its, (counts.get(its) ?? 0) + 1);
   return counts;
@@ -166,19 +166,19 @@ function findKnown(
   positions: readonly number[],
   { hashes, ids }: { hashes: readonly string[]; ids: readonly unknown[] },
   imports: readonly Import[],
-  counts: (place: Place) => boolean = () => true,
-): ReadonlyMap<number, Place> {
-  const found = new Map<number, Place>();
+  counts: (place: RowPosition) => boolean = () => true,
+): ReadonlyMap<number, RowPosition> {
+  const found = new Map<number, RowPosition>();
   if (imports.length === 0) return found;
   const wanted = new Set(positions.map((i) => hashes[i]));
-  const [added, unknown]: [Place[], Place[]] = [[], []];
+  const [added, unknown]: [RowPosition[], RowPosition[]] = [[], []];
   for (const its of imports) {
     for (const [index, record] of its.rows.entries()) {
       if (!isKnown(record) || !wanted.has(hashAt(its, index)) || !counts({ its, index })) continue;
       (record?.kind === 'added' ? added : unknown).push({ its, index });
     }
   }
-  const hashOf = ({ its, index }: Place) => hashAt(its, index);
+  const hashOf = ({ its, index }: RowPosition) => hashAt(its, index);
   const keyWithId = (hash: string | undefined, id: unknown) => `${hash} ${id}`;
   const takeWithId = takeByKey(added, (place) => {
     const record = place.its.rows[place.index];

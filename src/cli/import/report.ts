@@ -8,7 +8,13 @@ import { quoteIfBlank } from '../output/sanitize.ts';
 import { formatCount } from '../output/text.ts';
 import { formatMinute } from '../output/time.ts';
 import type { PetRow } from '../rows/read-file.ts';
-import { idempotencyKeyOf, isUnknown, type LedgerHeader, type Place, type RowRecord } from './ledger.ts';
+import {
+  idempotencyKeyOf,
+  isUnknown,
+  type LedgerHeader,
+  type RowPosition,
+  type RowRecord,
+} from './ledger.ts';
 import { countByImport, isKnown, type Plan, placeOf, type RowGroups, recordOf, type Stop } from './plan.ts';
 
 /** A terminal lists at most this many rows. If more have results, only rows that were not added are listed. */
@@ -146,7 +152,7 @@ const skippedText = ({ withId }: RowGroups): string =>
   withId.length === 0 ? '' : `; ${formatCount(withId.length, 'row')} with an id skipped`;
 
 /** When and from which file rows were added, such as `on 2026-11-20 13:00 CET from v1.csv`. */
-function whenText({ timeZone }: Console, places: Iterable<Place>): string {
+function whenText({ timeZone }: Console, places: Iterable<RowPosition>): string {
   const imports = [...countByImport(places).keys()].sort((a, b) => a.seq - b.seq);
   const last = imports.at(-1);
   const several = imports.length > 1 ? `in ${imports.length} imports, the last ` : '';

@@ -5,7 +5,7 @@ import {
   isAfterSuccess,
   OutcomeUnknownError,
 } from '../../client/errors.ts';
-import { type RateLimit, readRateLimit } from '../../client/rate-limit.ts';
+import { type RateLimit, readScarcestRateLimit } from '../../client/rate-limit.ts';
 import { type HttpHeaders, readHeader } from '../../client/response.ts';
 import { header } from '../../contract/headers.ts';
 import type { NewPet, ReceivedPet } from '../../contract/schemas.ts';
@@ -85,7 +85,7 @@ export async function carryOut(
   const notAdded = compared.filter((position) => recordOf(plan, position) === undefined);
   const positions = repeated.concat(notAdded, groups.new, groups.failed);
   options.onSending(positions.length);
-  const stop = await sendRows(run, positions, readRateLimit(first.headers, clock.now()));
+  const stop = await sendRows(run, positions, readScarcestRateLimit(first.headers, clock.now()));
   if (!stop) await finish(plan, file, clock.now());
   return stop;
 }
@@ -155,7 +155,7 @@ async function sendRows(
   async function send(position: number): Promise<void> {
     try {
       const { headers = {}, ...result } = await sendRow(run, position, onRefused);
-      const received = readRateLimit(headers, clock.now());
+      const received = readScarcestRateLimit(headers, clock.now());
       conditions.rateLimit = latestRateLimit(conditions.rateLimit, received);
       // The client reads files to answer this, so ask it only if the response does not show it.
       conditions.supportsIdempotency =

@@ -170,13 +170,14 @@ export const namedArguments = ({ registeredArguments, processedArgs }: Commander
   Object.fromEntries(registeredArguments.map((argument, i) => [argument.name(), processedArgs[i]]));
 
 /** The words of a commander command, such as `keys` and `add`; none for the program. */
-export function namesOf(command: Commander): string[] {
+export function commandWords(command: Commander): string[] {
   const names: string[] = [];
   for (let each = command; each.parent; each = each.parent) names.unshift(each.name());
   return names;
 }
 
-const helpFor = (command: Commander): string => `see: ${['pets', 'help', ...namesOf(command)].join(' ')}`;
+const helpFor = (command: Commander): string =>
+  `see: ${['pets', 'help', ...commandWords(command)].join(' ')}`;
 
 /**
  * Returns a parser whose errors name the argument or option, and include a hint. With `collect`, the parser appends to the

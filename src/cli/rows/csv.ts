@@ -4,7 +4,7 @@ import { petStatuses } from '../../contract/schemas.ts';
 import { unescapeFormula } from '../output/csv.ts';
 import { sanitizeForTerminal } from '../output/sanitize.ts';
 import { cutToWidth } from '../output/text.ts';
-import { MAX_ROW_BYTES, type RawRow, type RowError, TOO_LONG } from './row.ts';
+import { MAX_ROW_BYTES, type RawRow, ROW_TOO_LONG, type RowError } from './row.ts';
 
 /** A record of a CSV file, and the line (from 1) on which it starts. */
 type CsvRecord = { line: number; cells: string[] };
@@ -80,7 +80,7 @@ async function* csvRecords(
     skip_empty_lines: true,
     on_record: (cells: string[], { bytes }) => {
       const end = start + bytes;
-      if (end - at > MAX_ROW_BYTES) throw new Error(TOO_LONG);
+      if (end - at > MAX_ROW_BYTES) throw new Error(ROW_TOO_LONG);
       if (cells.some((cell) => cell.trim() !== '')) records.push({ line, cells });
       moveTo(end);
       return null;
@@ -93,8 +93,8 @@ async function* csvRecords(
     const failure = await parseChunk(parser, text.subarray(parsed, end), end === text.length);
     // The parser may need a part of the next chunk to see that a record has ended.
     const isTooLong = end - at > MAX_ROW_BYTES + CHUNK_BYTES;
-    const error = failure ?? (isTooLong ? new Error(TOO_LONG) : undefined);
-    if (error) records.push({ line, error: error.message === TOO_LONG ? TOO_LONG : INVALID });
+    const error = failure ?? (isTooLong ? new Error(ROW_TOO_LONG) : undefined);
+    if (error) records.push({ line, error: error.message === ROW_TOO_LONG ? ROW_TOO_LONG : INVALID });
     yield records;
     if (error) return;
     records = [];

@@ -1,5 +1,5 @@
 import { parseJson } from '../../contract/json.ts';
-import { MAX_ROW_BYTES, type RawRow, TOO_LONG } from './row.ts';
+import { MAX_ROW_BYTES, type RawRow, ROW_TOO_LONG } from './row.ts';
 
 const code = (char: string) => char.charCodeAt(0);
 const [COMMA, NEWLINE, QUOTE, BACKSLASH] = [code(','), code('\n'), code('"'), code('\\')];
@@ -64,7 +64,7 @@ function findElementEnd(text: Buffer, at: number): number {
 }
 
 function parseRow(line: number, text: Buffer): RawRow {
-  if (text.length > MAX_ROW_BYTES) return { line, error: TOO_LONG };
+  if (text.length > MAX_ROW_BYTES) return { line, error: ROW_TOO_LONG };
   try {
     return { line, value: parseJson(text.toString()) };
   } catch (error) {

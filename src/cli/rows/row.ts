@@ -17,4 +17,4 @@ export const EMPTY_NAME = /^[\s\u2800]*$/;
 
 export const MAX_ROW_BYTES = 1_048_576;
 
-export const TOO_LONG = 'the row is longer than 1 MiB; check for an unclosed quote';
+export const ROW_TOO_LONG = 'the row is longer than 1 MiB; check for an unclosed quote';

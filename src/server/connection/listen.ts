@@ -10,7 +10,7 @@ import { type AddressInfo, Server as NetServer, type Socket } from 'node:net';
 import type { App } from '../app.ts';
 import { invalidRequest, methodNotAllowed, ServiceError } from '../errors.ts';
 import { headersTooLargeError, MAX_HEADER_BYTES } from '../request/checks.ts';
-import { allMethods } from '../routes.ts';
+import { allMethodsHeader } from '../routes.ts';
 import { createRequestQueue, endsConnection } from './pipelining.ts';
 
 /** Limits against hostile clients (docs/service.md 8.5). Times are in milliseconds, sizes in bytes. */
@@ -91,7 +91,7 @@ export async function listen(app: () => App, { host, port, limits = {}, onRefuse
   server.on('connect', ({ socket }: IncomingMessage) => {
     // Node removes its own listeners from this socket. Without these listeners, an error would end the process.
     for (const event of ['error', 'timeout']) socket.on(event, () => socket.destroy());
-    failConnection(methodNotAllowed('The service', allMethods), socket);
+    failConnection(methodNotAllowed('The service', allMethodsHeader), socket);
   });
   server.on('clientError', (error: ParserError, socket: Socket) => {
     if (error.code === 'ECONNRESET' || error.code === 'EPIPE') socket.destroy();
@@ -150,7 +150,7 @@ type ParserError = Error & { code?: string; rawPacket?: Buffer; bytesParsed?: nu
 /** The error response to a request that Node's parser rejected (docs/service.md 10). */
 function toServiceError(error: ParserError): ServiceError {
   if (error.code === 'HPE_INVALID_METHOD' && REQUEST_LINE.test(rejectedText(error))) {
-    return methodNotAllowed('The service', allMethods);
+    return methodNotAllowed('The service', allMethodsHeader);
   }
   return PARSER_ERRORS[error.code ?? ''] ?? NOT_HTTP;
 }
