@@ -169,6 +169,9 @@ describe('a changed file', () => {
     expect(stderr).toContain(
       'pets import --skip-added -- FILE; to add all 3: pets import --add-again -- FILE\n',
     );
+    // Most of the rows of the earlier file are gone, so this is the next delivery and not a corrected version.
+    await writeFile(file, `${CSV.split('\n').slice(0, 2).join('\n')}\nMax,4\nKira,4\nTom,4\n`);
+    expect((await add([file], {}, '--')).stderr).toMatch(/ 1 of 4 rows was added (?!.*not in this file)/);
   });
 
   scenario(

@@ -181,8 +181,8 @@ export function stopError(
     const which = `the import of ${fileName(source)} on ${formatMinute(at, console.timeZone())}`;
     if (known.size === 0) reasons.push(`${common.size} of its rows ${wereOrWas(common.size)} in ${which}`);
     const missing = all.filter((row, index) => isKnown(row) && !common.has(index));
-    // They may be rows that were corrected, whose animals stay as they were.
-    if (missing.length > 0) {
+    // In a corrected version of the earlier file, they may be the rows that were corrected, whose animals stay as they were.
+    if (missing.length > 0 && 2 * common.size >= all.length) {
       const names = missing.flatMap((row) =>
         row?.kind === 'added' ? `${row.pet.name} (id ${row.pet.id})` : [],
       );
