@@ -2,7 +2,6 @@ import { createHash, randomUUID } from 'node:crypto';
 import { closeSync, mkdirSync, openSync, rmSync, writeSync } from 'node:fs';
 import { join } from 'node:path';
 import { type PetStatus, petJson } from '../src/contract/schemas.ts';
-import { fingerprintOf } from '../src/store/fingerprint.ts';
 import {
   encodeBatch,
   encodeHeader,
@@ -11,6 +10,7 @@ import {
   newHeader,
   type PetToWrite,
 } from '../src/store/journal/format.ts';
+import { fingerprintOf } from '../src/store/store.ts';
 
 const CHUNK_BYTES = 2 ** 20;
 const statuses: readonly PetStatus[] = ['available', 'pending', 'sold'];

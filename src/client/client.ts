@@ -1,7 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { setMaxListeners } from 'node:events';
-import { header } from '../contract/headers.ts';
-import { encodeIdempotencyKey } from '../contract/idempotency-key.ts';
+import { encodeIdempotencyKey, header } from '../contract/headers.ts';
 import { stringifyJson } from '../contract/json.ts';
 import {
   type Operation,

@@ -1,7 +1,6 @@
 import type { Clock } from '../contract/clock.ts';
 import { isNotCarriedOut } from '../contract/error-codes.ts';
-import { header } from '../contract/headers.ts';
-import { IDEMPOTENCY_KEY_LIFETIME_MS } from '../contract/idempotency-key.ts';
+import { header, IDEMPOTENCY_KEY_LIFETIME_MS } from '../contract/headers.ts';
 import type { Attempt, AttemptOutcome, Timings, Transport } from './attempt.ts';
 import {
   ApiFailure,

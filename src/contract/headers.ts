@@ -1,3 +1,5 @@
+import * as z from 'zod/mini';
+
 /** Header names as the service writes them. Compare them case-insensitively when reading. */
 export const header = {
   authorization: 'Authorization',
@@ -28,3 +30,25 @@ export const HOST_NAME_PATTERN = /^(?:\[[0-9a-f:.]+\]|[a-z0-9._-]+)$/i;
 
 /** A loopback name as it appears in a Host header or in the host name of a URL. */
 export const LOOPBACK_NAME_PATTERN = /^(?:localhost|127(?:\.\d{1,3}){3}|\[::1\])$/i;
+
+/** The value of an Idempotency-Key, which makes it safe to retry a creation (docs/service.md 4.6). */
+export const IdempotencyKey = z
+  .string()
+  .check(z.regex(/^[\x20-\x7e]{1,255}$/, 'must be 1 to 255 printable ASCII characters'));
+
+/** How long the service remembers an Idempotency-Key after the creation, in milliseconds (docs/service.md, D10). */
+export const IDEMPOTENCY_KEY_LIFETIME_MS = 24 * 60 * 60 * 1_000;
+
+// The header is a structured-field string (RFC 8941, 3.3.3), or the unquoted token that many clients send. `<` and `{` are
+// not allowed in a token (RFC 9110, 5.6.2), so a tool cannot send its placeholder, such as `<string>`, for every creation.
+const HEADER = /^(?:"((?:[\x20\x21\x23-\x5b\x5d-\x7e]|\\["\\])*)"|([\w!#$%&'*+.^`|~:/=-]+))$/;
+
+/** Formats an idempotency key as a header value, which is a quoted string. */
+export const encodeIdempotencyKey = (key: string): string => `"${key.replace(/["\\]/g, '\\$&')}"`;
+
+/** Parses a header value into an idempotency key; undefined if the value is not valid. */
+export function decodeIdempotencyKey(value: string): string | undefined {
+  const match = HEADER.exec(value);
+  const key = match?.[1]?.replace(/\\(["\\])/g, '$1') ?? match?.[2];
+  return z.safeParse(IdempotencyKey, key).data;
+}

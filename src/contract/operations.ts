@@ -1,7 +1,7 @@
 import * as z from 'zod/mini';
 import type { ErrorStatus } from './error-codes.ts';
-import { int64Text } from './int64.ts';
 import { fieldError } from './issues.ts';
+import { int64Text } from './json.ts';
 import { NewPet, Orders, Pet, PetStatus, Pets, ReceivedPet, ReceivedPets } from './schemas.ts';
 
 /** The range and default of `limit` (docs/service.md 8.1). */

@@ -1,7 +1,7 @@
 import { isLosslessNumber, type LosslessNumber } from 'lossless-json';
 import * as z from 'zod/mini';
-import { int64 } from './int64.ts';
 import { fieldError } from './issues.ts';
+import { int64 } from './json.ts';
 
 /** The availability of an animal (docs/service.md 2.3). */
 export const petStatuses = ['available', 'pending', 'sold'] as const;

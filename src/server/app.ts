@@ -3,7 +3,7 @@ import type { Socket } from 'node:net';
 import type { SteadyClock } from '../contract/clock.ts';
 import type { ErrorCode } from '../contract/error-codes.ts';
 import { header } from '../contract/headers.ts';
-import type { MemoryLimiter } from '../store/limits/memory-limiter.ts';
+import type { MemoryLimiter } from '../store/limits/limiter.ts';
 import {
   type AuthenticationOptions,
   anonymousWindow,

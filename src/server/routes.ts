@@ -2,8 +2,7 @@ import { hash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import type { IncomingMessage } from 'node:http';
 import type { Clock } from '../contract/clock.ts';
-import { header } from '../contract/headers.ts';
-import { decodeIdempotencyKey } from '../contract/idempotency-key.ts';
+import { decodeIdempotencyKey, header } from '../contract/headers.ts';
 import {
   API_PREFIX,
   type Operation,

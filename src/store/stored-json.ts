@@ -1,7 +1,6 @@
 import * as z from 'zod/mini';
-import { int64 } from '../contract/int64.ts';
 import { describeIssues, fieldError } from '../contract/issues.ts';
-import { tryParseJson } from '../contract/json.ts';
+import { int64, tryParseJson } from '../contract/json.ts';
 import { PetStatus } from '../contract/schemas.ts';
 
 const SHA256_RULE = 'must be 64 hexadecimal digits';

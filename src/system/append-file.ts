@@ -6,8 +6,8 @@ import {
   isUnwritable,
   type OpenFile,
   systemMessageOf,
+  writeFully,
 } from './file-system.ts';
-import { writeFully } from './files.ts';
 
 /** Nothing was appended. `cause` is the reason. A later call can succeed if the disk only refuses writes for now. */
 export class NotAppendedError extends Error {

@@ -5,8 +5,7 @@ import { connect, createServer, type Socket } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout } from 'node:timers/promises';
-import { DirectoryInUseError, errnoOf, LockError, realFileSystem } from './file-system.ts';
-import { removeFile } from './files.ts';
+import { DirectoryInUseError, errnoOf, LockError, realFileSystem, removeFile } from './file-system.ts';
 
 /** A lock that reserves a directory for this process. */
 export interface DirectoryLock {

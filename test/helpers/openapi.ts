@@ -4,7 +4,7 @@ import addFormats from 'ajv-formats';
 import * as z from 'zod/mini';
 import { type ErrorCode, errorCodes } from '../../src/contract/error-codes.ts';
 import { header } from '../../src/contract/headers.ts';
-import { int64, int64Text } from '../../src/contract/int64.ts';
+import { int64, int64Text } from '../../src/contract/json.ts';
 import {
   API_PREFIX,
   type Operation,

@@ -5,7 +5,7 @@ import { type AccessLogEntry, type AppOptions, createApp } from '../../src/serve
 import { type ListenOptions, listen } from '../../src/server/connection/listen.ts';
 import { createFaults, type FaultOptions } from '../../src/server/faults.ts';
 import { hashKey } from '../../src/store/keys/keys.ts';
-import { createMemoryLimiter } from '../../src/store/limits/memory-limiter.ts';
+import { createMemoryLimiter } from '../../src/store/limits/limiter.ts';
 import { manualClock } from './clock.ts';
 import { memoryStore } from './store-fixtures.ts';
 

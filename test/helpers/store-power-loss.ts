@@ -1,8 +1,7 @@
 import { StoreError, StoreFailedError, StoreUnwritableError } from '../../src/store/errors.ts';
 import { type JournalStore, openJournalStore } from '../../src/store/journal/journal-store.ts';
 import type { CreatePet } from '../../src/store/store.ts';
-import type { FileSystem, OpenFile } from '../../src/system/file-system.ts';
-import { LockError } from '../../src/system/file-system.ts';
+import { type FileSystem, LockError, type OpenFile } from '../../src/system/file-system.ts';
 import { manualClock } from './clock.ts';
 import { SimulatedDisk } from './store-disk.ts';
 import { errno } from './store-faults.ts';

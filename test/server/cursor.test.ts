@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { INT64_MAX, INT64_MIN } from '../../src/contract/int64.ts';
+import { INT64_MAX, INT64_MIN } from '../../src/contract/json.ts';
 import { decodeCursor, encodeCursor } from '../../src/server/routes.ts';
 
 const ids = fc.bigInt({ min: INT64_MIN, max: INT64_MAX });

@@ -1,11 +1,11 @@
 import { describe, expect, test } from 'vitest';
 import type { ErrorCode } from '../../src/contract/error-codes.ts';
-import { encodeIdempotencyKey } from '../../src/contract/idempotency-key.ts';
+import { encodeIdempotencyKey } from '../../src/contract/headers.ts';
 import { type OperationName, operations } from '../../src/contract/operations.ts';
 import { ServiceError } from '../../src/server/errors.ts';
 import { sampleData } from '../../src/server/sample-data.ts';
 import { StoreFailedError, StoreUnavailableError } from '../../src/store/errors.ts';
-import { createMemoryLimiter } from '../../src/store/limits/memory-limiter.ts';
+import { createMemoryLimiter } from '../../src/store/limits/limiter.ts';
 import { manualClock } from '../helpers/clock.ts';
 import { conformance, described, describedAs, document, type Observed, table } from '../helpers/openapi.ts';
 import { sendRaw } from '../helpers/raw-client.ts';

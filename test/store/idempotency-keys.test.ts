@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { fingerprintOf } from '../../src/store/fingerprint.ts';
 import { IdempotencyKeys } from '../../src/store/journal/idempotency-keys.ts';
+import { fingerprintOf } from '../../src/store/store.ts';
 import { idempotency } from '../helpers/store-fixtures.ts';
 
 const HOUR_MS = 3_600_000;

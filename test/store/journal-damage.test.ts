@@ -1,11 +1,11 @@
 import { readdir, readFile, writeFile } from 'node:fs/promises';
 import { basename, join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { INT64_MAX } from '../../src/contract/int64.ts';
+import { INT64_MAX } from '../../src/contract/json.ts';
 import { StoreError } from '../../src/store/errors.ts';
 import { journalLocation } from '../../src/store/journal/journal-location.ts';
 import { openJournalStore } from '../../src/store/journal/journal-store.ts';
-import { writeFully } from '../../src/system/files.ts';
+import { writeFully } from '../../src/system/file-system.ts';
 import { cases } from '../helpers/cases.ts';
 import { manualClock } from '../helpers/clock.ts';
 import { SimulatedDisk } from '../helpers/store-disk.ts';

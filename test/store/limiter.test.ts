@@ -1,8 +1,7 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { plans } from '../../src/contract/plans.ts';
-import { createBanTracker } from '../../src/store/limits/bans.ts';
-import { createMemoryLimiter } from '../../src/store/limits/memory-limiter.ts';
+import { createBanTracker, createMemoryLimiter } from '../../src/store/limits/limiter.ts';
 import { cases } from '../helpers/cases.ts';
 import { manualClock } from '../helpers/clock.ts';
 import { heap } from '../helpers/heap.ts';

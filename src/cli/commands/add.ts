@@ -1,4 +1,4 @@
-import { IdempotencyKey } from '../../contract/idempotency-key.ts';
+import { IdempotencyKey } from '../../contract/headers.ts';
 import { type PetStatus, petStatuses, type ReceivedPet } from '../../contract/schemas.ts';
 import { petView } from '../animals/list-animals.ts';
 import { connectionFor, followUpCommand, reportTarget, withClient } from '../connection/connect.ts';

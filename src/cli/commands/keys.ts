@@ -6,7 +6,7 @@ import { CliError } from '../core/errors.ts';
 import { integer } from '../core/parsers.ts';
 import { type Console, isClosedPipe } from '../output/console.ts';
 import { type Column, print, printText } from '../output/printer.ts';
-import { writeProfile } from '../profiles/files.ts';
+import { writeProfile } from '../profiles/profile.ts';
 import type { Command, CommandContext, CommandGroup } from '../program/command.ts';
 import { DEFAULT_PLAN } from '../serve/options.ts';
 import { dataOption, hintIfMissing, openLocation, withData } from '../serve/store-location.ts';

@@ -7,9 +7,15 @@ import { CliError, usageError } from '../core/errors.ts';
 import { exitCodes } from '../core/exit-codes.ts';
 import { CallError, describeError } from '../errors/describe-error.ts';
 import { maskKey } from '../output/redact.ts';
-import { readProfile, readSettings, writeProfile } from '../profiles/files.ts';
-import type { Connection } from '../profiles/profile.ts';
-import { checkProtocol, checkUrl, chooseProfile } from '../profiles/profile.ts';
+import {
+  type Connection,
+  checkProtocol,
+  checkUrl,
+  chooseProfile,
+  readProfile,
+  readSettings,
+  writeProfile,
+} from '../profiles/profile.ts';
 import type { Command, CommandContext } from '../program/command.ts';
 import { baseUrlOption, profileOption } from '../program/declare.ts';
 import { canPrompt, promptSecret, promptText, readStdin } from '../prompts/prompt.ts';

@@ -1,5 +1,4 @@
-import { readProfile, readSettings, writeProfile } from '../profiles/files.ts';
-import { chooseProfile } from '../profiles/profile.ts';
+import { chooseProfile, readProfile, readSettings, writeProfile } from '../profiles/profile.ts';
 import type { Command } from '../program/command.ts';
 
 export const logout: Command<object> = {

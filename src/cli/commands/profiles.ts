@@ -8,7 +8,6 @@ import { CallError, describeError } from '../errors/describe-error.ts';
 import { type Column, print } from '../output/printer.ts';
 import { maskKey } from '../output/redact.ts';
 import { formatDeadline } from '../output/time.ts';
-import { readProfile, readSettings } from '../profiles/files.ts';
 import {
   type Connection,
   checkProtocol,
@@ -16,6 +15,8 @@ import {
   type Profile,
   type ProfileName,
   profileNames,
+  readProfile,
+  readSettings,
 } from '../profiles/profile.ts';
 import type { Command, CommandContext } from '../program/command.ts';
 

@@ -1,5 +1,10 @@
-import { readProfile, readSettings, writeSettings } from '../profiles/files.ts';
-import { type ProfileName, profileNames } from '../profiles/profile.ts';
+import {
+  type ProfileName,
+  profileNames,
+  readProfile,
+  readSettings,
+  writeSettings,
+} from '../profiles/profile.ts';
 import type { Command } from '../program/command.ts';
 
 export const use: Command<{ profile: ProfileName }> = {

@@ -17,7 +17,6 @@ import type { StatusLine } from '../output/console.ts';
 import { createRedactor } from '../output/redact.ts';
 import { sanitizeForTerminal } from '../output/sanitize.ts';
 import { formatTime } from '../output/time.ts';
-import { readProfile, readSettings } from '../profiles/files.ts';
 import { stateDirectories } from '../profiles/paths.ts';
 import {
   type Connection,
@@ -26,6 +25,8 @@ import {
   type ProxySetting,
   portOf,
   profileNames,
+  readProfile,
+  readSettings,
   resolveConnection,
 } from '../profiles/profile.ts';
 import type { CommandContext } from '../program/command.ts';

@@ -1,6 +1,6 @@
 import * as z from 'zod/mini';
-import { int64Text } from '../../contract/int64.ts';
 import { describeIssues } from '../../contract/issues.ts';
+import { int64Text } from '../../contract/json.ts';
 
 /** An invalid value. The message says what the value must be; the caller adds the name of the argument. */
 export class ArgumentError extends Error {}

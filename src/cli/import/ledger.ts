@@ -13,10 +13,13 @@ import {
   DirectoryInUseError,
   errnoOf,
   type FileSystem,
+  isTemporaryName,
   LockError,
+  readBytes,
   realFileSystem,
+  removeFile,
+  replaceFile,
 } from '../../system/file-system.ts';
-import { isTemporaryName, readBytes, removeFile, replaceFile } from '../../system/files.ts';
 import { createStateDirectory } from '../connection/connect.ts';
 import { CliError, fileError } from '../core/errors.ts';
 import { stateDirectories } from '../profiles/paths.ts';

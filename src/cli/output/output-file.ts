@@ -2,8 +2,7 @@ import * as fs from 'node:fs';
 import { basename, dirname, join } from 'node:path';
 import { Writable } from 'node:stream';
 import { InterruptedError } from '../../client/errors.ts';
-import { errnoOf, isMissing, realFileSystem } from '../../system/file-system.ts';
-import { temporaryName } from '../../system/files.ts';
+import { errnoOf, isMissing, realFileSystem, temporaryName } from '../../system/file-system.ts';
 import type { Context, OutputStream } from '../core/context.ts';
 import { CliError, fileError } from '../core/errors.ts';
 

@@ -1,5 +1,5 @@
 import { Parser } from 'csv-parse';
-import { parseInt64 } from '../../contract/int64.ts';
+import { parseInt64 } from '../../contract/json.ts';
 import { petStatuses } from '../../contract/schemas.ts';
 import { unescapeFormula } from '../output/csv.ts';
 import { sanitizeForTerminal } from '../output/sanitize.ts';

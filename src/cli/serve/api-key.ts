@@ -3,12 +3,11 @@ import type { PlanName } from '../../contract/plans.ts';
 import type { Service } from '../../server/service.ts';
 import type { StoreLocation } from '../../store/backend.ts';
 import { generateKey, hashKey } from '../../store/keys/keys.ts';
-import { realFileSystem } from '../../system/file-system.ts';
-import { readTextFile } from '../../system/files.ts';
+import { readTextFile, realFileSystem } from '../../system/file-system.ts';
 import type { Context } from '../core/context.ts';
 import { fileError, usageError } from '../core/errors.ts';
-import { readProfile, writeProfile } from '../profiles/files.ts';
 import { configHint } from '../profiles/paths.ts';
+import { readProfile, writeProfile } from '../profiles/profile.ts';
 import { identifyServer, MAX_STORE_FILE_BYTES, storeFile, writeStoreFile } from './running-server.ts';
 
 /** What the user has chosen for a run of `pets serve`: an API key, the file or variable that has it, and a developer token. */

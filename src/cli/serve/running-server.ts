@@ -8,13 +8,11 @@ import { API_PREFIX } from '../../contract/operations.ts';
 import type { Service } from '../../server/service.ts';
 import { Instant, readStored } from '../../store/stored-json.ts';
 import { makePrivateDirectory } from '../../system/directories.ts';
-import { errnoOf, realFileSystem } from '../../system/file-system.ts';
-import { readTextFile, replaceFile } from '../../system/files.ts';
+import { errnoOf, readTextFile, realFileSystem, replaceFile } from '../../system/file-system.ts';
 import type { Context } from '../core/context.ts';
 import { systemReason } from '../core/errors.ts';
-import { readProfile } from '../profiles/files.ts';
 import { configDirectory } from '../profiles/paths.ts';
-import { checkProtocol, checkUrl, DEFAULT_PORT, isLoopbackUrl } from '../profiles/profile.ts';
+import { checkProtocol, checkUrl, DEFAULT_PORT, isLoopbackUrl, readProfile } from '../profiles/profile.ts';
 import type { CommandContext } from '../program/command.ts';
 
 // How commands on this machine find the running server of a store, and what they ask it.

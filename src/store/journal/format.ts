@@ -1,13 +1,11 @@
 import { randomBytes, randomUUID } from 'node:crypto';
 import { crc32 } from 'node:zlib';
 import * as z from 'zod/mini';
-import { int64, parseInt64 } from '../../contract/int64.ts';
-import { stringifyJson, tryParseJson } from '../../contract/json.ts';
+import { int64, parseInt64, stringifyJson, tryParseJson } from '../../contract/json.ts';
 import type { PetStatus } from '../../contract/schemas.ts';
 import type { StoredAnimal } from '../backend.ts';
 import { StoreError } from '../errors.ts';
-import type { Fingerprint } from '../fingerprint.ts';
-import type { OrderJson, PetJson } from '../store.ts';
+import type { Fingerprint, OrderJson, PetJson } from '../store.ts';
 import { Instant, StoredPet } from '../stored-json.ts';
 
 /*

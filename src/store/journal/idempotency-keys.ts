@@ -1,5 +1,5 @@
-import { IDEMPOTENCY_KEY_LIFETIME_MS } from '../../contract/idempotency-key.ts';
-import type { Fingerprint } from '../fingerprint.ts';
+import { IDEMPOTENCY_KEY_LIFETIME_MS } from '../../contract/headers.ts';
+import type { Fingerprint } from '../store.ts';
 
 /** The first request with an idempotency key: its body, the position of its animal, and when it was stored. */
 type FirstRequest = { body: string; pet: number; at: number };

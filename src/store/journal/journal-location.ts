@@ -5,14 +5,16 @@ import { fsyncAncestors, makeDirectory } from '../../system/directories.ts';
 import { acquireDirectoryLock, type DirectoryLock } from '../../system/directory-lock.ts';
 import {
   abortable,
+  createFile,
   errnoOf,
   type FileSystem,
   isMissing,
   type OpenFile,
   realFileSystem,
   timedSyncs,
+  withFile,
+  writeAndSync,
 } from '../../system/file-system.ts';
-import { createFile, withFile, writeAndSync } from '../../system/files.ts';
 import {
   type Backend,
   type BackendOptions,
@@ -25,8 +27,7 @@ import {
 } from '../backend.ts';
 import { StoreError, StoreMissingError, toStoreError } from '../errors.ts';
 import { KeyCache } from '../keys/key-cache.ts';
-import { createBanTracker } from '../limits/bans.ts';
-import { createMemoryLimiter } from '../limits/memory-limiter.ts';
+import { createBanTracker, createMemoryLimiter } from '../limits/limiter.ts';
 import { encodeJournal, JOURNAL, JOURNAL_OF_COPY } from './format.ts';
 import {
   hasJournal,

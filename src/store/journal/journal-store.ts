@@ -2,20 +2,24 @@ import { join, resolve } from 'node:path';
 import { requireSameFile } from '../../system/append-file.ts';
 import { fsyncAncestors, makeDirectory } from '../../system/directories.ts';
 import { acquireDirectoryLock, type DirectoryLock } from '../../system/directory-lock.ts';
-import { abortable, errnoOf, isUnwritable, LockError, realFileSystem } from '../../system/file-system.ts';
 import {
+  abortable,
+  errnoOf,
   isTemporaryName,
+  isUnwritable,
+  LockError,
+  realFileSystem,
   removeFile,
   replaceFile,
   temporaryName,
   withFile,
   writeFully,
-} from '../../system/files.ts';
+} from '../../system/file-system.ts';
 import { StoreError, StoreFailedError, StoreUnavailableError, toStoreError } from '../errors.ts';
-import { fingerprintOf } from '../fingerprint.ts';
 import {
   type CreatePet,
   type CreateResult,
+  fingerprintOf,
   formatTornEnd,
   type OrderJson,
   type Page,

@@ -2,8 +2,16 @@ import { dirname, join } from 'node:path';
 import * as z from 'zod/mini';
 import { type Clock, systemClock } from '../../contract/clock.ts';
 import { fsyncAncestors, makeDirectory } from '../../system/directories.ts';
-import { errnoOf, type FileSystem, isMissing, realFileSystem } from '../../system/file-system.ts';
-import { createFile, readTextFile, replaceFile, temporaryName } from '../../system/files.ts';
+import {
+  createFile,
+  errnoOf,
+  type FileSystem,
+  isMissing,
+  readTextFile,
+  realFileSystem,
+  replaceFile,
+  temporaryName,
+} from '../../system/file-system.ts';
 import type { KeyManager } from '../backend.ts';
 import { StoreError, StoreUnavailableError, toStoreError } from '../errors.ts';
 import type { ReadKeys } from '../keys/key-cache.ts';

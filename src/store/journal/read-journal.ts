@@ -1,9 +1,15 @@
 import { join } from 'node:path';
 import type { Clock } from '../../contract/clock.ts';
-import { INT64_MAX } from '../../contract/int64.ts';
+import { INT64_MAX } from '../../contract/json.ts';
 import { petJson } from '../../contract/schemas.ts';
-import type { FileStatus, FileSystem, OpenFile } from '../../system/file-system.ts';
-import { readFully, readParts, withFile } from '../../system/files.ts';
+import {
+  type FileStatus,
+  type FileSystem,
+  type OpenFile,
+  readFully,
+  readParts,
+  withFile,
+} from '../../system/file-system.ts';
 import type { OrderJson, TornEnd } from '../store.ts';
 import {
   damagedAt,

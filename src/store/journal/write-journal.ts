@@ -1,14 +1,19 @@
 import { dirname, join } from 'node:path';
 import { crc32 } from 'node:zlib';
 import type { Clock } from '../../contract/clock.ts';
-import { INT64_MAX } from '../../contract/int64.ts';
+import { INT64_MAX } from '../../contract/json.ts';
 import { petJson } from '../../contract/schemas.ts';
 import { AppendFile, FileChangedError, NotAppendedError } from '../../system/append-file.ts';
-import { errnoOf, type FileSystem, isUnwritable } from '../../system/file-system.ts';
-import { readParts, replaceFile, withFile } from '../../system/files.ts';
+import {
+  errnoOf,
+  type FileSystem,
+  isUnwritable,
+  readParts,
+  replaceFile,
+  withFile,
+} from '../../system/file-system.ts';
 import { noIdsLeftError, StoreFailedError, StoreUnwritableError, toStoreError } from '../errors.ts';
-import type { Fingerprint } from '../fingerprint.ts';
-import { type CreatePet, formatTornEnd, type PetJson, type TornEnd } from '../store.ts';
+import { type CreatePet, type Fingerprint, formatTornEnd, type PetJson, type TornEnd } from '../store.ts';
 import { BatchSize, encodeBatch, encodeLastId, type PetToWrite, recordBytes } from './format.ts';
 import { backupNamePrefix, type Journal } from './read-journal.ts';
 

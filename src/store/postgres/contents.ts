@@ -1,5 +1,5 @@
 import type { Client } from 'pg';
-import { IDEMPOTENCY_KEY_LIFETIME_MS } from '../../contract/idempotency-key.ts';
+import { IDEMPOTENCY_KEY_LIFETIME_MS } from '../../contract/headers.ts';
 import { tryParseJson } from '../../contract/json.ts';
 import { MAX_READ_ANIMALS, MAX_READ_BYTES, type StoreContents, type StoredAnimal } from '../backend.ts';
 import { StoreError } from '../errors.ts';

@@ -1,11 +1,11 @@
 import type { SteadyClock } from '../../contract/clock.ts';
-import { INT64_MAX } from '../../contract/int64.ts';
+import { INT64_MAX } from '../../contract/json.ts';
 import { type PetStatus, petJson } from '../../contract/schemas.ts';
 import { noIdsLeftError } from '../errors.ts';
-import { fingerprintOf } from '../fingerprint.ts';
 import {
   type CreatePet,
   type CreateResult,
+  fingerprintOf,
   type OrderJson,
   type Page,
   type PageQuery,

@@ -1,5 +1,5 @@
 import fc from 'fast-check';
-import { INT64_MAX, INT64_MIN } from '../../../src/contract/int64.ts';
+import { INT64_MAX, INT64_MIN } from '../../../src/contract/json.ts';
 import { petStatuses } from '../../../src/contract/schemas.ts';
 import type { CreatePet } from '../../../src/store/store.ts';
 

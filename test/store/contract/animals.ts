@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { INT64_MAX, INT64_MIN } from '../../../src/contract/int64.ts';
+import { INT64_MAX, INT64_MIN } from '../../../src/contract/json.ts';
 import { petJson, petStatuses } from '../../../src/contract/schemas.ts';
 import { StoreUnwritableError } from '../../../src/store/errors.ts';
 import { cases } from '../../helpers/cases.ts';

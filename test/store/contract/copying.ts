@@ -1,10 +1,10 @@
 import { describe, expect, onTestFinished, test } from 'vitest';
-import { INT64_MAX } from '../../../src/contract/int64.ts';
+import { INT64_MAX } from '../../../src/contract/json.ts';
 import { type PetStatus, petJson } from '../../../src/contract/schemas.ts';
 import type { Backend, StoreContents, StoredAnimal, StoreLocation } from '../../../src/store/backend.ts';
 import { copyStore } from '../../../src/store/copy-store.ts';
-import { fingerprintOf } from '../../../src/store/fingerprint.ts';
 import { hashKey, makeKey } from '../../../src/store/keys/keys.ts';
+import { fingerprintOf } from '../../../src/store/store.ts';
 import { type ManualClock, manualClock } from '../../helpers/clock.ts';
 import { allTexts, animal, idempotency, withId } from '../../helpers/store-fixtures.ts';
 

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { INT64_MAX, INT64_MIN } from '../../../src/contract/int64.ts';
+import { INT64_MAX, INT64_MIN } from '../../../src/contract/json.ts';
 import { petJson, petStatuses } from '../../../src/contract/schemas.ts';
 import type { Page, PageQuery } from '../../../src/store/store.ts';
 import { animal, randomOf, textsOf } from '../../helpers/store-fixtures.ts';

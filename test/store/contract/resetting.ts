@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { INT64_MAX } from '../../../src/contract/int64.ts';
+import { INT64_MAX } from '../../../src/contract/json.ts';
 import { petJson } from '../../../src/contract/schemas.ts';
 import type { Backend } from '../../../src/store/backend.ts';
 import { StoreError } from '../../../src/store/errors.ts';

@@ -1,11 +1,7 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import * as z from 'zod/mini';
-import {
-  decodeIdempotencyKey,
-  encodeIdempotencyKey,
-  IdempotencyKey,
-} from '../../src/contract/idempotency-key.ts';
+import { decodeIdempotencyKey, encodeIdempotencyKey, IdempotencyKey } from '../../src/contract/headers.ts';
 
 test('decoding an encoded key returns the key', () => {
   const keys = fc.stringMatching(/^[\x20-\x7e]{1,255}$/);
