@@ -1,7 +1,7 @@
 import { mkdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
-import { CANARY, expectFailure, expectNoLeaks } from '../helpers/failure.ts';
+import { CANARY, expectFailure } from '../helpers/failure.ts';
 import { freshMachine, type Machine } from '../helpers/pets.ts';
 import { reply, replyError, scriptedServer } from '../helpers/scripted-server.ts';
 
@@ -138,21 +138,6 @@ describe('an invalid key is refused before it is sent, and not shown', () => {
 });
 
 describe('a key is sent only to the server that it belongs to', () => {
-  test('--profile overrides PETS_API_KEY and PETS_BASE_URL, with a notice', async () => {
-    const machine = await freshMachine();
-    const [staging, other] = [await anyServer(), await anyServer()];
-    await machine.saveProfile('staging', { baseUrl: staging.url, key: 'staging-key' });
-    const env = { PETS_API_KEY: CANARY, PETS_BASE_URL: other.url };
-    const ran = await machine.pets(['list', '--profile', 'staging', '--json'], { env });
-    expectNoLeaks(ran);
-    expect(ran).toMatchObject({ code: 0, stdout: '[]\n' });
-    expect(JSON.parse(ran.stderr)).toEqual({
-      notice: '--profile staging overrides PETS_API_KEY and PETS_BASE_URL',
-    });
-    expect(staging.requests.map(({ headers }) => headers.authorization)).toEqual(['Bearer staging-key']);
-    expect(other.requests).toEqual([]);
-  });
-
   test('a login over http to another machine is refused', async () => {
     const login = ['login', '--base-url', 'http://192.0.2.1/v1'];
     const contains = ['does not use https', 'PETS_ALLOW_HTTP=1'];

@@ -1,11 +1,10 @@
 import { spawnSync } from 'node:child_process';
 import { once } from 'node:events';
-import { chmod, readdir, readFile, stat, writeFile } from 'node:fs/promises';
+import { chmod, readdir, readFile, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { KEY, PET } from '../helpers/client.ts';
 import { gate } from '../helpers/gate.ts';
-import { canMount, mountReadOnly, mountSmallDisk } from '../helpers/mount.ts';
 import { freshMachine, type Machine, petsInShell, serve } from '../helpers/pets.ts';
 import { type Handler, reply, scriptedServer } from '../helpers/scripted-server.ts';
 
@@ -94,33 +93,6 @@ test('a limit of the file size leaves the old file', async () => {
   const { code, stderr } = await shell('ulimit -f 1; pets list --output animals');
   expect([code, stderr]).toEqual([1, expect.stringContaining('cannot write animals: ')]);
   expect([await readFile(file, 'utf8'), await namesIn(machine)]).toEqual([OLD, ['animals']]);
-});
-
-test.runIf(canMount)('a full disk leaves the old file', async () => {
-  const { shell } = await prepare((_, response) =>
-    reply(response, 200, [{ ...PET, name: 'x'.repeat(100_000) }]),
-  );
-  const disk = await mountSmallDisk();
-  const file = join(disk.directory, 'animals');
-  await writeFile(file, OLD);
-  disk.fill();
-  const { code, stderr } = await shell(`pets list --output ${file}`);
-  expect([code, stderr]).toEqual([1, expect.stringContaining(`cannot write ${file}: the disk is full`)]);
-  expect([await readFile(file, 'utf8'), (await readdir(disk.directory)).sort()]).toEqual([
-    OLD,
-    ['animals', 'filler'],
-  ]);
-});
-
-test.runIf(canMount)('nothing is sent if the file system is read-only', async () => {
-  const { machine, shell, server } = await prepare();
-  await machine.file('data/animals', OLD);
-  const { directory } = await mountReadOnly(join(machine.home, 'data'));
-  for (const name of ['animals', 'new']) {
-    const { code, stderr } = await shell(`pets list --output ${directory}/${name}`);
-    expect([code, stderr]).toEqual([1, expect.stringContaining('the file system is read-only')]);
-  }
-  expect(server.requests).toEqual([]);
 });
 
 /** Runs a command without root's privilege to write every file. */

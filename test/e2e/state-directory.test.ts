@@ -21,15 +21,6 @@ async function limitedMachine() {
 const FOUR_LISTS = `for i in 1 2 3 4; do ${petsInShell} list --json --max-wait 0; echo $?; done`;
 const CODES = expect.stringMatching(/^\[\]\n0\n5\n5\n5\n$/);
 
-test('without a home directory, commands share the cool-down in the directory for temporary files', async () => {
-  const { machine, server, env } = await limitedMachine();
-  const home = { HOME: '/proc/nohome', PETS_CONFIG_DIR: '' };
-  const { stdout } = await machine.shell(FOUR_LISTS, { env: { ...env, ...home } });
-  expect([stdout, server.requests.length]).toEqual([CODES, 2]);
-  expect(await readdir(machine.home)).toEqual([FALLBACK]);
-  expect(await readdir(join(machine.home, FALLBACK))).toEqual(['services']);
-});
-
 const canMount = (() => {
   try {
     execFileSync('unshare', ['-m', 'mount', '-t', 'tmpfs', 'none', '/mnt'], { stdio: 'ignore' });

@@ -261,7 +261,7 @@ function parseJson(text: string): unknown {
 /** What a document states about the service. */
 export function factsOf(document: OpenApiDocument) {
   const { info, security, components } = document;
-  const { headers, examples, securitySchemes } = components;
+  const { examples, securitySchemes } = components;
   return {
     operations: operationsOf(document).map((operation) => {
       const { method, path, operationId, summary, description, parameters, requestBody } = operation;
@@ -279,12 +279,6 @@ export function factsOf(document: OpenApiDocument) {
             status: Number(status),
             schema: nameOf(schema),
             codes: Object.values(codes).map((code) => resolve(code, examples).value.code),
-            headers: Object.entries(response.headers)
-              .map(([name, each]) => {
-                const { required, schema } = resolve(each, headers);
-                return { name, required, ...('const' in schema && { value: schema['const'] }) };
-              })
-              .sort(byName),
           };
         }),
       };
@@ -335,7 +329,6 @@ export function factsOfContract(): ReturnType<typeof factsOf> {
               status,
               schema: isError ? 'Error' : schemaName(success.body),
               codes: isError ? codesOfOperations.filter((code) => errorCodes[code] === status) : [],
-              headers: headersOf(operation, status).sort(byName),
             };
           }),
       };
@@ -368,39 +361,6 @@ function withoutDescriptions({ description: _, ...schema }: Schema): Schema {
     ...schema,
     properties: Object.fromEntries(fields.map(([name, field]) => [name, withoutDescriptions(field)])),
   };
-}
-
-// Errors with these statuses occur only after the operation is known. Others can lack the deprecation headers.
-const AFTER_ROUTING = [401, 404, 410, 417, 429, 500, 503];
-
-/** The headers that a response has (`required`) or may have. The two of a deprecation have fixed values. */
-function headersOf({ success, query, acceptsIdempotencyKey, deprecated }: Operation, status: number) {
-  const isSuccess = status === success.status;
-  const always = (name: string) => ({ name, required: true });
-  const sometimes = (name: string) => ({ name, required: false });
-  const isKnown = isSuccess || AFTER_ROUTING.includes(status);
-  return [
-    ...[header.rateLimit, header.rateLimitRemaining, header.rateLimitReset, header.requestId].map(always),
-    ...(status === 429 ? [always(header.retryAfter)] : []),
-    ...(status === 503 ? [sometimes(header.retryAfter)] : []),
-    ...(status === 401
-      ? [always(header.wwwAuthenticate)]
-      : [{ name: header.idempotencySupported, required: isSuccess, value: true }]),
-    ...(status === 405 ? [always(header.allow)] : []),
-    ...(isSuccess && acceptsIdempotencyKey
-      ? [{ name: header.idempotencyReplayed, required: false, value: true }]
-      : []),
-    ...(isSuccess && query?.shape['cursor']
-      ? [always(header.rateLimitPolicy), always(header.rateLimitWindows), sometimes(header.link)]
-      : []),
-    ...(deprecated
-      ? [
-          { name: header.deprecation, required: isKnown, value: `@${deprecated.since.getTime() / 1_000}` },
-          { name: header.sunset, required: isKnown, value: deprecated.sunset.toUTCString() },
-          { name: header.link, required: isKnown },
-        ]
-      : []),
-  ];
 }
 
 function parametersOf({ params, query, acceptsIdempotencyKey }: Operation) {

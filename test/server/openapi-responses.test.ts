@@ -235,11 +235,6 @@ function tamper({ method, path, response }: Exchange, by: Tampering): string[] {
 describe('responses that the document does not allow are found', () => {
   const list = () => play('listPets', { suffix: '?limit=2' });
   const single = () => play('getPet', {});
-  const missing = () => play('getPet', { suffix: 'x' });
-  const creation = () => play('createPet', {});
-  const anonymous = () => play('listPets', { headers: { Authorization: '' } });
-  const refused = () => play('listPets', { method: 'DELETE' });
-  const limited = () => play('listOrders', { service: quotaOf(0) });
   const head = () => play('getPet', { method: 'HEAD' });
 
   test.each<[string, () => Promise<Exchange>, Tampering, RegExp]>([
@@ -247,32 +242,17 @@ describe('responses that the document does not allow are found', () => {
     ['a path', list, { path: '/v1/animals' }, /not documented/],
     ['a method that succeeds', single, { method: 'DELETE' }, /DELETE \/v1\/pets\/1 is not documented/],
     ['no limit', list, { headers: { 'X-RateLimit-Limit': null } }, /X-RateLimit-Limit is missing/],
-    ['less than none left', list, { headers: { 'X-RateLimit-Remaining': '-1' } }, /Remaining must be >= 0/],
     [
       'windows elsewhere',
       single,
       { headers: { RateLimit: '"minute";r=1;t=1' } },
       /ratelimit is .* not for this/,
     ],
-    ['another Sunset', single, { headers: { Sunset: 'tomorrow' } }, /Sunset must be equal to constant/],
     ['a limit in words', list, { headers: { 'X-RateLimit-Limit': 'sixty' } }, /Limit must be integer/],
-    ['a reset as a date', list, { headers: { 'X-RateLimit-Reset': '2026-11-20' } }, /Reset must be integer/],
-    ['Retry-After of 0', limited, { headers: { 'Retry-After': '0' } }, /Retry-After must be >= 1/],
-    ['another challenge', anonymous, { headers: { 'WWW-Authenticate': 'Basic' } }, /must match pattern/],
-    ['Allow in lower case', refused, { headers: { Allow: 'get' } }, /Allow must match pattern/],
-    ['another relation', list, { headers: { Link: '</v1/pets>; rel="last"' } }, /Link must match pattern/],
-    ['a replay in other words', creation, { headers: { 'Idempotency-Replayed': 'no' } }, /must be boolean/],
-    [
-      'windows in words',
-      list,
-      { headers: { 'RateLimit-Policy': '"minute"' } },
-      /RateLimit-Policy must match/,
-    ],
     ['HTML', list, { headers: { 'Content-Type': 'text/html' } }, /Content-Type text\/html is not/],
     ['invalid JSON', list, { text: '[' }, /the body is not JSON/],
     ['a HEAD with a body', head, { text: '{}' }, /a HEAD has no body/],
     ['an animal for a list', list, { text: '{"id":1,"name":"Rex","categoryId":1}' }, /must be array/],
-    ['an error without a code', missing, { text: '{"message":"","status":404}' }, /required property 'code'/],
   ])('%s', async (_about, ask, by, violation) => {
     const exchange = await ask();
     expect(tamper(exchange, {})).toEqual([]);
