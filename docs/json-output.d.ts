@@ -92,7 +92,7 @@ export type Pet = { id: Int64 | string; name: string; status?: string | null; ca
 export type AnimalCount = { status?: string | null; categoryId?: Int64 | string | null; animals: number };
 export type NewPet = { name: string; categoryId: Int64; status?: PetStatus };
 
-/** The result of a row; `line` is its line in the file, from 1. */
+/** The result of a row; `line` is its line in the file, or its number in a JSON array, from 1. */
 export type AddedRow =
   | { line: number; result: 'added'; pet: Pet } // by this run or an earlier one
   | { line: number; result: 'failed'; pet: NewPet; error: { code: string; message: string; status: number } }

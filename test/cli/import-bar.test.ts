@@ -16,7 +16,7 @@ function bar({ done = 0, columns = 120, json = false } = {}) {
   const context = { argv: [], stdout: new PassThrough(), stderr, env: {}, clock };
   const console = createConsole(context as unknown as CommandContext, { json, color: 'never' });
   const shown = createProgressBar({ console, clock }, 100);
-  shown.start(done);
+  shown.begin(done);
   return {
     bar: shown,
     /** Finishes `rows` more rows in this time. */

@@ -56,7 +56,7 @@ describe('a file is refused with an explanation if', () => {
   test.each<[string, string, string | Buffer, string[], string?]>([
     ['it is Windows-1252', 'a.ndjson', Buffer.from('"\xfc"', 'latin1'), ['is not UTF-8 text', AS_UTF8]],
     ['it has no header', 'a.tsv', 'Rex\t1\n', ['missing column name and category; found: Rex, 1']],
-    ['it is not in the format of --format', 'a', CSV, ['not a JSON array'], 'json'],
+    ['it is not in the format of --format', 'a', CSV, ['FILE, line 1: invalid JSON'], 'json'],
     [
       'a row has control sequences',
       'a.csv',

@@ -7,7 +7,7 @@ import { type Column, print } from '../output/printer.ts';
 import { quoteIfBlank } from '../output/sanitize.ts';
 import { formatCount } from '../output/text.ts';
 import { formatMinute } from '../output/time.ts';
-import type { PetRow } from '../rows/read-file.ts';
+import type { PetFile, PetRow } from '../rows/read-file.ts';
 import {
   idempotencyKeyOf,
   isUnknown,
@@ -28,7 +28,12 @@ const NAMED = { rows: 10, imports: 3 };
 const isAtTerminal = ({ isTerminal, format }: Console): boolean => isTerminal && format === 'table';
 
 /** Writes the result of each row that has one. All rows have one unless the run has stopped, or the row has an id. */
-export async function writeResults(console: Console, header: LedgerHeader, plan: Plan): Promise<void> {
+export async function writeResults(
+  console: Console,
+  header: LedgerHeader,
+  plan: Plan,
+  unit: PetFile['unit'],
+): Promise<void> {
   const rowAt = (position: number) => plan.rows[position] as PetRow;
   // Positions in the file instead of objects, of which a million would take hundreds of megabytes.
   const results = [...plan.rows.keys()].filter((position) => {
@@ -41,7 +46,7 @@ export async function writeResults(console: Console, header: LedgerHeader, plan:
   const messageAt = (position: number) => messageOf(recordOf(plan, position));
   const withMessage = listed.filter((each) => messageAt(each) !== '');
   const columns: Column<number>[] = [
-    { name: 'line', value: (each) => rowAt(each).line },
+    { name: 'line', head: unit.toUpperCase(), value: (each) => rowAt(each).line },
     {
       name: 'result',
       value: (each) => resultOf(recordOf(plan, each)),
@@ -72,7 +77,7 @@ export async function writeResults(console: Console, header: LedgerHeader, plan:
   if (!console.isForPeople) return;
   // The table cuts long messages, so they are repeated below it.
   for (const each of withMessage.slice(0, MESSAGES_SHOWN))
-    console.notice(`line ${rowAt(each).line}: ${messageAt(each)}`);
+    console.notice(`${unit} ${rowAt(each).line}: ${messageAt(each)}`);
   const more = withMessage.length - MESSAGES_SHOWN;
   if (more > 0) console.notice(`… and ${more} more; for all messages, add --json`);
 }
@@ -213,12 +218,17 @@ function animalsText(ids: readonly unknown[]): string {
 }
 
 /** Names the rows that are sent although an equal row was added before. `skip` is the command that does not send them. */
-export function reportAgain(console: Console, { rows, again }: Plan, skip: string): void {
+export function reportAgain(
+  console: Console,
+  { rows, again }: Plan,
+  unit: PetFile['unit'],
+  skip: string,
+): void {
   if (again.size === 0) return;
   const named = [...again.keys()]
     .sort((a, b) => a - b)
     .map((position) => ({ line: rows[position]?.line, name: rows[position]?.pet.name ?? '' }));
-  const list = named.slice(0, NAMED.rows).map(({ line, name }) => `line ${line} ${quoteIfBlank(name)}`);
+  const list = named.slice(0, NAMED.rows).map(({ line, name }) => `${unit} ${line} ${quoteIfBlank(name)}`);
   const more = again.size > NAMED.rows ? `, and ${again.size - NAMED.rows} more` : '';
   const when = whenText(console, again.values());
   const text = `${countText(again.size, rows.length)} added ${when}, and ${again.size === 1 ? 'is' : 'are'} added again: `;
@@ -227,9 +237,13 @@ export function reportAgain(console: Console, { rows, again }: Plan, skip: strin
 }
 
 /** Prints the rows that an import would send; a terminal only shows the first ones, so that the user can check the columns. */
-export function writePreview(console: Console, rows: readonly PetRow[]): Promise<void> {
+export function writePreview(
+  console: Console,
+  rows: readonly PetRow[],
+  unit: PetFile['unit'],
+): Promise<void> {
   const columns: Column<PetRow>[] = [
-    { name: 'line', value: ({ line }) => line },
+    { name: 'line', head: unit.toUpperCase(), value: ({ line }) => line },
     { name: 'name', value: ({ pet }) => pet.name },
     { name: 'categoryId', head: 'CATEGORY', value: ({ pet }) => pet.categoryId },
     { name: 'status', value: ({ pet }) => pet.status, isFlexible: false },

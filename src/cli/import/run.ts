@@ -104,13 +104,13 @@ async function importRows(setting: Setting, file: LedgerFile, yes: boolean): Pro
       );
     if (isContinued && setting.choice === 'add-again')
       console.notice('--add-again adds every row again only after this import is complete');
-    reportAgain(console, planned, commandWith(context, '--skip-added'));
+    reportAgain(console, planned, input.unit, commandWith(context, '--skip-added'));
     const isPiped = input.path === undefined;
     const wasAsked = !yes && (await confirmProduction(context, connection, { rows: pending, isPiped }));
     if (!wasAsked) reportTarget(context, connection, `adding ${formatCount(pending, 'row')} at`);
     stop = await send(setting, planned, before, file);
   }
-  await writeResults(console, file.ledger.header, planned);
+  await writeResults(console, file.ledger.header, planned, input.unit);
   await console.finish();
   if (stop) throw stop;
   const after = groupRows(planned);
@@ -140,6 +140,7 @@ async function dryRun(setting: Setting, ledger: Ledger): Promise<number> {
   await writePreview(
     console,
     pending.map((position) => input.rows[position] as PetRow),
+    input.unit,
   );
   if (pending.length === 0) console.notice(nothingToDo(setting, planned, groups));
   else {
@@ -148,7 +149,7 @@ async function dryRun(setting: Setting, ledger: Ledger): Promise<number> {
     console.notice(
       `dry run: would add ${atMost}${pending.length} of ${formatCount(input.rows.length, 'row')} from ${input.name} at ${targetLabel(connection)}${already}`,
     );
-    reportAgain(console, planned, commandWith(context, '--skip-added'));
+    reportAgain(console, planned, input.unit, commandWith(context, '--skip-added'));
   }
   return exitCodes.ok;
 }
@@ -225,7 +226,7 @@ async function send(
           : `the rows stay unknown, because the list of animals may be incomplete: ${whyIncomplete}`,
       );
     },
-    onSending: (rows: number) => bar.start(input.rows.length - rows),
+    onSending: (rows: number) => bar.begin(input.rows.length - rows),
     onResult: bar.advance,
   };
   const settings = { apiKey: connection.key, clock, timeout: globals.timeout * 1_000, ...reporting };
@@ -272,38 +273,33 @@ export function createProgressBar(
   { console, clock }: Pick<CommandContext, 'console' | 'clock'>,
   rows: number,
 ) {
-  let started = clock.now();
-  /** The number of rows that were done before the first one was sent. */
-  let before = 0;
-  let done = 0;
-  let writtenAt = started;
+  /** When the first row was sent, and the number of rows that were done before. */
+  let start = { at: clock.now(), done: 0 };
+  let { at: writtenAt, done } = start;
   let reason: StatusLine | undefined;
 
   function speedText(): string | undefined {
-    const minutes = (clock.now() - started) / MINUTE_MS;
-    const left = rows - done;
+    const minutes = (clock.now() - start.at) / MINUTE_MS;
     // Rate limits are usually per minute, so the speed of less than a minute shows too little.
-    if (minutes < 1 || done === before) return undefined;
-    const rate = (done - before) / minutes;
-    return `${Math.round(rate)} rows/min, ${formatDuration((left / rate) * MINUTE_MS)} left`;
+    if (minutes < 1 || done === start.done) return undefined;
+    const rate = (done - start.done) / minutes;
+    return `${Math.round(rate)} rows/min, ${formatDuration(((rows - done) / rate) * MINUTE_MS)} left`;
   }
   const text = () => [`${done}/${rows}`, reason?.[0], speedText()].filter(Boolean).join('; ');
   /** Draws `[####----] 120/500; waiting 12 s …; 58 rows/min, 6 min 33 s left`, or less on a narrow terminal. */
   function draw(): void {
-    const bar = drawBar(done, rows);
     const count = `${done}/${rows}`;
     const reasons = (reason ?? []).map((each) => `${count}; ${each}`);
+    const bar = drawBar(done, rows);
     const withBar = reasons.slice(0, 1).map((each) => `${bar} ${each}`);
     console.status([`${bar} ${text()}`, ...withBar, ...reasons, `${bar} ${count}`, count]);
   }
 
   return {
     /** Begins to measure the speed, when the first of the rows is sent. `already` rows are done. */
-    start(already: number): void {
-      started = clock.now();
-      writtenAt = started;
-      before = already;
-      done = already;
+    begin(already: number): void {
+      start = { at: clock.now(), done: already };
+      ({ at: writtenAt, done } = start);
     },
     /** Counts one more row as done. */
     advance(): void {

@@ -3,7 +3,7 @@ import { parseInt64 } from '../../contract/json.ts';
 import { petStatuses } from '../../contract/schemas.ts';
 import { unescapeFormula } from '../output/csv.ts';
 import { sanitizeForTerminal } from '../output/sanitize.ts';
-import { cutToWidth } from '../output/text.ts';
+import { cutToWidth, listNames } from '../output/text.ts';
 import { MAX_ROW_BYTES, type RawRow, ROW_TOO_LONG, type RowError } from './row.ts';
 
 /** A record of a CSV file, and the line (from 1) on which it starts. */
@@ -114,15 +114,18 @@ const REQUIRED = ['name', 'categoryId'];
 /** The field of each column. Columns may be in any order and any case. */
 function readHeader(cells: readonly string[]): { columns: string[] } | RowError {
   const columns = cells.map(fieldName);
+  // Spreadsheets write empty columns after the others.
+  const named = cells.map((cell) => cell.trim()).filter((cell) => cell !== '');
   const names = columns.map((name) => name.toLowerCase());
   const repeated = cells.filter(
     (_, i) => names[i] !== '' && names.indexOf(names[i] ?? '') !== names.lastIndexOf(names[i] ?? ''),
   );
-  if (repeated.length > 0) return { error: `these columns are the same: ${listNames(repeated)}` };
+  if (repeated.length > 0)
+    return { error: `these columns are the same: ${listNames(repeated.map((cell) => cell.trim()))}` };
   const missing = REQUIRED.filter((field) => !columns.includes(field)).map(columnName);
   if (missing.length === 0) return { columns };
   return {
-    error: `missing column ${missing.join(' and ')}; found: ${listNames(cells)}; the first line must name the columns name, category and optionally status`,
+    error: `missing column ${missing.join(' and ')}; found: ${listNames(named)}; the first line must name the columns name, category and optionally status`,
   };
 }
 
@@ -137,16 +140,12 @@ function fieldName(header: string): string {
 /** The name of a field in CSV files and in options. JSON files use the field names of the service. */
 export const columnName = (field: string): string => (field === 'categoryId' ? 'category' : field);
 
-/** The beginning of a text from a file, safe to print: at most `width` terminal columns. */
-export function excerpt(text: string, width = 40): string {
-  // The text may be a megabyte long, so cut it before the slower steps.
-  return cutToWidth(sanitizeForTerminal(text.slice(0, 4 * width)), width);
-}
+const EXCERPT_COLUMNS = 40;
 
-/** Lists column names in a message. Omits empty names, because spreadsheets write empty columns after the others. */
-function listNames(cells: readonly string[]): string {
-  const names = cells.map((cell) => cell.trim()).filter((cell) => cell !== '');
-  return excerpt(names.join(', '), 100);
+/** The beginning of a text from a file, safe to print. */
+export function excerpt(text: string): string {
+  // The text may be a megabyte long, so cut it before the slower steps.
+  return cutToWidth(sanitizeForTerminal(text.slice(0, 4 * EXCERPT_COLUMNS)), EXCERPT_COLUMNS);
 }
 
 function toRow(columns: readonly string[], { line, cells }: CsvRecord, delimiter: string): RawRow {

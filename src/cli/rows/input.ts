@@ -1,5 +1,6 @@
 import { isUtf8 } from 'node:buffer';
 import { addAbortSignal, type Readable } from 'node:stream';
+import { findJsonError, NestingError, parseJson } from '../../contract/json.ts';
 import { fileError, usageError } from '../core/errors.ts';
 
 const AS_UTF8 = 'save it as UTF-8; in Excel: Save As → CSV UTF-8 (comma delimited)';
@@ -35,4 +36,17 @@ export function utf8Text(bytes: Buffer, name: string): Buffer {
   if (!isUtf8(bytes) || bytes.subarray(0, 8).includes(0))
     throw usageError(`${name} is not UTF-8 text`, AS_UTF8);
   return bytes.toString('latin1', 0, 3) === '\xef\xbb\xbf' ? bytes.subarray(3) : bytes;
+}
+
+/** Parses the document in a file. @throws CliError with the line of an error */
+export function parseDocument(text: string, name: string): unknown {
+  try {
+    return parseJson(text);
+  } catch (error) {
+    const found = findJsonError(text);
+    const place = found === undefined ? name : `${name}, line ${found.line}`;
+    // The message of JSON.parse quotes the text.
+    const reason = error instanceof NestingError ? `: ${error.message}` : '';
+    throw usageError(`${place}: invalid JSON${reason}`);
+  }
 }

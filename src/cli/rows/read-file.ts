@@ -1,7 +1,7 @@
 // Reading a file of animals:
 // 1. Read its bytes, at most 256 MiB, and refuse anything but UTF-8 text with a hint how to save it.
 // 2. Detect its format by its first character, whatever the file is called.
-// 3. Parse it row by row in one pass, with the line on which each row starts (csv.ts, json.ts).
+// 3. Parse it, CSV and NDJSON row by row with the line on which each row starts (csv.ts).
 // 4. Check every row, and list all errors with their lines; if there is one, the file is not used at all.
 // 5. Return the animals, their lines, and which of them had an id.
 // Ctrl-C ends the reading at any time.
@@ -20,11 +20,12 @@ import { sanitizeForTerminal } from '../output/sanitize.ts';
 import { formatCount, listNames } from '../output/text.ts';
 import type { CommandContext } from '../program/command.ts';
 import { columnName, csvRows, excerpt } from './csv.ts';
-import { readInput, utf8Text } from './input.ts';
-import { jsonRows, ndjsonRows } from './json.ts';
-import { EMPTY_NAME, MAX_ROW_BYTES, type RawRow, type RowFormat } from './row.ts';
+import { parseDocument, readInput, utf8Text } from './input.ts';
+import { EMPTY_NAME, MAX_ROW_BYTES, type RawRow, ROW_TOO_LONG, type RowFormat } from './row.ts';
 
-/** An animal of a file, and the line (from 1) on which its row starts. */
+type Unit = 'line' | 'animal';
+
+/** An animal of a file, and the line on which its row starts, or its number among the animals of a JSON document, from 1. */
 type FileRow<Animal> = {
   line: number;
   pet: Animal;
@@ -40,6 +41,8 @@ export type PetFile = {
   name: string;
   /** The real path; undefined for standard input and other pipes. */
   path: string | undefined;
+  /** What the numbers of the rows count. */
+  unit: Unit;
   rows: PetRow[];
 };
 
@@ -73,25 +76,19 @@ export async function readPetFile(
   try {
     const input = isPiped ? stdin : createReadStream(from);
     const bytes = await readInput(input, name, interrupt.signal);
-    const text = utf8Text(bytes, name);
-    const { rows, fields } = await checkRows(parseRows(text, format), ImportedPet, {
-      name,
-      isCsv: (format ?? detectFormat(text)) === 'csv',
-      console,
-      maxRows,
-      refused: 'nothing was sent',
-      signal: interrupt.signal,
-    });
     // A command that fails often leaves an empty file or pipe.
     if (bytes.length === 0)
       throw usageError(
         `${name} is empty`,
         'check the command that created it; a CSV file without animals needs a header line',
       );
+    const parsed = parseRows(utf8Text(bytes, name), name, format);
+    const settings = { console, maxRows, refused: 'nothing was sent', signal: interrupt.signal };
+    const { rows, fields } = await checkRows(parsed, ImportedPet, { name, ...settings });
     const ignored = [...fields].filter((field) => !['', 'id'].includes(field) && !(field in NewPet.shape));
     if (ignored.length > 0)
       console.notice(`fields not sent, because the service does not have them: ${listNames(ignored)}`);
-    return { name, path, rows };
+    return { name, path, unit: parsed.unit, rows };
   } finally {
     unsubscribe();
   }
@@ -111,7 +108,7 @@ const ID_BOUNDS = `from 1 to ${INT64_MAX - 1n}`;
 
 /**
  * Reads the animals of a seed file. Animals with an id keep it. Other animals get ids above the largest id in the file.
- * A JSON object `{"pets": […], "orders": […]}` has orders, too. Prints the errors of rows on stderr.
+ * A JSON document can have orders, too. Prints the errors of rows on stderr.
  *
  * @throws CliError if the file cannot be read or has an error; the reason of `signal`
  */
@@ -123,45 +120,20 @@ export async function readSeedFile(path: string, console: Console, signal?: Abor
   );
   const SeedPet = z.object({ id: z.optional(id), ...NewPet.shape }, { error: 'must be a JSON object' });
   const text = utf8Text(await readInput(createReadStream(path), path, signal), path);
-  const document = parseSeedDocument(text, path);
-  const { rows } = await checkRows(document?.rows ?? parseRows(text), SeedPet, {
-    name: path,
-    isCsv: document === undefined && detectFormat(text) === 'csv',
-    unit: document && 'animal',
-    console,
-    refused: 'nothing was added',
-    signal,
-  });
+  const parsed = parseRows(text, path);
+  const settings = { name: path, console, refused: 'nothing was added', signal };
+  const { rows } = await checkRows(parsed, SeedPet, settings);
   let last = rows.reduce((max, { pet }) => (pet.id !== undefined && pet.id > max ? pet.id : max), 0n);
   // Changes the animals in place, because a million copies take 100 MB.
   const pets = rows
     .map(({ pet }) => Object.assign(pet, { status: pet.status ?? 'available', id: pet.id ?? ++last }))
     .sort((a, b) => (a.id < b.id ? -1 : 1));
-  return { pets, orders: document?.orders ?? [] };
-}
-
-/** The rows, numbered from 1, and the orders of a JSON object with pets or orders; undefined for any other text. */
-function parseSeedDocument(text: Buffer, path: string): { rows: RawRow[]; orders: unknown[] } | undefined {
-  if (!/^\s*\{\s*"(?:pets|orders)"/.test(text.toString('utf8', 0, MAX_ROW_BYTES))) return undefined;
-  let document: { pets?: unknown; orders?: unknown };
-  try {
-    document = parseJson(text.toString()) as typeof document;
-  } catch (error) {
-    throw usageError(`${path}: invalid JSON: ${(error as Error).message}`);
-  }
-  const { pets, orders = [] } = document;
-  if (!Array.isArray(pets) || !Array.isArray(orders))
-    throw usageError(`${path} must have an array "pets" and optionally an array "orders"`);
-  return { rows: pets.map((value, i) => ({ line: i + 1, value })), orders };
+  return { pets, orders: parsed.orders };
 }
 
 type Settings = {
   /** The name of the input in messages. */
   name: string;
-  /** Whether messages show the names of columns instead of those of fields. */
-  isCsv: boolean;
-  /** What the number of a row counts. */
-  unit?: 'line' | 'animal' | undefined;
   console: Console;
   maxRows?: number;
   /** What an error prevents, such as `nothing was sent`. */
@@ -182,9 +154,9 @@ const MAX_ERRORS_SHOWN = 20;
  * @throws CliError if a row has an error, or if there are too many rows
  */
 async function checkRows<Animal>(
-  parsed: Iterable<RawRow> | AsyncIterable<RawRow>,
+  { rows: rawRows, unit, isCsv }: ParsedRows,
   schema: z.core.$ZodType<Animal>,
-  { name, isCsv, unit = 'line', console, maxRows = Infinity, refused, signal }: Settings,
+  { name, console, maxRows = Infinity, refused, signal }: Settings,
 ): Promise<{ rows: FileRow<Animal>[]; fields: Set<string> }> {
   const rows: FileRow<Animal>[] = [];
   const fields = new Set<string>();
@@ -193,10 +165,10 @@ async function checkRows<Animal>(
   const report = async (number: number, message: string) => {
     if (++errors > MAX_ERRORS_SHOWN && !console.hasJsonEvents) return;
     const text = sanitizeForTerminal(`${name}, ${unit} ${number}: ${message}`);
-    console.event({ fault: { source: name, [unit]: number, message } }, text, 2);
+    console.event({ fault: { source: name, line: number, message } }, text, 2);
     await console.drain();
   };
-  for await (const row of parsed) {
+  for await (const row of rawRows) {
     if (read === maxRows)
       throw usageError(`${name} has more than ${maxRows} rows; ${refused}`, 'split the file');
     if (read++ % ROWS_PER_TURN === 0) await setImmediate();
@@ -221,20 +193,67 @@ async function checkRows<Animal>(
   const isCut = errors > MAX_ERRORS_SHOWN && !console.hasJsonEvents;
   const hint = isCut
     ? `fix the first ${MAX_ERRORS_SHOWN} errors above; --json lists all of them`
-    : 'fix the lines above';
+    : `fix the ${unit}s above`;
   throw usageError(`${formatCount(errors, 'error')} in ${name}; ${refused}`, hint);
 }
 
-/** Parses a text in a format, or in the one that is detected. */
-function parseRows(text: Buffer, format = detectFormat(text)): Iterable<RawRow> | AsyncIterable<RawRow> {
-  return { csv: csvRows, ndjson: ndjsonRows, json: jsonRows }[format](text);
+type ParsedRows = {
+  rows: Iterable<RawRow> | AsyncIterable<RawRow>;
+  unit: Unit;
+  /** Whether messages show the names of columns instead of those of fields. */
+  isCsv: boolean;
+  orders: unknown[];
+};
+
+/**
+ * Parses a text in a format, or in the one that is detected. A JSON document is an array of animals, or an object
+ * `{"pets": […], "orders": […]}`.
+ *
+ * @throws CliError if the text is not such a document
+ */
+export function parseRows(text: Buffer, name: string, format = detectFormat(text)): ParsedRows {
+  if (format !== 'json') {
+    const isCsv = format === 'csv';
+    return { rows: isCsv ? csvRows(text) : ndjsonRows(text), unit: 'line', isCsv, orders: [] };
+  }
+  const document = parseDocument(text.toString(), name);
+  const { pets, orders = [] } = (Array.isArray(document) ? { pets: document } : (document ?? {})) as Document;
+  if (!Array.isArray(pets) || !Array.isArray(orders))
+    throw usageError(`${name} must be an array of animals, or an object with the arrays "pets" and "orders"`);
+  const rows = pets.map((value: unknown, i): RawRow => ({ line: i + 1, value }));
+  return { rows, unit: 'animal', isCsv: false, orders };
 }
 
-/** `[` starts JSON, `{` starts NDJSON, and anything else is CSV. */
+type Document = { pets?: unknown; orders?: unknown };
+
+const NEWLINE = 0x0a;
+
+/** The rows of NDJSON: one JSON document per line. Blank lines are skipped. */
+export function* ndjsonRows(text: Buffer): Generator<RawRow> {
+  let line = 1;
+  for (let start = 0; start < text.length; line++) {
+    const newline = text.indexOf(NEWLINE, start);
+    const end = newline === -1 ? text.length : newline;
+    const row = text.subarray(start, end);
+    if (row.length > MAX_ROW_BYTES) yield { line, error: ROW_TOO_LONG };
+    else if (row.toString().trim() !== '') yield parseRow(line, row.toString());
+    start = end + 1;
+  }
+}
+
+function parseRow(line: number, text: string): RawRow {
+  try {
+    return { line, value: parseJson(text) };
+  } catch (error) {
+    return { line, error: `invalid JSON: ${(error as Error).message}` };
+  }
+}
+
+/** `[` starts JSON, `{` starts NDJSON, unless the first field is `pets` or `orders`, and anything else is CSV. */
 export function detectFormat(text: Buffer): RowFormat {
-  const [first] = text.toString('utf8', 0, MAX_ROW_BYTES).trimStart();
-  if (first === '[') return 'json';
-  return first === '{' ? 'ndjson' : 'csv';
+  const start = text.toString('utf8', 0, MAX_ROW_BYTES).trimStart();
+  if (/^(?:\[|\{\s*"(?:pets|orders)")/.test(start)) return 'json';
+  return start.startsWith('{') ? 'ndjson' : 'csv';
 }
 
 /** Describes why a row is invalid, with the values found, for example `status "gone" must be one of …`. */

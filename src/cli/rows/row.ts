@@ -8,7 +8,7 @@ export type RowError = { error: string };
 
 /**
  * The parsed value of a row, before validation, or why the row cannot be parsed. `line` (from 1) is the line on which the
- * row starts. The fields of a CSV row are strings and bigints.
+ * row starts, or in a JSON document the number of the animal. The fields of a CSV row are strings and bigints.
  */
 export type RawRow = { line: number } & ({ value: unknown } | RowError);
 

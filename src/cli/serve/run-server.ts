@@ -7,7 +7,6 @@ import { join } from 'node:path';
 import spawn from 'cross-spawn';
 import * as z from 'zod/mini';
 import { describeFirstIssue } from '../../contract/issues.ts';
-import { findJsonError, NestingError, parseJson } from '../../contract/json.ts';
 import { type FaultOptions, FaultSettings } from '../../server/faults.ts';
 import { sampleData } from '../../server/sample-data.ts';
 import { isLocal, type Service, startService } from '../../server/service.ts';
@@ -18,7 +17,7 @@ import { CliError, fileError, systemReason, usageError } from '../core/errors.ts
 import { exitCodes } from '../core/exit-codes.ts';
 import { DEFAULT_PORT } from '../profiles/profile.ts';
 import type { CommandContext } from '../program/command.ts';
-import { readInput, utf8Text } from '../rows/input.ts';
+import { parseDocument, readInput, utf8Text } from '../rows/input.ts';
 import { ensureDevKey, readSecrets, type Secrets, saveLocalProfile } from './api-key.ts';
 import { DEFAULT_PLAN, type ServeOptions } from './options.ts';
 import { announceServer } from './running-server.ts';
@@ -248,18 +247,6 @@ async function readFaultFile(path: string): Promise<FaultSettings> {
   const { success, data, error } = z.safeParse(FaultSettings, document);
   if (!success) throw usageError(`${path}: ${describeFirstIssue(error, 'the document')}`);
   return data;
-}
-
-function parseDocument(text: string, path: string): unknown {
-  try {
-    return parseJson(text);
-  } catch (error) {
-    const found = findJsonError(text);
-    const place = found === undefined ? path : `${path}, line ${found.line}`;
-    // The message of JSON.parse quotes the text.
-    const reason = error instanceof NestingError ? `: ${error.message}` : '';
-    throw usageError(`${place}: invalid JSON${reason}`);
-  }
 }
 
 async function readSeed(seed: string | true, { clock, console }: CommandContext, signal?: AbortSignal) {
