@@ -254,7 +254,7 @@ describe('a file with rows of an earlier one', () => {
         ': 1 of 3 rows was added on 2026-11-20 12:00 UTC from animals.csv; 2 rows with an id skipped; leave the id of a new animal empty',
     },
     {
-      text: 'id,name,category\n18,Rex,1\n',
+      text: '[{"id":18,"name":"Rex","categoryId":1}]',
       code: 1,
       stderr:
         /it does not change animal 18\n {2}→ leave the id of a new animal empty; to add all 1 as new animals: .* --add-again\n$/,

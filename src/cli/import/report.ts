@@ -212,8 +212,10 @@ export function stopError(
 
 /** The animals with these ids, such as `animals 17 to 316`. */
 function animalsText(ids: readonly unknown[]): string {
-  const numbers = ids.filter((id) => typeof id === 'bigint').sort((a, b) => (a < b ? -1 : Number(a > b)));
-  if (numbers.length < ids.length) return `animals that have an id`;
+  // Ids of CSV are bigints, and most of those of JSON are numbers.
+  const numbers = ids.filter((id) => typeof id === 'bigint' || typeof id === 'number');
+  if (numbers.length < ids.length) return 'animals that have an id';
+  numbers.sort((a, b) => (a < b ? -1 : Number(a > b)));
   return ids.length === 1 ? `animal ${ids[0]}` : `animals ${numbers[0]} to ${numbers.at(-1)}`;
 }
 
