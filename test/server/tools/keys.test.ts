@@ -1,7 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { MAX_QUOTA, plans } from '../../../src/contract/plans.ts';
 import { MAX_KEYS } from '../../../src/server/tools/tools.ts';
-import { KeyFiles } from '../../../src/store/journal/key-files.ts';
 import { hashKey } from '../../../src/store/keys/keys.ts';
 import { startWithTools } from '../../helpers/tools.ts';
 
@@ -115,15 +114,6 @@ describe('GET /keys', () => {
     const { use } = await start();
     const response = await use(path, { method: 'DELETE' });
     expect([response.status, await response.json()]).toMatchObject([status, { code }]);
-  });
-
-  test('shows keys that have just been added, and none that have just been revoked', async () => {
-    const { makeKey, keys, directory } = await start();
-    const names = async () => (await keys()).keys.map(({ name }) => name);
-    await makeKey({ name: 'a' });
-    expect(await names()).toEqual(['a', 'till']);
-    await new KeyFiles(directory).revoke('till');
-    expect(await names()).toEqual(['a']);
   });
 
   test(`shows at most ${MAX_KEYS} keys, the banned ones first, and the number of all`, async () => {
