@@ -1,11 +1,9 @@
-import { once } from 'node:events';
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
 import { FLUSH_TIMEOUT, GRACE_PERIOD } from '../../src/cli/serve/run-server.ts';
-import { CONNECTION_LIMITS } from '../../src/server/connection/listen.ts';
 import { startInTerminal, type TerminalOptions } from '../helpers/context.ts';
-import { connectTo, sendRaw } from '../helpers/raw-client.ts';
+import { sendRaw } from '../helpers/raw-client.ts';
 import { temporaryDirectory } from '../helpers/temp.ts';
 
 // These tests show what the options of `pets serve` change for clients of the service.
@@ -42,19 +40,6 @@ test.each([
   const banned = await call();
   expect(await banned.json()).toMatchObject({ code: 'key_banned' });
   expect(banned.headers.get('retry-after')).toBe(seconds);
-});
-
-test('a connection above the limit gets 503 and a log line', async () => {
-  const { event, stderr } = await serve(['--log']);
-  const sockets = Array.from({ length: CONNECTION_LIMITS.maxConnections }, () => connectTo(event.port));
-  await Promise.all(sockets.map((socket) => once(socket, 'connect')));
-  const [response] = await sendRaw(
-    event.port,
-    'GET /healthz HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\n\r\n',
-  );
-  expect(response?.status).toBe(503);
-  expect(JSON.parse(response?.body ?? '')).toMatchObject({ code: 'too_many_connections' });
-  expect(JSON.parse(stderr())).toMatchObject({ request: { method: 'GET', url: '/healthz', status: 503 } });
 });
 
 test('running requests and the log get less than 5 seconds when the server stops', () => {
