@@ -5,7 +5,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { ReadStream } from 'node:tty';
 import { systemClock } from '../contract/clock.ts';
 import { isSingleExecutable } from '../system/bundled-files.ts';
-import { isOwnDirectory, makeDirectorySync } from '../system/directories.ts';
+import { isOwnDirectory, makeDirectorySync } from '../system/file-system.ts';
 import { readUptime } from '../system/uptime.ts';
 import type { Context } from './core/context.ts';
 import { exitCodes } from './core/exit-codes.ts';

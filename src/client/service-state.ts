@@ -8,7 +8,7 @@ import {
   makeDirectorySync,
   prepareStateDirectory,
   type StateDirectory,
-} from '../system/directories.ts';
+} from '../system/file-system.ts';
 import type { Uptime } from '../system/uptime.ts';
 
 const MINUTE = 60_000;

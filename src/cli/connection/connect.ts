@@ -7,7 +7,7 @@ import type { StateOptions } from '../../client/service-state.ts';
 import type { OperationName } from '../../contract/operations.ts';
 import { formatDuration } from '../../contract/time-text.ts';
 import { createAddressMatcher, isAddressBlock } from '../../system/address-blocks.ts';
-import { prepareStateDirectory, type StateDirectory } from '../../system/directories.ts';
+import { prepareStateDirectory, type StateDirectory } from '../../system/file-system.ts';
 import type { Context } from '../core/context.ts';
 import { usageError } from '../core/errors.ts';
 import { shellQuote } from '../core/shell-words.ts';

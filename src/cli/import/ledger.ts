@@ -7,14 +7,16 @@ import { stringifyJson, tryParseJson } from '../../contract/json.ts';
 import { type NewPet, ReceivedPet } from '../../contract/schemas.ts';
 import { Instant, readStored, Sha256 } from '../../store/stored-json.ts';
 import { AppendFile } from '../../system/append-file.ts';
-import { fsyncAncestors, isTrusted, makePrivateDirectory } from '../../system/directories.ts';
 import { acquireDirectoryLock } from '../../system/directory-lock.ts';
 import {
   DirectoryInUseError,
   errnoOf,
   type FileSystem,
+  fsyncAncestors,
   isTemporaryName,
+  isTrusted,
   LockError,
+  makePrivateDirectory,
   readBytes,
   realFileSystem,
   removeFile,

@@ -1,6 +1,5 @@
 import { isAbsolute, join } from 'node:path';
-import type { StateDirectory } from '../../system/directories.ts';
-import { errnoOf } from '../../system/file-system.ts';
+import { errnoOf, type StateDirectory } from '../../system/file-system.ts';
 import type { Context } from '../core/context.ts';
 
 /** The parts of the context that determine where a user's files are. */

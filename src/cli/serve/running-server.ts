@@ -7,8 +7,13 @@ import * as z from 'zod/mini';
 import { API_PREFIX } from '../../contract/operations.ts';
 import type { Service } from '../../server/service.ts';
 import { Instant, readStored } from '../../store/stored-json.ts';
-import { makePrivateDirectory } from '../../system/directories.ts';
-import { errnoOf, readTextFile, realFileSystem, replaceFile } from '../../system/file-system.ts';
+import {
+  errnoOf,
+  makePrivateDirectory,
+  readTextFile,
+  realFileSystem,
+  replaceFile,
+} from '../../system/file-system.ts';
 import type { Context } from '../core/context.ts';
 import { systemReason } from '../core/errors.ts';
 import { configDirectory } from '../profiles/paths.ts';

@@ -1,14 +1,15 @@
 import * as fs from 'node:fs/promises';
 import { dirname, join, resolve } from 'node:path';
 import type { Clock } from '../../contract/clock.ts';
-import { fsyncAncestors, makeDirectory } from '../../system/directories.ts';
 import { acquireDirectoryLock, type DirectoryLock } from '../../system/directory-lock.ts';
 import {
   abortable,
   createFile,
   errnoOf,
   type FileSystem,
+  fsyncAncestors,
   isMissing,
+  makeDirectory,
   type OpenFile,
   realFileSystem,
   timedSyncs,

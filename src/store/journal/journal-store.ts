@@ -1,13 +1,14 @@
 import { join, resolve } from 'node:path';
 import { requireSameFile } from '../../system/append-file.ts';
-import { fsyncAncestors, makeDirectory } from '../../system/directories.ts';
 import { acquireDirectoryLock, type DirectoryLock } from '../../system/directory-lock.ts';
 import {
   abortable,
   errnoOf,
+  fsyncAncestors,
   isTemporaryName,
   isUnwritable,
   LockError,
+  makeDirectory,
   realFileSystem,
   removeFile,
   replaceFile,

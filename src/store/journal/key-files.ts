@@ -1,12 +1,13 @@
 import { dirname, join } from 'node:path';
 import * as z from 'zod/mini';
 import { type Clock, systemClock } from '../../contract/clock.ts';
-import { fsyncAncestors, makeDirectory } from '../../system/directories.ts';
 import {
   createFile,
   errnoOf,
   type FileSystem,
+  fsyncAncestors,
   isMissing,
+  makeDirectory,
   readTextFile,
   realFileSystem,
   replaceFile,
