@@ -5,8 +5,6 @@ import { create, OTHER_KEY, start } from '../helpers/service.ts';
 
 // `D10` is the number of the decision in docs/service.md.
 
-const _idOf = async (response: Response): Promise<number> => ((await response.json()) as { id: number }).id;
-
 describe('D10 a repeated creation', () => {
   const headers = { 'Idempotency-Key': '"a-key"' };
 

@@ -80,28 +80,6 @@ describe('--latency', () => {
     await call('/v1/pets', { method: 'OPTIONS' });
     expect(held).toEqual([40, 40]);
   });
-
-  test('a delayed response is sent immediately when the service stops', async () => {
-    const [started, ended] = [gate(), gate()];
-    const service = await startReal({
-      faults: { latency: { min: 600_000, max: 600_000 }, seed: 1 },
-      sleep: (_milliseconds, signal) => {
-        started.open();
-        return new Promise((_resolve, reject) => {
-          signal.addEventListener('abort', () => {
-            ended.open();
-            reject(signal.reason);
-          });
-        });
-      },
-    });
-    const response = service.call('/pets', create(REX));
-    await started.opened;
-    const restarted = service.restart();
-    await ended.opened;
-    expect((await response).status).toBe(201);
-    await restarted;
-  });
 });
 
 test('many delayed responses at once cause no warning of Node', async () => {
