@@ -82,12 +82,8 @@ test('a port that nothing listens on', async () => {
     await expectFailure(machine, [...command, '--no-retry'], { exit: 6, code: 'network_error', contains });
 });
 
-const cut = 'connection closed';
 test.each([
-  ['closed at once', '', cut],
-  ['closed after half a head', 'HTTP/1.1 200 OK\r\nContent-', cut],
-  ['closed after half a body', 'HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n[{"id":1', cut],
-  ['closed inside a chunk', 'HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n64\r\n[{"id":1', cut],
+  ['closed at once', '', 'connection closed'],
   ['a frame of HTTP/2', '\0\0\0\x04\0\0\0\0\0', 'it supports only HTTP/2'],
   ['bytes that are not HTTP', 'SSH-2.0-OpenSSH_9.6\r\n', ''],
   ['an invalid Content-Length', 'HTTP/1.1 200 OK\r\nContent-Length: ten\r\n\r\n[]', ''],

@@ -76,11 +76,6 @@ test('a signal stops the output to a file, and leaves no temporary file', async 
   expect([await readdir(directory), handler]).toEqual([[], undefined]);
 });
 
-test('--output writes the data to a new file, and nothing to stdout', async () => {
-  const written = { code: 0, stdout: '', stderr: '', text: ROW, names: ['animals'] };
-  expect(await write('animals')).toMatchObject(written);
-});
-
 test.each([
   ['a.json', '[{"id":1,"name":"Rex","categoryId":3,"status":"available"}]\n'],
   ['a.ndjson', '{"id":1,"name":"Rex","categoryId":3,"status":"available"}\n'],
@@ -110,13 +105,6 @@ test('with the extension .json but without --json, notes and errors are text', a
 test('an empty list is an empty file', async () => {
   const { code, text } = await write('animals', { handler: respondWith([]), prepare: writeOld });
   expect([code, text]).toEqual([0, '']);
-});
-
-test.each([0o600, 0o640, 0o666, 0o755])('a file with mode %o keeps its mode', async (mode) => {
-  const { text, path } = await write('animals', {
-    prepare: (file) => writeOld(file).then(() => chmod(file, mode)),
-  });
-  expect([text, (await stat(path)).mode & 0o7777]).toEqual([ROW, mode]);
 });
 
 test.each([0o600, 0o640])('pets keys add creates a file that only the user can read (%o)', async (mode) => {
@@ -241,11 +229,10 @@ test.each<[string, Handler, code: number]>([
   expect(await write('animals', { args, handler })).toMatchObject({ code, names: [] });
 });
 
-const devices = ['-', '/dev/stdout', '/dev/fd/1', '/proc/self/fd/1', '/dev/null'];
-test.each(devices)('--output %s is an error', async (output) => {
-  const { code, stderr, server } = await runAgainst(respondWith([PET]), ['list', '--output', output]);
+test('--output - is an error', async () => {
+  const { code, stderr, server } = await runAgainst(respondWith([PET]), ['list', '--output', '-']);
   expect([code, server.requests]).toEqual([1, []]);
-  expect(stderr).toContain(`cannot write ${output}: it is not a regular file`);
+  expect(stderr).toContain('cannot write -: it is not a regular file');
 });
 
 /** The full names of the commands that print data, except `pets add`. */

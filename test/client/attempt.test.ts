@@ -3,7 +3,7 @@ import type { Socket } from 'node:net';
 import { Agent, buildConnector } from 'undici';
 import { expect, onTestFinished, test } from 'vitest';
 import { type Attempt, runAttempt } from '../../src/client/attempt.ts';
-import { DeferredError, InterruptedError, TimeoutError } from '../../src/client/errors.ts';
+import { InterruptedError, TimeoutError } from '../../src/client/errors.ts';
 import { manualClock } from '../helpers/clock.ts';
 import { gate } from '../helpers/gate.ts';
 import { type Act, formatResponse, wireServer } from '../helpers/wire-server.ts';
@@ -73,15 +73,6 @@ test('a timeout closes the connection', async () => {
   connect();
   expect(await send()).toMatchObject({ outcome: { error: { sent: true } } });
   await closed;
-});
-
-test('if canSend returns false, nothing is sent on the open connection', async () => {
-  const { server, send, connect } = await start();
-  connect();
-  const { outcome } = await send({ canSend: () => false });
-  expect('error' in outcome && outcome.error).toBeInstanceOf(DeferredError);
-  await send({ method: 'GET' });
-  expect(server.requests.map(({ line }) => line)).toEqual(['GET /v1 HTTP/1.1']);
 });
 
 test('an attempt with an aborted signal does not connect, and one that has ended has removed its listener', async () => {

@@ -96,22 +96,6 @@ describe('a prerendered output', () => {
 });
 
 describe('the fast path', () => {
-  test('writes everything once to a full pipe that is set to non-blocking mode', async () => {
-    const fill = `
-      const fs = require('node:fs');
-      process.stdout.write('');
-      try { for (;;) fs.writeSync(1, '.'); } catch { fs.writeFileSync('full', ''); }
-      setInterval(() => {}, 60_000);`;
-    const machine = await freshMachine();
-    const { stdout } = await machine.shell(
-      `{ "$NODE" -e "$FILL" & until [ -e full ]; do sleep 0.05; done
-         pets help serve; echo "code $?"; kill $!; } | { sleep 0.6; cat; }`,
-      { env: { FILL: fill } },
-    );
-    expect(stdout).toMatch(/^\.{60000}/);
-    expect(stdout.replace(/^\.+/, '')).toBe(`${(await program(['help', 'serve'])).stdout}code 0\n`);
-  });
-
   test.skipIf(!hasTerminal()).each([60, 80, 120])('fits a terminal of %d columns', async (columns) => {
     const line = `stty cols ${columns} rows 24; ${petsInShell} help serve`;
     const { stdout } = await (await freshMachine()).shell(`script -qec '${line}' /dev/null`);

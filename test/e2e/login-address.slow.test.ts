@@ -63,14 +63,6 @@ describe.skipIf(!hasProxy('nginx'))('nginx', () => {
     ]);
   });
 
-  test('a redirect to https names the https address', async () => {
-    const port = await startNginx(
-      (free) => `listen 127.0.0.1:${free}; return 301 https://$host:8443$request_uri;`,
-    );
-    const { code, error } = await login(`http://localhost:${port}/v1`);
-    expect([code, error.hint]).toEqual([7, 'use the base URL https://localhost:8443/v1']);
-  });
-
   test('https to a port for plain http', async () => {
     const port = await startNginx((free) => `listen 127.0.0.1:${free}; return 200 '[]';`);
     const { code, error } = await login(`https://localhost:${port}/v1`);
