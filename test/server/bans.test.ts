@@ -96,16 +96,6 @@ describe('D9 a key that continues after a 429', () => {
     expect(await codes(1)).toEqual(['ok']);
   });
 
-  test('does not affect other keys, and cannot be banned by clients that do not have it', async () => {
-    const { clock, key, call, codes } = await overLimit();
-    await codes(1);
-    clock.advance(2_000);
-    for (let i = 0; i < 30; i++) await call('/pets', { headers: { Authorization: `Bearer ${key}x` } });
-    expect(await codes(9)).toEqual(times(9, 'rate_limited'));
-    expect(await codes(1)).toEqual(['key_banned']);
-    expect((await call('/pets')).headers.get('x-ratelimit-remaining')).toBe('59');
-  });
-
   test('is banned even if the ban cannot be saved; the operator gets a warning', async () => {
     const { clock, codes, directory, warnings } = await overLimit();
     await mkdir(join(directory, 'bans.json'));

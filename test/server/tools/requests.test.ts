@@ -54,40 +54,73 @@ test('GET /requests shows a request and its response, with all digits of its num
   ]);
 });
 
-test('GET /requests shows what happened to each request, the newest first', async () => {
-  const { call, requests, clock } = await startWithTools({
+test('GET /requests shows what happened to each request, and why it got its response', async () => {
+  const { call, requests, clock, use } = await startWithTools({
     time: '2026-11-20T12:00:10Z',
     bans: { after: 1, milliseconds: 5_000 },
+    faults: {
+      seed: 1,
+      rules: [
+        { answer: 503, times: 1 },
+        { latency: { min: 90, max: 90 }, times: 1 },
+      ],
+    },
   });
-  const key = { 'Idempotency-Key': '"k"' };
-  await call('/pets', create(REX, key));
-  await call('/pets', create(REX, key));
-  await call('/pets', { headers: { Prefer: 'code=503' } });
-  await call('/pets', { headers: { Authorization: 'Bearer wrong' } });
-  await call('/pets', { method: 'OPTIONS' });
-  await call('/nothing');
-  for (let i = 0; i < 57; i++) await call('/pets');
+  const expectNewest = async (what: string, because: unknown) => {
+    const [shown] = (await requests('?limit=1')).requests;
+    const { status, code, outcome, until } = shown ?? {};
+    expect([status, code, outcome, until].filter((each) => each !== undefined).join(' ')).toBe(what);
+    expect(shown).toMatchObject({ because });
+    return shown;
+  };
+  const key = { 'Idempotency-Key': '"a"' };
+  const twice = 'x=ü\u{1f9a6}%0a&x=ü\u{1f9a6}%0a';
+  for (const [path, init, what, because] of [
+    ['/pets', {}, '503 injected_fault injected_fault', 'your rule for all requests'],
+    ['/pets', {}, '200 counted', 'counted: 59 of 60 requests are left in this minute, delayed by 90 ms'],
+    [
+      '/pets',
+      create('{"name":"Rex","categoryId":true}'),
+      '400 invalid_request counted',
+      expect.stringMatching(/^categoryId must be an integer/),
+    ],
+    [
+      '/pets',
+      { headers: { Prefer: 'code=429, retry-after=7' } },
+      '429 rate_limited mocked',
+      'the client asked for it with Prefer: code=429, retry-after=7',
+    ],
+    [
+      '/pets',
+      { headers: { Authorization: '' } },
+      '401 unauthorized not_counted',
+      expect.stringContaining('Send `Authorization: Bearer <API_KEY>`'),
+    ],
+    ['/pets', create(REX, key), '201 counted', 'counted: 57 of 60 requests are left in this minute'],
+    ['/pets', create(REX, key), '201 replayed', 'the same response as request 6, by its Idempotency-Key'],
+    ['/pets', { method: 'OPTIONS' }, '204 not_counted', expect.any(String)],
+    ['/nothing', {}, '404 not_found counted', expect.any(String)],
+    [`/pets?${twice}`, {}, '400 invalid_request counted', 'The query parameter x is given more than once'],
+  ] as const) {
+    await call(path, init);
+    await expectNewest(what, because);
+  }
+  await use('/openapi.json');
+  await expectNewest('200 not_counted', 'needs no key, and is not counted');
+  for (let i = 0; i < 60; i++) await call('/pets');
   await call('/pets', create(REX));
+  const refused = await expectNewest(
+    '429 rate_limited rate_limited 2026-11-20T12:01:00.000Z',
+    '60 of 60 requests of this minute are used',
+  );
+  // The service never read the body of the refused creation, but the client sent it.
+  expect(refused?.request).toMatchObject({ body: REX, bodyBytes: REX.length });
   clock.advance(1_000);
   await call('/pets');
-  const { requests: shown } = await requests();
-  const what = shown.map(({ status, code, outcome, until }) =>
-    [status, code, outcome, until].filter((each) => each !== undefined).join(' '),
-  );
-  expect(what.slice(0, 2)).toEqual([
+  await expectNewest(
     '429 key_banned banned 2026-11-20T12:00:16.000Z',
-    '429 rate_limited rate_limited 2026-11-20T12:01:00.000Z',
-  ]);
-  expect(what.slice(-6).reverse()).toEqual([
-    '201 counted',
-    '201 replayed',
-    '503 injected_fault mocked',
-    '401 unauthorized not_counted',
-    '204 not_counted',
-    '404 not_found counted',
-  ]);
-  // The service never read the body of the refused creation, but the client sent it.
-  expect(shown[1]?.request).toMatchObject({ body: REX, bodyBytes: REX.length });
+    'the key is banned, because requests continued after a 429',
+  );
 });
 
 test('a request id that is the name of a response header does not change the outcome', async () => {
@@ -365,44 +398,6 @@ test('requests are numbered from 1 in the order of their ends, and can be found 
   expect(await numbers('?id=same')).toEqual([3, 2, 1]);
   expect((await requests('?number=2')).requests).toMatchObject([{ number: 2, url: '/v1/pets?limit=2' }]);
   expect(await numbers('?number=4')).toEqual([]);
-});
-
-test('each request begins with why it got its response', async () => {
-  const { call, requests, clock, use } = await startWithTools({
-    time: '2026-11-20T12:00:10Z',
-    bans: { after: 1, milliseconds: 5_000 },
-    faults: {
-      seed: 1,
-      rules: [
-        { answer: 503, times: 1 },
-        { latency: { min: 90, max: 90 }, times: 1 },
-      ],
-    },
-  });
-  const because = async () => (await requests('?limit=1')).requests[0]?.because;
-  await call('/pets');
-  expect(await because()).toBe('your rule for all requests');
-  await call('/pets');
-  expect(await because()).toBe('counted: 59 of 60 requests are left in this minute, delayed by 90 ms');
-  await use('/openapi.json');
-  expect(await because()).toBe('needs no key, and is not counted');
-  await call('/pets', create('{"name":"Rex","categoryId":true}'));
-  expect(await because()).toMatch(/^categoryId must be an integer/);
-  await call('/pets', { headers: { Prefer: 'code=429, retry-after=7' } });
-  expect(await because()).toBe('the client asked for it with Prefer: code=429, retry-after=7');
-  await call('/pets', { headers: { Authorization: '' } });
-  expect(await because()).toContain('Send `Authorization: Bearer <API_KEY>`');
-  const key = { 'Idempotency-Key': '"a"' };
-  await call('/pets', create(REX, key));
-  await call('/pets', create(REX, key));
-  expect(await because()).toBe('the same response as request 7, by its Idempotency-Key');
-  await call('/pets?x=ü\u{1f9a6}%0a&x=ü\u{1f9a6}%0a');
-  expect(await because()).toBe('The query parameter x is given more than once');
-  for (let i = 0; i < 60; i++) await call('/pets');
-  expect(await because()).toBe('60 of 60 requests of this minute are used');
-  clock.advance(1_000);
-  await call('/pets');
-  expect(await because()).toBe('the key is banned, because requests continued after a 429');
 });
 
 test.each<[match: { method?: string; path?: string }, named: string]>([
