@@ -47,22 +47,6 @@ test.each(odd)('%s is kept as received in every format, with one notice', async 
   expect([code, stdout]).toEqual([0, `${json}\n`]);
 });
 
-test('one notice is shown for all pages of a list', async () => {
-  const { code, stderr } = await runAgainst(
-    (_, response, count) =>
-      reply(
-        response,
-        200,
-        [{ id: count, name: 'Rex', categoryId: null }],
-        count < 4 ? { Link: `</v1/pets?page=${count}>; rel="next"` } : {},
-      ),
-    ['list', '--all'],
-  );
-  expect(code).toBe(0);
-  expect(stderr).toMatch(NOTICE);
-  expect(stderr).toContain('0.categoryId must be an integer');
-});
-
 test('pets get accepts the id of the animal as text', async () => {
   const respond: Handler = ({ url }, response) =>
     reply(response, 200, { id: url?.split('/').at(-1), name: 'Rex', status: null });
