@@ -31,6 +31,7 @@ export async function* listPages(
     response.catch(() => {});
     return response;
   };
+  const base = new URL(`${client.baseUrl}/`);
   const seen = new Set<string>();
   let hasLinks = false;
   let emptyPages = 0;
@@ -39,8 +40,8 @@ export async function* listPages(
   for (;;) {
     const { url, headers, parse } = await nextResponse;
     seen.add(url.href);
-    const next = nextLink(headers, url, client.baseUrl);
-    const refusal = next && whyNotFollow(next, client.baseUrl, seen);
+    const next = nextLink(headers, url, base);
+    const refusal = next && whyNotFollow(next, base, seen);
     // The current page is not parsed yet. Do not prefetch if the current page may be one empty page too many.
     const isFollowed = next && refusal === undefined && emptyPages < MAX_EMPTY_PAGES;
     const prefetched = isFollowed && canPrefetch(headers) ? request(next) : undefined;
@@ -74,11 +75,12 @@ function withStatus(client: Client, pets: ReceivedPet[], expected: PetStatus | u
   return kept;
 }
 
-function whyNotFollow(next: URL, baseUrl: string, seen: ReadonlySet<string>): ContractError | undefined {
+/** `base` is the base URL with a slash at its end. */
+function whyNotFollow(next: URL, base: URL, seen: ReadonlySet<string>): ContractError | undefined {
   const refuse = (reason: string) =>
     new ContractError(200, `the next page is ${reason}, so it was not requested`);
-  if (!isBelow(next, baseUrl))
-    return refuse(`${next.href}, which is not below ${baseUrl} because a proxy probably changes paths`);
+  if (!next.pathname.startsWith(base.pathname))
+    return refuse(`${next.href}, which is not below ${base.href} because a proxy probably changes paths`);
   return seen.has(next.href) ? refuse('an earlier page') : undefined;
 }
 
@@ -86,21 +88,17 @@ function whyNotFollow(next: URL, baseUrl: string, seen: ReadonlySet<string>): Co
  * The URL of the next page. If a proxy forwards the requests, the service may link to its internal address, and the API key
  * must not be sent to another origin. So if the path is below that of the base URL, only the path and the query of the link count.
  */
-function nextLink(headers: HttpHeaders, page: URL, baseUrl: string): URL | undefined {
+function nextLink(headers: HttpHeaders, page: URL, base: URL): URL | undefined {
   const target = findLink(headers, 'next');
   if (target === undefined) return undefined;
   try {
     const { href, pathname, search } = new URL(target, page);
-    const url = new URL(isBelow({ pathname }, baseUrl) ? page : href);
+    const url = new URL(pathname.startsWith(base.pathname) ? page : href);
     return Object.assign(url, { pathname, search });
   } catch (cause) {
     throw new ContractError(200, `invalid link to the next page: ${target}`, { cause });
   }
 }
-
-/** Whether a path is below the path of the base URL. */
-const isBelow = ({ pathname }: Pick<URL, 'pathname'>, baseUrl: string): boolean =>
-  pathname.startsWith(new URL(`${baseUrl}/`).pathname);
 
 /** Waits until undici has written the latest request, so that parsing the current page does not delay that request. */
 const requestWritten = () => new Promise<void>((resolve) => setImmediate(() => setImmediate(resolve)));

@@ -24,10 +24,8 @@ export type RateLimit = {
 };
 
 /** A window as its headers describe it. `delay` is the time until its end, in milliseconds. */
-type ReportedWindow = { name?: string | undefined } & Record<
-  'limit' | 'remaining' | 'delay',
-  number | undefined
->;
+type ReportedWindow = Omit<RateLimit, 'limit' | 'remaining' | 'reset'> &
+  Record<'remaining' | 'delay', number | undefined>;
 
 /**
  * The delay that a 429 requests, in milliseconds from now; undefined if it requests none. Retry-After takes precedence
@@ -56,13 +54,17 @@ export function parseRetryAfter(headers: HttpHeaders, now: number): number | und
 
 /**
  * The rate-limit windows whose requests left and end are known: those of the header RateLimit, or else that of X-RateLimit,
- * which would only repeat one of them. Ends are whole seconds, because the times in most headers are.
+ * which would only repeat one of them. Ends are whole seconds, because the times in most headers are. The header
+ * RateLimit-Policy has the limits of the named windows, as in `"minute";q=60;w=60, "day";q=1000;w=86400`.
  */
 export function readRateLimits(headers: HttpHeaders, now: number): RateLimit[] {
+  const policies = readList(headers, header.rateLimitPolicy);
   const limits = readWindows(headers, now).flatMap((window) => {
-    const { name, limit, remaining } = window;
+    const { name, remaining } = window;
     const delay = longestDelay([window]);
     if (remaining === undefined || delay === undefined) return [];
+    const policy = policies.find(({ value }) => value === name)?.parameters;
+    const limit = name === undefined ? numbersIn(headers, header.rateLimit)[0] : parseNumber(policy?.['q']);
     return [{ name, limit, remaining, reset: Math.floor((now + delay) / SECOND) * SECOND }];
   });
   const named = limits.filter(({ name }) => name !== undefined);
@@ -77,37 +79,32 @@ export const readScarcestRateLimit = (headers: HttpHeaders, now: number): RateLi
 
 /**
  * Reads the headers X-RateLimit, which describe one window, and RateLimit, which lists windows, as in
- * `"minute";r=0;t=30, "day";r=70;t=3600`. The header RateLimit-Policy has their limits and lengths, as in
- * `"minute";q=60;w=60, "day";q=1000;w=86400` (draft-ietf-httpapi-ratelimit-headers). If X-RateLimit headers are repeated,
- * the smallest number of remaining requests and the latest end count.
+ * `"minute";r=0;t=30, "day";r=70;t=3600` (draft-ietf-httpapi-ratelimit-headers). If X-RateLimit headers are repeated, the
+ * smallest number of remaining requests and the latest end count.
  */
 function readWindows(headers: HttpHeaders, now: number): ReportedWindow[] {
-  const numbersIn = (name: string) => splitValues(headers, name).map(parseNumber).filter(isDefined);
   /** `end` is a delay in seconds, or a Unix time. */
   const delayUntil = (end = -1) => {
     if (end < MIN_UNIX_SECONDS) return end < 0 ? undefined : Math.ceil(end * SECOND);
     const time = end >= MIN_UNIX_MILLISECONDS ? end : end * SECOND;
     return Math.max(0, Math.ceil(time - serverTime(headers, now)));
   };
-  const remaining = numbersIn(header.rateLimitRemaining);
-  const policies = readList(headers, header.rateLimitPolicy);
+  const remaining = numbersIn(headers, header.rateLimitRemaining);
   return [
     {
-      limit: numbersIn(header.rateLimit)[0],
       remaining: remaining.length === 0 ? undefined : Math.min(...remaining),
-      delay: delayUntil(Math.max(-1, ...numbersIn(header.rateLimitReset))),
+      delay: delayUntil(Math.max(-1, ...numbersIn(headers, header.rateLimitReset))),
     },
-    ...readList(headers, header.rateLimitWindows).map(({ value: name, parameters }) => {
-      const policy = policies.find(({ value }) => value === name)?.parameters ?? {};
-      return {
-        name,
-        limit: parseNumber(policy['q']),
-        remaining: parseNumber(parameters['r']),
-        delay: delayUntil(parseNumber(parameters['t'])),
-      };
-    }),
+    ...readList(headers, header.rateLimitWindows).map(({ value: name, parameters }) => ({
+      name,
+      remaining: parseNumber(parameters['r']),
+      delay: delayUntil(parseNumber(parameters['t'])),
+    })),
   ];
 }
+
+const numbersIn = (headers: HttpHeaders, name: string): number[] =>
+  splitValues(headers, name).map(parseNumber).filter(isDefined);
 
 /** Reads a number such as `0`, `-1` or `0.5`; undefined for any other text. */
 const parseNumber = (text: string | undefined): number | undefined =>

@@ -61,7 +61,7 @@ export const serviceOf = (baseUrl: string): string =>
  *
  * - `wait-all`, `wait-POST` for one method, and `wait-probe` for requests that ignore the others: the duration, and the start,
  *   as the system time and as the time since the start of the machine
- * - `idempotency`: the latest day (UTC) on which a response showed support for Idempotency-Key
+ * - `idempotency`: the latest day (UTC, in days since the epoch) on which a response showed support for Idempotency-Key
  * - `notice-getPet`: the day of the latest notice about an operation
  * - `sunset-getPet`: the time at which the service will remove an operation
  *
@@ -78,8 +78,8 @@ export function createServiceState(
   const stores = stateDirectories.map((directory) => createStore(directory, name));
   /** The waits that this process has started, which count even if the stored state is deleted, and what it cannot store. */
   const own = new Set<string>();
-  /** The day on which this process last recorded support for Idempotency-Key; empty if it recorded the contrary. */
-  let recordedDay: string | undefined;
+  /** The day for which this process last recorded support for Idempotency-Key. */
+  let supportedDay: number | 'unsupported' | undefined;
 
   const entries = (): string[] => [...stores.flatMap((store) => failOpen(store.read, [])), ...own];
 
@@ -139,7 +139,8 @@ export function createServiceState(
     remove((other) => WAIT.test(other) && remaining(other) <= 0);
   }
 
-  const today = (before = 0): string => new Date(clock.now() - before).toISOString().slice(0, 10);
+  /** The day (UTC), in days since the epoch. */
+  const today = (): number => Math.floor(clock.now() / DAY);
 
   return {
     /** The wait before the next request with this method; undefined if it may be sent now. */
@@ -166,18 +167,18 @@ export function createServiceState(
     /** Whether a response of today or yesterday (UTC) has shown support for Idempotency-Key (docs/service.md, D10). */
     supportsIdempotency(): boolean {
       // The support expires, because another service may later run at the address.
-      const day = recordedDay === '' ? undefined : valueFor('idempotency');
-      return day !== undefined && [today(), today(DAY)].includes(day);
+      const day = supportedDay === 'unsupported' ? undefined : valueFor('idempotency');
+      return day !== undefined && [today(), today() - 1].includes(Number(day));
     },
     recordIdempotencySupport(isSupported: boolean): void {
-      const day = isSupported ? today() : '';
-      if (recordedDay === day) return;
-      recordedDay = day;
-      if (isSupported) setValue('idempotency', day);
+      const day = isSupported ? today() : 'unsupported';
+      if (supportedDay === day) return;
+      supportedDay = day;
+      if (isSupported) setValue('idempotency', String(day));
       else remove((entry) => entry.startsWith('idempotency,'));
     },
     /** True only for the first call per operation and UTC day, in all processes, so that a notice is shown once a day. */
-    claimDailyNotice: (operation: string): boolean => setValue(`notice-${operation}`, today()),
+    claimDailyNotice: (operation: string): boolean => setValue(`notice-${operation}`, String(today())),
     recordSunset: (operation: string, date: Date): void =>
       void setValue(`sunset-${operation}`, String(date.getTime())),
     /** The date on which the service removes the operation, as far as any response has announced it. */

@@ -243,7 +243,7 @@ test('if a proxy changes paths, the error names the next page and the base URL',
       error: {
         code: 'contract_error',
         message: expect.stringContaining(
-          `the next page is ${origin}/v1/pets?page=2, which is not below ${origin}/shop/v1 because a proxy`,
+          `the next page is ${origin}/v1/pets?page=2, which is not below ${origin}/shop/v1/ because a proxy`,
         ),
         hint: `check the base URL ${origin}/shop/v1`,
       },
