@@ -1,4 +1,5 @@
-import { readdir, readFile, rm } from 'node:fs/promises';
+import { hash } from 'node:crypto';
+import { readdir, readFile, realpath, rm, symlink } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { manualClock } from '../helpers/clock.ts';
@@ -77,7 +78,8 @@ describe('pets keys list', () => {
     JSON.parse((await readFile(join(data, 'journal.ndjson'), 'utf8')).split('\n')[0] ?? '').id;
 
   /** The path, from the home directory, of the file in which `pets serve` leaves its address. */
-  const serverFile = async (data: string) => `.config/pets/stores/${await idOf(data)}.server`;
+  const serverFile = async (data: string) =>
+    `.config/pets/stores/${await idOf(data)}-${hash('sha256', await realpath(data)).slice(0, 16)}.server`;
 
   const writeServer = async (machine: Machine, data: string, server: { url: string; token: string }) =>
     machine.file(await serverFile(data), JSON.stringify(server));
@@ -201,6 +203,18 @@ describe('pets keys list', () => {
     expect((await listed(machine, [two])).keys).toMatchObject([unknown]);
   });
 
+  test('asks the server of the directory, because a copy has the same store id and the same keys', async () => {
+    const { machine, one } = await serverWithRequests();
+    const copy = join(machine.home, 'copy');
+    await machine.pets(['store', 'copy', one, copy]);
+    expect((await listed(machine, [copy])).keys).toMatchObject([unknown]);
+    await serve(machine, ['--data', copy, '--no-profile']);
+    expect((await listed(machine, [copy])).keys).toMatchObject([{ minuteLeft: 300 }]);
+    await symlink(one, join(machine.home, 'link'));
+    for (const path of [one, join(machine.home, 'link')])
+      expect((await listed(machine, [path])).keys).toMatchObject([left]);
+  });
+
   test('shows the ban that a server reports, and without a server the one that the store keeps', async () => {
     const { machine, one, service } = await serverWithRequests();
     await service.end('SIGTERM');
@@ -229,11 +243,10 @@ describe('pets keys list', () => {
     expect(stopped).toMatch(/^NAME {2,}PLAN {8}LEFT\/MIN {2}LEFT\/DAY {2}BANNED UNTIL {13}CREATED\n/);
     expect(stopped).toMatch(/^dev .* 2999-11-20 12:00:00 UTC {2}\d{4}-\d\d-\d\d$/m);
     expect(stopped).toMatch(/^the-till.*… {2}free /m);
-    // The numbers of plan enterprise leave no room for the day.
     await serve(machine, ['--data', one]);
     const running = await table();
-    expect(running).toMatch(/^NAME {2,}PLAN {10}LEFT\/MIN {7}LEFT\/DAY {2}BANNED UNTIL\n/);
-    expect(running).toMatch(/^import +enterprise {2}1000000000 {2}1000000000000$/m);
+    expect(running).toMatch(/^NAME {2,}PLAN {8}LEFT\/MIN {3}LEFT\/DAY {3}BANNED UNTIL {13}CREATED\n/);
+    expect(running).toMatch(/^import +enterprise {2}unlimited {2}unlimited .*\d$/m);
     for (const line of (stopped + running).split('\n')) expect(line.length).toBeLessThanOrEqual(80);
   });
 });

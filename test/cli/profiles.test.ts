@@ -42,38 +42,41 @@ test('on a terminal, lists base URLs and masked keys, and marks the default prof
 test('--check shows the remaining requests, and errors in full below the table', async () => {
   const { lines, stderr, url, down } = await profiles(['--check'], 80);
   expect(cellsOf(lines)).toEqual([
-    ['PROFILE', 'CHECK', 'REMAINING', 'RESETS', 'BASE URL', 'KEY'],
-    ['prod (default)', 'valid', '297/300', 'in 42 s', url, '…k2mX'],
+    ['PROFILE', 'CHECK', 'BASE URL', 'REMAINING', 'RESETS', 'KEY'],
+    ['prod (default)', 'valid', url, '297/300', 'in 42 s', '…k2mX'],
     ['staging', 'down', down, '…aB3d'],
     ['local', 'no key', '-', '-'],
   ]);
   expect(stderr.replace(/\s+/g, ' ')).toContain(`note: staging: cannot reach ${new URL(down).host}`);
-  // A narrow terminal has no room for base URLs and keys.
-  expect(cellsOf((await profiles(['--check'], 40)).lines)).toEqual([
-    ['PROFILE', 'CHECK', 'REMAIN…', 'RESETS'],
-    ['prod (default)', 'valid', '297/300', 'in 42 s'],
-    ['staging', 'down'],
-    ['local', 'no key'],
+  // A narrow terminal has no room for limits and keys.
+  const narrow = await profiles(['--check'], 55);
+  expect(cellsOf(narrow.lines)).toEqual([
+    ['PROFILE', 'CHECK', 'BASE URL'],
+    ['prod (default)', 'valid', narrow.url],
+    ['staging', 'down', narrow.down],
+    ['local', 'no key', '-'],
   ]);
 });
 
 test.each([
-  [401, 'unauthorized', ['rejected']],
-  [429, 'rate_limited', ['used up', '0', 'in 30 s']],
-  [429, 'key_banned', ['banned', '0', 'in 30 s']],
-  [500, 'internal_error', ['failed']],
-])('--check of a service that responds with %i %s', async (status, code, cells) => {
+  [401, 'unauthorized', ['rejected', 'URL'], 4],
+  [429, 'rate_limited', ['used up', 'URL', '0', 'in 30 s'], 0],
+  [429, 'key_banned', ['banned', 'URL', '0', 'in 30 s'], 0],
+  [500, 'internal_error', ['failed', 'URL'], 0],
+])('--check of a service that responds with %i %s', async (status, code, cells, exitCode) => {
   const headers = status === 429 ? { 'Retry-After': '30' } : {};
   const server = await scriptedServer((_request, response) => replyError(response, status, code, headers));
   const files = { 'prod.json': JSON.stringify({ baseUrl: server.url, key: 'pets_prod_k2mX' }) };
   const check = ['profiles', '--check', '--color', 'never'];
-  const { stdout, stderr } = await runInTerminal(check, { columns: 80, files });
-  const [, prod = []] = cellsOf(stdout.split('\n'));
-  expect(prod.slice(1, 1 + cells.length)).toEqual(cells);
-  expect(stderr).toContain('note: prod: ');
+  const ran = await runInTerminal(check, { columns: 80, files });
+  const [, prod = []] = cellsOf(ran.stdout.replace(server.url, 'URL').split('\n'));
+  expect([ran.code, prod.slice(1, 1 + cells.length)]).toEqual([exitCode, cells]);
+  expect(ran.stderr).toContain('note: prod: ');
   expect(server.requests).toHaveLength(1);
   const json = await runInTerminal([...check, '--json'], { files });
-  expect(JSON.parse(json.stdout)[0].check).toMatchObject({ ok: false, code });
+  expect([json.code, JSON.parse(json.stdout)[0].check]).toMatchObject([exitCode, { ok: false, code }]);
+  const error = exitCode === 4 ? { code: 'bad_key', message: 'these keys were rejected: prod' } : undefined;
+  expect(JSON.parse(json.stderr || '{}').error).toEqual(error && expect.objectContaining(error));
 });
 
 test.each([
@@ -104,7 +107,8 @@ test('--check shows every limit, and first the one with the fewest requests left
   const files = { 'prod.json': JSON.stringify({ baseUrl: server.url, key: 'pets_prod_k2mX' }) };
   const check = async (columns?: number) =>
     (await runInTerminal(['profiles', '--check'], { files, ...(columns && { columns }) })).stdout;
-  expect(await check(120)).toMatch(/ valid {3}70\/1000, 297\/300 {2}in 12 h, in 42 s {2}/);
+  expect(await check(120)).toMatch(/ valid {3}http\S+ {2}70\/1000, 297\/300 {2}in 12 h, in 42 s {2}/);
+  expect(await check(80)).toMatch(/ valid {3}http:\/\/127\.0\.0\.1:\d+\/v1 {2}70\/1000.*…/);
   expect(await check()).toContain(
     'valid, 70 of 1000 requests left until 2026-11-21 00:00:00 UTC (in 12 h), 297 of 300 requests left until 12:00:42 UTC (in 42 s)\n',
   );

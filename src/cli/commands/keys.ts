@@ -29,7 +29,7 @@ async function openKeys({ data }: Data, context: CommandContext) {
   /** @throws CliError if there is no store, StoreError */
   const manage: ManageKeys = (task) =>
     location.manageKeys(task).catch(hintIfMissing(`create one: ${command('pets serve')}`));
-  return { place: location.place, command, manage };
+  return { location, command, manage };
 }
 
 const add: Command<AddOptions> = {
@@ -69,7 +69,7 @@ const add: Command<AddOptions> = {
     const quota = hasQuota
       ? { ...plans[plan], ...(perMinute && { perMinute }), ...(perDay && { perDay }) }
       : undefined;
-    const { place, command, manage } = await openKeys(options, context);
+    const { location, command, manage } = await openKeys(options, context);
     const { identifyServer, readLocalBaseUrl } = await import('../serve/running-server.ts');
     const baseUrl = save ? readLocalBaseUrl(context) : undefined;
     const server = baseUrl === undefined ? undefined : await identifyServer(baseUrl);
@@ -80,7 +80,9 @@ const add: Command<AddOptions> = {
         : keys.create({ name, plan, quota }),
     );
     if (created === undefined) {
-      const has = server?.storeId ? `has another store than ${place}` : 'does not show which store it has';
+      const has = server?.storeId
+        ? `has another store than ${location.place}`
+        : 'does not show which store it has';
       const problem = server?.unreachable
         ? `cannot reach ${baseUrl}: ${server.unreachable}`
         : `the server at ${baseUrl} ${has}`;
@@ -150,13 +152,13 @@ const list: Command<Data> = {
   outputOptions: ['csv', 'output'],
   async run(options, context) {
     const { console, clock } = context;
-    const { command, manage } = await openKeys(options, context);
+    const { location, command, manage } = await openKeys(options, context);
     const [stored, bans, id] = await manage((manager, storeId) =>
       Promise.all([manager.list(), manager.bans(), storeId()]),
     );
     const { readKeyUsage } = await import('../serve/running-server.ts');
     const { quotaOf } = await import('../../store/keys/keys.ts');
-    const { usage, problem } = stored.length > 0 ? await readKeyUsage(context, id) : {};
+    const { usage, problem } = stored.length > 0 ? await readKeyUsage(context, id, location) : {};
     const keys = stored.map((key): ListedKey => {
       const { name, plan, created } = key;
       const asked = usage?.find((each) => each.name === name);
@@ -176,6 +178,10 @@ const list: Command<Data> = {
   },
 };
 
+/** A quota like that of plan enterprise is no limit in practice, so its number would only look like a mistake. */
+const showLeft = (unlimited: number) => (left: unknown) =>
+  typeof left === 'number' && left > unlimited / 2 ? 'unlimited' : left;
+
 /** A narrow table cuts the names. A terminal shows local times. */
 function columnsOf({ localTime }: Console): Column<ListedKey>[] {
   const showTime = (time: unknown) => (typeof time === 'string' ? localTime(Date.parse(time)) : time);
@@ -190,8 +196,8 @@ function columnsOf({ localTime }: Console): Column<ListedKey>[] {
     column('plan'),
     column('perMinute', { only: 'data' }),
     column('perDay', { only: 'data' }),
-    column('minuteLeft', { head: 'LEFT/MIN' }),
-    column('dayLeft', { head: 'LEFT/DAY' }),
+    column('minuteLeft', { head: 'LEFT/MIN', shown: showLeft(plans.enterprise.perMinute) }),
+    column('dayLeft', { head: 'LEFT/DAY', shown: showLeft(plans.enterprise.perDay) }),
     column('bannedUntil', { head: 'BANNED UNTIL', shown: showTime }),
     column('created', { shown: (time) => String(showTime(time)).slice(0, 'YYYY-MM-DD'.length) }),
   ];

@@ -3,7 +3,8 @@ import { readRateLimits } from '../../client/rate-limit.ts';
 import type { HttpHeaders } from '../../client/response.ts';
 import { formatDuration } from '../../contract/time-text.ts';
 import { connectionFor, createStateDirectory, proxyFor, withClient } from '../connection/connect.ts';
-import type { UserError } from '../core/exit-codes.ts';
+import { CliError } from '../core/errors.ts';
+import { exitCodes, type UserError } from '../core/exit-codes.ts';
 import { CallError, describeError } from '../errors/describe-error.ts';
 import { type Column, print } from '../output/printer.ts';
 import { maskKey } from '../output/redact.ts';
@@ -59,7 +60,9 @@ export const profiles: Command<{ check?: boolean }> = {
     const { console, globals, env } = context;
     const { defaultProfile } = readSettings(context);
     const usual = chooseProfile({ flags: {}, env, defaultProfile });
-    const checkKey = check ? createKeyCheck(context) : undefined;
+    /** The checks of keys that cannot be used, which are not only out of reach or rate-limited. */
+    const rejected = new Set<Check>();
+    const checkKey = check ? createKeyCheck(context, rejected) : undefined;
     const rows: ProfileRow[] = [];
     for (const name of globals.profile === undefined ? profileNames : [globals.profile])
       rows.push(await profileRow(context, name, name === usual, checkKey));
@@ -73,12 +76,19 @@ export const profiles: Command<{ check?: boolean }> = {
         if (row.check?.ok === false) console.notice(`${row.profile}: ${row.check.message}`);
     if (console.isTerminal && rows.every(({ key }) => key === null))
       console.notice('no key saved yet. Log in: pets login. Or start a local service: pets serve --seed');
+    const unusable = rows.filter((row) => row.check && rejected.has(row.check));
+    if (unusable.length > 0)
+      throw new CliError(`these keys were rejected: ${unusable.map(({ profile }) => profile).join(', ')}`, {
+        code: 'bad_key',
+        hint: 'replace a key with pets login --profile <name>, or set PETS_API_KEY to another one',
+      });
+    return undefined;
   },
 };
 
 const NO_KEY = 'no key';
 
-/** The checks are left of the columns that a narrow table leaves out. */
+/** A narrow table cuts the limits, of which the scarcest one comes first, and no base URL. */
 const columnsOf = (withCheck: boolean, now: number): Column<ProfileRow>[] => [
   {
     name: 'profile',
@@ -86,13 +96,15 @@ const columnsOf = (withCheck: boolean, now: number): Column<ProfileRow>[] => [
     only: 'table',
     isFlexible: false,
   },
-  ...(withCheck ? checkColumns(now) : []),
+  ...(withCheck ? [CHECK] : []),
   { name: 'profile', value: ({ profile }) => profile, only: 'data' },
   {
     name: 'baseUrl',
     head: 'BASE URL',
     value: (row) => (row.damaged ? 'damaged' : (row.baseUrl ?? '-')),
+    isFlexible: false,
   },
+  ...(withCheck ? limitColumns(now) : []),
   { name: 'key', value: ({ key }) => key ?? '-', isFlexible: false },
   { name: 'default', value: (row) => (row.default ? 'default' : ''), only: 'data' },
   ...(withCheck
@@ -100,22 +112,29 @@ const columnsOf = (withCheck: boolean, now: number): Column<ProfileRow>[] => [
     : []),
 ];
 
-const checkColumns = (now: number): Column<ProfileRow>[] =>
-  [
-    { name: 'check', value: ({ check }: ProfileRow) => (check === undefined ? NO_KEY : summarize(check)) },
-    {
-      name: 'remaining',
-      value: ({ check }: ProfileRow) =>
-        eachLimit(check, ({ remaining, limit }) =>
-          [remaining, limit].filter((number) => number !== undefined).join('/'),
-        ),
-    },
-    {
-      name: 'resets',
-      value: ({ check }: ProfileRow) =>
-        eachLimit(check, ({ reset }) => reset && `in ${formatDuration(Date.parse(reset) - now)}`),
-    },
-  ].map((column) => ({ ...column, only: 'table', isFlexible: false }));
+const CHECK: Column<ProfileRow> = {
+  name: 'check',
+  value: ({ check }) => (check === undefined ? NO_KEY : summarize(check)),
+  only: 'table',
+  isFlexible: false,
+};
+
+const limitColumns = (now: number): Column<ProfileRow>[] => [
+  {
+    name: 'remaining',
+    value: ({ check }) =>
+      eachLimit(check, ({ remaining, limit }) =>
+        [remaining, limit].filter((number) => number !== undefined).join('/'),
+      ),
+    only: 'table',
+  },
+  {
+    name: 'resets',
+    value: ({ check }) =>
+      eachLimit(check, ({ reset }) => reset && `in ${formatDuration(Date.parse(reset) - now)}`),
+    only: 'table',
+  },
+];
 
 /** The texts for the limits of a check, separated by commas; undefined if there are none. */
 const eachLimit = (check: Check | undefined, text: (limit: Limit) => string | undefined) =>
@@ -188,7 +207,7 @@ type KeyCheck = (connection: Connection) => Promise<Check>;
  * Returns a function that checks a key with one request, which may be sent during a cool-down too. After a proxy has
  * refused the user (407), keys that need the same proxy get the same result without a request.
  */
-function createKeyCheck(context: CommandContext): KeyCheck {
+function createKeyCheck(context: CommandContext, rejected: Set<Check>): KeyCheck {
   const { env, clock, console } = context;
   // The messages are part of the data unless stdout is a terminal.
   const times = console.isTerminal ? console : { timeZone: () => 'UTC' };
@@ -211,8 +230,9 @@ function createKeyCheck(context: CommandContext): KeyCheck {
     } catch (error) {
       const { cause, proxy } = error instanceof CallError ? error : {};
       if (cause instanceof InterruptedError) throw error;
-      const { code, message, until } = describeError(error, { ...context, console: times });
+      const { code, message, until, exitCode } = describeError(error, { ...context, console: times });
       const check = { ok: false, message, code, ...(until && { remaining: 0, reset: until }) };
+      if (exitCode === exitCodes.noKey) rejected.add(check);
       if (cause instanceof ProxyError && cause.status === 407) refusals.set(proxy?.address, check);
       return check;
     }

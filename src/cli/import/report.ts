@@ -27,13 +27,18 @@ const NAMED = { rows: 10, imports: 3 };
 /** Whether a person reads a table at a terminal, which shows only what matters of many rows. */
 const isAtTerminal = ({ isTerminal, format }: Console): boolean => isTerminal && format === 'table';
 
-/** Writes the result of each row that has one. All rows have one unless the run has stopped, or the row has an id. */
+/**
+ * Writes the result of each row that has one. All rows have one unless the run has stopped, or the row has an id. `before` has
+ * the rows that earlier runs added.
+ */
 export async function writeResults(
   console: Console,
   header: LedgerHeader,
   plan: Plan,
+  before: RowGroups,
   unit: PetFile['unit'],
 ): Promise<void> {
+  const earlier = new Set(before.added);
   const rowAt = (position: number) => plan.rows[position] as PetRow;
   // Positions in the file instead of objects, of which a million would take hundreds of megabytes.
   const results = [...plan.rows.keys()].filter((position) => {
@@ -47,10 +52,12 @@ export async function writeResults(
   const withMessage = listed.filter((each) => messageAt(each) !== '');
   const columns: Column<number>[] = [
     { name: 'line', head: unit.toUpperCase(), value: (each) => rowAt(each).line },
+    { name: 'result', value: (each) => resultOf(recordOf(plan, each)), only: 'data' },
     {
       name: 'result',
-      value: (each) => resultOf(recordOf(plan, each)),
-      color: (result) => (result === 'added' ? 'green' : 'red'),
+      value: (each) => (earlier.has(each) ? 'added before' : resultOf(recordOf(plan, each))),
+      only: 'table',
+      color: (result) => (result.startsWith('added') ? 'green' : 'red'),
       isFlexible: false,
     },
     {

@@ -110,7 +110,7 @@ async function importRows(setting: Setting, file: LedgerFile, yes: boolean): Pro
     if (!wasAsked) reportTarget(context, connection, `adding ${formatCount(pending, 'row')} at`);
     stop = await send(setting, planned, before, file);
   }
-  await writeResults(console, file.ledger.header, planned, input.unit);
+  await writeResults(console, file.ledger.header, planned, before, input.unit);
   await console.finish();
   if (stop) throw stop;
   const after = groupRows(planned);

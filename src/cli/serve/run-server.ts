@@ -108,7 +108,8 @@ async function serve(run: Run): Promise<number> {
   try {
     service = await start(run);
     if (service !== undefined) {
-      if (service.pageUrl && !options.ephemeral) unannounce = await announceServer(context, service);
+      if (service.pageUrl && !options.ephemeral)
+        unannounce = await announceServer(context, run.location, service);
       const served = await provideKey(run, service);
       await events.listening(service, served);
       if (command.length > 0 && !ended.aborted) {

@@ -1,4 +1,6 @@
+import { hash } from 'node:crypto';
 import { once } from 'node:events';
+import { realpath } from 'node:fs/promises';
 import http from 'node:http';
 import https from 'node:https';
 import { dirname, join } from 'node:path';
@@ -6,6 +8,7 @@ import { json } from 'node:stream/consumers';
 import * as z from 'zod/mini';
 import { API_PREFIX } from '../../contract/operations.ts';
 import type { Service } from '../../server/service.ts';
+import type { StoreLocation } from '../../store/backend.ts';
 import { Instant, readStored } from '../../store/stored-json.ts';
 import {
   errnoOf,
@@ -25,8 +28,22 @@ import type { CommandContext } from '../program/command.ts';
 export const MAX_STORE_FILE_BYTES = 2 ** 16;
 
 /** A private file about a store of `pets serve`: its API key, or the address of its running server. */
-export const storeFile = (context: Context, storeId: string, kind: 'key' | 'server'): string =>
-  join(configDirectory(context), 'stores', `${storeId}.${kind}`);
+export const storeFile = (context: Context, name: string, kind: 'key' | 'server'): string =>
+  join(configDirectory(context), 'stores', `${name}.${kind}`);
+
+/**
+ * The file with the address of the running server of a store. A copy of a directory has the same store id, and may have
+ * its own server, so the path is a part of the name. A database has only its id, because several URLs may lead to it.
+ */
+async function serverFile(
+  context: Context,
+  storeId: string,
+  { place, isShared }: StoreLocation,
+): Promise<string> {
+  if (isShared) return storeFile(context, storeId, 'server');
+  const path = await realpath(place).catch(() => place);
+  return storeFile(context, `${storeId}-${hash('sha256', path).slice(0, 16)}`, 'server');
+}
 
 export async function writeStoreFile(context: Context, path: string, text: string): Promise<void> {
   await makePrivateDirectory(realFileSystem, configDirectory(context));
@@ -50,9 +67,10 @@ const Server = z.object({ url: z.string(), token: z.optional(z.string()) });
  */
 export async function announceServer(
   context: Context,
+  location: StoreLocation,
   { store, url, token }: Pick<Service, 'store' | 'url' | 'token'>,
 ): Promise<() => Promise<void>> {
-  const path = storeFile(context, store.id, 'server');
+  const path = await serverFile(context, store.id, location);
   const isChosen = token === context.env['PETS_SERVE_TOKEN'];
   const text = `${JSON.stringify({ url, ...(!isChosen && { token }) } satisfies Server)}\n`;
   await writeStoreFile(context, path, text).catch(() => {});
@@ -128,8 +146,10 @@ const ErrorCode = z.object({ code: z.string() });
 export async function readKeyUsage(
   context: CommandContext,
   storeId: string,
+  location: StoreLocation,
 ): Promise<{ usage?: readonly KeyUsage[]; problem?: string }> {
-  const server = await findServer(context, storeId);
+  const path = await serverFile(context, storeId, location);
+  const server = await findServer(context, path);
   if (server === undefined) {
     return {
       problem:
@@ -165,12 +185,11 @@ export async function readKeyUsage(
  * The server at `--base-url`, or else the one that has written its address on this machine, or else that of profile `local`. A
  * token that the user has chosen is only in PETS_SERVE_TOKEN; without it, only the server of the file can be asked.
  */
-async function findServer(context: CommandContext, storeId: string): Promise<Server | undefined> {
+async function findServer(context: CommandContext, path: string): Promise<Server | undefined> {
   const { env, globals } = context;
   const token = env['PETS_SERVE_TOKEN'];
   // `pets serve` removes the file when it stops. After a crash, nothing listens at the address, or another program.
-  const text =
-    globals.baseUrl === undefined ? await readServerFile(storeFile(context, storeId, 'server')) : undefined;
+  const text = globals.baseUrl === undefined ? await readServerFile(path) : undefined;
   const written = text === undefined ? undefined : readStored(Server, text);
   if (written && 'data' in written) return { token, ...written.data };
   if (!token) return undefined;
