@@ -233,7 +233,7 @@ async function withRealService({ run, serve }: Samples): Promise<void> {
   await machine.file('.config/pets/staging.json', 'torn');
   await run(machine, 'profiles', ['profiles']);
   const env = { PETS_API_KEY: 'pets_k', PETS_BASE_URL: service.url };
-  await run(machine, 'profiles --check', ['profiles', '--check'], { env });
+  await run(machine, 'profiles --check', ['profiles', '--check'], { env, exit: 4 });
   for (const plan of ['free', 'pro', 'business']) {
     await run(machine, 'keys add', ['keys', 'add', plan, '--plan', plan, '--data', store]);
   }
