@@ -26,7 +26,7 @@ test.each<[string, string, Step]>([
     {
       args: '--json',
       stderr:
-        /^(\{"fault":\{"source":"FILE","line":\d+,"message":"category \\"x\\" must be a whole number in plain digits"\}\}\n){60}/,
+        /^(\{"fault":\{"source":"FILE","line":\d+,"message":"category \\"x\\" must be a whole number from -9223372036854775808 to 9223372036854775807, in plain digits"\}\}\n){60}/,
       error: { code: 'usage', hint: 'fix the lines above' },
     },
   ],
@@ -79,14 +79,14 @@ describe('a file is refused with an explanation if', () => {
       console: { notice() {}, isTerminal: false, json: false },
       onSignal: () => () => {},
     } as unknown as CommandContext;
-    expect((await readPetFile({ from: file }, context, 3)).rows).toHaveLength(3);
+    expect((await readPetFile({ file }, context, 3)).rows).toHaveLength(3);
     const ids = 'id,name,category\n,Rex,1\n7,Bella,2\n';
     await writeFile(file, ids);
-    expect((await readPetFile({ from: file }, context, 3)).rows).toEqual([
+    expect((await readPetFile({ file }, context, 3)).rows).toEqual([
       { line: 2, pet: { name: 'Rex', categoryId: 1n } },
       { line: 3, pet: { name: 'Bella', categoryId: 2n }, id: 7n },
     ]);
-    await expect(readPetFile({ from: file }, context, 1)).rejects.toMatchObject({
+    await expect(readPetFile({ file }, context, 1)).rejects.toMatchObject({
       code: 'usage',
       message: `${file} has more than 1 rows; nothing was sent`,
       hint: 'split the file',

@@ -111,15 +111,23 @@ describe('a ledger', () => {
       .map((one, i) => (i + 1 === line ? change(one) : one))
       .join('\n');
   it.each<[string, (text: string) => string, string]>([
-    ['no JSON', edit(3, (line) => line.slice(0, 20)), 'is damaged in line 3: it is not valid JSON'],
+    [
+      'no JSON',
+      edit(3, (line) => line.slice(0, 20)),
+      'is damaged in line 3, or a newer version of pets has written it: it is not valid JSON',
+    ],
     ['a record without its row', edit(4, (line) => line.replace('"row"', '"raw"')), 'is damaged in line 4'],
     ['a group without a number', edit(5, (line) => line.replace('"seq"', '"sum"')), 'is damaged in line 5'],
     ['no header', edit(1, () => 'hello'), 'is damaged in line 1'],
-    ['nothing in it', () => '', 'is damaged in line 1: it is incomplete'],
+    [
+      'nothing in it',
+      () => '',
+      'is damaged in line 1, or a newer version of pets has written it: it is incomplete',
+    ],
     [
       'a higher version',
       edit(1, (line) => line.replace('"version":1', '"version":2')),
-      'was written by a newer version of pets',
+      'is damaged in line 1, or a newer version of pets has written it: version',
     ],
   ])('with %s is refused and left as it is', async (_, damage, message) => {
     const { open, path, write } = await place();

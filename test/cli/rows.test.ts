@@ -4,9 +4,8 @@ import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import * as z from 'zod/mini';
 import { toCsv } from '../../src/cli/output/csv.ts';
-import { readInput, utf8Text } from '../../src/cli/rows/input.ts';
-import { describeInvalidRow, detectFormat, parseRows } from '../../src/cli/rows/read-file.ts';
-import type { RawRow, RowFormat } from '../../src/cli/rows/row.ts';
+import { type RowFormat, readInput, utf8Text } from '../../src/cli/rows/input.ts';
+import { describeInvalidRow, detectFormat, parseRows, type RawRow } from '../../src/cli/rows/read-file.ts';
 import { parseJson, stringifyJson } from '../../src/contract/json.ts';
 import { NewPet } from '../../src/contract/schemas.ts';
 
@@ -347,13 +346,12 @@ describe('an invalid row is described with the values found', () => {
     if (error === undefined) throw new Error('the row is valid');
     return describeInvalidRow(error, value, format === 'csv');
   }
-  const WHOLE = 'must be a whole number in plain digits';
   const OUTSIDE = `must be a whole number from ${-(2n ** 63n)} to ${2n ** 63n - 1n}, in plain digits`;
 
   test.each([
-    ['x', WHOLE],
-    ['2,0', WHOLE],
-    ['1E+15', WHOLE],
+    ['x', OUTSIDE],
+    ['2,0', OUTSIDE],
+    ['1E+15', OUTSIDE],
     [' -99999999999999999999', OUTSIDE],
     ['01', OUTSIDE],
   ])('category %j in CSV: %s', (cell, rule) => {
@@ -361,11 +359,11 @@ describe('an invalid row is described with the values found', () => {
   });
 
   test.each([
-    ['1.5', WHOLE],
-    ['1e999', WHOLE],
+    ['1.5', OUTSIDE],
+    ['1e999', OUTSIDE],
     ['9223372036854775808', OUTSIDE],
-    ['null', WHOLE],
-    ['{"a":[true]}', WHOLE],
+    ['null', OUTSIDE],
+    ['{"a":[true]}', OUTSIDE],
   ])('categoryId %s in JSON: %s', (found, rule) => {
     const described = describeInvalid(parseJson(`{"name":"Rex","categoryId":${found}}`), 'json');
     expect(described).toBe(`categoryId ${found} ${rule}`);

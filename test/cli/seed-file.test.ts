@@ -93,7 +93,10 @@ test.each<[string, [text: string, error?: string][]]>([
         '{"id":9223372036854775808,"name":"A","categoryId":1}',
         `id 9223372036854775808 ${ID}, in plain digits`,
       ],
-      ['{"name":"A","categoryId":1.5}', `categoryId 1.5 ${WHOLE} in plain digits`],
+      [
+        '{"name":"A","categoryId":1.5}',
+        `categoryId 1.5 ${WHOLE} from ${-(2n ** 63n)} to ${2n ** 63n - 1n}, in plain digits`,
+      ],
       ['{"name":"","categoryId":1}'],
     ],
   ],

@@ -9,7 +9,7 @@ import { shellQuote } from '../core/shell-words.ts';
 import { OutputError } from '../output/console.ts';
 import { print } from '../output/printer.ts';
 import type { Command, CommandContext } from '../program/command.ts';
-import { EMPTY_NAME } from '../rows/row.ts';
+import { EMPTY_NAME } from '../rows/input.ts';
 
 type Options = { name: string; category?: bigint; status?: PetStatus; idempotencyKey?: string };
 

@@ -1,16 +1,8 @@
+import type { ImportRequest } from '../import/run.ts';
 import type { Command } from '../program/command.ts';
-import { type RowFormat, rowFormats } from '../rows/row.ts';
+import { rowFormats } from '../rows/input.ts';
 
-type Options = {
-  file: string;
-  format?: RowFormat;
-  skipAdded?: boolean;
-  addAgain?: boolean;
-  dryRun?: boolean;
-  yes?: boolean;
-};
-
-export const importCommand: Command<Options> = {
+export const importCommand: Command<ImportRequest> = {
   name: 'import',
   summary: 'add all animals from a file',
   examples: [
@@ -43,8 +35,8 @@ export const importCommand: Command<Options> = {
     { flags: '--yes', description: "don't ask before adding animals to prod's service" },
   ],
   prints: 'rows',
-  async run({ file, ...options }, context) {
+  async run(options, context) {
     const { importFile } = await import('../import/run.ts');
-    return importFile({ from: file, ...options }, context);
+    return importFile(options, context);
   },
 };

@@ -3,7 +3,7 @@ import { existsSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import * as z from 'zod/mini';
 import { serviceOf } from '../../client/service-state.ts';
-import { stringifyJson, tryParseJson } from '../../contract/json.ts';
+import { stringifyJson } from '../../contract/json.ts';
 import { type NewPet, ReceivedPet } from '../../contract/schemas.ts';
 import { Instant, readStored, Sha256 } from '../../store/stored-json.ts';
 import { AppendFile } from '../../system/append-file.ts';
@@ -26,6 +26,7 @@ import { createStateDirectory } from '../connection/connect.ts';
 import { CliError, fileError } from '../core/errors.ts';
 import { stateDirectories } from '../profiles/paths.ts';
 import type { CommandContext } from '../program/command.ts';
+
 /*
  * `pets import` keeps one ledger for each service. It is a file of JSON lines (records) with everything that is known
  * about the rows that were sent. What an import does is decided in plan.ts, from the ledger and the rows of the file.
@@ -54,8 +55,6 @@ import type { CommandContext } from '../program/command.ts';
  * row still counts as open. Records that are synced together are one line with the kind `group`.
  */
 
-export const LEDGER_VERSION = 1;
-
 /** The number of bytes of a row's hash, and of characters in base64url. */
 const HASH_BYTES = 16;
 
@@ -65,7 +64,7 @@ const position = z.int().check(z.positive());
 /** The first line of a ledger. `seq` and `at` are the highest of all records that were dropped since. */
 export const LedgerHeader = z.object({
   kind: z.literal('ledger'),
-  version: z.literal(LEDGER_VERSION),
+  version: z.literal(1),
   /** The base URL of the service. */
   service: z.string(),
   nonce: z.string().check(z.regex(/^[0-9a-f]{32}$/, 'must be 32 hexadecimal digits')),
@@ -323,7 +322,7 @@ export async function readLedger({
   if (bytes === undefined) {
     const nonce = random(16).toString('hex');
     const at = new Date(now()).toISOString();
-    return emptyLedger({ kind: 'ledger', version: LEDGER_VERSION, service, nonce, seq: 0, at });
+    return emptyLedger({ kind: 'ledger', version: 1, service, nonce, seq: 0, at });
   }
   let ledger: Ledger | undefined;
   let number = 0;
@@ -331,18 +330,16 @@ export async function readLedger({
     number++;
     const schema = ledger ? LedgerLine : LedgerHeader;
     const stored = readStored<typeof LedgerLine | typeof LedgerHeader>(schema, text);
-    if ('why' in stored) throw damagedError(path, number, text, stored.why);
+    if ('why' in stored) throw damagedError(path, number, stored.why);
     const { data } = stored;
     if (data.kind === 'ledger') ledger = emptyLedger(data);
-    else for (const record of recordsIn(data)) if (ledger) applyRecord(ledger, record);
+    else if (ledger)
+      for (const record of data.kind === 'group' ? data.records : [data]) applyRecord(ledger, record);
   }
-  if (ledger === undefined) throw damagedError(path, 1, '', 'it is incomplete');
+  if (ledger === undefined) throw damagedError(path, 1, 'it is incomplete');
   forgetOldRows(ledger, now());
   return ledger;
 }
-
-const recordsIn = (line: LedgerLine): readonly LedgerRecord[] =>
-  line.kind === 'group' ? line.records : [line];
 
 /**
  * Yields the lines of a file, except a last line that a crash has torn. The end of such a line is missing, or a part of
@@ -358,17 +355,11 @@ function* completeLines(bytes: Buffer): Generator<string> {
   }
 }
 
-function damagedError(path: string, line: number, text: string, why: string): CliError {
-  const { version } = (tryParseJson(text) ?? {}) as { version?: unknown };
-  const isNewer = line === 1 && Number(version) > LEDGER_VERSION;
-  const [problem, fix] = isNewer
-    ? ['was written by a newer version of pets', 'use that version']
-    : [`is damaged in line ${line}: ${why}`, `move ${dirname(path)} away`];
-  return new CliError(`${path} ${problem}`, {
+const damagedError = (path: string, line: number, why: string): CliError =>
+  new CliError(`${path} is damaged in line ${line}, or a newer version of pets has written it: ${why}`, {
     code: 'damaged_file',
-    hint: `${fix}; without this file, rows of earlier imports are not recognized, and are added again`,
+    hint: `use that version, or move ${dirname(path)} away; without this file, rows of earlier imports are not recognized, and are added again`,
   });
-}
 
 /** The ledger of a service, locked and open for appending records. */
 export type LedgerFile = {
@@ -394,7 +385,7 @@ export type LedgerFile = {
  * @throws CliError if another process is importing, or if the file is damaged or not writable
  */
 export async function openLedger(place: LedgerEnvironment): Promise<LedgerFile> {
-  const { files, directory, service, lockDirectory = acquireDirectoryLock } = place;
+  const { files, directory, lockDirectory = acquireDirectoryLock } = place;
   try {
     await makePrivateDirectory(files, directory);
     const lock = await lockDirectory(directory);
@@ -410,9 +401,7 @@ export async function openLedger(place: LedgerEnvironment): Promise<LedgerFile> 
       throw error;
     }
   } catch (error) {
-    throw error instanceof DirectoryInUseError
-      ? alreadyRunning(service, error.pid)
-      : describePlaceError(directory, error);
+    throw describePlaceError(place, error);
   }
 }
 
@@ -478,15 +467,14 @@ function writer(ledger: Ledger, file: AppendFile, path: string, release: () => P
   };
 }
 
-const alreadyRunning = (service: string, pid: number | undefined): CliError =>
-  new CliError(
-    `another import into ${new URL(service).host} is running${pid === undefined ? '' : ` (process ${pid})`}`,
-    { code: 'already_running', hint: 'wait until it has ended, then run the command again' },
-  );
-
 /** Converts an error of the file system or the lock to a CliError with a hint. Returns any other error unchanged. */
-function describePlaceError(directory: string, error: unknown): unknown {
+function describePlaceError({ directory, service }: LedgerEnvironment, error: unknown): unknown {
   if (error instanceof CliError) return error;
+  if (error instanceof DirectoryInUseError)
+    return new CliError(
+      `another import into ${new URL(service).host} is running${error.pid ? ` (process ${error.pid})` : ''}`,
+      { code: 'already_running', hint: 'wait until it has ended, then run the command again' },
+    );
   const fix = errnoOf(error) === 'ENOSPC' ? 'free some disk space' : 'make the directory writable';
   // A new state directory has no ledger, so the rows of earlier imports would be added again.
   const hint = `${fix}; or, if no row of this file was added yet, set PETS_STATE_DIR to a writable directory on a local disk`;

@@ -49,9 +49,6 @@ export type Stop = {
   earlier: ReadonlyMap<Import, ReadonlySet<number>>;
 };
 
-/** What is to be done for a row: the kind of its record, or `new`, or `withId` if its id prevents that it is sent. */
-export type RowState = RowRecord['kind'] | 'new' | 'withId';
-
 /** Where a row of the file is recorded, or will be. */
 export function placeOf({ its, indexes, elsewhere }: Plan, position: number): RowPosition {
   const other = elsewhere.get(position);
@@ -64,8 +61,8 @@ export function recordOf(plan: Plan, position: number): RowRecord | undefined {
   return its.rows[index];
 }
 
-/** The positions of the rows in each state. */
-export type RowGroups = Record<RowState, number[]>;
+/** The positions of the rows by the kind of their record; `new` have none, and `withId` are not sent because of their id. */
+export type RowGroups = Record<RowRecord['kind'] | 'new' | 'withId', number[]>;
 
 export function groupRows(plan: Plan): RowGroups {
   const groups: RowGroups = { new: [], withId: [], open: [], added: [], failed: [], answered: [] };

@@ -5,7 +5,7 @@ import { exitCodes } from '../core/exit-codes.ts';
 import { type Console, isClosedPipe } from '../output/console.ts';
 import { type Column, print } from '../output/printer.ts';
 import { quoteIfBlank } from '../output/sanitize.ts';
-import { formatCount } from '../output/text.ts';
+import { formatCount, listNames } from '../output/text.ts';
 import { formatMinute } from '../output/time.ts';
 import type { PetFile, PetRow } from '../rows/read-file.ts';
 import {
@@ -21,8 +21,8 @@ import { countByImport, isKnown, type Plan, placeOf, type RowGroups, recordOf, t
 const ROWS_SHOWN = 100;
 /** The maximum number of messages that a terminal shows in full. */
 const MESSAGES_SHOWN = 20;
-/** The maximum number of rows and of earlier imports that a notice names. With `--json`, all rows are named. */
-const NAMED = { rows: 10, imports: 3 };
+/** The maximum number of earlier imports that an error names. */
+const IMPORTS_NAMED = 3;
 
 /** Whether a person reads a table at a terminal, which shows only what matters of many rows. */
 const isAtTerminal = ({ isTerminal, format }: Console): boolean => isTerminal && format === 'table';
@@ -46,8 +46,8 @@ export async function writeResults(
     return record !== undefined && !(record.kind === 'open' && record.message === undefined);
   });
   const isShort = isAtTerminal(console);
-  const isCut = isShort && results.length > ROWS_SHOWN;
-  const listed = results.filter((each) => !isCut || recordOf(plan, each)?.kind !== 'added');
+  const isOther = (position: number) => recordOf(plan, position)?.kind !== 'added';
+  const listed = isShort && results.length > ROWS_SHOWN ? results.filter(isOther) : results;
   const messageAt = (position: number) => messageOf(recordOf(plan, position));
   const withMessage = listed.filter((each) => messageAt(each) !== '');
   const columns: Column<number>[] = [
@@ -181,15 +181,15 @@ export function stopError(
   console: Console,
   commandWith: (option: string) => string,
 ): CliError {
-  const ids = rows.flatMap(({ id }) => (id === undefined ? [] : [id]));
+  const withId = rows.filter(({ id }) => id !== undefined).length;
   const reasons: string[] = [];
-  if (ids.length > 0) reasons.push(`import only adds new animals; it does not change ${animalsText(ids)}`);
+  if (withId > 0) reasons.push(`import only adds new animals; it does not change animals that have an id`);
   if (known.size > 0) {
     const isOpen = [...known.values()].some(({ its, index }) => isUnknown(its.rows[index]));
     const added = isOpen ? 'added or may have been added' : 'added';
     reasons.push(`${countText(known.size, rows.length)} ${added} ${whenText(console, known.values())}`);
   }
-  for (const [{ at, source, rows: all, finishedAt }, common] of [...earlier].slice(0, NAMED.imports)) {
+  for (const [{ at, source, rows: all, finishedAt }, common] of [...earlier].slice(0, IMPORTS_NAMED)) {
     const which = `the import of ${fileName(source)} on ${formatMinute(at, console.timeZone())}`;
     if (known.size === 0) reasons.push(`${common.size} of its rows ${wereOrWas(common.size)} in ${which}`);
     const missing = all.filter((row, index) => isKnown(row) && !common.has(index));
@@ -198,32 +198,21 @@ export function stopError(
       const names = missing.flatMap((row) =>
         row?.kind === 'added' ? `${row.pet.name} (id ${row.pet.id})` : [],
       );
-      const more = names.length > NAMED.imports ? ', …' : '';
       reasons.push(
-        `${formatCount(missing.length, 'row')} of ${fileName(source)} ${wereOrWas(missing.length)} added, too, and ${missing.length === 1 ? 'is' : 'are'} not in this file: ${names.slice(0, NAMED.imports).join(', ')}${more}`,
+        `${formatCount(missing.length, 'row')} of ${fileName(source)} ${wereOrWas(missing.length)} added, too, and ${missing.length === 1 ? 'is' : 'are'} not in this file: ${listNames(names)}`,
       );
     }
     const done = all.filter(Boolean).length;
     if (finishedAt === undefined)
       reasons.push(`${which} was interrupted after ${done} of ${formatCount(all.length, 'row')}`);
   }
-  const hasIds = ids.length > 0;
-  const again = `to add all ${rows.length}${hasIds ? ' as new animals' : ''}: ${commandWith('--add-again')}`;
-  const others = hasIds ? 'new rows without an id' : 'others';
+  const again = `to add all ${rows.length}${withId > 0 ? ' as new animals' : ''}: ${commandWith('--add-again')}`;
+  const others = withId > 0 ? 'new rows without an id' : 'others';
   const skip = `to add only the ${others}: ${commandWith('--skip-added')}`;
   return new CliError(`${name}: ${reasons.join('; ')}`, {
     code: 'already_imported',
-    hint: `${ids.length === rows.length ? 'leave the id of a new animal empty' : skip}; ${again}`,
+    hint: `${withId === rows.length ? 'leave the id of a new animal empty' : skip}; ${again}`,
   });
-}
-
-/** The animals with these ids, such as `animals 17 to 316`. */
-function animalsText(ids: readonly unknown[]): string {
-  // Ids of CSV are bigints, and most of those of JSON are numbers.
-  const numbers = ids.filter((id) => typeof id === 'bigint' || typeof id === 'number');
-  if (numbers.length < ids.length) return 'animals that have an id';
-  numbers.sort((a, b) => (a < b ? -1 : Number(a > b)));
-  return ids.length === 1 ? `animal ${ids[0]}` : `animals ${numbers[0]} to ${numbers.at(-1)}`;
 }
 
 /** Names the rows that are sent although an equal row was added before. `skip` is the command that does not send them. */
@@ -237,12 +226,11 @@ export function reportAgain(
   const named = [...again.keys()]
     .sort((a, b) => a - b)
     .map((position) => ({ line: rows[position]?.line, name: rows[position]?.pet.name ?? '' }));
-  const list = named.slice(0, NAMED.rows).map(({ line, name }) => `${unit} ${line} ${quoteIfBlank(name)}`);
-  const more = again.size > NAMED.rows ? `, and ${again.size - NAMED.rows} more` : '';
+  const list = listNames(named.map(({ line, name }) => `${unit} ${line} ${quoteIfBlank(name)}`));
   const when = whenText(console, again.values());
   const text = `${countText(again.size, rows.length)} added ${when}, and ${again.size === 1 ? 'is' : 'are'} added again: `;
   if (console.hasJsonEvents) console.event({ addedAgain: named }, '');
-  else console.notice(`${text}${list.join(', ')}${more}; to add only the others: ${skip}`);
+  else console.notice(`${text}${list}; to add only the others: ${skip}`);
 }
 
 /** Prints the rows that an import would send; a terminal only shows the first ones, so that the user can check the columns. */
@@ -260,10 +248,6 @@ export function writePreview(
   const view = { columns, json: ({ pet }: PetRow) => stringifyJson(pet) };
   const shown = isAtTerminal(console) ? rows.slice(0, ROWS_SHOWN) : rows;
   const more = rows.length - shown.length;
-  return print(
-    console,
-    view,
-    shown,
-    more > 0 ? { summary: `… and ${formatCount(more, 'row')} more` } : undefined,
-  );
+  const footer = more > 0 ? { summary: `… and ${formatCount(more, 'row')} more` } : undefined;
+  return print(console, view, shown, footer);
 }

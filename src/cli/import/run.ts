@@ -22,7 +22,6 @@ import { type Connection, listAllCommand, readProfile } from '../profiles/profil
 import type { CommandContext } from '../program/command.ts';
 import { canConfirm, confirm } from '../prompts/prompt.ts';
 import { type InputOptions, type PetFile, type PetRow, readPetFile } from '../rows/read-file.ts';
-import type { Comparison } from './inventory.ts';
 import { chooseLedger, type Ledger, type LedgerFile, openLedger, readLedger } from './ledger.ts';
 import { type Choice, groupRows, type Plan, plan, type RowGroups } from './plan.ts';
 import {
@@ -56,16 +55,17 @@ export async function importFile(request: ImportRequest, context: CommandContext
   const { console } = context;
   const connection = connectionFor(context);
   const input = await readPetFile(request, context, MAX_ROWS);
-  if (input.path !== undefined && input.path === (await realPathOf(request.output)))
+  const output = await realpath(request.output ?? '').catch(() => undefined);
+  if (output !== undefined && output === input.path)
     throw usageError(`--output would replace ${input.name}, the file to import`, 'choose another file');
   if (input.rows.length === 0) {
     if (console.json) await console.writeJson([]);
     console.notice(`nothing to do: ${input.name} has no rows`);
     return exitCodes.ok;
   }
-  const { dryRun: isDryRun = false, yes = false } = request;
-  const choice = request.addAgain ? 'add-again' : request.skipAdded ? 'skip-added' : undefined;
-  const setting = { input, connection, context, choice } satisfies Setting;
+  const { dryRun: isDryRun = false, yes = false, addAgain, skipAdded } = request;
+  const choice = addAgain ? 'add-again' : skipAdded ? 'skip-added' : undefined;
+  const setting: Setting = { input, connection, context, choice };
   const place = chooseLedger(context, connection.baseUrl, isDryRun);
   if (isDryRun) return dryRun(setting, await readLedger(place));
   const file = await openLedger(place);
@@ -75,8 +75,6 @@ export async function importFile(request: ImportRequest, context: CommandContext
     await file.close();
   }
 }
-
-const realPathOf = async (path = ''): Promise<string | undefined> => realpath(path).catch(() => undefined);
 
 /** The plan for the file. @throws CliError if the import stops */
 function planFor({ input, context, choice }: Setting, ledger: Ledger): Plan {
@@ -216,30 +214,28 @@ async function send(
     bar.end();
     console.notice(`${totals(planned, before, groupRows(planned))}; ${resume}`);
   };
-  const reporting = {
-    progress: createProgress(context),
-    onCompared({ rows, animals, notAdded, whyIncomplete }: Comparison) {
-      const result = `${notAdded} not added, ${rows - notAdded} may have been added`;
-      console.notice(
-        whyIncomplete === undefined
-          ? `compared ${formatCount(rows, 'row')} with ${formatCount(animals, 'animal')}: ${result}`
-          : `the rows stay unknown, because the list of animals may be incomplete: ${whyIncomplete}`,
-      );
-    },
-    onSending: (rows: number) => bar.begin(input.rows.length - rows),
-    onResult: bar.advance,
-  };
-  const settings = { apiKey: connection.key, clock, timeout: globals.timeout * 1_000, ...reporting };
-  const work = (client: Client, signal: AbortSignal) => {
-    const beforeComparing = async (rows: number, wait: number) => {
-      console.notice(`comparing ${formatCount(rows, 'row')} that may have been added with the inventory`);
-      if (wait === 0) return;
-      const reporter = createWaitReporter(context, console.status);
-      reporter.onWait({ reason: 'earlier requests', milliseconds: wait, until: clock.now() + wait });
-      await reporter.sleep(wait, signal);
-    };
-    return carryOut(planned, before, file, { client, beforeComparing, ...settings });
-  };
+  const work = (client: Client, signal: AbortSignal) =>
+    carryOut(planned, before, file, {
+      ...{ client, clock, apiKey: connection.key, timeout: globals.timeout * 1_000 },
+      progress: createProgress(context),
+      async beforeComparing(rows, wait) {
+        console.notice(`comparing ${formatCount(rows, 'row')} that may have been added with the inventory`);
+        if (wait === 0) return;
+        const reporter = createWaitReporter(context, console.status);
+        reporter.onWait({ reason: 'earlier requests', milliseconds: wait, until: clock.now() + wait });
+        await reporter.sleep(wait, signal);
+      },
+      onCompared({ rows, animals, notAdded, whyIncomplete }) {
+        const result = `${notAdded} not added, ${rows - notAdded} may have been added`;
+        console.notice(
+          whyIncomplete === undefined
+            ? `compared ${formatCount(rows, 'row')} with ${formatCount(animals, 'animal')}: ${result}`
+            : `the rows stay unknown, because the list of animals may be incomplete: ${whyIncomplete}`,
+        );
+      },
+      onSending: (rows) => bar.begin(input.rows.length - rows),
+      onResult: bar.advance,
+    });
   try {
     const stop = await withClient(context, connection, work, { showWait: bar.pause });
     if (stop) reportStopped();

@@ -1,3 +1,4 @@
+import type { Client } from '../../client/client.ts';
 import {
   ApiFailure,
   ClientError,
@@ -7,19 +8,15 @@ import {
 } from '../../client/errors.ts';
 import { type RateLimit, readScarcestRateLimit } from '../../client/rate-limit.ts';
 import { type HttpHeaders, readHeader } from '../../client/response.ts';
+import { IDEMPOTENT_RETRY_MS } from '../../client/retry.ts';
+import type { SteadyClock } from '../../contract/clock.ts';
 import { header } from '../../contract/headers.ts';
+import { pageSize } from '../../contract/operations.ts';
 import type { NewPet, ReceivedPet } from '../../contract/schemas.ts';
 import { hashKey } from '../../store/keys/keys.ts';
+import { type Progress, readPages } from '../animals/list-animals.ts';
 import { CliError } from '../core/errors.ts';
 import { redactKey } from '../output/redact.ts';
-import {
-  type Comparison,
-  compareWithInventory,
-  type InventoryOptions,
-  type OpenRow,
-  waitBeforeListing,
-  whyNotRepeatable,
-} from './inventory.ts';
 import {
   idempotencyKeyOf,
   type LedgerFile,
@@ -30,7 +27,11 @@ import {
 } from './ledger.ts';
 import { finishedRecords, type Plan, placeOf, type RowGroups, recordOf } from './plan.ts';
 
-export type SendOptions = InventoryOptions & {
+export type SendOptions = {
+  client: Client;
+  clock: SteadyClock;
+  /** Shows how much of the list of animals was read. */
+  progress: Pick<Progress, 'show' | 'end'>;
   apiKey: string;
   /** The timeout of a request in milliseconds. */
   timeout: number;
@@ -69,21 +70,19 @@ export async function carryOut(
   const run: Run = { ...options, plan, file, apiKeyHash: hashKey(options.apiKey) };
   // Check the API key, and find out whether the service supports idempotency keys.
   const first = await client.call('listPets', { query: { limit: 1 } });
-  const present = conditionsOf(run);
-  const recordAt = (position: number) => recordOf(plan, position) as RecordOf<'open'>;
-  const isRepeated = (position: number) => whyNotRepeatable(recordAt(position), present) === undefined;
-  const repeated = groups.open.filter(isRepeated);
-  const compared = groups.open.filter((position) => !isRepeated(position));
+  const openRows = groups.open.map((position): OpenRow => {
+    const record = recordOf(plan, position) as RecordOf<'open'>;
+    const isRepeatable = whyNotRepeatable(record, run) === undefined;
+    return { position, pet: plan.rows[position]?.pet as NewPet, record, isRepeatable };
+  });
+  const compared = openRows.filter(({ isRepeatable }) => !isRepeatable);
   if (compared.length > 0) {
-    const openRows = compared.map((position): OpenRow => {
-      return { pet: plan.rows[position]?.pet as NewPet, record: recordAt(position) };
-    });
-    const wait = waitBeforeListing(openRows, clock.now(), options.timeout);
-    await options.beforeComparing(openRows.length, wait);
-    options.onCompared(await compareWithInventory(openRows, file, options));
+    await options.beforeComparing(compared.length, waitBeforeListing(compared, clock.now(), options.timeout));
+    options.onCompared(await compareWithInventory(compared, run));
   }
-  const notAdded = compared.filter((position) => recordOf(plan, position) === undefined);
-  const positions = repeated.concat(notAdded, groups.new, groups.failed);
+  // A row that was not added has no record now.
+  const settled = openRows.filter(({ position, isRepeatable }) => isRepeatable || !recordOf(plan, position));
+  const positions = settled.map(({ position }) => position).concat(groups.new, groups.failed);
   options.onSending(positions.length);
   const stop = await sendRows(run, positions, readScarcestRateLimit(first.headers, clock.now()));
   if (!stop) await finish(plan, file, clock.now());
@@ -98,13 +97,6 @@ export async function finish(plan: Plan, { ledger, append }: LedgerFile, now: nu
 
 /** What every row of a run needs. */
 type Run = SendOptions & { plan: Plan; file: LedgerFile; apiKeyHash: string };
-
-const conditionsOf = ({ file, client, clock, apiKeyHash }: Run) => ({
-  ledger: file.ledger,
-  now: clock.now(),
-  apiKeyHash,
-  supportsIdempotency: client.supportsIdempotency(),
-});
 
 /** Only these statuses concern a single row. Any other failure would also affect the next rows. */
 const ROW_STATUSES: readonly number[] = [400, 409, 413, 415, 422];
@@ -143,9 +135,6 @@ async function sendRows(
     hasAdded: false,
     wasRefused: false,
   };
-  const onRefused = () => {
-    conditions.wasRefused = true;
-  };
   const inFlight = new Set<Promise<void>>();
   const failures: unknown[] = [];
   const whyStop = createStopRule();
@@ -154,7 +143,7 @@ async function sendRows(
 
   async function send(position: number): Promise<void> {
     try {
-      const { headers = {}, ...result } = await sendRow(run, position, onRefused);
+      const { headers = {}, ...result } = await sendRow(run, position, conditions);
       const received = readScarcestRateLimit(headers, clock.now());
       conditions.rateLimit = latestRateLimit(conditions.rateLimit, received);
       // The client reads files to answer this, so ask it only if the response does not show it.
@@ -270,7 +259,7 @@ const gravest = (errors: readonly unknown[]): unknown =>
  *
  * @throws ClientError if a failure does not concern this row alone, and CliError if the ledger cannot be written
  */
-async function sendRow(run: Run, position: number, onRefused: () => void): Promise<RowResult> {
+async function sendRow(run: Run, position: number, conditions: InFlightConditions): Promise<RowResult> {
   const { plan, file, client, apiKey, apiKeyHash, clock } = run;
   const { ledger, append } = file;
   const { its, index } = placeOf(plan, position);
@@ -281,7 +270,7 @@ async function sendRow(run: Run, position: number, onRefused: () => void): Promi
   const place = { import: its.seq, row: index, seq: open?.seq ?? ++ledger.seq };
   let attempt: RecordOf<'open'> | undefined = open;
   if (open) {
-    const why = whyNotRepeatable(open, conditionsOf(run));
+    const why = whyNotRepeatable(open, run);
     // The support of idempotency keys may have ended, or 23 hours may have passed, while the run was waiting.
     if (why !== undefined) {
       recordUnknown(`sent at ${open.at} without a response; not sent again because ${why}`);
@@ -299,7 +288,7 @@ async function sendRow(run: Run, position: number, onRefused: () => void): Promi
     async notSent(status?: number) {
       // A rejection of the row is recorded as its outcome, and says nothing about other rows.
       if (status !== undefined && ROW_STATUSES.includes(status)) return;
-      onRefused();
+      conditions.wasRefused = true;
       if (!open) await append({ kind: 'notSent', ...place });
     },
   };
@@ -352,3 +341,139 @@ async function sendRow(run: Run, position: number, onRefused: () => void): Promi
     write({ ...attempt, endedAt, ...(message !== undefined && { message: redactKey(message, apiKey) }) });
   }
 }
+
+/*
+ * What becomes of open rows, which may have been added although no response shows it. If it is safe, the request is
+ * repeated with the same idempotency key. Otherwise the row is compared with all animals of the service. If one of them
+ * may be the row's, the row stays unknown and is not sent. If none is, the row was not added, and is sent.
+ *
+ * An animal may be the row's although it differs, because the service may change how a name is written, may not send the
+ * category, or may have sold the animal since. Animals that the ledger has for other rows do not count.
+ */
+
+/** A row that may have been added. */
+type OpenRow = { position: number; pet: NewPet; record: RecordOf<'open'>; isRepeatable: boolean };
+
+/** Why a request whose outcome is open must not be repeated; undefined if it may be repeated. */
+function whyNotRepeatable({ at, apiKeyHash }: RecordOf<'open'>, run: Run): string | undefined {
+  const now = run.clock.now();
+  if (!run.client.supportsIdempotency()) return 'the service may not support idempotency keys';
+  if (apiKeyHash !== run.apiKeyHash) return 'it was sent with another API key';
+  if (now < Date.parse(run.file.ledger.at)) return 'the clock has been set back since then';
+  if (now - Date.parse(at) > IDEMPOTENT_RETRY_MS) return 'it was sent more than 23 hours ago';
+  return undefined;
+}
+
+/**
+ * How long to wait before a list can show that rows were not added, in milliseconds. Until `timeout` has passed after
+ * the request, the service may still add the animal.
+ */
+function waitBeforeListing(rows: readonly OpenRow[], now: number, timeout: number): number {
+  // If a run was killed, it is not known when its last request ended. Limit the wait, because `endedAt` may be in the
+  // future if the clock was set back since then.
+  const waits = rows.map(({ record: { endedAt } }) =>
+    endedAt === undefined ? timeout : Math.min(timeout, Date.parse(endedAt) + timeout - now),
+  );
+  return waits.reduce((a, b) => Math.max(a, b), 0);
+}
+
+const MAX_CANDIDATES = 20;
+
+/** The result of a comparison. `whyIncomplete` is set if the list may lack animals; then all rows stay unknown. */
+type Comparison = {
+  rows: number;
+  animals: number;
+  notAdded: number;
+  whyIncomplete: string | undefined;
+};
+
+/**
+ * Compares rows with all animals of the service, and records what that shows.
+ *
+ * @throws ClientError if the animals cannot be listed, and CliError if the ledger cannot be written
+ */
+async function compareWithInventory(rows: readonly OpenRow[], run: Run): Promise<Comparison> {
+  const { similar, animals, whyIncomplete } = await listSimilar(rows, run);
+  let notAdded = 0;
+  const records = rows.map(({ pet, record: open }) => {
+    const found = (similar.get(nameKey(pet)) ?? []).filter((each) => isSimilar(pet, each));
+    if (whyIncomplete === undefined && found.length === 0) {
+      notAdded++;
+      return run.file.append({ kind: 'notSent', import: open.import, row: open.row, seq: open.seq });
+    }
+    const candidates = found.slice(0, MAX_CANDIDATES).map(({ id }) => id);
+    const message = `may be ${found.length === 1 ? 'animal' : 'one of the animals'} ${candidates.join(', ')}`;
+    const unsettled = `sent at ${open.at} without a response that shows whether the animal was added`;
+    const shown =
+      whyIncomplete === undefined ? { message, candidates } : { message: open.message ?? unsettled };
+    return run.file.append({ endedAt: open.at, ...open, ...shown });
+  });
+  await Promise.all(records);
+  return { rows: rows.length, animals, notAdded, whyIncomplete };
+}
+
+/**
+ * Lists all animals. A list only counts as complete if it has every animal that the ledger has. If the ledger has none,
+ * the list only counts if the service respects `limit`, because a service that ignores `limit` may send only its first
+ * page, without a link to the next one. Keeps the animals that may belong to a row, by their `nameKey`.
+ */
+async function listSimilar(
+  rows: readonly OpenRow[],
+  { client, clock, progress, file }: Run,
+): Promise<{ similar: Map<string, ReceivedPet[]>; animals: number; whyIncomplete: string | undefined }> {
+  /** The animals that the ledger has for rows, by their ids. */
+  const accounted = new Map<string, ReceivedPet>();
+  for (const its of file.ledger.imports.values())
+    for (const record of its.rows) if (record?.kind === 'added') accounted.set(idKey(record.pet), record.pet);
+  const similar = new Map(rows.map(({ pet }): [string, ReceivedPet[]] => [nameKey(pet), []]));
+  const unlisted = new Map(accounted);
+  const seen = new Set<string>();
+  const onResults = (pets: readonly ReceivedPet[]) => {
+    for (const pet of pets) {
+      const id = idKey(pet);
+      const known = accounted.get(id);
+      if (known && isSimilar(known, pet)) unlisted.delete(id);
+      const found = similar.get(nameKey(pet));
+      // An animal may be listed twice.
+      if (known || !found || seen.has(id)) continue;
+      seen.add(id);
+      found.push(pet);
+    }
+  };
+  const everything = { enough: Number.POSITIVE_INFINITY, onResults, progress };
+  const { pages, animals, more } = await readPages({ clock }, client, {}, everything);
+  const [missing] = unlisted.keys();
+  let whyIncomplete: string | undefined;
+  // Without a link to more animals, some may be missing. A service that sends more than a full page at once probably
+  // sends all animals.
+  const isAtOnce = pages === 1 && animals > pageSize.max;
+  if (more === 'unknown' && !isAtOnce) whyIncomplete = 'the service sends no link to a next page';
+  else if (missing !== undefined)
+    whyIncomplete = `animal ${missing}, which was added, is missing or has changed`;
+  else if (accounted.size === 0 && !(await respectsLimit(client, animals)))
+    whyIncomplete = 'the service ignores the limit of animals per page';
+  return { similar, animals, whyIncomplete };
+}
+
+/**
+ * Whether the service sends at most `limit` animals. `count` is the number of animals in the list. If it is 0, checks
+ * that a list without parameters is empty too, because some services take an unknown parameter as a filter.
+ */
+async function respectsLimit(client: Client, count: number): Promise<boolean> {
+  const query = count === 0 ? {} : { limit: 1 };
+  const { value } = await client.call('listPets', { query });
+  return value.length === Math.min(count, 1);
+}
+
+/** An id as a map key. A service may send the same id as a number in one response and as text in another one. */
+const idKey = ({ id }: Pick<ReceivedPet, 'id'>): string => String(id);
+
+/** Whether an animal may be the one that was added for a row. */
+const isSimilar = (row: Pick<ReceivedPet, 'name' | 'categoryId'>, pet: ReceivedPet): boolean =>
+  nameKey(pet) === nameKey(row) &&
+  (typeof row.categoryId !== 'bigint' ||
+    typeof pet.categoryId !== 'bigint' ||
+    pet.categoryId === row.categoryId);
+
+/** Two names with the same `nameKey` differ only in ways in which a service may change how a name is written. */
+const nameKey = ({ name }: { name: string }): string => name.normalize().trim().toLowerCase();

@@ -3,6 +3,12 @@ import { addAbortSignal, type Readable } from 'node:stream';
 import { findJsonError, NestingError, parseJson } from '../../contract/json.ts';
 import { fileError, usageError } from '../core/errors.ts';
 
+export const rowFormats = ['csv', 'ndjson', 'json'] as const;
+export type RowFormat = (typeof rowFormats)[number];
+
+/** Matches a name that is empty or invisible in a list. U+2800 is the blank Braille pattern. */
+export const EMPTY_NAME = /^[\s\u2800]*$/;
+
 const AS_UTF8 = 'save it as UTF-8; in Excel: Save As → CSV UTF-8 (comma delimited)';
 
 /** Limits the memory for an endless input. The text of a million rows takes about 60 MB. */

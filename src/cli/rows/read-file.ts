@@ -1,7 +1,7 @@
 // Reading a file of animals:
 // 1. Read its bytes, at most 256 MiB, and refuse anything but UTF-8 text with a hint how to save it.
 // 2. Detect its format by its first character, whatever the file is called.
-// 3. Parse it, CSV and NDJSON row by row with the line on which each row starts (csv.ts).
+// 3. Parse it, CSV and NDJSON row by row with the line on which each row starts.
 // 4. Check every row, and list all errors with their lines; if there is one, the file is not used at all.
 // 5. Return the animals, their lines, and which of them had an id.
 // Ctrl-C ends the reading at any time.
@@ -9,19 +9,19 @@
 import { createReadStream } from 'node:fs';
 import { realpath, stat } from 'node:fs/promises';
 import { setImmediate } from 'node:timers/promises';
+import { Parser } from 'csv-parse';
 import * as z from 'zod/mini';
 import { InterruptedError } from '../../client/errors.ts';
-import { INT64_MAX, INT64_MIN, int64, parseJson, stringifyJson } from '../../contract/json.ts';
-import { NewPet } from '../../contract/schemas.ts';
+import { INT64_MAX, INT64_MIN, int64, parseInt64, parseJson, stringifyJson } from '../../contract/json.ts';
+import { NewPet, petStatuses } from '../../contract/schemas.ts';
 import type { Seed } from '../../store/store.ts';
 import { fileError, usageError } from '../core/errors.ts';
 import type { Console } from '../output/console.ts';
+import { unescapeFormula } from '../output/csv.ts';
 import { sanitizeForTerminal } from '../output/sanitize.ts';
-import { formatCount, listNames } from '../output/text.ts';
+import { cutToWidth, formatCount, listNames } from '../output/text.ts';
 import type { CommandContext } from '../program/command.ts';
-import { columnName, csvRows, excerpt } from './csv.ts';
-import { parseDocument, readInput, utf8Text } from './input.ts';
-import { EMPTY_NAME, MAX_ROW_BYTES, type RawRow, ROW_TOO_LONG, type RowFormat } from './row.ts';
+import { EMPTY_NAME, parseDocument, type RowFormat, readInput, utf8Text } from './input.ts';
 
 type Unit = 'line' | 'animal';
 
@@ -46,7 +46,8 @@ export type PetFile = {
   rows: PetRow[];
 };
 
-export type InputOptions = { from: string; format?: RowFormat | undefined };
+/** `file` is a path, or `-` for standard input. */
+export type InputOptions = { file: string; format?: RowFormat | undefined };
 
 /** A name that is empty or invisible is usually a mistake in the file, and an animal cannot be removed again. */
 const ImportedPet = z.object(
@@ -60,13 +61,13 @@ const ImportedPet = z.object(
  * @throws CliError if the input cannot be read, has an error, or has more than `maxRows` rows
  */
 export async function readPetFile(
-  { from, format }: InputOptions,
+  { file, format }: InputOptions,
   { console, stdin, onSignal }: Pick<CommandContext, 'console' | 'stdin' | 'onSignal'>,
   maxRows: number,
 ): Promise<PetFile> {
-  const isPiped = from === '-';
-  const name = isPiped ? 'standard input' : from;
-  const path = isPiped ? undefined : await realPathOf(from);
+  const isPiped = file === '-';
+  const name = isPiped ? 'standard input' : file;
+  const path = isPiped ? undefined : await realPathOf(file);
   const interrupt = new AbortController();
   // Opening a named pipe blocks until a process writes to it. Nothing can abort that, so Ctrl-C must end the process.
   const canAbort = isPiped || path !== undefined;
@@ -74,7 +75,7 @@ export async function readPetFile(
     ? onSignal(['SIGINT'], () => interrupt.abort(new InterruptedError()))
     : () => {};
   try {
-    const input = isPiped ? stdin : createReadStream(from);
+    const input = isPiped ? stdin : createReadStream(file);
     const bytes = await readInput(input, name, interrupt.signal);
     // A command that fails often leaves an empty file or pipe.
     if (bytes.length === 0)
@@ -197,6 +198,19 @@ async function checkRows<Animal>(
   throw usageError(`${formatCount(errors, 'error')} in ${name}; ${refused}`, hint);
 }
 
+/** Why a row cannot be used. */
+type RowError = { error: string };
+
+/**
+ * The parsed value of a row, before validation, or why the row cannot be parsed. `line` (from 1) is the line on which the
+ * row starts, or in a JSON document the number of the animal. The fields of a CSV row are strings and bigints.
+ */
+export type RawRow = { line: number } & ({ value: unknown } | RowError);
+
+const MAX_ROW_BYTES = 1_048_576;
+
+const ROW_TOO_LONG = 'the row is longer than 1 MiB; check for an unclosed quote';
+
 type ParsedRows = {
   rows: Iterable<RawRow> | AsyncIterable<RawRow>;
   unit: Unit;
@@ -217,22 +231,21 @@ export function parseRows(text: Buffer, name: string, format = detectFormat(text
     return { rows: isCsv ? csvRows(text) : ndjsonRows(text), unit: 'line', isCsv, orders: [] };
   }
   const document = parseDocument(text.toString(), name);
-  const { pets, orders = [] } = (Array.isArray(document) ? { pets: document } : (document ?? {})) as Document;
+  const { pets, orders = [] } = (Array.isArray(document) ? { pets: document } : (document ?? {})) as Record<
+    string,
+    unknown
+  >;
   if (!Array.isArray(pets) || !Array.isArray(orders))
     throw usageError(`${name} must be an array of animals, or an object with the arrays "pets" and "orders"`);
   const rows = pets.map((value: unknown, i): RawRow => ({ line: i + 1, value }));
   return { rows, unit: 'animal', isCsv: false, orders };
 }
 
-type Document = { pets?: unknown; orders?: unknown };
-
-const NEWLINE = 0x0a;
-
 /** The rows of NDJSON: one JSON document per line. Blank lines are skipped. */
 export function* ndjsonRows(text: Buffer): Generator<RawRow> {
   let line = 1;
   for (let start = 0; start < text.length; line++) {
-    const newline = text.indexOf(NEWLINE, start);
+    const newline = text.indexOf(LF, start);
     const end = newline === -1 ? text.length : newline;
     const row = text.subarray(start, end);
     if (row.length > MAX_ROW_BYTES) yield { line, error: ROW_TOO_LONG };
@@ -264,7 +277,9 @@ export function describeInvalidRow(error: z.core.$ZodError, value: unknown, isCs
     const label = isCsv && field !== undefined ? columnName(field) : field;
     const isWrongInteger =
       (field === 'categoryId' || field === 'id') && found !== undefined && !z.safeParse(int64, found).success;
-    const rule = isWrongInteger ? integerRule(found, field) : message;
+    // A number such as `1E+15`, as spreadsheets write it, is not in plain digits.
+    const bounds = field === 'id' ? ID_BOUNDS : `from ${INT64_MIN} to ${INT64_MAX}`;
+    const rule = isWrongInteger ? `must be a whole number ${bounds}, in plain digits` : message;
     const shown = found === undefined ? undefined : showValue(found);
     return [label, shown, rule].filter((part) => part !== undefined).join(' ');
   });
@@ -274,9 +289,166 @@ export function describeInvalidRow(error: z.core.$ZodError, value: unknown, isCs
 const showValue = (value: unknown): string =>
   typeof value === 'string' ? `"${excerpt(value)}"` : excerpt(stringifyJson(value));
 
-/** The rule that an invalid integer breaks. A number such as `1E+15`, as spreadsheets write it, is not in plain digits. */
-function integerRule(value: unknown, field: string): string {
-  const text = typeof value === 'string' ? value.trim() : stringifyJson(value);
-  const bounds = field === 'id' ? ID_BOUNDS : `from ${INT64_MIN} to ${INT64_MAX}`;
-  return `must be a whole number ${/^-?\d+$/.test(text) ? `${bounds}, ` : ''}in plain digits`;
+/** A record of a CSV file, or an error, and the line (from 1) on which it starts. */
+type CsvRecord = { line: number } & ({ cells: string[] } | RowError);
+
+/** Matches the line with which Excel declares the delimiter, such as `sep=;`. */
+const SEPARATOR_LINE = /^\s*"?sep=([,;\t|])"?[\r\n]+/i;
+
+const BLANK_LINES = /^(?:\s*[\r\n])?/;
+
+/** Spreadsheets write semicolons in locales with a decimal comma. */
+const DELIMITERS = [',', ';', '\t'];
+
+/** How much is parsed at once. Between two chunks, the caller can handle signals. */
+const CHUNK_BYTES = 16_384;
+
+const [LF, CR] = [0x0a, 0x0d];
+
+const INVALID = 'invalid CSV: a quote is missing or in the wrong place';
+
+/** The rows below the header. An error in the header ends the reading, and so does a syntax error. */
+async function* csvRows(text: Buffer): AsyncGenerator<RawRow> {
+  const { start, delimiter } = findStart(text);
+  let columns: string[] | undefined;
+  for await (const records of csvRecords(text, start, delimiter)) {
+    for (const record of records) {
+      if ('error' in record) yield record;
+      else if (columns !== undefined) yield toRow(columns, record, delimiter);
+      else {
+        const header = readHeader(record.cells);
+        if ('error' in header) return yield { line: record.line, ...header };
+        columns = header.columns;
+      }
+    }
+  }
+}
+
+/** Skips a `sep=` line and blank lines. Without `sep=`, the delimiter is the most frequent one of the header. */
+function findStart(text: Buffer): { start: number; delimiter: string } {
+  const head = text.toString('utf8', 0, MAX_ROW_BYTES);
+  const [separatorLine = '', separator] = SEPARATOR_LINE.exec(head) ?? [];
+  const [blankLines = ''] = BLANK_LINES.exec(head.slice(separatorLine.length)) ?? [];
+  const above = separatorLine + blankLines;
+  const [names = ''] = head.slice(above.length).split(/[\r\n]/, 1);
+  const unquoted = names.replace(/"[^"]*"/g, '');
+  const counts = DELIMITERS.map((delimiter) => unquoted.split(delimiter).length);
+  const mostFrequent = DELIMITERS[counts.indexOf(Math.max(...counts))] ?? ',';
+  return { start: Buffer.byteLength(above), delimiter: separator ?? mostFrequent };
+}
+
+/**
+ * Parses the records of a CSV file in one pass, and yields those of each chunk, without empty ones. Ends with the first
+ * syntax error or record over 1 MiB, because the start of the next record is then unknown.
+ */
+async function* csvRecords(text: Buffer, start: number, delimiter: string): AsyncGenerator<CsvRecord[]> {
+  let records: CsvRecord[] = [];
+  // The position and the line of the next record. Lines are counted here, because csv-parse counts a quoted CRLF twice.
+  let [at, line] = [0, 1];
+  /** Moves to a position, skips the line breaks that follow, and counts lines. */
+  const moveTo = (position: number) => {
+    for (; at < position || text[at] === LF || text[at] === CR; at++)
+      if (text[at] === LF || (text[at] === CR && text[at + 1] !== LF)) line++;
+  };
+  moveTo(start);
+  const parser = new Parser({
+    delimiter,
+    record_delimiter: ['\r\n', '\n', '\r'],
+    relax_column_count: true,
+    // Without this option, csv-parse takes ten times as long for a file with many blank lines.
+    skip_empty_lines: true,
+    on_record: (cells: string[], { bytes }) => {
+      const end = start + bytes;
+      if (end - at > MAX_ROW_BYTES) throw new Error(ROW_TOO_LONG);
+      if (cells.some((cell) => cell.trim() !== '')) records.push({ line, cells });
+      moveTo(end);
+      return null;
+    },
+  });
+  // `parseChunk` returns the error.
+  parser.on('error', () => {});
+  for (let parsed = start; parsed < text.length; parsed += CHUNK_BYTES) {
+    const end = Math.min(parsed + CHUNK_BYTES, text.length);
+    const failure = await parseChunk(parser, text.subarray(parsed, end), end === text.length);
+    // The parser may need a part of the next chunk to see that a record has ended.
+    const isTooLong = end - at > MAX_ROW_BYTES + CHUNK_BYTES;
+    const error = failure ?? (isTooLong ? new Error(ROW_TOO_LONG) : undefined);
+    if (error) records.push({ line, error: error.message === ROW_TOO_LONG ? ROW_TOO_LONG : INVALID });
+    yield records;
+    if (error) return;
+    records = [];
+  }
+}
+
+function parseChunk(parser: Parser, chunk: Buffer, isLast: boolean): Promise<Error | null | undefined> {
+  return new Promise((resolve) => {
+    const done = (error?: Error | null) => resolve(error);
+    if (isLast) parser.end(chunk, done);
+    else parser.write(chunk, done);
+  });
+}
+
+const REQUIRED = ['name', 'categoryId'];
+
+/** The field of each column. Columns may be in any order and any case. */
+function readHeader(cells: readonly string[]): { columns: string[] } | RowError {
+  const columns = cells.map(fieldName);
+  // Spreadsheets write empty columns after the others.
+  const named = cells.map((cell) => cell.trim()).filter((cell) => cell !== '');
+  const names = columns.map((name) => name.toLowerCase());
+  const repeated = cells.filter(
+    (_, i) => names[i] !== '' && names.indexOf(names[i] ?? '') !== names.lastIndexOf(names[i] ?? ''),
+  );
+  if (repeated.length > 0)
+    return { error: `these columns are the same: ${listNames(repeated.map((cell) => cell.trim()))}` };
+  const missing = REQUIRED.filter((field) => !columns.includes(field)).map(columnName);
+  if (missing.length === 0) return { columns };
+  return {
+    error: `missing column ${missing.join(' and ')}; found: ${listNames(named)}; the first line must name the columns name, category and optionally status`,
+  };
+}
+
+/** The field that a column name stands for, or the name itself if there is no such field. */
+function fieldName(header: string): string {
+  const name = header.trim();
+  const lower = name.toLowerCase();
+  if (/^category(?:[ _-]*id)?$/.test(lower)) return 'categoryId';
+  return ['id', 'name', 'status'].includes(lower) ? lower : name;
+}
+
+/** The name of a field in CSV files and in options. JSON files use the field names of the service. */
+const columnName = (field: string): string => (field === 'categoryId' ? 'category' : field);
+
+const EXCERPT_COLUMNS = 40;
+
+/** The beginning of a text from a file, safe to print. */
+function excerpt(text: string): string {
+  // The text may be a megabyte long, so cut it before the slower steps.
+  return cutToWidth(sanitizeForTerminal(text.slice(0, 4 * EXCERPT_COLUMNS)), EXCERPT_COLUMNS);
+}
+
+function toRow(
+  columns: readonly string[],
+  { line, cells }: { line: number; cells: string[] },
+  delimiter: string,
+): RawRow {
+  if (cells.length !== columns.length) {
+    const found = `${cells.length}: ${excerpt(cells.join(delimiter))}`;
+    return { line, error: `expected ${columns.length} columns, found ${found}` };
+  }
+  const fields: [string, unknown][] = [];
+  for (let i = 0; i < columns.length; i++) {
+    const [name = '', cell = ''] = [columns[i], cells[i]];
+    if (name === 'name') fields.push([name, unescapeFormula(cell)]);
+    else if (cell.trim() !== '')
+      fields.push([name, name === 'status' ? parseStatus(cell) : (parseInt64(cell.trim()) ?? cell)]);
+  }
+  // `fromEntries` also sets a column called __proto__ as an own property.
+  return { line, value: Object.fromEntries(fields) };
+}
+
+/** Accepts a status in any case. Other text is kept for the error message. */
+function parseStatus(cell: string): string {
+  const status = cell.trim().toLowerCase();
+  return petStatuses.find((known) => known === status) ?? cell;
 }
