@@ -32,6 +32,8 @@ export const NO_FIGURES = {
   notAdded: 0,
   parallel: 0,
   refusedConcurrent: 0,
+  refused: 0,
+  incomplete: 0,
   stopped: 0,
   skipped: 0,
   addedAgain: 0,
@@ -82,7 +84,7 @@ class World {
   constructor(seed: number) {
     this.#random = randomOf(seed);
     this.#disk = new SimulatedDisk(this.#random);
-    this.#service = createService(this.#random, this.figures);
+    this.#service = createService(this.#random, this.figures, () => this.#now);
     this.#usesManyKeys = this.#chance(0.2);
     this.#isQuick = this.#chance(0.5);
     this.#files = ['a.csv', 'b.csv'].map((name) => ({ name, rows: this.#rows() }));
@@ -306,10 +308,14 @@ class World {
   }
 }
 
-type Animal = { pet: ReceivedPet; hash: string };
+/** `at` is when the animal was added. */
+type Animal = { pet: ReceivedPet; hash: string; at: number };
 
-/** A service that loses requests and responses until `isReliable` is set. It supports idempotency keys in 60 % of cases. */
-function createService(random: () => number, figures: ImportFigures) {
+/**
+ * A service that loses requests and responses, refuses requests, and sends an empty list, until `isReliable` is set. It
+ * supports idempotency keys in 60 % of cases, and forgets them after 24 hours.
+ */
+function createService(random: () => number, figures: ImportFigures, now: () => number) {
   const supportsIdempotency = random() < 0.6;
   const rejectsRows = random() < 0.5;
   const answersBadly = random() < 0.2;
@@ -320,7 +326,6 @@ function createService(random: () => number, figures: ImportFigures) {
       ? { 'x-ratelimit-limit': '100', 'x-ratelimit-remaining': '99', 'x-ratelimit-reset': '1795176060' }
       : {};
   const animals: Animal[] = [];
-  const rejected = new Set<string>();
   let inFlight = 0;
   const service = {
     isReliable: false,
@@ -336,7 +341,9 @@ function createService(random: () => number, figures: ImportFigures) {
       }) as unknown as Client,
   };
   const request = async () => {
-    const listed = animals.map(({ pet }) => pet);
+    const isIncomplete = !service.isReliable && random() < 0.2;
+    const listed = isIncomplete ? [] : animals.map(({ pet }) => pet);
+    if (isIncomplete) figures.incomplete++;
     return { parse: () => listed, headers, url: new URL(`${SERVICE}/pets`) };
   };
   const call =
@@ -350,18 +357,25 @@ function createService(random: () => number, figures: ImportFigures) {
       await new Promise(setImmediate);
       inFlight--;
       const kind = service.isReliable ? 1 : random();
+      if (kind > 0.97 && kind < 1) {
+        const status = random() < 0.5 ? 401 : 429;
+        figures.refused++;
+        await sendLog?.notSent(status);
+        throw new ApiFailure(status, 'simulated: refused');
+      }
       if (kind < 0.1) {
         await sendLog?.notSent();
         throw new NetworkError('simulated: not sent', { sent: false });
       }
       const key = `${apiKey} ${idempotencyKey}`;
-      const known = supportsIdempotency ? byKey.get(key) : undefined;
+      const last = byKey.get(key);
+      const known = supportsIdempotency && last && now() - last.at < 24 * HOUR ? last : undefined;
       if (rejectsRows && !known && kind < 0.2) {
-        rejected.add(key);
+        await sendLog?.notSent(422);
         throw new ApiFailure(422, 'simulated: rejected', { code: 'no' });
       }
       const pet = { ...input.body, id: BigInt(animals.length + 1), status: 'available' as const };
-      const animal = known ?? { pet, hash: animalHash(input.body) };
+      const animal = known ?? { pet, hash: animalHash(input.body), at: now() };
       if (known) figures.repeated++;
       // If `kind` is at most 0.25, the service does not receive the request.
       if (!known && kind > 0.25) {

@@ -282,7 +282,9 @@ async function sendRow(run: Run, position: number, conditions: InFlightCondition
       const current = its.rows[index];
       // An earlier attempt is on the disk already.
       if (current?.kind === 'open' && current.endedAt === undefined) return;
-      attempt = { kind: 'open', ...place, at: open?.at ?? nextRecordTime(ledger, clock.now()), apiKeyHash };
+      // Not later than now, even if the clock was set back: the service forgets the idempotency key after 24 hours.
+      const at = open?.at ?? new Date(clock.now()).toISOString();
+      attempt = { kind: 'open', ...place, at, apiKeyHash };
       await append(attempt);
     },
     async notSent(status?: number) {
