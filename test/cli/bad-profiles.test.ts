@@ -99,8 +99,13 @@ describe('an invalid key is refused before it is sent, and not shown', () => {
   });
 
   test.each([
-    ['nothing', '', 'no key on standard input', '< key.txt, or log in at a terminal'],
-    ['only white space', ' \n', 'no key on standard input', '< key.txt, or log in at a terminal'],
+    ['nothing', '', 'no key on standard input', 'log in at a terminal, or pipe the key in: pets login'],
+    [
+      'only white space',
+      ' \n',
+      'no key on standard input',
+      'log in at a terminal, or pipe the key in: pets login',
+    ],
     ['more than a key can have', 'x'.repeat(100_000), 'too long', 'pipe in only the key'],
   ])('standard input with %s is wrong usage', async (_name, stdin, ...contains) => {
     const args = ['login', '--base-url', 'https://api.example.com/v1'];

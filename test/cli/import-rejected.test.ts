@@ -169,7 +169,7 @@ describe('20 equal rejections at the start', () => {
       stderr: [
         'added 0 of 30 rows; to continue: pets import FILE\n',
         /error: stopped, because the first 20 rows were rejected with the same error: no such category \(HTTP status 422\)\n/,
-        /→ fix the problem and run the command again; it begins with the rows that were not sent yet\n$/,
+        /→ fix the problem and run the command again\n$/,
       ],
     },
     { args: '--json', ...rejected, error: { code: 'some_failed', exitCode: 8 }, keys: 40 },

@@ -165,13 +165,17 @@ describe('a changed file', () => {
     await run({});
     await writeFile(file, CORRECTED);
     const { stderr } = await add([file], {}, '--');
-    expect(stderr).toContain('1 row of animals.csv was added, too, and is not in this file: Bella (id 2)\n');
+    const left = '1 animal of animals.csv is not in this file, and stays as before: Bella (id 2)\n';
+    expect(stderr).toContain(left);
     expect(stderr).toContain(
       'pets import --skip-added -- FILE; to add all 3: pets import --add-again -- FILE\n',
     );
     // Most of the rows of the earlier file are gone, so this is the next delivery and not a corrected version.
     await writeFile(file, `${CSV.split('\n').slice(0, 2).join('\n')}\nMax,4\nKira,4\nTom,4\n`);
     expect((await add([file], {}, '--')).stderr).toMatch(/ 1 of 4 rows was added (?!.*not in this file)/);
+    await writeFile(file, CORRECTED);
+    for (const options of [['--skip-added', '--dry-run'], ['--skip-added']])
+      expect((await add(options)).stderr).toContain(left);
   });
 
   scenario(
@@ -221,7 +225,7 @@ describe('a file with rows of an earlier one', () => {
   for (const [args, stderr] of [
     [
       '',
-      'note: 1 of 31 rows was added on 2026-11-20 12:00 UTC from animals.csv, and is added again: line 32 Rex; to add only the others: pets import',
+      'note: 1 of 31 rows was added on 2026-11-20 12:00 UTC from animals.csv, and will be added a second time: line 32 Rex; to add only the others: pets import',
     ],
     ['--json', `{"addedAgain":${JSON.stringify(rex)}}\n`],
   ] as const)

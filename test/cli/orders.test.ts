@@ -167,21 +167,21 @@ describe('--sum', () => {
   });
 
   test.each([
-    ['{"id":1,"a":1e3}', '1e3 in order 1,'],
-    ['{"id":1,"a":""}', '"" in order 1,'],
-    ['{"id":1,"a":"1,5"}', '"1,5" in order 1,'],
-    ['{"ID":"A-1","a":".5"}', '".5" in order A-1,'],
-    ['{"a":1},{"a":{"b":"x"}}', '{"b":"x"} in order 2 of the response,'],
+    ['{"id":1,"a":1e3}', 'in order 1 it is 1e3'],
+    ['{"id":1,"a":""}', 'in order 1 it is ""'],
+    ['{"id":1,"a":"1,5"}', 'in order 1 it is "1,5"'],
+    ['{"ID":"A-1","a":".5"}', 'in order A-1 it is ".5"'],
+    ['{"a":1},{"a":{"b":"x"}}', 'in order 2 of the response it is {"b":"x"}'],
   ])('of %s is an error that names the order', async (body, value) => {
     const { code, stdout, stderr } = await run(['--sum', 'a', '--json'], { body: `[${body}]` });
     expect([code, stdout]).toEqual([1, '']);
-    const message = `cannot add up a: it is ${value} which is not a decimal number`;
+    const message = `cannot add up a: ${value}, not a decimal number`;
     expect(JSON.parse(stderr).error).toMatchObject({ code: 'unsuitable_orders', message });
   });
 
   test('says how many orders have no value', async () => {
     const { stderr } = await run(['--sum', 'amount']);
-    expect(stderr).toBe('note: 1 order without amount: not in the sum\n');
+    expect(stderr).toBe('note: 1 order without amount is not in the sum\n');
   });
 });
 
@@ -275,7 +275,7 @@ describe('options that need fields', () => {
     ['[[]]', ['--csv']],
   ])('are exit code 1 if the body is %s: %j', async (body, argv) => {
     const { code, stdout, stderr } = await run(argv, { body });
-    const what = argv[0] === '--csv' ? 'the format CSV' : argv[0];
+    const what = argv[0] === '--csv' ? 'the format csv' : argv[0];
     expect([code, stdout]).toEqual([1, '']);
     expect(stderr).toContain(`${what} cannot be used: the service did not send a list of objects`);
   });
@@ -283,7 +283,7 @@ describe('options that need fields', () => {
   test('are named in the error only if they were given', async () => {
     const output = join(await temporaryDirectory(), 'orders.csv');
     const { stderr } = await run(['--output', output], { body: '[1,2]' });
-    expect(stderr).toContain('error: the format CSV cannot be used: the service did not send a list');
+    expect(stderr).toContain('error: the format csv cannot be used: the service did not send a list');
     const other = await run(['--since', '7d'], { body: '[{"id":1,"at":"soon"}]' });
     expect([other.code, other.stderr]).toEqual([
       1,

@@ -51,7 +51,7 @@ describe('each row has the line on which it starts', () => {
     ['\ufeffSEP=,\n\n name,category\nRex,1\n', [4, rex]],
     ['\n"sep=\t"\r\r\nname\tcategory\rRex\t1', [5, rex]],
     ['sep=|\nname|category\nRex;|1\n', [3, { ...rex, name: 'Rex;' }]],
-    ['sep=;\nname,category\nRex,1\n', [2, expect.stringContaining('missing column name and category')]],
+    ['sep=;\nname,category\nRex,1\n', [2, expect.stringContaining('missing columns name and category')]],
     ['sep=;\n'],
   ]);
 });
@@ -109,7 +109,7 @@ describe('an error in a row of CSV has its line; after a syntax error, reading s
 
 describe('a CSV header may have any case and delimiter; one that cannot be used is explained', () => {
   const missing = (fields: string, found: string) =>
-    `missing column ${fields}; found: ${found}; the first line must name the columns name, category and optionally status`;
+    `missing ${fields}; found: ${found}; the first line must name the columns name, category and optionally status`;
   testRows('csv', [
     [' NAME ,"Category",Status\nRex,1,sold\n', [2, { ...rex, status: 'sold' }]],
     ['Category ID,Name\n1,Rex\n', [2, rex]],
@@ -119,12 +119,12 @@ describe('a CSV header may have any case and delimiter; one that cannot be used 
     ['name\tcategory\tFur; colour\nRex\t1\t\n', [2, rex]],
     ['"a;b;c;d",name,category\n,Rex,1\n', [2, rex]],
     ['name,category\nA;B,1\n', [2, { ...rex, name: 'A;B' }]],
-    ['Name;Kategorie;Status\nRex;1;sold\n', [1, missing('category', 'Name, Kategorie, Status')]],
-    ['\nname,,\nRex,,\n', [2, missing('category', 'name')]],
-    ['Rex\t1\n', [1, missing('name and category', 'Rex, 1')]],
+    ['Name;Kategorie;Status\nRex;1;sold\n', [1, missing('column category', 'Name, Kategorie, Status')]],
+    ['\nname,,\nRex,,\n', [2, missing('column category', 'name')]],
+    ['Rex\t1\n', [1, missing('columns name and category', 'Rex, 1')]],
     ['name,category,Category_Id\nRex,1,2\n', [1, 'these columns are the same: category, Category_Id']],
     ['name,category,,Age,,age\nRex,1,,2,,3\n', [1, 'these columns are the same: Age, age']],
-    ['Our animals,,\nName;Category ID\nRex;1\n', [1, missing('name and category', 'Our animals')]],
+    ['Our animals,,\nName;Category ID\nRex;1\n', [1, missing('columns name and category', 'Our animals')]],
     [
       `name,\x1b[31m${'x'.repeat(200)}\n`,
       [1, expect.stringMatching(/found: name, \\x1b\[31mx{10,20}…; the/)],

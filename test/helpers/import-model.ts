@@ -336,6 +336,7 @@ function createService(random: () => number, figures: ImportFigures, now: () => 
       ({
         call: call(apiKey),
         request,
+        baseUrl: 'http://127.0.0.1/v1',
         supportsIdempotency: () => supportsIdempotency,
         attempts: () => 1,
       }) as unknown as Client,

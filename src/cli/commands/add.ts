@@ -14,6 +14,7 @@ import { EMPTY_NAME } from '../rows/input.ts';
 type Options = { name: string; category?: bigint; status?: PetStatus; idempotencyKey?: string };
 
 const EXAMPLE = 'for example: pets add Rex --category 3';
+const CATEGORIES = 'categories are numbers; for those in use: pets count --by category';
 
 /** Matches a name that looks like a file name. */
 const FILE_NAME = /\.(csv|tsv|ndjson|jsonl|json|xlsx?|ods)$/i;
@@ -32,7 +33,7 @@ export const add: Command<Options> = {
       flags: '--category <id>',
       description: 'category of the animal, a number (required)',
       parse: parseInt64Argument,
-      hint: 'categories are numbers; for those in use: pets count --by category',
+      hint: CATEGORIES,
     },
     {
       flags: '--status <status>',
@@ -55,7 +56,10 @@ export const add: Command<Options> = {
     if (EMPTY_NAME.test(name)) throw usageError('the name is empty', EXAMPLE);
     if (category === undefined) {
       const importing = `to add all animals from a file: ${shellQuote(['pets', 'import', name], platform)}`;
-      throw usageError('missing --category <id>', FILE_NAME.test(name) ? importing : EXAMPLE);
+      throw usageError(
+        'missing --category <id>',
+        FILE_NAME.test(name) ? importing : `${EXAMPLE}; ${CATEGORIES}`,
+      );
     }
     const body = { name, categoryId: category, ...(status && { status }) };
     const connection = connectionFor(context);

@@ -6,7 +6,7 @@ import { createProgress, petView, readPages } from '../animals/list-animals.ts';
 import { connectionFor, followUpCommand, withClient } from '../connection/connect.ts';
 import { CliError, usageError } from '../core/errors.ts';
 import { parseInt64Argument } from '../core/parsers.ts';
-import { print } from '../output/printer.ts';
+import { createPrinter } from '../output/printer.ts';
 import { formatCount } from '../output/text.ts';
 import type { Command, CommandContext } from '../program/command.ts';
 
@@ -23,7 +23,7 @@ export const get: Command<Options> = {
     {
       name: '<id...>',
       description:
-        'ids of the animals, or - for standard input; if the service can no longer return one animal, pets searches the whole list',
+        'ids of the animals, or - for standard input; if the service removes the request for one animal, pets reads the whole list',
       parse: (text) => (text === '-' ? text : parseInt64Argument(text)),
       hint: LIST_HINT,
     },
@@ -35,12 +35,13 @@ export const get: Command<Options> = {
     for (const id of given) ids.push(...(id === '-' ? await readIds(context) : [id]));
     const connection = connectionFor(context);
     const progress = createProgress(context);
-    const work = (client: Client) => findAll(context, client, ids, progress);
-    const found = await withClient(context, connection, work, { showWait: progress.showWait });
-    const pets = ids.flatMap((id) => found.get(String(id)) ?? []);
-    const missing = ids.filter((id) => !found.has(String(id)));
     const isSingle = given.length === 1 && given[0] !== '-';
-    if (pets.length > 0 || !isSingle) await print(context.console, { ...petView(), isSingle }, pets);
+    const printer = createPrinter(context.console, { ...petView(), isSingle });
+    const missing: bigint[] = [];
+    const onRead: OnRead = (id, pet) => (pet ? printer.write([pet]) : void missing.push(id));
+    const work = (client: Client) => readAll(context, client, ids, progress, onRead);
+    await withClient(context, connection, work, { showWait: progress.showWait });
+    if (missing.length < ids.length || !isSingle) await printer.end();
     if (missing.length === 0) return;
     const what = missing.length === 1 ? 'animal with id' : 'animals with ids';
     const hint = `to list all animals: ${followUpCommand(context, 'list')} --all`;
@@ -63,30 +64,38 @@ async function readIds({ stdin }: CommandContext): Promise<bigint[]> {
   });
 }
 
-/** The animals found, by their id as text, because some services send ids as strings. */
-type Found = Map<string, ReceivedPet>;
+/** Called for each id, in their order; `pet` is undefined if there is no such animal. */
+type OnRead = (id: bigint, pet: ReceivedPet | undefined) => Promise<void> | void;
 
 /** Requests the animals one after another, because a burst could exceed the rate limit. */
-async function findAll(
+async function readAll(
   context: CommandContext,
   client: Client,
   ids: readonly bigint[],
   progress: ReturnType<typeof createProgress>,
-): Promise<Found> {
-  const found: Found = new Map();
-  for (const petId of ids) {
-    try {
-      const { value: pet } = await client.call('getPet', { params: { petId } });
-      if (String(pet.id) !== String(petId))
-        throw new ContractError(200, `expected animal ${petId}, received animal ${pet.id}`);
-      found.set(String(petId), pet);
-    } catch (error) {
-      if (error instanceof RemovedError) return searchList(context, client, ids, progress);
-      if (!(error instanceof ApiFailure) || error.status !== 404) throw error;
-    }
+  onRead: OnRead,
+): Promise<void> {
+  let hasFound = false;
+  for (const [i, petId] of ids.entries()) {
+    const pet = await requestPet(client, petId);
+    if (pet === 'removed') return searchList(context, client, ids.slice(i), progress, onRead);
+    hasFound ||= pet !== undefined;
+    await onRead(petId, pet);
   }
-  if (found.size === 0) await checkBaseUrl(client);
-  return found;
+  if (!hasFound) await checkBaseUrl(client);
+}
+
+/** Returns undefined if there is no such animal, and `removed` if the service has removed the operation. @throws ClientError */
+async function requestPet(client: Client, petId: bigint): Promise<ReceivedPet | 'removed' | undefined> {
+  try {
+    const { value: pet } = await client.call('getPet', { params: { petId } });
+    if (String(pet.id) === String(petId)) return pet;
+    throw new ContractError(200, `expected animal ${petId}, received animal ${pet.id}`);
+  } catch (error) {
+    if (error instanceof RemovedError) return 'removed';
+    if (error instanceof ApiFailure && error.status === 404) return undefined;
+    throw error;
+  }
 }
 
 /** Detects a wrong base URL, with which every animal seems missing. @throws ContractError if the list is missing too */
@@ -105,9 +114,11 @@ async function searchList(
   client: Client,
   ids: readonly bigint[],
   progress: ReturnType<typeof createProgress>,
-): Promise<Found> {
+  onRead: OnRead,
+): Promise<void> {
+  // Some services send ids as strings.
   const wanted = new Set(ids.map(String));
-  const found: Found = new Map();
+  const found = new Map<string, ReceivedPet>();
   const reading = await readPages(
     context,
     client,
@@ -124,5 +135,5 @@ async function searchList(
   context.console.notice(`the service no longer offers single animals, so its list was searched: ${read}`);
   if (reading.more === 'unknown' && found.size < wanted.size)
     context.console.notice('there may be more: the service sends no link to a next page');
-  return found;
+  for (const id of ids) await onRead(id, found.get(String(id)));
 }

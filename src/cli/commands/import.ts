@@ -4,7 +4,7 @@ import { rowFormats } from '../rows/input.ts';
 
 export const importCommand: Command<ImportRequest> = {
   name: 'import',
-  summary: 'add all animals from a file',
+  summary: 'add all animals from a file, as new ones',
   examples: [
     'pets import animals.csv',
     'pets import animals.csv --dry-run',
@@ -27,7 +27,7 @@ export const importCommand: Command<ImportRequest> = {
     {
       flags: '--skip-added',
       description:
-        'an import stops if half of its rows, or rows of the same file, were added before; this adds only the others',
+        'add only the rows that were not added before; without it, an import stops if at least half were, or if this file was imported before',
       conflicts: ['addAgain'],
     },
     { flags: '--add-again', description: 'add every row, including those that were added before' },

@@ -103,7 +103,7 @@ async function promptBaseUrl(context: CommandContext, profile: string): Promise<
 async function readKey(context: CommandContext): Promise<string> {
   const text = await readStdin(context);
   if (keyIn(text) === '')
-    throw usageError('there is no key on standard input', `${pipeHint(context)}, or log in at a terminal`);
+    throw usageError('there is no key on standard input', `log in at a terminal, or ${pipeHint(context)}`);
   const problem = keyProblem(text);
   if (problem === undefined) return keyIn(text);
   const hint = 'a key is a single word of visible ASCII characters; copy it again';

@@ -56,7 +56,7 @@ export const orders: Command<OrderOptions> = {
     {
       flags: '--where <field=value>',
       description:
-        'only orders whose field has this value, or whose list contains it (repeatable; two values of one field: either)',
+        'only orders whose field has this value, or whose list contains it (repeatable; several values of one field: any of them)',
       parse: parseCondition,
       repeatable: true,
     },
@@ -66,7 +66,11 @@ export const orders: Command<OrderOptions> = {
         'only orders from this time on: yesterday, today, 7d (days ago), 2026-11-20, 2026-11-20T14:30 or <field>=<time>',
       parse: parseTimeLimit,
     },
-    { flags: '--until <time>', description: 'only orders before this time', parse: parseTimeLimit },
+    {
+      flags: '--until <time>',
+      description: 'only orders before this time; a date means its start',
+      parse: parseTimeLimit,
+    },
     {
       flags: '--sort <field>',
       description: 'sort by this field; <field>:desc for the reverse order',
@@ -107,7 +111,9 @@ export const orders: Command<OrderOptions> = {
       const sum = sumField(selected, requireField(value, options.sum, '--sum'), value);
       const without = selected.length - sum.orders;
       if (without > 0)
-        console.notice(`${formatCount(without, 'order')} without ${sum.field}: not in the sum`);
+        console.notice(
+          `${formatCount(without, 'order')} without ${sum.field} ${without === 1 ? 'is' : 'are'} not in the sum`,
+        );
       const row = { ...sum, sum: parseJson(sum.sum) };
       const columns = [{ name: 'sum', head: `SUM OF ${sum.field.toUpperCase()}`, value: () => row.sum }];
       await print(console, { columns, isSingle: true }, [row], { summary });
@@ -156,7 +162,7 @@ async function printOther(
   options: OrderOptions,
 ): Promise<undefined> {
   const flags = NEED_FIELDS.filter((name) => options[name] !== undefined).map((name) => `--${name}`);
-  if (['csv', 'excel', 'tsv'].includes(console.format)) flags.push('the format CSV');
+  if (['csv', 'excel', 'tsv'].includes(console.format)) flags.push(`the format ${console.format}`);
   if (flags.length > 0)
     throw new CliError(`${flags.join(' and ')} cannot be used: the service did not send a list of objects`, {
       code: 'unsuitable_orders',
@@ -399,7 +405,7 @@ function notANumber(order: Fields, field: string, value: unknown, all: readonly 
     typeof id === 'string' || isNumber(id)
       ? `order ${id}`
       : `order ${all.indexOf(order) + 1} of the response`;
-  return new CliError(`cannot add up ${field}: it is ${shown} in ${name}, which is not a decimal number`, {
+  return new CliError(`cannot add up ${field}: in ${name} it is ${shown}, not a decimal number`, {
     code: 'unsuitable_orders',
     hint: 'select other orders with --where, --since and --until',
   });

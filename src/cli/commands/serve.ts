@@ -30,7 +30,7 @@ export const serve: Command<ServeOptions> = {
     'pets serve --ephemeral --latency 100-300 --fail-rate 0.1 -- npm test',
   ],
   notes:
-    'The command after -- gets the address and a key in PETS_BASE_URL and PETS_API_KEY. The service describes its API at /openapi.json, and has a page that shows each request and why it got its response. The first lines of pets serve show the addresses of both.',
+    'The command after -- gets the address and a key in PETS_BASE_URL and PETS_API_KEY. The service describes its API at /openapi.json, has a page that shows each request and why it got its response, and metrics at /metrics. Scripts use POST /reset and the other tools of the page with the token in PETS_SERVE_TOKEN: see docs/testing.md.',
   arguments: [
     {
       name: '[command...]',
@@ -66,7 +66,8 @@ export const serve: Command<ServeOptions> = {
       { flags: '--no-profile', description: "don't change profile local" },
       {
         flags: '--ban-after <number>',
-        description: 'requests within a minute, from a second after a 429 on, that ban a key; 0 = never',
+        description:
+          'ban a key that sends this many requests in a minute after a 429, from a second after it; 0 = never',
         parse: integer(0, 1_000_000),
         default: 10,
       },
@@ -97,7 +98,7 @@ export const serve: Command<ServeOptions> = {
       {
         flags: '--faults <file>',
         description:
-          'JSON file with rules that choose responses, such as [{"answer": 503, "times": 1}]; see docs/testing.md',
+          'JSON file with rules that choose responses, such as [{"match": {"path": "/v1/pets"}, "answer": 429, "retryAfter": 1, "times": 2}]',
       },
     ]),
     ...inGroup('Network', [

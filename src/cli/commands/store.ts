@@ -18,7 +18,7 @@ type Place = { 'dir|url'?: string };
 
 const check: Command<Place> = {
   name: 'check',
-  summary: 'verify a store and print its size, last id and sequence number',
+  summary: 'verify a store and print its counts, last id and sequence number',
   examples: ['pets store check', 'pets store check ./backup --json'],
   arguments: [placeArgument],
   prints: 'text',

@@ -36,17 +36,20 @@ export type Plan = {
   elsewhere: ReadonlyMap<number, RowPosition>;
   /** The rows of the file that are sent although an equal row is known. */
   again: ReadonlyMap<number, RowPosition>;
+  earlier: EarlierImports;
 };
+
+/**
+ * The imports with known rows of the file, and those of which the file has half of the rows. Each with the indexes of its rows
+ * that are also in the file.
+ */
+export type EarlierImports = ReadonlyMap<Import, ReadonlySet<number>>;
 
 /** The user has to choose. */
 export type Stop = {
   /** The rows of the file that are known. */
   known: ReadonlyMap<number, RowPosition>;
-  /**
-   * The imports with these rows, and those of which the file has half of the rows. Each with the indexes of its rows that are
-   * also in the file.
-   */
-  earlier: ReadonlyMap<Import, ReadonlySet<number>>;
+  earlier: EarlierImports;
 };
 
 /** Where a row of the file is recorded, or will be. */
@@ -91,7 +94,7 @@ export function plan(
     if (its.rows.length !== rows.length || (its.finishedAt !== undefined && choice === 'add-again')) continue;
     const indexes = pair(hashesFor(its.skipAdded), its);
     if (indexes.includes(-1)) continue;
-    const continued: Plan = { its, rows, indexes, elsewhere: none, again: none };
+    const continued: Plan = { its, rows, indexes, elsewhere: none, again: none, earlier: new Map() };
     const { new: fresh, failed, withId } = groupRows(continued);
     const counts = (place: RowPosition) =>
       place.its !== its && (its.skipAdded || (place.its.rows[place.index]?.seq ?? 0) > its.seq);
@@ -100,18 +103,17 @@ export function plan(
     return { ...continued, elsewhere };
   }
 
+  const earlier = new Map<Import, ReadonlySet<number>>();
   function begin(skipAdded: boolean, elsewhere = none, again = none): Plan {
     const [seq, at] = [ledger.seq + 1, nextRecordTime(ledger, now)];
     const states = new Array<undefined>(rows.length).fill(undefined);
     const own = joinHashes(hashesFor(skipAdded));
     const its = { seq, at, source, skipAdded, hashes: own, rows: states, finishedAt: undefined };
-    return { its, rows, indexes: [...rows.keys()], elsewhere, again };
+    return { its, rows, indexes: [...rows.keys()], elsewhere, again, earlier };
   }
   if (choice === 'add-again') return begin(false);
   const known = findKnown([...rows.keys()], { hashes, ids: rows.map(({ id }) => id) }, imports);
-  if (choice === 'skip-added' || known.size === rows.length) return begin(true, known);
   const counts = countByImport(known.values());
-  const earlier = new Map<Import, ReadonlySet<number>>();
   let isVersion = false;
   for (const its of imports) {
     const common = new Set(pair(hashes, its).filter((index) => index >= 0));
@@ -119,6 +121,7 @@ export function plan(
     if (isHalf || counts.has(its)) earlier.set(its, common);
     isVersion ||= isHalf;
   }
+  if (choice === 'skip-added' || known.size === rows.length) return begin(true, known);
   const isFamiliar = source !== undefined && imports.some((its) => its.source === source);
   const isUnfinished = [...counts.keys()].some(({ finishedAt }) => finishedAt === undefined);
   const isMuch = isFamiliar || isUnfinished || 2 * known.size >= rows.length;

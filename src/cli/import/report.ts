@@ -15,7 +15,16 @@ import {
   type RowPosition,
   type RowRecord,
 } from './ledger.ts';
-import { countByImport, isKnown, type Plan, placeOf, type RowGroups, recordOf, type Stop } from './plan.ts';
+import {
+  countByImport,
+  type EarlierImports,
+  isKnown,
+  type Plan,
+  placeOf,
+  type RowGroups,
+  recordOf,
+  type Stop,
+} from './plan.ts';
 
 /** A terminal lists at most this many rows. If more have results, only rows that were not added are listed. */
 const ROWS_SHOWN = 100;
@@ -192,20 +201,11 @@ export function stopError(
   for (const [{ at, source, rows: all, finishedAt }, common] of [...earlier].slice(0, IMPORTS_NAMED)) {
     const which = `the import of ${fileName(source)} on ${formatMinute(at, console.timeZone())}`;
     if (known.size === 0) reasons.push(`${common.size} of its rows ${wereOrWas(common.size)} in ${which}`);
-    const missing = all.filter((row, index) => isKnown(row) && !common.has(index));
-    // In a corrected version of the earlier file, they may be the rows that were corrected, whose animals stay as they were.
-    if (missing.length > 0 && 2 * common.size >= all.length) {
-      const names = missing.flatMap((row) =>
-        row?.kind === 'added' ? `${row.pet.name} (id ${row.pet.id})` : [],
-      );
-      reasons.push(
-        `${formatCount(missing.length, 'row')} of ${fileName(source)} ${wereOrWas(missing.length)} added, too, and ${missing.length === 1 ? 'is' : 'are'} not in this file: ${listNames(names)}`,
-      );
-    }
     const done = all.filter(Boolean).length;
     if (finishedAt === undefined)
       reasons.push(`${which} was interrupted after ${done} of ${formatCount(all.length, 'row')}`);
   }
+  reasons.push(...animalsLeft(earlier));
   const again = `to add all ${rows.length}${withId > 0 ? ' as new animals' : ''}: ${commandWith('--add-again')}`;
   const others = withId > 0 ? 'new rows without an id' : 'others';
   const skip = `to add only the ${others}: ${commandWith('--skip-added')}`;
@@ -214,6 +214,19 @@ export function stopError(
     hint: `${withId === rows.length ? 'leave the id of a new animal empty' : skip}; ${again}`,
   });
 }
+
+/**
+ * Names the animals of earlier versions of the file that are not in it any more. They may be those of rows that were corrected:
+ * an import changes no animal, so a corrected row becomes another one.
+ */
+export const animalsLeft = (earlier: EarlierImports): string[] =>
+  [...earlier].slice(0, IMPORTS_NAMED).flatMap(([{ source, rows: all }, common]) => {
+    const left = all.filter((row, index) => isKnown(row) && !common.has(index));
+    if (left.length === 0 || 2 * common.size < all.length) return [];
+    const names = left.flatMap((row) => (row?.kind === 'added' ? `${row.pet.name} (id ${row.pet.id})` : []));
+    const [are, stay] = left.length === 1 ? ['is', 'stays'] : ['are', 'stay'];
+    return `${formatCount(left.length, 'animal')} of ${fileName(source)} ${are} not in this file, and ${stay} as before: ${listNames(names)}`;
+  });
 
 /** Names the rows that are sent although an equal row was added before. `skip` is the command that does not send them. */
 export function reportAgain(
@@ -228,7 +241,7 @@ export function reportAgain(
     .map((position) => ({ line: rows[position]?.line, name: rows[position]?.pet.name ?? '' }));
   const list = listNames(named.map(({ line, name }) => `${unit} ${line} ${quoteIfBlank(name)}`));
   const when = whenText(console, again.values());
-  const text = `${countText(again.size, rows.length)} added ${when}, and ${again.size === 1 ? 'is' : 'are'} added again: `;
+  const text = `${countText(again.size, rows.length)} added ${when}, and will be added a second time: `;
   if (console.hasJsonEvents) console.event({ addedAgain: named }, '');
   else console.notice(`${text}${list}; to add only the others: ${skip}`);
 }

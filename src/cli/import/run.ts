@@ -26,6 +26,7 @@ import { chooseLedger, type Ledger, type LedgerFile, openLedger, readLedger } fr
 import { type Choice, groupRows, type Plan, plan, type RowGroups } from './plan.ts';
 import {
   addedText,
+  animalsLeft,
   reportAgain,
   stopError,
   summarize,
@@ -103,6 +104,7 @@ async function importRows(setting: Setting, file: LedgerFile, yes: boolean): Pro
     if (isContinued && setting.choice === 'add-again')
       console.notice('--add-again adds every row again only after this import is complete');
     reportAgain(console, planned, input.unit, commandWith(context, '--skip-added'));
+    for (const text of animalsLeft(planned.earlier)) console.notice(text);
     const isPiped = input.path === undefined;
     const wasAsked = !yes && (await confirmProduction(context, connection, { rows: pending, isPiped }));
     if (!wasAsked) reportTarget(context, connection, `adding ${formatCount(pending, 'row')} at`);
@@ -148,6 +150,7 @@ async function dryRun(setting: Setting, ledger: Ledger): Promise<number> {
       `dry run: would add ${atMost}${pending.length} of ${formatCount(input.rows.length, 'row')} from ${input.name} at ${targetLabel(connection)}${already}`,
     );
     reportAgain(console, planned, input.unit, commandWith(context, '--skip-added'));
+    for (const text of animalsLeft(planned.earlier)) console.notice(text);
   }
   return exitCodes.ok;
 }

@@ -233,7 +233,7 @@ export function createStopRule(): (result: RowResult) => CliError | undefined {
         `stopped, because the first ${SAME_REJECTIONS} rows were rejected with the same error: ${text}`,
         {
           code: 'some_failed',
-          hint: 'fix the problem and run the command again; it begins with the rows that were not sent yet',
+          hint: 'fix the problem and run the command again',
         },
       );
     if (lost < LOST_IN_A_ROW) return undefined;

@@ -235,7 +235,8 @@ export const topics: Readonly<Record<string, Topic>> = {
     items: globalOptions.map(optionItem),
   },
   documents: {
-    intro: 'These documents are in the npm package, and in /usr/share/doc/pets of the Debian package.',
+    intro:
+      'These documents are in $(npm root --global)/pets-cli of the npm package, and in /usr/share/doc/pets of the Debian package.',
     title: 'Documents',
     items: Object.entries(documentsBySubject),
     termColumns: 40,

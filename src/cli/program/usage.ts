@@ -32,6 +32,7 @@ const HINTS: readonly (readonly [pattern: RegExp, hint: string])[] = [
   [/^(mock|server|start)\b/, 'did you mean pets serve?'],
   [/^(revoke|keys (delete|remove|rm))\b/, 'did you mean pets keys revoke <name>?'],
   [/^keys (new|create)\b/, 'did you mean pets keys add <name>?'],
+  [/^(keys )?(un|lift-?)ban\b/, 'the page of pets serve lifts bans, under Keys'],
   [/^version\b/, 'did you mean pets --version?'],
   [/^(available|pending|sold)$/i, 'did you mean pets list --status $1?'],
   [
@@ -107,8 +108,8 @@ export function toUsageError(
   commands: CommandContext['commands'],
 ): CliError {
   const words = program.args;
-  const { name, command } = commandOf(words, commands);
-  const see = `see: pets help${name && ` ${name}`}`;
+  const { name, command, group } = commandOf(words, commands);
+  const see = ['see: pets help', name || group].filter(Boolean).join(' ');
   // The suggestion of commander is on the last line. Arguments that commander quotes may contain line breaks too.
   const [, text = '', similar] = /^(?:error: )?(.*?)(?:\n\(D(id you mean .*)\))?$/s.exec(error.message) ?? [];
   const suggestion = similar && `d${similar}`;
@@ -153,13 +154,13 @@ export function toUsageError(
   }
 }
 
-/** The command at the start of the words, and its full name, such as `keys add`; an empty name if there is none. */
+/** The command at the start of the words, and its full name, such as `keys add`; an empty name, or only its group, if there is none. */
 function commandOf(
   [first, second]: readonly string[],
   commands: CommandContext['commands'],
-): { name: string; command?: Command } {
+): { name: string; command?: Command; group?: string | undefined } {
   const entry = commands.find(({ name }) => name === first);
   if (entry && 'run' in entry) return { name: entry.name, command: entry };
   const command = entry?.commands.find(({ name }) => name === second);
-  return command ? { name: `${first} ${second}`, command } : { name: '' };
+  return command ? { name: `${first} ${second}`, command } : { name: '', group: entry?.name };
 }

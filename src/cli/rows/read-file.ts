@@ -404,7 +404,7 @@ function readHeader(cells: readonly string[]): { columns: string[] } | RowError 
   const missing = REQUIRED.filter((field) => !columns.includes(field)).map(columnName);
   if (missing.length === 0) return { columns };
   return {
-    error: `missing column ${missing.join(' and ')}; found: ${listNames(named)}; the first line must name the columns name, category and optionally status`,
+    error: `missing ${missing.length === 1 ? 'column' : 'columns'} ${missing.join(' and ')}; found: ${listNames(named)}; the first line must name the columns name, category and optionally status`,
   };
 }
 

@@ -203,7 +203,8 @@ async function requireEmptyDatabase(client: Client, place: string, id: string): 
     from pets.meta where one`,
   );
   const [found] = rows;
-  const hint = 'copy to another database, or stop all servers and run there: drop schema pets cascade';
+  const hint =
+    'copy to another database, or delete the store there: stop all servers and run: drop schema pets cascade';
   if (found?.id === id) throw new StoreError(`${place} contains this store or a copy of it`, hint);
   if (found?.hasRows) throw new StoreError(`the store in ${place} is not empty`, hint);
   if (found?.isOpened) {

@@ -86,7 +86,7 @@ async function whenStarted(task: () => Promise<Backend>, options: BackendOptions
       signal?.throwIfAborted();
       const left = end - clock.elapsed();
       if (!(error instanceof StoreUnavailableError) || !isStarting(error.cause) || left <= 0) throw error;
-      if (attempt === 1) onWarning(`waiting at most ${START_WAIT_MS / 1_000} s: ${error.message}`);
+      if (attempt === 1) onWarning(`${error.message}; trying again for up to ${START_WAIT_MS / 1_000} s`);
       await sleep(Math.min(RETRY_MS, left));
     }
   }

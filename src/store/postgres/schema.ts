@@ -137,7 +137,7 @@ async function readState(client: SchemaClient): Promise<State> {
   if (meta.store.version !== SCHEMA_VERSION) {
     throw new StoreError(
       'the schema pets belongs to another version of pets; it was not changed',
-      'use that version or another database, or remove the store: drop schema pets cascade',
+      'use that version or another database, or delete the store: drop schema pets cascade',
     );
   }
   return { hasSchema, store: meta.store };

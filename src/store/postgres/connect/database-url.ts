@@ -104,7 +104,7 @@ export function parseDatabaseTarget(
   }
   if (given.sslmode === 'verify-ca' && !given.sslrootcert) {
     throw new StoreError(
-      'sslmode=verify-ca needs the certificate of an authority',
+      'sslmode=verify-ca needs sslrootcert, the certificate of the authority',
       'name its file with sslrootcert, or use sslmode=verify-full for a server with a public certificate',
     );
   }
