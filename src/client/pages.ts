@@ -47,10 +47,10 @@ export async function* listPages(
     const prefetched = isFollowed && canPrefetch(headers) ? request(next) : undefined;
     if (prefetched) await requestWritten();
     const pets = parse();
-    hasLinks ||= next !== undefined;
+    hasLinks ||= (next ?? findLink(headers, 'first')) !== undefined;
     emptyPages = pets.length === 0 ? emptyPages + 1 : 0;
     read += pets.length;
-    // A page without a link is the last, unless the service sends no links at all, or counts more animals.
+    // A page without a link to a next one is the last, unless the service links to no pages at all, or counts more animals.
     const total = Number(readHeader(headers, 'X-Total-Count') ?? (hasLinks ? 0 : Number.NaN));
     const isUnknown = pets.length > 0 && (Number.isNaN(total) ? pets.length >= query.limit : total > read);
     const more = next ? 'yes' : isUnknown ? 'unknown' : 'no';

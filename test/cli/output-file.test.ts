@@ -54,6 +54,14 @@ async function write(
 
 const writeOld = (path: string) => writeFile(path, OLD);
 
+test('a notice says that a file has only the first animals', async () => {
+  const page = Array.from({ length: 20 }, (_, i) => ({ ...PET, id: i + 1 }));
+  const handler: Handler = (_, response) =>
+    reply(response, 200, page, { Link: '</v1/pets?page=2>; rel="next"' });
+  const { stderr } = await write('animals.csv', { handler, columns: 100 });
+  expect(stderr).toContain('20 animals; more available: add --all');
+});
+
 test('a signal stops the output to a file, and leaves no temporary file', async () => {
   const directory = await temporaryDirectory();
   let handler: (() => void) | undefined;

@@ -56,6 +56,17 @@ describe('get, if the service has removed the operation', () => {
   });
 });
 
+test('get prints the animals that it has read before an error; a JSON document is complete or not there', async () => {
+  const handler: Handler = ({ url = '' }, response) =>
+    url.endsWith('/3')
+      ? replyError(response, 401)
+      : reply(response, 200, { id: Number(url.at(-1)), name: 'Rex', categoryId: 1 });
+  const { code, stdout } = await runAgainst(handler, ['get', '1', '2', '3', '4']);
+  expect([code, stdout]).toEqual([4, '1\tRex\t1\t\n2\tRex\t1\t\n']);
+  const json = await runAgainst(handler, ['get', '1', '2', '3', '4', '--json']);
+  expect([json.code, json.stdout]).toEqual([4, '']);
+});
+
 test('--debug logs each attempt with its headers, but never the key, even if the service echoes it', async () => {
   const { stderr, stdout } = await runAgainst(
     (request, response, count) =>

@@ -104,6 +104,7 @@ const counted = (total: string) => ({ 'X-Total-Count': total });
 const ANY_LINK = ['</a>; rel=prev', '<?b=1>; title="a, b"; rel="x next"'];
 test.each<[string, object[], Record<string, string | string[]>, string[]]>([
   ['a page that is not full and has no link', [PET], {}, ['no']],
+  ['a full page that links only to the first one', [PET, PET], { Link: '</v1/pets>; rel="first"' }, ['no']],
   ['a full page without a link', [PET, PET], {}, ['unknown']],
   ['a full page without a link that has all animals', [PET, PET], counted('2'), ['no']],
   ['a full page without a link that lacks animals', [PET, PET], counted('3'), ['unknown']],
