@@ -119,29 +119,11 @@ test('C1 controls in headers are harmless with --debug and in the deprecation no
   expectHarmless(stderr);
 });
 
-test('in a pipe, CSV, JSON and NDJSON keep every character', async () => {
-  const run = async (flag: string) => (await runAgainst(respondWith([PET]), ['list', flag])).stdout;
-  expect(JSON.parse(await run('--json'))).toEqual([PET]);
-  expect(JSON.parse(await run('--ndjson'))).toEqual(PET);
-  expect(await run('--csv')).toBe(`id,name,categoryId,status\r\n7,"${wellFormed(TEXT)}",3,sold\r\n`);
-});
-
 test('CSV reports lone surrogates, which it cannot contain', async () => {
   const list = async (name: string) =>
     (await runAgainst(respondWith([{ ...PET, name }]), ['list', '--csv'])).stderr;
   expect(await list('\ud83d')).toContain('replaced with U+FFFD');
   expect(await list('🐶')).toBe('');
-});
-
-test('in a pipe, the escapes in tab-separated values can be reversed', async () => {
-  const { stdout } = await runAgainst(respondWith([PET]), ['list']);
-  const [id, name = '', ...rest] = stdout.slice(0, -1).split('\t');
-  expect([id, ...rest]).toEqual(['7', '3', 'sold']);
-  const named: Record<string, string> = { n: '\n', r: '\r', t: '\t', '\\': '\\' };
-  const read = name.replace(/\\(?:x(..)|u(....)|(.))/g, (_match, x, u, other) =>
-    other ? (named[other] ?? '') : String.fromCharCode(Number.parseInt(x ?? u, 16)),
-  );
-  expect(read).toBe(TEXT);
 });
 
 const refused = (message: string, argv: string[], columns?: number) =>

@@ -42,18 +42,6 @@ describe('a file', () => {
     { stdout: '', isOffline: true },
     { args: '--json', stdout: '[]\n', isOffline: true },
   );
-
-  test('has as many results as rows, without control sequences on a terminal', async () => {
-    const text = manyRows(900).replaceAll('animal', `"animal\x1b[31m ${'x'.repeat(60)}"`);
-    const { add } = await importing({ text: text.replaceAll('" ', '').replaceAll(',1\n', '",1\n') });
-    const { stdout } = await add(['--json']);
-    expect(JSON.parse(stdout)).toHaveLength(900);
-    const piped = (await add()).stdout.trimEnd().split('\n');
-    expect([piped.length, piped[899]?.split('\t')[0]]).toEqual([900, '901']);
-    const shown = (await add(['--json'], { columns: 80 })).stdout;
-    expect(shown).not.toContain('\x1b');
-    expect(JSON.parse(shown)).toEqual(JSON.parse(stdout));
-  });
 });
 
 describe('the rate limit', () => {

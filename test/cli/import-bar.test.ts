@@ -38,12 +38,6 @@ test('the rate counts the rows of this run, and is not shown in the first minute
   expect(line()).toBe('[###########-----] 70/100; 20 rows/min, 1 min 30 s left');
 });
 
-test('long times are shown in days and hours', () => {
-  const { advance, line } = bar();
-  advance(1, 3_600_000);
-  expect(line()).toContain('4 days 3 h left');
-});
-
 test('a pause is shown before the rate until it ends, and the bar disappears at the end', () => {
   const { bar: shown, advance, line } = bar();
   advance(50, 60_000);

@@ -1,4 +1,3 @@
-import { setImmediate as nextTurn } from 'node:timers/promises';
 import { describe, expect, it, test } from 'vitest';
 import {
   createStopRule,
@@ -111,19 +110,6 @@ describe('a run with several rows in flight', () => {
     expect(resultsIn(stdout).split(', ')).toEqual(LINES);
     expect([service.mostInFlight, mostOpen(await ledger())]).toEqual([16, 16]);
     expect(service.keyCount()).toBe(40);
-  });
-
-  test.each<[string, Options, number]>([
-    ['two rows if four requests remain', { remaining: 4 }, 2],
-    ['one row if the service does not support idempotency keys', { supportsKeys: false }, 1],
-  ])('has at most %s', async (_, options, most) => {
-    const { service, run, ledger } = await many(options);
-    service.beforeReply = async () => {
-      for (let turn = 0; turn < 20; turn++) await nextTurn();
-    };
-    await run({ keys: 40 });
-    expect(service.mostInFlight).toBe(most);
-    expect(mostOpen(await ledger())).toBe(most);
   });
 
   test('starts no row after a failure that concerns all rows, and records those in flight', async () => {

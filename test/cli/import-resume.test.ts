@@ -102,13 +102,6 @@ describe('a lost response', () => {
       { args: '--json', replies: { Bella: reply }, ...expected },
     );
   scenario(
-    'stays open if the repetition is not carried out',
-    {},
-    LOST,
-    { replies: { Bella: 401 }, code: 4 },
-    { hoursLater: 48, ...NOT_REPEATED },
-  );
-  scenario(
     'is unknown if the repetition is rejected, and is repeated again',
     {},
     LOST,
@@ -204,18 +197,6 @@ describe('a changed file', () => {
       ],
     },
     { args: '--skip-added', sends: 'Bella Lolita', keys: 3 },
-  );
-
-  scenario(
-    'cannot be imported with both ways on',
-    {},
-    {
-      args: '--skip-added --add-again',
-      code: 2,
-      stderr: '--skip-added cannot be used with --add-again',
-      isOffline: true,
-      leavesNoFiles: true,
-    },
   );
 });
 

@@ -52,7 +52,6 @@ export type Step = Omit<TerminalOptions, 'files'> & {
   keys?: number;
   /** The command sends no request. */
   isOffline?: true;
-  leavesNoFiles?: true;
   /** The command does not even create the state directory. */
   createsNothing?: true;
   /** `same` means equal to the stdout of the previous step. */
@@ -131,7 +130,6 @@ export async function importing({
       if (sends !== undefined) expect(service.names().slice(before).join(' '), where).toBe(sends);
       if (expected.keys !== undefined) expect(service.keyCount(), where).toBe(expected.keys);
       if (expected.isOffline) expect(service.requestCount(), where).toBe(requests);
-      if (expected.leavesNoFiles) expect(await stateFiles(), where).toEqual([]);
       if (expected.createsNothing) expect(await readdir(directory), where).toEqual([name]);
       if (typeof expected.stdout === 'string')
         expect(stdout, where).toBe(expected.stdout === 'same' ? previous : expected.stdout);
