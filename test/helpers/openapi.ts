@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs';
-import { Ajv2020, type ValidateFunction } from 'ajv/dist/2020.js';
+import { Ajv2020 } from 'ajv/dist/2020.js';
 import addFormats from 'ajv-formats';
+import { expect } from 'vitest';
 import * as z from 'zod/mini';
 import { type ErrorCode, errorCodes } from '../../src/contract/error-codes.ts';
 import { header } from '../../src/contract/headers.ts';
@@ -16,45 +17,28 @@ import {
 import { planNames, plans } from '../../src/contract/plans.ts';
 import { ErrorBody, NewPet, Orders, Pet, PetStatus, Pets } from '../../src/contract/schemas.ts';
 
-export type Ref = { $ref: string };
-export type Schema = {
-  description?: string;
-  required?: string[];
-  properties?: Record<string, Schema>;
-  [keyword: string]: unknown;
-};
-export type HeaderObject = { description: string; required: boolean; schema: Schema; example: unknown };
-type Media = { schema: Ref; example?: unknown; examples?: Record<string, Ref> };
-type Content = { 'application/json': Media };
-type ResponseObject = { description: string; headers: Record<string, Ref>; content: Content };
-type Parameter = {
-  name: string;
-  in: 'path' | 'query' | 'header';
-  required: boolean;
-  description: string;
-  schema: Schema;
-  example?: unknown;
-};
-export type OperationObject = {
+type Schema = z.core.JSONSchema.BaseSchema;
+type Content = Record<string, { schema: Schema; example?: unknown; examples?: Record<string, object> }>;
+type HeaderObject = { required: boolean; schema: Schema; example: unknown };
+type OperationObject = {
   operationId: OperationName;
-  summary: string;
   description: string;
-  deprecated?: true;
-  parameters?: Parameter[];
-  requestBody?: { required: boolean; content: Content };
-  responses: Record<string, Ref | ResponseObject>;
+  parameters?: { name: string; description: string; schema: Schema; example?: unknown }[];
+  requestBody?: { content: Content };
+  responses: Record<
+    string,
+    { description: string; headers?: Record<string, HeaderObject>; content: Content }
+  >;
 };
-export type OpenApiDocument = {
+type OpenApiDocument = {
   info: { description: string };
-  servers: { url: string; description: string }[];
-  security: Record<string, string[]>[];
+  servers: { url: string }[];
+  security: object[];
   paths: Record<string, Record<string, OperationObject>>;
   components: {
-    schemas: Record<string, Schema>;
-    responses: Record<string, ResponseObject>;
+    schemas: Record<string, { properties?: Record<string, { description: string }> }>;
     headers: Record<string, HeaderObject>;
-    examples: Record<string, { summary: string; value: { code: string; message: string; status: number } }>;
-    securitySchemes: Record<string, { type: string; scheme: string }>;
+    securitySchemes: Record<string, object>;
   };
 };
 
@@ -66,32 +50,35 @@ export const document: OpenApiDocument = JSON.parse(
 /** The operations of the contract. */
 export const table = Object.entries(operations) as [OperationName, Operation][];
 
-/** The operations of a document, each with its method, its path and its responses without references. */
-export const operationsOf = ({ paths, components }: OpenApiDocument) =>
-  Object.entries(paths).flatMap(([path, item]) =>
-    Object.entries(item).map(([method, operation]) => ({
-      ...operation,
-      method: method.toUpperCase(),
-      path,
-      parameters: operation.parameters ?? [],
-      responses: Object.fromEntries(
-        Object.entries(operation.responses).map(([status, response]) => [
-          status,
-          resolve(response, components.responses),
-        ]),
-      ),
-    })),
-  );
-
-/** Returns what a reference refers to, by its name in a part of the components. */
-export function resolve<Value extends object>(value: Value | Ref, part: Record<string, Value>): Value {
-  if (!('$ref' in value)) return value;
-  const found = part[nameOf(value as Ref)];
-  if (found === undefined) throw new Error(`${(value as Ref).$ref} does not exist`);
-  return found;
+/** A document in which each reference is replaced with what it refers to, except references that start with `kept`. */
+function dereference<Value>(root: Value, kept?: string): Value {
+  const target = (ref: string): unknown => {
+    const found = ref
+      .slice(2)
+      .split('/')
+      .reduce((node: unknown, key) => (node as Record<string, unknown> | undefined)?.[key], root);
+    if (found === undefined) throw new Error(`${ref} does not exist`);
+    return found;
+  };
+  const resolve = (node: unknown): unknown => {
+    if (typeof node !== 'object' || node === null) return node;
+    if (Array.isArray(node)) return node.map(resolve);
+    if ('$ref' in node && !(kept && `${node.$ref}`.startsWith(kept))) return resolve(target(`${node.$ref}`));
+    return Object.fromEntries(Object.entries(node).map(([key, value]) => [key, resolve(value)]));
+  };
+  return resolve(root) as Value;
 }
 
-export const nameOf = ({ $ref }: Ref): string => $ref.replace(/^.*\//, '');
+/** The operations of a document, each with its method and its path, and without references. */
+const operationsOf = (document: OpenApiDocument) =>
+  Object.entries(dereference(document).paths).flatMap(([path, item]) =>
+    Object.entries(item).map(([method, { parameters = [], ...operation }]) => ({
+      ...operation,
+      parameters,
+      method: method.toUpperCase(),
+      path,
+    })),
+  );
 
 export const described = operationsOf(document);
 
@@ -102,148 +89,84 @@ export const describedAs = (name: OperationName) => {
   return found;
 };
 
-/** Any JSON object of the OpenAPI document. Values that are not objects are cast where they are read. */
-type Node = { [key: string]: Node };
-
 export type Observed = { status: number; headers: Headers; text: string };
-
-/** A value, its location for messages, and the schema that it must match. */
-export type Sample = { where: string; schema: unknown; value: unknown };
 
 /**
  * Validates responses against an OpenAPI 3.1 document.
  *
- * @param document the parsed JSON document
+ * @param source the parsed JSON document
  */
-export function conformance(document: unknown) {
-  const root = document as Node;
-  const ajv = new Ajv2020({ allErrors: true });
-  addFormats.default(ajv);
-  // Each schema is compiled together with the document's `components`, because schemas refer to them.
-  ajv.addVocabulary(['components']);
-  const compiled = new Map<unknown, ValidateFunction>();
+export function conformance(source: unknown) {
+  const document = source as OpenApiDocument;
+  const all = operationsOf(document);
+  const ajv = addFormats.default(new Ajv2020({ allErrors: true }));
+  // The URL is relative in the contract's document, and absolute in the one that a service serves.
+  const { pathname: base } = new URL(document.servers[0]?.url ?? '', 'http://service');
+  const headersAnywhere = new Set(
+    all
+      .flatMap(({ responses }) => Object.values(responses))
+      .flatMap(({ headers = {} }) => Object.keys(headers)),
+  );
 
-  function resolve(node: Node): Node {
-    const ref: unknown = node?.['$ref'];
-    if (typeof ref !== 'string') return node;
-    const target = ref
-      .replace(/^#\//, '')
-      .split('/')
-      .reduce<Node | undefined>((at, key) => at?.[key.replaceAll('~1', '/').replaceAll('~0', '~')], root);
-    if (target === undefined) throw new Error(`${ref} does not exist`);
-    return resolve(target);
-  }
+  const mismatches = ({ where, schema, value }: { where: string; schema: Schema; value: unknown }) =>
+    ajv.validate(schema, value)
+      ? []
+      : (ajv.errors ?? []).map(({ instancePath, message }) => `${where}${instancePath} ${message}`);
 
-  /** Validates a value; returns the errors. */
-  function mismatches({ where, schema, value }: Sample): string[] {
-    let validate = compiled.get(schema);
-    if (validate === undefined) {
-      validate = ajv.compile({ ...(schema as object), components: root['components'] });
-      compiled.set(schema, validate);
-    }
-    if (validate(value)) return [];
-    return (validate.errors ?? []).map(({ instancePath, message }) => `${where}${instancePath} ${message}`);
-  }
-
-  /** The operations that the document has for a path. The keys are methods in lower case. */
-  function itemAt(path: string): Node | undefined {
-    // The URL is relative in the contract's document, and absolute in the one that a service serves.
-    const { pathname: base } = new URL(String(root['servers']?.[0]?.['url']), 'http://service');
-    const target = path.replace(/[?#].*/, '');
-    return Object.entries(root['paths'] ?? {}).find(([template]) =>
-      matchesTemplate(base + template, target),
-    )?.[1];
-  }
+  /** The operations that the document has for a path. */
+  const operationsAt = (path: string) =>
+    all.filter((each) =>
+      new RegExp(`^${base}${each.path.replace(/\{\w+\}/g, '[^/]+')}$`).test(path.replace(/[?#].*/, '')),
+    );
 
   /** Validates a response; returns the differences from the document. */
-  function violations(method: string, path: string, response: Observed): string[] {
-    const item = itemAt(path);
-    if (item === undefined) return [`${path} is not documented`];
-    const operation = item[(method === 'HEAD' ? 'GET' : method).toLowerCase()];
+  function violations(method: string, path: string, { status, headers, text }: Observed): string[] {
+    const here = operationsAt(path);
+    if (here.length === 0) return [`${path} is not documented`];
+    const operation = here.find((each) => each.method === (method === 'HEAD' ? 'GET' : method));
     // An undocumented method gets an error, whose status must be documented for another method of the path.
-    if (!operation && response.status < 400) return [`${method} ${path} is not documented`];
-    const found = (operation ? [operation] : Object.values(item))
-      .map((each) => each['responses']?.[response.status])
-      .find((each) => each !== undefined);
-    if (found === undefined) return [`${method} ${path}: status ${response.status} is not documented`];
-    const described = resolve(found);
-    return [...headerViolations(described, response), ...bodyViolations(method, described, response)];
-  }
-
-  function headerViolations(described: Node, { headers }: Observed): string[] {
-    const documented = Object.entries(described['headers'] ?? {});
-    const names = documented.map(([name]) => name.toLowerCase());
-    const unexpected = headersAnywhere().filter((name) => headers.has(name) && !names.includes(name));
+    if (!operation && status < 400) return [`${method} ${path} is not documented`];
+    const found = (operation ? [operation] : here).find(({ responses }) => responses[status]);
+    if (found === undefined) return [`${method} ${path}: status ${status} is not documented`];
+    const { headers: documented = {}, content = {} } = found.responses[status] ?? {};
     return [
-      ...unexpected.map((name) => `${name} is documented, but not for this response`),
-      ...documented.flatMap(([name, reference]) => {
-        const { required, schema } = resolve(reference);
+      ...[...headersAnywhere]
+        .filter((name) => headers.has(name) && !(name in documented))
+        .map((name) => `${name.toLowerCase()} is documented, but not for this response`),
+      ...Object.entries(documented).flatMap(([name, { required, schema }]) => {
         const value = headers.get(name);
         if (value === null) return required ? [`${name} is missing`] : [];
-        return mismatches({ where: name, schema, value: decodeHeader(value, resolve(schema as Node)) });
+        return mismatches({ where: name, schema, value: decodeHeader(value, schema) });
       }),
+      ...bodyViolations(method, content, headers, text),
     ];
   }
 
-  function bodyViolations(method: string, described: Node, { headers, text }: Observed): string[] {
+  function bodyViolations(method: string, content: Content, headers: Headers, text: string): string[] {
     if (method === 'HEAD') return text === '' ? [] : ['a HEAD has no body'];
     const type = headers.get('content-type')?.split(';')[0]?.trim() ?? '(none)';
-    const media = described['content']?.[type];
+    const media = content[type];
     if (media === undefined) return [`Content-Type ${type} is not documented`];
     const value = parseJson(text);
-    if (value === undefined) return ['the body is not JSON'];
-    return mismatches({ where: 'body', schema: media['schema'], value });
-  }
-
-  /** The names of all headers that the document has for any response. */
-  function headersAnywhere(): string[] {
-    const all = Object.values(root['paths'] ?? {})
-      .flatMap((item) => Object.values(item))
-      .flatMap((operation) => Object.values(operation['responses'] ?? {}))
-      .flatMap((response) => Object.keys(resolve(response)['headers'] ?? {}));
-    return [...new Set(all.map((name) => name.toLowerCase()))];
-  }
-
-  /** Every example in the document that has a schema. */
-  function examples(node: Node = root, where = '#'): Sample[] {
-    if (typeof node !== 'object' || node === null) return [];
-    const { schema, example, examples: several = {} } = node as Node;
-    const here =
-      schema === undefined
-        ? []
-        : [
-            ...(example === undefined ? [] : [{ where: `${where}/example`, schema, value: example }]),
-            ...Object.entries(several).map(([name, each]) => ({
-              where: `${where}/examples/${name}`,
-              schema,
-              value: resolve(each)['value'],
-            })),
-          ];
-    return [...here, ...Object.entries(node).flatMap(([key, each]) => examples(each, `${where}/${key}`))];
+    return value === undefined ? ['the body is not JSON'] : mismatches({ where: 'body', ...media, value });
   }
 
   return {
     violations,
     mismatches,
-    examples: () => examples(),
-    describes: (path: string) => itemAt(path) !== undefined,
+    /** The example of each header. The linter validates the other examples. */
+    examples: () =>
+      Object.entries(dereference(document).components.headers).map(([where, { schema, example }]) => ({
+        ...{ where, schema, value: example },
+      })),
+    describes: (path: string) => operationsAt(path).length > 0,
   };
 }
 
-function matchesTemplate(template: string, path: string): boolean {
-  const [parts, segments] = [template.split('/'), path.split('/')];
-  return (
-    parts.length === segments.length &&
-    parts.every((part, i) => (part.startsWith('{') ? segments[i] !== '' : part === segments[i]))
-  );
-}
-
 /** Converts a header to the type in its schema. Returns unsuitable text unchanged, so that the validation fails. */
-function decodeHeader(text: string, { type }: Node): unknown {
-  const kind: unknown = type;
-  if (kind === 'integer' && /^-?\d+$/.test(text)) return Number(text);
-  if (kind === 'boolean' && /^(?:true|false)$/.test(text)) return text === 'true';
-  return text;
+function decodeHeader(text: string, { type }: Schema): unknown {
+  const value = parseJson(text);
+  return type !== 'string' && String(value) === text ? value : text;
 }
 
 function parseJson(text: string): unknown {
@@ -258,86 +181,62 @@ function parseJson(text: string): unknown {
 // from a document, the other derives them from the tables of the contract. Texts are left out, except those that repeat
 // a value of the contract.
 
-/** What a document states about the service. */
-export function factsOf(document: OpenApiDocument) {
-  const { info, security, components } = document;
-  const { examples, securitySchemes } = components;
-  return {
-    operations: operationsOf(document).map((operation) => {
-      const { method, path, operationId, summary, description, parameters, requestBody } = operation;
-      return {
-        ...{ method, path, operationId, summary },
-        deprecated: operation.deprecated === true,
-        removal: /removed on (.*)\. Use `GET (.*)` with/.exec(description)?.slice(1),
-        parameters: parameters.map(({ name, in: place, required, schema }) => ({
-          ...{ name, place, required, schema },
-        })),
-        body: requestBody?.required && nameOf(requestBody.content['application/json'].schema),
-        responses: Object.entries(operation.responses).map(([status, response]) => {
-          const { schema, examples: codes = {} } = response.content['application/json'];
-          return {
-            status: Number(status),
-            schema: nameOf(schema),
-            codes: Object.values(codes).map((code) => resolve(code, examples).value.code),
-          };
-        }),
-      };
-    }),
-    schemas: Object.entries(components.schemas)
-      .map(([name, schema]) => ({ name, ...withoutDescriptions(schema) }))
-      .sort(byName),
-    codes: Object.entries(examples).map(([name, { value }]) => ({
-      name,
-      code: value.code,
-      status: value.status,
-    })),
-    codeList: /: (.*)\. More/.exec(components.schemas['Error']?.properties?.['code']?.description ?? '')?.[1],
-    plans: [...info.description.matchAll(/^\| (\w+) \| ([\d,]+|custom) \| ([\d,]+|custom) \|$/gm)].map(
-      (row) => row.slice(1),
+const SCHEMAS = '#/components/schemas/';
+
+/** A part of a document without texts, examples of single values, and the headers of responses. */
+const withoutTexts = (part: object): object =>
+  JSON.parse(
+    JSON.stringify(part, (key, value) =>
+      ['description', 'example', 'headers', 'tags'].includes(key) ? undefined : value,
     ),
-    security: security
-      .flatMap((each) => Object.keys(each).map((name) => securitySchemes[name]))
-      .map((scheme) => ({
-        type: scheme?.type,
-        scheme: scheme?.scheme,
-      })),
-    basePaths: document.servers[0]?.url,
-  };
-}
+  );
+
+/** What a document states about the service. */
+export const factsOf = (document: OpenApiDocument) => ({
+  paths: withoutTexts(dereference(document, SCHEMAS).paths),
+  schemas: withoutTexts(document.components.schemas),
+  removals: operationsOf(document).flatMap(({ operationId, description }) => {
+    const [, date, successor] = /removed on (.*)\. Use `GET (.*)` with/.exec(description) ?? [];
+    return date ? [[operationId, date, successor]] : [];
+  }),
+  codes: /: (.*)\. More/.exec(
+    document.components.schemas['Error']?.properties?.['code']?.description ?? '',
+  )?.[1],
+  plans: [...document.info.description.matchAll(/^\| (\w+) \| ([\d,]+|custom) \| ([\d,]+|custom) \|$/gm)].map(
+    (row) => row.slice(1),
+  ),
+  security: document.security,
+  securitySchemes: withoutTexts(document.components.securitySchemes),
+  basePath: document.servers[0]?.url,
+});
 
 /** What the contract requires a document to state. */
 export function factsOfContract(): ReturnType<typeof factsOf> {
-  const codes = Object.keys(errorCodes) as ErrorCode[];
-  // Only the developer tools have other codes.
-  const codesOfOperations = codes.filter((code) =>
-    table.some(([, { errors }]) => errors.includes(errorCodes[code])),
-  );
+  const paths: Record<string, Record<string, object>> = {};
+  for (const [operationId, operation] of table) {
+    const { method, path, summary, deprecated, success, errors } = operation;
+    const parameters = parametersOf(operation);
+    paths[path] = {
+      ...paths[path],
+      [method.toLowerCase()]: {
+        ...{ operationId, summary },
+        ...(deprecated && { deprecated: true }),
+        ...(parameters.length > 0 && { parameters }),
+        ...(operation.body && { requestBody: { required: true, content: contentOf(operation.body) } }),
+        responses: Object.fromEntries([
+          [success.status, { content: contentOf(success.body) }],
+          ...errors.map((status) => [status, { content: contentOf(ErrorBody, examplesOf(status)) }]),
+        ]),
+      },
+    };
+  }
   return {
-    operations: table.map(([operationId, operation]) => {
-      const { method, path, summary, deprecated, success, errors } = operation;
-      return {
-        ...{ method, path, operationId, summary },
-        deprecated: deprecated !== undefined,
-        removal: deprecated && [deprecated.sunset.toUTCString(), deprecated.successor],
-        parameters: parametersOf(operation),
-        body: operation.body && schemaName(operation.body),
-        responses: [success.status, ...errors]
-          .sort((a, b) => a - b)
-          .map((status) => {
-            const isError = status !== success.status;
-            return {
-              status,
-              schema: isError ? 'Error' : schemaName(success.body),
-              codes: isError ? codesOfOperations.filter((code) => errorCodes[code] === status) : [],
-            };
-          }),
-      };
-    }),
-    schemas: Object.entries(jsonSchemas(named))
-      .map(([name, schema]) => ({ name, ...schema }))
-      .sort(byName),
-    codes: codesOfOperations.map((code) => ({ name: code, code, status: errorCodes[code] })),
-    codeList: codes.join(', '),
+    paths,
+    schemas: jsonSchemas(named),
+    removals: table.flatMap(([name, { deprecated }]) =>
+      deprecated ? [[name, deprecated.sunset.toUTCString(), deprecated.successor]] : [],
+    ),
+    codes: Object.keys(errorCodes).join(', '),
     plans: planNames.map((name) => {
       const { perMinute, perDay } = plans[name];
       // Enterprise quotas are agreed for each API key. The quotas in `plans` are only defaults.
@@ -347,48 +246,55 @@ export function factsOfContract(): ReturnType<typeof factsOf> {
           : [perMinute, perDay].map((count) => count.toLocaleString('en-US'));
       return [name.charAt(0).toUpperCase() + name.slice(1), ...quota];
     }),
-    security: [{ type: 'http', scheme: 'bearer' }],
-    basePaths: API_PREFIX,
+    security: [{ apiKey: [] }],
+    securitySchemes: { apiKey: { type: 'http', scheme: 'bearer' } },
+    basePath: API_PREFIX,
   };
 }
 
-const byName = (a: { name: string }, b: { name: string }): number => (a.name < b.name ? -1 : 1);
-
-function withoutDescriptions({ description: _, ...schema }: Schema): Schema {
-  if (schema.properties === undefined) return schema;
-  const fields = Object.entries(schema.properties);
-  return {
-    ...schema,
-    properties: Object.fromEntries(fields.map(([name, field]) => [name, withoutDescriptions(field)])),
-  };
+/** The body of a request or response. Every body needs a name, so that generated clients have a type for it. */
+function contentOf(schema: z.ZodMiniType, examples?: Record<string, object>): Content {
+  const name = Object.keys(named).find((each) => named[each] === schema);
+  if (name === undefined) throw new Error('a schema without a name');
+  return { 'application/json': { schema: { $ref: `${SCHEMAS}${name}` }, ...(examples && { examples }) } };
 }
+
+/** An example of each error code of a status. */
+const examplesOf = (status: number) =>
+  Object.fromEntries(
+    (Object.keys(errorCodes) as ErrorCode[])
+      .filter((code) => errorCodes[code] === status)
+      .map((code) => [
+        code,
+        { summary: expect.any(String), value: { code, message: expect.any(String), status } },
+      ]),
+  );
 
 function parametersOf({ params, query, acceptsIdempotencyKey }: Operation) {
   const of = (place: 'path' | 'query', schema: z.ZodMiniType | undefined) => {
     if (schema === undefined) return [];
-    const { properties = {}, required = [] } = jsonSchemas({ ...named, [place]: schema })[place] as Schema;
+    const { properties = {}, required = [] } = jsonSchemas({ ...named, [place]: schema })[place] as {
+      properties?: Record<string, Schema>;
+      required?: string[];
+    };
     return Object.entries(properties).map(([name, each]) => ({
-      ...{ name, place, required: required.includes(name) },
+      ...{ name, in: place, required: required.includes(name) },
       // Because of the minimum, tools that generate requests ask for ids that an animal can have. Smaller ids get 404.
       schema: name === 'petId' ? { ...each, minimum: 1 } : each,
     }));
   };
   const key = {
     name: header.idempotencyKey,
-    place: 'header',
+    in: 'header',
     required: false,
     schema: { type: 'string', minLength: 1 },
-  } as const;
+  };
   return [...of('path', params), ...of('query', query), ...(acceptsIdempotencyKey ? [key] : [])];
 }
 
 const named: Record<string, z.ZodMiniType> = { Pet, NewPet, PetStatus, Pets, Error: ErrorBody, Orders };
 
-/** The name of a body. Every body needs one, so that generated clients have a type for it. */
-const schemaName = (schema: z.ZodMiniType): string =>
-  Object.keys(named).find((name) => named[name] === schema) ?? '(a schema without a name)';
-
-const INT64 = { type: 'integer', format: 'int64' };
+const INT64 = { type: 'integer', format: 'int64' } as const;
 // The schemas that zod cannot convert, because they validate with a function.
 const checkedByFunction = new Map<z.core.$ZodType, Schema>([
   [int64._zod.def.in, INT64],
@@ -404,7 +310,7 @@ function jsonSchemas(schemas: Record<string, z.ZodMiniType>): Record<string, Sch
   for (const [id, schema] of Object.entries(schemas)) registry.add(schema, { id });
   const made = z.toJSONSchema(registry, {
     io: 'input',
-    uri: (id) => `#/components/schemas/${id}`,
+    uri: (id) => `${SCHEMAS}${id}`,
     unrepresentable: ({ zodSchema }) => checkedByFunction.get(zodSchema) ?? 'throw',
     override: ({ jsonSchema }) => {
       // zod gives every integer the bounds MIN_SAFE_INTEGER and MAX_SAFE_INTEGER: remove them.
