@@ -8,14 +8,14 @@ import { describe, expect, test } from 'vitest';
 import { drawPicture, PICTURE } from '../../.config/picture.ts';
 import { serve as serveDeclaration } from '../../src/cli/commands/serve.ts';
 import { manualClock } from '../helpers/clock.ts';
-import { runLines, testBlocks } from '../helpers/document-machine.ts';
+import { needsPostgres, runLines, testBlocks } from '../helpers/document-machine.ts';
 import { documents, hasPlaceholder, readCommandSpans, readDocument } from '../helpers/documents.ts';
 import { freshMachine, type Machine, serve } from '../helpers/pets.ts';
 import { hasTerminal } from '../helpers/pseudo-terminal.ts';
 import { hasProxy, nginxServer, startProxy } from '../helpers/real-proxies.ts';
 
 describe('each block of the documents runs, and shows what the program prints', () => {
-  testBlocks(({ directives }) => !directives.includes('postgres'));
+  testBlocks((block) => !needsPostgres(block));
 });
 
 test.skipIf(!hasTerminal())(

@@ -40,7 +40,7 @@ test('few blocks are not run, every directive is known, and commands are only in
   expect(blocks.filter((block) => isRunnable(block) && block.skipReason).length).toBeLessThanOrEqual(5);
   const problems = blocks.filter(
     (block) =>
-      block.directives.some((each) => !knownDirectives.includes(each)) ||
+      (block.directive !== undefined && !knownDirectives.includes(block.directive)) ||
       (!isRunnable(block) && /^(\$ |pets |npm |npx )/m.test(block.text)),
   );
   expect(problems).toEqual([]);

@@ -6,7 +6,7 @@ import { setTimeout } from 'node:timers/promises';
 import { expect, onTestFinished, test } from 'vitest';
 import { type Block, documents, readBlocks, repository } from './documents.ts';
 import { closedPort } from './listen.ts';
-import { freshMachine, type Machine, petsInShell, serve } from './pets.ts';
+import { freshMachine, petsInShell, serve } from './pets.ts';
 import { SUPERUSER } from './postgres/databases.ts';
 import { findPostgres } from './postgres/programs.ts';
 import { startCluster } from './postgres.ts';
@@ -26,40 +26,35 @@ const interpreters: Record<string, readonly string[]> = {
 export const isRunnable = ({ language, text }: Block): boolean =>
   language === 'console' || (language in interpreters && (language !== 'yaml' || /\brun:/.test(text)));
 
-/** Declares a test for each selected block, together with the blocks that continue it. */
-export function testBlocks(isSelected: (first: Block) => boolean): void {
-  for (const document of documents) {
-    const sessions: [Block, ...Block[]][] = [];
-    for (const block of readBlocks(document).filter(isRunnable)) {
-      if (block.directives.includes('continue')) sessions.at(-1)?.push(block);
-      else if (!block.directives.includes('debian')) sessions.push([block]);
-    }
-    for (const session of sessions.filter(([first]) => isSelected(first))) testSession(session);
+export const needsPostgres = ({ language, text }: Block): boolean =>
+  language === 'sql' || text.includes('postgres://');
+
+/** Declares a test for each section of the documents with selected blocks. They run in order on one machine. */
+export function testBlocks(isSelected: (block: Block) => boolean): void {
+  const selected = documents
+    .flatMap(readBlocks)
+    .filter(
+      (block) => isRunnable(block) && isSelected(block) && block.directive !== 'debian' && !block.skipReason,
+    );
+  for (const section of new Set(selected.map((block) => block.section))) {
+    const blocks = selected.filter((block) => block.section === section);
+    const missing = missingPrograms(blocks);
+    const name = missing.length > 0 ? `${section} (not installed: ${missing.join(', ')})` : section;
+    test.skipIf(missing.length > 0)(name, async () => {
+      const machine = await readerMachine(blocks);
+      for (const block of blocks)
+        await (block.language === 'console' ? runConsole : runScript)(block, machine);
+    });
   }
 }
 
-function testSession(session: readonly [Block, ...Block[]]): void {
-  const [{ at, text, skipReason, directives }] = session;
-  const missing = missingPrograms(session);
-  const reason = skipReason ?? (missing.length > 0 ? `not installed: ${missing.join(', ')}` : undefined);
-  const name = `${at} ${text.trim().split('\n')[0]}${reason ? ` (${reason})` : ''}`;
-  test.skipIf(reason !== undefined)(name, async () => {
-    const machine = await readerMachine(directives, session.map((block) => block.text).join('\n'));
-    for (const block of session) {
-      await (block.language === 'console' ? runConsole : runScript)(block, machine);
-    }
-  });
-}
-
-function missingPrograms(session: readonly Block[]): string[] {
-  const text = session.map((block) => block.text).join('\n');
-  const needed = [
-    ...session.flatMap(({ language }) => interpreters[language]?.[0] ?? []),
-    ...['jq', 'curl', 'pytest'].filter((word) => new RegExp(`\\b${word}\\b`).test(text)),
-  ];
+function missingPrograms(blocks: readonly Block[]): string[] {
+  const text = blocks.map((block) => block.text).join('\n');
+  const needed = ['jq', 'curl', 'pytest'].filter((word) => new RegExp(`\\b${word}\\b`).test(text));
+  if (blocks.some(needsPostgres)) needed.push('psql');
   const missing = needed.filter((name) => spawnSync('sh', ['-c', `command -v '${name}'`]).status !== 0);
-  const needsTerminal = session.some(({ language }) => language === 'console') && !hasTerminal();
-  return [...new Set(missing), ...(needsTerminal ? ['script (util-linux)'] : [])];
+  const needsTerminal = blocks.some(({ language }) => language === 'console');
+  return [...missing, ...(needsTerminal && !hasTerminal() ? ['script (util-linux)'] : [])];
 }
 
 /** The port, databases and URLs in the documents. Tests replace them with those of a running service and database. */
@@ -67,50 +62,43 @@ const DEFAULT_PORT = '7387';
 const EXAMPLE_DATABASE = /\b(?:db|replica)\.example:5432\b/g;
 const EXAMPLE_URL = /https:\/\/(?:[\w.-]*example\.com|shop\.example)(\/v1)?/g;
 
-/** A machine on which a reader follows a document. */
-type ReaderMachine = {
-  directory: string;
-  env: Record<string, string>;
-  key: string;
-  /** Replaces the documents' URL and port with those of this test. */
-  localize(command: string): string;
-  /** Replaces everything that differs between runs, in documents and in the output of commands. */
-  normalize(text: string): string;
-};
+type ReaderMachine = Awaited<ReturnType<typeof readerMachine>>;
 
-/** Creates a machine for the commands in `text`. It has the variables of a service if `text` reads them and sets none. */
-async function readerMachine(directives: readonly string[], text: string): Promise<ReaderMachine> {
+/** Creates a machine for these blocks. It has the variables of a service if the blocks read them and set none. */
+async function readerMachine(blocks: readonly Block[]) {
   const machine = await freshMachine();
   const { url, key, token } = await serve(await freshMachine(), ['--ephemeral', '--seed', '--no-profile']);
+  await machine.saveProfile('prod', { baseUrl: url, key });
   const port = String(await closedPort());
-  if (!directives.includes('new')) await machine.saveProfile('prod', { baseUrl: url, key });
+  const database = blocks.some(needsPostgres) ? await startDatabase() : undefined;
+  if (blocks.some(({ directive }) => directive === 'store')) {
+    const data = database ? ['--data', await database.createStore()] : [];
+    const { code, stderr } = await machine.pets(['serve', ...data, '--seed', '--no-profile', '--', 'true']);
+    expect(code, stderr).toBe(0);
+    if (database) Object.assign(database.env, { PETS_DATA: database.url });
+  }
+  const text = blocks.map((block) => block.text).join('\n');
+  const needsService =
+    /\$\{?PETS_(API_KEY|BASE_URL|SERVE_TOKEN)/.test(text) && !/PETS_(API_KEY|BASE_URL)=/.test(text);
+  const directory = join(machine.home, 'shop');
+  const inPackage = blocks.some(({ directive }) => directive === 'package');
+  await mkdir(directory);
+  await (inPackage ? copyPackage(directory) : writeProject(directory, key));
   const bin = join(machine.home, 'bin');
-  const npmPrefix = join(machine.home, 'npm');
-  await writePrograms(bin);
+  await writeProgram(bin, port);
   onTestFinished(() => {
     spawnSync('sh', ['-c', 'kill -KILL $(cat servers)'], { cwd: machine.home, stdio: 'ignore' });
   });
-  const inPackage = directives.includes('package');
-  const directory = join(machine.home, inPackage ? 'pets' : 'shop');
-  await mkdir(directory);
-  await (inPackage ? copyPackage(directory) : writeProject(directory, key));
-  const database = directives.includes('postgres') ? await startDatabase(machine) : undefined;
-  if (directives.includes('store')) {
-    const data = database ? ['--data', await database.createDatabase()] : [];
-    await succeed(machine, ['serve', ...data, '--seed', '--no-profile', '--', 'true']);
-  }
-  const needsService =
-    /\$\{?PETS_(API_KEY|BASE_URL|SERVE_TOKEN)/.test(text) && !/PETS_(API_KEY|BASE_URL)=/.test(text);
+  const npmPrefix = join(machine.home, 'npm');
   return {
     directory,
     key,
     env: {
       ...machine.env,
       ...database?.env,
-      ...(database && directives.includes('store') && { PETS_DATA: database.url }),
-      PATH: [join(npmPrefix, 'bin'), bin, machine.env['PATH'], database?.programs].join(delimiter),
-      NODE: process.execPath,
-      PETS_TEST_PORT: port,
+      PATH: [join(npmPrefix, 'bin'), bin, machine.env['PATH'], findPostgres()?.directory ?? ''].join(
+        delimiter,
+      ),
       // npm installs the package from its directory, without network access.
       npm_config_prefix: npmPrefix,
       npm_config_cache: join(machine.home, 'npm-cache'),
@@ -119,12 +107,14 @@ async function readerMachine(directives: readonly string[], text: string): Promi
       npm_config_update_notifier: 'false',
       ...(needsService && { PETS_API_KEY: key, PETS_BASE_URL: url, PETS_SERVE_TOKEN: token }),
     },
-    localize: (command) =>
+    /** Replaces the documents' URL and port with those of this test. */
+    localize: (command: string) =>
       command
         .replace(EXAMPLE_URL, (_, version) => (version ? url : new URL(url).origin))
         .replaceAll(DEFAULT_PORT, port)
         .replaceAll(EXAMPLE_DATABASE, (each) => database?.host ?? each),
-    normalize: (shown) =>
+    /** Replaces everything that differs between runs, in documents and in the output of commands. */
+    normalize: (shown: string) =>
       shown
         .replaceAll('/home/ada', '~')
         .replaceAll(machine.home, '~')
@@ -138,55 +128,43 @@ async function readerMachine(directives: readonly string[], text: string): Promi
   };
 }
 
-async function succeed(machine: Machine, args: readonly string[]): Promise<void> {
-  const { code, stderr } = await machine.pets(args);
-  if (code !== 0) throw new Error(stderr);
-}
-
 /** Starts PostgreSQL for a reader. Its programs then connect as superuser by default. */
-async function startDatabase(machine: Machine) {
+async function startDatabase() {
   const cluster = await startCluster();
   const url = cluster.url('pets', 'pets_server');
   return {
     url,
     host: `127.0.0.1:${cluster.port}`,
-    programs: findPostgres()?.directory,
     env: { PGHOST: '127.0.0.1', PGPORT: `${cluster.port}`, PGUSER: SUPERUSER, PGDATABASE: 'postgres' },
-    async createDatabase(): Promise<string> {
+    async createStore(): Promise<string> {
       await cluster.sql('postgres', 'create role pets_server login');
       await cluster.sql('postgres', 'create database pets owner pets_server');
-      await succeed(machine, ['store', 'migrate', url]);
       return url;
     },
   };
 }
 
 /**
- * Writes two scripts to `bin`. `pets` runs the built command, and gives `pets serve` the port of the test by default.
- * `pets-serve` starts `pets serve` in the background, as in a second terminal, and prints its first output.
+ * Writes a script `pets` that runs the built command. If `pets serve` runs no command, the script starts it in the background, as
+ * in a second terminal, with this port by default, and prints its first output.
  */
-async function writePrograms(bin: string): Promise<void> {
-  await mkdir(bin);
-  const pets = `#!/bin/sh
-if [ "$1" = serve ]; then
-  echo $$ >> "$HOME/servers"
-  case " $* " in
-    *' --port '*|*' -- '*|*' --help '*) ;;
-    *) shift; set -- serve --port "$PETS_TEST_PORT" "$@" ;;
-  esac
-fi
-exec ${petsInShell} "$@"
-`;
-  const petsServe = `#!/bin/sh
+async function writeProgram(bin: string, port: string): Promise<void> {
+  const script = `#!/bin/sh
+[ "$1" = serve ] || exec ${petsInShell} "$@"
+case " $* " in
+  *' -- '*|*' --help '*) exec ${petsInShell} "$@" ;;
+esac
+shift
 output="$HOME/output-$$"
 # setsid starts a new session, so that the server continues when this terminal is closed.
-$(command -v setsid) pets serve "$@" > "$output" 2>&1 < /dev/null &
+setsid ${petsInShell} serve --port ${port} "$@" > "$output" 2>&1 < /dev/null &
+echo $! >> "$HOME/servers"
 until [ -s "$output" ] || ! kill -0 $! 2> /dev/null; do sleep 0.02; done
 cat "$output"
 kill -0 $! 2> /dev/null || wait $!
 `;
-  await writeFile(join(bin, 'pets'), pets, { mode: 0o755 });
-  await writeFile(join(bin, 'pets-serve'), petsServe, { mode: 0o755 });
+  await mkdir(bin);
+  await writeFile(join(bin, 'pets'), script, { mode: 0o755 });
 }
 
 /** Writes the files that the documents assume: animals, a key, the examples, and a project with tests and libraries. */
@@ -210,26 +188,30 @@ process.exitCode = status === 200 || status === 503 ? 0 : 1;
 
 /** Copies the files of the published package. */
 async function copyPackage(directory: string): Promise<void> {
-  for (const name of ['package.json', 'dist', 'docs', 'README.md', 'CHANGELOG.md', 'LICENSE']) {
+  for (const name of ['package.json', 'dist', 'docs', 'README.md', 'CHANGELOG.md', 'LICENSE'])
     await cp(join(repository, name), join(directory, name), { recursive: true });
-  }
 }
 
 /** Runs a block. @throws if it ends with an error */
 async function runScript({ at, language, text }: Block, machine: ReaderMachine): Promise<void> {
   const script = join(machine.directory, '.block');
-  await writeFile(script, machine.localize(withServers(commandsOf(language, text))));
-  const { end, output } = await runProgram([...(interpreters[language] ?? []), script], machine);
-  expect(end, `${at}: ${output}`).toBe(0);
+  await writeFile(script, machine.localize(commandsOf(language, text)));
+  const { code, output } = await runProgram([...(interpreters[language] ?? []), script], machine);
+  expect(code, `${at}: ${output}`).toBe(0);
+}
+
+/** The shell commands of a step of a workflow or of a crontab. Text in other languages stays unchanged. */
+function commandsOf(language: string, text: string): string {
+  if (language === 'yaml') return [...text.matchAll(/\brun: (.*)$/gm)].map(([, line]) => line).join('\n');
+  return language === 'crontab' ? text.replace(/^(\S+\s+){5}/gm, '') : text;
 }
 
 /** Runs lines of sh in order on the same machine. Continues after a line that fails. */
 export async function runLines(lines: readonly string[]): Promise<{ code: number; output: string }[]> {
-  const machine = await readerMachine([], lines.join('\n'));
-  const script = lines.map((line) => `(\n${withServers(line)}\n) 2>&1; echo "@@$?"\n`).join('');
-  const { output } = await runProgram(['sh', '-c', machine.localize(script)], machine);
-  const parts = output.split(/@@(\d+)\n/);
-  return lines.map((_, i) => ({ output: parts[2 * i] ?? '', code: Number(parts[2 * i + 1]) }));
+  const machine = await readerMachine([]);
+  const results = [];
+  for (const line of lines) results.push(await runProgram(['sh', '-c', machine.localize(line)], machine));
+  return results;
 }
 
 async function runProgram([program = '', ...args]: readonly string[], { directory, env }: ReaderMachine) {
@@ -241,38 +223,20 @@ async function runProgram([program = '', ...args]: readonly string[], { director
     });
   }
   const closed = once(child, 'close');
-  const [code, signal] = await once(child, 'exit');
+  const [code] = await once(child, 'exit');
   // A server in the background may keep the streams open, so do not wait for `close` for long.
   await Promise.race([closed, setTimeout(200)]);
-  return { end: code ?? signal, output };
+  return { code: code as number, output };
 }
-
-/** The shell commands of a step of a workflow or of a crontab. Text in other languages stays unchanged. */
-function commandsOf(language: string, text: string): string {
-  if (language === 'yaml') return [...text.matchAll(/\brun: (.*)$/gm)].map(([, line]) => line).join('\n');
-  return language === 'crontab' ? text.replace(/^(\S+\s+){5}/gm, '') : text;
-}
-
-/** Replaces `pets serve` with `pets-serve`, which runs in the background, so that later commands can use the service. */
-const withServers = (script: string): string =>
-  script.replace(/^(\s*)pets serve\b(.*)$/gm, (line, indent, rest) =>
-    / -- |--help|\\$/.test(rest) ? line : `${indent}pets-serve${rest.replace(/\s+#.*$/, '')}`,
-  );
-
-/** The commands of a `console` block after `$ `, each with the output below it. */
-const stepsOf = (text: string): { command: string; output: string }[] =>
-  text
-    .split(/^\$ /m)
-    .slice(1)
-    .map((step) => {
-      const [command = '', ...output] = step.trimEnd().split('\n');
-      return { command, output: output.join('\n') };
-    });
 
 /** Runs the commands of a `console` block in a terminal, and compares what they print with the document. */
 async function runConsole({ at, text }: Block, machine: ReaderMachine): Promise<void> {
-  const steps = stepsOf(text);
-  const lines = steps.map(({ command }) => `${machine.localize(withServers(command))}\necho "@@$?"\n`);
+  // The commands follow `$ `, each with the output below it.
+  const steps = text
+    .split(/^\$ /m)
+    .slice(1)
+    .map((step) => step.trimEnd().split('\n'));
+  const lines = steps.map(([command = '']) => `${machine.localize(command)}\necho "@@$?"\n`);
   await writeFile(join(machine.directory, '.session'), lines.join(''));
   const terminal = await recordTerminal('exec sh .session', {
     cwd: machine.directory,
@@ -284,11 +248,11 @@ async function runConsole({ at, text }: Block, machine: ReaderMachine): Promise<
   const parts = screenLines(terminal)
     .join('\n')
     .split(/@@(\d+)(?:\n|$)/);
-  for (const [i, { command, output }] of steps.entries()) {
+  for (const [i, [command, ...output]] of steps.entries()) {
     const [shown = '', code] = parts.slice(2 * i, 2 * i + 2);
     expect(code, `${at}: $ ${command}\n${shown}`).toBe('0');
-    if (output !== '')
-      expect(collapse(machine.normalize(shown)), at).toMatch(pattern(machine.normalize(output)));
+    if (output.length > 0)
+      expect(collapse(machine.normalize(shown)), at).toMatch(pattern(machine.normalize(output.join('\n'))));
   }
 }
 

@@ -50,28 +50,28 @@ export type Block = {
   /** The document and the line of the opening fence. */
   at: string;
   document: string;
+  /** The document and the last heading before the block. */
+  section: string;
   language: string;
   text: string;
-  /** The words after `run:`. */
-  directives: readonly string[];
+  /** The word after `run:`. */
+  directive: string | undefined;
   /** The reason after `not run:`; undefined if the block runs. */
   skipReason: string | undefined;
 };
 
 /**
  * How a block is run. Without a directive, it runs in a directory with the example files and a project with tests, on a
- * machine that is logged in to a service with the sample animals at https://api.example.com/v1.
+ * machine that is logged in to a service with the sample animals at https://api.example.com/v1. The blocks of a section run
+ * one after the other on one machine. If one of them needs PostgreSQL, an empty one runs at db.example:5432, and psql connects
+ * as superuser.
  *
- *     <!-- run: new -->            on a machine without profiles; the session types the API key at the prompt
  *     <!-- run: package -->        in a directory with the files of the published package
- *     <!-- run: store -->          the store of pets serve, or of PETS_DATA, exists
- *     <!-- run: postgres -->       PostgreSQL is empty and runs at db.example:5432; psql connects as superuser
- *     <!-- run: postgres store --> the same, and PETS_DATA is the URL of a store there
+ *     <!-- run: store -->          the store of pets serve exists; with PostgreSQL, PETS_DATA is the URL of a store there
  *     <!-- run: debian -->         by test/package/, on a new installation of Debian with systemd and without Node
- *     <!-- run: continue -->       on the machine of the previous block, in the state that the previous block left
  *     <!-- not run: reason -->     not at all
  */
-export const knownDirectives = ['new', 'package', 'store', 'postgres', 'debian', 'continue'];
+export const knownDirectives = ['package', 'store', 'debian'];
 
 export function readBlocks({ name, text: markdown }: Document): Block[] {
   const blocks: Block[] = [];
@@ -80,15 +80,19 @@ export function readBlocks({ name, text: markdown }: Document): Block[] {
     const [, indent = '', fence, language = ''] = /^( *)(`{3,})(\S*)\s*$/.exec(lines[i] ?? '') ?? [];
     if (fence === undefined) continue;
     const end = lines.findIndex((line, j) => j > i && line.trim() === fence);
-    const text = lines.slice(i + 1, end).map((line) => line.slice(indent.length));
-    const before = lines.slice(0, i).findLast((line) => line.trim() !== '') ?? '';
-    const [, kind, value = ''] = /^ *<!-- (run|not run): (.+) -->$/.exec(before) ?? [];
+    const before = lines.slice(0, i);
+    const comment = before.findLast((line) => line.trim() !== '') ?? '';
+    const [, kind, value] = /^ *<!-- (run|not run): (.+) -->$/.exec(comment) ?? [];
     blocks.push({
       at: `${name}:${i + 1}`,
       document: name,
+      section: `${name} ${before.findLast((line) => /^#+ /.test(line))}`,
       language,
-      text: `${text.join('\n')}\n`,
-      directives: kind === 'run' ? value.split(' ') : [],
+      text: lines
+        .slice(i + 1, end)
+        .map((line) => `${line.slice(indent.length)}\n`)
+        .join(''),
+      directive: kind === 'run' ? value : undefined,
       skipReason: kind === 'not run' ? value : undefined,
     });
     i = end;

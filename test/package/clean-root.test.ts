@@ -20,7 +20,7 @@ const reason = whyNoDebianRoot();
  */
 const blocks = ['docs/install.md', 'docs/deploy.md']
   .flatMap((name) => readBlocks(readDocument(name)))
-  .filter(({ directives }) => directives.includes('debian'));
+  .filter(({ directive }) => directive === 'debian');
 
 /** Follows the document, uses the service, and removes the package. Each line of output starts with a name. */
 const SCRIPT = `

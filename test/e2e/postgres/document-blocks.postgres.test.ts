@@ -1,6 +1,4 @@
 import { describe } from 'vitest';
-import { testBlocks } from '../../helpers/document-machine.ts';
+import { needsPostgres, testBlocks } from '../../helpers/document-machine.ts';
 
-describe('each block of the documents that needs PostgreSQL runs', () => {
-  testBlocks(({ directives }) => directives.includes('postgres'));
-});
+describe('the blocks of the documents that need PostgreSQL run', () => testBlocks(needsPostgres));
