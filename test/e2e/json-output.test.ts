@@ -1,7 +1,7 @@
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import ts from 'typescript';
-import { describe, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { commands } from '../../src/cli/commands/index.ts';
 import { systemClock } from '../../src/contract/clock.ts';
 import { readDocument } from '../helpers/documents.ts';
@@ -9,102 +9,78 @@ import { inventoryWithoutKeys } from '../helpers/express.ts';
 import { freshMachine, type Machine, type ProgramOptions, serve } from '../helpers/pets.ts';
 import { type Handler, reply, scriptedServer } from '../helpers/scripted-server.ts';
 
-/** The declarations are not a module for the check, which has a global prelude. */
-const declarations = readDocument('docs/json-output.d.ts').text.replace(/^export /gm, '');
+const declarations = readDocument('docs/json-output.d.ts').text;
 
 /** JSON that the program wrote. The type of `field` in the type `root` (`Output` or `Message`) must match the JSON. */
 type Sample = { root: string; field: string; json: string };
 
-type CheckResult = {
-  /** Compiler errors of samples that have an extra field, a missing field or a wrong type. */
-  errors: string[];
-  /** Declared fields and values that no sample has, and optional fields that every sample has. */
-  unseen: string[];
-};
-
-const FILE = 'json-output.ts';
-
 /**
- * `Exact` rejects objects that mix the fields of several members of a union. The compiler alone accepts such objects.
- * The interfaces replace the compiler's own library, which takes long to load.
+ * Compares each sample with its declared type. Returns the samples that have an extra field, a missing field or another type,
+ * and the declared fields and values that no sample has, or that every sample has although they are optional.
  */
-const PRELUDE = `
-type KeysOf<T> = T extends unknown ? keyof T : never;
-type Exact<T, All extends PropertyKey = KeysOf<T>> =
-  unknown extends T ? T
-  : T extends (infer Element)[] ? Exact<Element>[]
-  : T extends object ? { [K in keyof T]: Exact<T[K]> } & { [K in All as K extends keyof T ? never : K]?: never }
-  : T;
-type PropertyKey = string | number | symbol;
-type Part<T> = { [K in keyof T]?: Exact<T[K]> };
-interface Array<T> { length: number; [index: number]: T }
-interface Boolean {} interface CallableFunction {} interface Function {} interface IArguments {}
-interface NewableFunction {} interface Number {} interface Object {} interface RegExp {} interface String {}
-`;
-
-/** Compiles each sample as a literal of its declared type, and looks for a sample of every declaration. */
-function checkSamples(declarations: string, samples: readonly Sample[]): CheckResult {
-  const checks = samples.map(
-    ({ root, field, json }) => `void ({ ${JSON.stringify(field)}: ${json.trim()} } satisfies Part<${root}>);`,
+function checkSamples(declarations: string, samples: readonly Sample[]) {
+  const file = ts.createSourceFile('types.ts', declarations, ts.ScriptTarget.ES2023, true);
+  const types = new Map(
+    file.statements.filter(ts.isTypeAliasDeclaration).map(({ name, type }) => [name.text, type]),
   );
-  const { file, checker, errors } = compile([PRELUDE, declarations, ...checks].join('\n'));
-  const seen = new Set<ts.Node>();
-  const missing = new Set<ts.Node>();
-  const values = new Set<string>();
+
+  /** What a value shows: the nodes of its fields and values, and the `?` of fields that it lacks; undefined if it has another type. */
+  function shownBy(value: unknown, type: ts.Node | undefined): ts.Node[] | undefined {
+    const all = (parts: (ts.Node[] | undefined)[]) =>
+      parts.includes(undefined) ? undefined : parts.flatMap((part) => part ?? []);
+    if (type === undefined) return undefined;
+    if (ts.isTypeReferenceNode(type)) return shownBy(value, types.get(type.getText()));
+    if (ts.isParenthesizedTypeNode(type)) return shownBy(value, type.type);
+    if (ts.isUnionTypeNode(type))
+      return type.types.map((each) => shownBy(value, each)).find((shown) => shown !== undefined);
+    if (ts.isLiteralTypeNode(type))
+      return type.getText().replaceAll("'", '"') === JSON.stringify(value) ? [type] : undefined;
+    if (ts.isArrayTypeNode(type))
+      return Array.isArray(value) ? all(value.map((each) => shownBy(each, type.elementType))) : undefined;
+    if (!ts.isTypeLiteralNode(type))
+      return ['unknown', typeof value].includes(type.getText()) ? [] : undefined;
+    if (typeof value !== 'object' || value === null || Array.isArray(value)) return undefined;
+    const fields = new Map(Object.entries(value));
+    const [first] = type.members;
+    if (first && ts.isIndexSignatureDeclaration(first))
+      return all([...fields.values()].map((each) => shownBy(each, first.type)));
+    const declared = type.members.filter(ts.isPropertySignature);
+    if ([...fields.keys()].some((name) => !declared.some((each) => nameOf(each) === name))) return undefined;
+    return all(
+      declared.map((each) => {
+        if (!fields.has(nameOf(each))) return each.questionToken && [each.questionToken];
+        return all([[each], shownBy(fields.get(nameOf(each)), each.type)]);
+      }),
+    );
+  }
+
+  const shown = new Set<ts.Node>();
+  const errors = samples.filter(({ root, field, json }) => {
+    const type = types.get(root);
+    const declared = type && ts.isTypeLiteralNode(type) ? type.members.filter(ts.isPropertySignature) : [];
+    const property = declared.find((each) => nameOf(each) === field);
+    const nodes = shownBy(JSON.parse(json), property?.type);
+    for (const node of [...(nodes ?? []), ...(property ? [property] : [])]) shown.add(node);
+    return nodes === undefined;
+  });
   const unseen: string[] = [];
-
-  function visitSample(node: ts.Node): void {
-    values.add(node.getText());
-    if (ts.isObjectLiteralExpression(node)) {
-      const names = node.properties.map(({ name }) => name && (name as ts.StringLiteral).text);
-      const declared = checker.getContextualType(node);
-      const type = checker.getTypeAtLocation(node);
-      const members = declared?.isUnion() ? declared.types : [declared];
-      const member = members.find((each) => each && checker.isTypeAssignableTo(type, each));
-      for (const property of member?.getProperties() ?? [])
-        for (const declaration of property.declarations ?? [])
-          (names.includes(property.name) ? seen : missing).add(declaration);
-    }
-    ts.forEachChild(node, visitSample);
-  }
-
-  function visitDeclaration(node: ts.Node): void {
+  function visit(node: ts.Node): void {
+    const where = ts.findAncestor(node, ts.isTypeAliasDeclaration)?.name.text;
     if (ts.isPropertySignature(node)) {
-      const name = `${ts.findAncestor(node, ts.isTypeAliasDeclaration)?.name.text}.${node.name.getText()}`;
-      if (!seen.has(node)) unseen.push(`${name}: no sample has it`);
-      else if (node.questionToken && !missing.has(node)) unseen.push(`${name}: every sample has it`);
+      if (!shown.has(node)) unseen.push(`${where}.${nameOf(node)}: no sample has it`);
+      else if (node.questionToken && !shown.has(node.questionToken))
+        unseen.push(`${where}.${nameOf(node)}: every sample has it`);
     }
-    const value = node.getText().replaceAll("'", '"');
-    if (ts.isLiteralTypeNode(node) && !values.has(value)) unseen.push(`${value}: no sample has this value`);
-    ts.forEachChild(node, visitDeclaration);
+    if (ts.isLiteralTypeNode(node) && !shown.has(node))
+      unseen.push(`${where}: no sample has ${node.getText()}`);
+    ts.forEachChild(node, visit);
   }
-
-  file.statements.filter(ts.isExpressionStatement).forEach(visitSample);
-  file.statements.filter(ts.isTypeAliasDeclaration).forEach(visitDeclaration);
+  visit(file);
   return { errors, unseen };
 }
 
-function compile(text: string): { file: ts.SourceFile; checker: ts.TypeChecker; errors: string[] } {
-  const options: ts.CompilerOptions = {
-    strict: true,
-    exactOptionalPropertyTypes: true,
-    noLib: true,
-    types: [],
-  };
-  const file = ts.createSourceFile(FILE, text, ts.ScriptTarget.ES2023, true);
-  const host: ts.CompilerHost = {
-    ...ts.createCompilerHost(options),
-    getSourceFile: (name) => (name === FILE ? file : undefined),
-  };
-  const program = ts.createProgram([FILE], options, host);
-  const diagnostics = [...program.getSyntacticDiagnostics(file), ...program.getSemanticDiagnostics(file)];
-  const errors = diagnostics.map(({ messageText, start = 0 }) => {
-    const { line } = file.getLineAndCharacterOfPosition(start);
-    const source = text.split('\n')[line] ?? '';
-    return `${ts.flattenDiagnosticMessageText(messageText, '\n')}\n  in: ${source.slice(0, 300)}`;
-  });
-  return { file, checker: program.getTypeChecker(), errors };
-}
+const nameOf = ({ name }: ts.PropertySignature): string =>
+  ts.isStringLiteral(name) ? name.text : name.getText();
 
 /** The fields of `Output` whose output has one JSON value per line. */
 const LINE_OUTPUTS = ['list --ndjson', 'orders --ndjson', 'serve'];
@@ -202,7 +178,7 @@ async function withRealService({ run, serve }: Samples): Promise<void> {
   const service = await serve(machine, ['--seed', '--data', store, '--log', ...faults]);
   await usePage(service);
   await machine.pets(['use', 'local']);
-  const a = await machine.file('a.csv', 'name,category,status\nRex,1,sold\nBella,2,\n');
+  const a = await machine.file('a.csv', 'name,category,status\nRex,1,sold\nBella,2,\nKim,1,available\n');
   const bad = await machine.file('bad.csv', 'name,category\nRex,x\n');
   await run(machine, 'list', ['list', '--debug']);
   await run(machine, 'list --ndjson', ['list', '--ndjson', '--all']);
@@ -212,8 +188,8 @@ async function withRealService({ run, serve }: Samples): Promise<void> {
   await run(machine, 'get <id>', ['get', '1']);
   await run(machine, 'get <id> <id>...', ['get', '2', '4711', '1'], { exit: 3 });
   await run(machine, 'add <name>', ['add', 'Rex', '--category', BIG]);
-  await run(machine, 'import <file>', ['import', a]);
   await run(machine, 'import <file> --dry-run', ['import', a, '--dry-run']);
+  await run(machine, 'import <file>', ['import', a]);
   await machine.file('a.csv', 'name,category\nBella,2\nMax,3\n');
   await run(machine, 'import <file>', ['import', a, '--skip-added']);
   const [five, more] = await Promise.all(
@@ -437,45 +413,36 @@ test('the output of every command with --json has the types in docs/json-output.
   expect(withoutSample).toEqual(['completion']);
   const json = samples.samples.map((sample) => sample.json);
   expect(json.filter((text) => text.includes(`"categoryId":${BIG}`))).not.toEqual([]);
-  expect(checkSamples(declarations, samples.samples)).toEqual({ errors: [], unseen: [] });
-}, 120_000);
+  // Only a store in PostgreSQL has no sequence number.
+  const unseen = ['Store: no sample has null'];
+  expect(checkSamples(declarations, samples.samples)).toEqual({ errors: [], unseen });
+});
 
-describe('checkSamples', () => {
-  const types = `type Output = { one: A | B; more: A[] };
-    type A = { kind: 'a'; id: number; note?: string };
-    type B = { kind: 'b'; name: string };`;
-  const good = [
-    '{"kind":"a","id":1}',
-    '{"kind":"a","id":9223372036854775807,"note":""}',
-    '{"kind":"b","name":""}',
-  ];
-  const check = (changed: readonly string[], declared = types) =>
-    checkSamples(declared, [
-      ...changed.map((text) => ({ root: 'Output', field: 'one', json: text })),
+test('the check finds every difference between samples and types', () => {
+  const types = `export type Output = { one: A | B; more: A[] };
+    export type A = { kind: 'a'; id: number; note?: string };
+    export type B = { kind: 'b'; name: string };`;
+  const check = (...changed: readonly string[]) =>
+    checkSamples(types, [
+      ...changed.map((json) => ({ root: 'Output', field: 'one', json })),
       { root: 'Output', field: 'more', json: '[]' },
     ]);
-
-  test('accepts samples that show every declaration', () => {
-    expect(check(good)).toEqual({ errors: [], unseen: [] });
-  });
-
-  test.each([
-    ['an extra field', '{"kind":"a","id":1,"extra":1}'],
-    ['a field of another union member', '{"kind":"b","name":"","id":1}'],
-    ['a missing field', '{"kind":"b"}'],
-    ['a wrong type', '{"kind":"b","name":null}'],
-    ['an undeclared value', '{"kind":"c","id":1}'],
-  ])('reports %s', (_, bad) => {
-    expect(check([...good, bad]).errors).not.toEqual([]);
-  });
-
-  test('reports a field, a value and an optional field without a sample', () => {
-    expect(check(good.slice(0, 1)).unseen).toEqual([
-      'A.note: no sample has it',
-      'B.kind: no sample has it',
-      '"b": no sample has this value',
-      'B.name: no sample has it',
-    ]);
-    expect(check(good.slice(1)).unseen).toEqual(['A.note: every sample has it']);
-  });
+  const good = ['{"kind":"a","id":1}', '{"kind":"a","id":1,"note":""}', '{"kind":"b","name":""}'];
+  expect(check(...good)).toEqual({ errors: [], unseen: [] });
+  // An extra field, a field of another member of the union, a missing field, a wrong type, and an undeclared value.
+  for (const bad of [
+    '{"kind":"a","id":1,"extra":1}',
+    '{"kind":"b","name":"","id":1}',
+    '{"kind":"b"}',
+    '{"kind":"b","name":null}',
+    '{"kind":"c","id":1}',
+  ])
+    expect(check(...good, bad).errors).toMatchObject([{ json: bad }]);
+  expect(check(...good.slice(0, 1)).unseen).toEqual([
+    'A.note: no sample has it',
+    'B.kind: no sample has it',
+    "B: no sample has 'b'",
+    'B.name: no sample has it',
+  ]);
+  expect(check(...good.slice(1)).unseen).toEqual(['A.note: every sample has it']);
 });
