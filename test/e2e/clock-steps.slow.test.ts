@@ -1,10 +1,10 @@
 import { spawnSync } from 'node:child_process';
-import { readFile, writeFile } from 'node:fs/promises';
+import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { freshMachine, serve, serveCommand } from '../helpers/pets.ts';
 
-// These tests change the system time of a running server with faketime.
+// These tests change the system time of a running server with faketime. test/server/bans.test.ts has the same for bans.
 
 /** The value of LD_PRELOAD that loads faketime into a process; undefined if faketime is not installed. */
 const library = spawnSync('faketime', ['-f', '+0', 'printenv', 'LD_PRELOAD'], {
@@ -37,7 +37,6 @@ async function machineWithClock(quota: readonly string[]) {
   const { key } = JSON.parse(added.stdout);
   return {
     setOffset: (text: string) => writeFile(offset, text),
-    bans: () => readFile(join(machine.home, 'store', 'bans.json'), 'utf8'),
     async start() {
       const service = await serveCommand(machine, data, { env });
       const send = async () => {
@@ -63,24 +62,5 @@ describe.skipIf(!library)('if the clock is set back by a day', () => {
     await setOffset('-1d');
     await sendUntil('rate_limited');
     expect((await send()).retryAfter).toBeLessThanOrEqual(seconds);
-  });
-
-  test('a ban keeps its length, also after a restart', async () => {
-    const { bans, setOffset, start } = await machineWithClock(['--per-minute', '1000000', '--per-day', '1']);
-    await setOffset('+1d');
-    const first = await start();
-    await first.sendUntil('key_banned');
-    await setOffset('+0');
-    expect(await first.send()).toMatchObject({ code: 'key_banned' });
-    expect((await first.send()).retryAfter).toBeLessThanOrEqual(300);
-    await setOffset('+1d');
-    await first.sendUntil('key_banned');
-    await first.end('SIGKILL');
-    const recorded = await bans();
-    await setOffset('+0');
-    const second = await start();
-    expect(await second.send()).toMatchObject({ code: 'key_banned' });
-    expect((await second.send()).retryAfter).toBeLessThanOrEqual(300);
-    expect(await bans()).not.toBe(recorded);
   });
 });

@@ -1,10 +1,12 @@
-import { readdirSync, rmSync, statSync, truncateSync, writeFileSync } from 'node:fs';
+import { readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { report } from '../helpers/cases.ts';
 import { listAllPets } from '../helpers/list-all-pets.ts';
 import { canMount, mountReadOnly, mountSmallDisk } from '../helpers/mount.ts';
 import { freshMachine, type Machine, serveCommand } from '../helpers/pets.ts';
+
+// test/store/failed-writes.test.ts has the other ways in which a disk refuses writes.
 
 const WRITERS = 8;
 const READERS = 2;
@@ -138,68 +140,11 @@ describe.skipIf(!canMount)('on a disk of 1 MiB', () => {
     expect((await keys('revoke', 'one')).code).toBe(0);
     expect(filesIn(join(data, 'keys'))).toEqual(['two.json']);
   });
-
-  test('with a damaged last line, each start serves reads and leaves no files', async () => {
-    const machine = await freshMachine();
-    const disk = await mountSmallDisk();
-    const data = join(disk.directory, 'store');
-    let service = await start(machine, data);
-    for (const name of ['one', 'two', 'three']) await create(service, name);
-    await service.end('SIGTERM');
-    const journal = join(data, 'journal.ndjson');
-    truncateSync(journal, statSync(journal).size - 5);
-    disk.fill();
-    for (let attempt = 0; attempt < 4; attempt++) {
-      service = await start(machine, data);
-      expect(service.stderr()).toMatch(/ENOSPC.*; the store can only be read until/);
-      expect([...(await listed(service)).values()]).toEqual(['one', 'two']);
-      expect(await create(service, 'four')).toMatchObject({ status: 503, code: 'storage_full' });
-      await service.end('SIGTERM');
-      expect(filesIn(data)).toEqual(['journal.ndjson', 'keys']);
-    }
-    service = await start(machine, data);
-    disk.empty();
-    await expect.poll(() => healthOf(service)).toEqual([200, 200]);
-    const { status, id } = await create(service, 'four');
-    expect(status).toBe(201);
-    expect(id).toBeGreaterThan(3);
-    expect(filesIn(data)).toHaveLength(3);
-  });
-
-  test('a server that cannot lock the store takes the lock when there is space', async () => {
-    const machine = await freshMachine();
-    const disk = await mountSmallDisk(',nr_inodes=8');
-    const data = join(disk.directory, 'store');
-    let service = await start(machine, data);
-    await create(service, 'one');
-    await create(service, 'two');
-    await service.end('SIGTERM');
-    // Use up all inodes. The lock of the store is a socket, which needs one, too.
-    const blockers = Array.from({ length: 8 }, (_, i) => join(disk.directory, `blocker-${i}`));
-    const isBlocked = blockers.some((path) => {
-      try {
-        writeFileSync(path, '');
-        return false;
-      } catch {
-        return true;
-      }
-    });
-    expect(isBlocked).toBe(true);
-    service = await start(machine, data);
-    expect(service.stderr()).toMatch(
-      /cannot create a socket in .*ENOSPC.*; the store can only be read until/,
-    );
-    expect((await listed(service)).size).toBe(2);
-    expect(await create(service, 'one')).toMatchObject({ status: 201, id: 1 });
-    expect(await healthOf(service)).toEqual([200, 503]);
-    for (const path of blockers) rmSync(path, { force: true });
-    await expect.poll(() => healthOf(service)).toEqual([200, 200]);
-    expect(await create(service, 'three')).toMatchObject({ status: 201, id: 3 });
-  });
 });
 
-describe.skipIf(!canMount)('on a read-only file system', () => {
-  test('a server serves reads, and writes as soon as the file system is writable', async () => {
+test.skipIf(!canMount)(
+  'on a read-only file system, a server serves reads, and writes as soon as it is writable',
+  async () => {
     const machine = await freshMachine();
     const data = join(machine.home, 'store');
     let service = await start(machine, data);
@@ -217,26 +162,5 @@ describe.skipIf(!canMount)('on a read-only file system', () => {
     readOnly.makeWritable();
     await expect.poll(() => healthOf(service)).toEqual([200, 200]);
     expect(await create(service, 'three')).toMatchObject({ status: 201, id: 3 });
-  });
-
-  test('a server stops with the next request after another server has changed the store', async () => {
-    const machine = await freshMachine();
-    const data = join(machine.home, 'store');
-    let service = await start(machine, data);
-    await create(service, 'one');
-    await service.end('SIGTERM');
-    const readOnly = await mountReadOnly(data);
-    service = await start(machine, readOnly.directory);
-    expect((await listed(service)).size).toBe(1);
-
-    // This server uses the same directory through a mount that can be written.
-    const other = await start(machine, data);
-    expect((await listed(service)).size).toBe(1);
-    expect(await create(other, 'other')).toMatchObject({ status: 201, id: 2 });
-    const response = await fetch(`${service.url}/pets`, { headers: headersOf(service) });
-    expect(await response.json()).toMatchObject({ status: 503, code: 'storage_failed' });
-    expect(await service.ended).toMatchObject({ code: 1 });
-    expect(service.stderr()).toContain('another program changed');
-    expect((await listed(other)).size).toBe(2);
-  });
-});
+  },
+);

@@ -1,8 +1,9 @@
 import { connect, createServer } from 'node:net';
 import { describe, expect, test } from 'vitest';
 import { inventoryWithAbsoluteLinks } from '../helpers/express.ts';
+import { lastError } from '../helpers/failure.ts';
 import { closedPort, listenOnLoopback } from '../helpers/listen.ts';
-import { freshMachine, serve } from '../helpers/pets.ts';
+import { freshMachine, type Machine, serve } from '../helpers/pets.ts';
 import {
   haproxyInFront,
   hasProxy,
@@ -53,12 +54,18 @@ async function startRelay(target: () => string): Promise<number> {
   return listenOnLoopback(server);
 }
 
+/** A machine whose profile prod points to a service at `host`. */
+async function machineFor(host: string, key = 'pets_k', scheme = 'http'): Promise<Machine> {
+  const machine = await freshMachine();
+  await machine.saveProfile('prod', { baseUrl: `${scheme}://${host}/v1`, key });
+  return machine;
+}
+
 describe.each(PROXY_NAMES)('through %s', (name) => {
   test.skipIf(!hasProxy(name))('list, add and get work', async () => {
     const service = await startService();
-    const machine = await freshMachine();
     const { host, env } = await THROUGH[name](new URL(service.url).host);
-    await machine.saveProfile('prod', { baseUrl: `http://${host}/v1`, key: service.key });
+    const machine = await machineFor(host, service.key);
     const pets = (args: readonly string[]) => machine.pets(args, { env });
     const listed = await pets(['list', '--all', '--json']);
     expect(listed).toMatchObject({ code: 0, stderr: '' });
@@ -70,31 +77,27 @@ describe.each(PROXY_NAMES)('through %s', (name) => {
   });
 });
 
-describe('through nginx', () => {
-  const gzip = 'gzip on; gzip_min_length 1; gzip_proxied any; gzip_types application/json;';
-
-  test.skipIf(!hasProxy('nginx'))('compressed lists are read', async () => {
-    const service = await serve(await freshMachine(), ['--ephemeral', '--seed', '--no-profile']);
-    const machine = await freshMachine();
+describe.skipIf(!hasProxy('nginx'))('through nginx', () => {
+  test('compressed lists are read', async () => {
+    const service = await startService();
+    const gzip = 'gzip on; gzip_min_length 1; gzip_proxied any; gzip_types application/json;';
     const port = await startProxy('nginx', nginxInFront(new URL(service.url).host, gzip));
-    await machine.saveProfile('prod', { baseUrl: `http://127.0.0.1:${port}/v1`, key: service.key });
+    const machine = await machineFor(`127.0.0.1:${port}`, service.key);
     const listed = await machine.pets(['list', '--all', '--json', '--debug']);
     expect(JSON.parse(listed.stdout)).toHaveLength(66);
-    const [attempt] = listed.stderr.split('\n').map((line) => line && JSON.parse(line));
-    expect(attempt.debug).toMatchObject({
+    expect(JSON.parse(listed.stderr.split('\n')[0] ?? '').debug).toMatchObject({
       request: { 'Accept-Encoding': 'gzip', 'User-Agent': expect.stringMatching(/^pets\/\d/) },
       headers: { 'content-encoding': 'gzip' },
     });
   });
 
-  test.skipIf(!hasProxy('nginx'))('a listing and a creation survive a restart of the service', async () => {
+  test('a listing and a creation survive a restart of the service', async () => {
     const shop = await freshMachine();
     const start = () => serve(shop, ['--seed']);
     let service = await start();
     const relay = await startRelay(() => new URL(service.url).port);
     const port = await startProxy('nginx', nginxInFront(`127.0.0.1:${relay}`));
-    const machine = await freshMachine();
-    await machine.saveProfile('prod', { baseUrl: `http://127.0.0.1:${port}/v1`, key: service.key });
+    const machine = await machineFor(`127.0.0.1:${port}`, service.key);
     for (const args of [
       ['list', '--all', '--json'],
       ['add', 'Rex', '--category', '3', '--json'],
@@ -116,116 +119,91 @@ describe('through nginx', () => {
     }
   });
 
-  test.skipIf(!hasProxy('nginx'))('links to the address of the service behind it are followed', async () => {
+  test('links to the address of the service behind it are followed', async () => {
     const host = await inventoryWithAbsoluteLinks();
-    const port = await startProxy('nginx', nginxInFront(host));
-    const machine = await freshMachine();
-    await machine.saveProfile('prod', { baseUrl: `http://127.0.0.1:${port}/v1`, key: 'pets_k' });
+    const machine = await machineFor(`127.0.0.1:${await startProxy('nginx', nginxInFront(host))}`);
     const listed = await machine.pets(['list', '--all', '--json', '--debug']);
     expect(JSON.parse(listed.stdout)).toHaveLength(3);
     expect(listed.stderr).not.toContain(`"url":"http://${host}`);
   });
+
+  test.each([
+    ['413', ['add', 'Rex', '--category', '3'], 'client_max_body_size 1;', 7, 'Request Entity Too Large'],
+    ['502', ['add', 'Rex', '--category', '3'], '', 6, 'Bad Gateway'],
+    ['502', ['list'], '', 7, 'Bad Gateway'],
+  ])('its own error %s is shown, for %j', async (status, argv, location, exitCode, text) => {
+    const closed = `127.0.0.1:${await closedPort()}`;
+    const machine = await machineFor(
+      `127.0.0.1:${await startProxy('nginx', nginxInFront(closed, location))}`,
+    );
+    const { code, stderr } = await machine.pets([...argv, '--no-retry', '--json']);
+    const { message, mayHaveBeenAdded } = lastError({ stderr }) as Record<string, unknown>;
+    expect(code).toBe(exitCode);
+    expect(message).toContain(`HTTP status ${status} (Content-Type: text/html): ${status} ${text} nginx`);
+    expect(mayHaveBeenAdded).toBe(exitCode === 6 ? true : undefined);
+  });
 });
 
-describe('through haproxy', () => {
-  test.skipIf(!hasProxy('haproxy')).each(['option httpchk', 'option httpchk GET /healthz'])(
-    'the service passes the health check %j',
-    async (check) => {
-      const { url } = await startService();
-      const backend = `${check}\n  default-server check inter 100\n  stats uri /haproxy`;
-      const port = await startProxy('haproxy', haproxyInFront(new URL(url).host, backend));
-      const checkStatus = async () => {
-        const statistics = await (await fetch(`http://127.0.0.1:${port}/haproxy;csv`)).text();
-        const [names = [], ...rows] = statistics.split('\n').map((line) => line.split(','));
-        const server = rows.find(([, name]) => name === 'service');
-        // While a check is running, the status of the previous one follows an asterisk.
-        return server?.[names.indexOf('check_status')]?.replace('* ', '') ?? '';
-      };
-      await expect.poll(checkStatus).toMatch(/^L7/);
-      expect(await checkStatus()).toBe('L7OK');
-    },
-  );
-});
+test.skipIf(!hasProxy('haproxy')).each(['option httpchk', 'option httpchk GET /healthz'])(
+  'the service passes the health check %j of HAProxy',
+  async (check) => {
+    const { url } = await startService();
+    const backend = `${check}\n  default-server check inter 100\n  stats uri /haproxy`;
+    const port = await startProxy('haproxy', haproxyInFront(new URL(url).host, backend));
+    const checkStatus = async () => {
+      const statistics = await (await fetch(`http://127.0.0.1:${port}/haproxy;csv`)).text();
+      const [names = [], ...rows] = statistics.split('\n').map((line) => line.split(','));
+      const server = rows.find(([, name]) => name === 'service');
+      // While a check is running, the status of the previous one follows an asterisk.
+      return server?.[names.indexOf('check_status')]?.replace('* ', '') ?? '';
+    };
+    await expect.poll(checkStatus).toMatch(/^L7/);
+    expect(await checkStatus()).toBe('L7OK');
+  },
+);
 
-const WITH_PASSWORD = { squid: squidWithPassword, tinyproxy: tinyproxyWithPassword } as const;
-
-describe.each(['squid', 'tinyproxy'] as const)('%s with a password', (name) => {
-  const start = async () => {
-    const { port, endAndReadLog } = await startProxyWithLog(name, WITH_PASSWORD[name]);
-    return { proxy: `127.0.0.1:${port}`, endAndReadLog };
-  };
-
-  test.skipIf(!hasProxy(name))(
-    'gets one request if no password is set, and the error explains where to set it',
-    async () => {
-      const { proxy, endAndReadLog } = await start();
-      const machine = await freshMachine();
-      await machine.saveProfile('prod', { baseUrl: 'https://shop.invalid/v1', key: 'pets_k' });
-      const env = { https_proxy: `http://${proxy}` };
-      const { code, stderr } = await machine.pets(['list'], { env });
-      expect(code).toBe(6);
-      expect(stderr).toContain(`the proxy ${proxy} requires a user and password (407)`);
-      expect(stderr).toContain(`set https_proxy to http://USER:PASSWORD@${proxy};`);
-      expect((await endAndReadLog()).match(/CONNECT shop\.invalid:443/g)).toHaveLength(1);
-    },
-  );
+describe.each([
+  ['squid', squidWithPassword],
+  ['tinyproxy', tinyproxyWithPassword],
+] as const)('%s with a password', (name, configuration) => {
+  test.skipIf(!hasProxy(name)).each([
+    ['no password is set', '', (proxy: string) => `the proxy ${proxy} requires a user and password (407)`],
+    [
+      'the password is wrong',
+      `${PROXY_USER}:hunter3@`,
+      (proxy: string) => `the proxy ${proxy} rejected the user and password in https_proxy (40`,
+    ],
+  ])('gets one request if %s, and the error explains it', async (_when, user, message) => {
+    const { port, endAndReadLog } = await startProxyWithLog(name, configuration);
+    const proxy = `127.0.0.1:${port}`;
+    const machine = await machineFor('shop.invalid', 'pets_k', 'https');
+    const env = { https_proxy: `http://${user}${proxy}` };
+    const { code, stderr } = await machine.pets(['list'], { env });
+    expect(code).toBe(6);
+    expect(stderr).toContain(message(proxy));
+    expect(stderr).toContain(user === '' ? `set https_proxy to http://USER:PASSWORD@${proxy};` : '');
+    expect(stderr).not.toContain('hunter3');
+    expect((await endAndReadLog()).match(/CONNECT shop\.invalid:443/g)).toHaveLength(1);
+  });
 
   test.skipIf(!hasProxy(name))('accepts the user and password in http_proxy', async () => {
     const service = await startService();
-    const { proxy, endAndReadLog } = await start();
-    const machine = await freshMachine();
+    const { port, endAndReadLog } = await startProxyWithLog(name, configuration);
     const { host, env } = forward(new URL(service.url).host, 0);
-    await machine.saveProfile('prod', { baseUrl: `http://${host}/v1`, key: service.key });
-    const http_proxy = `http://${PROXY_USER}:${PROXY_PASSWORD}@${proxy}`;
+    const machine = await machineFor(host, service.key);
+    const http_proxy = `http://${PROXY_USER}:${PROXY_PASSWORD}@127.0.0.1:${port}`;
     const { code, stdout } = await machine.pets(['list', '--json'], { env: { ...env, http_proxy } });
     expect([code, JSON.parse(stdout).length]).toEqual([0, 20]);
     expect(await endAndReadLog()).toContain(`GET http://${host}/v1/pets`);
-  });
-
-  test.skipIf(!hasProxy(name))('gets one request if the password is wrong', async () => {
-    const { proxy, endAndReadLog } = await start();
-    const machine = await freshMachine();
-    await machine.saveProfile('prod', { baseUrl: 'https://shop.invalid/v1', key: 'pets_k' });
-    const env = { https_proxy: `http://${PROXY_USER}:hunter3@${proxy}` };
-    const { code, stderr } = await machine.pets(['list'], { env });
-    expect(code).toBe(6);
-    expect(stderr).toContain(`the proxy ${proxy} rejected the user and password in https_proxy (40`);
-    expect(stderr).not.toContain('hunter3');
-    expect((await endAndReadLog()).match(/CONNECT shop\.invalid:443/g)).toHaveLength(1);
   });
 });
 
 test.skipIf(!hasProxy('squid'))('an error page of squid is shown, and the hint names the proxy', async () => {
   const proxy = `127.0.0.1:${await startProxy('squid', squid())}`;
   const host = `${ANY_ADDRESS}:${await closedPort()}`;
-  const machine = await freshMachine();
-  await machine.saveProfile('prod', { baseUrl: `http://${host}/v1`, key: 'pets_k' });
   const env = { http_proxy: `http://${proxy}`, PETS_ALLOW_HTTP: '1' };
-  const { code, stderr } = await machine.pets(['list', '--no-retry'], { env });
+  const { code, stderr } = await (await machineFor(host)).pets(['list', '--no-retry'], { env });
   expect(code).toBe(7);
   expect(stderr).toContain(`${host}: HTTP status 503 (Content-Type: text/html): ERROR The requested URL`);
   expect(stderr).toContain(`the response may come from the proxy ${proxy}; try again later`);
-});
-
-describe("nginx's own errors", () => {
-  test.skipIf(!hasProxy('nginx')).each([
-    [
-      '413',
-      ['add', 'Rex', '--category', '3'],
-      'client_max_body_size 1;',
-      7,
-      '413 Request Entity Too Large nginx',
-    ],
-    ['502', ['add', 'Rex', '--category', '3'], '', 6, '502 Bad Gateway nginx'],
-    ['502', ['list'], '', 7, '502 Bad Gateway nginx'],
-  ])('%s: %j shows its text', async (status, argv, location, exitCode, text) => {
-    const machine = await freshMachine();
-    const port = await startProxy('nginx', nginxInFront(`127.0.0.1:${await closedPort()}`, location));
-    await machine.saveProfile('prod', { baseUrl: `http://127.0.0.1:${port}/v1`, key: 'pets_k' });
-    const { code, stderr } = await machine.pets([...argv, '--no-retry', '--json']);
-    const { error } = JSON.parse(stderr.trim().split('\n').at(-1) ?? '');
-    expect(code).toBe(exitCode);
-    expect(error.message).toContain(`HTTP status ${status} (Content-Type: text/html): ${text}`);
-    expect(error.mayHaveBeenAdded).toBe(exitCode === 6 ? true : undefined);
-  });
 });

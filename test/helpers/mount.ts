@@ -21,9 +21,9 @@ export const canMount = (() => {
 })();
 
 /** Mounts an empty file system of 1 MiB. Returns its directory, and functions that fill it and make space again. */
-export async function mountSmallDisk(options = '') {
+export async function mountSmallDisk() {
   const directory = await temporaryDirectory();
-  execFileSync('mount', ['-t', 'tmpfs', '-o', `size=1m${options}`, 'tmpfs', directory]);
+  execFileSync('mount', ['-t', 'tmpfs', '-o', 'size=1m', 'tmpfs', directory]);
   onTestFinished(() => void execFileSync('umount', ['--lazy', directory]));
   const filler = join(directory, 'filler');
   return {
