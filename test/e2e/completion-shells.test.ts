@@ -99,34 +99,36 @@ async function startEditor(
 const printedLines = (shown: string): string[] =>
   [...shown.matchAll(/\x1e([^\x1e]*)\x1e/g)].map(([, line]) => line ?? '');
 
-/** Returns a function that completes a typed line in a shell. The candidates are sorted, without quotes and `--name=`. */
-async function completerOf(
+/** What a shell offers for each typed line, sorted, without quotes and `--name=`. */
+async function offeredBy(
   shell: keyof typeof startUp | 'fish',
   machine: Machine,
-): Promise<(typed: string) => Promise<string[]>> {
+  typed: readonly string[],
+): Promise<string[][]> {
   if (shell === 'fish') {
-    const env = await environmentWithPets(machine);
-    return async (typed) => {
-      const lines = runFish(
-        `pets completion fish | source; complete --do-complete ${quoteForFish(typed)}`,
-        machine,
-        env,
-      );
-      return normalised(lines.map((line) => line.split('\t')[0] ?? ''));
-    };
+    const completions = typed.map((line) => `complete --do-complete ${quoteForFish(line)}; echo @@`);
+    const text = await runFish(machine, completions.join('\n'));
+    const parts = text.split('@@\n').slice(0, -1);
+    return parts.map((part) => normalised(part.split('\n').flatMap((line) => line.split('\t')[0] || [])));
   }
   const editor = await startEditor(shell, machine);
-  return async (typed) => {
-    const line = await editor.line(typed + INSERT_ALL);
-    if (line === typed) return [];
-    return normalised(line.slice(typed.lastIndexOf(' ') + 1).match(/(?:\\.|'[^']*'|[^ ])+/g) ?? []);
-  };
+  const offered: string[][] = [];
+  for (const line of typed) {
+    const completed = await editor.line(line + INSERT_ALL);
+    const words = completed.slice(line.lastIndexOf(' ') + 1).match(/(?:\\.|'[^']*'|[^ ])+/g) ?? [];
+    offered.push(completed === line ? [] : normalised(words));
+  }
+  return offered;
 }
 
-/** Runs a fish script; returns the lines that it prints. */
-function runFish(script: string, { home }: Machine, env: Record<string, string>): string[] {
-  const { stdout } = spawnSync('fish', ['--no-config', '-c', script], { cwd: home, env, encoding: 'utf8' });
-  return stdout.split('\n').filter(Boolean);
+/** Runs lines of fish after the completion script; returns what they print. */
+async function runFish(machine: Machine, lines: string): Promise<string> {
+  const { stdout } = spawnSync('fish', ['--no-config', '-c', `pets completion fish | source\n${lines}`], {
+    cwd: machine.home,
+    env: await environmentWithPets(machine),
+    encoding: 'utf8',
+  });
+  return stdout;
 }
 
 const quoteForFish = (text: string): string => `'${text.replace(/['\\]/g, '\\$&')}'`;
@@ -176,34 +178,40 @@ async function shop(): Promise<Machine> {
   return machine;
 }
 
-describe.each(['bash', 'zsh', 'fish'] as const)('%s', (shell) => {
-  test.skipIf(!canTestShell(shell))('offers the words that are valid at the cursor', async () => {
-    const offered = await completerOf(shell, await shop());
-    for (const [typed, words] of lines) expect([typed, await offered(typed)]).toEqual([typed, words]);
-  });
-});
+test.for(['bash', 'zsh', 'fish'] as const)(
+  '%s offers the words that are valid at the cursor',
+  async (shell, { skip }) => {
+    skip(!canTestShell(shell), 'not installed');
+    const offered = await offeredBy(
+      shell,
+      await shop(),
+      lines.map(([typed]) => typed),
+    );
+    expect(lines.map(([typed], i) => [typed, offered[i]])).toEqual(lines);
+  },
+);
 
-describe.each([
+test.for([
   ['bash', 'pets add "$(touch ran)" `touch ran` > my\\ animals.csv ; pets list > "my animals.csv" --sta'],
   ['zsh', 'pets add "$(touch ran)" > my\\ animals.csv --sta'],
-] as const)('%s', (shell, dangerous) => {
-  test.skipIf(!canTestShell(shell))('the text after the cursor is ignored', async () => {
-    const editor = await startEditor(shell, await shop());
+] as const)(
+  '%s ignores the text after the cursor, and never evaluates the typed text',
+  async ([shell, dangerous], { skip }) => {
+    skip(!canTestShell(shell), 'not installed');
+    const machine = await shop();
+    const editor = await startEditor(shell, machine);
     expect(await editor.line(`pets list --status p --all${LEFT.repeat(6)}${TAB}`)).toMatch(
       /^pets list --status pending +--all$/,
     );
-  });
-
-  test.skipIf(!canTestShell(shell))('the typed text is never evaluated', async () => {
-    const machine = await shop();
-    const editor = await startEditor(shell, machine);
     expect(await editor.line(dangerous + TAB)).toBe(`${dangerous}tus `);
     expect(await readdir(machine.home)).not.toContain('ran');
     expect(await readFile(join(machine.home, 'my animals.csv'), 'utf8')).toBe('precious');
-  });
-});
+  },
+);
 
 describe.skipIf(!canTestShell('bash'))('bash', () => {
+  const script = 'eval "$(pets completion bash)"';
+
   test('Tab inserts the only candidate and a space, or a slash after a directory', async () => {
     const editor = await startEditor('bash', await shop());
     expect(await editor.line(`pets li${TAB}`)).toBe('pets list ');
@@ -213,37 +221,21 @@ describe.skipIf(!canTestShell('bash'))('bash', () => {
   });
 
   test('the script works when evaluated twice, under set -u and for an alias, and prints nothing', async () => {
-    const script = 'eval "$(pets completion bash)"';
-    const editor = await startEditor(
-      'bash',
-      await shop(),
-      `set -u\n${script}\n${script}\nalias p=pets; complete -F _pets p`,
-    );
+    const twice = `set -u\n${script}\n${script}\nalias p=pets; complete -F _pets p`;
+    const editor = await startEditor('bash', await shop(), twice);
     expect(await editor.line(`p list --status pe${TAB}`)).toBe('p list --status pending ');
     expect(await editor.line(`~/bin/pets li${TAB}`)).toBe('~/bin/pets list ');
     expect(editor.shown()).not.toMatch(/bash: |readonly|unbound/);
   });
 
-  test('works if = and : do not break words', async () => {
-    const editor = await startEditor(
-      'bash',
-      await shop(),
-      'COMP_WORDBREAKS=" "; eval "$(pets completion bash)"',
-    );
-    expect(await editor.line(`pets --base-url http://a:1 list --status=so${TAB}`)).toBe(
-      'pets --base-url http://a:1 list --status=sold ',
-    );
-  });
-
-  test('after serve -- the completion of that command is used, if the bash-completion package is loaded', async () => {
-    const editor = await startEditor(
-      'bash',
-      await shop(),
-      `eval "$(pets completion bash)"; _command_offset() { COMPREPLY=("\${COMP_WORDS[$1]}-is-at-$1"); }`,
-    );
-    expect(await editor.line(`pets serve --seed -- npm te${TAB}`)).toBe(
-      'pets serve --seed -- npm npm-is-at-4 ',
-    );
+  test('works if = and : do not break words, and uses the completion of the command after serve --', async () => {
+    // The package bash-completion has this function.
+    const offset = `_command_offset() { COMPREPLY=("\${COMP_WORDS[$1]}-is-at-$1"); }`;
+    const editor = await startEditor('bash', await shop(), `COMP_WORDBREAKS=" "; ${script}; ${offset}`);
+    const typed = 'pets --base-url http://a:1 list --status=so';
+    expect(await editor.line(`${typed}${TAB}`)).toBe(`${typed}ld `);
+    const after = await editor.line(`pets serve --seed -- npm te${TAB}`);
+    expect(after).toBe('pets serve --seed -- npm npm-is-at-4 ');
   });
 });
 
@@ -273,17 +265,15 @@ describe.skipIf(!canTestShell('zsh'))('zsh', () => {
   });
 });
 
-describe.skipIf(!canTestShell('fish'))('fish', () => {
-  test('shows a description for each word, and works for an alias and a path', async () => {
-    const machine = await shop();
-    const env = await environmentWithPets(machine);
-    const offers = (typed: string) =>
-      runFish(`pets completion fish | source; alias p pets; complete --do-complete '${typed}'`, machine, env);
-    expect(offers('pets logo')).toEqual(['logout\tremove the API key from a profile']);
-    expect(offers('p use st')).toEqual(['staging']);
-    expect(offers('~/bin/pets use st')).toEqual(['staging']);
-  });
-});
+test.skipIf(!canTestShell('fish'))(
+  'fish shows a description for each word, and works for an alias and a path',
+  async () => {
+    const typed = ['pets logo', 'p use st', '~/bin/pets use st'];
+    const completions = typed.map((line) => `complete --do-complete '${line}'`);
+    const shown = await runFish(await shop(), ['alias p pets', ...completions].join('\n'));
+    expect(shown).toBe('logout\tremove the API key from a profile\nstaging\nstaging\n');
+  },
+);
 
 test('completion reads and writes no file of the user, and prints nothing to stderr', async () => {
   const machine = await freshMachine();
