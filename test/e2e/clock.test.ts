@@ -21,7 +21,7 @@ test.skipIf(!hasFaketime)(
       );
       return [code, /in (1 min|\d\d s)\)/.test(stderr)];
     };
-    for (const offset of ['+24h', '+0', '+26h', '-24h']) expect(await list(offset)).toEqual([5, true]);
+    for (const offset of ['+24h', '+0', '-24h']) expect(await list(offset)).toEqual([5, true]);
     expect(requests).toHaveLength(1);
   },
 );

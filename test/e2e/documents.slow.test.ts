@@ -44,29 +44,6 @@ test('the program understands every command in the text without a placeholder', 
   expect(await misunderstood(commands)).toEqual([]);
 });
 
-test('the command and options of every command with a placeholder exist', async () => {
-  const machine = await freshMachine();
-  const globalHelp = (await machine.pets(['help', 'global'])).stdout;
-  const problems: string[] = [];
-  for (const { at, command } of spans.filter((span) => hasPlaceholder(span.command))) {
-    const [, words = ''] = /^pets ((?:[a-z]+ ?)*)/.exec(command) ?? [];
-    const help = await helpFor(machine, words.trim().split(' '));
-    const options = command.split(' -- ')[0]?.match(/(?<![\w-])--[a-z][a-z-]*/g) ?? [];
-    const unknown = options.filter((option) => !new RegExp(`${option}[ ,\n]`).test(`${help}${globalHelp}`));
-    if (help === undefined || unknown.length > 0) problems.push(`${at}: ${command} ${unknown.join(' ')}`);
-  }
-  expect(problems).toEqual([]);
-});
-
-/** Returns the help of the command or group with which `words` start. The other words may be arguments. */
-async function helpFor(machine: Machine, words: readonly string[]): Promise<string | undefined> {
-  for (let count = words.length; count > 0; count--) {
-    const { code, stdout } = await machine.pets(['help', ...words.slice(0, count)]);
-    if (code === 0) return stdout;
-  }
-  return undefined;
-}
-
 test('the program understands every example in its help', async () => {
   const machine = await freshMachine();
   const overview = (await machine.pets(['help'])).stdout;

@@ -15,11 +15,9 @@ const DATABASE = 'postgres://pets@127.0.0.1:9/pets';
 
 // An executable ignores NODE_OPTIONS.
 test.skipIf(EXECUTABLE !== undefined).each([
-  ['--version', false, 0],
   ['list', false, 0],
   ['serve --ephemeral --quiet -- node --version', false, 0],
   ['keys list', false, 1],
-  ['store migrate', false, 0],
   [`keys list --data ${DATABASE}`, true, 1],
   [`store check ${DATABASE}`, true, 1],
 ])('pets %s loads the driver of the database: %s', async (line, expected, code) => {

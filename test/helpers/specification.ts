@@ -1,19 +1,31 @@
 import { expect } from 'vitest';
+import type { OperationName } from '../../src/contract/operations.ts';
 import { conformance } from './openapi.ts';
 
 type Case = [method: string, path: string, body: string | undefined, status: number, responds: string];
 
-const successes: Case[] = [
-  ['GET', '/pets?limit=1', undefined, 200, '[{"id":1,"name":"Rex","categoryId":1,"status":"available"}]'],
-  ['GET', '/pets?limit=1&status=sold', undefined, 200, '"status":"sold"}]'],
-  ['POST', '/pets', '{"name":"","categoryId":9223372036854775807}', 201, '"categoryId":9223372036854775807,'],
-  ['GET', '/pets/1', undefined, 200, '{"id":1,"name":"Rex","categoryId":1,"status":"available"}'],
-  ['GET', '/store/orders', undefined, 200, '[{"id":1001,'],
-];
+const REX = '{"id":1,"name":"Rex","categoryId":1,"status":"available"}';
+const successes: Record<OperationName, Case[]> = {
+  listPets: [
+    ['GET', '/pets?limit=1', undefined, 200, `[${REX}]`],
+    ['GET', '/pets?limit=1&status=sold', undefined, 200, '"status":"sold"}]'],
+  ],
+  createPet: [
+    [
+      'POST',
+      '/pets',
+      '{"name":"","categoryId":9223372036854775807}',
+      201,
+      '"categoryId":9223372036854775807,',
+    ],
+  ],
+  getPet: [['GET', '/pets/1', undefined, 200, REX]],
+  listOrders: [['GET', '/store/orders', undefined, 200, '[{"id":1001,']],
+};
 
 /** Requests to a service with sample animals, and responses that docs/service.md describes. */
 export const specificationCases: readonly Case[] = [
-  ...successes,
+  ...Object.values(successes).flat(),
   ['GET', '/pets?cursor=AAAA', undefined, 400, '"code":"invalid_request"'],
   ['POST', '/pets', '{"name":3}', 400, 'name must be a string; categoryId is required'],
   ['GET', '/pets/999999', undefined, 404, '"code":"not_found"'],
