@@ -4,7 +4,7 @@ import { connect } from 'node:net';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { freshMachine, serveCommand } from '../helpers/pets.ts';
-import { creationBytes, openConnection, stopWithWriters, WRITERS } from '../helpers/stopping.ts';
+import { creationBytes, endUnderLoad, openConnection, WRITERS } from '../helpers/stopping.ts';
 
 // These tests stop `pets serve` while clients use it.
 
@@ -23,7 +23,7 @@ async function untilItStops({ url }: { url: string }): Promise<void> {
 test(`SIGTERM with ${WRITERS} writers: every executed request got its response, and every acknowledged animal is kept`, async () => {
   const machine = await freshMachine();
   const args = ['--data', join(machine.home, 'store'), '--plan', 'enterprise', '--no-profile'];
-  await stopWithWriters(() => serveCommand(machine, args));
+  await endUnderLoad(() => serveCommand(machine, args));
 });
 
 describe('a stopping service', () => {

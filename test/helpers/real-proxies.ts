@@ -1,11 +1,12 @@
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
-import { once } from 'node:events';
 import { writeFileSync } from 'node:fs';
 import { chmod, readFile, writeFile } from 'node:fs/promises';
-import { type AddressInfo, connect, createServer } from 'node:net';
+import { connect } from 'node:net';
 import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { onTestFinished } from 'vitest';
+import { closedPort } from './listen.ts';
 import { temporaryDirectory } from './temp.ts';
 
 // Starts proxies of other projects, as Debian installs them.
@@ -38,7 +39,7 @@ const MAX_PORTS = 5;
  * @returns its port on 127.0.0.1
  */
 export const startProxy = async (name: ProxyName, configure: Configure): Promise<number> =>
-  (await start(name, configure)).port;
+  (await startProxyWithLog(name, configure)).port;
 
 /**
  * Starts a proxy as startProxy does.
@@ -47,70 +48,48 @@ export const startProxy = async (name: ProxyName, configure: Configure): Promise
  *   line of a request after the client has ended, so the log is complete only when the proxy has ended.
  */
 export async function startProxyWithLog(name: ProxyName, configure: Configure) {
-  const { port, directory, child } = await start(name, configure);
-  const endAndReadLog = async (): Promise<string> => {
-    await end(child, 'SIGTERM');
-    return readFile(join(directory, 'log'), 'utf8');
-  };
-  return { port, endAndReadLog };
-}
-
-async function start(name: ProxyName, configure: Configure) {
   let output = '';
   for (let i = 0; i < MAX_PORTS; i++) {
     const directory = await temporaryDirectory();
     // A proxy that root starts switches to another user, who must be able to write here.
     await chmod(directory, 0o777);
-    const port = await freePort();
+    const port = await closedPort();
     const file = join(directory, 'configuration');
     await writeFile(file, configure(port, directory));
     const child = spawn(name, PROGRAMS[name].run(file, directory), { cwd: directory });
+    const ended = new Promise((resolve) => child.once('error', resolve).once('exit', resolve));
     for (const stream of [child.stdout, child.stderr])
       stream.on('data', (chunk) => {
         output += chunk;
       });
-    onTestFinished(() => end(child, 'SIGKILL'));
-    if (await accepts(port, child)) return { port, directory, child };
+    const end = async (signal: NodeJS.Signals) => {
+      child.kill(signal);
+      await ended;
+    };
+    onTestFinished(() => end('SIGKILL'));
+    const endAndReadLog = async (): Promise<string> => {
+      await end('SIGTERM');
+      return readFile(join(directory, 'log'), 'utf8');
+    };
+    if (await accepts(port, child)) return { port, endAndReadLog };
   }
   throw new Error(`${name} does not start: ${output}`);
 }
 
-async function freePort(): Promise<number> {
-  const server = createServer().listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const { port } = server.address() as AddressInfo;
-  server.close();
-  await once(server, 'close');
-  return port;
-}
-
 /** Waits until the proxy accepts connections on the port. Returns false if the proxy ends instead. */
 async function accepts(port: number, child: ChildProcess): Promise<boolean> {
-  let hasEnded = false;
-  const ended = new Promise<void>((resolve) => {
-    child.once('error', () => resolve()).once('exit', () => resolve());
-  }).then(() => {
-    hasEnded = true;
-  });
-  while (!hasEnded) {
+  const isRunning = () => child.pid !== undefined && child.exitCode === null && child.signalCode === null;
+  while (isRunning()) {
     const socket = connect(port, '127.0.0.1');
-    const connected = await new Promise<boolean>((resolve) => {
+    const isConnected = await new Promise<boolean>((resolve) => {
       socket.once('connect', () => resolve(true)).once('error', () => resolve(false));
     });
     socket.destroy();
     // If another process has taken the port, the port accepts connections, but the proxy ends soon.
-    if (connected) await Promise.race([ended, new Promise((resolve) => setTimeout(resolve, 50))]);
-    if (connected && !hasEnded) return true;
-    await Promise.race([ended, new Promise((resolve) => setTimeout(resolve, 10))]);
+    await sleep(isConnected ? 50 : 10);
+    if (isConnected && isRunning()) return true;
   }
   return false;
-}
-
-async function end(child: ChildProcess, signal: NodeJS.Signals): Promise<void> {
-  if (child.pid === undefined || child.exitCode !== null || child.signalCode !== null) return;
-  const exited = once(child, 'exit');
-  child.kill(signal);
-  await exited;
 }
 
 /** An nginx whose `server` block has these directives. `http` has directives before that block. */
