@@ -8,18 +8,7 @@ import { type ManualClock, manualClock, uptimeOf } from './clock.ts';
 import { temporaryDirectory } from './temp.ts';
 
 /** A run of `main()` in this process. */
-export type Program = {
-  /** Resolves with the exit code. */
-  ended: Promise<number>;
-  /** Everything that the program has written so far. */
-  stdout(): string;
-  stderr(): string;
-  /** The first line on stdout. Rejects if the program ends without writing one, or does not write one within 60 s. */
-  firstLine(): Promise<string>;
-  raise(signal: Signal): void;
-  /** The number of signal handlers that the program has not removed. */
-  handlersLeft(): number;
-};
+export type Program = ReturnType<typeof startProgram>;
 
 /** Calls `main()` in this process, by default with the real clock and timers. */
 export function startProgram(
@@ -39,7 +28,7 @@ export function startProgram(
     typedAtTerminal?: readonly string[] | undefined;
     columns?: number | undefined;
   },
-): Program {
+) {
   const handlers = new Set<(signal: Signal) => void>();
   const [stdout, stderr] = [collector(columns), collector(columns)];
   const ended = main({
@@ -61,10 +50,13 @@ export function startProgram(
     ...context,
   });
   return {
+    /** Resolves with the exit code. */
     ended,
+    /** Everything that the program has written so far. */
     stdout: stdout.text,
     stderr: stderr.text,
-    firstLine: () =>
+    /** The first line on stdout. Rejects if the program ends without writing one, or does not write one within 60 s. */
+    firstLine: (): Promise<string> =>
       withDeadline(
         Promise.race([
           stdout.firstLine,
@@ -72,9 +64,10 @@ export function startProgram(
         ]),
         () => `the program printed no line to stdout; stderr: ${stderr.text()}`,
       ),
-    raise(signal) {
+    raise(signal: Signal): void {
       for (const handler of handlers) handler(signal);
     },
+    /** The number of signal handlers that the program has not removed. */
     handlersLeft: () => handlers.size,
   };
 }

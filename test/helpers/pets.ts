@@ -38,28 +38,7 @@ export type ProgramOptions = RunOptions & { columns?: number; clock?: SteadyCloc
   >;
 
 /** A simulated machine of a user, which has its own home directory. The program runs in this directory. */
-export type Machine = {
-  home: string;
-  configDirectory: string;
-  env: Record<string, string>;
-  /**
-   * Runs the program to its end in this process. Use the slower `command` only if a test needs a process. Tests of an
-   * executable always run a process, unless the test replaces something else than `env` and `stdin`.
-   */
-  pets(args: readonly string[], options?: ProgramOptions): Promise<RunResult>;
-  /** Starts the program in this process. */
-  startProgram(args: readonly string[], options?: ProgramOptions): Program;
-  /** Runs the built command to its end; its working directory is the home directory. */
-  command(args: readonly string[], options?: RunOptions): Promise<RunResult>;
-  /** Starts the built command. */
-  startCommand(args: readonly string[], options?: RunOptions): ChildProcess;
-  /** Runs a line of sh in which `pets` is the built command, for tests of pipes, redirections, limits and umasks. */
-  shell(line: string, options?: RunOptions): Promise<RunResult>;
-  /** Writes a file below the home directory; returns its path. */
-  file(name: string, content: string | Uint8Array): Promise<string>;
-  /** Writes the file that `pets login` would write for a profile. */
-  saveProfile(name: string, profile: { baseUrl: string; key?: string }): Promise<void>;
-};
+export type Machine = Awaited<ReturnType<typeof makeMachine>>['machine'];
 
 /** A new machine, removed after the test together with everything that was started on it. */
 export async function freshMachine(): Promise<Machine> {
@@ -69,7 +48,7 @@ export async function freshMachine(): Promise<Machine> {
 }
 
 /** Like `freshMachine`, but the caller must call `dispose`. */
-export async function makeMachine(): Promise<{ machine: Machine; dispose(): Promise<void> }> {
+export async function makeMachine() {
   const home = await makeTemporaryDirectory();
   const configDirectory = join(home, '.config', 'pets');
   // TMPDIR is in the home directory, so that temporary files of a killed server are removed with the machine.
@@ -87,62 +66,85 @@ export async function makeMachine(): Promise<{ machine: Machine; dispose(): Prom
     child.once('exit', () => commands.delete(child));
     child.stdin.on('error', () => {});
     if (options.stdin !== undefined) child.stdin.end(options.stdin);
-    return child;
+    return child as ChildProcess;
   };
-  const machine: Machine = {
-    home,
-    configDirectory,
-    env,
-    startProgram(args, options = {}) {
-      const program = startProgram(args, {
-        homeDirectory: home,
-        temporaryDirectory: home,
+
+  /** Starts the built command. */
+  function startCommand(args: readonly string[], options?: RunOptions): ChildProcess {
+    const [file, ...first] = petsCommand;
+    return start(file, [...first, ...args], options);
+  }
+
+  /** Runs the built command to its end; its working directory is the home directory. */
+  const command = (args: readonly string[], options: RunOptions = {}): Promise<RunResult> =>
+    collect(startCommand(args, { stdin: '', ...options }));
+
+  /** Starts the program in this process. */
+  function startOnMachine(args: readonly string[], options: ProgramOptions = {}): Program {
+    const program = startProgram(args, {
+      homeDirectory: home,
+      temporaryDirectory: home,
+      ...options,
+      ...(options.clock && { uptime: uptimeOf(options.clock) }),
+      env: { ...env, ...options.env },
+    });
+    programs.add(program);
+    program.ended.finally(() => programs.delete(program)).catch(() => {});
+    return program;
+  }
+
+  /**
+   * Runs the program to its end in this process. Use the slower `command` only if a test needs a process. Tests of an
+   * executable always run a process, unless the test replaces something else than `env` and `stdin`.
+   */
+  async function pets(args: readonly string[], options: ProgramOptions = {}): Promise<RunResult> {
+    if (needsProcess(options)) return command(args, options);
+    const { ended, stdout, stderr } = startOnMachine(args, options);
+    return { code: await ended, stdout: stdout(), stderr: stderr() };
+  }
+
+  /** Runs a line of sh in which `pets` is the built command, for tests of pipes, redirections, limits and umasks. */
+  const shell = (line: string, options: RunOptions = {}): Promise<RunResult> =>
+    collect(
+      start('sh', ['-c', `pets() { ${petsInShell} "$@"; }\n${line}`], {
+        stdin: '',
         ...options,
-        ...(options.clock && { uptime: uptimeOf(options.clock) }),
-        env: { ...env, ...options.env },
-      });
-      programs.add(program);
-      program.ended.finally(() => programs.delete(program)).catch(() => {});
-      return program;
-    },
-    async pets(args, options = {}) {
-      if (needsProcess(options)) return machine.command(args, options);
-      const { ended, stdout, stderr } = machine.startProgram(args, options);
-      return { code: await ended, stdout: stdout(), stderr: stderr() };
-    },
-    startCommand(args, options) {
-      const [file, ...first] = petsCommand;
-      return start(file, [...first, ...args], options);
-    },
-    command: (args, options = {}) => collect(machine.startCommand(args, { stdin: '', ...options })),
-    shell: (line, options = {}) =>
-      collect(
-        start('sh', ['-c', `pets() { ${petsInShell} "$@"; }\n${line}`], {
-          stdin: '',
-          ...options,
-          env: { NODE: process.execPath, ...options.env },
-        }),
-      ),
-    async file(name, content) {
-      const path = join(home, name);
-      await mkdir(dirname(path), { recursive: true, mode: 0o700 });
-      await writeFile(path, content, { mode: 0o600 });
-      return path;
-    },
-    async saveProfile(name, profile) {
-      await machine.file(join('.config', 'pets', `${name}.json`), JSON.stringify(profile));
-    },
+        env: { NODE: process.execPath, ...options.env },
+      }),
+    );
+
+  /** Writes a file below the home directory; returns its path. */
+  async function file(name: string, content: string | Uint8Array): Promise<string> {
+    const path = join(home, name);
+    await mkdir(dirname(path), { recursive: true, mode: 0o700 });
+    await writeFile(path, content, { mode: 0o600 });
+    return path;
+  }
+
+  /** Writes the file that `pets login` would write for a profile. */
+  const saveProfile = async (name: string, profile: { baseUrl: string; key?: string }): Promise<void> =>
+    void (await file(join('.config', 'pets', `${name}.json`), JSON.stringify(profile)));
+
+  async function dispose(): Promise<void> {
+    const ends = [...commands].map((child) => once(child, 'exit'));
+    for (const child of commands) child.kill('SIGKILL');
+    for (const program of programs) program.raise('SIGTERM');
+    await Promise.all([...ends, ...[...programs].map(({ ended }) => ended.catch(() => {}))]);
+    await rm(home, { recursive: true, force: true });
+  }
+
+  const paths = { home, configDirectory, env };
+  const machine = {
+    ...paths,
+    pets,
+    startProgram: startOnMachine,
+    command,
+    startCommand,
+    shell,
+    file,
+    saveProfile,
   };
-  return {
-    machine,
-    async dispose() {
-      const ends = [...commands].map((child) => once(child, 'exit'));
-      for (const child of commands) child.kill('SIGKILL');
-      for (const program of programs) program.raise('SIGTERM');
-      await Promise.all([...ends, ...[...programs].map(({ ended }) => ended.catch(() => {}))]);
-      await rm(home, { recursive: true, force: true });
-    },
-  };
+  return { machine, dispose };
 }
 
 /** Whether the program must run as a process, because an executable is tested. */
@@ -216,28 +218,15 @@ export async function serve(
   };
 }
 
-/** Like `serve`, but starts the built command as a process, which a test can kill. */
-export async function serveCommand(
-  machine: Machine,
-  args: readonly string[] = [],
-  options?: RunOptions,
-): Promise<
-  ListeningEvent & {
-    child: ChildProcess;
-    stdout(): string;
-    stderr(): string;
-    /** Resolves when the service has ended. */
-    ended: Promise<ProcessEnd>;
-    end(signal: NodeJS.Signals): Promise<ProcessEnd>;
-  }
-> {
+/** Like `serve`, but starts the built command as a process, which a test can kill. `ended` resolves when it has ended. */
+export async function serveCommand(machine: Machine, args: readonly string[] = [], options?: RunOptions) {
   const child = machine.startCommand([...SERVE, ...args], options);
   const output = outputOf(child);
-  const closed = once(child, 'close').then(([code, signal]): ProcessEnd => ({ code, signal }));
+  const ended = once(child, 'close').then(([code, signal]): ProcessEnd => ({ code, signal }));
   const firstLine = async () => {
     while (!output.stdout.includes('\n')) {
-      const ended = await Promise.race([once(child.stdout as Readable, 'data'), closed]);
-      if ('code' in ended) throw new Error(`pets serve ended with ${ended.code}: ${output.stderr}`);
+      const event = await Promise.race([once(child.stdout as Readable, 'data'), ended]);
+      if ('code' in event) throw new Error(`pets serve ended with ${event.code}: ${output.stderr}`);
     }
   };
   await withDeadline(firstLine(), () => `pets serve printed no line to stdout; stderr: ${output.stderr}`);
@@ -246,10 +235,10 @@ export async function serveCommand(
     child,
     stdout: () => output.stdout,
     stderr: () => output.stderr,
-    ended: closed,
-    end(signal) {
+    ended,
+    end(signal: NodeJS.Signals): Promise<ProcessEnd> {
       child.kill(signal);
-      return closed;
+      return ended;
     },
   };
 }

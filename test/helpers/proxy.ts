@@ -1,21 +1,13 @@
-import { createServer, request as forward } from 'node:http';
+import { createServer, request as forward, type IncomingHttpHeaders } from 'node:http';
 import { connect } from 'node:net';
 import { listenOnLoopback } from './listen.ts';
 
-export type Proxy = {
-  url: string;
-  port: number;
-  /** The requests in order, such as `GET http://…` or `CONNECT host:port`. `headers` has the headers of each request. */
-  requests: string[];
-  headers: NodeJS.Dict<string | string[]>[];
-  /** All bytes that clients sent through tunnels. */
-  tunnelled(): string;
-};
-
 /** A proxy on a free loopback port. It forwards requests to port `upstream`, or responds with the status `refuse`. */
-export async function proxyServer(upstream: number, { refuse }: { refuse?: number } = {}): Promise<Proxy> {
+export async function proxyServer(upstream: number, { refuse }: { refuse?: number } = {}) {
+  /** The requests in order, such as `GET http://…` or `CONNECT host:port`. `headers` has the headers of each request. */
   const requests: string[] = [];
-  const headers: Proxy['headers'] = [];
+  const headers: IncomingHttpHeaders[] = [];
+  /** All bytes that clients sent through tunnels. */
   const chunks: Buffer[] = [];
   const server = createServer((incoming, outgoing) => {
     requests.push(`${incoming.method} ${incoming.url}`);

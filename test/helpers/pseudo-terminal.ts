@@ -68,23 +68,8 @@ export function screenLines({ buffer }: xterm.Terminal): string[] {
   return lines;
 }
 
-/** A command that runs in a pseudo-terminal. */
-export type Terminal = {
-  /**
-   * Waits until the command has written a text after the text of the previous call. Rejects with the output so far if
-   * the command ends without writing the text, or does not write it within 60 s.
-   */
-  waitFor(text: string): Promise<void>;
-  type(keys: string): void;
-  signal(signal: NodeJS.Signals): void;
-  /** Waits until the command has ended. */
-  exitCode(): Promise<number | null>;
-  /** Everything that the terminal has shown so far. */
-  output(): string;
-};
-
 /** Runs the built command in a pseudo-terminal. */
-export function onTerminal({ home, env }: Machine, args: readonly string[]): Terminal {
+export function onTerminal({ home, env }: Machine, args: readonly string[]) {
   const line = [...petsCommand, ...args].map((word) => `'${word}'`).join(' ');
   const child = spawnInTerminal(`echo "pid $$."; exec ${line}`, { cwd: home, env, columns: 80, rows: 24 });
   let hasClosed = false;
@@ -110,13 +95,20 @@ export function onTerminal({ home, env }: Machine, args: readonly string[]): Ter
     matchedUntil = output.indexOf(expected, matchedUntil) + expected.length;
   };
   return {
-    waitFor: (expected) => withDeadline(find(expected), () => describe(expected)),
-    type: (keys) => child.stdin.write(keys),
-    signal(signal) {
+    /**
+     * Waits until the command has written a text after the text of the previous call. Rejects with the output so far if
+     * the command ends without writing the text, or does not write it within 60 s.
+     */
+    waitFor: (expected: string) => withDeadline(find(expected), () => describe(expected)),
+    type: (keys: string) => child.stdin.write(keys),
+    signal(signal: NodeJS.Signals): void {
       const [, pid] = /^pid (\d+)\./.exec(output) ?? [];
       process.kill(Number(pid), signal);
     },
-    exitCode: async () => (await withDeadline(closed, () => describe('the end of the command')))[0],
+    /** Waits until the command has ended. */
+    exitCode: async (): Promise<number | null> =>
+      (await withDeadline(closed, () => describe('the end of the command')))[0],
+    /** Everything that the terminal has shown so far. */
     output: () => output,
   };
 }

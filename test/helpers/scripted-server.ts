@@ -3,17 +3,12 @@ import { listenOnLoopback } from './listen.ts';
 
 export type Handler = (request: IncomingMessage, response: ServerResponse, count: number) => void;
 
-export type ScriptedServer = {
-  origin: string;
-  /** The base URL, with /v1. */
-  url: string;
-  /** All requests in order of arrival. */
-  requests: { method: string; url: string; headers: IncomingMessage['headers']; body: string }[];
-};
+export type ScriptedServer = Awaited<ReturnType<typeof scriptedServer>>;
 
 /** An HTTP server on a free loopback port that responds with `handler`; `count` is 1 for the first request. */
-export async function scriptedServer(handler: Handler): Promise<ScriptedServer> {
-  const requests: ScriptedServer['requests'] = [];
+export async function scriptedServer(handler: Handler) {
+  /** All requests in order of arrival. */
+  const requests: { method: string; url: string; headers: IncomingMessage['headers']; body: string }[] = [];
   const server = createServer(async (request, response) => {
     const record = {
       method: request.method ?? '',
@@ -27,6 +22,7 @@ export async function scriptedServer(handler: Handler): Promise<ScriptedServer> 
     handler(request, response, count);
   });
   const origin = `http://127.0.0.1:${await listenOnLoopback(server)}`;
+  /** `url` is the base URL, with /v1. */
   return { origin, url: `${origin}/v1`, requests };
 }
 

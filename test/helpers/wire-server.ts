@@ -7,19 +7,14 @@ export type WireRequest = { line: string; headers: Record<string, string>; body:
 /** Writes any bytes, or none, in response to a request; `count` is 1 for the first request. */
 export type Act = (socket: Socket, count: number, request: WireRequest) => void;
 
-export type WireServer = {
-  url: string;
-  port: number;
-  /** All complete requests in order of arrival. */
-  requests: WireRequest[];
-  connections(): number;
-};
+export type WireServer = Awaited<ReturnType<typeof wireServer>>;
 
 /** A server that calls `onConnect` for each connection and `respond` for each complete request. */
 export async function wireServer(
   respond: Act,
   onConnect: (socket: Socket, count: number) => void = () => {},
-): Promise<WireServer> {
+) {
+  /** All complete requests in order of arrival. */
   const requests: WireRequest[] = [];
   let connections = 0;
   const server = await rawServer((socket) => {
@@ -73,9 +68,7 @@ export const reset = (socket: Socket): void => {
 };
 
 /** A TCP server on a free loopback port. `stop` stops listening; open connections stay open. */
-export async function rawServer(
-  handler: (socket: Socket) => void,
-): Promise<{ url: string; port: number; stop(): void }> {
+export async function rawServer(handler: (socket: Socket) => void) {
   const server = createServer((socket) => {
     socket.on('error', () => {});
     handler(socket);
