@@ -17,8 +17,10 @@ import {
   TimeoutError,
 } from '../../src/client/errors.ts';
 import { StoreError } from '../../src/store/errors.ts';
+import { PET } from '../helpers/client.ts';
 import { runInTerminal } from '../helpers/context.ts';
 import { closedPort, listenOnLoopback } from '../helpers/listen.ts';
+import { reply, scriptedServer } from '../helpers/scripted-server.ts';
 import { TLS_DIRECTORY } from '../helpers/tls-server.ts';
 
 const HTTPS = 'https://api.example.com/v1';
