@@ -5,12 +5,12 @@ import { sampleData } from '../../src/server/sample-data.ts';
 const DAY = 86_400_000;
 const NOW = Date.UTC(2026, 10, 20, 12);
 
-type SampleOrder = { placedAt: string; status: string; animals: bigint[]; amount: unknown };
+type SampleOrder = { placedAt: string; status: string; animals: number[]; amount: unknown };
 const { pets, orders } = sampleData(NOW);
 const sampleOrders = orders as SampleOrder[];
 
 test('sample orders have an amount with two decimals, and animals whose status fits the order', () => {
-  const statusOf = new Map(pets.map(({ id, status }) => [id, status]));
+  const statusOf = new Map(pets.map(({ id, status }) => [Number(id), status]));
   const animalStatus: Record<string, string> = {
     placed: 'available',
     approved: 'pending',
