@@ -10,7 +10,6 @@ import {
   createAuthentication,
   type Principal,
 } from './authentication.ts';
-import { connectionOf } from './connection/pipelining.ts';
 import {
   methodNotAllowed,
   notFound,
@@ -134,7 +133,6 @@ export function createApp(options: StartingOptions | AppOptions) {
   ): Promise<void> {
     const { socket, method = '', url = '' } = request;
     const context = begin(socket, request);
-    connectionOf(socket).context = context;
     let running: RunningRequest | undefined;
     try {
       context.client = clientAddress(request, options.isTrustedProxy);
@@ -157,15 +155,12 @@ export function createApp(options: StartingOptions | AppOptions) {
         (await run(request, context, path, isApi, fault).catch((error) => toErrorResponse(error, context)));
       if (context.latency > 0) await delay(socket, context.latency);
       context.isFinished = true;
-      // A parser error may have been sent as the response in the meantime.
-      const sent = response.headersSent ? undefined : complete(result, context);
-      if (sent && socket.readableEnded) {
+      const sent = complete(result, context);
+      if (socket.readableEnded) {
         const isReceived = await sendToHalfClosed(socket, response, result.status, sent);
         if (running && !isReceived) recorder?.giveUp(running);
-      } else if (sent) send(response, result.status, sent);
-      const { statusCode: status } = response;
-      const error = result instanceof ServiceError && sent ? result : context.interruption;
-      report(context, status, error, running, sent);
+      } else send(response, result.status, sent);
+      report(context, result, running, sent);
     } catch (error) {
       options.onError(error);
       response.destroy();
@@ -206,12 +201,12 @@ export function createApp(options: StartingOptions | AppOptions) {
    */
   function report(
     context: RequestContext,
-    status: number,
-    error: Pick<ServiceError, 'code' | 'message'> | undefined,
+    result: ServiceResponse,
     running: RunningRequest | undefined,
-    sent: SentResponse | undefined,
+    sent: SentResponse,
   ): void {
-    const { code, message } = error ?? {};
+    const { status } = result;
+    const { code, message } = result instanceof ServiceError ? result : {};
     const { id, client, keyName, method, url, sentHeaders, isMocked } = context;
     // A mocked 429 does not mean that a limit is used up.
     const ownCode = isMocked ? undefined : code;
@@ -239,15 +234,10 @@ export function createApp(options: StartingOptions | AppOptions) {
     handle,
     /** The response to bytes that Node's HTTP parser rejected. */
     errorResponse(error: ServiceError, socket: Socket): SentResponse {
-      const { context: latest } = connectionOf(socket);
-      // If the error interrupts a request, the handler of that request counts and logs the response.
-      const isInterrupted = latest !== undefined && !latest.isFinished;
-      if (isInterrupted) Object.assign(latest, { isFinished: true, interruption: error });
-      const context = isInterrupted ? latest : begin(socket);
+      const context = begin(socket);
       const sent = complete(error, context);
       // Browsers open connections in advance. If nothing arrives on one, there is no request to report.
-      if (!isInterrupted && socket.bytesRead > 0)
-        report(context, error.status, error, recorder?.begin(context), sent);
+      if (socket.bytesRead > 0) report(context, error, recorder?.begin(context), sent);
       return sent;
     },
   };

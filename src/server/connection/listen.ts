@@ -3,7 +3,6 @@ import {
   type IncomingMessage,
   type RequestListener,
   type Server,
-  type ServerResponse,
   STATUS_CODES,
 } from 'node:http';
 import { type AddressInfo, Server as NetServer, type Socket } from 'node:net';
@@ -11,7 +10,7 @@ import type { App } from '../app.ts';
 import { invalidRequest, methodNotAllowed, ServiceError } from '../errors.ts';
 import { headersTooLargeError, MAX_HEADER_BYTES } from '../request/checks.ts';
 import { allMethodsHeader } from '../routes.ts';
-import { createRequestQueue, endsConnection } from './pipelining.ts';
+import { connectionOf, createRequestQueue, endsConnection } from './pipelining.ts';
 
 /** Limits against hostile clients (docs/service.md 8.5). Times are in milliseconds, sizes in bytes. */
 export const CONNECTION_LIMITS = {
@@ -72,18 +71,13 @@ export async function listen(app: () => App, { host, port, limits = {}, onRefuse
   server.on('checkContinue', onCheckContinue(queue.handle));
   server.on('checkExpectation', queue.handle);
 
-  const failedSockets = new WeakSet<Socket>();
   const failConnection = async (error: ServiceError, socket: Socket) => {
     // Report only the first error of a connection, because the bytes after it are not a request.
-    if (failedSockets.has(socket)) return;
-    failedSockets.add(socket);
+    if (connectionOf(socket).error) return;
     socket.pause();
     // If the client has closed its sending side, Node's own listener would end the connection before the error is sent.
     socket.removeAllListeners('end');
-    const target = await queue.drain(socket);
-    // A handler that reads the body of the interrupted request must not wait forever.
-    if (typeof target === 'object') socket.once('close', () => target.req.destroy());
-    if (target !== 'nothing' && socket.writable) sendParserError(app(), error, socket, target);
+    if ((await queue.fail(socket, error)) && socket.writable) sendError(app(), error, socket);
     // `end()` closes only the sending side: Node would still parse the bytes after the rejected request, and could run them
     // as requests.
     socket.destroySoon();
@@ -135,47 +129,25 @@ const PARSER_ERRORS: Readonly<Record<string, ServiceError>> = {
   HPE_HEADER_OVERFLOW: headersTooLargeError(),
   ERR_HTTP_REQUEST_TIMEOUT: new ServiceError('request_timeout', 'The request did not arrive in time'),
   HPE_INVALID_EOF_STATE: invalidRequest('The client closed the connection before the end of its request'),
-  HPE_CHUNK_EXTENSIONS_OVERFLOW: new ServiceError(
-    'payload_too_large',
-    'The chunk extensions of the body are too large',
-  ),
 };
 const NOT_HTTP = invalidRequest('The request is not valid HTTP');
 
-/** A well-formed request line, even with a method that Node's parser does not know. */
-const REQUEST_LINE = /^[!#$%&'*+.^_`|~\w-]+ \S+ HTTP\/1\.[01]\r?\n/;
+/** The rest of a well-formed request line, from the first character on that is in no method that Node's parser knows. */
+const REQUEST_LINE = /^[!#$%&'*+.^_`|~\w-]* \S+ HTTP\/1\.[01]\r?\n/;
 
 type ParserError = Error & { code?: string; rawPacket?: Buffer; bytesParsed?: number };
 
 /** The error response to a request that Node's parser rejected (docs/service.md 10). */
-function toServiceError(error: ParserError): ServiceError {
-  if (error.code === 'HPE_INVALID_METHOD' && REQUEST_LINE.test(rejectedText(error))) {
+function toServiceError({ code = '', rawPacket, bytesParsed }: ParserError): ServiceError {
+  if (code === 'HPE_INVALID_METHOD' && REQUEST_LINE.test(rawPacket?.toString('latin1', bytesParsed) ?? ''))
     return methodNotAllowed('The service', allMethodsHeader);
-  }
-  return PARSER_ERRORS[error.code ?? ''] ?? NOT_HTTP;
+  return PARSER_ERRORS[code] ?? NOT_HTTP;
 }
 
-/** The received text, from the rejected method on. Letters and digits directly before the method are included. */
-function rejectedText({ rawPacket = Buffer.alloc(0), bytesParsed = 0 }: ParserError): string {
-  let start = Math.min(bytesParsed, rawPacket.length);
-  while (start > 0 && /[\w-]/.test(String.fromCharCode(rawPacket[start - 1] ?? 0))) start--;
-  return rawPacket.toString('latin1', start);
-}
-
-/** Sends an error as the last response of a connection: as the response `target`, or directly to the socket. */
-function sendParserError(
-  app: App,
-  error: ServiceError,
-  socket: Socket,
-  target: ServerResponse | 'response',
-): void {
+/** Sends the error of bytes that are not a request, as the last response of a connection. */
+function sendError(app: App, error: ServiceError, socket: Socket): void {
   const { headers, body } = app.errorResponse(error, socket);
-  const lines = [...headers, 'Connection', 'close'];
-  if (target !== 'response') {
-    if (!target.headersSent) target.writeHead(error.status, lines).end(body);
-    return;
-  }
-  lines.push('Date', new Date().toUTCString());
+  const lines = [...headers, 'Connection', 'close', 'Date', new Date().toUTCString()];
   const text = lines.map((part, i) => part + (i % 2 === 0 ? ': ' : '\r\n')).join('');
   socket.write(`HTTP/1.1 ${error.status} ${STATUS_CODES[error.status]}\r\n${text}\r\n${body}`);
 }

@@ -1,13 +1,12 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
-import type { RequestContext } from '../request/context.ts';
+import type { ServiceError } from '../errors.ts';
 import type { Maybe } from '../response.ts';
 
 /** A request whose response has not been sent completely. */
 type PendingRequest = {
   request: IncomingMessage;
   response: ServerResponse;
-  isComplete: boolean;
   onComplete?: () => void;
 };
 
@@ -19,8 +18,8 @@ type Connection = {
   latest: PendingRequest | undefined;
   /** Whether the connection closes after the latest request. Later requests are ignored then. */
   isClosing: boolean;
-  /** The context of the request that was handled last. A response to a parser error reports its rate-limit window. */
-  context: RequestContext | undefined;
+  /** Why the bytes after the latest request are not read, or why that request is incomplete. */
+  error: ServiceError | undefined;
   /** The last well-formed Authorization header, and the SHA-256 of the key in it. */
   authorization: string | undefined;
   credentialHash: string | undefined;
@@ -34,7 +33,7 @@ export function connectionOf(socket: Socket & { [CONNECTION]?: Connection }): Co
     pending: [],
     latest: undefined,
     isClosing: false,
-    context: undefined,
+    error: undefined,
     authorization: undefined,
     credentialHash: undefined,
   };
@@ -80,7 +79,6 @@ export function createRequestQueue(handle: Handle) {
     const { pending, isClosing } = connection;
     const { socket } = first.request;
     pending.shift();
-    first.isComplete = true;
     first.onComplete?.();
     // Node resumes reading when it releases a completed request, so pause the socket again if necessary.
     if (isClosing || pending.length > MAX_PENDING) socket.pause();
@@ -98,7 +96,7 @@ export function createRequestQueue(handle: Handle) {
         return;
       }
       if (isStopping || endsConnection(request, response)) closeAfter(connection, response);
-      connection.latest = { request, response, isComplete: false };
+      connection.latest = { request, response };
       const count = connection.pending.push(connection.latest);
       if (count > MAX_PENDING) socket.pause();
       if (count === 1) handleFirst(connection);
@@ -114,23 +112,27 @@ export function createRequestQueue(handle: Handle) {
     },
 
     /**
-     * Waits for the responses to all requests that arrived in full before a parser error.
+     * Ends a connection on which the parser found an error, and waits for the responses to all requests that arrived before. If
+     * a handler reads the body that the error interrupts, the error is the response to this request.
      *
-     * @returns the response of the request that the error interrupted, `response` if the error needs a separate response,
-     * or `nothing` if the error cannot be reported
+     * @returns whether the error needs a response of its own
      */
-    async drain(socket: Socket): Promise<ServerResponse | 'response' | 'nothing'> {
-      const { pending, latest, isClosing } = connectionOf(socket);
-      if (latest === undefined) return 'response';
+    async fail(socket: Socket, error: ServiceError): Promise<boolean> {
+      const connection = connectionOf(socket);
+      const { pending, latest, isClosing } = connection;
+      connection.error = error;
+      if (latest === undefined) return true;
       const { request, response } = latest;
-      const last = request.complete ? latest : pending[pending.indexOf(latest) - 1];
-      if (last && !last.isComplete) {
+      if (!request.complete) {
+        if (!response.headersSent) closeAfter(connection, response);
+        request.emit('interrupted', error);
+      }
+      if (pending.includes(latest)) {
         await new Promise<void>((resolve) => {
-          last.onComplete = resolve;
+          latest.onComplete = resolve;
         });
       }
-      if (!request.complete) return response.headersSent ? 'nothing' : response;
-      return isClosing ? 'nothing' : 'response';
+      return request.complete && !isClosing;
     },
   };
 }

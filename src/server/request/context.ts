@@ -1,7 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
 import { isIP, type Socket, SocketAddress } from 'node:net';
-import type { ErrorCode } from '../../contract/error-codes.ts';
 import { header } from '../../contract/headers.ts';
 import type { RateLimitWindow } from '../../store/limits/limiter.ts';
 import { ipVersionOf } from '../../system/address-blocks.ts';
@@ -52,8 +51,6 @@ export const createContext = (
   canChange: false,
   /** Whether the request is for a developer tool or the page. */
   isTool: false,
-  /** The error of the connection that interrupted the request. */
-  interruption: undefined as { code: ErrorCode; message: string } | undefined,
   /** Set just before the response is sent. */
   isFinished: false,
 });

@@ -9,6 +9,7 @@ import {
   type OperationName,
   operations,
 } from '../../contract/operations.ts';
+import { connectionOf } from '../connection/pipelining.ts';
 import { invalidRequest, ServiceError } from '../errors.ts';
 import type { Maybe } from '../response.ts';
 import { countHeader } from './checks.ts';
@@ -202,8 +203,11 @@ function readBytes(request: IncomingMessage): Promise<Buffer> {
       if (!request.readableEnded)
         reject(invalidRequest('The connection closed before the body was complete'));
     };
-    // The client may have disconnected while the API key was looked up. In this case, `close` does not fire again.
+    // The body may have ended early while the API key was looked up. In this case, the events do not fire again.
+    const { error } = connectionOf(request.socket);
+    if (error && !request.complete) reject(error);
     if (request.destroyed) onClose();
+    request.on('interrupted', reject);
     request.on('data', (chunk: Buffer) => {
       size += chunk.length;
       if (size <= MAX_BODY_BYTES) chunks.push(chunk);

@@ -159,7 +159,7 @@ export function because(recorded: RecordedRequest, original: number | undefined)
 }
 
 function reasonOf(recorded: RecordedRequest, original: number | undefined): string {
-  const { status, message, injected, keyName, window: { limit, remaining } = {}, isDay } = recorded;
+  const { message, injected, keyName, window: { limit, remaining } = {}, isDay } = recorded;
   const window = isDay ? 'day' : 'minute';
   const outcome = outcomeOf(recorded);
   switch (outcome) {
@@ -173,7 +173,6 @@ function reasonOf(recorded: RecordedRequest, original: number | undefined): stri
       return `${limit} of ${limit} requests ${keyName === undefined ? 'without a valid key ' : ''}of this ${window} are used`;
   }
   if (message !== undefined) return message.replace(/\.$/, '');
-  if (status >= 400) return 'the request did not arrive completely, or is not valid HTTP';
   if (outcome === 'not_counted') return 'needs no key, and is not counted';
   return outcome === 'replayed'
     ? `the same response as ${original === undefined ? 'an earlier request' : `request ${original}`}, by its ${header.idempotencyKey}`
