@@ -18,7 +18,7 @@ import {
   storageError,
   unauthorized,
 } from './errors.ts';
-import { type Fault, type Faults, mockResponse, parsePrefer, type RequestedMock } from './faults.ts';
+import { type Faults, mockResponse, parsePrefer } from './faults.ts';
 import { checkExpectation, checkHttp, checkSite, createHostCheck } from './request/checks.ts';
 import {
   clientAddress,
@@ -27,6 +27,7 @@ import {
   type IsTrustedProxy,
   peerAddress,
   type RequestContext,
+  type RequestedMock,
 } from './request/context.ts';
 import { hasBody, isUnderApi, pathOf, readInput, splitTarget, validateTarget } from './request/input.ts';
 import {
@@ -105,7 +106,6 @@ type Run = (
   context: RequestContext,
   path: PathMatch | ServiceError,
   isApi: boolean,
-  fault: Fault | undefined,
 ) => Promise<ServiceResponse>;
 
 const INTERNAL_ERROR = new ServiceError('internal_error', 'Internal error');
@@ -149,10 +149,11 @@ export function createApp(options: StartingOptions | AppOptions) {
       // Requests outside the API, such as health checks, and OPTIONS requests never get an injected fault.
       const fault = isApi && method !== 'OPTIONS' ? faults?.nextRandom() : undefined;
       context.latency = fault?.latency ?? 0;
+      context.randomFault = fault?.mock;
       running = kind === 'public' ? recorder?.begin(context, request) : undefined;
       const result =
         refusal ??
-        (await run(request, context, path, isApi, fault).catch((error) => toErrorResponse(error, context)));
+        (await run(request, context, path, isApi).catch((error) => toErrorResponse(error, context)));
       if (context.latency > 0) await delay(socket, context.latency);
       context.isFinished = true;
       const sent = complete(result, context);
@@ -207,9 +208,9 @@ export function createApp(options: StartingOptions | AppOptions) {
   ): void {
     const { status } = result;
     const { code, message } = result instanceof ServiceError ? result : {};
-    const { id, client, keyName, method, url, sentHeaders, isMocked } = context;
+    const { id, client, keyName, method, url, sentHeaders, asked } = context;
     // A mocked 429 does not mean that a limit is used up.
-    const ownCode = isMocked ? undefined : code;
+    const ownCode = asked ? undefined : code;
     options.countResponse?.(context.operation, status, ownCode);
     if (!isTimed) return;
     const milliseconds = clock.elapsed() - context.started;
@@ -249,27 +250,26 @@ function createRun(options: AppOptions): Run {
   const { keys, cors = [], faults, tools } = options;
   const checkHost = createHostCheck(options.hosts);
 
-  async function run(...[request, context, path, isApi, fault]: Parameters<Run>): Promise<ServiceResponse> {
+  async function run(...[request, context, path, isApi]: Parameters<Run>): Promise<ServiceResponse> {
     checkHttp(request, context.url);
     context.host = checkHost(request, context.host);
     if (!isApi) return runOther(request, context, path);
     return request.method === 'OPTIONS'
       ? listMethods(request, context, path)
-      : runOperation(request, context, path, fault);
+      : runOperation(request, context, path);
   }
 
   async function runOperation(
     request: IncomingMessage,
     context: RequestContext,
     path: PathMatch | ServiceError,
-    fault: Fault | undefined,
   ): Promise<ServiceResponse> {
     const found = findOperation(path, request);
     if (!(found instanceof ServiceError)) applyRoute(found.route.operation, found.route.headers, context);
     const authenticated = authenticate(request, context);
     const principal = authenticated instanceof Promise ? await authenticated : authenticated;
 
-    const asked = askedResponse(request, context, found, fault);
+    const asked = askedResponse(request, context, found);
     if (asked) return mock(asked, request, context, principal, found);
 
     const counted = count(principal, context);
@@ -290,13 +290,12 @@ function createRun(options: AppOptions): Run {
     { method = '', headers: { prefer } }: IncomingMessage,
     context: RequestContext,
     found: FoundOperation | ServiceError,
-    fault: Fault | undefined,
   ): RequestedMock | undefined {
     const preferred = prefer === undefined || !tools ? undefined : parsePrefer(String(prefer));
     if (preferred || found instanceof ServiceError) return preferred;
     const rule = faults?.applyRule({ method, operation: found.route.operation, params: found.params });
     if (rule?.latency !== undefined) context.latency = rule.latency;
-    return rule?.mock ?? fault?.mock;
+    return rule?.mock ?? context.randomFault;
   }
 
   /**
@@ -310,27 +309,21 @@ function createRun(options: AppOptions): Run {
     principal: Principal,
     found: FoundOperation | ServiceError,
   ): Promise<ServiceResponse> {
-    const { status, retryAfter, source, applied } = asked;
+    const { status, retryAfter, applied } = asked;
     const { window, windows, now, retryAt } = await showWindow(principal, context);
     // It is allowed only if a new window has begun in the meantime. Even then, it is not carried out.
     if (applied !== undefined && retryAt !== undefined) await count(principal, context);
-    context.isMocked = true;
-    if (applied === undefined) context.injected = source;
     if (found instanceof ServiceError) throw found;
-    // Only for Prefer: a rule applies even if the query is malformed.
-    if (applied !== undefined) validateTarget(request.url ?? '');
-    if (status === 401) {
-      // Such a response reports the window of anonymous callers.
-      context.window = undefined;
-      context.isCaller = false;
-    }
     const shown = retryAfter ? { ...window, resetAt: now + retryAfter * 1_000 } : window;
-    const rateLimit = { window: shown, windows, now };
     const { route, allow } = found;
     const path = pathOf(request.url ?? '');
+    const rateLimit = { window: shown, windows, now };
     const response = mockResponse(asked, { operation: route.operation, path, allow, rateLimit });
-    if (applied !== undefined) context.headers.push(header.preferenceApplied, applied);
+    context.asked = asked;
     if (status === 429) context.window = { ...shown, remaining: 0 };
+    // Such a response reports the window of anonymous callers.
+    if (status === 401) Object.assign(context, { window: undefined, isCaller: false });
+    if (applied !== undefined) context.headers.push(header.preferenceApplied, applied);
     return response;
   }
 

@@ -7,21 +7,10 @@ import { type OperationName, operations } from '../contract/operations.ts';
 import { petJson } from '../contract/schemas.ts';
 import type { RateLimitDecision } from '../store/limits/limiter.ts';
 import { invalidRequest, methodNotAllowed, ServiceError, tooManyRequests, unauthorized } from './errors.ts';
+import type { RequestedMock } from './request/context.ts';
 import { type ServiceResponse, windowHeaders } from './response.ts';
 import { allMethodsHeader, matchSegments, operationEntries, type Params, segmentsOf } from './routes.ts';
 import { sampleData } from './sample-data.ts';
-
-/** A response that a `Prefer` header, a fault rule or `--fail-rate` asks for, instead of running the operation. */
-export type RequestedMock = {
-  /** NaN if the text of a `Prefer` header is not a status. */
-  status: number;
-  /** The value of Retry-After, in seconds; NaN if the text of a `Prefer` header is not valid. */
-  retryAfter?: number | undefined;
-  /** What requested it; quoted in the message and in the log, such as `Prefer: code=503` or `your rule for POST /v1/pets`. */
-  source: string;
-  /** The value of Preference-Applied; undefined unless a `Prefer` header asks for the response. */
-  applied?: string;
-};
 
 /** The longest Retry-After that can be requested, in seconds. */
 const MAX_RETRY_AFTER = 1_000_000;
@@ -83,13 +72,8 @@ const Match = strictObject({
   method: z.optional(z.enum(methods, { error: `must be one of ${methods.join(', ')}` })),
   /** A path under the API prefix. A segment such as `{petId}` means every value. */
   path: z.optional(z.string({ error: 'must be a string' })),
-}).check(
-  z.refine((match) => operationsAt(match).size > 0, {
-    error: 'must match an operation, such as {"method":"POST","path":"/v1/pets"}',
-  }),
-);
-
-type Place = { method?: string | undefined; path?: string | undefined };
+});
+type Match = z.output<typeof Match>;
 
 /** A rule decides the response to some requests (docs/testing.md). Without `match`, it applies to every operation. */
 export const FaultRule = strictObject({
@@ -108,8 +92,7 @@ export const FaultRule = strictObject({
     error: `can be used only with the answer ${RETRYABLE_STATUSES.join(' or ')}`,
   }),
   z.refine(({ match, answer }) => operationsAt(match, answer).size > 0, {
-    path: ['answer'],
-    error: 'is not the success status of any matched operation',
+    error: 'must match an operation that can have its answer, such as {"method":"POST","path":"/v1/pets"}',
   }),
 );
 /** `times`: how many requests the rule applies to; `applied`: how many it has applied to; `retryAfter` is in seconds. */
@@ -149,7 +132,7 @@ export type Faults = ReturnType<typeof createFaults>;
 /** The faults that the service injects. They can be replaced while the service runs (docs/testing.md). */
 export function createFaults(initial: FaultOptions = { seed: 0 }) {
   let options = initial;
-  let rules = (initial.rules ?? []).map(prepareRule);
+  let rules = (initial.rules ?? []).map(countRule);
   let requests = 0;
 
   return {
@@ -161,9 +144,9 @@ export function createFaults(initial: FaultOptions = { seed: 0 }) {
 
     /** Finds the first rule that applies to a request, and counts that it has applied. Its latency replaces the random one. */
     applyRule(request: FaultRequest): Fault | undefined {
-      const rule = rules.find((each) => isLeft(each) && each.matches(request));
+      const rule = rules.find((each) => isLeft(each) && matches(each, request));
       if (rule === undefined) return undefined;
-      const { match, answer, retryAfter, latency } = rule.setting;
+      const { match, answer, retryAfter, latency } = rule;
       const n = rule.applied++;
       return {
         latency: latency && drawLatency(latency, options.seed, n),
@@ -175,7 +158,7 @@ export function createFaults(initial: FaultOptions = { seed: 0 }) {
     replace(settings: FaultSettings): void {
       if (settings.seed !== undefined) requests = 0;
       options = { ...settings, seed: settings.seed ?? options.seed };
-      rules = (settings.rules ?? []).map(prepareRule);
+      rules = (settings.rules ?? []).map(countRule);
     },
 
     /**
@@ -187,34 +170,33 @@ export function createFaults(initial: FaultOptions = { seed: 0 }) {
     add(rule: FaultRule): boolean {
       const left = rules.filter(isLeft);
       if (left.length >= MAX_RULES) return false;
-      rules = [prepareRule(rule), ...left];
+      rules = [countRule(rule), ...left];
       return true;
     },
 
     /** The current settings, with the number of times that each rule has applied. */
-    current: () => ({
-      ...options,
-      rules: rules.map(({ setting, applied }) => ({ ...setting, applied })),
-    }),
+    current: () => ({ ...options, rules }),
   };
 }
 
-function prepareRule(setting: FaultRule) {
-  const { match = {}, answer, applied = 0 } = setting;
-  const operations = operationsAt(match, answer);
-  const matches = ({ method, operation, params }: FaultRequest): boolean => {
-    const required = operations.get(operation);
-    if (required === undefined || (match.method !== undefined && match.method !== method)) return false;
-    return Object.entries(required).every(([name, value]) => value.startsWith('{') || value === params[name]);
-  };
-  return { setting, applied, matches };
+type CountedRule = ReturnType<typeof countRule>;
+
+const countRule = (rule: FaultRule) => ({ ...rule, applied: rule.applied ?? 0 });
+
+/** Whether a rule still applies to requests. */
+const isLeft = ({ times, applied }: CountedRule): boolean => times === undefined || applied < times;
+
+function matches({ match, answer }: CountedRule, { method, operation, params }: FaultRequest): boolean {
+  const required = operationsAt(match, answer).get(operation);
+  if (required === undefined || (match?.method ?? method) !== method) return false;
+  return Object.entries(required).every(([name, value]) => value.startsWith('{') || value === params[name]);
 }
 
 /**
  * The operations at a method and a path, each with the path parameters there. If `answer` is the success status of some
  * operations, only these operations.
  */
-function operationsAt({ method, path }: Place = {}, answer?: number): Map<OperationName, Params> {
+function operationsAt({ method, path }: Match = {}, answer?: number): Map<OperationName, Params> {
   const found = new Map<OperationName, Params>();
   for (const each of operationEntries) {
     const params = path === undefined ? {} : matchSegments(segmentsOf(each.path), segmentsOf(path));
@@ -225,12 +207,8 @@ function operationsAt({ method, path }: Place = {}, answer?: number): Map<Operat
   return found;
 }
 
-/** Whether a rule still applies to requests. */
-const isLeft = ({ setting: { times }, applied }: ReturnType<typeof prepareRule>): boolean =>
-  times === undefined || applied < times;
-
 /** How the log and the message name a rule. Not by its position, which changes. */
-const nameRule = ({ method, path }: Place = {}): string =>
+const nameRule = ({ method, path }: Match = {}): string =>
   `your rule for ${[path ? '' : 'all', method, path?.slice(0, MAX_PATH) ?? 'requests'].filter(Boolean).join(' ')}`;
 
 /** How many characters of a path are shown. The paths of all operations are shorter, except for their ids. */
@@ -256,8 +234,8 @@ function draw(seed: number, n: number, purpose: string): number {
   return createHash('sha256').update(`${seed} ${n} ${purpose}`).digest().readUIntBE(0, 6) / 2 ** 48;
 }
 
-/** The preferences of RFC 7240 that the service knows, such as `code=503` and `Retry-After="1"`. */
-const PREFERENCE = /(?:^|,)\s*(code|retry-after)\s*=\s*"?([^\s;,"]*)/gi;
+/** The preferences of RFC 7240 that the service knows, such as `code=503` and `Retry-After="1"`, and quoted values of others. */
+const PREFERENCE = /"(?:[^"\\]|\\.)*"?|(?:^|,)\s*(code|retry-after)\s*=\s*"?([^\s;,"]*)"?/gi;
 
 /** Reads `Prefer: code=429, retry-after=1` (docs/testing.md); undefined if the header asks for no response. */
 export function parsePrefer(prefer: string): RequestedMock | undefined {

@@ -133,7 +133,7 @@ describe('Prefer: code=NNN', () => {
 
   test.each([
     ...['', 'return=minimal', 'respond-async', 'barcode=503', 'return="code=503"'],
-    ...['codes=503', 'retry-after=1'],
+    ...['codes=503', 'retry-after=1', 'x="a, code=503"', 'x="a\\", code=503'],
   ])('other preferences are ignored: %s', async (value) => {
     const { call } = await start();
     const { status, headers } = await call('/v1/pets', prefer(value));

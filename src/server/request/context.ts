@@ -5,6 +5,18 @@ import { header } from '../../contract/headers.ts';
 import type { RateLimitWindow } from '../../store/limits/limiter.ts';
 import { ipVersionOf } from '../../system/address-blocks.ts';
 
+/** A response that a `Prefer` header, a fault rule or `--fail-rate` asks for, instead of running the operation. */
+export type RequestedMock = {
+  /** NaN if the text of a `Prefer` header is not a status. */
+  status: number;
+  /** The value of Retry-After, in seconds; NaN if the text of a `Prefer` header is not valid. */
+  retryAfter?: number | undefined;
+  /** What requested it; quoted in the message and in the log, such as `Prefer: code=503` or `your rule for POST /v1/pets`. */
+  source: string;
+  /** The value of Preference-Applied; undefined unless a `Prefer` header asks for the response. */
+  applied?: string;
+};
+
 export type RequestContext = ReturnType<typeof createContext>;
 
 /** What the service knows about a request. Each step adds its results here, so that error responses have them too. */
@@ -41,10 +53,10 @@ export const createContext = (
   isCaller: false,
   /** Whether the request was counted against the rate limit of its API key. */
   isCounted: false,
-  /** Whether the response was asked for (`Prefer`) or injected, so that it says nothing about the service. */
-  isMocked: false,
-  /** What injected a fault as the response, such as `your rule for POST /v1/pets`. */
-  injected: undefined as string | undefined,
+  /** What asked for the response, which therefore says nothing about the service. */
+  asked: undefined as RequestedMock | undefined,
+  /** The response that `--fail-rate` chose for the request, unless `Prefer` or a rule asks for another one. */
+  randomFault: undefined as RequestedMock | undefined,
   /** The injected latency of the response, in milliseconds. */
   latency: 0,
   /** Whether the request may have changed the store: it has passed all checks, and its method does not only read. */

@@ -101,9 +101,8 @@ const describeArrival = (
 });
 
 export function outcomeOf(recorded: RecordedRequest): RequestOutcome {
-  const { isCounted, injected, code, responseHeaders } = recorded;
-  if (injected !== undefined) return 'injected_fault';
-  if (headerOf(responseHeaders, header.preferenceApplied)) return 'mocked';
+  const { isCounted, asked, code, responseHeaders } = recorded;
+  if (asked) return asked.applied === undefined ? 'injected_fault' : 'mocked';
   if (code === 'rate_limited') return 'rate_limited';
   if (code === 'key_banned') return 'banned';
   if (headerOf(responseHeaders, header.idempotencyReplayed)) return 'replayed';
@@ -159,14 +158,14 @@ export function because(recorded: RecordedRequest, original: number | undefined)
 }
 
 function reasonOf(recorded: RecordedRequest, original: number | undefined): string {
-  const { message, injected, keyName, window: { limit, remaining } = {}, isDay } = recorded;
+  const { message, asked, keyName, window: { limit, remaining } = {}, isDay } = recorded;
   const window = isDay ? 'day' : 'minute';
   const outcome = outcomeOf(recorded);
   switch (outcome) {
     case 'injected_fault':
-      return injected ?? '';
+      return asked?.source ?? '';
     case 'mocked':
-      return `the client asked for it with ${header.prefer}: ${headerOf(recorded.responseHeaders, header.preferenceApplied)}`;
+      return `the client asked for it with ${asked?.source}`;
     case 'banned':
       return 'the key is banned, because requests continued after a 429';
     case 'rate_limited':

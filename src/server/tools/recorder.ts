@@ -38,11 +38,10 @@ function headOf(
   { time, milliseconds, status, code, message }: RequestEnd,
   responseBytes: number,
 ) {
-  const { id, client, method, url, operation, keyName, injected, latency, window, isDay, isCounted } =
-    context;
+  const { id, client, method, url, operation, keyName, asked, latency, window, isDay, isCounted } = context;
   return {
     ...{ number, id, client, method, url, operation, keyName, time, milliseconds, status, code, message },
-    ...{ injected, latency, again, window, isDay, isCounted, bodyBytes, responseBytes },
+    ...{ asked, latency, again, window, isDay, isCounted, bodyBytes, responseBytes },
   };
 }
 

@@ -90,7 +90,8 @@ function possibleStatuses(parts: Parts): number[] {
   // `OPTIONS *` and `OPTIONS /` ask about the whole server.
   const isServer = isOptions && ['/', '*'].includes(place.text + query.text);
   const placeRefused = isServer ? undefined : place.refused;
-  const problems = [hostRefused(parts), placeRefused, query.refused];
+  const problems = [hostRefused(parts), placeRefused];
+  if (!prefers || name === undefined) problems.push(query.refused);
   if (placeRefused === undefined && name === undefined && !isOptions) problems.push(405);
   if (place.isApi && !isOptions) problems.push(authorization.refused);
   if (name !== undefined && !prefers) problems.push(parts.expectation.refused);

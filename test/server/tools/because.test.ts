@@ -16,7 +16,7 @@ const recorded = (changes: Partial<RecordedRequest>): RecordedRequest => ({
   status: 200,
   code: undefined,
   message: undefined,
-  injected: undefined,
+  asked: undefined,
   latency: 0,
   again: undefined,
   window: { limit: 300, remaining: 241, resetAt: 0 },
@@ -51,10 +51,13 @@ test.each<[changes: Partial<RecordedRequest>, sentence: string]>([
     '60 of 60 requests without a valid key of this minute are used',
   ],
   [
-    { status: 503, code: 'injected_fault', injected: '--fail-rate chose this request', message: 'Injected' },
+    { asked: { status: 503, source: '--fail-rate chose this request' }, message: 'Injected' },
     '--fail-rate chose this request',
   ],
-  [{ latency: 3_040, injected: 'your rule for POST' }, 'your rule for POST, delayed by 3 s'],
+  [
+    { latency: 3_040, asked: { status: 503, source: 'your rule for POST' } },
+    'your rule for POST, delayed by 3 s',
+  ],
   [
     { status: 0, latency: 9 },
     'the client had closed the connection; your faults delayed the response by 9 ms',
