@@ -33,7 +33,6 @@ import { hasBody, isUnderApi, pathOf, readInput, splitTarget, validateTarget } f
 import {
   completeResponse,
   corsHeaders,
-  type HeaderLines,
   optionsResponse,
   preflightHeaders,
   type SentResponse,
@@ -122,8 +121,6 @@ export function createApp(options: StartingOptions | AppOptions) {
   // It records all requests, except those for the developer tools.
   const recorder = open?.tools?.recorder;
   const requestId = createRequestIds();
-  // Reading the clock takes a noticeable part of the time of a request, so do this only if requests are logged or recorded.
-  const isTimed = onAccess !== undefined || recorder !== undefined;
 
   /** Responds to a request, with `refusal` if there is one; never rejects. */
   async function handle(
@@ -155,25 +152,23 @@ export function createApp(options: StartingOptions | AppOptions) {
         refusal ??
         (await run(request, context, path, isApi).catch((error) => toErrorResponse(error, context)));
       if (context.latency > 0) await delay(socket, context.latency);
-      context.isFinished = true;
       const sent = complete(result, context);
-      if (socket.readableEnded) {
-        const isReceived = await sendToHalfClosed(socket, response, result.status, sent);
-        if (running && !isReceived) recorder?.giveUp(running);
-      } else send(response, result.status, sent);
-      report(context, result, running, sent);
+      let isReceived = !socket.destroyed;
+      if (socket.readableEnded) isReceived = await sendToHalfClosed(socket, response, result.status, sent);
+      else send(response, result.status, sent);
+      report(context, result, running, isReceived ? sent : undefined);
     } catch (error) {
       options.onError(error);
       response.destroy();
+      const { status, code, message } = INTERNAL_ERROR;
       const milliseconds = clock.elapsed() - context.started;
-      const { code, message } = INTERNAL_ERROR;
-      if (running) recorder?.end(running, { time: clock.now(), milliseconds, status: 500, code, message });
+      if (running) recorder?.end(running, { time: clock.now(), milliseconds, status, code, message });
     }
   }
 
   /** `request` is undefined if the bytes on the connection were not valid HTTP. */
   const begin = (socket: Socket, request?: IncomingMessage): RequestContext =>
-    createContext(requestId(request), peerAddress(socket), request, isTimed ? clock.elapsed() : 0);
+    createContext(requestId(request), peerAddress(socket), request, clock.elapsed());
 
   function toErrorResponse(error: unknown, context: RequestContext): ServiceResponse {
     const known = error instanceof ServiceError ? error : storageError(error, context.canChange);
@@ -198,13 +193,13 @@ export function createApp(options: StartingOptions | AppOptions) {
 
   /**
    * Counts a response, logs it if there is a log, and records it if the request is recorded. The page asks its tools all the
-   * time, so requests for them are logged only if they fail.
+   * time, so requests for them are logged only if they fail. `sent` is undefined if the client did not wait for the response.
    */
   function report(
     context: RequestContext,
     result: ServiceResponse,
     running: RunningRequest | undefined,
-    sent: SentResponse,
+    sent: SentResponse | undefined,
   ): void {
     const { status } = result;
     const { code, message } = result instanceof ServiceError ? result : {};
@@ -212,7 +207,6 @@ export function createApp(options: StartingOptions | AppOptions) {
     // A mocked 429 does not mean that a limit is used up.
     const ownCode = asked ? undefined : code;
     options.countResponse?.(context.operation, status, ownCode);
-    if (!isTimed) return;
     const milliseconds = clock.elapsed() - context.started;
     const time = clock.now();
     if (!context.isTool || status >= 400)
@@ -228,7 +222,8 @@ export function createApp(options: StartingOptions | AppOptions) {
         code: ownCode,
         milliseconds,
       });
-    if (running) recorder?.end(running, { time, milliseconds, status, code, message, sent });
+    const end = sent ? { status, code, message, sent } : { status: 0 };
+    if (running) recorder?.end(running, { time, milliseconds, ...end });
   }
 
   return {
@@ -250,14 +245,12 @@ function createRun(options: AppOptions): Run {
   const { keys, cors = [], faults, tools } = options;
   const checkHost = createHostCheck(options.hosts);
 
-  async function run(...[request, context, path, isApi]: Parameters<Run>): Promise<ServiceResponse> {
+  return async (request, context, path, isApi) => {
     checkHttp(request, context.url);
     context.host = checkHost(request, context.host);
-    if (!isApi) return runOther(request, context, path);
-    return request.method === 'OPTIONS'
-      ? listMethods(request, context, path)
-      : runOperation(request, context, path);
-  }
+    if (request.method === 'OPTIONS') return listMethods(request, context, path, isApi);
+    return isApi ? runOperation(request, context, path) : runOther(request, context, path);
+  };
 
   async function runOperation(
     request: IncomingMessage,
@@ -265,7 +258,7 @@ function createRun(options: AppOptions): Run {
     path: PathMatch | ServiceError,
   ): Promise<ServiceResponse> {
     const found = findOperation(path, request);
-    if (!(found instanceof ServiceError)) applyRoute(found.route.operation, found.route.headers, context);
+    if (!(found instanceof ServiceError)) applyRoute(found.route, context);
     const authenticated = authenticate(request, context);
     const principal = authenticated instanceof Promise ? await authenticated : authenticated;
 
@@ -277,7 +270,7 @@ function createRun(options: AppOptions): Run {
     // Throw a routing error only now: the request counts, and callers without an API key learn nothing about the routes.
     if (found instanceof ServiceError) throw found;
     checkExpectation(request);
-    const reading = readInput(found.route.operation, found.params, request);
+    const reading = readInput(found.route.label, found.params, request);
     const input = reading instanceof Promise ? await reading : reading;
     // The body can arrive long after the headers, and the key can have been revoked meanwhile.
     if (hasBody(request) && !(await keys.find(principal.id))) throw unauthorized('The API key is unknown');
@@ -293,7 +286,7 @@ function createRun(options: AppOptions): Run {
   ): RequestedMock | undefined {
     const preferred = prefer === undefined || !tools ? undefined : parsePrefer(String(prefer));
     if (preferred || found instanceof ServiceError) return preferred;
-    const rule = faults?.applyRule({ method, operation: found.route.operation, params: found.params });
+    const rule = faults?.applyRule({ method, operation: found.route.label, params: found.params });
     if (rule?.latency !== undefined) context.latency = rule.latency;
     return rule?.mock ?? context.randomFault;
   }
@@ -304,7 +297,7 @@ function createRun(options: AppOptions): Run {
    */
   async function mock(
     asked: RequestedMock,
-    request: IncomingMessage,
+    { url = '' }: IncomingMessage,
     context: RequestContext,
     principal: Principal,
     found: FoundOperation | ServiceError,
@@ -316,9 +309,8 @@ function createRun(options: AppOptions): Run {
     if (found instanceof ServiceError) throw found;
     const shown = retryAfter ? { ...window, resetAt: now + retryAfter * 1_000 } : window;
     const { route, allow } = found;
-    const path = pathOf(request.url ?? '');
     const rateLimit = { window: shown, windows, now };
-    const response = mockResponse(asked, { operation: route.operation, path, allow, rateLimit });
+    const response = mockResponse(asked, { operation: route.label, path: pathOf(url), allow, rateLimit });
     context.asked = asked;
     if (status === 429) context.window = { ...shown, remaining: 0 };
     // Such a response reports the window of anonymous callers.
@@ -332,13 +324,17 @@ function createRun(options: AppOptions): Run {
     request: IncomingMessage,
     context: RequestContext,
     path: PathMatch | ServiceError,
+    isApi: boolean,
   ): Promise<ServiceResponse> {
+    const { url = '', headers } = request;
     context.operation = 'options';
     // Like any other request, an OPTIONS request with an invalid API key gets 401 and counts as anonymous.
-    if (request.headers.authorization) await showWindow(await authenticate(request, context), context);
-    validateTarget(request.url ?? '');
+    if (isApi && headers.authorization) await showWindow(await authenticate(request, context), context);
+    // Both targets mean the whole server: `*` by RFC 9110, 9.3.7, and `/` because HAProxy checks it by default.
+    if (url === '*' || url === '/') return optionsResponse(allMethodsHeader);
+    validateTarget(url);
     if (path instanceof ServiceError) throw path;
-    return optionsResponse(path.allow, preflightHeaders(cors, path.allow));
+    return optionsResponse(path.allow, context.isTool ? [] : preflightHeaders(cors, path.allow));
   }
 
   /** Carries out a request outside the API (docs/service.md 12; docs/testing.md). */
@@ -348,41 +344,32 @@ function createRun(options: AppOptions): Run {
     path: PathMatch | ServiceError,
   ): Promise<ServiceResponse> {
     const { method = '', url = '' } = request;
-    // Both targets mean the whole server: `*` by RFC 9110, 9.3.7, and `/` because HAProxy checks it by default.
-    if (method === 'OPTIONS' && (url === '*' || url === '/')) {
-      context.operation = 'options';
-      return optionsResponse(allMethodsHeader);
-    }
     validateTarget(url);
     if (path instanceof ServiceError) throw path;
     // The prefix of the API must not be percent-encoded.
     if (path.access === 'key') throw notFound();
-    const { kind, access, label, headers, methods, allow } = path;
-    applyRoute(label, headers, context);
-    if (kind === 'tool') checkSite(request);
-    if (method === 'OPTIONS') return optionsResponse(allow);
-    if (access === 'token') await checkDeveloper(request, context);
-    const handler = methods[asGet(method)];
-    if (handler === undefined) throw methodNotAllowed(pathOf(url), allow);
+    const route = path.methods[asGet(method)];
+    if (route) applyRoute(route, context);
+    if (path.kind === 'tool') checkSite(request);
+    if (path.access === 'token') await checkDeveloper(request, context);
+    if (route === undefined) throw methodNotAllowed(pathOf(url), path.allow);
     checkExpectation(request);
     try {
       context.canChange = canChange(request);
-      return await handler(request, context);
+      return await route.run(request, context);
     } catch (error) {
       // A wrong code of the page counts like a wrong key.
       if (error instanceof ServiceError && error.code === 'unauthorized') await countAnonymous(context);
       throw error;
     }
   }
-
-  return run;
 }
 
 /** Whether a request can change the store, by its method. */
 const canChange = ({ method }: IncomingMessage): boolean => method !== 'GET' && method !== 'HEAD';
 
 /** Names the route in metrics, and adds the headers that all of its responses have. */
-function applyRoute(label: string, headers: HeaderLines, context: RequestContext): void {
+function applyRoute({ label, headers }: PathMatch['methods'][string], context: RequestContext): void {
   context.operation = label;
   context.headers.push(...headers);
 }

@@ -30,25 +30,25 @@ type OperationCall = { request: IncomingMessage; principal: Principal; rateLimit
 /** Carries out an operation. The input has already been validated with the schemas of the contract. */
 type OperationHandler<Input> = (input: Input, call: OperationCall) => Maybe<ServiceResponse>;
 
-/** An operation on a path. Its callers need an API key, and their requests are counted (docs/service.md 5 and 8). */
-export type OperationRoute = {
-  operation: OperationName;
+/** What a path does with one method. */
+type Route<Label extends string, Run> = {
+  /** The name in metrics. */
+  label: Label;
   /** Headers of all responses, also of errors. */
   headers: HeaderLines;
-  run: OperationHandler<OperationInput<OperationName>>;
+  run: Run;
 };
 
-/** A path with operations. */
-type OperationPath = {
-  /** `{name}` as a segment is a parameter. */
-  path: string;
-  access: 'key';
-  kind: 'public';
-  methods: Readonly<Record<string, OperationRoute>>;
-};
+/** An operation on a path. Its callers need an API key, and their requests are counted (docs/service.md 5 and 8). */
+export type OperationRoute = Route<OperationName, OperationHandler<OperationInput<OperationName>>>;
 
-/** Any other path, with its methods besides HEAD and OPTIONS. */
+/** A path with operations, or any other. `methods` has the methods besides HEAD and OPTIONS. */
+export type Path =
+  | { path: string; access: 'key'; kind: 'public'; methods: Readonly<Record<string, OperationRoute>> }
+  | OtherPath;
+
 export type OtherPath = {
+  /** `{name}` as a segment is a parameter. */
   path: string;
   /** `token`: callers need the developer token (docs/testing.md). */
   access: 'token' | 'open';
@@ -57,14 +57,8 @@ export type OtherPath = {
    * Pages of other origins cannot use tools, but can link to the page.
    */
   kind: 'public' | 'health' | 'tool' | 'page';
-  /** The name in metrics. */
-  label: string;
-  /** Headers of all responses, also of errors. */
-  headers: HeaderLines;
-  methods: Readonly<Record<string, Handler>>;
+  methods: Readonly<Record<string, Route<string, Handler>>>;
 };
-
-export type Path = OperationPath | OtherPath;
 
 export type RoutesOptions = {
   store: Store;
@@ -84,19 +78,15 @@ export function createPaths(options: RoutesOptions): Path[] {
   const { store, clock, publicUrl, metrics, isLocal = true, tools } = options;
   const basePath = publicUrl === undefined ? API_PREFIX : new URL(publicUrl).pathname;
   const handlers = createHandlers(store, clock, basePath);
-  const methodsOf = (path: string) =>
-    operationEntries
-      .filter((entry) => entry.path === path)
-      .map(({ name, method }): [string, OperationRoute] => [
-        method,
-        { operation: name, headers: deprecationHeaders(name, basePath), run: handlers[name] },
-      ]);
+  const operationPaths = new Map<string, Record<string, OperationRoute>>();
+  for (const { name, method, path } of operationEntries) {
+    const route = { label: name, headers: deprecationHeaders(name, basePath), run: handlers[name] };
+    operationPaths.set(path, { ...operationPaths.get(path), [method]: route });
+  }
   return [
-    ...[...new Set(operationEntries.map(({ path }) => path))].map(
-      (path): OperationPath => ({
-        ...{ path, access: 'key', kind: 'public', methods: Object.fromEntries(methodsOf(path)) },
-      }),
-    ),
+    ...Array.from(operationPaths, ([path, methods]) => ({
+      ...({ path, access: 'key', kind: 'public', methods } as const),
+    })),
     publicPath('/healthz', 'health', () => json({ status: 'ok', store: store.id })),
     publicPath('/readyz', 'health', async () => {
       await store.checkWritable();
@@ -114,20 +104,20 @@ export function createPaths(options: RoutesOptions): Path[] {
 
 /** A path that supports GET, and that anyone may use. */
 export const publicPath = (path: string, kind: OtherPath['kind'], run: Handler, label = path): OtherPath => ({
-  path,
-  access: 'open',
-  kind,
-  label,
-  headers: [],
-  methods: { GET: run },
+  ...{ path, access: 'open', kind, methods: { GET: { label, headers: [], run } } },
 });
 
-/** The path of a developer tool. */
+/** The path of a developer tool, with the handlers of its methods. */
 export const toolPath = (
   path: string,
   access: OtherPath['access'],
-  methods: OtherPath['methods'],
-): OtherPath => ({ path, access, kind: 'tool', label: path, headers: NO_STORE, methods });
+  handlers: Readonly<Record<string, Handler>>,
+): OtherPath => {
+  const methods = Object.entries(handlers).map(([method, run]) => [
+    ...[method, { label: path, headers: NO_STORE, run }],
+  ]);
+  return { path, access, kind: 'tool', methods: Object.fromEntries(methods) };
+};
 
 const NO_STORE: HeaderLines = ['Cache-Control', 'no-store'];
 

@@ -63,8 +63,6 @@ export const createContext = (
   canChange: false,
   /** Whether the request is for a developer tool or the page. */
   isTool: false,
-  /** Set just before the response is sent. */
-  isFinished: false,
 });
 
 const REQUEST_ID = header.requestId.toLowerCase();

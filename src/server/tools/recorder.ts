@@ -2,7 +2,6 @@ import { isUtf8 } from 'node:buffer';
 import { randomBytes } from 'node:crypto';
 import { EventEmitter } from 'node:events';
 import type { IncomingMessage } from 'node:http';
-import type { Socket } from 'node:net';
 import type { SteadyClock } from '../../contract/clock.ts';
 import { type ErrorCode, errorCodes } from '../../contract/error-codes.ts';
 import { MAX_RECORDED_BODY } from '../../contract/recorded-text.ts';
@@ -26,7 +25,7 @@ export type RequestEnd = {
   /** Of an error response. */
   code?: ErrorCode | undefined;
   message?: string | undefined;
-  /** The response; undefined if it is not known, because it interrupted the request. */
+  /** The response; undefined if none was sent. */
   sent?: SentResponse | undefined;
 };
 
@@ -99,7 +98,6 @@ export function createRecorder({ clock, cors }: RecorderOptions) {
   // A Set would keep every request alive until the next full garbage collection, because V8 chains the tables that a growing
   // Set replaces. On PostgreSQL, that took 7 µs of the 90 µs per creation.
   const running: RunningRequest[] = [];
-  const watched = new WeakSet<Socket>();
   let others: RefusedOriginRequests | undefined;
   let stray = { minute: 0, requests: 0 };
   /** The numbers of the requests that the server is sending again, by the ids that it has chosen for the new ones. */
@@ -138,19 +136,6 @@ export function createRecorder({ clock, cors }: RecorderOptions) {
     });
   }
 
-  /** Records the requests whose clients have closed the connection before the response. */
-  function endRequestsOf(socket: Socket): void {
-    for (const request of [...running]) {
-      if (request.message?.socket === socket && !request.context.isFinished) giveUp(request);
-    }
-  }
-
-  /** Records a request whose client did not wait for the response. */
-  function giveUp(request: RunningRequest): void {
-    const milliseconds = clock.elapsed() - request.context.started;
-    end(request, { time: clock.now(), milliseconds, status: 0 });
-  }
-
   /** Reads a recorded request; undefined if it is no longer kept. */
   function read(number: number): RecordedRequest | undefined {
     if (!isKept(number)) return undefined;
@@ -168,7 +153,7 @@ export function createRecorder({ clock, cors }: RecorderOptions) {
     };
   }
 
-  /** Adds a request to the log, unless its client has given up. */
+  /** Adds a request to the log. */
   function end(request: RunningRequest, ended: RequestEnd): void {
     const index = running.indexOf(request);
     if (index === -1) return;
@@ -212,23 +197,16 @@ export function createRecorder({ clock, cors }: RecorderOptions) {
         countOther(origin);
         return undefined;
       }
-      const socket = request?.socket;
       const again = repeated.size > 0 ? repeated.get(context.id) : undefined;
       // Only the server knows the id until now.
       if (again !== undefined) repeated.delete(context.id);
       const begun: RunningRequest = { context, message: request, body: '', bodyBytes: 0, number: 0, again };
       running.push(begun);
       if (request && hasBody(request)) recordBody(request, begun);
-      if (socket && !watched.has(socket)) {
-        watched.add(socket);
-        socket.once('close', () => endRequestsOf(socket));
-      }
       return begun;
     },
 
     end,
-
-    giveUp,
 
     /** Emits an event for each request when it is in the log. */
     ended: emitter,
