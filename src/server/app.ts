@@ -99,12 +99,11 @@ export type App = ReturnType<typeof createApp>;
 /** The operation of a request. `allow` lists the methods of its path. */
 type FoundOperation = { route: OperationRoute } & Pick<PathMatch, 'allow' | 'params'>;
 
-/** Carries out a request. `isApi`: whether it is under the API prefix. @throws ServiceError, StoreError */
+/** Carries out a request for a path, or one whose path gets an error. @throws ServiceError, StoreError */
 type Run = (
   request: IncomingMessage,
   context: RequestContext,
   path: PathMatch | ServiceError,
-  isApi: boolean,
 ) => Promise<ServiceResponse>;
 
 const INTERNAL_ERROR = new ServiceError('internal_error', 'Internal error');
@@ -136,7 +135,7 @@ export function createApp(options: StartingOptions | AppOptions) {
       const { target, targetHost } = splitTarget(method, url);
       request.url = target;
       context.host = targetHost;
-      const isApi = isUnderApi(target);
+      context.isApi = isUnderApi(target);
       const path = find(target);
       const kind = path instanceof ServiceError ? 'public' : path.kind;
       context.isTool = kind === 'tool' || kind === 'page';
@@ -144,13 +143,12 @@ export function createApp(options: StartingOptions | AppOptions) {
       if (cors.length > 0 && !context.isTool)
         context.headers.push(...corsHeaders(request.headers.origin, cors));
       // Requests outside the API, such as health checks, and OPTIONS requests never get an injected fault.
-      const fault = isApi && method !== 'OPTIONS' ? faults?.nextRandom() : undefined;
+      const fault = context.isApi && method !== 'OPTIONS' ? faults?.nextRandom() : undefined;
       context.latency = fault?.latency ?? 0;
       context.randomFault = fault?.mock;
       running = kind === 'public' ? recorder?.begin(context, request) : undefined;
       const result =
-        refusal ??
-        (await run(request, context, path, isApi).catch((error) => toErrorResponse(error, context)));
+        refusal ?? (await run(request, context, path).catch((error) => toErrorResponse(error, context)));
       if (context.latency > 0) await delay(socket, context.latency);
       const sent = complete(result, context);
       let isReceived = !socket.destroyed;
@@ -211,16 +209,7 @@ export function createApp(options: StartingOptions | AppOptions) {
     const time = clock.now();
     if (!context.isTool || status >= 400)
       onAccess?.({
-        time,
-        id,
-        client,
-        keyName,
-        method,
-        url,
-        sentHeaders,
-        status,
-        code: ownCode,
-        milliseconds,
+        ...{ time, id, client, keyName, method, url, sentHeaders, status, code: ownCode, milliseconds },
       });
     const end = sent ? { status, code, message, sent } : { status: 0 };
     if (running) recorder?.end(running, { time, milliseconds, ...end });
@@ -245,18 +234,14 @@ function createRun(options: AppOptions): Run {
   const { keys, cors = [], faults, tools } = options;
   const checkHost = createHostCheck(options.hosts);
 
-  return async (request, context, path, isApi) => {
+  const run: Run = async (request, context, path) => {
     checkHttp(request, context.url);
     context.host = checkHost(request, context.host);
-    if (request.method === 'OPTIONS') return listMethods(request, context, path, isApi);
-    return isApi ? runOperation(request, context, path) : runOther(request, context, path);
+    if (request.method === 'OPTIONS') return listMethods(request, context, path);
+    return context.isApi ? runOperation(request, context, path) : runOther(request, context, path);
   };
 
-  async function runOperation(
-    request: IncomingMessage,
-    context: RequestContext,
-    path: PathMatch | ServiceError,
-  ): Promise<ServiceResponse> {
+  const runOperation: Run = async (request, context, path) => {
     const found = findOperation(path, request);
     if (!(found instanceof ServiceError)) applyRoute(found.route, context);
     const authenticated = authenticate(request, context);
@@ -276,7 +261,7 @@ function createRun(options: AppOptions): Run {
     if (hasBody(request) && !(await keys.find(principal.id))) throw unauthorized('The API key is unknown');
     context.canChange = canChange(request);
     return found.route.run(input, { request, principal, rateLimit });
-  }
+  };
 
   /** The response that a `Prefer` header, a rule or a random fault asks for (docs/testing.md); undefined if none does. */
   function askedResponse(
@@ -320,29 +305,21 @@ function createRun(options: AppOptions): Run {
   }
 
   /** Reports the methods of a path (D15). The request needs no API key, and is counted only if it has an invalid one. */
-  async function listMethods(
-    request: IncomingMessage,
-    context: RequestContext,
-    path: PathMatch | ServiceError,
-    isApi: boolean,
-  ): Promise<ServiceResponse> {
+  const listMethods: Run = async (request, context, path) => {
     const { url = '', headers } = request;
     context.operation = 'options';
     // Like any other request, an OPTIONS request with an invalid API key gets 401 and counts as anonymous.
-    if (isApi && headers.authorization) await showWindow(await authenticate(request, context), context);
+    if (context.isApi && headers.authorization)
+      await showWindow(await authenticate(request, context), context);
     // Both targets mean the whole server: `*` by RFC 9110, 9.3.7, and `/` because HAProxy checks it by default.
     if (url === '*' || url === '/') return optionsResponse(allMethodsHeader);
     validateTarget(url);
     if (path instanceof ServiceError) throw path;
     return optionsResponse(path.allow, context.isTool ? [] : preflightHeaders(cors, path.allow));
-  }
+  };
 
   /** Carries out a request outside the API (docs/service.md 12; docs/testing.md). */
-  async function runOther(
-    request: IncomingMessage,
-    context: RequestContext,
-    path: PathMatch | ServiceError,
-  ): Promise<ServiceResponse> {
+  const runOther: Run = async (request, context, path) => {
     const { method = '', url = '' } = request;
     validateTarget(url);
     if (path instanceof ServiceError) throw path;
@@ -362,7 +339,9 @@ function createRun(options: AppOptions): Run {
       if (error instanceof ServiceError && error.code === 'unauthorized') await countAnonymous(context);
       throw error;
     }
-  }
+  };
+
+  return run;
 }
 
 /** Whether a request can change the store, by its method. */

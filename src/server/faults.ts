@@ -37,7 +37,7 @@ const MAX_TIMES = 1_000_000;
 /** Injected faults never affect OPTIONS. */
 const methods = allMethodsHeader.split(', ').filter((method) => method !== 'OPTIONS');
 
-const integer = (min: number, max: number, what = 'an integer') => {
+export const integer = (min: number, max: number, what = 'an integer') => {
   const error = `must be ${what} from ${min} to ${max}`;
   return z.int({ error }).check(z.gte(min, { error }), z.lte(max, { error }));
 };

@@ -37,6 +37,8 @@ export const createContext = (
   sentHeaders: (request?.rawHeaders ?? []) as readonly string[],
   /** When the request began, as `elapsed()` of the clock in milliseconds; 0 if requests are neither logged nor recorded. */
   started,
+  /** Whether the request is under the prefix of the API. */
+  isApi: false,
   /** The host that the client asked for, with an optional port; undefined if the request names none. */
   host: undefined as string | undefined,
   /** The label of the route, or `options`; undefined if no route was requested. */

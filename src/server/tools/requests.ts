@@ -10,6 +10,7 @@ import { wellFormed } from '../../contract/schemas.ts';
 import type { Backend } from '../../store/backend.ts';
 import { hashOfCredential } from '../authentication.ts';
 import { invalidRequest, ServiceError } from '../errors.ts';
+import { integer } from '../faults.ts';
 import { pathOf, readBodyAs, readQueryAs, splitTarget } from '../request/input.ts';
 import type { Handler } from '../response.ts';
 import {
@@ -25,22 +26,15 @@ import { MAX_REQUESTS, type RecordedRequest, type Recorder } from './recorder.ts
 /** The longest time that a request may wait, in seconds. Less than the time after which the server closes an idle connection. */
 const MAX_WAIT = 20;
 
+const MAX_NUMBER = 999_999_999;
+
 /** How many requests are described without a pause. */
 const SLICE = 20;
 
-/** A query parameter that is an integer of at most nine digits. */
-const queryInteger = (min: number, max: number) =>
-  z.pipe(
-    z.string().check(
-      z.refine((text) => /^\d{1,9}$/.test(text) && Number(text) >= min && Number(text) <= max, {
-        error: `must be an integer from ${min} to ${max}`,
-      }),
-    ),
-    z.transform(Number),
-  );
+const queryInteger = (min: number, max: number) => z.pipe(z.transform(Number), integer(min, max));
 
 const Query = z.object({
-  number: z.optional(queryInteger(1, 999_999_999)),
+  number: z.optional(queryInteger(1, MAX_NUMBER)),
   id: z.optional(z.string()),
   status: z.optional(queryInteger(100, 599)),
   path: z.optional(z.string()),
@@ -115,14 +109,12 @@ export function showRequests(
    */
   async function waitFor(query: z.infer<typeof Query>, before: Found, socket: Socket): Promise<Found> {
     if (stopping.aborted || socket.destroyed || socket.readableEnded) return before;
-    const enough = new AbortController();
-    const { signal } = enough;
-    const end = () => enough.abort();
-    // AbortSignal.any would keep memory for each wait until the server stops (Node 20).
-    stopping.addEventListener('abort', end);
+    const over = new AbortController();
+    const { signal } = over;
+    const end = () => over.abort();
     // A client that gives up may only have closed its sending side, as far as the server can see.
     for (const event of ['end', 'close']) socket.once(event, end);
-    sleep((query.wait ?? 0) * 1_000, signal).then(end, () => {});
+    sleep((query.wait ?? 0) * 1_000, stopping).then(end, end);
     try {
       let found = before;
       while (found.requests.length === 0 && !signal.aborted) {
@@ -132,8 +124,6 @@ export function showRequests(
       }
       return found;
     } finally {
-      end();
-      stopping.removeEventListener('abort', end);
       for (const event of ['end', 'close']) socket.off(event, end);
     }
   }
@@ -172,11 +162,9 @@ function pathOfRequest({ method, url }: RecordedRequest): string {
 /** How long the response to `POST /requests` waits for that of the request, in milliseconds. */
 const MAX_AGAIN_WAIT = 20_000;
 
-const NOT_A_NUMBER = { error: 'must be the number of a request, from 1' };
-
 const Again = z.object(
   {
-    number: z.int(NOT_A_NUMBER).check(z.minimum(1, NOT_A_NUMBER)),
+    number: integer(1, MAX_NUMBER, 'the number of a request'),
     body: z.optional(z.string({ error: 'must be a string' }).check(wellFormed)),
   },
   'must be a JSON object',

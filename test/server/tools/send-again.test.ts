@@ -276,10 +276,12 @@ test('needs the token, and a number of the log', async () => {
   await call('/pets');
   expect((await sendAgain(1, undefined, { Authorization: `Bearer ${key}` })).http).toBe(401);
   expect((await sendAgain(1, undefined, { 'Sec-Fetch-Site': 'cross-site' })).http).toBe(403);
-  for (const number of [2, 1_001, 2 ** 40]) expect((await sendAgain(number)).http).toBe(404);
+  for (const number of [2, 1_001]) expect((await sendAgain(number)).http).toBe(404);
   const invalid = (message: string) => ({ http: 400, shown: { message } });
   for (const number of ['1', 1.5, null, 0, -1])
-    expect(await sendAgain(number)).toMatchObject(invalid('number must be the number of a request, from 1'));
+    expect(await sendAgain(number)).toMatchObject(
+      invalid('number must be the number of a request from 1 to 999999999'),
+    );
   expect((await sendAgain(undefined)).http).toBe(400);
   expect(await sendAgain(1, 5)).toMatchObject(invalid('body must be a string'));
   expect(await sendAgain(1, '{"name":"\ud800"}')).toMatchObject(
