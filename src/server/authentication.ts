@@ -1,14 +1,16 @@
 import type { IncomingMessage } from 'node:http';
+import * as z from 'zod/mini';
 import { API_KEY_PATTERN } from '../contract/headers.ts';
 import type { Quota } from '../contract/plans.ts';
 import { StoreUnavailableError } from '../store/errors.ts';
-import { hashKey } from '../store/keys/keys.ts';
+import { generateKey, hashKey } from '../store/keys/keys.ts';
 import type { Limiter, MemoryLimiter, RateLimitDecision, RateLimitWindow } from '../store/limits/limiter.ts';
 import { connectionOf } from './connection/pipelining.ts';
 import { invalidRequest, type ServiceError, tooManyRequests, unauthorized } from './errors.ts';
 import { countHeader } from './request/checks.ts';
 import { networkOf, type RequestContext } from './request/context.ts';
-import type { Maybe } from './response.ts';
+import { readBodyAs } from './request/input.ts';
+import type { Handler, Maybe } from './response.ts';
 
 /** An authenticated caller. `id` is the SHA-256 of the API key. */
 export type Principal = { id: string; quota: Quota };
@@ -176,4 +178,43 @@ function reasonOf(authorization: string, name: keyof typeof ADVICE): string {
   if (/^Bearer +["'].*["'] *$/i.test(authorization)) return `The ${name} is in quotation marks`;
   if (!BEARER.test(authorization)) return `The ${name} is empty or has spaces`;
   return `The ${name} is unknown${name === 'API key' ? '' : ', or from an earlier start'}`;
+}
+
+const Session = z.object({ code: z.string({ error: 'must be a string' }) }, 'must be an object with a code');
+
+/**
+ * The credentials of developers (docs/testing.md): a token, which is new at each start unless the user has chosen one, and
+ * the session of the page, which a code opens once. Those that are not chosen have 256 random bits and the form of an API key,
+ * so that everything that redacts API keys redacts them too.
+ *
+ * @param onNewCode called when a code was used and there is a new one
+ */
+export function createCredentials(token = generateKey(), onNewCode: () => void = () => {}) {
+  const session = generateKey();
+  const developers = new Set([token, session].map(hashKey));
+  const usedCodes = new Set<string>();
+  let code = generateKey();
+
+  return {
+    token,
+    /** The code that opens the next session. */
+    code: () => code,
+    /** Whether a SHA-256 in hexadecimal is that of the token or of the session. Like API keys, they are compared by it. */
+    isDeveloper: (sha256: string): boolean => developers.has(sha256),
+    /** `POST /session` exchanges a code for a session, and makes a new code. @throws ServiceError 400, 401, 413 or 415 */
+    openSession: (async (request) => {
+      const sent = await readBodyAs(Session, request);
+      if (usedCodes.has(sent.code))
+        throw unauthorized('This address was already used', 'Open the one that pets serve has printed since');
+      if (hashKey(sent.code) !== hashKey(code))
+        throw unauthorized(
+          'This address is wrong, or from an earlier start',
+          'Open the one that pets serve has printed last',
+        );
+      usedCodes.add(code);
+      code = generateKey();
+      onNewCode();
+      return { status: 200, body: JSON.stringify({ token: session }) };
+    }) satisfies Handler,
+  };
 }

@@ -5,12 +5,12 @@ import type { Backend, StoreLocation } from '../store/backend.ts';
 import { type BanRule, createMemoryLimiter } from '../store/limits/limiter.ts';
 import { createAddressMatcher } from '../system/address-blocks.ts';
 import { type AccessLogEntry, type App, createApp } from './app.ts';
+import { createCredentials } from './authentication.ts';
 import { listen } from './connection/listen.ts';
 import { createFaults, type FaultOptions } from './faults.ts';
 import { createMetrics, type Metrics } from './metrics.ts';
 import { createRequestRedactors } from './redact.ts';
 import { allowedHosts, isLoopbackAddress } from './request/checks.ts';
-import { createCredentials } from './tools/credentials.ts';
 import { createTools, type ToolsOptions } from './tools/tools.ts';
 
 type FromTools = 'clock' | 'cors' | 'resettable' | 'seed' | 'seedName' | 'sleep';

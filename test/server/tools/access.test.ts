@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
+import { createCredentials } from '../../../src/server/authentication.ts';
 import { toolPath } from '../../../src/server/routes.ts';
-import { createCredentials } from '../../../src/server/tools/credentials.ts';
 import { hashKey } from '../../../src/store/keys/keys.ts';
 import { connectTo, nextData } from '../../helpers/raw-client.ts';
 import { startReal } from '../../helpers/real-service.ts';
