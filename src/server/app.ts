@@ -48,7 +48,7 @@ import {
   type PathMatch,
   type RoutesOptions,
 } from './routes.ts';
-import type { Recorder, RunningRequest } from './tools/recorder.ts';
+import type { Recorder } from './tools/recorder.ts';
 
 /** A response, as the access log reports it. It contains secrets, which `createRequestRedactors` replaces. */
 export type AccessLogEntry = Pick<
@@ -129,7 +129,6 @@ export function createApp(options: StartingOptions | AppOptions) {
   ): Promise<void> {
     const { socket, method = '', url = '' } = request;
     const context = begin(socket, request);
-    let running: RunningRequest | undefined;
     try {
       context.client = clientAddress(request, options.isTrustedProxy);
       const { target, targetHost } = splitTarget(method, url);
@@ -146,7 +145,7 @@ export function createApp(options: StartingOptions | AppOptions) {
       const fault = context.isApi && method !== 'OPTIONS' ? faults?.nextRandom() : undefined;
       context.latency = fault?.latency ?? 0;
       context.randomFault = fault?.mock;
-      running = kind === 'public' ? recorder?.begin(context, request) : undefined;
+      if (kind === 'public') recorder?.begin(context);
       const result =
         refusal ?? (await run(request, context, path).catch((error) => toErrorResponse(error, context)));
       if (context.latency > 0) await delay(socket, context.latency);
@@ -154,13 +153,13 @@ export function createApp(options: StartingOptions | AppOptions) {
       let isReceived = !socket.destroyed;
       if (socket.readableEnded) isReceived = await sendToHalfClosed(socket, response, result.status, sent);
       else send(response, result.status, sent);
-      report(context, result, running, isReceived ? sent : undefined);
+      report(context, result, isReceived ? sent : undefined);
     } catch (error) {
       options.onError(error);
       response.destroy();
       const { status, code, message } = INTERNAL_ERROR;
       const milliseconds = clock.elapsed() - context.started;
-      if (running) recorder?.end(running, { time: clock.now(), milliseconds, status, code, message });
+      recorder?.end(context, { time: clock.now(), milliseconds, status, code, message });
     }
   }
 
@@ -193,12 +192,7 @@ export function createApp(options: StartingOptions | AppOptions) {
    * Counts a response, logs it if there is a log, and records it if the request is recorded. The page asks its tools all the
    * time, so requests for them are logged only if they fail. `sent` is undefined if the client did not wait for the response.
    */
-  function report(
-    context: RequestContext,
-    result: ServiceResponse,
-    running: RunningRequest | undefined,
-    sent: SentResponse | undefined,
-  ): void {
+  function report(context: RequestContext, result: ServiceResponse, sent: SentResponse | undefined): void {
     const { status } = result;
     const { code, message } = result instanceof ServiceError ? result : {};
     const { id, client, keyName, method, url, sentHeaders, asked } = context;
@@ -212,7 +206,7 @@ export function createApp(options: StartingOptions | AppOptions) {
         ...{ time, id, client, keyName, method, url, sentHeaders, status, code: ownCode, milliseconds },
       });
     const end = sent ? { status, code, message, sent } : { status: 0 };
-    if (running) recorder?.end(running, { time, milliseconds, ...end });
+    recorder?.end(context, { time, milliseconds, ...end });
   }
 
   return {
@@ -222,7 +216,9 @@ export function createApp(options: StartingOptions | AppOptions) {
       const context = begin(socket);
       const sent = complete(error, context);
       // Browsers open connections in advance. If nothing arrives on one, there is no request to report.
-      if (socket.bytesRead > 0) report(context, error, recorder?.begin(context), sent);
+      if (socket.bytesRead === 0) return sent;
+      recorder?.begin(context);
+      report(context, error, sent);
       return sent;
     },
   };

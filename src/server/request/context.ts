@@ -23,13 +23,15 @@ export type RequestContext = ReturnType<typeof createContext>;
 export const createContext = (
   id: string,
   client: string,
-  request: Pick<IncomingMessage, 'method' | 'url' | 'rawHeaders'> | undefined,
+  request: IncomingMessage | undefined,
   started: number,
 ) => ({
   /** The request id, which the response has as X-Request-Id. */
   id,
   /** The client's IP address. */
   client,
+  /** Undefined if it was not valid HTTP. */
+  request,
   /** The method and the target as the client sent them; `-` if the request was not valid HTTP. */
   method: request?.method ?? '-',
   url: request?.url ?? '-',
@@ -63,6 +65,13 @@ export const createContext = (
   latency: 0,
   /** Whether the request may have changed the store: it has passed all checks, and its method does not only read. */
   canChange: false,
+  /** The beginning of the body, as far as it was recorded. Each character is one byte. `bodyBytes` is its full size. */
+  body: '',
+  bodyBytes: 0,
+  /** The number in the log of this start, from 1; 0 until the request has ended. Clients choose ids, which can repeat. */
+  number: 0,
+  /** The number of the request that this one repeats, if the server itself has sent it. */
+  again: undefined as number | undefined,
   /** Whether the request is for a developer tool or the page. */
   isTool: false,
 });

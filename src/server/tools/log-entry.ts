@@ -4,7 +4,7 @@ import { REDACTED } from '../../contract/recorded-text.ts';
 import { createRequestRedactors, isSecretHeader, type Redactor } from '../redact.ts';
 import type { RequestContext } from '../request/context.ts';
 import { isUnderApi, splitTarget } from '../request/input.ts';
-import type { RecordedBody, RecordedRequest, RunningRequest } from './recorder.ts';
+import type { RecordedBody, RecordedRequest } from './recorder.ts';
 
 /** What the service did with a request (docs/testing.md). */
 export type RequestOutcome =
@@ -74,7 +74,7 @@ export function createRequestDescriber(
   }
 
   /** Describes a request that has no response yet. Times are in milliseconds, `elapsed` by the clock of the request. */
-  function describeRunning({ context }: RunningRequest, now: number, elapsed: number) {
+  function describeRunning(context: RequestContext, now: number, elapsed: number) {
     const milliseconds = elapsed - context.started;
     const { redact } = redactorFor(context.sentHeaders);
     return describeArrival(context, now - milliseconds, milliseconds, redact);
@@ -85,7 +85,14 @@ export function createRequestDescriber(
 
 /** Describes what is known about a request before its response. */
 const describeArrival = (
-  { id, client, method, url, operation, keyName }: Omit<RequestContext, 'headers'> | RecordedRequest,
+  {
+    id,
+    client,
+    method,
+    url,
+    operation,
+    keyName,
+  }: Pick<RequestContext, 'id' | 'client' | 'method' | 'url' | 'operation' | 'keyName'>,
   time: number,
   milliseconds: number,
   redact: Redactor['redact'],

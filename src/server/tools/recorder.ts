@@ -33,11 +33,12 @@ export type RequestEnd = {
 type Head = ReturnType<typeof headOf>;
 
 function headOf(
-  { number, context, again, bodyBytes }: RunningRequest,
+  context: RequestContext,
   { time, milliseconds, status, code, message }: RequestEnd,
   responseBytes: number,
 ) {
-  const { id, client, method, url, operation, keyName, asked, latency, window, isDay, isCounted } = context;
+  const { number, again, bodyBytes, id, client, method, url, operation, keyName } = context;
+  const { asked, latency, window, isDay, isCounted } = context;
   return {
     ...{ number, id, client, method, url, operation, keyName, time, milliseconds, status, code, message },
     ...{ asked, latency, again, window, isDay, isCounted, bodyBytes, responseBytes },
@@ -67,22 +68,6 @@ const MAX_ORIGIN = 200;
  */
 const MAX_STRAY = 20;
 
-/** A request that has arrived, and has no response yet. */
-export type RunningRequest = {
-  context: RequestContext;
-  /** Undefined if it is not valid HTTP. */
-  message: IncomingMessage | undefined;
-  /** The beginning of the body, as far as it has arrived. Each character is one byte. `bodyBytes` is its full size. */
-  body: string;
-  bodyBytes: number;
-  /**
-   * The number in the log of this start, from 1; 0 until the request has ended. Clients choose ids, which can repeat.
-   */
-  number: number;
-  /** The number of the request that this one repeats, if the server itself has sent it. */
-  again: number | undefined;
-};
-
 export type Recorder = ReturnType<typeof createRecorder>;
 
 export type RecorderOptions = {
@@ -97,7 +82,7 @@ export function createRecorder({ clock, cors }: RecorderOptions) {
   const startId = randomBytes(4).toString('hex');
   // A Set would keep every request alive until the next full garbage collection, because V8 chains the tables that a growing
   // Set replaces. On PostgreSQL, that took 7 µs of the 90 µs per creation.
-  const running: RunningRequest[] = [];
+  const running: RequestContext[] = [];
   let others: RefusedOriginRequests | undefined;
   let stray = { minute: 0, requests: 0 };
   /** The numbers of the requests that the server is sending again, by the ids that it has chosen for the new ones. */
@@ -125,13 +110,13 @@ export function createRecorder({ clock, cors }: RecorderOptions) {
     return stray.requests > MAX_STRAY;
   }
 
-  function recordBody(request: IncomingMessage, recorded: RunningRequest): void {
+  function recordBody(request: IncomingMessage, context: RequestContext): void {
     // Listening to `data` would start the body, so wait until the service or Node starts it.
     request.once('resume', () => {
       request.on('data', (chunk: Buffer) => {
-        const left = MAX_RECORDED_BODY - recorded.body.length;
-        if (left > 0) recorded.body += chunk.toString('latin1', 0, left);
-        recorded.bodyBytes += chunk.length;
+        const left = MAX_RECORDED_BODY - context.body.length;
+        if (left > 0) context.body += chunk.toString('latin1', 0, left);
+        context.bodyBytes += chunk.length;
       });
     });
   }
@@ -153,57 +138,50 @@ export function createRecorder({ clock, cors }: RecorderOptions) {
     };
   }
 
-  /** Adds a request to the log. */
-  function end(request: RunningRequest, ended: RequestEnd): void {
-    const index = running.indexOf(request);
+  /** Adds a request to the log, if it is running. */
+  function end(context: RequestContext, ended: RequestEnd): void {
+    const index = running.indexOf(context);
     if (index === -1) return;
     running.splice(index, 1);
-    const { context, message } = request;
     if (isStray(context, ended)) {
       countOther('unknown');
       return;
     }
-    const number = ++count;
-    request.number = number;
-    save(request, ended);
+    context.number = ++count;
+    save(context, ended);
     emitter.emit('request');
+    const { number, request } = context;
     // If the service did not read the body, Node reads and discards it after the response.
-    if (message && hasBody(message) && !message.readableEnded)
-      message.once('close', () => isKept(number) && save(request, ended));
+    if (request && hasBody(request) && !request.readableEnded)
+      request.once('close', () => isKept(number) && save(context, ended));
   }
 
-  function save(request: RunningRequest, ended: RequestEnd): void {
-    const { number, context } = request;
+  function save(context: RequestContext, ended: RequestEnd): void {
     const { sent } = ended;
     const hasResponseBody = sent !== undefined && context.method !== 'HEAD';
-    const slot = slotOf(number);
-    const head = JSON.stringify(headOf(request, ended, hasResponseBody ? sent.bytes : 0));
+    const slot = slotOf(context.number);
+    const head = JSON.stringify(headOf(context, ended, hasResponseBody ? sent.bytes : 0));
     // Headers contain neither CR nor LF, and JSON of the headers would take three times as long as everything here.
     const lines = [head, context.sentHeaders.join('\r'), sent?.headers.join('\r')];
     texts.write(slot, lines.join('\n'), 'utf8');
-    texts.write(slot + 1, request.body, 'latin1', MAX_RECORDED_BODY);
+    texts.write(slot + 1, context.body, 'latin1', MAX_RECORDED_BODY);
     texts.write(slot + 2, hasResponseBody ? sent.body : '', sent?.encoding ?? 'utf8', MAX_RECORDED_BODY);
   }
 
   return {
-    /**
-     * Records a request from its arrival; without `request`, one that is not valid HTTP. Call `end` once.
-     *
-     * @returns undefined if the request is only counted
-     */
-    begin(context: RequestContext, request?: IncomingMessage): RunningRequest | undefined {
+    /** Records a request from its arrival, unless it is one that is only counted. Call `end` once. */
+    begin(context: RequestContext): void {
+      const { request, id } = context;
       const origin = request && otherOrigin(request, cors);
       if (origin !== undefined) {
         countOther(origin);
-        return undefined;
+        return;
       }
-      const again = repeated.size > 0 ? repeated.get(context.id) : undefined;
+      if (repeated.size > 0) context.again = repeated.get(id);
       // Only the server knows the id until now.
-      if (again !== undefined) repeated.delete(context.id);
-      const begun: RunningRequest = { context, message: request, body: '', bodyBytes: 0, number: 0, again };
-      running.push(begun);
-      if (request && hasBody(request)) recordBody(request, begun);
-      return begun;
+      if (context.again !== undefined) repeated.delete(id);
+      running.push(context);
+      if (request && hasBody(request)) recordBody(request, context);
     },
 
     end,
@@ -216,7 +194,7 @@ export function createRecorder({ clock, cors }: RecorderOptions) {
     repeated,
 
     /** The requests that have no response yet, the newest first. */
-    running: (): RunningRequest[] => [...running].reverse(),
+    running: (): RequestContext[] => [...running].reverse(),
 
     read,
 
