@@ -213,49 +213,13 @@ describe('responses conform to the document', () => {
   });
 });
 
-type Tampering = {
-  method?: string;
-  path?: string;
-  status?: number;
-  text?: string;
-  /** `null` removes a header. */
-  headers?: Record<string, string | null>;
-};
-
-function tamper({ method, path, response }: Exchange, by: Tampering): string[] {
-  const headers = new Headers(response.headers);
-  for (const [name, value] of Object.entries(by.headers ?? {})) {
-    if (value === null) headers.delete(name);
-    else headers.set(name, value);
-  }
-  const { status, text } = { ...response, ...by };
-  return violations(by.method ?? method, by.path ?? path, { status, headers, text });
-}
-
-describe('responses that the document does not allow are found', () => {
-  const list = () => play('listPets', { suffix: '?limit=2' });
-  const single = () => play('getPet', {});
-  const head = () => play('getPet', { method: 'HEAD' });
-
-  test.each<[string, () => Promise<Exchange>, Tampering, RegExp]>([
-    ['a status', list, { status: 402 }, /status 402 is not documented/],
-    ['a path', list, { path: '/v1/animals' }, /not documented/],
-    ['a method that succeeds', single, { method: 'DELETE' }, /DELETE \/v1\/pets\/1 is not documented/],
-    ['no limit', list, { headers: { 'X-RateLimit-Limit': null } }, /X-RateLimit-Limit is missing/],
-    [
-      'windows elsewhere',
-      single,
-      { headers: { RateLimit: '"minute";r=1;t=1' } },
-      /ratelimit is .* not for this/,
-    ],
-    ['a limit in words', list, { headers: { 'X-RateLimit-Limit': 'sixty' } }, /Limit must be integer/],
-    ['HTML', list, { headers: { 'Content-Type': 'text/html' } }, /Content-Type text\/html is not/],
-    ['invalid JSON', list, { text: '[' }, /the body is not JSON/],
-    ['a HEAD with a body', head, { text: '{}' }, /a HEAD has no body/],
-    ['an animal for a list', list, { text: '{"id":1,"name":"Rex","categoryId":1}' }, /must be array/],
-  ])('%s', async (_about, ask, by, violation) => {
-    const exchange = await ask();
-    expect(tamper(exchange, {})).toEqual([]);
-    expect(tamper(exchange, by).join('\n')).toMatch(violation);
-  });
+test.each<[about: string, changes: Partial<Observed>, violation: RegExp]>([
+  ['a status', { status: 402 }, /status 402 is not documented/],
+  ['no headers', { headers: new Headers() }, /X-RateLimit-Limit is missing/],
+  ['invalid JSON', { text: '[' }, /the body is not JSON/],
+  ['an animal for a list', { text: '{"id":1,"name":"Rex","categoryId":1}' }, /must be array/],
+])('a response that the document does not allow is found: %s', async (_about, changes, violation) => {
+  const { method, path, response } = await play('listPets', { suffix: '?limit=2' });
+  const { status, headers, text } = response;
+  expect(violations(method, path, { status, headers, text, ...changes }).join('\n')).toMatch(violation);
 });
