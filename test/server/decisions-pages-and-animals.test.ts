@@ -39,7 +39,17 @@ describe('D2 invalid query', () => {
   const cursor = encodeCursor(3n);
   const ofFirstRelease = 'mJ0qPz3dN1xY7u2A3';
   test.each([
-    ...['limit=0', 'limit=101', 'limit=', 'limit=1e1', 'status=lost', 'status=', 'cursor=', 'cursor=3'],
+    ...[
+      'limit=0',
+      'limit=101',
+      'limit=',
+      'limit=05',
+      'limit=1e1',
+      'status=lost',
+      'status=',
+      'cursor=',
+      'cursor=3',
+    ],
     ...[cursor.replace('v1', 'v2'), cursor.toUpperCase(), cursor.slice(0, -1), 'v1', ofFirstRelease].map(
       (changed) => `cursor=${changed}`,
     ),
@@ -66,7 +76,7 @@ test('D3 an animal created without a status is available', async () => {
   expect(await (await call('/v1/pets', create(REX))).json()).toMatchObject({ status: 'available' });
 });
 
-test.each(['', 'abc', '01', '9223372036854775808', '%20', '1%00'])(
+test.each(['', 'abc', '01', '9223372036854775808', '9'.repeat(90), '%20', '1%00', '+1', '1.0', '1e0'])(
   'D5 petId %s is not an int64: 404',
   async (id) => {
     const { store, call } = await start();

@@ -47,18 +47,7 @@ const categoryId: fc.Arbitrary<Text<bigint>> = mostly(
       .map((value) => ({ text: `${value}`, value })),
     fc.constantFrom(...Object.entries(numbers)).map(([text, value]) => ({ text, value })),
   ),
-  fc
-    .constantFrom(
-      `${INT64_MAX + 1n}`,
-      `${INT64_MIN - 1n}`,
-      '9'.repeat(400),
-      '1.5',
-      '1e-1',
-      '1e999999999',
-      '1e',
-      '01',
-    )
-    .map((text) => ({ text })),
+  fc.constantFrom(`${INT64_MAX + 1n}`, '9'.repeat(400), '1.5', '1e999999999').map((text) => ({ text })),
 );
 
 const status: fc.Arbitrary<Text<CreatePet['pet']['status']>> = mostly(
@@ -73,14 +62,7 @@ const status: fc.Arbitrary<Text<CreatePet['pet']['status']>> = mostly(
 const more: fc.Arbitrary<Text<true>> = mostly(
   fc
     .oneof(
-      fc.constantFrom(
-        '',
-        '"id":7',
-        '"categoryId":"first"',
-        '"__proto__":{"status":"sold"}',
-        '"n":1e400',
-        '"":[]',
-      ),
+      fc.constantFrom('', '"id":7', '"categoryId":"first"', '"__proto__":{"status":"sold"}', '"n":1e400'),
       fc.json({ maxDepth: 3 }).map((json) => `"more":${json}`),
       fc
         .integer({ min: 1, max: MAX_NESTED })
@@ -88,12 +70,7 @@ const more: fc.Arbitrary<Text<true>> = mostly(
     )
     .map((text) => ({ text, value: true })),
   fc
-    .oneof(
-      fc
-        .integer({ min: MAX_NESTED + 1, max: 9_000 })
-        .map((depth) => `"deep":${'['.repeat(depth)}${']'.repeat(depth)}`),
-      fc.constantFrom('"open":[', '"comment":/* */1', ',', '"n":NaN', '{}'),
-    )
+    .constantFrom(`"deep":${'['.repeat(9_000)}${']'.repeat(9_000)}`, '"open":[', ',', '"n":NaN')
     .map((text) => ({ text })),
 );
 
@@ -103,13 +80,9 @@ const anyPet: fc.Arbitrary<Text<CreatePet['pet']>> = fc
     const fields = { name: name.text, categoryId: categoryId.text, status: status.text };
     const texts = Object.entries(fields).flatMap(([key, text]) => (text === '' ? [] : `"${key}":${text}`));
     const text = `{${[...(more.text === '' ? [] : [more.text]), ...texts].join(',')}}`;
-    const isGood = more.value && name.value !== undefined && categoryId.value !== undefined && status.value;
-    return isGood
-      ? {
-          text,
-          value: { name: name.value, categoryId: categoryId.value, status: status.value } as CreatePet['pet'],
-        }
-      : { text };
+    const value = { name: name.value, categoryId: categoryId.value, status: status.value };
+    const isGood = more.value && Object.values(value).every((each) => each !== undefined);
+    return isGood ? { text, value: value as CreatePet['pet'] } : { text };
   });
 
 /** Three animals that differ only in their status, so that many requests have equal bodies. */
@@ -139,17 +112,11 @@ const encoding: fc.Arbitrary<Encoding> = mostly<Encoding, Encoding>(
     fc.constantFrom<Encoding[]>(
       { bytes: padded(MAX_BYTES) },
       { bytes: padded(MAX_BYTES + 1), refused: 413 },
-      { bytes: padded(MAX_BYTES + 4_000), refused: 413 },
-      { bytes: () => Buffer.alloc(0), refused: 400 },
       { bytes: (text) => Buffer.from(text, 'utf16le'), refused: 400 },
-      { bytes: (text) => Buffer.from(text.replace('{', '{"\xff":1,'), 'latin1'), refused: 400 },
       { bytes: (text) => Buffer.from(text + text), refused: 400 },
       { bytes: (text) => Buffer.from(`[${text}]`), refused: 400 },
     ),
     fc.json().map<Encoding>((json) => ({ bytes: () => Buffer.from(json), refused: 400 })),
-    fc
-      .uint8Array({ maxLength: 60 })
-      .map<Encoding>((bytes) => ({ bytes: () => Buffer.from(bytes), refused: 400 })),
   ),
 );
 

@@ -5,6 +5,8 @@ import { encodeCursor } from '../../../src/server/routes.ts';
 import { table } from '../openapi.ts';
 import { body, mostly } from './bodies.ts';
 
+// A few wrong parts of each kind. Other tests send many more of them, one at a time.
+
 /** A part of a request. `refused` is the status of the error that an invalid part causes if the service evaluates it. */
 type Part = { text: string; refused?: number };
 
@@ -49,18 +51,7 @@ const nowhere = (isApi: boolean, refused: number, ...texts: string[]): Place[] =
   wrong(refused, ...texts).map((part) => ({ ...part, isApi, methods: {} }));
 
 const ids = [1n, 2n, 3n, 5n, 9n, 15n, 25n, 2n ** 63n - 1n, -1n, 0n];
-const noIds = [
-  'x',
-  '01',
-  '+1',
-  '1.0',
-  '1e0',
-  '%00',
-  '9223372036854775808',
-  '9'.repeat(90),
-  '',
-  '%F0%9F%98%80',
-];
+const noIds = ['x', '01', '%00', '9223372036854775808', '', '%F0%9F%98%80'];
 const places = table.flatMap(([, { path }]) =>
   path.includes('{')
     ? ids.map((id) => place(API_PREFIX + path.replace(/\{\w+\}/, `${id}`), path, { reads: id }))
@@ -71,19 +62,9 @@ const oddPlaces = [
   place(`${API_PREFIX}/pets/%31`, '/pets/{petId}', { reads: 1n }),
   ...noIds.map((id) => place(`${API_PREFIX}/pets/${id}`, '/pets/{petId}', { refusedByOperation: 404 })),
   ...['/healthz', '/openapi.json'].map(page),
-  ...nowhere(
-    true,
-    404,
-    '/v1',
-    '/v1/',
-    '/v1/cats',
-    '/v1/pets/1/2',
-    '/v1//pets',
-    '/v1/constructor',
-    '/v1/pets%2F1',
-  ),
-  ...nowhere(false, 404, '/', '/v2/pets', '/__proto__', '/%76%31/pets', '/v1x', '/favicon.ico'),
-  ...nowhere(true, 400, '/v1/pets/%zz', '/v1/%c3%28', '/v1/%'),
+  ...nowhere(true, 404, '/v1', '/v1/cats', '/v1//pets', '/v1/constructor', '/v1/pets%2F1'),
+  ...nowhere(false, 404, '/', '/__proto__', '/%76%31/pets', '/v1x', '/favicon.ico'),
+  ...nowhere(true, 400, '/v1/pets/%zz', '/v1/%'),
   ...nowhere(false, 400, '//v1/pets', 'ftp://127.0.0.1/v1/pets', '*'),
   place(`http://LOCALHOST:7387${API_PREFIX}/pets`, '/pets'),
   ...nowhere(false, 404, 'http://127.0.0.1/v2/pets'),
@@ -108,19 +89,9 @@ const goodQueries = [
   'limit=100&status=pending',
   `cursor=${cursor}`,
   '%6cimit=7',
-  'x',
   '&&',
 ];
-const badQueries = [
-  'limit=0',
-  'limit=101',
-  'limit=05',
-  'limit=',
-  'limit=1%00',
-  'status=',
-  'cursor=',
-  `cursor=${cursor}A`,
-];
+const badQueries = ['limit=101', 'limit=1%00', 'status=', `cursor=${cursor}A`];
 type Query = Part & { refusedByList?: number };
 const query: fc.Arbitrary<Query> = mostly<Query, Query>(
   fc.oneof(
@@ -128,19 +99,14 @@ const query: fc.Arbitrary<Query> = mostly<Query, Query>(
     fc.constantFrom(...fine('?', ...goodQueries.map((text) => `?${text}`))),
   ),
   fc.constantFrom<Query[]>(
-    ...wrong(400, '?limit=1&limit=2', '?a&a', '?limit=1&%6cimit=1', '?x=%zz', '?%c3%28'),
+    ...wrong(400, '?a&a', '?limit=1&%6cimit=1', '?x=%zz'),
     ...badQueries.map((text) => ({ text: `?${text}`, refusedByList: 400 })),
   ),
 );
 
-const host = from(fine(...lines('Host', '127.0.0.1', 'localhost:80', 'LOCALHOST', '[::1]:7387')), [
-  ...wrong(
-    400,
-    '',
-    ...lines('Host', '', 'a b', '127.0.0.1/v1', 'u@127.0.0.1'),
-    line('Host')('::1').repeat(2),
-  ),
-  ...wrong(421, ...lines('Host', 'evil.example', '127.0.0.1.evil.example', '[::2]:1')),
+const host = from(fine(...lines('Host', '127.0.0.1', 'localhost:80', '[::1]:7387')), [
+  ...wrong(400, '', line('Host')('127.0.0.1/v1'), line('Host')('::1').repeat(2)),
+  ...wrong(421, ...lines('Host', 'evil.example', '[::2]:1')),
 ]);
 
 const authorizationOf = (keys: readonly string[]) => {
@@ -151,34 +117,17 @@ const authorizationOf = (keys: readonly string[]) => {
       fine(named(`Bearer ${key}`), named(`bearer  ${key} `)).map((part) => ({ ...part, key })),
     ),
     [
-      ...wrong(
-        401,
-        '',
-        ...['', 'Bearer', 'Bearer no', `Basic ${keys[0]}`, `Bearer ${keys[0]} x`, 'Bearer \xff'].map(named),
-      ),
-      ...wrong(
-        400,
-        ...keys.map((key) => named(`Bearer ${key}`).repeat(2)),
-        named('Bearer no') + named('Basic x'),
-      ),
+      ...wrong(401, '', ...['Bearer no', `Basic ${keys[0]}`, `Bearer ${keys[0]} x`].map(named)),
+      ...wrong(400, ...keys.map((key) => named(`Bearer ${key}`).repeat(2))),
     ],
   );
 };
 
-const type = from(
-  fine(
-    ...lines('Content-Type', 'application/json', 'Application/JSON; charset="UTF-8"', 'application/json;x=1'),
-  ),
-  [
-    ...wrong(
-      415,
-      '',
-      ...lines('Content-Type', 'text/plain', 'application/jsonp', 'application/json; charset=utf-16'),
-    ),
-    ...wrong(415, `${line('Content-Type')('application/json')}Content-Encoding: gzip\r\n`),
-    ...wrong(400, line('Content-Type')('application/json').repeat(2)),
-  ],
-);
+const type = from(fine(...lines('Content-Type', 'application/json', 'Application/JSON; charset="UTF-8"')), [
+  ...wrong(415, '', line('Content-Type')('text/plain')),
+  ...wrong(415, `${line('Content-Type')('application/json')}Content-Encoding: gzip\r\n`),
+  ...wrong(400, line('Content-Type')('application/json').repeat(2)),
+]);
 
 const KEYS = ['k1', 'k2', 'k3', 'k4'];
 type Idempotency = Part & { key?: string };
@@ -187,11 +136,7 @@ const idempotency = fc.oneof(
   fc.constant<Idempotency>({ text: '' }),
   from<Idempotency>(
     KEYS.flatMap((key) => fine(named(`"${key}"`), named(key)).map((part) => ({ ...part, key }))),
-    wrong(
-      400,
-      ...['', '""', '"open', 'a b', `"${'x'.repeat(256)}"`, '\xe9'].map(named),
-      named('k1').repeat(2),
-    ),
+    wrong(400, ...['', '"open', 'a b', '\xe9'].map(named), named('k1').repeat(2)),
   ),
 );
 

@@ -1,38 +1,34 @@
 import { connect, type Socket } from 'node:net';
 import type { Quota } from '../../../src/contract/plans.ts';
 import { createApp } from '../../../src/server/app.ts';
-import { type ListenOptions, listen } from '../../../src/server/connection/listen.ts';
-import { createFaults, type FaultOptions } from '../../../src/server/faults.ts';
+import { listen } from '../../../src/server/connection/listen.ts';
+import { createFaults } from '../../../src/server/faults.ts';
 import { hashKey } from '../../../src/store/keys/keys.ts';
-import { createBanTracker, createMemoryLimiter } from '../../../src/store/limits/limiter.ts';
+import { type BanRule, createBanTracker, createMemoryLimiter } from '../../../src/store/limits/limiter.ts';
 import type { Store } from '../../../src/store/store.ts';
 import { type ManualClock, manualClock } from '../clock.ts';
 import { type IsBodiless, type RawResponse, takeResponse } from '../raw-client.ts';
 import { atLoopback } from '../raw-requests.ts';
+import type { ServiceOptions } from '../service.ts';
 
 /** How long to wait for a response, in milliseconds. The time is long, because the machine may be busy. */
 const TIMEOUT_MS = 10_000;
 
-export type FuzzedOptions = {
-  /** The quota of each key that the service knows. */
-  quotas: Readonly<Record<string, Quota>>;
-  store: (clock: ManualClock) => Promise<Store>;
-  /** The initial time of the manual clock. */
-  time?: string;
-  ban?: { after: number; milliseconds: number };
-  faults?: FaultOptions | undefined;
-  limits?: ListenOptions['limits'];
-};
-
-/** Starts the service on a free loopback port, without an access log, which would grow the heap. The caller stops it. */
+/**
+ * Starts the service on a free loopback port, without an access log, which would grow the heap. The caller stops it. `quotas`
+ * are those of the keys that the service knows.
+ */
 export async function startFuzzed({
   quotas,
   time,
-  faults,
   limits,
   ban = { after: 0, milliseconds: 0 },
   ...options
-}: FuzzedOptions) {
+}: {
+  quotas: Readonly<Record<string, Quota>>;
+  store: (clock: ManualClock) => Promise<Store>;
+  ban?: BanRule;
+} & Pick<ServiceOptions, 'time' | 'faults' | 'limits'>) {
   const clock = manualClock(time);
   const store = await options.store(clock);
   const errors: unknown[] = [];
@@ -46,7 +42,7 @@ export async function startFuzzed({
     anonymousLimiter: createMemoryLimiter(clock),
     hosts: atLoopback.hosts,
     tools: { paths: [] },
-    faults: createFaults(faults),
+    faults: createFaults(options.faults),
     clock,
     onError: (error) => errors.push(error),
   });
