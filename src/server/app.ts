@@ -291,7 +291,7 @@ function createRun(options: AppOptions): Run {
     const shown = retryAfter ? { ...window, resetAt: now + retryAfter * 1_000 } : window;
     const { route, allow } = found;
     const rateLimit = { window: shown, windows, now };
-    const response = mockResponse(asked, { operation: route.label, path: pathOf(url), allow, rateLimit });
+    const response = mockResponse(asked, route.label, { path: pathOf(url), allow, rateLimit });
     context.asked = asked;
     if (status === 429) context.window = { ...shown, remaining: 0 };
     // Such a response reports the window of anonymous callers.

@@ -64,6 +64,8 @@ export function tooManyRequests({
   return new ServiceError(code, `${reason}. Retry in ${seconds} s`, [header.retryAfter, String(seconds)]);
 }
 
+const NO_DATABASE = 'The service cannot reach its database';
+
 const retryLater = (code: ErrorCode, message: string, seconds: number): ServiceError =>
   new ServiceError(code, `${message}. Retry in ${seconds} s`, [header.retryAfter, String(seconds)]);
 
@@ -77,18 +79,14 @@ export const serviceStarting = (): ServiceError =>
  */
 export function storageError(error: unknown, canChange: boolean): ServiceError | undefined {
   // A database is often back after a second. The keys cannot be read, either.
+  if (error instanceof StoreUnavailableError && canChange && error.outcome === 'unknown')
+    return retryLater('unavailable', `${NO_DATABASE} at the moment; the animal may have been added`, 1);
   if (error instanceof StoreUnavailableError)
-    return canChange && error.outcome === 'unknown'
-      ? retryLater(
-          'unavailable',
-          'The service cannot reach its database at the moment; the animal may have been added',
-          1,
-        )
-      : retryLater(
-          'storage_unreachable',
-          'The service cannot reach its database or read its keys at the moment; the request was not carried out',
-          1,
-        );
+    return retryLater(
+      'storage_unreachable',
+      `${NO_DATABASE} or read its keys at the moment; the request was not carried out`,
+      1,
+    );
   // Nothing can be stored: no animal, and in a database no counts of a key. Space can become free at any time.
   if (error instanceof StoreUnwritableError)
     return retryLater(

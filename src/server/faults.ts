@@ -255,22 +255,16 @@ export function parsePrefer(prefer: string): RequestedMock | undefined {
 
 const toInteger = (text: string): number => (/^[1-9]\d*$/.test(text) ? Number(text) : Number.NaN);
 
-/** `path` is the one that was requested, and `allow` lists its methods. */
-export type MockContext = {
-  operation: OperationName;
-  path: string;
-  allow: string;
-  rateLimit: RateLimitDecision;
-};
-
 /**
- * Returns an example of the operation's response with a status, without running the operation.
+ * Returns an example of the operation's response with a status, without running the operation. `path` is the one that was
+ * requested, and `allow` lists its methods.
  *
  * @throws ServiceError 400 if the operation has no response with this status, or if the Retry-After is not possible
  */
 export function mockResponse(
   { status, retryAfter, source }: RequestedMock,
-  { operation, path, allow, rateLimit }: MockContext,
+  operation: OperationName,
+  { path, allow, rateLimit }: { path: string; allow: string; rateLimit: RateLimitDecision },
 ): ServiceResponse {
   const possible = statusesOf(operation);
   if (!possible.includes(status))

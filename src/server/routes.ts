@@ -250,21 +250,17 @@ export function createPathTable(table: readonly Path[]): (target: string) => Pat
       .map((path) => [path.path, { ...path, params: {} }]),
   );
 
-  function find(target: string): PathMatch {
-    const requested = pathOf(target);
-    const found = exact.get(requested);
-    if (found) return found;
-    const segments = decodeSegments(requested);
-    for (const path of paths) {
-      const params = matchSegments(path.segments, segments);
-      if (params) return { ...path, params };
-    }
-    throw notFound();
-  }
-
   return (target) => {
     try {
-      return find(target);
+      const requested = pathOf(target);
+      const found = exact.get(requested);
+      if (found) return found;
+      const segments = decodeSegments(requested);
+      for (const path of paths) {
+        const params = matchSegments(path.segments, segments);
+        if (params) return { ...path, params };
+      }
+      return notFound();
     } catch (error) {
       if (error instanceof ServiceError) return error;
       throw error;

@@ -11,7 +11,7 @@ import {
   factsOf,
   factsOfContract,
 } from '../helpers/openapi.ts';
-import { sendRaw, sendToService } from '../helpers/raw-client.ts';
+import { sendToService } from '../helpers/raw-client.ts';
 import { CLOSE, get } from '../helpers/raw-requests.ts';
 import { type ServiceOptions, start } from '../helpers/service.ts';
 
@@ -110,13 +110,5 @@ describe('the first server of the document', () => {
   test('is the public URL, if one is set', async () => {
     const publicUrl = 'https://shop.example/inventory/v1';
     expect((await servers(named('127.0.0.1'), { publicUrl }))[0]).toBe(publicUrl);
-  });
-
-  test('is never the address that an earlier client used', async () => {
-    const { call, listening } = await start();
-    const [local] = JSON.parse(await (await call('/openapi.json')).text()).servers;
-    expect(local.url).toBe(`${listening.origin}/v1`);
-    const [other] = await sendRaw(listening.port, named('shop.example'));
-    expect(JSON.parse(other?.body ?? '').servers[0].url).toBe('http://shop.example/v1');
   });
 });

@@ -22,14 +22,11 @@ test.each([
   ['a, b', false],
   ['ä', false],
   ['a/b', false],
+  ['a\r\nX-Request-Id: b', false],
 ])('the request id %j is accepted: %s', async (id, isAccepted) => {
   const [received] = await idsOf(get('/v1/pets', `X-Request-Id: ${id}\r\n`));
   if (isAccepted) expect(received).toBe(id);
   else expect(received).toMatch(GENERATED);
-});
-
-test('two request ids in one request are not accepted', async () => {
-  expect((await idsOf(get('/v1/pets', 'X-Request-Id: a\r\nX-Request-Id: b\r\n')))[0]).toMatch(GENERATED);
 });
 
 const SENT = 'X-Request-Id: mine\r\n';
@@ -37,14 +34,10 @@ const SENT = 'X-Request-Id: mine\r\n';
 test.each([
   ['a list', get('/v1/pets', SENT)],
   ['a creation', post(REX, `Content-Type: application/json\r\n${SENT}`)],
-  ['an invalid body', post('{', `Content-Type: application/json\r\n${SENT}`)],
   ['a missing key', `GET /v1/pets HTTP/1.1\r\n${HOST}${CLOSE}${SENT}\r\n`],
-  ['an unknown path', get('/v1/nothing', SENT)],
   ['an unknown path outside the API', get('/nothing', SENT)],
   ['an unknown host', `GET /v1/pets HTTP/1.1\r\nHost: evil.example\r\n${CLOSE}${SENT}\r\n`],
-  ['another method', open('PUT', '/v1/pets', `${CLOSE}${SENT}\r\n`)],
   ['OPTIONS', open('OPTIONS', '/v1/pets', `${CLOSE}${SENT}\r\n`)],
-  ['a health check', get('/healthz', SENT)],
   ['a body that never ends', open('POST', '/v1/pets', `${SENT}Content-Length: 9\r\n\r\n`)],
 ])('the response to %s has the request id of the request', async (_about, bytes) => {
   expect(await idsOf(bytes)).toEqual(['mine']);

@@ -137,9 +137,10 @@ function validate<Schema extends z.ZodMiniType>(
   schema: Schema,
   value: unknown,
   whole: string,
+  describe = describeIssues,
 ): z.output<Schema> {
   const { success, data, error } = z.safeParse(schema, value);
-  if (!success) throw invalidRequest(describeIssues(error, whole));
+  if (!success) throw invalidRequest(describe(error, whole));
   return data;
 }
 
@@ -163,15 +164,11 @@ async function readJsonBody(request: IncomingMessage): Promise<unknown> {
   return parseBody(await readBytes(request));
 }
 
-/** Reads a JSON body, and validates it. @throws ServiceError 400, 413 or 415 */
-export async function readBodyAs<Schema extends z.ZodMiniType>(
+/** Reads a JSON body, and validates it. The error names only the first problem. @throws ServiceError 400, 413 or 415 */
+export const readBodyAs = async <Schema extends z.ZodMiniType>(
   schema: Schema,
   request: IncomingMessage,
-): Promise<z.output<Schema>> {
-  const { success, data, error } = z.safeParse(schema, await readJsonBody(request));
-  if (!success) throw invalidRequest(describeFirstIssue(error, 'The body'));
-  return data;
-}
+): Promise<z.output<Schema>> => validate(schema, await readJsonBody(request), 'The body', describeFirstIssue);
 
 /** Reads and validates the query of a request target. @throws ServiceError 400 */
 export const readQueryAs = <Schema extends z.ZodMiniObject>(schema: Schema, target = ''): z.output<Schema> =>

@@ -191,9 +191,8 @@ export function createSendAgain(
     if (notAgain !== undefined) throw cannotBeSent(number, notAgain);
     await checkKey(recorded);
     const sent = await send(recorded, body ?? recorded.body.text);
-    return sent
-      ? { status: 200, body: JSON.stringify(describe(sent)) }
-      : { status: 202, body: JSON.stringify({ again: number }) };
+    const content = sent ? describe(sent) : { again: number };
+    return { status: sent ? 200 : 202, body: JSON.stringify(content) };
   };
 
   /** The key can have been revoked or banned since. @throws ServiceError 403 */
