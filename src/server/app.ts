@@ -311,6 +311,7 @@ function createRun(options: AppOptions): Run {
     if (url === '*' || url === '/') return optionsResponse(allMethodsHeader);
     validateTarget(url);
     if (path instanceof ServiceError) throw path;
+    if (path.access === 'key' && !context.isApi) throw notFound();
     return optionsResponse(path.allow, context.isTool ? [] : preflightHeaders(cors, path.allow));
   };
 
