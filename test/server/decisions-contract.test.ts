@@ -126,6 +126,7 @@ describe('D15 methods', () => {
 
   test('OPTIONS of an unknown path is 404', async () => {
     const { call } = await start();
-    expect((await call('/v1/nothing', { method: 'OPTIONS' })).status).toBe(404);
+    for (const path of ['/v1/nothing', '/nothing', '/%76%31/pets'])
+      expect((await call(path, { method: 'OPTIONS' })).status).toBe(404);
   });
 });
