@@ -30,7 +30,13 @@ const fragments =
   '|Upgrade: h2c\r\nConnection: Upgrade\r\n|CONNECT a:1 HTTP/1.1\r\n|PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n|GET |POST ' +
   '| HTTP/1.1\r\n| HTTP/1.0\r\n| HTTP/0.9\r\n|/v1/pets|/%|%00|\u0016\u0003\u0001';
 const piece = fc.oneof(
-  { arbitrary: requestOf([KEY]).map(({ bytes }) => bytes), weight: 6 },
+  // With Prefer, a request can ask for a 500.
+  {
+    arbitrary: requestOf([KEY])
+      .map(({ bytes }) => bytes)
+      .filter((bytes) => !bytes.includes('code=')),
+    weight: 6,
+  },
   { arbitrary: fc.constant(post(' '.repeat(66_000))), weight: 1 },
   { arbitrary: fc.constantFrom(...fragments.split('|')).map(latin1), weight: 2 },
   { arbitrary: fc.uint8Array({ maxLength: 40 }).map((bytes) => Buffer.from(bytes)), weight: 1 },
