@@ -2,7 +2,7 @@ import { mkdir, readFile, rmdir, stat, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { hashKey } from '../../src/store/keys/keys.ts';
-import { createBanTracker } from '../../src/store/limits/limiter.ts';
+import { createMemoryLimiter } from '../../src/store/limits/limiter.ts';
 import { manualClock } from '../helpers/clock.ts';
 import { gate } from '../helpers/gate.ts';
 import { startReal } from '../helpers/real-service.ts';
@@ -135,14 +135,21 @@ describe('D9 a key that continues after a 429', () => {
     const saved: string[][] = [];
     const first = gate();
     const stored = new Map([['expired', clock.now() - 1]]);
-    const bans = createBanTracker({ after: 1, milliseconds: 1_000 }, clock, stored, async (all) => {
-      if (saved.length === 0 && all.size === 1) await first.opened;
-      saved.push([...all.keys()]);
-      return true;
+    const limiter = createMemoryLimiter(clock, {
+      rule: { after: 1, milliseconds: 1_000 },
+      stored,
+      async save(all) {
+        if (saved.length === 0 && all.size === 1) await first.opened;
+        saved.push([...all.keys()]);
+        return true;
+      },
     });
-    for (const caller of ['a', 'b']) await bans.recordRefusal(caller, 60_000, clock.now());
+    const takeBoth = () =>
+      Promise.all(['a', 'b'].map((caller) => limiter.take(caller, { perMinute: 1, perDay: 9 })));
+    await takeBoth();
+    await takeBoth();
     clock.advance(1_000);
-    const both = Promise.all(['a', 'b'].map((caller) => bans.recordRefusal(caller, 60_000, clock.now())));
+    const both = takeBoth();
     await new Promise(setImmediate);
     first.open();
     await both;

@@ -5,6 +5,7 @@ import { type OperationName, operations } from '../../src/contract/operations.ts
 import { ServiceError } from '../../src/server/errors.ts';
 import { sampleData } from '../../src/server/sample-data.ts';
 import { StoreFailedError, StoreUnavailableError } from '../../src/store/errors.ts';
+import { hashKey } from '../../src/store/keys/keys.ts';
 import { createMemoryLimiter } from '../../src/store/limits/limiter.ts';
 import { manualClock } from '../helpers/clock.ts';
 import { conformance, described, describedAs, document, type Observed, table } from '../helpers/openapi.ts';
@@ -91,13 +92,9 @@ const atSunset = () => ({ time: operations.getPet.deprecated.sunset.toISOString(
 const quotaOf = (perMinute: number) => () => ({ quota: { perMinute, perDay: 9 } });
 const banned = () => {
   const clock = manualClock();
-  const bans = {
-    bannedUntil: () => clock.now() + 300_000,
-    recordRefusal: async () => undefined,
-    moveBack() {},
-    lift: async () => {},
-  };
-  return { limiter: createMemoryLimiter(clock, bans) };
+  const rule = { after: 1, milliseconds: 300_000 };
+  const stored = new Map([[hashKey(KEY), clock.now() + rule.milliseconds]]);
+  return { limiter: createMemoryLimiter(clock, { rule, stored }) };
 };
 const allRequestsFail = () => ({ faults: { failRate: 1, seed: 1 } });
 const onlyLoopback = () => ({ hosts: new Set<string>() });

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { plans } from '../../src/contract/plans.ts';
-import { createBanTracker, createMemoryLimiter } from '../../src/store/limits/limiter.ts';
+import { createMemoryLimiter } from '../../src/store/limits/limiter.ts';
 import { cases } from '../helpers/cases.ts';
 import { manualClock } from '../helpers/clock.ts';
 import { heap } from '../helpers/heap.ts';
@@ -43,8 +43,7 @@ test('whatever the clock does, no key is refused for longer than its window or i
       situations,
       async (all, { quota, windowLength }) => {
         const clock = manualClock();
-        const bans = createBanTracker({ after: 3, milliseconds: ban }, clock);
-        const limiter = createMemoryLimiter(clock, bans);
+        const limiter = createMemoryLimiter(clock, { rule: { after: 3, milliseconds: ban } });
         let state = { reason: 'none', since: 0 };
         for (const { pause, step } of all) {
           clock.advance(pause);

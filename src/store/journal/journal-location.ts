@@ -28,7 +28,7 @@ import {
 } from '../backend.ts';
 import { StoreError, StoreMissingError, toStoreError } from '../errors.ts';
 import { KeyCache } from '../keys/key-cache.ts';
-import { createBanTracker, createMemoryLimiter } from '../limits/limiter.ts';
+import { createMemoryLimiter } from '../limits/limiter.ts';
 import { encodeJournal, JOURNAL, JOURNAL_OF_COPY } from './format.ts';
 import {
   hasJournal,
@@ -160,35 +160,37 @@ async function openJournalBackend(
     // If the keys cannot be read, the first request that needs them fails.
     await keys.load().catch(() => {});
     let isWarned = false;
-    const bans = createBanTracker(options.bans, clock, await loadBans(directory), async (all) => {
-      // The store locks the directory as soon as the disk accepts writes.
-      if (!store.isLocked) await store.checkWritable().catch(() => {});
-      if (!store.isLocked) return false;
-      try {
-        await store.requireInPlace();
-        await saveBans(directory, all);
-        isWarned = false;
-        return true;
-      } catch (error) {
-        if (!isWarned) onWarning((error as Error).message);
-        isWarned = true;
-        return false;
-      }
+    const limiter = createMemoryLimiter(clock, {
+      rule: options.bans,
+      stored: await loadBans(directory),
+      async save(bans) {
+        // The store locks the directory as soon as the disk accepts writes.
+        if (!store.isLocked) await store.checkWritable().catch(() => {});
+        if (!store.isLocked) return false;
+        try {
+          await store.requireInPlace();
+          await saveBans(directory, bans);
+          isWarned = false;
+          return true;
+        } catch (error) {
+          if (!isWarned) onWarning((error as Error).message);
+          isWarned = true;
+          return false;
+        }
+      },
     });
-    await bans.saved();
-    const limiter = createMemoryLimiter(clock, bans);
+    await limiter.saved();
     return {
       store,
       keys,
       limiter,
       async reset(seed) {
         await store.reset(seed);
-        limiter.clear();
-        await bans.clear();
+        await limiter.clear();
       },
-      banCounts: async () => bans.count(),
+      banCounts: async () => limiter.banCounts(),
       async close() {
-        await bans.saved();
+        await limiter.saved();
         await store.close();
       },
     };

@@ -1,4 +1,4 @@
-import type { Clock, SteadyClock } from '../../contract/clock.ts';
+import type { SteadyClock } from '../../contract/clock.ts';
 import type { Quota } from '../../contract/plans.ts';
 
 /** The values of the three rate-limit headers (docs/service.md 8.3). `resetAt` is in milliseconds since the epoch. */
@@ -89,52 +89,77 @@ function bannedDecision({ window, windows, now }: RateLimitDecision, until: numb
   return { window: banWindow, windows, now, retryAt: until, banned: true };
 }
 
-/** The rejected requests of one caller. Times are in milliseconds since the epoch. */
-type RefusedRequests = {
-  /** The end of the rate-limit window in which the latest request was rejected. */
-  resetAt: number;
-  /** The time of the first rejected request in that window. */
-  firstAt: number;
+/** What is counted for a caller, and which of its rejected requests count towards a ban. Times are as in `WindowCounts`. */
+type CallerState = Usage & {
+  /** The end of the rate-limit window in which the latest request was rejected, and the first such request in that window. */
+  refusedIn: number;
+  firstRefusedAt: number;
   /** The times of the rejected requests in the last minute that count towards a ban. */
-  counted: number[];
+  refusals: readonly number[];
 };
 
 const SECOND = 1_000;
 const MINUTE = 60_000;
-
-type BanTracker = ReturnType<typeof createBanTracker>;
-
+const DAY = 86_400_000;
 /**
- * Bans callers that continue to send requests after a 429. `stored` maps callers that were banned in an earlier run to
- * the ends of their bans, in milliseconds since the epoch. `save` stores all bans when a ban begins or its end changes.
- * It must not reject, and returns whether the bans were stored. If not, it is called again at later requests.
+ * How many milliseconds the two clocks may differ without a step of the system time. They are read one after the other,
+ * and have different resolutions.
  */
-export function createBanTracker(
-  rule: BanRule,
-  clock: Clock,
-  stored: ReadonlyMap<string, number> = new Map(),
-  save: (bans: ReadonlyMap<string, number>) => Promise<boolean> = async () => true,
+const CLOCK_TOLERANCE = 100;
+
+/** One array for all callers, because there can be many. */
+const NONE: readonly number[] = [];
+
+/** The ends of bans, in milliseconds since the epoch, by their callers. */
+type BansByCaller = ReadonlyMap<string, number>;
+
+type BanOptions = {
+  /** By default, no caller is banned. */
+  rule?: BanRule;
+  /** Bans of an earlier run. */
+  stored?: BansByCaller;
+  /**
+   * Stores all bans when a ban begins or its end changes. It must not reject, and returns whether the bans were stored. If
+   * not, it is called again at later requests.
+   */
+  save?(bans: BansByCaller): Promise<boolean>;
+};
+
+export type MemoryLimiter = ReturnType<typeof createMemoryLimiter>;
+
+/** Counts requests in memory. The counts are lost when the process ends. It returns a promise only where it stores a ban. */
+export function createMemoryLimiter(
+  clock: SteadyClock,
+  { rule = { after: 0, milliseconds: 0 }, stored = new Map(), save = async () => true }: BanOptions = {},
 ) {
-  // No ban lasts longer than `rule.milliseconds` from now. A longer one was stored with another rule, or while the clock
-  // was ahead.
-  const latestEnd = clock.now() + rule.milliseconds;
-  const banned = new Map(
-    rule.after === 0 ? [] : [...stored].map(([caller, until]) => [caller, Math.min(until, latestEnd)]),
-  );
-  const refused = new Map<string, RefusedRequests>();
+  const callers = new Map<string, CallerState>();
+  let sweptAt = 0;
   let begun = 0;
   let lastSave = Promise.resolve();
   let lastSaveAt = 0;
   let isSaved = true;
-  // Save the earlier ends. Otherwise, every restart would extend these bans again.
-  if ([...banned].some(([caller, until]) => until !== stored.get(caller))) saveActive();
+  // If the clock is set back, running windows and bans keep the time that they have left.
+  const currentTime = detectSetBack(clock, (milliseconds) => {
+    for (const caller of callers.values()) {
+      caller.minute.endsAt -= milliseconds;
+      caller.day.endsAt -= milliseconds;
+      if (caller.bannedUntil !== undefined) caller.bannedUntil -= milliseconds;
+      caller.refusedIn -= milliseconds;
+      caller.firstRefusedAt -= milliseconds;
+      caller.refusals = caller.refusals.map((at) => at - milliseconds);
+    }
+    sweptAt -= milliseconds;
+    if (activeBans().size > 0) saveBans();
+  });
 
   function activeBans(): Map<string, number> {
     const now = clock.now();
-    return new Map([...banned].filter(([, end]) => end > now));
+    const bans = new Map<string, number>();
+    for (const [name, { bannedUntil = 0 }] of callers) if (bannedUntil > now) bans.set(name, bannedUntil);
+    return bans;
   }
 
-  function saveActive(): Promise<void> {
+  function saveBans(): Promise<void> {
     const active = activeBans();
     lastSaveAt = clock.now();
     // One save at a time, so that an older list cannot overwrite a newer one.
@@ -144,159 +169,127 @@ export function createBanTracker(
     return lastSave;
   }
 
-  return {
-    /** The end of the caller's ban; undefined if the caller is not banned. `now` is the time of the request. */
-    bannedUntil(caller: string, now: number): number | undefined {
-      if (!isSaved && Math.abs(now - lastSaveAt) >= SECOND) saveActive();
-      const until = banned.get(caller);
-      if (until === undefined || until > now) return until;
-      banned.delete(caller);
-      return undefined;
-    },
-    /**
-     * Records a rejected request of a caller that is not banned (docs/service.md 8.4, D9). Returns the end of the ban if the
-     * request causes a ban. `now` is the time of the request: if the clock were read again, Retry-After could be a second
-     * longer than the ban.
-     *
-     * Requests within a second after the first rejected one of a window do not count towards a ban, because the client may
-     * have sent them before it received the 429.
-     */
-    async recordRefusal(caller: string, resetAt: number, now: number): Promise<number | undefined> {
-      let refusals = refused.get(caller);
-      if (refusals?.resetAt === resetAt) {
-        if (now - refusals.firstAt < SECOND) return undefined;
-        refusals.counted = [...refusals.counted.filter((at) => now - at < MINUTE), now];
-      } else {
-        const counted = refusals?.counted.filter((at) => now - at < MINUTE) ?? [];
-        refusals = { resetAt, firstAt: now, counted };
-        refused.set(caller, refusals);
-      }
-      if (rule.after === 0 || refusals.counted.length < rule.after) return undefined;
-      // Keep `firstAt`, so that requests after the ban count immediately if their window is still the same.
-      refusals.counted = [];
-      const until = now + rule.milliseconds;
-      banned.set(caller, until);
-      begun++;
-      await saveActive();
-      return until;
-    },
-    /** Moves all times back, after the clock was set back by as much. Otherwise, bans would last longer. */
-    moveBack(by: number): void {
-      for (const [caller, until] of banned) banned.set(caller, until - by);
-      for (const refusals of refused.values()) {
-        refusals.resetAt -= by;
-        refusals.firstAt -= by;
-        refusals.counted = refusals.counted.map((at) => at - by);
-      }
-      if (banned.size > 0) saveActive();
-    },
-    /**
-     * Ends the caller's ban, and forgets its rejected requests. Resolves when the change is saved, or cannot be saved for
-     * now.
-     */
-    async lift(caller: string): Promise<void> {
-      refused.delete(caller);
-      if (banned.delete(caller)) await saveActive();
-    },
-    /** Ends all bans. */
-    async clear(): Promise<void> {
-      const isStored = banned.size > 0 || !isSaved;
-      banned.clear();
-      refused.clear();
-      if (isStored) await saveActive();
-    },
-    /** How many bans have begun since the start, and how many callers are banned now. */
-    count: (): BanCounts => ({ begun, active: activeBans().size }),
-    /** Resolves when all changes of bans are saved, or cannot be saved even at another attempt. */
-    async saved(): Promise<void> {
-      await lastSave;
-      if (!isSaved) await saveActive();
-    },
-  };
-}
+  function addCaller(name: string): CallerState {
+    const caller: CallerState = {
+      minute: { endsAt: 0, used: 0 },
+      day: { endsAt: 0, used: 0 },
+      bannedUntil: undefined,
+      refusedIn: 0,
+      firstRefusedAt: 0,
+      refusals: NONE,
+    };
+    callers.set(name, caller);
+    return caller;
+  }
 
-const DAY = 86_400_000;
-/**
- * How many milliseconds the two clocks may differ without a step of the system time. They are read one after the other,
- * and have different resolutions.
- */
-const CLOCK_TOLERANCE = 100;
-
-export type MemoryLimiter = ReturnType<typeof createMemoryLimiter>;
-
-/** Counts requests in memory. The counts are lost when the process ends. It returns a promise only where it stores a ban. */
-export function createMemoryLimiter(
-  clock: SteadyClock,
-  bans?: Pick<BanTracker, 'bannedUntil' | 'recordRefusal' | 'moveBack' | 'lift'>,
-) {
-  const callers = new Map<string, WindowCounts>();
-  let sweptAt = 0;
-  // If the clock is set back, running windows keep the time that they have left.
-  const currentTime = detectSetBack(clock, (milliseconds) => {
-    for (const { minute, day } of callers.values()) {
-      minute.endsAt -= milliseconds;
-      day.endsAt -= milliseconds;
-    }
-    sweptAt -= milliseconds;
-    bans?.moveBack(milliseconds);
-  });
-
-  function countsOf(caller: string, now: number): WindowCounts {
+  /** The counts and the ban at the time `now`. */
+  function stateOf(name: string, now: number): CallerState {
     // Drop expired counts once a minute, so that addresses of anonymous callers do not accumulate.
     if (now - sweptAt >= MINUTE) {
       sweptAt = now;
-      for (const [name, { minute, day }] of callers) {
-        const isExpired = now >= minute.endsAt && (day.used === 0 || now >= day.endsAt);
-        if (isExpired) callers.delete(name);
-      }
+      for (const [each, caller] of callers) if (isExpired(caller, now)) callers.delete(each);
     }
-    let counts = callers.get(caller);
-    if (counts === undefined) {
-      counts = { minute: { endsAt: 0, used: 0 }, day: { endsAt: 0, used: 0 } };
-      callers.set(caller, counts);
-    }
-    if (now >= counts.minute.endsAt) startWindow(counts.minute, now, MINUTE);
-    if (now >= counts.day.endsAt) startWindow(counts.day, now, DAY);
-    return counts;
+    if (!isSaved && Math.abs(now - lastSaveAt) >= SECOND) saveBans();
+    const caller = callers.get(name) ?? addCaller(name);
+    if (now >= caller.minute.endsAt) startWindow(caller.minute, now, MINUTE);
+    if (now >= caller.day.endsAt) startWindow(caller.day, now, DAY);
+    if (caller.bannedUntil !== undefined && now >= caller.bannedUntil) caller.bannedUntil = undefined;
+    return caller;
   }
 
-  function usageOf(caller: string, now: number): Usage {
-    const { minute, day } = countsOf(caller, now);
-    return { minute: { ...minute }, day: { ...day }, bannedUntil: bans?.bannedUntil(caller, now) };
+  function usageOf(name: string, now: number): Usage {
+    const { minute, day, bannedUntil } = stateOf(name, now);
+    return { minute: { ...minute }, day: { ...day }, bannedUntil };
   }
+
+  /** Rejects a request (docs/service.md 8.4, D9). */
+  function refuse(
+    caller: CallerState,
+    decision: RateLimitDecision,
+  ): RateLimitDecision | Promise<RateLimitDecision> {
+    const { now, window } = decision;
+    const recent = caller.refusals.filter((at) => now - at < MINUTE);
+    if (caller.refusedIn !== window.resetAt) {
+      caller.refusedIn = window.resetAt;
+      caller.firstRefusedAt = now;
+      caller.refusals = recent;
+      return decision;
+    }
+    // Requests within a second after the first rejected one of a window do not count towards a ban, because the client may
+    // have sent them before it received the 429.
+    if (now - caller.firstRefusedAt < SECOND) return decision;
+    caller.refusals = [...recent, now];
+    if (rule.after === 0 || caller.refusals.length < rule.after) return decision;
+    // Keep `firstRefusedAt`, so that requests after the ban count immediately if their window is still the same.
+    caller.refusals = NONE;
+    // If the clock were read again, Retry-After could be a second longer than the ban.
+    const until = now + rule.milliseconds;
+    caller.bannedUntil = until;
+    begun++;
+    return saveBans().then(() => bannedDecision(decision, until));
+  }
+
+  // No ban lasts longer than `rule.milliseconds` from now. A longer one was stored with another rule, or while the clock
+  // was ahead.
+  const latestEnd = clock.now() + rule.milliseconds;
+  for (const [name, until] of rule.after === 0 ? [] : stored)
+    addCaller(name).bannedUntil = Math.min(until, latestEnd);
+  // Save the earlier ends. Otherwise, every restart would extend these bans again.
+  if ([...stored.values()].some((until) => rule.after > 0 && until > latestEnd)) saveBans();
 
   return {
-    take(caller: string, quota: Quota): RateLimitDecision | Promise<RateLimitDecision> {
+    take(name: string, quota: Quota): RateLimitDecision | Promise<RateLimitDecision> {
       const now = currentTime();
-      const counts = countsOf(caller, now);
-      const decision = decide(counts, quota, bans?.bannedUntil(caller, now), now);
+      const caller = stateOf(name, now);
+      const decision = decide(caller, quota, caller.bannedUntil, now);
       if (decision.banned) return decision;
-      if (decision.retryAt !== undefined) {
-        const refusal = bans?.recordRefusal(caller, decision.window.resetAt, now);
-        if (refusal === undefined) return decision;
-        return refusal.then((until) => (until === undefined ? decision : bannedDecision(decision, until)));
-      }
-      counts.minute.used++;
-      if (Number.isFinite(quota.perDay)) counts.day.used++;
+      if (decision.retryAt !== undefined) return refuse(caller, decision);
+      caller.minute.used++;
+      if (Number.isFinite(quota.perDay)) caller.day.used++;
       countIn(decision, 1);
       return decision;
     },
-    peek(caller: string, quota: Quota): RateLimitDecision {
+    peek(name: string, quota: Quota): RateLimitDecision {
       const now = currentTime();
-      const usage = usageOf(caller, now);
+      const usage = usageOf(name, now);
       return decide(usage, quota, usage.bannedUntil, now);
     },
-    async usage(callers: readonly string[]): Promise<Usage[]> {
+    async usage(names: readonly string[]): Promise<Usage[]> {
       const now = currentTime();
-      return callers.map((caller) => usageOf(caller, now));
+      return names.map((name) => usageOf(name, now));
     },
-    liftBan: async (caller) => bans?.lift(caller),
-    /** Forgets all windows. */
-    clear: () => callers.clear(),
+    /** Resolves when the change is saved, or cannot be saved for now. */
+    async liftBan(name: string): Promise<void> {
+      const caller = callers.get(name);
+      if (!caller) return;
+      const wasBanned = caller.bannedUntil !== undefined;
+      Object.assign(caller, { bannedUntil: undefined, refusedIn: 0, refusals: NONE });
+      if (wasBanned) await saveBans();
+    },
+    /** Forgets all windows, and ends all bans. */
+    async clear(): Promise<void> {
+      const isStored = activeBans().size > 0 || !isSaved;
+      callers.clear();
+      if (isStored) await saveBans();
+    },
+    /** How many bans have begun since the start, and how many callers are banned now. */
+    banCounts: (): BanCounts => ({ begun, active: activeBans().size }),
+    /** Resolves when all changes of bans are saved, or cannot be saved even at another attempt. */
+    async saved(): Promise<void> {
+      await lastSave;
+      if (!isSaved) await saveBans();
+    },
     // The counts in memory are always available.
     lastWindow: () => undefined,
-  } satisfies Limiter & { clear(): void };
+  } satisfies Limiter & Record<string, unknown>;
 }
+
+/** Whether the caller can be forgotten: it is like one that has never sent a request. */
+const isExpired = ({ minute, day, bannedUntil = 0, refusals }: CallerState, now: number): boolean =>
+  now >= minute.endsAt &&
+  (day.used === 0 || now >= day.endsAt) &&
+  now >= bannedUntil &&
+  refusals.every((at) => now - at >= MINUTE);
 
 /** Restarts a counter with the UTC minute or day of `now`. */
 function startWindow(counter: WindowCounts['minute'], now: number, length: number): void {

@@ -4,7 +4,7 @@ import { createApp } from '../../../src/server/app.ts';
 import { listen } from '../../../src/server/connection/listen.ts';
 import { createFaults } from '../../../src/server/faults.ts';
 import { hashKey } from '../../../src/store/keys/keys.ts';
-import { type BanRule, createBanTracker, createMemoryLimiter } from '../../../src/store/limits/limiter.ts';
+import { type BanRule, createMemoryLimiter } from '../../../src/store/limits/limiter.ts';
 import type { Store } from '../../../src/store/store.ts';
 import { type ManualClock, manualClock } from '../clock.ts';
 import { type IsBodiless, type RawResponse, takeResponse } from '../raw-client.ts';
@@ -38,7 +38,7 @@ export async function startFuzzed({
   const app = createApp({
     store,
     keys: { find: async (sha256) => known.get(sha256) },
-    limiter: createMemoryLimiter(clock, createBanTracker(ban, clock)),
+    limiter: createMemoryLimiter(clock, { rule: ban }),
     anonymousLimiter: createMemoryLimiter(clock),
     hosts: atLoopback.hosts,
     tools: { paths: [] },
