@@ -1,7 +1,7 @@
 import type { Clock, SteadyClock } from '../contract/clock.ts';
 import type { PlanName, Quota } from '../contract/plans.ts';
 import type { PetStatus } from '../contract/schemas.ts';
-import type { CreatedKey, KeyRequest, StoredKey } from './keys/keys.ts';
+import type { KeyManager, StoredBans, StoredKey } from './keys/keys.ts';
 import type { BanCounts, BanRule, Limiter } from './limits/limiter.ts';
 import type { OrderJson, PetJson, Seed, Store, StoreReport } from './store.ts';
 
@@ -159,22 +159,6 @@ export interface KeyDirectory {
   addTemporary(name: string, plan: PlanName, key?: string): string;
 }
 
-/** Creates, lists and revokes API keys (docs/service.md, D16). */
-export interface KeyManager {
-  /** The names of all keys, sorted. */
-  names(): Promise<string[]>;
-  /** Finds a key by its name. @throws StoreError if it is damaged */
-  get(name: string): Promise<StoredKey | undefined>;
-  /** All keys, sorted by name. @throws StoreError if it is damaged */
-  list(): Promise<StoredKey[]>;
-  /** The stored bans, as in `StoreContents`. Some may have ended. @throws StoreError if it is damaged */
-  bans(): Promise<StoreContents['bans']>;
-  /** @throws StoreRequestError if the request is not valid, or StoreError if the name is taken */
-  create(request: KeyRequest): Promise<CreatedKey>;
-  /** @throws KeyNotFoundError */
-  revoke(name: string): Promise<void>;
-}
-
 /** An animal with everything that a copy must keep. */
 export type StoredAnimal = {
   id: bigint;
@@ -198,8 +182,7 @@ export type StoreContents = {
   nextId: bigint;
   orders: readonly OrderJson[];
   keys: readonly StoredKey[];
-  /** The end of each ban, in milliseconds since 1970, by the SHA-256 of the API key in hexadecimal. */
-  bans: ReadonlyMap<string, number>;
+  bans: StoredBans;
   /** The time in milliseconds since 1970 by which it was decided which idempotency keys have expired. */
   readAt: number;
   /** Reads the animals in ascending order of id. @throws StoreError */

@@ -17,7 +17,7 @@ import { type CopyProgress, copyStore } from '../../src/store/copy-store.ts';
 import { journalLocation } from '../../src/store/journal/journal-location.ts';
 import { openJournalStore } from '../../src/store/journal/journal-store.ts';
 import { KeyFiles, saveBans } from '../../src/store/journal/key-files.ts';
-import { hashKey } from '../../src/store/keys/keys.ts';
+import { hashKey, KeyManager } from '../../src/store/keys/keys.ts';
 import { manualClock } from '../helpers/clock.ts';
 import { errno, type Intercept, interceptFiles } from '../helpers/store-faults.ts';
 import { animal, idempotency, noLock } from '../helpers/store-fixtures.ts';
@@ -53,7 +53,7 @@ async function storeToCopy() {
   await store.seed({ pets: [{ id: 1n, ...animal('seed') }], orders: [1, 2] });
   await store.add({ pet: animal('once'), idempotency: idempotency('k') });
   await store.close();
-  await new KeyFiles(source, { clock }).create({ name: 'till', plan: 'free' });
+  await new KeyManager(new KeyFiles(source), clock).create({ name: 'till', plan: 'free' });
   await saveBans(source, new Map([[hashKey('key'), clock.now()]]));
   const at = (directory: string) => journalLocation(directory, clock);
   const copyTo = (target: string, intercept: Intercept = () => {}, signal?: AbortSignal) => {

@@ -4,13 +4,13 @@ import { join } from 'node:path';
 import { expect, it } from 'vitest';
 import { KeyFiles } from '../../src/store/journal/key-files.ts';
 import { KeyCache } from '../../src/store/keys/key-cache.ts';
-import { hashKey, type KeyRequest } from '../../src/store/keys/keys.ts';
+import { hashKey, KeyManager, type KeyRequest } from '../../src/store/keys/keys.ts';
 import { manualClock } from '../helpers/clock.ts';
 import { gate } from '../helpers/gate.ts';
 import { errno, type Intercept, interceptFiles } from '../helpers/store-faults.ts';
 import { temporaryDirectory } from '../helpers/temp.ts';
 
-const keysOf = (directory: string) => new KeyFiles(directory, { clock: manualClock() });
+const keysOf = (directory: string) => new KeyManager(new KeyFiles(directory), manualClock());
 const create = (directory: string, request: KeyRequest) => keysOf(directory).create(request);
 
 /** A cache of a directory with one key. `warnings` are those of the cache. */
@@ -19,7 +19,7 @@ async function cacheWithKey(plan: KeyRequest['plan'] = 'pro', intercept: Interce
   const { key } = await create(directory, { name: 'a', plan });
   const warnings: string[] = [];
   const clock = manualClock();
-  const keyFiles = new KeyFiles(directory, { files: interceptFiles(intercept) });
+  const keyFiles = new KeyFiles(directory, interceptFiles(intercept));
   const keys = new KeyCache(() => keyFiles.read(), {
     clock,
     sleep: async (milliseconds) => clock.advance(milliseconds),

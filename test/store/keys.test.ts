@@ -2,11 +2,10 @@ import { createHash } from 'node:crypto';
 import { cp, readdir, readFile, rename, rm, stat, writeFile } from 'node:fs/promises';
 import { basename, join } from 'node:path';
 import { describe, expect, it, onTestFinished } from 'vitest';
-import type { KeyManager } from '../../src/store/backend.ts';
 import { StoreError, StoreUnavailableError } from '../../src/store/errors.ts';
 import { journalLocation } from '../../src/store/journal/journal-location.ts';
 import { KeyFiles } from '../../src/store/journal/key-files.ts';
-import { hashKey, type KeyRequest } from '../../src/store/keys/keys.ts';
+import { hashKey, KeyManager, type KeyRequest } from '../../src/store/keys/keys.ts';
 import type { FileSystem } from '../../src/system/file-system.ts';
 import { manualClock } from '../helpers/clock.ts';
 import { gate } from '../helpers/gate.ts';
@@ -15,7 +14,7 @@ import { seedOf } from '../helpers/store-fixtures.ts';
 import { temporaryDirectory } from '../helpers/temp.ts';
 
 const keysOf = (directory: string, files?: FileSystem) =>
-  new KeyFiles(directory, { clock: manualClock(), ...(files && { files }) });
+  new KeyManager(new KeyFiles(directory, files), manualClock());
 const create = (directory: string, request: KeyRequest) => keysOf(directory).create(request);
 
 describe('an API key', () => {
@@ -149,27 +148,6 @@ describe.skipIf(process.platform === 'win32')('after the directory was moved', (
     await expect(backend.keys.find(sha256)).rejects.toThrow(/journal.ndjson was moved, replaced or deleted/);
     await expect(backend.keys.list()).rejects.toThrow(StoreUnavailableError);
     expect(failures).toEqual([expect.objectContaining({ message: expect.stringContaining(directory) })]);
-  });
-
-  // A copy is the same store with the same keys.
-  it.each(replacements.slice(0, 3))('a command fails: in its place is %s', async (_, replace) => {
-    const tasks: ((keys: KeyManager) => Promise<unknown>)[] = [
-      (keys) => keys.list(),
-      (keys) => keys.create({ name: 'new', plan: 'free' }),
-      (keys) => keys.revoke('till'),
-    ];
-    for (const task of tasks) {
-      const other = await openServer();
-      const { directory, location, sha256 } = await openServer();
-      const managing = location.manageKeys(async (keys) => {
-        await move(directory, replace, other.directory);
-        return task(keys);
-      });
-      await expect(managing).rejects.toThrow(
-        /there is no store in|was replaced by another store|other files of a store: keys/,
-      );
-      expect((await keysOf(`${directory}.x`).list()).map((key) => key.sha256)).toEqual([sha256]);
-    }
   });
 
   it('a server does not save its bans in another store', async () => {

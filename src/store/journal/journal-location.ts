@@ -26,8 +26,9 @@ import {
   type StoredAnimal,
   type StoreLocation,
 } from '../backend.ts';
-import { StoreError, StoreMissingError, toStoreError } from '../errors.ts';
+import { StoreError, StoreMissingError, StoreUnavailableError, toStoreError } from '../errors.ts';
 import { KeyCache } from '../keys/key-cache.ts';
+import { KeyManager, requireKeys } from '../keys/keys.ts';
 import { createMemoryLimiter } from '../limits/limiter.ts';
 import { encodeJournal, JOURNAL, JOURNAL_OF_COPY } from './format.ts';
 import {
@@ -68,19 +69,6 @@ export function journalLocation(
     );
   }
 
-  /** The id of the store. @throws StoreError if there is none, or another one than `expected` */
-  async function storeId(expected?: string): Promise<string> {
-    await requireJournal();
-    const { id } = await readJournalHeader(directory, files).catch(
-      failWith(`read the store in ${directory}`),
-    );
-    if (id === (expected ?? id)) return id;
-    throw new StoreError(
-      `${directory} was replaced by another store while its keys were in use`,
-      'list the keys of both stores before you try again',
-    );
-  }
-
   return {
     place,
     isShared: false,
@@ -89,13 +77,11 @@ export function journalLocation(
         throw toStoreError(error, `open the store in ${directory}`);
       }),
     async manageKeys(task) {
-      const id = await storeId();
-      try {
-        return await task(new KeyFiles(directory, { clock, files }), async () => id);
-      } finally {
-        // The directory may have been moved. Then, the task may have seen no keys, or those of another store.
-        await storeId(id);
-      }
+      await requireJournal();
+      const { id } = await readJournalHeader(directory, files).catch(
+        failWith(`read the store in ${directory}`),
+      );
+      return task(new KeyManager(new KeyFiles(directory, files), clock), async () => id);
     },
     check: async () => (await read()).report,
     read: async (task, signal) => task(await read(signal)),
@@ -149,9 +135,15 @@ async function openJournalBackend(
     lock,
   );
   try {
-    const keyFiles = new KeyFiles(directory, { clock, files, onWarning });
+    const keyFiles = new KeyFiles(directory, files);
+    let isReadable = true;
     const readKeys = async () => {
-      const known = await keyFiles.read();
+      const known = await keyFiles.read().catch(({ message, hint, cause }: StoreError) => {
+        if (isReadable) onWarning(`${message}; ${hint}`);
+        isReadable = false;
+        throw new StoreUnavailableError(message, hint, { cause, outcome: 'not_done' });
+      });
+      isReadable = true;
       // If the directory was moved, these keys may belong to another store, and the server would miss revocations.
       await store.requireInPlace();
       return known;
@@ -221,7 +213,7 @@ async function readContents(
   for (let attempt = 1; attempt < ATTEMPTS && journal.tornEnd; attempt++)
     journal = await readJournal(settings);
   const { header, pets, orders, seq, lastId, nextId, tornEnd, path, file } = journal;
-  const keys = await new KeyFiles(directory, { files }).list();
+  const keys = requireKeys(await new KeyFiles(directory, files).read());
   const { id, secret, created } = header;
   return {
     report: {
@@ -309,7 +301,7 @@ function journalOf({ report, secret, created, ...contents }: StoreContents): Asy
 }
 
 async function writeKeys(target: string, { keys }: StoreContents, files: FileSystem): Promise<void> {
-  const keyFiles = new KeyFiles(target, { files });
+  const keyFiles = new KeyFiles(target, files);
   await makeDirectory(files, keyFiles.path);
   for (const key of keys) await createFile(files, keyFiles.pathOf(key.name), [encodeKey(key)]);
   await files.syncDirectory(keyFiles.path);

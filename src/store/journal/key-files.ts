@@ -1,6 +1,5 @@
 import { dirname, join } from 'node:path';
 import * as z from 'zod/mini';
-import { type Clock, systemClock } from '../../contract/clock.ts';
 import {
   createFile,
   errnoOf,
@@ -13,57 +12,53 @@ import {
   replaceFile,
   temporaryName,
 } from '../../system/file-system.ts';
-import type { KeyManager } from '../backend.ts';
-import { StoreError, StoreUnavailableError, toStoreError } from '../errors.ts';
-import type { ReadKeys } from '../keys/key-cache.ts';
-import {
-  type CreatedKey,
-  KeyName,
-  type KeyRequest,
-  keyExistsError,
-  keyNotFoundError,
-  makeKey,
-  StoredKey,
-} from '../keys/keys.ts';
+import { StoreError, toStoreError } from '../errors.ts';
+import { KeyName, type KeyTable, type ReadKey, type StoredBans, StoredKey } from '../keys/keys.ts';
 import { Instant, readStored, Sha256 } from '../stored-json.ts';
 
 const MAX_FILE_BYTES = 2 ** 16;
-
-type KeyFilesOptions = {
-  clock?: Clock;
-  files?: FileSystem;
-  /** Called when a server can no longer read the directory. */
-  onWarning?: (message: string) => void;
-};
 
 /** The contents of a key file. */
 export const encodeKey = (key: StoredKey): Buffer => Buffer.from(`${JSON.stringify(key)}\n`);
 
 /** The API keys of the store in a directory: one file per key in the subdirectory `keys` (docs/service.md, D16). */
-export class KeyFiles implements KeyManager {
+export class KeyFiles implements KeyTable {
   /** The directory of the key files. */
   readonly path: string;
-  #clock: Clock;
   #files: FileSystem;
-  #onWarning: (message: string) => void;
   /** What `read` has read, by name. A file is read again only if its version changes. */
   #read = new Map<string, { version: string; key: StoredKey }>();
-  /** Whether `read` could read the directory. */
-  #isReadable = true;
 
-  constructor(directory: string, options: KeyFilesOptions = {}) {
-    const { clock = systemClock, files = realFileSystem, onWarning = () => {} } = options;
+  constructor(directory: string, files: FileSystem = realFileSystem) {
     this.path = join(directory, 'keys');
-    this.#clock = clock;
     this.#files = files;
-    this.#onWarning = onWarning;
   }
 
   pathOf(name: string): string {
     return join(this.path, `${name}.json`);
   }
 
-  async names(): Promise<string[]> {
+  async read(): Promise<ReadKey[]> {
+    const before = this.#read;
+    this.#read = new Map();
+    const keys: ReadKey[] = [];
+    // One after the other: a busy server has few file descriptors left, and without one, a key would be left out.
+    for (const name of await this.#names()) {
+      try {
+        const version = await this.#files.version(this.pathOf(name));
+        const known = before.get(name);
+        const key = known?.version === version ? known.key : await this.#readKey(name);
+        if (!key) continue;
+        this.#read.set(name, { version, key });
+        keys.push(key);
+      } catch (error) {
+        if (!isMissing(error)) keys.push({ name, error: toStoreError(error, `read ${this.pathOf(name)}`) });
+      }
+    }
+    return keys;
+  }
+
+  async #names(): Promise<string[]> {
     try {
       const fileNames = await this.#files.readdir(this.path);
       const names = fileNames.flatMap((fileName) => /^(.+)\.json$/.exec(fileName)?.[1] ?? []);
@@ -74,11 +69,9 @@ export class KeyFiles implements KeyManager {
     }
   }
 
-  async get(name: string): Promise<StoredKey | undefined> {
+  async #readKey(name: string): Promise<StoredKey | undefined> {
     const path = this.pathOf(name);
-    const text = await readTextFile(this.#files, path, MAX_FILE_BYTES).catch((error) => {
-      throw toStoreError(error, `read ${path}`);
-    });
+    const text = await readTextFile(this.#files, path, MAX_FILE_BYTES);
     if (text === undefined) return undefined;
     const stored = readStored(StoredKey, text);
     if ('data' in stored && stored.data.name === name) return stored.data;
@@ -86,26 +79,14 @@ export class KeyFiles implements KeyManager {
     throw new StoreError(`${path} is damaged: ${why}`, 'revoke the key, then create it again');
   }
 
-  async list(): Promise<StoredKey[]> {
-    const names = await this.names();
-    const keys = await Promise.all(names.map((name) => this.get(name)));
-    return keys.filter((key) => key !== undefined);
-  }
-
-  bans(): Promise<Bans> {
-    return loadBans(dirname(this.path));
-  }
-
-  async create(request: KeyRequest): Promise<CreatedKey> {
-    const { created, stored } = makeKey(request, this.#clock.now());
-    const { name } = stored;
+  async add(key: StoredKey): Promise<boolean> {
     const files = this.#files;
-    const path = this.pathOf(name);
-    const temporary = join(this.path, temporaryName(name));
+    const path = this.pathOf(key.name);
+    const temporary = join(this.path, temporaryName(key.name));
     try {
       // Do not create the directory of the store: it is missing if it was moved.
       await makeDirectory(files, this.path, false);
-      await createFile(files, temporary, [encodeKey(stored)]);
+      await createFile(files, temporary, [encodeKey(key)]);
       // Unlike a rename, a link never replaces the file of another key.
       await files.link(temporary, path);
       await fsyncAncestors(files, this.path).catch(async (error) => {
@@ -113,61 +94,34 @@ export class KeyFiles implements KeyManager {
         await files.unlink(path).catch(() => {});
         throw error;
       });
+      return true;
     } catch (error) {
-      throw errnoOf(error) === 'EEXIST' ? keyExistsError(name) : toStoreError(error, `write ${path}`);
+      if (errnoOf(error) === 'EEXIST') return false;
+      throw toStoreError(error, `write ${path}`);
     } finally {
       await files.unlink(temporary).catch(() => {});
     }
-    return created;
   }
 
-  async revoke(name: string): Promise<void> {
-    const names = await this.names();
+  async remove(name: string): Promise<boolean> {
     try {
-      // Do not build a path from a name that is not in the list, because the path may be in another directory.
-      if (!names.includes(name)) throw keyNotFoundError(name, names);
       await this.#files.unlink(this.pathOf(name));
       await this.#files.syncDirectory(this.path);
+      return true;
     } catch (error) {
-      if (isMissing(error)) throw keyNotFoundError(name, names);
+      if (isMissing(error)) return false;
       throw toStoreError(error, `delete ${this.pathOf(name)}`);
     }
   }
 
-  /** Reads the keys for a server. @throws StoreUnavailableError, after a warning, if the directory cannot be read */
-  async read(): ReturnType<ReadKeys> {
-    const names = await this.names().catch(({ message, hint, cause }: StoreError) => {
-      if (this.#isReadable) this.#onWarning(`${message}; ${hint}`);
-      this.#isReadable = false;
-      throw new StoreUnavailableError(message, hint, { cause, outcome: 'not_done' });
-    });
-    this.#isReadable = true;
-    const before = this.#read;
-    this.#read = new Map();
-    const keys: Awaited<ReturnType<ReadKeys>>[number][] = [];
-    // One after the other: a busy server has few file descriptors left, and without one, a key would be left out.
-    for (const name of names) {
-      try {
-        const version = await this.#files.version(this.pathOf(name));
-        const known = before.get(name);
-        const key = known?.version === version ? known.key : await this.get(name);
-        if (!key) continue;
-        this.#read.set(name, { version, key });
-        keys.push(key);
-      } catch (error) {
-        if (!isMissing(error)) keys.push({ name, error: toStoreError(error, `read ${this.pathOf(name)}`) });
-      }
-    }
-    return keys;
+  bans(): Promise<StoredBans> {
+    return loadBans(dirname(this.path));
   }
 }
 
-const StoredBans = z.record(Sha256, Instant, {
+const BansFile = z.record(Sha256, Instant, {
   error: ({ code }) => (code === 'invalid_key' ? 'is not a SHA-256' : 'must be a JSON object'),
 });
-
-/** The end of each ban, in milliseconds since 1970, by the SHA-256 of the API key in hexadecimal. */
-type Bans = ReadonlyMap<string, number>;
 
 /** The name of the file in the store's directory. */
 export const BANS = 'bans.json';
@@ -177,13 +131,13 @@ export const BANS = 'bans.json';
  *
  * @throws StoreError if the file cannot be read or is damaged
  */
-export async function loadBans(directory: string): Promise<Bans> {
+export async function loadBans(directory: string): Promise<StoredBans> {
   const path = join(directory, BANS);
   const text = await readTextFile(realFileSystem, path).catch((error) => {
     throw toStoreError(error, `read ${path}`);
   });
   if (text === undefined) return new Map();
-  const stored = readStored(StoredBans, text);
+  const stored = readStored(BansFile, text);
   if ('why' in stored) {
     throw new StoreError(`${path} is damaged: ${stored.why}`, 'delete the file; this lifts all bans');
   }
@@ -191,7 +145,7 @@ export async function loadBans(directory: string): Promise<Bans> {
 }
 
 /** Resolves when the bans are durable. Only the server that has locked the store may call this. @throws StoreError */
-export async function saveBans(directory: string, bans: Bans): Promise<void> {
+export async function saveBans(directory: string, bans: StoredBans): Promise<void> {
   const path = join(directory, BANS);
   await replaceFile(realFileSystem, path, [encodeBans(bans)]).catch((error) => {
     throw toStoreError(error, `write ${path}`);
@@ -199,7 +153,7 @@ export async function saveBans(directory: string, bans: Bans): Promise<void> {
 }
 
 /** The contents of the file. */
-export function encodeBans(bans: Bans): Buffer {
+export function encodeBans(bans: StoredBans): Buffer {
   const entries = [...bans].map(([sha256, until]) => [sha256, new Date(until).toISOString()]);
   return Buffer.from(`${JSON.stringify(Object.fromEntries(entries), undefined, 2)}\n`);
 }

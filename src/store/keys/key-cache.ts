@@ -2,10 +2,7 @@ import type { SteadyClock } from '../../contract/clock.ts';
 import { type PlanName, plans } from '../../contract/plans.ts';
 import type { KeyDirectory, KnownKey } from '../backend.ts';
 import type { StoreError } from '../errors.ts';
-import { generateKey, hashKey, quotaOf, type StoredKey } from './keys.ts';
-
-/** Reads all API keys of a store. Of a key that cannot be read, the result has the reason. */
-export type ReadKeys = () => Promise<readonly (StoredKey | { name: string; error: StoreError })[]>;
+import { generateKey, hashKey, type KeyTable, quotaOf } from './keys.ts';
 
 type KeyCacheOptions = {
   clock: SteadyClock;
@@ -23,7 +20,7 @@ const UNKNOWN_KEY_MS = 100;
 
 /** The API keys of a store, in memory. Changes in the source take effect without a restart. */
 export class KeyCache implements KeyDirectory {
-  #readKeys: ReadKeys;
+  #readKeys: KeyTable['read'];
   #options: KeyCacheOptions;
   #warned = new Set<string>();
   #temporary = new Map<string, KnownKey>();
@@ -35,7 +32,7 @@ export class KeyCache implements KeyDirectory {
   /** A read that has not begun. */
   #nextRead: Promise<void> | undefined;
 
-  constructor(readKeys: ReadKeys, options: KeyCacheOptions) {
+  constructor(readKeys: KeyTable['read'], options: KeyCacheOptions) {
     this.#readKeys = readKeys;
     this.#options = options;
   }

@@ -1,5 +1,6 @@
 import { hash, randomBytes } from 'node:crypto';
 import * as z from 'zod/mini';
+import type { Clock } from '../../contract/clock.ts';
 import { describeIssues, fieldError } from '../../contract/issues.ts';
 import { MAX_QUOTA, PlanName, plans, type Quota } from '../../contract/plans.ts';
 import { KeyNotFoundError, StoreError, StoreRequestError } from '../errors.ts';
@@ -56,6 +57,79 @@ export function quotaOf(key: Pick<StoredKey, 'plan' | 'perMinute' | 'perDay'>): 
   return { perMinute: key.perMinute ?? perMinute, perDay: key.perDay ?? perDay };
 }
 
+/** A key, or the reason why it cannot be read. */
+export type ReadKey = StoredKey | { name: string; error: StoreError };
+
+/** The keys themselves. @throws the error of a key that cannot be read */
+export const requireKeys = (keys: readonly ReadKey[]): StoredKey[] =>
+  keys.map((key) => {
+    if ('error' in key) throw key.error;
+    return key;
+  });
+
+/** The end of each ban, in milliseconds since 1970, by the SHA-256 of the API key in hexadecimal. */
+export type StoredBans = ReadonlyMap<string, number>;
+
+/** Where a store keeps its API keys. Changes are durable when a promise resolves. */
+export interface KeyTable {
+  /** All keys, sorted by name. @throws StoreError */
+  read(): Promise<readonly ReadKey[]>;
+  /** Adds a key. Returns false if its name is taken. @throws StoreError */
+  add(key: StoredKey): Promise<boolean>;
+  /** Deletes a key of `read`. Returns false if it does not exist any more. @throws StoreError */
+  remove(name: string): Promise<boolean>;
+  /** The stored bans. Some may have ended. @throws StoreError if they are damaged */
+  bans(): Promise<StoredBans>;
+}
+
+/** Creates, lists and revokes API keys (docs/service.md, D16). Every method can throw a StoreError. */
+export class KeyManager {
+  #table: KeyTable;
+  #clock: Clock;
+
+  constructor(table: KeyTable, clock: Clock) {
+    this.#table = table;
+    this.#clock = clock;
+  }
+
+  /** The names of all keys, sorted, also of damaged ones. */
+  async names(): Promise<string[]> {
+    return (await this.#table.read()).map(({ name }) => name);
+  }
+
+  async get(name: string): Promise<StoredKey | undefined> {
+    return requireKeys((await this.#table.read()).filter((key) => key.name === name))[0];
+  }
+
+  /** All keys, sorted by name. */
+  async list(): Promise<StoredKey[]> {
+    return requireKeys(await this.#table.read());
+  }
+
+  bans(): Promise<StoredBans> {
+    return this.#table.bans();
+  }
+
+  /** @throws StoreRequestError if the request is not valid, or StoreError if the name is taken */
+  async create(request: KeyRequest): Promise<CreatedKey> {
+    const { created, stored } = makeKey(request, this.#clock.now());
+    if (await this.#table.add(stored)) return created;
+    throw new StoreError(
+      `a key named ${stored.name} already exists`,
+      'choose another name, or revoke that key first',
+    );
+  }
+
+  /** @throws KeyNotFoundError */
+  async revoke(name: string): Promise<void> {
+    const names = await this.names();
+    // A name that is not in the list must not become a part of a path.
+    if (names.includes(name) && (await this.#table.remove(name))) return;
+    const hint = names.length > 0 ? `existing keys: ${names.join(', ')}` : 'the store has no keys';
+    throw new KeyNotFoundError(`there is no key named ${JSON.stringify(name)}`, hint);
+  }
+}
+
 /**
  * Checks the request for a new API key, and generates the key if it is missing. `now` is in milliseconds since 1970.
  *
@@ -74,13 +148,4 @@ export function makeKey(
   }
   const stored = { ...parsed.data, sha256: hashKey(key), created: new Date(now).toISOString() };
   return { created: { name, plan, quota: quotaOf(stored), key }, stored };
-}
-
-export const keyExistsError = (name: string): StoreError =>
-  new StoreError(`a key named ${name} already exists`, 'choose another name, or revoke that key first');
-
-/** The error if no key has the name. `names` are the names of all keys. */
-export function keyNotFoundError(name: string, names: readonly string[]): KeyNotFoundError {
-  const hint = names.length > 0 ? `existing keys: ${names.join(', ')}` : 'the store has no keys';
-  return new KeyNotFoundError(`there is no key named ${JSON.stringify(name)}`, hint);
 }

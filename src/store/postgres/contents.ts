@@ -3,9 +3,10 @@ import { IDEMPOTENCY_KEY_LIFETIME_MS } from '../../contract/headers.ts';
 import { tryParseJson } from '../../contract/json.ts';
 import { MAX_READ_ANIMALS, MAX_READ_BYTES, type StoreContents, type StoredAnimal } from '../backend.ts';
 import { StoreError } from '../errors.ts';
+import { requireKeys } from '../keys/keys.ts';
 import { StoredPet } from '../stored-json.ts';
 import { functionsOn } from './database.ts';
-import { readBans, requireKeys } from './postgres-keys.ts';
+import { readBans, readKeys } from './postgres-keys.ts';
 import { STATUS_NUMBERS, STATUSES } from './postgres-store.ts';
 import { createStoreIfMissing, readIdentity } from './schema.ts';
 
@@ -71,7 +72,7 @@ export async function readDatabase(
   const maxId = meta.maxId === null ? undefined : BigInt(meta.maxId);
   const highest = maxId !== undefined && maxId > lastIssued ? maxId : lastIssued;
   const orders = await client.query<{ body: string }>('select body from pets.orders order by position');
-  const keys = await requireKeys(functionsOn(client, id));
+  const keys = requireKeys(await readKeys(functionsOn(client, id)));
   return {
     report: {
       id,

@@ -1,6 +1,7 @@
 import type { Backend, BackendOptions, LocationContext, StoreClaim, StoreLocation } from '../backend.ts';
 import { StoreMissingError, StoreUnavailableError, StoreUnwritableError } from '../errors.ts';
 import { KeyCache } from '../keys/key-cache.ts';
+import { KeyManager } from '../keys/keys.ts';
 import { parseDatabaseTarget } from './connect/database-url.ts';
 import { readDatabase, validateContents, writeDatabase } from './contents.ts';
 import {
@@ -34,7 +35,7 @@ export function postgresLocation(url: string, context: LocationContext): StoreLo
       database.run(
         async (client) => {
           const { id } = await readIdentity(client, place);
-          return task(new PostgresKeys(client, id), async () => id);
+          return task(new KeyManager(new PostgresKeys(client, id), context.clock), async () => id);
         },
         { timeout: KEYS_TIMEOUT_MS },
       ),

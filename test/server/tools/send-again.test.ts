@@ -130,7 +130,7 @@ test('a client cannot pass for the server that sends a request again', async () 
 test('a key that has just been revoked cannot be used', async () => {
   const { call, sendAgain, directory, requests } = await start();
   await call('/pets');
-  await new KeyFiles(directory).revoke('till');
+  await new KeyFiles(directory).remove('till');
   expect(await sendAgain(1)).toMatchObject({
     http: 403,
     shown: { code: 'forbidden', message: 'The API key of request 1 is not valid any more' },

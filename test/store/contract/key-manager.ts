@@ -1,13 +1,12 @@
 import { describe, expect, it } from 'vitest';
 import { MAX_QUOTA } from '../../../src/contract/plans.ts';
-import type { KeyManager } from '../../../src/store/backend.ts';
 import {
   KeyNotFoundError,
   StoreError,
   StoreMissingError,
   StoreRequestError,
 } from '../../../src/store/errors.ts';
-import { hashKey, type KeyRequest } from '../../../src/store/keys/keys.ts';
+import { hashKey, type KeyManager, type KeyRequest } from '../../../src/store/keys/keys.ts';
 import type { Places } from './place.ts';
 
 export function describeKeyManager({ newPlace }: Places): void {

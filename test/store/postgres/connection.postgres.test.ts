@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, beforeEach, expect, onTestFinished, test } from 'vitest';
 import { systemClock } from '../../../src/contract/clock.ts';
 import { StoreError } from '../../../src/store/errors.ts';
+import { KeyManager } from '../../../src/store/keys/keys.ts';
 import { BatchQueue } from '../../../src/store/postgres/batch-queue.ts';
 import { parseDatabaseTarget } from '../../../src/store/postgres/connect/database-url.ts';
 import { PrimaryConnector } from '../../../src/store/postgres/connect/primary-connector.ts';
@@ -211,8 +212,11 @@ test('a commit that no synchronous replica has confirmed is unknown, although th
 test('a command ends although no synchronous replica confirms its commit or another transaction holds a lock', async () => {
   const target = parseDatabaseTarget(url, { env: {}, userName: undefined });
   const database = new Database(target, { random: () => 0 });
-  const manage = <Result>(task: (keys: PostgresKeys) => Promise<Result>, timeout = 10_000) =>
-    database.run(async (client) => task(new PostgresKeys(client, await storeIdOf(client))), { timeout });
+  const manage = <Result>(task: (keys: KeyManager) => Promise<Result>, timeout = 10_000) =>
+    database.run(
+      async (client) => task(new KeyManager(new PostgresKeys(client, await storeIdOf(client)), Date)),
+      { timeout },
+    );
   await database.run((client) => createStoreIfMissing(client));
   onTestFinished(() => cluster.set('synchronous_standby_names', ''));
   await cluster.set('synchronous_standby_names', 'missing');
