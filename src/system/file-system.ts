@@ -93,25 +93,6 @@ export const realFileSystem: FileSystem = {
   },
 };
 
-/** Returns a file system whose reads and opens throw the reason of `signal` after it was aborted. */
-export function abortable(fileSystem: FileSystem, signal: AbortSignal | undefined): FileSystem {
-  if (signal === undefined) return fileSystem;
-  return {
-    ...fileSystem,
-    async open(path, mode) {
-      signal.throwIfAborted();
-      const file = await fileSystem.open(path, mode);
-      return {
-        ...file,
-        async read(...args) {
-          signal.throwIfAborted();
-          return file.read(...args);
-        },
-      };
-    },
-  };
-}
-
 /** Returns a file system that reports how long each sync of a file takes, in milliseconds, also if the sync fails. */
 export function timedSyncs(
   files: FileSystem,

@@ -31,9 +31,6 @@ const FORMAT = 1;
 /** The name of the journal in the store's directory. */
 export const JOURNAL = 'journal.ndjson';
 
-/** The name of the journal in a copy of a store until the copy is complete. */
-export const JOURNAL_OF_COPY = 'journal.ndjson.incomplete';
-
 /** The start of every line. A JSON string cannot contain it, because quotes in a string are escaped. */
 export const LINE_START = '{"crc":"';
 /** The number of bytes before those that the checksum covers: `{"crc":"`, eight digits and `",`. */

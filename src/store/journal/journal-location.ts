@@ -3,18 +3,15 @@ import { dirname, join, resolve } from 'node:path';
 import type { Clock } from '../../contract/clock.ts';
 import { acquireDirectoryLock, type DirectoryLock } from '../../system/directory-lock.ts';
 import {
-  abortable,
   createFile,
   errnoOf,
   type FileSystem,
   fsyncAncestors,
   isMissing,
   makeDirectory,
-  type OpenFile,
   realFileSystem,
+  temporaryName,
   timedSyncs,
-  withFile,
-  writeAndSync,
 } from '../../system/file-system.ts';
 import {
   type Backend,
@@ -30,13 +27,8 @@ import { StoreError, StoreMissingError, StoreUnavailableError, toStoreError } fr
 import { KeyCache } from '../keys/key-cache.ts';
 import { KeyManager, requireKeys } from '../keys/keys.ts';
 import { createMemoryLimiter } from '../limits/limiter.ts';
-import { encodeJournal, JOURNAL, JOURNAL_OF_COPY } from './format.ts';
-import {
-  hasJournal,
-  incompleteCopyError,
-  openJournalStore,
-  rethrowUnlessUnwritable,
-} from './journal-store.ts';
+import { encodeJournal, JOURNAL } from './format.ts';
+import { hasJournal, openJournalStore, rethrowUnlessUnwritable } from './journal-store.ts';
 import { BANS, encodeBans, encodeKey, KeyFiles, loadBans, saveBans } from './key-files.ts';
 import { type Journal, readJournal, readJournalHeader } from './read-journal.ts';
 
@@ -64,7 +56,7 @@ export function journalLocation(
 
   async function read(signal?: AbortSignal): Promise<StoreContents> {
     await requireJournal();
-    return readContents(directory, abortable(files, signal), clock.now()).catch(
+    return readContents(directory, files, clock.now(), { signal }).catch(
       failWith(`read the store in ${directory}`, signal),
     );
   }
@@ -86,7 +78,7 @@ export function journalLocation(
     check: async () => (await read()).report,
     read: async (task, signal) => task(await read(signal)),
     write: (contents, verify, signal) =>
-      writeContents(directory, contents, verify, abortable(files, signal)).catch(
+      writeContents(directory, contents, verify, files, signal).catch(
         failWith(`write a store to ${directory}`, signal),
       ),
     migrate: async () => undefined,
@@ -200,19 +192,20 @@ const ATTEMPTS = 3;
  *
  * @param readAt the time by which idempotency keys expire, in milliseconds since 1970
  * @param name the name of the journal's file
+ * @throws the reason of `signal`
  */
 async function readContents(
   directory: string,
   files: FileSystem,
   readAt: number,
-  name = JOURNAL,
+  { name, signal }: { name?: string; signal?: AbortSignal | undefined } = {},
 ): Promise<StoreContents> {
-  const settings = { directory, files, clock: { now: () => readAt }, name };
+  const settings = { directory, files, clock: { now: () => readAt }, name, signal };
   let journal = await readJournal(settings);
   // A server may just have been writing the last line.
   for (let attempt = 1; attempt < ATTEMPTS && journal.tornEnd; attempt++)
     journal = await readJournal(settings);
-  const { header, pets, orders, seq, lastId, nextId, tornEnd, path, file } = journal;
+  const { header, pets, orders, seq, lastId, nextId, tornEnd } = journal;
   const keys = requireKeys(await new KeyFiles(directory, files).read());
   const { id, secret, created } = header;
   return {
@@ -234,9 +227,6 @@ async function readContents(
     readAt,
     async *animals() {
       yield* readAnimals(journal, readAt);
-      // A server that could not sync the last record may have removed it.
-      const { size } = await files.stat(path);
-      if (size < file.size) throw new StoreError(`${path} has become shorter`, 'try again');
     },
   };
 }
@@ -258,7 +248,8 @@ function* readAnimals({ pets, keys }: Journal, readAt: number): Generator<Stored
 
 /**
  * Writes the contents of a store to `target`, which must be an empty directory or not exist. The journal gets its name
- * last, so the target is never an incomplete store. After an error, everything that was written is deleted.
+ * last: a server creates no store beside keys without a journal (`hasJournal`). After an error, everything that was written
+ * is deleted.
  *
  * @param verify receives what was written, before it becomes a store. If it rejects, the target becomes as before
  */
@@ -267,22 +258,40 @@ async function writeContents(
   contents: StoreContents,
   verify: (written: StoreContents) => Promise<void>,
   files: FileSystem,
+  signal: AbortSignal | undefined,
 ): Promise<void> {
   const missing = await missingDirectories(target);
   if (missing.length === 0) await requireEmpty(target);
+  const keyFiles = new KeyFiles(target, files);
+  const temporary = temporaryName(JOURNAL);
+  /** The last one first. */
+  const written: string[] = [];
+  const create = async (path: string, parts: Parameters<typeof createFile>[2]) => {
+    written.unshift(path);
+    await createFile(files, path, parts);
+  };
   try {
     await makeDirectory(files, target);
-    const file = await createJournal(target, files);
+    // Of several copies to the same directory, only one can create this.
+    await files.mkdir(keyFiles.path).catch((error) => {
+      throw errnoOf(error) === 'EEXIST' ? notEmptyError(target) : error;
+    });
     try {
-      await withFile(file, () => writeAndSync(file, journalOf(contents)));
-      await writeKeys(target, contents, files);
-      if (contents.bans.size > 0) await createFile(files, join(target, BANS), [encodeBans(contents.bans)]);
+      for (const key of contents.keys) await create(keyFiles.pathOf(key.name), [encodeKey(key)]);
+      await files.syncDirectory(keyFiles.path);
+      if (contents.bans.size > 0) await create(join(target, BANS), [encodeBans(contents.bans)]);
+      await create(join(target, temporary), journalOf(contents));
       await files.syncDirectory(target);
-      await verify(await readContents(target, files, contents.readAt, JOURNAL_OF_COPY));
-      await files.rename(join(target, JOURNAL_OF_COPY), join(target, JOURNAL));
+      await verify(await readContents(target, files, contents.readAt, { name: temporary, signal }));
+      // Unlike a rename, a link does not replace the journal of a server that has just created a store.
+      await files.link(join(target, temporary), join(target, JOURNAL));
+      written.unshift(join(target, JOURNAL));
+      await files.unlink(join(target, temporary));
       await fsyncAncestors(files, target);
     } catch (error) {
-      await removeCopy(target).catch(() => {});
+      // The journal first, so that the directory contains no store, and the directory of the keys last.
+      for (const path of written) await fs.rm(path, { force: true }).catch(() => {});
+      await fs.rmdir(keyFiles.path).catch(() => {});
       throw error;
     }
   } catch (error) {
@@ -300,13 +309,6 @@ function journalOf({ report, secret, created, ...contents }: StoreContents): Asy
   );
 }
 
-async function writeKeys(target: string, { keys }: StoreContents, files: FileSystem): Promise<void> {
-  const keyFiles = new KeyFiles(target, files);
-  await makeDirectory(files, keyFiles.path);
-  for (const key of keys) await createFile(files, keyFiles.pathOf(key.name), [encodeKey(key)]);
-  await files.syncDirectory(keyFiles.path);
-}
-
 /** The directory and its ancestors that do not exist, the directory first. */
 async function missingDirectories(directory: string): Promise<string[]> {
   try {
@@ -318,47 +320,16 @@ async function missingDirectories(directory: string): Promise<string[]> {
   }
 }
 
-/** @throws StoreError if the directory contains anything but `allowed`, or if there is no directory with this name */
-async function requireEmpty(directory: string, allowed?: string): Promise<void> {
-  const hint = 'copy to an empty directory, or to one that does not exist yet';
+const EMPTY_HINT = 'copy to an empty directory, or to one that does not exist yet';
+
+const notEmptyError = (directory: string) => new StoreError(`${directory} is not empty`, EMPTY_HINT);
+
+/** @throws StoreError if the directory contains anything, or if there is no directory with this name */
+async function requireEmpty(directory: string): Promise<void> {
   const names = await fs.readdir(directory).catch((error) => {
     throw isMissing(error) || errnoOf(error) === 'ENOTDIR'
-      ? new StoreError(`${directory} is not a directory`, hint)
+      ? new StoreError(`${directory} is not a directory`, EMPTY_HINT)
       : error;
   });
-  const others = names.filter((name) => name !== allowed);
-  if (others.length === 0) return;
-  if (others.includes(JOURNAL_OF_COPY) && !others.includes(JOURNAL)) throw incompleteCopyError(directory);
-  throw new StoreError(`${directory} is not empty`, hint);
-}
-
-/** Creates the file that will be the journal. Only one process at a time can create it. */
-async function createJournal(target: string, files: FileSystem): Promise<OpenFile> {
-  const path = join(target, JOURNAL_OF_COPY);
-  const file = await files.open(path, 'create').catch((error) => {
-    throw errnoOf(error) === 'EEXIST' ? incompleteCopyError(target) : error;
-  });
-  try {
-    // Another copy may have been completed since the directory was checked.
-    await requireEmpty(target, JOURNAL_OF_COPY);
-    // The keys must not be on the disk without this file. Otherwise, they would look like the keys of a new store.
-    await files.syncDirectory(target);
-    return file;
-  } catch (error) {
-    await file.close();
-    await fs.unlink(path);
-    throw error;
-  }
-}
-
-/**
- * Deletes the copy. First renames the journal, so that the directory contains no store. Deletes this file last, because it
- * shows that the copy is incomplete.
- */
-async function removeCopy(target: string): Promise<void> {
-  const journal = join(target, JOURNAL_OF_COPY);
-  await fs.rename(join(target, JOURNAL), journal).catch(() => {});
-  await fs.rm(new KeyFiles(target).path, { recursive: true, force: true });
-  await fs.rm(join(target, BANS), { force: true });
-  await fs.rm(journal, { force: true });
+  if (names.length > 0) throw notEmptyError(directory);
 }

@@ -2,7 +2,6 @@ import { join, resolve } from 'node:path';
 import { requireSameFile } from '../../system/append-file.ts';
 import { acquireDirectoryLock, type DirectoryLock } from '../../system/directory-lock.ts';
 import {
-  abortable,
   errnoOf,
   fsyncAncestors,
   isTemporaryName,
@@ -30,7 +29,7 @@ import {
   type Store,
   seedTexts,
 } from '../store.ts';
-import { encodeHeader, encodeJournal, JOURNAL, JOURNAL_OF_COPY, newHeader, recordBytes } from './format.ts';
+import { encodeHeader, encodeJournal, JOURNAL, newHeader, recordBytes } from './format.ts';
 import { BANS } from './key-files.ts';
 import { type Journal, readJournal } from './read-journal.ts';
 import { JournalWriter, type WriteSettings, WriteStatus } from './write-journal.ts';
@@ -60,12 +59,6 @@ const defaults = {
   onFailure: () => {},
 };
 
-export const incompleteCopyError = (directory: string): StoreError =>
-  new StoreError(
-    `${directory} contains an incomplete copy of a store: another command is copying, or was stopped`,
-    'if no other command is copying, delete everything in that directory, then copy again',
-  );
-
 /**
  * Whether a directory that contains these names has a journal.
  *
@@ -73,12 +66,11 @@ export const incompleteCopyError = (directory: string): StoreError =>
  */
 export function hasJournal(directory: string, names: readonly string[]): boolean {
   if (names.includes(JOURNAL)) return true;
-  if (names.includes(JOURNAL_OF_COPY)) throw incompleteCopyError(directory);
   const traces = names.filter((name) => name === 'keys' || name === BANS || name.startsWith('journal.torn-'));
   if (traces.length === 0) return false;
   throw new StoreError(
     `${join(directory, JOURNAL)} is missing, but the directory contains other files of a store: ${traces.join(', ')}`,
-    `restore ${JOURNAL} from a backup; to start with an empty store, name another directory with --data`,
+    `restore ${JOURNAL} from a backup, or name another directory with --data; if a copy to this directory was interrupted, delete it, then copy again`,
   );
 }
 
@@ -110,7 +102,7 @@ export async function openJournalStore(
       await replaceFile(files, join(directory, JOURNAL), [encodeHeader(newHeader(settings.clock.now()))]);
     }
     if (settings.url !== undefined) lock?.announce(settings.url);
-    const journal = await readJournal({ ...settings, files: abortable(files, signal) });
+    const journal = await readJournal(settings);
     const store = new JournalStore(settings, journal, lock);
     await store.startWriter(refusal).catch(async (error) => {
       await store.close();

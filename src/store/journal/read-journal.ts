@@ -93,7 +93,9 @@ type ReadSettings = {
   directory: string;
   clock: Clock;
   /** The name of the journal's file, by default `JOURNAL`. */
-  name?: string;
+  name?: string | undefined;
+  /** If aborted, reading fails with its reason. */
+  signal?: AbortSignal | undefined;
 };
 
 /**
@@ -107,6 +109,7 @@ export async function readJournal({
   directory,
   clock,
   name = JOURNAL,
+  signal,
 }: ReadSettings): Promise<Journal> {
   const path = join(directory, name);
   const now = clock.now();
@@ -114,7 +117,7 @@ export async function readJournal({
     // Another process may be writing the bytes after this size.
     const { dev, ino, size } = await file.stat();
     let journal: Journal | undefined;
-    const end = await readLines(file, size, (line, start) => {
+    const end = await readLines(file, size, signal, (line, start) => {
       if (!hasValidChecksum(line)) return false;
       journal ??= new Journal(path, decodeHeader(line, path), { dev, ino, size });
       journal.lastLine.start = start;
@@ -160,11 +163,13 @@ const noHeaderError = (path: string) => damagedAt(path, 0, 'the first line is no
  * Reads the first `size` bytes chunk by chunk, and passes each line without its newline and the position of its first byte
  * to `use`, until it returns false.
  *
+ * @throws the reason of `signal`
  * @returns the end of the last line for which `use` returned true, with its newline
  */
 async function readLines(
   file: OpenFile,
   size: number,
+  signal: AbortSignal | undefined,
   use: (line: Buffer, start: number) => boolean,
 ): Promise<number> {
   // The same buffer for all chunks. New ones would wait for the garbage collector, and need 50 MB more.
@@ -172,6 +177,7 @@ async function readLines(
   let filled = 0;
   let position = 0;
   while (position + filled < size && filled <= MAX_LINE_BYTES) {
+    signal?.throwIfAborted();
     if (filled === buffer.length) buffer = Buffer.concat([buffer], 2 * filled);
     const read = await readFully(file, buffer.subarray(filled, size - position), position + filled);
     // Another program has made the file shorter.
