@@ -5,7 +5,7 @@ import { connect, createServer, type Socket } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout } from 'node:timers/promises';
-import { DirectoryInUseError, errnoOf, LockError, realFileSystem, removeFile } from './file-system.ts';
+import { DirectoryInUseError, errnoOf, LockError } from './file-system.ts';
 
 /** A lock that reserves a directory for this process. */
 export interface DirectoryLock {
@@ -27,9 +27,6 @@ type LockOptions = {
 };
 
 const CLAIM = /^lock-(\d+)-[0-9a-f]{8}$/;
-/** The name of a socket that has not been renamed to its final name yet. */
-const PENDING = /^claim-\d+-[0-9a-f]{8}$/;
-const PENDING_MS = 60_000;
 const TIMEOUT_MS = 5_000;
 const RETRY_MS = 10;
 
@@ -57,7 +54,6 @@ export async function acquireDirectoryLock(
   if (platform === 'win32') return acquirePipe(directory, sleep);
   const short = await shortPath(directory, temporary);
   try {
-    await removePending(directory);
     return await acquireLoop(directory, short.directory, sleep, now);
   } finally {
     await short.remove();
@@ -145,16 +141,6 @@ async function livingClaims(directory: string, short: string, own: string | unde
     else throw new DirectoryInUseError(directory, { pid: Number(CLAIM.exec(name)?.[1]), ...owner });
   }
   return living;
-}
-
-/** Deletes sockets that were not renamed within a minute, because their processes were killed. */
-async function removePending(directory: string): Promise<void> {
-  for (const name of await fs.readdir(directory)) {
-    if (!PENDING.test(name)) continue;
-    const path = join(directory, name);
-    const { mtimeMs } = await fs.lstat(path).catch(() => ({ mtimeMs: Number.POSITIVE_INFINITY }));
-    if (Date.now() - mtimeMs > PENDING_MS) await removeFile(realFileSystem, path);
-  }
 }
 
 /** On Windows the lock is a named pipe: only one process can create it, and it disappears with the process. */

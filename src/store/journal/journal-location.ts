@@ -214,7 +214,7 @@ async function readContents(
       animals: pets.size,
       orders: orders.length,
       keys: keys.length,
-      lastId: lastId === Number.NEGATIVE_INFINITY ? undefined : BigInt(lastId),
+      lastId: lastId > 0 ? BigInt(lastId) : undefined,
       sequence: seq,
       tornEnd,
     },

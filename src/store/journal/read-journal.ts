@@ -48,8 +48,8 @@ export class Journal {
   readonly orders: OrderJson[] = [];
   /** The sequence number of the last record. */
   seq = 0;
-  /** The highest id in a record. */
-  lastId: number | bigint = Number.NEGATIVE_INFINITY;
+  /** The highest id in a record; 0 if there is none. */
+  lastId: number | bigint = 0;
   /** No lower id may be issued, because animals in a torn end can have had them. */
   minNextId = 1n;
   /** The last valid line that was read, and where it starts. Its newline may be missing. */

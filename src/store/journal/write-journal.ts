@@ -92,8 +92,7 @@ export class JournalWriter {
       lastLine.start,
     );
     const lastId = journal.minNextId - 1n;
-    if (lastId > 0n && lastId > journal.lastId)
-      await this.#append(encodeLastId(journal.seq + 1, now(clock), lastId));
+    if (lastId > journal.lastId) await this.#append(encodeLastId(journal.seq + 1, now(clock), lastId));
     this.#isOpen = true;
     if (tornEnd)
       onWarning(

@@ -1,4 +1,4 @@
-import type { Client } from 'pg';
+import type { Client, QueryResult } from 'pg';
 import { IDEMPOTENCY_KEY_LIFETIME_MS } from '../../contract/headers.ts';
 import { tryParseJson } from '../../contract/json.ts';
 import { MAX_READ_ANIMALS, MAX_READ_BYTES, type StoreContents, type StoredAnimal } from '../backend.ts';
@@ -12,12 +12,10 @@ import { createStoreIfMissing, readIdentity } from './schema.ts';
 
 // Reads and writes everything in a store, for copies and checks. All functions run in a transaction (`Database.run`).
 
-const INT64_MIN_TEXT = '-9223372036854775808';
-
-type MetaRow = { created: string; readAt: string; lastIssued: string; animals: string; maxId: string | null };
+type MetaRow = { created: string; readAt: string; lastId: string; animals: string };
 
 /**
- * Reads animals from an id on. The last one is that with which the texts reach 1 MiB. Of the animals after that one, only
+ * Reads the animals after an id. The last one is that with which the texts reach 1 MiB. Of the animals after that one, only
  * the lengths of the texts are read.
  */
 const ANIMALS = `
@@ -25,7 +23,7 @@ select id, status, body
 from (
   select id, status, body, sum(octet_length(body)) over (order by id) - octet_length(body) as bytes_before
   from (
-    select id, status, body from pets.animals where id >= $1 order by id limit ${MAX_READ_ANIMALS}
+    select id, status, body from pets.animals where id > $1 order by id limit ${MAX_READ_ANIMALS}
   ) first_animals
 ) page
 where bytes_before < ${MAX_READ_BYTES}
@@ -39,13 +37,14 @@ select encode(known.fingerprint || known.body, 'hex') as fingerprint, known.at, 
 from (
   select fingerprint, body, response,
     floor(extract(epoch from at) * 1000)::bigint as at,
-    substring(response from '^\\{"id":(-?[0-9]+)')::bigint as id
+    substring(response from '^\\{"id":([0-9]+)')::bigint as id
   from pets.idempotency
 ) known
 left join pets.animals animal using (id)
 where known.at > ${readAt - IDEMPOTENCY_KEY_LIFETIME_MS}
 order by known.id, known.at`;
 
+type AnimalRow = { id: string; status: number; body: string };
 type IdempotencyRow = { fingerprint: string; at: string; id: string | null; isText: boolean | null };
 
 /**
@@ -61,16 +60,15 @@ export async function readDatabase(
 ): Promise<StoreContents> {
   const { id, secret } = await readIdentity(client, place);
   const { rows } = await client.query<MetaRow>(
-    `select floor(extract(epoch from created) * 1000)::bigint as created, last_id as "lastIssued", (select count(*) from pets.animals) as animals,
-      (select max(id) from pets.animals) as "maxId",
+    `select floor(extract(epoch from created) * 1000)::bigint as created,
+      (select count(*) from pets.animals) as animals,
+      greatest(last_id, (select max(id) from pets.animals)) as "lastId",
       coalesce($1, floor(extract(epoch from clock_timestamp()) * 1000)::bigint) as "readAt"
     from pets.meta where one`,
     [readAt],
   );
   const meta = rows[0] as MetaRow;
-  const lastIssued = BigInt(meta.lastIssued);
-  const maxId = meta.maxId === null ? undefined : BigInt(meta.maxId);
-  const highest = maxId !== undefined && maxId > lastIssued ? maxId : lastIssued;
+  const lastId = BigInt(meta.lastId);
   const orders = await client.query<{ body: string }>('select body from pets.orders order by position');
   const keys = requireKeys(await readKeys(functionsOn(client, id)));
   return {
@@ -79,13 +77,13 @@ export async function readDatabase(
       animals: Number(meta.animals),
       orders: orders.rows.length,
       keys: keys.length,
-      lastId: lastIssued > 0n ? highest : maxId,
+      lastId: lastId > 0n ? lastId : undefined,
       sequence: undefined,
       tornEnd: undefined,
     },
     secret,
     created: new Date(Number(meta.created)).toISOString(),
-    nextId: highest + 1n,
+    nextId: lastId + 1n,
     orders: orders.rows.map(({ body }) => body),
     keys,
     bans: await readBans(client),
@@ -99,9 +97,9 @@ async function* readAnimals(client: Client, readAt: number): AsyncGenerator<Stor
   await client.query(openIdempotencyKeys(readAt));
   const allKeys = fetchIdempotencyKeys(client);
   let key = (await allKeys.next()).value;
-  let from: string | undefined = INT64_MIN_TEXT;
-  while (from !== undefined) {
-    const { rows } = await client.query<{ id: string; status: number; body: string }>(ANIMALS, [from]);
+  let lastId: string | undefined = '0';
+  while (lastId !== undefined) {
+    const { rows }: QueryResult<AnimalRow> = await client.query(ANIMALS, [lastId]);
     const animals: StoredAnimal[] = [];
     for (const { id, status, body } of rows) {
       const animal: StoredAnimal = { id: BigInt(id), status: STATUSES[status] ?? 'available', text: body };
@@ -111,9 +109,8 @@ async function* readAnimals(client: Client, readAt: number): AsyncGenerator<Stor
       }
       animals.push(animal);
     }
-    const last = animals.at(-1);
-    if (last) yield animals;
-    from = last && nextIdText(last.id);
+    if (animals.length > 0) yield animals;
+    lastId = rows.at(-1)?.id;
   }
   // The loop takes the next key only after it has found the animal of `key`. So a key that is left has no animal.
   if (key) {
@@ -124,10 +121,6 @@ async function* readAnimals(client: Client, readAt: number): AsyncGenerator<Stor
   }
   await client.query('close idempotency_keys');
 }
-
-/** The next id; undefined after the highest int64. */
-const nextIdText = (id: bigint): string | undefined =>
-  BigInt.asIntN(64, id + 1n) > id ? `${id + 1n}` : undefined;
 
 async function* fetchIdempotencyKeys(client: Client): AsyncGenerator<IdempotencyRow, undefined> {
   for (;;) {

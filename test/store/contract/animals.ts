@@ -52,10 +52,10 @@ export function describeAnimals({ newPlace, openStore }: Places): void {
 
     it('gets an animal by its id', async () => {
       const store = await openStore();
-      const ids = [INT64_MIN, -3n, 0n, 7n, 9007199254740993n, INT64_MAX - 1n];
+      const ids = [2n, 7n, 9007199254740993n, INT64_MAX - 1n];
       await store.seed(seedOf(...ids));
       for (const id of ids) expect(await store.get(id)).toContain(`{"id":${id},`);
-      for (const id of [INT64_MIN + 1n, -4n, 1n, 8n, 9007199254740992n, INT64_MAX]) {
+      for (const id of [INT64_MIN, -2n, 0n, 1n, 8n, 9007199254740992n, INT64_MAX]) {
         expect(await store.get(id)).toBeUndefined();
       }
     });

@@ -196,7 +196,7 @@ export function describeCopying(name: string, newSource: NewPlace, newTarget: Ne
       await fill(
         source,
         contentsOf(
-          lengths.map((length, i) => stored(BigInt(i), 'x'.repeat(length))),
+          lengths.map((length, i) => stored(BigInt(i + 1), 'x'.repeat(length))),
           clock,
         ),
       );
