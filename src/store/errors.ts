@@ -74,8 +74,6 @@ function fileSystemHint(errno: string | undefined): string {
     case 'ENOSPC':
     case 'EDQUOT':
       return 'free some disk space, then try again';
-    case 'EFBIG':
-      return 'raise the limit of the file size (ulimit -f), then try again';
     case 'EROFS':
       return 'make the file system writable, or choose another directory (--data of pets serve)';
     case 'EACCES':
@@ -85,11 +83,7 @@ function fileSystemHint(errno: string | undefined): string {
     case 'ENOTDIR':
     case 'EEXIST':
       return 'choose another directory (--data of pets serve)';
-    case 'EMFILE':
-      return 'raise the limit of open files (ulimit -n), then start again';
-    case 'ENFILE':
-      return 'the system has too many open files; close other programs, then start again';
     default:
-      return 'check the disk and its file system, then start again';
+      return 'check the disk, its file system, and the limits of this process (ulimit -a), then start again';
   }
 }

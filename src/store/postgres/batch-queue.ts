@@ -1,9 +1,11 @@
 import { StoreUnavailableError } from '../errors.ts';
 import { closedError } from './failures.ts';
-import { CALL_TIMEOUT_MS, type StartCallTimer } from './pool.ts';
 
 export type BatchQueueOptions<Item, Result> = {
-  /** Makes one call to the database for all items. Returns one result for each item, in the same order. */
+  /**
+   * Makes one call to the database for all items, which ends within about two seconds. Returns one result for each item, in
+   * the same order.
+   */
   run(items: Item[]): Promise<Result[]>;
   /** The URL of the database without its password. */
   place: string;
@@ -14,8 +16,6 @@ export type BatchQueueOptions<Item, Result> = {
   /** The largest number of items in one call. By default 1,000. */
   maxBatch?: number;
   elapsed?(): number;
-  /** `setTimeout` by default. */
-  startTimer?: StartCallTimer;
 };
 
 /** The shortest time between two calls if the second does not wait for the result of the first, in milliseconds. */
@@ -23,11 +23,6 @@ const SPACING_MS = 3;
 
 type Entry<Item, Result> = {
   item: Item;
-  /** Whether the database may have the item. */
-  isSent: boolean;
-  /** Whether the item was rejected, because no result arrived within `CALL_TIMEOUT_MS`. It is then not sent any more. */
-  hasExpired: boolean;
-  timer: NodeJS.Timeout | undefined;
   resolve(result: Result): void;
   reject(error: unknown): void;
 };
@@ -41,11 +36,6 @@ export class BatchQueue<Item, Result> {
   #waiting: Entry<Item, Result>[] = [];
   #running = new Set<Promise<void>>();
   #lastSentAt = 0;
-  /**
-   * How long a call takes in the database. With slow commits, calls that are sent earlier would only wait for the same locks,
-   * with fewer items each: with a commit of 20 ms and a round trip of 50 ms, 92 instead of 202 requests a second.
-   */
-  #databaseTime = 0;
   #timer: NodeJS.Timeout | undefined;
   #isClosed = false;
 
@@ -55,29 +45,20 @@ export class BatchQueue<Item, Result> {
       parallel: 1,
       maxBatch: 1_000,
       elapsed: () => performance.now(),
-      startTimer: setTimeout,
       ...options,
     };
   }
 
   /**
-   * Adds an item to the next call. Resolves or rejects within about two seconds.
+   * Adds an item to the next call. If the database does not respond, it is rejected when the running call is.
    *
    * @throws StoreUnavailableError whose `outcome` says whether the item may have been stored
    * @throws StoreUnwritableError, or another StoreError if the item was not stored
    */
   add(item: Item): Promise<Result> {
-    const { place, startTimer } = this.#options;
-    if (this.#isClosed) return Promise.reject(closedError(place));
+    if (this.#isClosed) return Promise.reject(closedError(this.#options.place));
     return new Promise((resolve, reject) => {
-      const expire = () => {
-        entry.hasExpired = true;
-        reject(unavailable(`${place} did not respond in time`, entry.isSent ? 'unknown' : 'not_done'));
-      };
-      // After a pause of this process, timers run first. `setImmediate` lets Node read a response that has arrived meanwhile.
-      const timer = startTimer(() => setImmediate(expire), CALL_TIMEOUT_MS);
-      const entry: Entry<Item, Result> = { item, isSent: false, hasExpired: false, timer, resolve, reject };
-      this.#waiting.push(entry);
+      this.#waiting.push({ item, resolve, reject });
       this.#send();
     });
   }
@@ -95,7 +76,7 @@ export class BatchQueue<Item, Result> {
       if (this.#running.size >= parallel) {
         // The calls that the database works on, and those that are on the network.
         if (this.#running.size >= parallel + Math.floor(roundTrip() / SPACING_MS)) return;
-        const wait = this.#lastSentAt + Math.max(SPACING_MS, this.#databaseTime) - elapsed();
+        const wait = this.#lastSentAt + SPACING_MS - elapsed();
         if (wait > 0) {
           this.#timer ??= setTimeout(() => {
             this.#timer = undefined;
@@ -104,13 +85,9 @@ export class BatchQueue<Item, Result> {
           return;
         }
       }
-      const sentAt = elapsed();
-      this.#lastSentAt = sentAt;
+      this.#lastSentAt = elapsed();
       const running = this.#run(this.#waiting.splice(0, maxBatch)).finally(() => {
         this.#running.delete(running);
-        const time = elapsed() - sentAt - roundTrip();
-        // One slow call means little.
-        this.#databaseTime = Math.min(time, (this.#databaseTime + time) / 2);
         this.#send();
       });
       this.#running.add(running);
@@ -118,27 +95,16 @@ export class BatchQueue<Item, Result> {
   }
 
   async #run(batch: Entry<Item, Result>[]): Promise<void> {
-    const sent = batch.filter(({ hasExpired }) => !hasExpired);
-    if (sent.length === 0) return;
-    for (const entry of sent) entry.isSent = true;
     try {
-      const results = await this.#options.run(sent.map(({ item }) => item));
-      for (const [i, { resolve }] of sent.entries()) resolve(results[i] as Result);
+      const results = await this.#options.run(batch.map(({ item }) => item));
+      for (const [i, { resolve }] of batch.entries()) resolve(results[i] as Result);
     } catch (error) {
-      for (const { reject } of sent) reject(error);
+      for (const { reject } of batch) reject(error);
       if (error instanceof StoreUnavailableError) {
         const { message, hint } = error;
         const notSent = new StoreUnavailableError(message, hint, { cause: error.cause, outcome: 'not_done' });
-        for (const entry of this.#waiting.splice(0)) {
-          clearTimeout(entry.timer);
-          entry.reject(notSent);
-        }
+        for (const { reject } of this.#waiting.splice(0)) reject(notSent);
       }
-    } finally {
-      for (const { timer } of sent) clearTimeout(timer);
     }
   }
 }
-
-const unavailable = (message: string, outcome: StoreUnavailableError['outcome']): StoreUnavailableError =>
-  new StoreUnavailableError(message, 'see the log of PostgreSQL', { outcome });

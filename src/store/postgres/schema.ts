@@ -152,12 +152,11 @@ const OLDEST_SERVER = 150_000;
  * @throws StoreError, or an error of the driver
  */
 export async function checkServer(client: SchemaClient): Promise<string[]> {
-  // `beginTransaction` has changed synchronous_commit.
   const rows = await rowsOf<{ name: string; value: string }>(
     client,
-    `select name, case name when 'synchronous_commit' then reset_val else setting end as value from pg_settings
+    `select name, setting as value from pg_settings
     where name in ('server_version', 'server_version_num', 'server_encoding', 'default_transaction_isolation', 'fsync',
-      'full_page_writes', 'synchronous_commit')`,
+      'full_page_writes')`,
   );
   const setting = (name: string) => rows.find((row) => row.name === name)?.value;
   if (Number(setting('server_version_num')) < OLDEST_SERVER) {
@@ -184,9 +183,6 @@ export async function checkServer(client: SchemaClient): Promise<string[]> {
     warnings.push('fsync is off: a crash of the database server can destroy the store');
   if (setting('full_page_writes') === 'off')
     warnings.push('full_page_writes is off: a power failure can destroy the store');
-  const commit = setting('synchronous_commit') ?? '';
-  if (!['on', 'remote_apply'].includes(commit))
-    warnings.push(`synchronous_commit is ${commit}; pets sets it to on when it adds animals`);
   return warnings;
 }
 

@@ -28,22 +28,6 @@ function createQueue(
 
 const timesTen = (items: number[]) => items.map((item) => item * 10);
 
-/** Timers that a test lets expire. */
-function manualTimers() {
-  const callbacks = new Set<() => void>();
-  return {
-    startTimer(callback: () => void) {
-      callbacks.add(callback);
-      return undefined;
-    },
-    async expire() {
-      for (const callback of callbacks) callback();
-      callbacks.clear();
-      await new Promise((resolve) => setImmediate(resolve));
-    },
-  };
-}
-
 test('an item is sent, however soon it is added after the call before it', async () => {
   for (let steps = 0; steps < 10; steps++) {
     const { queue, calls } = createQueue();
@@ -121,15 +105,6 @@ test.each(['not_done', 'unknown'] as const)(
   },
 );
 
-test('after an outage, the next item is sent again', async () => {
-  const { queue } = createQueue((items, call) => {
-    if (call === 1) throw unavailable('unknown');
-    return timesTen(items);
-  });
-  expect(await outcomes([queue.add(1)])).toEqual(['unknown']);
-  expect(await outcomes([queue.add(2)])).toEqual([20]);
-});
-
 test('a full disk rejects only the items of the call', async () => {
   const { queue } = createQueue(
     (items) => {
@@ -139,27 +114,6 @@ test('a full disk rejects only the items of the call', async () => {
     { maxBatch: 1 },
   );
   expect(await outcomes([queue.add(1), queue.add(2)])).toEqual([StoreUnwritableError, 20]);
-});
-
-test('when the time of an item is over, it is rejected as unknown if it was sent, and as not done otherwise', async () => {
-  const { startTimer, expire } = manualTimers();
-  const end = gate();
-  const { queue, calls } = createQueue(
-    async (items) => {
-      await end.opened;
-      return timesTen(items);
-    },
-    { startTimer },
-  );
-  const added = [queue.add(1)];
-  await expect.poll(() => calls.length).toBe(1);
-  added.push(queue.add(2));
-  const result = outcomes(added);
-  await expire();
-  expect(await result).toEqual(['unknown', 'not_done']);
-  end.open();
-  await queue.close();
-  expect(calls).toEqual([[1]]);
 });
 
 test('close completes the items that were added, and rejects later ones', async () => {

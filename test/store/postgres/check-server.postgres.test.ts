@@ -11,7 +11,6 @@ const settings = {
   default_transaction_isolation: 'read committed',
   fsync: 'on',
   full_page_writes: 'on',
-  synchronous_commit: 'on',
 };
 
 /** A database server with the given settings. */
@@ -34,22 +33,17 @@ test.each([
 test.each([
   [{}, []],
   [{ server_version: '15.0', server_version_num: '150000' }, []],
-  [{ synchronous_commit: 'remote_apply' }, []],
-  [{ synchronous_commit: 'local' }, ['synchronous_commit is local; ']],
   [{ fsync: 'off' }, ['fsync is off: ']],
-  [
-    { full_page_writes: 'off', synchronous_commit: 'off' },
-    ['full_page_writes is off: ', 'synchronous_commit'],
-  ],
+  [{ fsync: 'off', full_page_writes: 'off' }, ['fsync is off: ', 'full_page_writes is off: ']],
 ])('warns about %o', async (changes, beginnings) => {
   const warnings = await checkServer(clientWith(changes));
   expect(warnings).toEqual(beginnings.map((beginning) => expect.stringContaining(beginning)));
 });
 
 test('reads the settings of a real server', async () => {
-  const client = await connectTo(`${await freshDatabase()}?options=-c%20synchronous_commit%3Doff`);
+  const client = await connectTo(await freshDatabase());
   // The server of the tests has no fsync and no full_page_writes.
-  expect(await checkServer(client)).toHaveLength(3);
+  expect(await checkServer(client)).toHaveLength(2);
   await client.query(`set default_transaction_isolation = 'repeatable read'`);
   await expect(checkServer(client)).rejects.toThrow('the default isolation level is repeatable read');
 });

@@ -32,7 +32,7 @@ const SSL_MODES = ['disable', 'require', 'verify-ca', 'verify-full'] as const;
 export type SslMode = (typeof SSL_MODES)[number];
 
 /**
- * The parameters of a database URL, each with its environment variable. All except `prepare` are parameters of libpq.
+ * The parameters of a connection, each with its environment variable. All except `prepare` are parameters of libpq.
  *
  * @see https://www.postgresql.org/docs/current/libpq-connect.html#LIBPQ-PARAMKEYWORDS
  */
@@ -79,8 +79,8 @@ const UNSUPPORTED_VARIABLES = [
   'PGSSLMINPROTOCOLVERSION',
 ];
 
-/** The parameters that `formatUrl` writes before the query or, as the password, not at all. */
-const BEFORE_QUERY: readonly ParameterName[] = ['user', 'password', 'host', 'port', 'dbname'];
+/** The parameters that can be in the query. In the place, the host of a socket is before it, as the others are. */
+const QUERY_NAMES = PARAMETER_NAMES.filter((name) => !['user', 'password', 'port', 'dbname'].includes(name));
 
 const DEFAULT_PORT = 5432;
 
@@ -128,7 +128,7 @@ function parseEnvironment(env: LocationContext['env']): ConnectionParameters {
   if (unsupported !== undefined) {
     throw new StoreError(
       `the environment variable ${unsupported} is not supported`,
-      `unset it; the database URL can contain ${listOf(PARAMETER_NAMES)}`,
+      `unset it; the part of the database URL after the ? can contain ${listOf(QUERY_NAMES)}`,
     );
   }
   const parameters: ConnectionParameters = {};
@@ -140,51 +140,44 @@ function parseEnvironment(env: LocationContext['env']): ConnectionParameters {
   return parameters;
 }
 
-/** A parameter and its encoded value. */
-type Pair = [name: ParameterName, value: string | undefined];
+/** User, password, hosts, database and query. */
+const PARTS = /^postgres(?:ql)?:\/\/(?:([^:@/]*)(?::([^@/]*))?@)?([^@/?]*)(?:\/([^@?]*))?(?:\?([^@]*))?$/s;
 
+/**
+ * An additional @ comes from a password that is not encoded. If it were accepted, as libpq does, a part of the password would
+ * become the host, the database or a parameter, and would be printed.
+ */
 function parseUrl(text: string): ConnectionParameters {
-  const rest = /^postgres(?:ql)?:\/\/(.*)$/s.exec(text)?.[1] ?? malformed();
-  const [, userInfo = '', address = ''] = /^(?:([^@/]*)@)?(.*)$/s.exec(rest) ?? [];
-  // Another @ comes from a password that is not encoded. If it were accepted, as libpq does, a part of the password
-  // would become the host, the database or a parameter, and would be printed.
-  if (address.includes('@')) malformed();
-  const [, authority = '', database, query = ''] =
-    /^([^/?]*)(?:\/([^?]*))?(?:\?(.*))?$/s.exec(address) ?? malformed();
-  const [, user, password] = /^([^:]*)(?::(.*))?$/s.exec(userInfo) ?? [];
+  const [, user, password, authority = '', dbname, query = ''] = PARTS.exec(text) ?? malformed();
   const hosts = authority
     .split(',')
     .map((each) => /^(?:\[([^[\]]+)\]|([^:[\]]*))(?::(.*))?$/s.exec(each) ?? malformed());
   const ports = hosts.map(([, , , port = '']) => port);
-  const named: Pair[] = [
-    ['user', user],
-    ['password', password],
-    ['host', hosts.map(([, bracketed, name]) => bracketed ?? name).join(',')],
-    ['port', ports.some(Boolean) ? ports.join(',') : undefined],
-    ['dbname', database],
-  ];
-  const pairs = [...named.filter(([, value]) => value), ...parseQuery(query)];
-  return Object.fromEntries(pairs.map(([name, value = '']) => [name, decode(value)]));
+  const named = {
+    user,
+    password,
+    host: hosts.map(([, bracketed, name]) => bracketed ?? name).join(','),
+    port: ports.some(Boolean) ? ports.join(',') : '',
+    dbname,
+  };
+  const pairs = Object.entries(named).filter(([, value]) => value);
+  const all = [...pairs, ...parseQuery(query)];
+  return Object.fromEntries(all.map(([name, value = '']) => [name, decode(value)]));
 }
 
-function parseQuery(query: string): Pair[] {
-  const pairs: Pair[] = [];
-  for (const pair of query.split('&').filter(Boolean)) {
+function parseQuery(query: string): [name: ParameterName, value: string][] {
+  const pairs = query.split('&').filter(Boolean);
+  return pairs.map((pair) => {
     const [encodedName = '', value, ...others] = pair.split('=');
     if (value === undefined || others.length > 0) malformed();
     const name = decode(encodedName);
-    const known = PARAMETER_NAMES.find((each) => each === name);
-    if (known === undefined) {
-      // After a password, the name may be a part of the password, if that contains an & that is not encoded.
-      const isShown = !pairs.some(([each]) => each === 'password') && /^\w{1,40}$/.test(name);
-      throw new StoreError(
-        `${isShown ? `the parameter ${name}` : 'a parameter'} of the database URL is not supported`,
-        `remove it; the database URL can contain ${listOf(PARAMETER_NAMES)}`,
-      );
-    }
-    pairs.push([known, value]);
-  }
-  return pairs;
+    const known = QUERY_NAMES.find((each) => each === name);
+    if (known !== undefined) return [known, value];
+    throw new StoreError(
+      `${/^\w{1,40}$/.test(name) ? `the parameter ${name}` : 'a parameter'} of the database URL is not supported`,
+      `remove it; the part after the ? can contain ${listOf(QUERY_NAMES)}`,
+    );
+  });
 }
 
 /** As in libpq, there is one port for each host, or one for all. */
@@ -221,7 +214,7 @@ function formatUrl(
   database: string,
   parameters: ConnectionParameters,
 ): string {
-  const others = PARAMETER_NAMES.filter((name) => parameters[name] && !BEFORE_QUERY.includes(name));
+  const others = QUERY_NAMES.filter((name) => parameters[name] && name !== 'host');
   const query = others.map((name) => `${name}=${encode(parameters[name] ?? '')}`).join('&');
   return `postgres://${encode(user)}@${hosts.map(formatHost).join(',')}/${encode(database)}${query && `?${query}`}`;
 }
