@@ -4,6 +4,7 @@ import * as fs from 'node:fs/promises';
 import { connect, createServer, type Socket } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { text } from 'node:stream/consumers';
 import { setTimeout } from 'node:timers/promises';
 import { DirectoryInUseError, errnoOf, LockError } from './file-system.ts';
 
@@ -170,7 +171,6 @@ type Claim = Awaited<ReturnType<typeof serveClaim>>;
 
 /** How long a client waits for the state, and how long a server waits for a client that does not read the state. */
 const PROBE_TIMEOUT_MS = 1_000;
-const MAX_STATE_LENGTH = 4096;
 
 /**
  * Listens on `socket` without keeping the process alive, and sends the claim's state to each client. `remove` deletes
@@ -222,15 +222,6 @@ async function serveClaim(options: {
 
 /** Asks for the state of the claim at a socket. */
 async function probe(path: string, sleep: Sleep): Promise<ClaimState> {
-  // A claim that is being released disconnects waiting clients. The next attempt then finds the claim dead.
-  for (let attempt = 1; attempt <= 3; attempt++) {
-    const result = await probeOnce(path, sleep);
-    if (result !== 'disconnected') return result;
-  }
-  return { state: 'silent' };
-}
-
-async function probeOnce(path: string, sleep: Sleep): Promise<ClaimState | 'disconnected'> {
   const socket = connect(path);
   const done = new AbortController();
   try {
@@ -242,34 +233,19 @@ async function probeOnce(path: string, sleep: Sleep): Promise<ClaimState | 'disc
   }
 }
 
-async function readState(socket: Socket): Promise<ClaimState | 'disconnected'> {
-  let text = '';
+async function readState(socket: Socket): Promise<ClaimState> {
   try {
-    for await (const part of socket.setEncoding('utf8')) {
-      text += part;
-      if (text.includes('\n') || text.length > MAX_STATE_LENGTH) break;
-    }
+    const received = await text(socket);
+    // A claim that is being released disconnects its clients. A later probe finds it dead.
+    if (received === '') return { state: 'claiming' };
+    const { state, pid, url } = JSON.parse(received);
+    if (state !== 'claiming' && state !== 'holding') return { state: 'silent' };
+    return { state, ...(Number.isSafeInteger(pid) && { pid }), ...(typeof url === 'string' && { url }) };
   } catch (error) {
     const errno = errnoOf(error);
     if (errno === 'ECONNREFUSED' || errno === 'ENOENT') return { state: 'dead' };
     // Any other error (no permission, full backlog) means that the owner is alive.
-    return errno === 'ECONNRESET' || errno === 'EPIPE' ? 'disconnected' : { state: 'silent' };
-  }
-  if (text === '') return 'disconnected';
-  return parseState(text.split('\n', 1)[0] ?? '');
-}
-
-function parseState(text: string): ClaimState {
-  try {
-    const { state, pid, url } = JSON.parse(text);
-    if (state !== 'claiming' && state !== 'holding') return { state: 'silent' };
-    return {
-      state,
-      ...(Number.isSafeInteger(pid) && pid > 0 && { pid }),
-      ...(typeof url === 'string' && url.length <= 1000 && { url }),
-    };
-  } catch {
-    return { state: 'silent' };
+    return { state: errno === 'ECONNRESET' || errno === 'EPIPE' ? 'claiming' : 'silent' };
   }
 }
 
