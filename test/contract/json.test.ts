@@ -76,14 +76,6 @@ test('stringifyJson writes big integers as digits, and indents on request', () =
 
 describe('parseInt64', () => {
   test.each([
-    ['0', 0n],
-    ['-1', -1n],
-    ['9007199254740993', 9007199254740993n],
-    ['9223372036854775807', INT64_MAX],
-    ['-9223372036854775808', INT64_MIN],
-  ])('reads %s', (text, value) => expect(parseInt64(text)).toBe(value));
-
-  test.each([
     ...['', ' 1', '1 ', '+1', '-0', '01', '1.0', '1e3', '0x10', '1_000', '١'],
     ...['9223372036854775808', '-9223372036854775809', '9'.repeat(400)],
   ])('refuses %j', (text) => expect(parseInt64(text)).toBeUndefined());

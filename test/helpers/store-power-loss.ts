@@ -1,7 +1,7 @@
 import { StoreError, StoreFailedError, StoreUnwritableError } from '../../src/store/errors.ts';
 import { type JournalStore, openJournalStore } from '../../src/store/journal/journal-store.ts';
 import type { CreatePet } from '../../src/store/store.ts';
-import { type FileSystem, LockError, type OpenFile } from '../../src/system/file-system.ts';
+import { type FileSystem, LockError } from '../../src/system/file-system.ts';
 import { manualClock } from './clock.ts';
 import { SimulatedDisk } from './store-disk.ts';
 import { errno } from './store-faults.ts';
@@ -32,19 +32,16 @@ const FULL_DISKS = [
   /^datasync$/,
 ];
 
-const idOf = (text: string) => /^\{"id":(-?\d+),/.exec(text)?.[1] ?? '';
+const idOf = (text: string) => /^\{"id":(\d+),/.exec(text)?.[1] ?? '';
 
 /**
  * Runs a store several times on a simulated disk, with failed calls, kills and power losses at random moments. The same
- * seed gives the same events. `wrap` can add a defect to the file system.
+ * seed gives the same events.
  *
  * @throws if the store breaks a guarantee, for example if it loses an acknowledged animal
  */
-export async function simulatePowerLoss(
-  seed: number,
-  wrap = (files: FileSystem): FileSystem => files,
-): Promise<Counts> {
-  const simulation = new Simulation(seed, wrap);
+export async function simulatePowerLoss(seed: number): Promise<Counts> {
+  const simulation = new Simulation(seed);
   try {
     await simulation.run();
   } catch (error) {
@@ -60,7 +57,6 @@ class Simulation {
   #random: () => number;
   #disk: SimulatedDisk;
   #files: FileSystem;
-  #wrap: (files: FileSystem) => FileSystem;
   #clock = manualClock();
   /** The acknowledged and listed animals by id, which must never be lost or changed. */
   #promised = new Map<string, string>();
@@ -76,11 +72,10 @@ class Simulation {
   #seeds: string[][] = [];
   #nextName = 0;
 
-  constructor(seed: number, wrap: (files: FileSystem) => FileSystem) {
+  constructor(seed: number) {
     this.#random = randomOf(seed);
     this.#disk = new SimulatedDisk(this.#random);
-    this.#wrap = wrap;
-    this.#files = wrap(this.#disk);
+    this.#files = this.#disk;
   }
 
   async run(): Promise<void> {
@@ -93,7 +88,7 @@ class Simulation {
     const disk = this.#disk;
     this.counts.runs++;
     disk.restart();
-    this.#files = this.#wrap(disk.ofProcess());
+    this.#files = disk.ofProcess();
     this.#faults.clear();
     this.#isSynced = true;
     this.#clock.advance(1 + this.#upTo(5_000));
@@ -302,55 +297,4 @@ class Simulation {
   #upTo(limit: number): number {
     return Math.floor(this.#random() * limit);
   }
-}
-
-/** File systems that omit a sync. The simulation must detect each of them. */
-export const mutants: Record<string, (files: FileSystem) => FileSystem> = {
-  'no fdatasync': withSyncs(() => false),
-  'no fdatasync at open': withSyncs((mode, count) => mode === 'create' || count > 1),
-  'no fdatasync at creation': withSyncs((mode) => mode !== 'create'),
-  'no directory fsync': (files) => override(files, { syncDirectory: async () => {} }),
-  'no truncation': withTruncate(async () => {}),
-  'no fdatasync after a truncation': withTruncate((file, length) => file.truncate(length)),
-};
-
-/** Replaces truncations, and omits the sync after each of them. */
-function withTruncate(truncate: (file: OpenFile, length: number) => Promise<void>) {
-  return (files: FileSystem): FileSystem =>
-    override(files, {
-      async open(path, mode) {
-        const file = await files.open(path, mode);
-        let isTruncated = false;
-        return {
-          ...file,
-          async truncate(length) {
-            await truncate(file, length);
-            isTruncated = true;
-          },
-          async datasync() {
-            if (!isTruncated) await file.datasync();
-            isTruncated = false;
-          },
-        };
-      },
-    });
-}
-
-/** Omits syncs for which `isSynced` returns false. `count` is 1 for the first sync of an open file. */
-function withSyncs(isSynced: (mode: string, count: number) => boolean) {
-  return (files: FileSystem): FileSystem =>
-    override(files, {
-      async open(path, mode) {
-        const file = await files.open(path, mode);
-        let count = 0;
-        return { ...file, datasync: async () => (isSynced(mode, ++count) ? file.datasync() : undefined) };
-      },
-    });
-}
-
-/** Spreading `files` would not copy its methods, which are on a prototype. */
-function override(files: FileSystem, methods: Partial<FileSystem>): FileSystem {
-  return new Proxy(files, {
-    get: (_, name) => Reflect.get(methods, name) ?? Reflect.get(files, name)?.bind(files),
-  });
 }

@@ -50,17 +50,6 @@ it('warns once about a damaged file, and finds the other keys', async () => {
   expect(warnings).toEqual([expect.stringContaining(join(directory, 'keys', 'b.json'))]);
 });
 
-it('still finds a key whose file temporarily cannot be read', async () => {
-  let failures = 1;
-  const { keys, clock, key, warnings } = await cacheWithKey('free', (name) => {
-    if (name === 'open read' && failures-- > 0) throw errno('EMFILE');
-  });
-  await keys.find(hashKey(key));
-  clock.advance(1_000);
-  expect(await keys.find(hashKey(key))).toMatchObject({ plan: 'free' });
-  expect(warnings).toEqual([expect.stringContaining('EMFILE')]);
-});
-
 it('does not find a revoked key if another one has its name and cannot be read', async () => {
   let isReadable = true;
   const { directory, keys, clock, key, warnings } = await cacheWithKey('free', (name) => {

@@ -163,15 +163,6 @@ describe('acquireDirectoryLock', () => {
     },
   );
 
-  it('deletes the claim of a dead process', async () => {
-    const directory = await temporaryDirectory();
-    const { child } = await openInChild(directory);
-    await kill(child);
-    expect(await claimsIn(directory)).toEqual([expect.stringContaining(`lock-${child.pid}-`)]);
-    await acquire(directory);
-    expect(await claimsIn(directory)).toEqual([expect.stringContaining(`lock-${process.pid}-`)]);
-  });
-
   it.each<[string, () => string | undefined]>([
     ['sends nothing', () => undefined],
     ['sends text that is not JSON', () => 'hello\n'],

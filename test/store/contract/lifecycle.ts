@@ -5,15 +5,6 @@ import { animal, callsOf, idempotency, seedOf } from '../../helpers/store-fixtur
 import type { Places } from './place.ts';
 
 export function describeLifecycle({ newPlace, openStore }: Places): void {
-  describe('a store that is opened again', () => {
-    it('is still empty if nothing was added', async () => {
-      const { open } = await newPlace();
-      await (await open()).close();
-      const { store } = await open();
-      expect(await store.seed(seedOf(1n))).toBe(true);
-    });
-  });
-
   describe('closing', () => {
     it('completes accepted animals, then refuses every call', async () => {
       const { open } = await newPlace();
@@ -32,15 +23,6 @@ export function describeLifecycle({ newPlace, openStore }: Places): void {
       await store.close();
       await store.close();
       for (const call of Object.values(callsOf(store))) await expect(call()).rejects.toThrow(StoreError);
-    });
-  });
-
-  describe('a server', () => {
-    it('can check whether the store can be written', async () => {
-      const store = await openStore();
-      await store.checkWritable();
-      expect(await store.add({ pet: animal() })).toMatchObject({ kind: 'added' });
-      await store.checkWritable();
     });
   });
 

@@ -102,16 +102,6 @@ export function describeResetting({ newPlace }: Places): void {
       await ban();
     });
 
-    it('keeps the API keys', async () => {
-      const { location, open } = await newPlace();
-      const backend = await open();
-      const { key } = await location.manageKeys((keys) => keys.create({ name: 'till', plan: 'pro' }));
-      const temporary = backend.keys.addTemporary('dev', 'free');
-      await backend.reset(SEED);
-      expect((await backend.keys.find(hashKey(key)))?.name).toBe('till');
-      expect((await backend.keys.find(hashKey(temporary)))?.name).toBe('dev');
-    });
-
     it('is refused after the store was closed', async () => {
       const { open } = await newPlace();
       const backend = await open();

@@ -38,16 +38,6 @@ test('a creation waits until an earlier creation is visible, and gets the next i
   expect(await waiting.result).toEqual([3]);
 });
 
-test('an id of a creation that was rolled back is issued again, because no other program has seen it', async () => {
-  const { client: first, connect } = await freshStore();
-  const [second, observer] = [await connect(), await connect()];
-  await first.query('begin');
-  await create(first, [{}]);
-  const waiting = await blocked(second, observer, () => createdIds(second, [{}]));
-  await first.query('rollback');
-  expect(await waiting.result).toEqual([1]);
-});
-
 test('ids follow the highest id and the last id of the store from which this one was copied', async () => {
   const { client } = await freshStore();
   await callFunction(client, 'seed', [-5], [0], ['x'], []);

@@ -1,60 +1,16 @@
 import type { Client } from 'pg';
 import { expect, test } from 'vitest';
 import { petJson } from '../../../src/contract/schemas.ts';
-import { hashKey } from '../../../src/store/keys/keys.ts';
-import { manualClock } from '../../helpers/clock.ts';
 import { openDatabase } from '../../helpers/postgres/backends.ts';
 import { blocked, callFunction, create, freshStore, take } from '../../helpers/postgres/store-schema.ts';
 import { connectTo, freshDatabase, startCluster } from '../../helpers/postgres.ts';
-import { allTexts, animal, idempotency, idsOf, seedOf, withId } from '../../helpers/store-fixtures.ts';
+import { allTexts, animal, idsOf, seedOf } from '../../helpers/store-fixtures.ts';
 
 const SEED = { ...seedOf(1n, 2n, 3n), orders: [{ number: 1 }] };
 const SEED_TEXTS = SEED.pets.map(petJson);
 
 /** Replaces everything by one animal. */
 const reset = (client: Client) => callFunction(client, 'reset', [1], [0], ['{"id":1,"name":"Rex"}'], []);
-
-test('a reset ends the windows and bans of all servers at once', async () => {
-  const url = await freshDatabase();
-  const clock = manualClock('2026-11-20T12:00:10Z');
-  const settings = { clock, testTime: clock.now, bans: { after: 1, milliseconds: 300_000 } };
-  const [first, second] = [await openDatabase(url, settings), await openDatabase(url, settings)];
-  const quota = { perMinute: 100, perDay: 2 };
-  const [banned, refused] = [hashKey('banned'), hashKey('refused')];
-  const codeOf = async (caller: string) => {
-    const { retryAt, banned } = await second.limiter.take(caller, quota);
-    return banned ? 'banned' : retryAt === undefined ? 'ok' : 'refused';
-  };
-  for (let i = 0; i < 3; i++) {
-    await Promise.all(Array.from({ length: 3 }, () => codeOf(banned)));
-    clock.advance(1_000);
-    expect(await codeOf(banned)).toBe('banned');
-    expect([await codeOf(refused), await codeOf(refused), await codeOf(refused)]).toEqual([
-      'ok',
-      'ok',
-      'refused',
-    ]);
-    await first.reset(SEED);
-    expect([await codeOf(banned), await codeOf(refused), await codeOf(refused)]).toEqual(['ok', 'ok', 'ok']);
-    expect(await second.banCounts()).toMatchObject({ active: 0 });
-    await first.reset(SEED);
-    clock.advance(1_000);
-  }
-});
-
-test('other servers see the new inventory at once, and repeat no response from before the reset', async () => {
-  const url = await freshDatabase();
-  const [first, second] = [await openDatabase(url), await openDatabase(url)];
-  const request = { pet: animal(), idempotency: idempotency('k') };
-  for (let i = 0; i < 3; i++) {
-    for (let j = 0; j < 10; j++) await second.store.add({ pet: animal('later') });
-    await second.store.add(request);
-    await first.reset(SEED);
-    expect(await allTexts(second.store)).toEqual(SEED_TEXTS);
-    expect(await second.store.orders()).toEqual(['{"number":1}']);
-    expect(await second.store.add(request)).toMatchObject({ kind: 'added', ...withId(4n) });
-  }
-});
 
 test('creations of another server precede a reset or follow it, and readers see no mixture', async () => {
   const url = await freshDatabase();
