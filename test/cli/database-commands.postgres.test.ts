@@ -85,10 +85,10 @@ describe('pets serve while the database is down', () => {
     const url = await cluster.createDatabase();
     await cluster.stop();
     const program = machine.startProgram(['serve', '--port', '0', '--json', '--data', url]);
-    await expect.poll(program.stderr).toContain(`waiting at most 30 s: cannot connect to ${url}`);
+    await expect.poll(program.stderr).toMatch(/cannot connect to postgres:.*; trying again for up to 30 s/);
     await cluster.start();
     expect(JSON.parse(await program.firstLine())).toMatchObject({ event: 'listening', directory: url });
-    expect(noticesOf(program.stderr()).filter((text) => text.includes('waiting'))).toHaveLength(1);
+    expect(noticesOf(program.stderr()).filter((text) => text.includes('trying again'))).toHaveLength(1);
     program.raise('SIGTERM');
     expect(await program.ended).toBe(0);
   });
@@ -100,7 +100,7 @@ describe('pets serve while the database is down', () => {
     const machine = await freshMachine();
     const url = 'postgres://pets@127.0.0.1:9/pets';
     const program = machine.startProgram(['serve', '--port', '0', '--data', url, ...command]);
-    await expect.poll(program.stderr).toContain('waiting at most 30 s');
+    await expect.poll(program.stderr).toContain('trying again for up to 30 s');
     program.raise('SIGTERM');
     expect([await program.ended, program.stdout(), program.handlersLeft()]).toEqual([expected, '', 0]);
   });

@@ -45,11 +45,13 @@ type JournalSettings = WriteSettings & {
   lock: (directory: string) => Promise<DirectoryLock>;
   /** The server's URL. Another server that tries to lock the same directory reports it. */
   url?: string | undefined;
+};
+
+export type JournalOptions = Partial<JournalSettings> & {
+  directory: string;
   /** If aborted while the journal is being read, opening fails with its reason. */
   signal?: AbortSignal | undefined;
 };
-
-export type JournalOptions = Partial<JournalSettings> & { directory: string };
 
 const defaults = {
   clock: Date,
@@ -82,12 +84,12 @@ export function hasJournal(directory: string, names: readonly string[]): boolean
  * @throws StoreError, or the reason of the signal. After an error, nothing stays locked
  */
 export async function openJournalStore(
-  options: JournalOptions,
+  { signal, ...options }: JournalOptions,
   claimed?: DirectoryLock,
 ): Promise<JournalStore> {
   const directory = resolve(options.directory);
   const settings = { ...defaults, ...options, directory };
-  const { files, signal } = settings;
+  const { files } = settings;
   let lock = claimed;
   try {
     await makeDirectory(files, directory);
@@ -102,7 +104,7 @@ export async function openJournalStore(
       await replaceFile(files, join(directory, JOURNAL), [encodeHeader(newHeader(settings.clock.now()))]);
     }
     if (settings.url !== undefined) lock?.announce(settings.url);
-    const journal = await readJournal(settings);
+    const journal = await readJournal({ ...settings, signal });
     const store = new JournalStore(settings, journal, lock);
     await store.startWriter(refusal).catch(async (error) => {
       await store.close();

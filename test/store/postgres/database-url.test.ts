@@ -112,7 +112,7 @@ describe('a database URL', () => {
     ['postgres://db/shop?sslmode=prefer', /sslmode/],
     ['postgres://db/shop?sslmode=', /sslmode/],
     ['postgres://db', /sslmode \(or PGSSLMODE\)/, /disable/, { PGSSLMODE: 'prefer' }],
-    ['postgres://db?sslmode=verify-ca', /needs the certificate of an authority/, /sslrootcert/],
+    ['postgres://db?sslmode=verify-ca', /needs sslrootcert, the certificate of the authority/, /sslrootcert/],
     ['postgres://db/shop?prepare=false', /prepare/, /on or off/],
     ...['service', 'hostaddr', 'password', 'port', 'ssl'].map((name): [string, RegExp] => [
       `postgres://db?${name}=1`,
