@@ -144,10 +144,13 @@ function createHandlers(
       }
       const respond = ({ pets, next }: Page): ServiceResponse => {
         const headers = windowHeaders(rateLimit);
-        if (next !== undefined) {
+        // The only page links to itself, so that a client knows that a full page is the last one (D1).
+        if (next !== undefined || cursor === undefined) {
           const filter = status === undefined ? '' : `&status=${status}`;
-          const query = `limit=${limit}${filter}&cursor=${encodeCursor(next)}`;
-          headers.push(header.link, `<${basePath}${operations.listPets.path}?${query}>; rel="next"`);
+          const [position, relation] =
+            next === undefined ? ['', 'first'] : [`&cursor=${encodeCursor(next)}`, 'next'];
+          const query = `limit=${limit}${filter}${position}`;
+          headers.push(header.link, `<${basePath}${operations.listPets.path}?${query}>; rel="${relation}"`);
         }
         // Node sends a string body together with the headers, but a buffer separately.
         const body = `[${pets.toString('latin1')}]`;

@@ -8,7 +8,7 @@ import { create, start } from '../helpers/service.ts';
 // `D1` and so on are the numbers of the decisions in docs/service.md.
 
 const nextOf = (response: Response): string | undefined =>
-  /^<([^>]+)>/.exec(response.headers.get('link') ?? '')?.[1];
+  /^<([^>]+)>; rel="next"/.exec(response.headers.get('link') ?? '')?.[1];
 
 describe('D1 pagination', () => {
   test('a page has only animals of the status, and the next link keeps status and limit, by default 20', async () => {
@@ -26,10 +26,14 @@ describe('D1 pagination', () => {
     expect(nextOf(await call('/v1/pets'))).toContain('limit=20');
   });
 
-  test('the last page has no link, even if it is full', async () => {
+  test('the last page has no next link, even if it is full; the only one links to itself', async () => {
     const { store, call } = await start();
     await store.seed(sampleData());
+    const only = await call('/v1/pets?limit=66&status=available');
+    expect(only.headers.get('link')).toBe('</v1/pets?limit=66&status=available>; rel="first"');
     expect(nextOf(await call('/v1/pets?limit=66'))).toBeUndefined();
+    const second = await call(nextOf(await call('/v1/pets?limit=40')) ?? '');
+    expect(second.headers.get('link')).toBeNull();
     expect(nextOf(await call('/v1/pets?limit=65'))).toBeDefined();
     expect(nextOf(await call('/v1/pets?status=sold&limit=100'))).toBeUndefined();
   });
