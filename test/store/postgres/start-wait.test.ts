@@ -55,7 +55,9 @@ test.each([
 ])('a database that %s is awaited for 30 s, with one notice', async (_about, start, reason) => {
   const { opening, warnings, waits } = await open(await start());
   await expect(opening).rejects.toThrow(reason);
-  expect(warnings).toEqual([expect.stringMatching(/^cannot connect to postgres:.*; trying again for up to 30 s$/)]);
+  expect(warnings).toEqual([
+    expect.stringMatching(/^cannot connect to postgres:.*; trying again for up to 30 s$/),
+  ]);
   expect(warnings[0]).toContain(reason);
   expect(waits.reduce((sum, each) => sum + each)).toBe(30_000);
 });
