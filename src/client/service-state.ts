@@ -20,10 +20,10 @@ const MAX_WAIT = 25 * 3_600_000;
 /** The system counts the time since its start in steps of this many milliseconds. */
 const UPTIME_STEP = 10;
 
-/** The name of the wait of all requests with an API key. The others are names of methods, and `probe`. */
+/** The scope of a wait for all requests with an API key. The other scopes are names of methods, and `probe`. */
 const ALL = 'all';
 
-/** The entry of a wait: scope, duration, system time, start of the machine, and time since then. */
+/** The entry of a wait: its scope, its duration, the system time at its start, the machine's boot, and the time since that. */
 const WAIT = /^wait-(\w+),(\d+),(\d+),([\w-]*),(\d+)$/;
 
 export type StateOptions = {

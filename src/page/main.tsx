@@ -90,7 +90,7 @@ function SignIn({ page }: { page: Page }) {
   );
 }
 
-/** Resets the store after a question whose words are true for this store. */
+/** Resets the store after the user has confirmed what this deletes. */
 function ResetButton({ page, plan }: { page: Page; plan: ResetPlan }) {
   const [asked, setAsked] = useState<ResetPlan>();
   const dialog = useRef<HTMLDialogElement>(null);

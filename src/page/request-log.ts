@@ -30,7 +30,7 @@ export function pollQuery({ text: logged, cursor }: RequestLog, text: string): s
   return query.toString();
 }
 
-/** Adds the response to a poll. It has all requests since the last poll, as far as the server keeps them. */
+/** Adds the new requests in the response to a poll. If the searched text has changed, they replace the log. */
 export function mergePoll(log: RequestLog, text: string, response: PollResponse): RequestLog {
   const older = log.cursor !== undefined && log.text === text ? log.requests : [];
   const requests = [...response.requests, ...older].slice(0, MAX_REQUESTS);

@@ -121,7 +121,7 @@ function useStillList(current: readonly ListedRequest[], { log, route, addedRule
     addEventListener('scroll', listen, { passive: true });
     return () => removeEventListener('scroll', listen);
   }, []);
-  // The results of a search arrive later than its text is chosen.
+  // Use the text of the log, because the results of a search arrive after the user has typed its text.
   const chosen = JSON.stringify({ ...route.filter, text });
   const newest = current.find(isLogged)?.number ?? 0;
   const still = useRef({ chosen, rows: current, others, newest });

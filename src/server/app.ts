@@ -99,7 +99,7 @@ export type App = ReturnType<typeof createApp>;
 /** The operation of a request. `allow` lists the methods of its path. */
 type FoundOperation = { route: OperationRoute } & Pick<PathMatch, 'allow' | 'params'>;
 
-/** Carries out a request for a path, or one whose path gets an error. @throws ServiceError, StoreError */
+/** Carries out a request. `path` is what its target leads to, or the error for that target. @throws ServiceError, StoreError */
 type Run = (
   request: IncomingMessage,
   context: RequestContext,
@@ -117,7 +117,7 @@ export function createApp(options: StartingOptions | AppOptions) {
   const open = 'store' in options ? options : undefined;
   const run: Run = open ? createRun(open) : () => Promise.reject(serviceStarting());
   const find = createPathTable(open ? createPaths(open) : []);
-  // It records all requests, except those for the developer tools.
+  // It records only requests for public paths (`OtherPath.kind`).
   const recorder = open?.tools?.recorder;
   const requestId = createRequestIds();
 
@@ -273,8 +273,8 @@ function createRun(options: AppOptions): Run {
   }
 
   /**
-   * Makes a response that was asked for. The request is not counted. If a client asks for it whose limit is used up, the
-   * request gets its real 429, so that a client cannot make a ban invisible.
+   * Makes a response that was asked for. The request is not counted. A client that asks with `Prefer` when its limit is used
+   * up gets the real 429, so that it cannot make a ban invisible.
    */
   async function mock(
     asked: RequestedMock,
@@ -285,7 +285,7 @@ function createRun(options: AppOptions): Run {
   ): Promise<ServiceResponse> {
     const { status, retryAfter, applied } = asked;
     const { window, windows, now, retryAt } = await showWindow(principal, context);
-    // It is allowed only if a new window has begun in the meantime. Even then, it is not carried out.
+    // The request is allowed only if a new window has begun in the meantime. Even then, it is not carried out.
     if (applied !== undefined && retryAt !== undefined) await count(principal, context);
     if (found instanceof ServiceError) throw found;
     const shown = retryAfter ? { ...window, resetAt: now + retryAfter * 1_000 } : window;

@@ -89,7 +89,7 @@ export function createAuthentication(options: AuthenticationOptions) {
   return {
     countAnonymous,
 
-    /** Returns the caller. Counts a failure as anonymous. @throws ServiceError 400, 401, or 429 unless `isLocal` */
+    /** Returns the caller, or counts a failure. @throws ServiceError 400, 401, 429 unless `isLocal`; StoreUnavailableError */
     authenticate(request: IncomingMessage, context: RequestContext): Maybe<Principal> {
       const id = hashOfCredentials(request);
       const key = id === undefined ? undefined : keys.find(id);
@@ -100,7 +100,7 @@ export function createAuthentication(options: AuthenticationOptions) {
       return { id, quota: key.quota };
     },
 
-    /** Counts a request of an authenticated caller. @throws ServiceError 429 */
+    /** Counts a request of an authenticated caller. @throws ServiceError 429, StoreUnavailableError */
     count({ id, quota }: Principal, context: RequestContext): Maybe<RateLimitDecision> {
       const taken = limiter.take(id, quota);
       if (!(taken instanceof Promise)) return allowOrRefuse(taken, context);
@@ -152,7 +152,7 @@ export function hashOfCredential(authorization = ''): string | undefined {
   return credential !== undefined && API_KEY_PATTERN.test(credential) ? hashKey(credential) : undefined;
 }
 
-/** How to send a credential, by its name. Who has only mistyped an API key knows that. */
+/** How to send a credential, by its name. A client that only mistyped its API key does not need this. */
 const ADVICE = {
   'API key': 'Send `Authorization: Bearer <API_KEY>`',
   'developer token':

@@ -36,7 +36,6 @@ export const unauthorized = (reason: string, advice?: string): ServiceError =>
 
 const paths = [...new Set(Object.values(operations).map(({ path }) => API_PREFIX + path))];
 
-/** No resource has the requested path. */
 export const notFound = (): ServiceError =>
   new ServiceError(
     'not_found',
@@ -75,7 +74,7 @@ export const serviceStarting = (): ServiceError =>
 
 /**
  * The error response to an error of the store (D11); undefined for any other error. `canChange` is whether the request had
- * begun to change the store: the outcome of a call before, such as that of the limiter, says nothing about the request.
+ * begun to change the store. If not, an unknown outcome is that of another call, such as one of the limiter.
  */
 export function storageError(error: unknown, canChange: boolean): ServiceError | undefined {
   // A database is often back after a second. The keys cannot be read, either.

@@ -82,7 +82,7 @@ export function createRequestRedactors(
   };
 }
 
-/** The secrets to search for: as they are, and decoded as the texts are that they are searched in. */
+/** The secrets to search for, as they are and decoded, because texts are also searched after they are decoded. */
 const searchable = (secrets: readonly string[]): string[] =>
   [...new Set([...secrets, ...secrets.map(decode)])].filter(({ length }) => length >= MIN_LENGTH);
 

@@ -25,7 +25,7 @@ export type ServiceResponse = {
   encoding?: 'utf8' | 'latin1';
 };
 
-/** Carries out a request that may use its route, which is not an operation. */
+/** Carries out a request outside the API. Access has been checked. */
 export type Handler = (request: IncomingMessage, context: RequestContext) => Maybe<ServiceResponse>;
 
 /** What was sent. `bytes` is the length of the body. */

@@ -12,7 +12,7 @@ import {
   pageSize,
 } from '../contract/operations.ts';
 import type { RateLimitDecision } from '../store/limits/limiter.ts';
-import type { CreatePet, Idempotency, Page, Store } from '../store/store.ts';
+import type { CreateRequest, Idempotency, Page, Store } from '../store/store.ts';
 import type { Principal } from './authentication.ts';
 import { invalidRequest, notFound, ServiceError } from './errors.ts';
 import { decodeSegments, pathOf } from './request/input.ts';
@@ -198,7 +198,7 @@ function createHandlers(
 function readIdempotency(
   request: IncomingMessage,
   { id }: Principal,
-  { name, categoryId, status }: CreatePet['pet'],
+  { name, categoryId, status }: CreateRequest['pet'],
 ): Idempotency | undefined {
   const value = request.headers[IDEMPOTENCY_KEY];
   if (value === undefined) return undefined;
@@ -286,7 +286,6 @@ export function matchSegments(template: readonly string[], segments: readonly st
   return params;
 }
 
-/** The segments of the path of a route. */
 export const segmentsOf = (path: string): readonly string[] => path.slice(1).split('/');
 
 const isParameter = (segment: string): boolean => segment.startsWith('{');

@@ -71,8 +71,8 @@ export const isLocal = (
   allowHosts.length === 0;
 
 /**
- * Listens on an address, opens a store and serves it. Until the store is open, every request gets 503 `starting`. Nothing is
- * created before the address is known to be available, no other server has locked the store, and the seed was read.
+ * Listens on an address, opens a store and serves it. Until the store is open, every request gets 503 `starting`. Creates
+ * nothing until it has checked that no other server has locked the store, listens on the address, and has read the seed.
  *
  * @throws StoreError, the error of `seed`, the reason of `signal`, or the system's error if the address is not available.
  * After an error, nothing stays open

@@ -25,7 +25,7 @@ export interface StoreLocation {
   /**
    * Reads or changes the API keys, also while servers use the store. `storeId` reads the id of the store.
    *
-   * @throws StoreMissingError if there is no store, StoreError
+   * @throws StoreMissingError if there is no store, or another StoreError
    */
   manageKeys<Result>(
     task: (keys: KeyManager, storeId: () => Promise<string>) => Promise<Result>,
@@ -121,7 +121,7 @@ export interface Backend {
   /** Counts the requests of API keys. */
   readonly limiter: Limiter;
   /**
-   * Replaces all animals and orders by a seed, after which ids start again. Forgets idempotency keys, windows and bans; API
+   * Replaces all animals and orders with a seed, after which ids start again. Forgets idempotency keys, windows and bans; API
    * keys stay. The inventory is replaced completely or not at all, also if the process is killed. Each creation that runs
    * meanwhile precedes the reset or follows it.
    *

@@ -37,10 +37,8 @@ export class StoreFailedError extends StoreError {}
 /** The properties of a new API key are not valid. */
 export class StoreRequestError extends StoreError {}
 
-/** No API key has the requested name. */
 export class KeyNotFoundError extends StoreError {}
 
-/** The place contains no store. */
 export class StoreMissingError extends StoreError {
   constructor(place: string, options?: ErrorOptions) {
     super(`there is no store in ${place}`, 'pets serve creates one', options);
@@ -68,7 +66,6 @@ function inUseError({ directory, pid, url }: DirectoryInUseError): StoreError {
   );
 }
 
-/** A next step after a system error. */
 function fileSystemHint(errno: string | undefined): string {
   switch (errno) {
     case 'ENOSPC':

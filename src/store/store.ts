@@ -15,7 +15,7 @@ export type Idempotency = {
   bodyHash: string;
 };
 
-export type CreatePet = { pet: NewPet & { status: PetStatus }; idempotency?: Idempotency };
+export type CreateRequest = { pet: NewPet & { status: PetStatus }; idempotency?: Idempotency };
 
 export type CreateResult =
   /** `replayed`: `pet` is the response to the first request with this key, even if the animal has changed since. */
@@ -36,7 +36,7 @@ export type PageQuery = { limit: number; status?: PetStatus | undefined; after?:
 export type Page = { pets: Buffer; next?: bigint };
 
 /** The ids are positive int64s in ascending order. */
-export type Seed = { pets: readonly (CreatePet['pet'] & Pick<Pet, 'id'>)[]; orders: readonly unknown[] };
+export type Seed = { pets: readonly (CreateRequest['pet'] & Pick<Pet, 'id'>)[]; orders: readonly unknown[] };
 
 /**
  * The inventory. Reads return only durable data. Several processes may share a store, so callers must not cache data.
@@ -56,7 +56,7 @@ export interface Store {
    * @throws StoreFailedError if a write failed, so that the animal may have been added
    * @throws StoreUnavailableError whose `outcome` says whether the animal may have been added
    */
-  add(request: CreatePet): Promise<CreateResult>;
+  add(request: CreateRequest): Promise<CreateResult>;
   /** Returns a promise only if the store is not in memory. */
   list(query: PageQuery): Page | Promise<Page>;
   get(id: bigint): Promise<PetJson | undefined>;
@@ -77,7 +77,6 @@ export interface Store {
   close(): Promise<void>;
 }
 
-/** The texts of a seed. */
 export const seedTexts = ({ pets, orders }: Seed) => ({
   animals: pets.map((pet) => ({ id: pet.id, status: pet.status, text: petJson(pet) })),
   orders: orders.map((order) => stringifyJson(order)),
@@ -85,7 +84,6 @@ export const seedTexts = ({ pets, orders }: Seed) => ({
 
 /** The state of a store, as `pets store check` reports it. */
 export type StoreReport = {
-  /** The id of the store. */
   id: string;
   animals: number;
   orders: number;

@@ -12,7 +12,7 @@ import {
   countByImport,
   finishedRecords,
   groupRows,
-  placeOf,
+  locateRow,
   plan,
 } from '../../src/cli/import/plan.ts';
 import type { PetRow } from '../../src/cli/rows/read-file.ts';
@@ -81,7 +81,7 @@ function run(ledger: Ledger, step: string, now: number): string {
     for (const position of groupRows(planned)[kind]) {
       const sign = signs.shift();
       if (sign === undefined) continue;
-      const place = placeOf(planned, position);
+      const place = locateRow(planned, position);
       applyRecord(ledger, resultOf(ledger, { import: place.its.seq, row: place.index }, sign, now));
       const { name = '' } = rows[position]?.pet ?? {};
       sent += kind === 'open' ? `(${name}${sign})` : `${name}${sign}`;

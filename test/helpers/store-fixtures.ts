@@ -4,12 +4,12 @@ import { crc32 } from 'node:zlib';
 import { expect } from 'vitest';
 import type { StoreError } from '../../src/store/errors.ts';
 import { openJournalStore } from '../../src/store/journal/journal-store.ts';
-import type { CreatePet, Idempotency, Page, PageQuery, Seed, Store } from '../../src/store/store.ts';
+import type { CreateRequest, Idempotency, Page, PageQuery, Seed, Store } from '../../src/store/store.ts';
 import { manualClock } from './clock.ts';
 import { SimulatedDisk } from './store-disk.ts';
 import { temporaryDirectory } from './temp.ts';
 
-export function animal(name = 'Rex', more: Partial<CreatePet['pet']> = {}): CreatePet['pet'] {
+export function animal(name = 'Rex', more: Partial<CreateRequest['pet']> = {}): CreateRequest['pet'] {
   return { name, categoryId: 3n, status: 'available', ...more };
 }
 

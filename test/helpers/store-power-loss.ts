@@ -1,6 +1,6 @@
 import { StoreError, StoreFailedError, StoreUnwritableError } from '../../src/store/errors.ts';
 import { type JournalStore, openJournalStore } from '../../src/store/journal/journal-store.ts';
-import type { CreatePet } from '../../src/store/store.ts';
+import type { CreateRequest } from '../../src/store/store.ts';
 import { type FileSystem, LockError } from '../../src/system/file-system.ts';
 import { manualClock } from './clock.ts';
 import { SimulatedDisk } from './store-disk.ts';
@@ -171,7 +171,7 @@ class Simulation {
     const usedKeys = [...this.#responses.keys()];
     const key =
       this.#random() < 0.2 ? usedKeys[this.#upTo(usedKeys.length)] : this.#random() < 0.5 ? name : undefined;
-    const request: CreatePet = { pet: animal(name), ...(key && { idempotency: idempotency(key) }) };
+    const request: CreateRequest = { pet: animal(name), ...(key && { idempotency: idempotency(key) }) };
     this.#names.add(name);
     const result = await store.add(request).catch((error: unknown) => {
       this.#checkAllowed(error);

@@ -384,13 +384,13 @@ function describeNothing(context: CommandContext, connection: Connection, select
   return `no ${status ? `${status} ` : ''}animals at ${target}${conditions}. See all: ${all}`;
 }
 
-/** Why the list may lack animals; undefined if it has all. */
+/** Why the list may lack animals that the user expects; undefined if it lacks none. */
 function describeRest(
   context: CommandContext,
   { status, limit }: Selection,
   { shown, more }: { shown: number; more: PetPage['more'] },
 ): string | undefined {
-  // Who gives --limit knows that the list ends there.
+  // A user who gives --limit knows that the list ends there.
   if (more === 'no' || shown === limit) return undefined;
   if (more === 'unknown') return 'there may be more: the service sends no link to a next page';
   if (!context.console.isForPeople)

@@ -26,7 +26,7 @@ type ManageKeys = StoreLocation['manageKeys'];
 async function openKeys({ data }: Data, context: CommandContext) {
   const location = await openLocation(data, context);
   const command = (words: string) => withData(words, data, location, context.platform);
-  /** @throws CliError if there is no store, StoreError */
+  /** @throws CliError if there is no store, or another StoreError */
   const manage: ManageKeys = (task) =>
     location.manageKeys(task).catch(hintIfMissing(`create one: ${command('pets serve')}`));
   return { location, command, manage };
@@ -126,7 +126,7 @@ async function printKey(
     await console.finish();
   } catch (error) {
     const isClosed = isClosedPipe(error);
-    // Nothing is lost then, so this is no error, as for every command.
+    // The saved key is not lost, so a closed pipe is no error, as for every command.
     if (isSaved && isClosed) throw error;
     const reason = isClosed ? 'the pipe was closed' : (error as Error).message;
     throw new CliError(`key ${name} was created, but it could not be written: ${reason}`, {

@@ -226,7 +226,7 @@ const ISO = /^(\d{4}-\d\d-\d\d)(?:[t ](\d\d:\d\d(?::\d\d(?:[.,]\d{1,30})?)?)(z|[
 function parseInstant(text: string, zone: () => string): number | undefined {
   const [, date, time = '00:00', offset] = ISO.exec(text) ?? [];
   if (date === undefined) return undefined;
-  // The instant at which a clock in UTC shows the same.
+  // First read the date and the time as if they were in UTC.
   const wallTime = Date.parse(`${date}T${time.replace(',', '.')}Z`);
   // A day such as 30 February becomes a day of the next month.
   if (Number.isNaN(wallTime) || !new Date(wallTime).toISOString().startsWith(date)) return undefined;

@@ -250,7 +250,7 @@ function isExcluded(url: URL, noProxy: string): boolean {
 const SECOND = 1_000;
 const DAY = 86_400_000;
 
-/** Prints that the service will remove an operation, or has announced a date for that which has passed. */
+/** Prints that the service will remove an operation, or that the announced date of its removal has passed. */
 function reportDeprecation(
   { console, clock }: CommandContext,
   { operation, sunset, link }: { operation: OperationName } & Deprecation,

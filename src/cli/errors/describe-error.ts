@@ -329,7 +329,7 @@ const CERTIFICATE_MAYBE_REQUIRED = `the service may require a client certificate
 /** The error codes of a connection that the peer closed. */
 const CLOSED = ['ECONNRESET', 'EPIPE', 'UND_ERR_SOCKET'];
 
-/** How a server answers that supports only HTTP/2: with a frame that has its settings. */
+/** The response of a server that supports only HTTP/2: a frame with its settings. */
 const HTTP2_SETTINGS = /^\0\0[\s\S]\x04/;
 
 /** The hint for a response that shows what is wrong with the base URL; undefined for any other error. */

@@ -55,13 +55,13 @@ import type { CommandContext } from '../program/command.ts';
  * row still counts as open. Records that are synced together are one line with the kind `group`.
  */
 
-/** The number of bytes of a row's hash, and of characters in base64url. */
+/** The number of bytes of a row's hash. */
 const HASH_BYTES = 16;
 
 const count = z.int().check(z.nonnegative());
 const position = z.int().check(z.positive());
 
-/** The first line of a ledger. `seq` and `at` are the highest of all records that were dropped since. */
+/** The first line of a ledger. `seq` and `at` are at least those of all records that were dropped. */
 export const LedgerHeader = z.object({
   kind: z.literal('ledger'),
   version: z.literal(1),
@@ -73,7 +73,7 @@ export const LedgerHeader = z.object({
 });
 export type LedgerHeader = z.infer<typeof LedgerHeader>;
 
-/** The row of an import, which is named by its `seq`, and its latest attempt. */
+/** Identifies a row, by the `seq` of its import and its index there, and the latest attempt to send it, by its own `seq`. */
 const attempt = { import: position, row: count, seq: position };
 
 const NotSentRecord = z.object({ kind: z.literal('notSent'), ...attempt });
@@ -202,8 +202,8 @@ export function* recordsOf(its: Import): Generator<LedgerRecord> {
 }
 
 /**
- * The time of a new record (ISO 8601): now, but never before an earlier record, because a ledger whose times went back
- * would be forgotten too early.
+ * The time of a new record (ISO 8601): now, but never before an earlier record. Otherwise, rows that are imported while the
+ * clock is set back would be forgotten too early.
  */
 export function nextRecordTime({ at }: Ledger, now: number): string {
   const present = new Date(now).toISOString();

@@ -17,8 +17,8 @@ import {
  *
  * 1. Rows are compared as multisets of their hashes: two equal rows are two animals.
  * 2. If an earlier import had the same rows, it continues. Otherwise a new import begins.
- * 3. A row is sent unless this import has added it, or another import whose rows count: with `--skip-added`, every other
- *    import, and otherwise what was sent since this import began.
+ * 3. A row that this import has added is not sent again. Neither is a row that another import has added: at any time with
+ *    `--skip-added`, otherwise only since this import began.
  * 4. If the user may not expect that rows are sent again, the new import stops before it begins.
  * 5. A row that may have been added is settled first, wherever it is recorded.
  */
@@ -40,12 +40,12 @@ export type Plan = {
 };
 
 /**
- * The imports with known rows of the file, and those of which the file has half of the rows. Each with the indexes of its rows
- * that are also in the file.
+ * The imports that have known rows of the file, or at least half of whose rows are in the file, each with the indexes of its
+ * rows that are also in the file.
  */
 export type EarlierImports = ReadonlyMap<Import, ReadonlySet<number>>;
 
-/** The user has to choose. */
+/** Why an import does not begin: the user has to choose what to do with known rows. */
 export type Stop = {
   /** The rows of the file that are known. */
   known: ReadonlyMap<number, RowPosition>;
@@ -53,14 +53,14 @@ export type Stop = {
 };
 
 /** Where a row of the file is recorded, or will be. */
-export function placeOf({ its, indexes, elsewhere }: Plan, position: number): RowPosition {
+export function locateRow({ its, indexes, elsewhere }: Plan, position: number): RowPosition {
   const other = elsewhere.get(position);
   // The row of the other import may turn out to be not added. Then this import sends it.
   return other?.its.rows[other.index] ? other : { its, index: indexes[position] ?? position };
 }
 
 export function recordOf(plan: Plan, position: number): RowRecord | undefined {
-  const { its, index } = placeOf(plan, position);
+  const { its, index } = locateRow(plan, position);
   return its.rows[index];
 }
 
@@ -159,8 +159,8 @@ function pair(hashes: readonly string[], its: Import): number[] {
 }
 
 /**
- * The known rows of imports that rows of the file stand for, by the positions of the latter: those that were added before
- * those that may have been. A row with an id only stands for the animal with this id.
+ * Pairs rows of the file with equal known rows of imports: first with those that were added, then with those that may have
+ * been. A row with an id is paired only with the animal that has this id. The keys are the positions in the file.
  */
 function findKnown(
   positions: readonly number[],

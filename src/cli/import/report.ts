@@ -19,8 +19,8 @@ import {
   countByImport,
   type EarlierImports,
   isKnown,
+  locateRow,
   type Plan,
-  placeOf,
   type RowGroups,
   recordOf,
   type Stop,
@@ -120,7 +120,7 @@ function messageOf(record: RowRecord | undefined): string {
 }
 
 /** How many rows this run has added, and how many an earlier one, such as `added 1 of 3 rows; 2 were added before`. */
-export function totals({ rows }: Plan, before: RowGroups, after: RowGroups): string {
+export function totalsText({ rows }: Plan, before: RowGroups, after: RowGroups): string {
   const earlier = before.added.length;
   const already = earlier === 0 ? '' : `; ${earlier} ${wereOrWas(earlier)} added before`;
   return `added ${after.added.length - earlier} of ${formatCount(rows.length, 'row')}${already}${skippedText(after)}`;
@@ -155,7 +155,7 @@ export function summarize(
 
 /** How many rows of the file were added, when, and from which files, such as `2 of 3 rows were added on … from …`. */
 export function addedText(console: Console, plan: Plan, groups: RowGroups): string {
-  const places = groups.added.map((position) => placeOf(plan, position));
+  const places = groups.added.map((position) => locateRow(plan, position));
   const when = whenText(console, places);
   return `${countText(places.length, plan.rows.length)} added${when && ` ${when}`}${skippedText(groups)}`;
 }

@@ -30,7 +30,7 @@ import {
   reportAgain,
   stopError,
   summarize,
-  totals,
+  totalsText,
   writePreview,
   writeResults,
 } from './report.ts';
@@ -114,7 +114,7 @@ async function importRows(setting: Setting, file: LedgerFile, yes: boolean): Pro
   await console.finish();
   if (stop) throw stop;
   const after = groupRows(planned);
-  const total = isRerun ? nothingToDo(setting, planned, after) : totals(planned, before, after);
+  const total = isRerun ? nothingToDo(setting, planned, after) : totalsText(planned, before, after);
   const unknownHint = `to see the animals: ${listAllCommand(connection, context.platform)}; the next run of the command compares these rows with the inventory`;
   return summarize(console, total, after, unknownHint);
 }
@@ -215,7 +215,7 @@ async function send(
   const resume = `to continue: ${commandWith(context)}`;
   const reportStopped = () => {
     bar.end();
-    console.notice(`${totals(planned, before, groupRows(planned))}; ${resume}`);
+    console.notice(`${totalsText(planned, before, groupRows(planned))}; ${resume}`);
   };
   const work = (client: Client, signal: AbortSignal) =>
     carryOut(planned, before, file, {

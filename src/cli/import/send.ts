@@ -25,7 +25,7 @@ import {
   type RowRecord,
   recordsOf,
 } from './ledger.ts';
-import { finishedRecords, type Plan, placeOf, type RowGroups, recordOf } from './plan.ts';
+import { finishedRecords, locateRow, type Plan, type RowGroups, recordOf } from './plan.ts';
 
 export type SendOptions = {
   client: Client;
@@ -48,7 +48,7 @@ export type SendOptions = {
  * Carries out a plan: records its beginning, so that everything that the next run needs is on the disk. Sends open rows
  * again if they can be repeated with their idempotency keys, and otherwise compares them with the inventory. Then sends the
  * rows that were certainly not added: first those that were never sent, because those that failed would probably fail
- * again. Returns the error if the run has stopped before its last row although it could send more rows.
+ * again. Returns an error if `createStopRule` has ended the run before its last row.
  *
  * @param groups the rows of the plan
  * @throws ClientError and CliError as `sendRows` and `compareWithInventory`
@@ -262,7 +262,7 @@ const gravest = (errors: readonly unknown[]): unknown =>
 async function sendRow(run: Run, position: number, conditions: InFlightConditions): Promise<RowResult> {
   const { plan, file, client, apiKey, apiKeyHash, clock } = run;
   const { ledger, append } = file;
-  const { its, index } = placeOf(plan, position);
+  const { its, index } = locateRow(plan, position);
   const record = its.rows[index];
   /** The record of an earlier attempt, after which the row may have been added. */
   const open = record?.kind === 'open' ? record : undefined;
@@ -415,9 +415,9 @@ async function compareWithInventory(rows: readonly OpenRow[], run: Run): Promise
 }
 
 /**
- * Lists all animals. A list only counts as complete if it has every animal that the ledger has. If the ledger has none,
- * the list only counts if the service respects `limit`, because a service that ignores `limit` may send only its first
- * page, without a link to the next one. Keeps the animals that may belong to a row, by their `nameKey`.
+ * Lists all animals. The list is complete only if it has every animal that the ledger has. If the ledger has none, the service
+ * must also respect `limit`, because a service that ignores `limit` may send only its first page, without a link to the next
+ * one. Keeps the animals that may belong to a row, by their `nameKey`.
  */
 async function listSimilar(
   rows: readonly OpenRow[],

@@ -5,7 +5,7 @@ import { createTimeFormatter } from '../../contract/time-text.ts';
 import { isMissing } from '../../system/file-system.ts';
 import type { Context, OutputStream } from '../core/context.ts';
 import { systemReason } from '../core/errors.ts';
-import type { Output } from './output-file.ts';
+import type { OutputFile } from './output-file.ts';
 import { createPasswordRemover, createRedactor } from './redact.ts';
 import { sanitizeForTerminal, sanitizeJson } from './sanitize.ts';
 import { cutToWidth, widthOf, wrapText } from './text.ts';
@@ -64,7 +64,7 @@ export type ConsoleOptions = {
   /** The width of tables; by default that of the terminal. Nothing is cut in a file. */
   width?: number | undefined;
   /** Replaces stdout. */
-  output?: Output | undefined;
+  output?: OutputFile | undefined;
 };
 
 /** TZ of these zones, which Node reports as UTC like every zone that it does not know. */

@@ -7,7 +7,7 @@ import type { Context, OutputStream } from '../core/context.ts';
 import { CliError, fileError } from '../core/errors.ts';
 
 /** The file of `--output`, whose stream replaces stdout. It keeps its old contents until `commit`. */
-export type Output = {
+export type OutputFile = {
   name: string;
   stream: OutputStream;
   /** Replaces or creates the file with all the data. */
@@ -22,7 +22,7 @@ export type Output = {
  *
  * @throws CliError if the file cannot be written, or is not a regular file
  */
-export function openOutput(name: string, context: Context, mode = 0o666): Output {
+export function openOutput(name: string, context: Context, mode = 0o666): OutputFile {
   const { path, existing } = findTarget(name);
   const directory = dirname(path);
   // Names may have 255 bytes, and a character has at most 4.

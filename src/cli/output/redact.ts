@@ -32,7 +32,7 @@ export function createPasswordRemover(words: readonly string[]): ((text: string)
   );
 }
 
-/** A text as it is, in JSON, and in quotes for a shell, each also with escapes for a terminal. */
+/** Returns a text as it is, as in JSON, and as in quotes for a shell; also each of these with escapes for a terminal. */
 function writtenForms(text: string): string[] {
   const forms = [text, JSON.stringify(text).slice(1, -1), text.replaceAll("'", `'\\''`)];
   return forms.flatMap((form) => [form, sanitizeForTerminal(form)]);

@@ -48,7 +48,7 @@ export function instantOf(wallTime: number, zone: string): number {
   return wallTimeAt(earlier, zone) === wallTime ? earlier : wallTime - Math.min(before ?? 0, after ?? 0);
 }
 
-/** The start of a day in a time zone, counted from the day of `now`. */
+/** The start of the day in a time zone that is `days` days after the day of `now`. */
 export function startOfDay(now: number, days: number, zone: string): number {
   return instantOf((Math.floor(wallTimeAt(now, zone) / DAY) + days) * DAY, zone);
 }

@@ -149,8 +149,8 @@ const ROWS_PER_TURN = 500;
 const MAX_ERRORS_SHOWN = 20;
 
 /**
- * Checks all rows. Reports errors on stderr as they occur: all of them with `--json`, otherwise the first 20. `fields` are
- * those of any row.
+ * Checks all rows. Reports errors on stderr as they occur: all of them with `--json`, otherwise the first 20. `fields`
+ * are the names of the fields that at least one valid row has.
  *
  * @throws CliError if a row has an error, or if there are too many rows
  */

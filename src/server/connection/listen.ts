@@ -132,7 +132,7 @@ const PARSER_ERRORS: Readonly<Record<string, ServiceError>> = {
 };
 const NOT_HTTP = invalidRequest('The request is not valid HTTP');
 
-/** The rest of a well-formed request line, from the first character on that is in no method that Node's parser knows. */
+/** The rest of a well-formed request line, from the character at which Node's parser has found that it knows no such method. */
 const REQUEST_LINE = /^[!#$%&'*+.^_`|~\w-]* \S+ HTTP\/1\.[01]\r?\n/;
 
 type ParserError = Error & { code?: string; rawPacket?: Buffer; bytesParsed?: number };

@@ -112,7 +112,7 @@ export function createRequestQueue(handle: Handle) {
     },
 
     /**
-     * Ends a connection on which the parser found an error, and waits for the responses to all requests that arrived before. If
+     * Refuses later requests of a connection on which the parser found an error, and waits for the responses to earlier ones. If
      * a handler reads the body that the error interrupts, the error is the response to this request.
      *
      * @returns whether the error needs a response of its own

@@ -37,7 +37,7 @@ export const createContext = (
   url: request?.url ?? '-',
   /** The headers as the client sent them, alternately: name, value, name, value. */
   sentHeaders: (request?.rawHeaders ?? []) as readonly string[],
-  /** When the request began, as `elapsed()` of the clock in milliseconds; 0 if requests are neither logged nor recorded. */
+  /** When the request began, as `elapsed()` of the clock, in milliseconds. */
   started,
   /** Whether the request is under the prefix of the API. */
   isApi: false,
@@ -51,13 +51,13 @@ export const createContext = (
   headers: [header.requestId, id] as string[],
   /** The window that the response reports; undefined for that of the client's address. */
   window: undefined as RateLimitWindow | undefined,
-  /** Whether that window allowed or refused the request, and is that of the day. */
+  /** Whether `window` is the window of the day, and has allowed or refused the request. */
   isDay: false,
-  /** Whether that is the window of an API key. */
+  /** Whether `window` is the window of an API key. */
   isCaller: false,
   /** Whether the request was counted against the rate limit of its API key. */
   isCounted: false,
-  /** What asked for the response, which therefore says nothing about the service. */
+  /** The mocked response that was sent; undefined for a real one. */
   asked: undefined as RequestedMock | undefined,
   /** The response that `--fail-rate` chose for the request, unless `Prefer` or a rule asks for another one. */
   randomFault: undefined as RequestedMock | undefined,

@@ -73,7 +73,7 @@ export function parseQuery(target: string): Readonly<Record<string, string>> {
   return query;
 }
 
-// Objects without a prototype, because any name may occur in a query. This is faster than Object.create(null).
+// Objects that inherit no names, because any name may occur in a query. This is faster than Object.create(null).
 const QueryParameters = function QueryParameters() {} as unknown as new () => Record<string, string>;
 QueryParameters.prototype = Object.create(null);
 
@@ -188,8 +188,8 @@ function checkContentType(request: IncomingMessage): void {
 }
 
 /**
- * Counts the bytes that arrive, because Content-Length may be missing. Does not use `for await`: leaving such a loop
- * early would destroy the socket, and the client would not receive the 413.
+ * Reads a body. Counts the bytes that arrive, because Content-Length may be missing. Does not use `for await`: leaving such
+ * a loop early would destroy the socket, and the client would not receive the 413.
  */
 function readBytes(request: IncomingMessage): Promise<Buffer> {
   return new Promise((resolve, reject) => {

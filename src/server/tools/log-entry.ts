@@ -51,7 +51,7 @@ export function createRequestDescriber(
       status: status || undefined,
       code,
       outcome,
-      because: redact(because(recorded, original)),
+      because: redact(describeReason(recorded, original)),
       until: isRefused && window ? new Date(window.resetAt).toISOString() : undefined,
       /** The number of the request that this one repeats. */
       again,
@@ -73,7 +73,7 @@ export function createRequestDescriber(
     };
   }
 
-  /** Describes a request that has no response yet. Times are in milliseconds, `elapsed` by the clock of the request. */
+  /** Describes a request that has no response yet. `now` and `elapsed` are the current times of the clock. */
   function describeRunning(context: RequestContext, now: number, elapsed: number) {
     const milliseconds = elapsed - context.started;
     const { redact } = redactorFor(context.sentHeaders);
@@ -145,7 +145,7 @@ function notAgain(
 export const isCreation = (recorded: RecordedRequest): boolean =>
   recorded.status === operations.createPet.success.status && outcomeOf(recorded) === 'counted';
 
-/** The number of the creation to which a replayed request got the response: no other response has its id. */
+/** The number of the creation whose response a replayed request got. The id in the response identifies it. */
 const originalOf = (
   { number, responseBody }: RecordedRequest,
   creations: readonly RecordedRequest[],
@@ -156,7 +156,7 @@ const originalOf = (
  * Why a request got its response, in one sentence without the status and without a full stop (docs/testing.md).
  * If it is the response to an earlier request, `original` is the number of that request, if it is still in the log.
  */
-export function because(recorded: RecordedRequest, original: number | undefined): string {
+export function describeReason(recorded: RecordedRequest, original: number | undefined): string {
   const { status, latency } = recorded;
   const delay = latency === 0 ? '' : formatDuration(latency);
   if (status === 0)

@@ -15,7 +15,6 @@ const MAX_BYTES = 24 * 1024 * 1024;
 
 const CURSOR = /^([0-9a-f]{8})-(\d{1,15})$/;
 
-/** How a request ended. */
 export type RequestEnd = {
   /** In milliseconds since the epoch. */
   time: number;
@@ -178,7 +177,7 @@ export function createRecorder({ clock, cors }: RecorderOptions) {
         return;
       }
       if (repeated.size > 0) context.again = repeated.get(id);
-      // Only the server knows the id until now.
+      // From now on, others can learn the id, and must not use it.
       if (context.again !== undefined) repeated.delete(id);
       running.push(context);
       if (request && hasBody(request)) recordBody(request, context);
@@ -214,7 +213,7 @@ export function createRecorder({ clock, cors }: RecorderOptions) {
     /** The position after the latest request. */
     cursor: (): string => `${startId}-${count}`,
 
-    /** The number of the last request before a cursor; 0 for one from before the start. Undefined if it is not valid. */
+    /** The number of the last request before a cursor; 0 if it is of an earlier start. Undefined if it is not valid. */
     numberAt(cursor: string): number | undefined {
       const [, start, number] = CURSOR.exec(cursor) ?? [];
       if (number === undefined) return undefined;

@@ -59,7 +59,7 @@ export type RequestsOptions = {
 };
 
 /** `GET /requests` (docs/testing.md). */
-export function showRequests(
+export function createRequestsHandler(
   recorder: Recorder,
   { clock, secrets, sleep, stopping }: Omit<RequestsOptions, 'origin' | 'backend'>,
 ): Handler {
@@ -112,7 +112,7 @@ export function showRequests(
     const over = new AbortController();
     const { signal } = over;
     const end = () => over.abort();
-    // A client that gives up may only have closed its sending side, as far as the server can see.
+    // If a client gives up, the server may see only that its sending side was closed.
     for (const event of ['end', 'close']) socket.once(event, end);
     sleep((query.wait ?? 0) * 1_000, stopping).then(end, end);
     try {
@@ -178,7 +178,7 @@ const OWN_HEADERS =
  * `POST /requests` sends a recorded request again, with its own credentials, which do not leave the server
  * (docs/testing.md). The server sends it to its own address, so everything is checked again that was checked before.
  */
-export function createSendAgain(
+export function createSendAgainHandler(
   recorder: Recorder,
   { origin, backend: { keys, limiter }, secrets, sleep }: RequestsOptions,
 ): Handler {

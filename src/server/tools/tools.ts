@@ -8,7 +8,7 @@ import { readBodyAs, readQueryAs } from '../request/input.ts';
 import type { Handler, ServiceResponse } from '../response.ts';
 import { publicPath, toolPath } from '../routes.ts';
 import { createRecorder } from './recorder.ts';
-import { createSendAgain, type RequestsOptions, showRequests } from './requests.ts';
+import { createRequestsHandler, createSendAgainHandler, type RequestsOptions } from './requests.ts';
 
 export type ToolsOptions = RequestsOptions & {
   backend: Backend;
@@ -28,7 +28,7 @@ export type ToolsOptions = RequestsOptions & {
   onReset(): void;
 };
 
-export const MAX_KEYS = 1_000;
+export const MAX_LISTED_KEYS = 1_000;
 
 const BanQuery = z.object({ key: z.string({ error: 'must be the name of a key' }) });
 
@@ -56,7 +56,7 @@ export function createTools(options: ToolsOptions) {
     // If not all keys fit, bans must still be shown, so that they can be lifted.
     const bannedFirst = () =>
       described.sort((a, b) => Number('bannedUntil' in b) - Number('bannedUntil' in a));
-    const shown = all.length > MAX_KEYS ? bannedFirst().slice(0, MAX_KEYS) : described;
+    const shown = all.length > MAX_LISTED_KEYS ? bannedFirst().slice(0, MAX_LISTED_KEYS) : described;
     return json({ keys: shown, total: all.length, time: instant(options.clock.now()) });
   }
 
@@ -95,8 +95,8 @@ export function createTools(options: ToolsOptions) {
     // The page signs in with a code.
     toolPath('/session', 'open', { POST: options.openSession }),
     toolPath('/requests', 'token', {
-      GET: showRequests(recorder, options),
-      POST: createSendAgain(recorder, options),
+      GET: createRequestsHandler(recorder, options),
+      POST: createSendAgainHandler(recorder, options),
     }),
     toolPath('/keys', 'token', { GET: showKeys }),
     toolPath('/bans', 'token', { DELETE: liftBan }),

@@ -10,8 +10,8 @@ import { Instant, StoredPet } from '../stored-json.ts';
 
 /*
  * The journal is a file of JSON lines: a header, then records. A record is a batch of animals, which were synced together, an
- * order, or the last id that was issued. The checksum
- * `crc` is the CRC-32 of the bytes from `"seq"` to the end of the line, without the newline:
+ * order, or the last id that was issued. The checksum `crc` is the CRC-32 of the bytes from `"seq"` to the end of the line,
+ * without the newline:
  *
  *   {"crc":"1c291ca3","seq":0,"format":1,"id":"…","secret":"…","created":"2026-11-20T00:00:00.000Z"}
  *   {"crc":"…","seq":1,"at":1795132800000,"pets":[{"id":1,…},{"id":2,…}],"keys":[{"pet":0,"key":"…","body":"…"}]}
@@ -36,7 +36,6 @@ export const LINE_START = '{"crc":"';
 /** The number of bytes before those that the checksum covers: `{"crc":"`, eight digits and `",`. */
 const PREFIX_LENGTH = 18;
 const [QUOTE, COMMA, DIGIT_0, LETTER_A] = [0x22, 0x2c, 0x30, 0x61];
-/** The maximum length of a line. */
 export const MAX_LINE_BYTES = 16 * 2 ** 20;
 const MAX_RECORD_BYTES = MAX_LINE_BYTES / 2;
 /** An upper bound of the size of an entry of `keys`, in bytes. */

@@ -40,7 +40,7 @@ export function journalLocation(
 ): StoreLocation {
   const directory = resolve(place);
 
-  /** Converts an error that occurred before `signal` was aborted. */
+  /** Returns a function that throws the reason of `signal` if that was aborted, and otherwise converts an error. */
   const failWith =
     (action: string, signal?: AbortSignal) =>
     (error: unknown): never => {
@@ -192,7 +192,7 @@ const ATTEMPTS = 3;
  *
  * @param readAt the time by which idempotency keys expire, in milliseconds since 1970
  * @param name the name of the journal's file
- * @throws the reason of `signal`
+ * @throws StoreError, a system error, or the reason of `signal`
  */
 async function readContents(
   directory: string,

@@ -17,7 +17,7 @@ import {
 } from '../../system/file-system.ts';
 import { StoreError, StoreFailedError, StoreUnavailableError, toStoreError } from '../errors.ts';
 import {
-  type CreatePet,
+  type CreateRequest,
   type CreateResult,
   fingerprintOf,
   formatTornEnd,
@@ -170,7 +170,7 @@ export class JournalStore implements Store {
     }
   }
 
-  async add({ pet, idempotency }: CreatePet): Promise<CreateResult> {
+  async add({ pet, idempotency }: CreateRequest): Promise<CreateResult> {
     while (true) {
       const { header, keys, pets, petsBeforeLast } = await this.#read();
       if (this.#seeding) {
@@ -220,7 +220,7 @@ export class JournalStore implements Store {
     }
   }
 
-  /** Replaces everything by a seed. Creations that have begun precede this, and later ones follow it. */
+  /** Replaces everything with a seed. Creations that have begun precede this, and later ones follow it. */
   async reset(seed: Seed): Promise<void> {
     while (true) {
       await this.checkWritable();

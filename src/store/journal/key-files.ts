@@ -123,7 +123,7 @@ const BansFile = z.record(Sha256, Instant, {
   error: ({ code }) => (code === 'invalid_key' ? 'is not a SHA-256' : 'must be a JSON object'),
 });
 
-/** The name of the file in the store's directory. */
+/** The name of the file with the bans in the store's directory. */
 export const BANS = 'bans.json';
 
 /**
@@ -152,7 +152,7 @@ export async function saveBans(directory: string, bans: StoredBans): Promise<voi
   });
 }
 
-/** The contents of the file. */
+/** The contents of `BANS`. */
 export function encodeBans(bans: StoredBans): Buffer {
   const entries = [...bans].map(([sha256, until]) => [sha256, new Date(until).toISOString()]);
   return Buffer.from(`${JSON.stringify(Object.fromEntries(entries), undefined, 2)}\n`);

@@ -30,7 +30,7 @@ export class PetsInMemory {
     return this.#starts.length;
   }
 
-  /** Adds animals with higher ids than all others. */
+  /** Adds animals, whose ids must be higher than those of all animals so far. */
   append({ texts, pets }: Pick<JournalRecord, 'texts' | 'pets'>): void {
     if (pets.length === 0) return;
     let chunk = this.#chunks.at(-1);

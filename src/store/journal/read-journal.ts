@@ -64,7 +64,6 @@ export class Journal {
     this.file = file;
   }
 
-  /** The id of the next animal. */
   get nextId(): bigint {
     return this.lastId < this.minNextId ? this.minNextId : BigInt(this.lastId) + 1n;
   }
@@ -99,10 +98,10 @@ type ReadSettings = {
 };
 
 /**
- * Reads the journal of a directory, also while another process appends to it. What a write that was interrupted can have
- * left at its end is described in `tornEnd`. Any other damage is an error.
+ * Reads the journal of a directory, also while another process appends to it. `tornEnd` describes what an interrupted write
+ * can have left at the end. Any other damage is an error.
  *
- * @throws StoreError if the journal is damaged, or of a newer version
+ * @throws StoreError if the journal is damaged or of a newer version, a system error, or the reason of `signal`
  */
 export async function readJournal({
   files,

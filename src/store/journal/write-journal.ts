@@ -13,7 +13,7 @@ import {
   withFile,
 } from '../../system/file-system.ts';
 import { noIdsLeftError, StoreFailedError, StoreUnwritableError, toStoreError } from '../errors.ts';
-import { type CreatePet, type Fingerprint, formatTornEnd, type PetJson, type TornEnd } from '../store.ts';
+import { type CreateRequest, type Fingerprint, formatTornEnd, type PetJson, type TornEnd } from '../store.ts';
 import { BatchSize, encodeBatch, encodeLastId, type PetToWrite, recordBytes } from './format.ts';
 import { backupNamePrefix, type Journal } from './read-journal.ts';
 
@@ -64,7 +64,7 @@ export class JournalWriter {
     this.#status = status;
   }
 
-  /** Whether animals can be added. Then, everything that was read is on the disk. */
+  /** Whether animals can be added. If so, every record that was read is on the disk. */
   get isOpen(): boolean {
     return this.#isOpen;
   }
@@ -101,7 +101,7 @@ export class JournalWriter {
   }
 
   /** Returns the text of the new animal when it is on the disk. @throws StoreUnwritableError, StoreFailedError, StoreError */
-  async add({ name, categoryId, status }: CreatePet['pet'], fingerprint?: Fingerprint): Promise<PetJson> {
+  async add({ name, categoryId, status }: CreateRequest['pet'], fingerprint?: Fingerprint): Promise<PetJson> {
     const { nextId, keys } = this.#journal;
     if (nextId + this.#waiting > INT64_MAX) throw noIdsLeftError();
     if (fingerprint && !keys.hasRoom(this.#settings.clock.now())) {
@@ -278,7 +278,7 @@ export class WriteStatus {
     return failure;
   }
 
-  /** Records that the check failed that the journal is unchanged. Without the lock, every read begins with this check. */
+  /** Records that a check of the journal's file has failed. Without the lock, every read begins with this check. */
   fileCheckFailed(error: unknown): StoreFailedError {
     if (error instanceof FileChangedError) return this.stopped(error);
     const { message, hint } = toStoreError(error, `read ${this.#path}`);

@@ -54,7 +54,7 @@ export class KeyCache implements KeyDirectory {
     if (temporary) return temporary;
     const age = this.#age;
     const known = age < FRESH_MS ? this.#byHash.get(sha256) : undefined;
-    // After an error, keys are accepted for the rest of the time. Then, the next read shows the error.
+    // If this read fails, known keys are accepted until they are `FRESH_MS` old. Then, the next read reports the error.
     if (known && age >= REFRESH_MS) this.#read().catch(() => {});
     return known ?? this.#lookUp(sha256);
   }

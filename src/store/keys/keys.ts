@@ -76,7 +76,7 @@ export interface KeyTable {
   read(): Promise<readonly ReadKey[]>;
   /** Adds a key. Returns false if its name is taken. @throws StoreError */
   add(key: StoredKey): Promise<boolean>;
-  /** Deletes a key of `read`. Returns false if it does not exist any more. @throws StoreError */
+  /** Deletes a key that `read` has returned. Returns false if it does not exist any more. @throws StoreError */
   remove(name: string): Promise<boolean>;
   /** The stored bans. Some may have ended. @throws StoreError if they are damaged */
   bans(): Promise<StoredBans>;

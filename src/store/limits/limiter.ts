@@ -4,7 +4,6 @@ import type { Quota } from '../../contract/plans.ts';
 /** The values of the three rate-limit headers (docs/service.md 8.3). `resetAt` is in milliseconds since the epoch. */
 export type RateLimitWindow = { limit: number; remaining: number; resetAt: number };
 
-/** Both windows of a caller. */
 type RateLimitWindows = Readonly<Record<'minute' | 'day', RateLimitWindow>>;
 
 /**
@@ -59,7 +58,7 @@ type WindowCounts = {
 export type Usage = WindowCounts & { bannedUntil: number | undefined };
 
 /** The decision about the next request of a caller, before it is counted. */
-export function decide(
+export function decisionFor(
   { minute, day }: WindowCounts,
   { perMinute, perDay }: Quota,
   bannedUntil: number | undefined,
@@ -77,8 +76,8 @@ export function decide(
     : { window, windows, now };
 }
 
-/** Counts requests in a decision that allows them. Both windows lose them, so the same window still has fewer left. */
-export function countIn({ windows: { minute, day } }: RateLimitDecision, requests: number): void {
+/** Subtracts requests from both windows of a decision that allows them, so `window` still has fewer left. */
+export function subtractRequests({ windows: { minute, day } }: RateLimitDecision, requests: number): void {
   minute.remaining -= requests;
   day.remaining -= requests;
 }
@@ -91,7 +90,7 @@ function bannedDecision({ window, windows, now }: RateLimitDecision, until: numb
 
 /** What is counted for a caller, and which of its rejected requests count towards a ban. Times are as in `WindowCounts`. */
 type CallerState = Usage & {
-  /** The end of the rate-limit window in which the latest request was rejected, and the first such request in that window. */
+  /** The end of the window of the latest rejected request, and the time of the first rejected request in that window. */
   refusedIn: number;
   firstRefusedAt: number;
   /** The times of the rejected requests in the last minute that count towards a ban. */
@@ -127,7 +126,7 @@ type BanOptions = {
 
 export type MemoryLimiter = ReturnType<typeof createMemoryLimiter>;
 
-/** Counts requests in memory. The counts are lost when the process ends. It returns a promise only where it stores a ban. */
+/** Counts requests in memory. The counts are lost when the process ends. `take` returns a promise only if it stores a ban. */
 export function createMemoryLimiter(
   clock: SteadyClock,
   { rule = { after: 0, milliseconds: 0 }, stored = new Map(), save = async () => true }: BanOptions = {},
@@ -139,7 +138,7 @@ export function createMemoryLimiter(
   let lastSaveAt = 0;
   let isSaved = true;
   // If the clock is set back, running windows and bans keep the time that they have left.
-  const currentTime = detectSetBack(clock, (milliseconds) => {
+  const currentTime = createTimeReader(clock, (milliseconds) => {
     for (const caller of callers.values()) {
       caller.minute.endsAt -= milliseconds;
       caller.day.endsAt -= milliseconds;
@@ -241,18 +240,18 @@ export function createMemoryLimiter(
     take(name: string, quota: Quota): RateLimitDecision | Promise<RateLimitDecision> {
       const now = currentTime();
       const caller = stateOf(name, now);
-      const decision = decide(caller, quota, caller.bannedUntil, now);
+      const decision = decisionFor(caller, quota, caller.bannedUntil, now);
       if (decision.banned) return decision;
       if (decision.retryAt !== undefined) return refuse(caller, decision);
       caller.minute.used++;
       if (Number.isFinite(quota.perDay)) caller.day.used++;
-      countIn(decision, 1);
+      subtractRequests(decision, 1);
       return decision;
     },
     peek(name: string, quota: Quota): RateLimitDecision {
       const now = currentTime();
       const usage = usageOf(name, now);
-      return decide(usage, quota, usage.bannedUntil, now);
+      return decisionFor(usage, quota, usage.bannedUntil, now);
     },
     async usage(names: readonly string[]): Promise<Usage[]> {
       const now = currentTime();
@@ -301,7 +300,7 @@ function startWindow(counter: WindowCounts['minute'], now: number, length: numbe
  * Returns a function that reads the current time. If the system time was set back since the last call, that function first
  * calls `onSetBack` with the number of milliseconds, so that stored times can be moved by as much.
  */
-function detectSetBack(
+function createTimeReader(
   { now, elapsed }: SteadyClock,
   onSetBack: (milliseconds: number) => void,
 ): () => number {

@@ -50,7 +50,7 @@ export class BatchQueue<Item, Result> {
   }
 
   /**
-   * Adds an item to the next call. If the database does not respond, it is rejected when the running call is.
+   * Adds an item to the next call. If the database does not respond, the item is rejected together with the running call.
    *
    * @throws StoreUnavailableError whose `outcome` says whether the item may have been stored
    * @throws StoreUnwritableError, or another StoreError if the item was not stored
@@ -69,7 +69,7 @@ export class BatchQueue<Item, Result> {
     while (this.#running.size > 0) await Promise.all(this.#running);
   }
 
-  /** Makes the next call if it is due. Otherwise, the end of another call or a timer makes it. */
+  /** Makes the calls that are due. The end of another call, or a timer, makes the others. */
   #send(): void {
     const { parallel, roundTrip, maxBatch, elapsed } = this.#options;
     while (this.#waiting.length > 0) {

@@ -1,11 +1,11 @@
 import type { Quota } from '../../contract/plans.ts';
 import {
   type BanRule,
-  countIn,
-  decide,
+  decisionFor,
   type Limiter,
   type RateLimitDecision,
   type RateLimitWindow,
+  subtractRequests,
   type Usage,
 } from '../limits/limiter.ts';
 import { BatchQueue } from './batch-queue.ts';
@@ -142,8 +142,8 @@ function decideOne(row: TakeRow, quota: Quota, count: 0 | 1, earlier: number): R
   minute.used -= notEarlier;
   day.used -= notEarlier;
   const isBanned = until > now && earlier >= granted + refused;
-  const decision = decide({ minute, day }, quota, isBanned ? until : undefined, now);
-  if (decision.retryAt === undefined) countIn(decision, count);
+  const decision = decisionFor({ minute, day }, quota, isBanned ? until : undefined, now);
+  if (decision.retryAt === undefined) subtractRequests(decision, count);
   return decision;
 }
 

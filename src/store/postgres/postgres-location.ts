@@ -108,7 +108,7 @@ function isStarting(error: unknown): boolean {
 /**
  * Opens the store in a database for a server. With `creates`, creates the store if needed.
  *
- * @throws StoreMissingError if there is no store, and none is to be created, StoreError
+ * @throws StoreMissingError if there is no store and `creates` is false, or another StoreError
  */
 async function openBackend(
   database: Database,

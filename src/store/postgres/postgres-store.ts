@@ -3,7 +3,7 @@ import { INT64_MAX } from '../../contract/json.ts';
 import { type PetStatus, petJson } from '../../contract/schemas.ts';
 import { noIdsLeftError } from '../errors.ts';
 import {
-  type CreatePet,
+  type CreateRequest,
   type CreateResult,
   fingerprintOf,
   type OrderJson,
@@ -89,7 +89,7 @@ export class PostgresStore implements Store {
     });
   }
 
-  async add({ pet, idempotency }: CreatePet): Promise<CreateResult> {
+  async add({ pet, idempotency }: CreateRequest): Promise<CreateResult> {
     const rest = petJson({ id: 0n, ...pet }).slice(ID_START.length);
     const animal = { status: STATUS_NUMBERS[pet.status], rest };
     if (!idempotency) return this.#createLater(animal);
@@ -150,7 +150,7 @@ export class PostgresStore implements Store {
     return row?.result === true;
   }
 
-  /** Replaces everything by a seed. Creations of other servers are completed before it, or follow it. */
+  /** Replaces everything with a seed. Creations of other servers are completed before it, or follow it. */
   async reset(seed: Seed): Promise<void> {
     await this.#calls.transaction((call) => call('reset', ...valuesOf(seed)));
   }

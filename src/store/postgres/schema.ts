@@ -5,7 +5,7 @@ import { StoreError, StoreMissingError } from '../errors.ts';
 /** One connection to the database. */
 export type SchemaClient = Pick<ClientBase, 'query'>;
 
-/** The store in a database. `secret` salts the fingerprints of idempotency keys. */
+/** Identifies the store in a database. `secret` salts the fingerprints of idempotency keys. */
 export type StoreIdentity = { id: string; secret: string };
 
 /** The version of the schema that this program creates, and that its calls need. `tables.sql` stores it. */

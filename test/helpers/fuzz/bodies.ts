@@ -1,10 +1,10 @@
 import fc from 'fast-check';
 import { INT64_MAX, INT64_MIN } from '../../../src/contract/json.ts';
 import { petStatuses } from '../../../src/contract/schemas.ts';
-import type { CreatePet } from '../../../src/store/store.ts';
+import type { CreateRequest } from '../../../src/store/store.ts';
 
 /** A request body with the expected animal, or the expected error status. */
-export type Body = { bytes: Buffer; pet?: CreatePet['pet']; refused?: 400 | 413 };
+export type Body = { bytes: Buffer; pet?: CreateRequest['pet']; refused?: 400 | 413 };
 
 /** A JSON text and its value. Invalid text has no value. An empty `text` means that a field is left out. */
 type Text<Value> = { text: string; value?: Value };
@@ -50,7 +50,7 @@ const categoryId: fc.Arbitrary<Text<bigint>> = mostly(
   fc.constantFrom(`${INT64_MAX + 1n}`, '9'.repeat(400), '1.5', '1e999999999').map((text) => ({ text })),
 );
 
-const status: fc.Arbitrary<Text<CreatePet['pet']['status']>> = mostly(
+const status: fc.Arbitrary<Text<CreateRequest['pet']['status']>> = mostly(
   fc.oneof(
     fc.constant({ text: '', value: 'available' as const }),
     fc.constantFrom(...petStatuses).map((value) => ({ text: `"${value}"`, value })),
@@ -74,7 +74,7 @@ const more: fc.Arbitrary<Text<true>> = mostly(
     .map((text) => ({ text })),
 );
 
-const anyPet: fc.Arbitrary<Text<CreatePet['pet']>> = fc
+const anyPet: fc.Arbitrary<Text<CreateRequest['pet']>> = fc
   .record({ more, name, categoryId, status })
   .map(({ more, name, categoryId, status }) => {
     const fields = { name: name.text, categoryId: categoryId.text, status: status.text };
@@ -82,11 +82,11 @@ const anyPet: fc.Arbitrary<Text<CreatePet['pet']>> = fc
     const text = `{${[...(more.text === '' ? [] : [more.text]), ...texts].join(',')}}`;
     const value = { name: name.value, categoryId: categoryId.value, status: status.value };
     const isGood = more.value && Object.values(value).every((each) => each !== undefined);
-    return isGood ? { text, value: value as CreatePet['pet'] } : { text };
+    return isGood ? { text, value: value as CreateRequest['pet'] } : { text };
   });
 
 /** Three animals that differ only in their status, so that many requests have equal bodies. */
-const rex: fc.Arbitrary<Text<CreatePet['pet']>> = fc.constantFrom(...petStatuses).map((status) => ({
+const rex: fc.Arbitrary<Text<CreateRequest['pet']>> = fc.constantFrom(...petStatuses).map((status) => ({
   text: `{"name":"Rex","categoryId":1,"status":"${status}"}`,
   value: { name: 'Rex', categoryId: 1n, status },
 }));

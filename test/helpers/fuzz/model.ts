@@ -3,17 +3,17 @@ import { expect } from 'vitest';
 import { parseJson } from '../../../src/contract/json.ts';
 import { operations } from '../../../src/contract/operations.ts';
 import { petJson } from '../../../src/contract/schemas.ts';
-import type { CreatePet } from '../../../src/store/store.ts';
+import type { CreateRequest } from '../../../src/store/store.ts';
 import type { RawResponse } from '../raw-client.ts';
 import type { FuzzedRequest } from './requests.ts';
 
 export type Exchange = { request: FuzzedRequest; response: RawResponse };
 
-type Creation = { pet: CreatePet['pet']; body: string; at: number };
+type Creation = { pet: CreateRequest['pet']; body: string; at: number };
 type Created = {
   response: RawResponse;
   flight: number;
-  pet: CreatePet['pet'];
+  pet: CreateRequest['pet'];
   /** The caller and the idempotency key in one string; undefined without an idempotency key. */
   name: string | undefined;
 };

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { errorCodes } from '../../../src/contract/error-codes.ts';
 import { type OperationName, operations } from '../../../src/contract/operations.ts';
-import type { CreatePet } from '../../../src/store/store.ts';
+import type { CreateRequest } from '../../../src/store/store.ts';
 import { type Frame, type Parts, partsOf } from './parts.ts';
 import { legible } from './wire.ts';
 
@@ -17,7 +17,7 @@ export type FuzzedRequest = {
   limitedBy?: string;
   /** Whether the request consumes quota of that key. A request with Prefer does not. */
   counts: boolean;
-  creates?: { pet: CreatePet['pet']; caller: string; key?: string };
+  creates?: { pet: CreateRequest['pet']; caller: string; key?: string };
   /** The id of the requested animal. */
   reads?: bigint;
   /** Whether the response is mocked with Prefer. */

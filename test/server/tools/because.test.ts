@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { because, createRequestDescriber } from '../../../src/server/tools/log-entry.ts';
+import { createRequestDescriber, describeReason } from '../../../src/server/tools/log-entry.ts';
 import type { RecordedRequest } from '../../../src/server/tools/recorder.ts';
 
 const body = { text: '', bytes: 0, isCutOff: false, isText: true };
@@ -64,7 +64,7 @@ test.each<[changes: Partial<RecordedRequest>, sentence: string]>([
   ],
   [{ status: 0 }, 'the client had closed the connection'],
 ])('%j: %s', (changes, sentence) => {
-  expect(because(recorded(changes), undefined)).toBe(sentence);
+  expect(describeReason(recorded(changes), undefined)).toBe(sentence);
 });
 
 test('a repeated response is that of the latest creation with the same animal', () => {

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { MAX_QUOTA, plans } from '../../../src/contract/plans.ts';
-import { MAX_KEYS } from '../../../src/server/tools/tools.ts';
+import { MAX_LISTED_KEYS } from '../../../src/server/tools/tools.ts';
 import { hashKey } from '../../../src/store/keys/keys.ts';
 import { startWithTools } from '../../helpers/tools.ts';
 
@@ -116,16 +116,16 @@ describe('GET /keys', () => {
     expect([response.status, await response.json()]).toMatchObject([status, { code }]);
   });
 
-  test(`shows at most ${MAX_KEYS} keys, the banned ones first, and the number of all`, async () => {
+  test(`shows at most ${MAX_LISTED_KEYS} keys, the banned ones first, and the number of all`, async () => {
     const { service, keys, call, clock } = await start();
-    for (let i = 0; i < MAX_KEYS + 50; i++)
+    for (let i = 0; i < MAX_LISTED_KEYS + 50; i++)
       service().keys.addTemporary(`k-${String(i).padStart(4, '0')}`, 'free');
     const { keys: shown, total } = await keys();
     expect([shown.length, shown[0]?.name, shown.at(-1)?.name, total]).toEqual([
-      MAX_KEYS,
+      MAX_LISTED_KEYS,
       'k-0000',
-      `k-0${MAX_KEYS - 1}`,
-      MAX_KEYS + 51,
+      `k-0${MAX_LISTED_KEYS - 1}`,
+      MAX_LISTED_KEYS + 51,
     ]);
     for (let i = 0; i < 61; i++) await call('/pets');
     clock.advance(1_000);

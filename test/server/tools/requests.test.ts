@@ -5,7 +5,7 @@ import { describe, expect, onTestFinished, test } from 'vitest';
 import { MAX_RECORDED_BODY } from '../../../src/contract/recorded-text.ts';
 import { createContext, type RequestContext } from '../../../src/server/request/context.ts';
 import { createRecorder, MAX_REQUESTS } from '../../../src/server/tools/recorder.ts';
-import { showRequests } from '../../../src/server/tools/requests.ts';
+import { createRequestsHandler } from '../../../src/server/tools/requests.ts';
 import { manualClock } from '../../helpers/clock.ts';
 import { gate } from '../../helpers/gate.ts';
 import { closed, connectTo, nextData, sendRaw } from '../../helpers/raw-client.ts';
@@ -273,7 +273,7 @@ test('requests that are recorded while a response is made come after its cursor'
     recorder.end(context, { time: 0, milliseconds: 0, status: 200 });
   };
   const { signal: stopping } = new AbortController();
-  const show = showRequests(recorder, { clock, sleep: async () => {}, secrets: [], stopping });
+  const show = createRequestsHandler(recorder, { clock, sleep: async () => {}, secrets: [], stopping });
   const read = async (query: string) => {
     const response = await show({ url: `/requests${query}` } as IncomingMessage, {} as RequestContext);
     const { requests, cursor } = JSON.parse(String(response?.body)) as Requests;

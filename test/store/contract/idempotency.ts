@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { petJson } from '../../../src/contract/schemas.ts';
-import type { CreatePet, CreateResult } from '../../../src/store/store.ts';
+import type { CreateRequest, CreateResult } from '../../../src/store/store.ts';
 import { cases } from '../../helpers/cases.ts';
 import { allTexts, animal, idempotency, randomOf, withId } from '../../helpers/store-fixtures.ts';
 import type { Places } from './place.ts';
@@ -38,7 +38,7 @@ export function describeIdempotency({ newPlace, openStore }: Places): void {
           const now = clock.now();
           const [sent, repeated] = [new Set<string>(), new Set<string>()];
           const expected: CreateResult[] = [];
-          const requests = Array.from({ length: pick([1, 2, 12]) }, (): CreatePet => {
+          const requests = Array.from({ length: pick([1, 2, 12]) }, (): CreateRequest => {
             const pet = animal(pick(NAMES));
             const add = () => {
               texts.push(petJson({ id: BigInt(texts.length + 1), ...pet }));

@@ -195,7 +195,7 @@ async function configOf(
   };
 }
 
-/** As in libpq, an authority is always verified if it is named, and the host name only with verify-full. */
+/** As in libpq: verify-full verifies certificate and host name; other modes verify the certificate if `sslrootcert` is set. */
 async function tlsOptions(
   sslmode: DatabaseHost['sslmode'],
   { sslrootcert, sslcert, sslkey }: DatabaseTarget['parameters'],
