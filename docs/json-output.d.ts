@@ -94,7 +94,7 @@ export type NewPet = { name: string; categoryId: Int64; status?: PetStatus };
 
 /** The result of a row; `line` is its line in the file, or its number in a JSON array, from 1. */
 export type AddedRow =
-  | { line: number; result: 'added'; pet: Pet } // by this run or an earlier one
+  | { line: number; result: 'added'; pet: Pet; before?: true } // `before`: by an earlier run
   | { line: number; result: 'failed'; pet: NewPet; error: { code: string; message: string; status: number } }
   | {
       line: number;

@@ -176,10 +176,13 @@ function updateServiceState(
 ): void {
   const { status, code } = response;
   const isSuccess = status < 300;
-  if (ignorePause && isSuccess) service.endPauses();
-  const coolDown = coolDownAfter(response, clock.now());
+  const now = clock.now();
+  // The response to a check is newer than what is known: a ban may have been lifted.
+  const isCurrent = isSuccess || (status === 429 && requestedDelay(response.headers, now) !== undefined);
+  if (ignorePause && isCurrent) service.endPauses();
+  const coolDown = coolDownAfter(response, now);
   if (coolDown !== undefined) service.startPause(coolDown);
-  const methodPause = methodPauseAfter(response, clock.now());
+  const methodPause = methodPauseAfter(response, now);
   if (methodPause !== undefined) service.startPause(methodPause, method);
   const supportsIdempotency = readHeader(response.headers, header.idempotencySupported) === 'true';
   // A missing Idempotency-Supported header proves nothing in a 5xx without an Error body, which may come from a proxy, or if

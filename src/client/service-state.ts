@@ -153,7 +153,8 @@ export function createServiceState(
     },
     /** Lets all requests with this API key wait, or only those with this method. */
     startPause: (milliseconds: number, method: string = ALL): void => startWait(method, milliseconds),
-    endPauses: (): void => remove((entry) => WAIT.test(entry)),
+    /** Ends all pauses. Checks stay limited to one a minute. */
+    endPauses: (): void => remove((entry) => WAIT.test(entry) && !entry.startsWith('wait-probe,')),
     /**
      * Whether a request that ignores the pause may be sent now. During a pause, the result is true at most once a minute
      * across processes, so that checking whether the limit still applies cannot get the API key banned.

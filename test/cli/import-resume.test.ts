@@ -236,18 +236,19 @@ describe('a file with rows of an earlier one', () => {
     {
       isOffline: true,
       stderr:
-        ': 1 of 3 rows was added on 2026-11-20 12:00 UTC from animals.csv; 2 rows with an id skipped; leave the id of a new animal empty',
+        ': 1 of 3 rows was added on 2026-11-20 12:00 UTC from animals.csv; 2 rows with an id skipped; to add a new animal, leave its id empty',
     },
     {
       text: '[{"id":18,"name":"Rex","categoryId":1}]',
       code: 1,
       stderr:
-        /it does not change animals that have an id\n {2}→ leave the id of a new animal empty; to add all 1 as new animals: .* --add-again\n$/,
+        /it does not change animals that have an id\n {2}→ to add a new animal, leave its id empty, and remove the other rows; to add all 1 as new animals: .* --add-again\n$/,
     },
     {
       args: '--skip-added',
       isOffline: true,
-      stderr: /note: nothing to do at .*: 0 of 1 row were added; 1 row with an id skipped; leave the id/,
+      stderr:
+        /note: nothing to do at .*: 0 of 1 row were added; 1 row with an id skipped; to add a new animal, leave its id empty/,
     },
     { args: '--add-again', sends: 'Rex' },
   );

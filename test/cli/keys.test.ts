@@ -36,7 +36,7 @@ test.each([
   for (const [args, place, next] of [
     [['--data', path('my store')], path('my store'), `pets serve --data '${path('my store')}'`],
     [['--data', path('files')], path('files'), `pets serve --data ${path('files')}`],
-    [[], path('.local/share/pets/store'), 'pets serve'],
+    [[], path('.local/share/pets/store'), 'pets serve; or name another with --data or PETS_DATA'],
   ] as const) {
     const { code, stdout, stderr } = await machine.pets(['keys', ...command, ...args]);
     const error = `error: there is no store in ${place}\n  → create one: ${next}\n`;

@@ -59,7 +59,7 @@ test('a notice says that a file has only the first animals', async () => {
   const handler: Handler = (_, response) =>
     reply(response, 200, page, { Link: '</v1/pets?page=2>; rel="next"' });
   const { stderr } = await write('animals.csv', { handler, columns: 100 });
-  expect(stderr).toContain('20 animals; more available: add --all');
+  expect(stderr).toContain('20 animals; there are more; for all, add --all');
 });
 
 test('a signal stops the output to a file, and leaves no temporary file', async () => {

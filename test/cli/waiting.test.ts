@@ -151,6 +151,7 @@ test('during a rate limit, profiles --check sends one request a minute, so that 
     const [{ check }] = JSON.parse(stdout);
     expect([code, check.ok, check.code, check.remaining]).toEqual([0, false, 'rate_limited', 0]);
     expect(Date.parse(check.reset)).toBeGreaterThan(clock.now());
+    if (seconds > 10) expect(check.message).toContain('the last check was less than a minute ago');
     clock.advance(10_000);
   }
   // The first request started the cool-down. One more request may ignore the cool-down.

@@ -147,6 +147,8 @@ describe('a request with ignorePause', () => {
 
   test.each<[string, Step, number]>([
     ['429 with a longer delay', { status: 429, headers: retryAfter(7_200) }, 7_200],
+    ['429 with a shorter delay, as after a lifted ban', { status: 429, headers: retryAfter(40) }, 40],
+    ['429 without a delay', { status: 429 }, 3_600],
     ['503', { status: 503 }, 3_600],
     ['the last request of a window', { status: 200, headers: window(50) }, 50],
   ])('leaves a cool-down after %s', async (_name, second, seconds) => {

@@ -395,7 +395,7 @@ function describeRest(
   if (more === 'unknown') return 'there may be more: the service sends no link to a next page';
   if (!context.console.isForPeople)
     return `only the first ${formatCount(shown, 'animal')}; for all, add --all`;
-  if (!context.console.isTerminal) return 'more available: add --all';
+  if (!context.console.isTerminal) return 'there are more; for all, add --all';
   return `more available: ${followUpCommand(context, 'list')}${status ? ` --status ${status}` : ''} --all`;
 }
 

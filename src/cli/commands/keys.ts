@@ -28,7 +28,13 @@ async function openKeys({ data }: Data, context: CommandContext) {
   const command = (words: string) => withData(words, data, location, context.platform);
   /** @throws CliError if there is no store, or another StoreError */
   const manage: ManageKeys = (task) =>
-    location.manageKeys(task).catch(hintIfMissing(`create one: ${command('pets serve')}`));
+    location
+      .manageKeys(task)
+      .catch(
+        hintIfMissing(
+          `create one: ${command('pets serve')}${data === undefined ? '; or name another with --data or PETS_DATA' : ''}`,
+        ),
+      );
   return { location, command, manage };
 }
 

@@ -1,4 +1,4 @@
-import { InterruptedError, ProxyError } from '../../client/errors.ts';
+import { InterruptedError, ProxyError, RateLimitError } from '../../client/errors.ts';
 import { readRateLimits } from '../../client/rate-limit.ts';
 import type { HttpHeaders } from '../../client/response.ts';
 import { formatDuration } from '../../contract/time-text.ts';
@@ -230,7 +230,11 @@ function createKeyCheck(context: CommandContext, rejected: Set<Check>): KeyCheck
     } catch (error) {
       const { cause, proxy } = error instanceof CallError ? error : {};
       if (cause instanceof InterruptedError) throw error;
-      const { code, message, until, exitCode } = describeError(error, { ...context, console: times });
+      const { code, message: reason, until, exitCode } = describeError(error, { ...context, console: times });
+      const isTooSoon = cause instanceof RateLimitError && !cause.fromResponse;
+      const message = isTooSoon
+        ? `not checked, because the last check was less than a minute ago: ${reason}`
+        : reason;
       const check = { ok: false, message, code, ...(until && { remaining: 0, reset: until }) };
       if (exitCode === exitCodes.noKey) rejected.add(check);
       if (cause instanceof ProxyError && cause.status === 407) refusals.set(proxy?.address, check);

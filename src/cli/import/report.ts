@@ -83,7 +83,8 @@ export async function writeResults(
       ...(withMessage.length === 0 && { only: 'data' }),
     },
   ];
-  const json = (each: number) => stringifyJson(jsonOf(header, rowAt(each), recordOf(plan, each)));
+  const json = (each: number) =>
+    stringifyJson(jsonOf(header, rowAt(each), recordOf(plan, each), earlier.has(each)));
   try {
     await print(console, { columns, json }, isShort ? listed.slice(0, ROWS_SHOWN) : listed);
   } catch (error) {
@@ -104,9 +105,10 @@ function jsonOf(
   header: LedgerHeader,
   { line, pet }: PetRow,
   record: RowRecord | undefined,
+  isEarlier: boolean,
 ): Record<string, unknown> {
   const result = resultOf(record);
-  if (record?.kind === 'added') return { line, result, pet: record.pet };
+  if (record?.kind === 'added') return { line, result, pet: record.pet, ...(isEarlier && { before: true }) };
   if (record?.kind === 'failed') return { line, result, pet, error: record.error };
   const error = { code: 'outcome_unknown', message: messageOf(record), mayHaveBeenAdded: true };
   const idempotencyKey = record && idempotencyKeyOf(header, record.seq);
@@ -211,7 +213,7 @@ export function stopError(
   const skip = `to add only the ${others}: ${commandWith('--skip-added')}`;
   return new CliError(`${name}: ${reasons.join('; ')}`, {
     code: 'already_imported',
-    hint: `${withId === rows.length ? 'leave the id of a new animal empty' : skip}; ${again}`,
+    hint: `${withId === rows.length ? 'to add a new animal, leave its id empty, and remove the other rows' : skip}; ${again}`,
   });
 }
 

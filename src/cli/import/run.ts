@@ -125,7 +125,7 @@ const pendingRows = ({ new: fresh, failed, open }: RowGroups): number[] => fresh
 function nothingToDo({ connection, context }: Setting, planned: Plan, groups: RowGroups): string {
   const next =
     groups.withId.length > 0
-      ? 'leave the id of a new animal empty'
+      ? 'to add a new animal, leave its id empty'
       : `to add all of them anyway: ${commandWith(context, '--add-again')}`;
   return `nothing to do at ${targetLabel(connection)}: ${addedText(context.console, planned, groups)}; ${next}`;
 }
