@@ -126,7 +126,7 @@ const json = (content: object): ServiceResponse => ({ status: 200, body: JSON.st
 const IDEMPOTENCY_KEY = header.idempotencyKey.toLowerCase();
 
 const IDEMPOTENCY_ERRORS = {
-  mismatch: ['idempotency_mismatch', 'This Idempotency-Key was used with another body in the last 24 hours'],
+  mismatch: ['idempotency_mismatch', 'This Idempotency-Key was used for another animal in the last 24 hours'],
   in_flight: ['idempotency_in_flight', 'The first request with this Idempotency-Key is still running'],
 } as const;
 
