@@ -54,12 +54,19 @@ async function write(
 
 const writeOld = (path: string) => writeFile(path, OLD);
 
-test('a notice says that a file has only the first animals', async () => {
-  const page = Array.from({ length: 20 }, (_, i) => ({ ...PET, id: i + 1 }));
-  const handler: Handler = (_, response) =>
-    reply(response, 200, page, { Link: '</v1/pets?page=2>; rel="next"' });
-  const { stderr } = await write('animals.csv', { handler, columns: 100 });
-  expect(stderr).toContain('20 animals; there are more; for all, add --all');
+test('a file gets all animals, unless --limit is given', async () => {
+  const handler: Handler = (_, response, count) =>
+    reply(
+      response,
+      200,
+      [{ ...PET, id: count }],
+      count < 3 ? { Link: `</v1/pets?page=${count}>; rel="next"` } : {},
+    );
+  const { text, server } = await write('animals', { handler });
+  expect([text.split('\n').length - 1, server.requests.length]).toEqual([3, 3]);
+  expect((await write('animals', { handler, args: ['list', '--limit', '2'] })).text.split('\n')).toHaveLength(
+    3,
+  );
 });
 
 test('a signal stops the output to a file, and leaves no temporary file', async () => {
@@ -105,9 +112,9 @@ test('on a terminal, a note says that the file was written', async () => {
 
 test('with the extension .json but without --json, notes and errors are text', async () => {
   const { stderr } = await write('a.json', {
-    handler: respondWith(Array(20).fill(PET), { Link: '</v1/pets?page=2>; rel="next"' }),
+    handler: respondWith([PET], { 'X-Total-Count': '2' }),
   });
-  expect(stderr).toBe('note: only the first 20 animals; for all, add --all\n');
+  expect(stderr).toBe('note: there may be more: the service sends no link to a next page\n');
 });
 
 test('an empty list is an empty file', async () => {

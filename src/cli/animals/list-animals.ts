@@ -78,12 +78,13 @@ export type Filters = {
   ids?: ReadonlySet<string>;
 };
 
-/** The animals that a list shows, and in which order and columns. */
+/** The animals that a list shows, and in which order and columns. A file (`output`) gets all of them. */
 export type Selection = Filters & {
   sort?: FieldOrder;
   columns?: readonly string[];
   limit?: number;
   all?: boolean;
+  output?: string;
 };
 
 export const filterOptions: readonly Option[] = [
@@ -175,8 +176,8 @@ function describeFilters({ status, name, category }: Filters): string[] {
 
 /** Prints the selected animals and a footer, for `pets list` and `pets find`. */
 export async function listAnimals(selection: Selection, context: CommandContext): Promise<undefined> {
-  const { sort, columns, all, limit } = selection;
-  const isWhole = all === true || hasOwnFilter(selection) || sort !== undefined;
+  const { sort, columns, all, limit, output } = selection;
+  const isWhole = all === true || hasOwnFilter(selection) || (sort ?? output) !== undefined;
   const enough = limit ?? (isWhole ? Number.POSITIVE_INFINITY : pageSize.default);
   const connection = connectionFor(context);
   const printer = createPrinter(context.console, petView(columns));
@@ -395,7 +396,6 @@ function describeRest(
   if (more === 'unknown') return 'there may be more: the service sends no link to a next page';
   if (!context.console.isForPeople)
     return `only the first ${formatCount(shown, 'animal')}; for all, add --all`;
-  if (!context.console.isTerminal) return 'there are more; for all, add --all';
   return `more available: ${followUpCommand(context, 'list')}${status ? ` --status ${status}` : ''} --all`;
 }
 
