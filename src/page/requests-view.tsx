@@ -225,17 +225,15 @@ function OtherOriginsNote({ requests, origin, time }: RefusedOriginRequests) {
   const isUsable = /^https?:/.test(origin) && URL.canParse(origin) && new URL(origin).origin === origin;
   return (
     <p class="note">
-      {formatCount(requests, 'request')} of web pages that may not use this service{' '}
-      {requests === 1 ? 'was' : 'were'} not recorded, the last one at {formatUntil(time, new Date())} from{' '}
-      <code>{visibleLine(origin)}</code>. To let its pages call the service,{' '}
-      {isUsable ? (
+      {formatCount(requests, 'request')} that any web page can send {requests === 1 ? 'was' : 'were'} not
+      recorded, the last one at {formatUntil(time, new Date())} from the origin{' '}
+      <code>{visibleLine(origin)}</code>.
+      {isUsable && (
         <>
-          start it with <code>--cors {quote(origin)}</code>
+          {' '}
+          To let its pages call the service, start it with <code>--cors {quote(origin)}</code>.
         </>
-      ) : (
-        'open them over http://localhost'
       )}
-      .
     </p>
   );
 }

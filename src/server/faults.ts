@@ -222,7 +222,7 @@ export const drawFault = ({ latency, failRate = 0, seed }: FaultOptions, n: numb
 
 const RANDOM_FAILURE: RequestedMock = {
   status: errorCodes.injected_fault,
-  source: '--fail-rate chose this request',
+  source: 'the fail rate chose this request',
 };
 
 /** The nth latency, in milliseconds, uniformly distributed. */

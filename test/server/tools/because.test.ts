@@ -51,8 +51,8 @@ test.each<[changes: Partial<RecordedRequest>, sentence: string]>([
     '60 of 60 requests without a valid key of this minute are used',
   ],
   [
-    { asked: { status: 503, source: '--fail-rate chose this request' }, message: 'Injected' },
-    '--fail-rate chose this request',
+    { asked: { status: 503, source: 'the fail rate chose this request' }, message: 'Injected' },
+    'the fail rate chose this request',
   ],
   [
     { latency: 3_040, asked: { status: 503, source: 'your rule for POST' } },
