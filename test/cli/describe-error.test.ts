@@ -79,7 +79,7 @@ test.each<[unknown, number, string, message: string, hint: string | undefined, b
     5,
     'rate_limited',
     `${USED_UP} until 12:00:30 UTC (in 30 s): the rate limit is used up`,
-    `${AFTER}, or wait with --max-wait 30. To check the limit now: pets profiles --check`,
+    `${AFTER}, or wait with --max-wait 30. If it has ended earlier: pets profiles --check`,
   ],
   [
     limited(30_000, { response: { code: 'key_banned', reason: 'stop' }, neededMaxWait: 30_000 }),

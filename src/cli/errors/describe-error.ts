@@ -204,7 +204,7 @@ function describeRateLimit(
     : `no request is sent to ${server}${when}: the rate limit is used up, or the key is banned`;
   const seconds = Math.ceil(neededMaxWait / SECOND);
   const wait = neededMaxWait < MAX_SUGGESTED_WAIT ? `, or wait with --max-wait ${seconds}` : '';
-  const check = fromResponse ? '' : '. To check the limit now: pets profiles --check';
+  const check = fromResponse ? '' : '. If it has ended earlier: pets profiles --check';
   return {
     ...userError('rate_limited', message),
     ...(code !== undefined && { code }),
