@@ -88,7 +88,7 @@ test.each<[unknown, number, string, message: string, hint: string | undefined, b
     `${API} has banned this key until 12:00:30 UTC (in 30 s): stop`,
     `${AFTER}, or wait with --max-wait 30`,
   ],
-  [limited(3_600_000, { neededMaxWait: 3_600_000 }), 5, 'rate_limited', '13:00:00 UTC', `${AFTER}. To check`],
+  [limited(3_600_000, { neededMaxWait: 3_600_000 }), 5, 'rate_limited', '13:00:00 UTC', `${AFTER}. If it has`],
   [limited(43_200_000), 5, 'rate_limited', '2026-11-21 00:00:00 UTC (in 12 h)', AFTER],
   [limited(-NOW), 5, 'rate_limited', 'until 1970-01-01 00:00:00 UTC', AFTER],
   [limited(Number.MAX_VALUE), 5, 'rate_limited', `${USED_UP}: the rate limit is used up`, 'try again later'],
