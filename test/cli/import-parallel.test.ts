@@ -136,7 +136,7 @@ describe('a run with several rows in flight', () => {
       stderr: [
         'added 1 of 40 rows',
         'error: interrupted; the rows that were being sent may have been added\n',
-        'run the command again to continue; no row is added twice',
+        'no row is added twice; to continue: pets import FILE\n',
       ],
     });
     service.beforeReply = async () => {};

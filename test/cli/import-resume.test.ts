@@ -134,7 +134,8 @@ describe('a changed file', () => {
       isOffline: true,
       error: {
         code: 'already_imported',
-        message: 'FILE: 2 of 3 rows were added on 2026-11-20 12:00 UTC from animals.csv',
+        message:
+          'FILE: nothing was sent, because 2 of 3 rows were added on 2026-11-20 12:00 UTC from animals.csv',
         hint: 'to add only the others: pets import FILE --json --skip-added; to add all 3: pets import FILE --json --add-again',
       },
     },
@@ -143,7 +144,7 @@ describe('a changed file', () => {
       sends: 'Bellissima',
       results: '2 added 1 Rex, 3 added 4 Bellissima, 4 added 3 Lola',
       stderr:
-        /^note: 2 of 3 rows were added on 2026-11-20 12:00 UTC from animals.csv\nnote: added 1 of 3 rows; 2 were added before\n$/,
+        /^note: 2 of 3 rows were added on 2026-11-20 12:00 UTC from animals.csv; left: line 3 Bellissima\nnote: added 1 of 3 rows; 2 were added before\n$/,
     },
     { args: '--skip-added --json', isOffline: true, stdout: /^\[(.*?"added".*?){3}\]\n$/ },
     {
@@ -172,6 +173,18 @@ describe('a changed file', () => {
   });
 
   scenario(
+    'with another status names its row, which would become a second animal',
+    {},
+    {},
+    {
+      text: 'name,category,status\nRex,1,\nBella,2,sold\nLola,3,\n',
+      code: 1,
+      stderr:
+        '; 1 row has another category or status than when animals.csv was imported: line 3 Bella; it becomes a second animal unless you remove the row, because the service cannot change animals\n',
+    },
+  );
+
+  scenario(
     'of which rows were added twice stops in the same words',
     {},
     {},
@@ -180,7 +193,7 @@ describe('a changed file', () => {
       text: `${CSV}Max,4\n`,
       code: 1,
       stderr:
-        /^error: FILE: 3 of 4 rows were added on 2026-11-20 12:00 UTC from animals.csv\n {2}→ to add only the others/,
+        /^error: FILE: nothing was sent, because 3 of 4 rows were added on 2026-11-20 12:00 UTC from animals.csv\n {2}→ to add only the others/,
     },
   );
 
@@ -192,8 +205,8 @@ describe('a changed file', () => {
       text: `name,category,status\nRex,1,\nBella,2,\nLolita,3,sold\n`,
       code: 1,
       stderr: [
-        '2 of 3 rows were added or may have been added on',
-        'the import of animals.csv on 2026-11-20 12:00 UTC was interrupted after 2 of 3 rows',
+        'because 1 of 3 rows was added, and 1 row may have been added on',
+        'the import of animals.csv on 2026-11-20 12:00 UTC was interrupted, and 1 row may have been added',
       ],
     },
     { args: '--skip-added', sends: 'Bella Lolita', keys: 3 },
@@ -226,29 +239,30 @@ describe('a file with rows of an earlier one', () => {
       code: 1,
       isOffline: true,
       stderr:
-        /^error: FILE: import only adds new animals; it does not change animals that have an id\n {2}→ to add only the new rows without an id: /,
+        /^error: FILE: nothing was sent, because 2 rows have an id, and the service cannot change animals\n {2}→ to add only the new rows without an id: /,
     },
     {
       args: '--skip-added',
       sends: 'Max',
-      stderr: /^note: added 1 of 3 rows; 2 rows with an id skipped\n$/,
+      stderr:
+        /^note: added 1 of 3 rows; 2 rows with an id skipped, because the service cannot change animals\n$/,
     },
     {
       isOffline: true,
       stderr:
-        ': 1 of 3 rows was added on 2026-11-20 12:00 UTC from animals.csv; 2 rows with an id skipped; to add a new animal, leave its id empty',
+        ': 1 of 3 rows was added on 2026-11-20 12:00 UTC from animals.csv; 2 rows with an id skipped, because the service cannot change animals; to add a new animal, leave its id empty',
     },
     {
       text: '[{"id":18,"name":"Rex","categoryId":1}]',
       code: 1,
       stderr:
-        /it does not change animals that have an id\n {2}→ to add a new animal, leave its id empty, and remove the other rows; to add all 1 as new animals: .* --add-again\n$/,
+        /because 1 row has an id, and the service cannot change animals\n {2}→ to add a new animal, leave its id empty, and remove the other rows; to add all 1 as new animals: .* --add-again\n$/,
     },
     {
       args: '--skip-added',
       isOffline: true,
       stderr:
-        /note: nothing to do at .*: 0 of 1 row were added; 1 row with an id skipped; to add a new animal, leave its id empty/,
+        /note: nothing to do at .*: 0 of 1 row were added; 1 row with an id skipped, because the service cannot change animals; to add a new animal, leave its id empty/,
     },
     { args: '--add-again', sends: 'Rex' },
   );

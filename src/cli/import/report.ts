@@ -18,7 +18,6 @@ import {
 import {
   countByImport,
   type EarlierImports,
-  isKnown,
   locateRow,
   type Plan,
   type RowGroups,
@@ -159,7 +158,8 @@ export function summarize(
 export function addedText(console: Console, plan: Plan, groups: RowGroups): string {
   const places = groups.added.map((position) => locateRow(plan, position));
   const when = whenText(console, places);
-  return `${countText(places.length, plan.rows.length)} added${when && ` ${when}`}${skippedText(groups)}`;
+  const unknown = unknownText(groups.open.length + groups.answered.length);
+  return `${countText(places.length, plan.rows.length)} added${when && ` ${when}`}${unknown}${skippedText(groups)}`;
 }
 
 const wereOrWas = (count: number): string => (count === 1 ? 'was' : 'were');
@@ -170,9 +170,14 @@ const countText = (count: number, total: number): string =>
     ? `all ${total} rows were`
     : `${count} of ${formatCount(total, 'row')} ${wereOrWas(count)}`;
 
+const unknownText = (count: number): string =>
+  count === 0 ? '' : `, and ${formatCount(count, 'row')} may have been added`;
+
 /** Every count is of all rows of the file, so each message also says how many of them are not sent because of their ids. */
 const skippedText = ({ withId }: RowGroups): string =>
-  withId.length === 0 ? '' : `; ${formatCount(withId.length, 'row')} with an id skipped`;
+  withId.length === 0
+    ? ''
+    : `; ${formatCount(withId.length, 'row')} with an id skipped, because the service cannot change animals`;
 
 /** When and from which file rows were added, such as `on 2026-11-20 13:00 CET from v1.csv`. */
 function whenText({ timeZone }: Console, places: Iterable<RowPosition>): string {
@@ -188,64 +193,89 @@ const fileName = (source: string | undefined): string =>
 /** Why the import stops, and how to go on. `commandWith` returns the command line of this run with one more option. */
 export function stopError(
   { known, earlier }: Stop,
-  { rows, name }: { rows: readonly PetRow[]; name: string },
+  file: PetFile,
   console: Console,
   commandWith: (option: string) => string,
 ): CliError {
+  const { rows, name } = file;
   const withId = rows.filter(({ id }) => id !== undefined).length;
   const reasons: string[] = [];
-  if (withId > 0) reasons.push(`import only adds new animals; it does not change animals that have an id`);
+  if (withId > 0)
+    reasons.push(
+      `${formatCount(withId, 'row')} ${withId === 1 ? 'has' : 'have'} an id, and the service cannot change animals`,
+    );
+  const unknownIn = (records: readonly (RowRecord | undefined)[]) => records.filter(isUnknown).length;
   if (known.size > 0) {
-    const isOpen = [...known.values()].some(({ its, index }) => isUnknown(its.rows[index]));
-    const added = isOpen ? 'added or may have been added' : 'added';
-    reasons.push(`${countText(known.size, rows.length)} ${added} ${whenText(console, known.values())}`);
+    const unknown = unknownIn([...known.values()].map(({ its, index }) => its.rows[index]));
+    const when = whenText(console, known.values());
+    reasons.push(`${countText(known.size - unknown, rows.length)} added${unknownText(unknown)} ${when}`);
   }
   for (const [{ at, source, rows: all, finishedAt }, common] of [...earlier].slice(0, IMPORTS_NAMED)) {
     const which = `the import of ${fileName(source)} on ${formatMinute(at, console.timeZone())}`;
     if (known.size === 0) reasons.push(`${common.size} of its rows ${wereOrWas(common.size)} in ${which}`);
-    const done = all.filter(Boolean).length;
-    if (finishedAt === undefined)
-      reasons.push(`${which} was interrupted after ${done} of ${formatCount(all.length, 'row')}`);
+    if (finishedAt === undefined) reasons.push(`${which} was interrupted${unknownText(unknownIn(all))}`);
   }
-  reasons.push(...animalsLeft(earlier));
+  reasons.push(...changesText(file, earlier, (position) => !known.has(position)));
   const again = `to add all ${rows.length}${withId > 0 ? ' as new animals' : ''}: ${commandWith('--add-again')}`;
   const others = withId > 0 ? 'new rows without an id' : 'others';
   const skip = `to add only the ${others}: ${commandWith('--skip-added')}`;
-  return new CliError(`${name}: ${reasons.join('; ')}`, {
+  return new CliError(`${name}: nothing was sent, because ${reasons.join('; ')}`, {
     code: 'already_imported',
     hint: `${withId === rows.length ? 'to add a new animal, leave its id empty, and remove the other rows' : skip}; ${again}`,
   });
 }
 
 /**
- * Names the animals of earlier versions of the file that are not in it any more. They may be those of rows that were corrected:
- * an import changes no animal, so a corrected row becomes another one.
+ * Names what has changed since earlier versions of the file were imported: rows that have the name of an animal that was
+ * added, but another category or status, and animals whose names are not in the file. `isNew` tells whether the row at a
+ * position is not known.
  */
-export const animalsLeft = (earlier: EarlierImports): string[] =>
-  [...earlier].slice(0, IMPORTS_NAMED).flatMap(([{ source, rows: all }, common]) => {
-    const left = all.filter((row, index) => isKnown(row) && !common.has(index));
-    if (left.length === 0 || 2 * common.size < all.length) return [];
-    const names = left.flatMap((row) => (row?.kind === 'added' ? `${row.pet.name} (id ${row.pet.id})` : []));
-    const [are, stay] = left.length === 1 ? ['is', 'stays'] : ['are', 'stay'];
-    return `${formatCount(left.length, 'animal')} of ${fileName(source)} ${are} not in this file, and ${stay} as before: ${listNames(names)}`;
+export function changesText(
+  { rows, unit }: { rows: readonly PetRow[]; unit: PetFile['unit'] },
+  earlier: EarlierImports,
+  isNew: (position: number) => boolean,
+): string[] {
+  return [...earlier].slice(0, IMPORTS_NAMED).flatMap(([{ source, rows: all }, common]) => {
+    if (2 * common.size < all.length) return [];
+    const left = all.flatMap((row, i) => (row?.kind === 'added' && !common.has(i) ? row.pet : []));
+    const names = new Set(left.map(({ name }) => name));
+    const changed = rows.filter(({ pet }, position) => names.has(pet.name) && isNew(position));
+    for (const { pet } of changed) names.delete(pet.name);
+    const missing = left.filter(({ name }) => names.has(name)).map(({ name, id }) => `${name} (id ${id})`);
+    const [have, each] = changed.length === 1 ? ['has', 'it'] : ['have', 'each'];
+    const [are, stay] = missing.length === 1 ? ['is', 'stays'] : ['are', 'stay'];
+    return [
+      changed.length > 0 &&
+        `${formatCount(changed.length, 'row')} ${have} another category or status than when ${fileName(source)} was imported: ${namesOf(changed, unit)}; ${each} becomes a second animal unless you remove the row, because the service cannot change animals`,
+      missing.length > 0 &&
+        `${formatCount(missing.length, 'animal')} of ${fileName(source)} ${are} not in this file, and ${stay} as before: ${listNames(missing)}`,
+    ].filter((text) => text !== false);
   });
+}
 
-/** Names the rows that are sent although an equal row was added before. `skip` is the command that does not send them. */
-export function reportAgain(
+/** Some rows as a message names them, such as `line 2 Rex, line 5 Bella`. */
+export const namesOf = (rows: readonly PetRow[], unit: PetFile['unit']): string =>
+  listNames(rows.map(({ line, pet }) => `${unit} ${line} ${quoteIfBlank(pet.name)}`));
+
+/** Names what a user should know about a plan: rows that are added a second time, and rows that have changed. */
+export function reportEarlier(
   console: Console,
-  { rows, again }: Plan,
+  plan: Plan,
   unit: PetFile['unit'],
-  skip: string,
+  commandWith: (option: string) => string,
 ): void {
-  if (again.size === 0) return;
-  const named = [...again.keys()]
-    .sort((a, b) => a - b)
-    .map((position) => ({ line: rows[position]?.line, name: rows[position]?.pet.name ?? '' }));
-  const list = listNames(named.map(({ line, name }) => `${unit} ${line} ${quoteIfBlank(name)}`));
-  const when = whenText(console, again.values());
-  const text = `${countText(again.size, rows.length)} added ${when}, and will be added a second time: `;
-  if (console.hasJsonEvents) console.event({ addedAgain: named }, '');
-  else console.notice(`${text}${list}; to add only the others: ${skip}`);
+  const { rows, again, earlier } = plan;
+  if (again.size > 0) {
+    const named = [...again.keys()].sort((a, b) => a - b).map((position) => rows[position] as PetRow);
+    const addedAgain = named.map(({ line, pet }) => ({ line, name: pet.name }));
+    const when = whenText(console, again.values());
+    const text = `${countText(again.size, rows.length)} added ${when}, and will be added a second time: `;
+    const skip = `; to add only the others: ${commandWith('--skip-added')}`;
+    if (console.hasJsonEvents) console.event({ addedAgain }, '');
+    else console.notice(`${text}${namesOf(named, unit)}${skip}`);
+  }
+  const isNew = (position: number) => recordOf(plan, position) === undefined;
+  for (const text of changesText({ rows, unit }, earlier, isNew)) console.notice(text);
 }
 
 /** Prints the rows that an import would send; a terminal only shows the first ones, so that the user can check the columns. */

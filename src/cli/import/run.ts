@@ -26,8 +26,8 @@ import { chooseLedger, type Ledger, type LedgerFile, openLedger, readLedger } fr
 import { type Choice, groupRows, type Plan, plan, type RowGroups } from './plan.ts';
 import {
   addedText,
-  animalsLeft,
-  reportAgain,
+  namesOf,
+  reportEarlier,
   stopError,
   summarize,
   totalsText,
@@ -91,23 +91,26 @@ async function importRows(setting: Setting, file: LedgerFile, yes: boolean): Pro
   const { console, clock } = context;
   const planned = planFor(setting, file.ledger);
   const before = groupRows(planned);
-  const pending = pendingRows(before).length;
-  const isRerun = pending === 0;
+  const pending = pendingRows(before, input);
+  const isRerun = pending.length === 0;
   let stop: CliError | undefined;
   if (isRerun) await finish(planned, file, clock.now());
   else {
     const isContinued = file.ledger.imports.has(planned.its.seq);
-    if (isContinued || before.added.length > 0)
+    if (isContinued || before.added.length > 0) {
+      const left = pending.length > ROWS_NAMED ? '' : `; left: ${namesOf(pending, input.unit)}`;
       console.notice(
-        `${isContinued ? 'continuing an earlier import: ' : ''}${addedText(console, planned, before)}`,
+        `${isContinued ? 'continuing an earlier import: ' : ''}${addedText(console, planned, before)}${left}`,
       );
+    }
     if (isContinued && setting.choice === 'add-again')
       console.notice('--add-again adds every row again only after this import is complete');
-    reportAgain(console, planned, input.unit, commandWith(context, '--skip-added'));
-    for (const text of animalsLeft(planned.earlier)) console.notice(text);
+    reportEarlier(console, planned, input.unit, (option) => commandWith(context, option));
     const isPiped = input.path === undefined;
-    const wasAsked = !yes && (await confirmProduction(context, connection, { rows: pending, isPiped }));
-    if (!wasAsked) reportTarget(context, connection, `adding ${formatCount(pending, 'row')} at`);
+    const repeated = planned.again.size > 0 ? `, ${planned.again.size} of them a second time,` : '';
+    const rows = `${formatCount(pending.length, 'row')}${repeated}`;
+    const wasAsked = !yes && (await confirmProduction(context, connection, rows, isPiped));
+    if (!wasAsked) reportTarget(context, connection, `adding ${rows} at`);
     stop = await send(setting, planned, before, file);
   }
   await writeResults(console, file.ledger.header, planned, before, input.unit);
@@ -119,8 +122,15 @@ async function importRows(setting: Setting, file: LedgerFile, yes: boolean): Pro
   return summarize(console, total, after, unknownHint);
 }
 
-/** The positions of the rows that are sent, or are sent if they turn out to be not added. */
-const pendingRows = ({ new: fresh, failed, open }: RowGroups): number[] => fresh.concat(failed, open);
+/** If at most this many rows are left, a message names them. */
+const ROWS_NAMED = 8;
+
+/** The rows to send, in the order of the file: those without a result, and those that may turn out to be not added. */
+const pendingRows = ({ new: fresh, failed, open }: RowGroups, { rows }: PetFile): PetRow[] =>
+  fresh
+    .concat(failed, open)
+    .sort((a, b) => a - b)
+    .map((position) => rows[position] as PetRow);
 
 function nothingToDo({ connection, context }: Setting, planned: Plan, groups: RowGroups): string {
   const next =
@@ -136,12 +146,8 @@ async function dryRun(setting: Setting, ledger: Ledger): Promise<number> {
   const { console } = context;
   const planned = planFor(setting, ledger);
   const groups = groupRows(planned);
-  const pending = pendingRows(groups).sort((a, b) => a - b);
-  await writePreview(
-    console,
-    pending.map((position) => input.rows[position] as PetRow),
-    input.unit,
-  );
+  const pending = pendingRows(groups, input);
+  await writePreview(console, pending, input.unit);
   if (pending.length === 0) console.notice(nothingToDo(setting, planned, groups));
   else {
     const atMost = groups.open.length > 0 ? 'at most ' : '';
@@ -149,36 +155,37 @@ async function dryRun(setting: Setting, ledger: Ledger): Promise<number> {
     console.notice(
       `dry run: would add ${atMost}${pending.length} of ${formatCount(input.rows.length, 'row')} from ${input.name} at ${targetLabel(connection)}${already}`,
     );
-    reportAgain(console, planned, input.unit, commandWith(context, '--skip-added'));
-    for (const text of animalsLeft(planned.earlier)) console.notice(text);
+    reportEarlier(console, planned, input.unit, (option) => commandWith(context, option));
   }
   return exitCodes.ok;
 }
 
 /**
- * Asks at a terminal before rows are sent to the service of profile prod, because animals cannot be removed again. Returns
- * whether the user was asked. With `isPiped`, the rows came from a pipe, so standard input cannot be used for the answer.
+ * Asks at a terminal before rows are sent to the service of profile prod, because animals cannot be removed again. `rows`
+ * says how many. Returns whether the user was asked. With `isPiped`, the rows came from a pipe, so standard input cannot be
+ * used for the answer.
  *
  * @throws CliError if the answer is no
  */
 async function confirmProduction(
   context: CommandContext,
   connection: Connection,
-  { rows, isPiped }: { rows: number; isPiped: boolean },
+  rows: string,
+  isPiped: boolean,
 ): Promise<boolean> {
   if (!isProduction(context, connection)) return false;
   const terminal = isPiped ? context.openTerminal() : undefined;
   try {
     const asking = { ...context, stdin: terminal ?? context.stdin };
     if (!canConfirm(asking)) return false;
-    const question = `Add ${formatCount(rows, 'row')} at ${targetLabel(connection)}, which cannot be undone?`;
+    const question = `Add ${rows} at ${targetLabel(connection)}, which cannot be undone?`;
     if (await confirm(asking, question)) return true;
   } finally {
     terminal?.destroy();
   }
   throw new CliError('not confirmed; no row was sent', {
     code: 'declined',
-    hint: 'to try the file first, use --dry-run or --profile staging; to skip the question, add --yes',
+    hint: 'to leave out rows that were added before, add --skip-added; to try the file first, use --dry-run or --profile staging; to skip the question, add --yes',
   });
 }
 
@@ -194,9 +201,9 @@ function isProduction(context: CommandContext, { keySource, baseUrl }: Connectio
   }
 }
 
-/** The command line that the user typed, without --dry-run and the choice, and with `more` as its last options. */
+/** The command line that the user typed, with `more` as its last options. It neither adds rows again nor is a dry run. */
 function commandWith({ argv, platform }: Pick<Context, 'argv' | 'platform'>, ...more: string[]): string {
-  const dropped = ['--add-again', '--skip-added', '--dry-run'];
+  const dropped = ['--add-again', '--dry-run', ...(more.length > 0 ? ['--skip-added'] : [])];
   // What follows `--` is no option, but may look like one.
   const end = argv.includes('--') ? argv.indexOf('--') : argv.length;
   const options = argv.slice(0, end).filter((word) => !dropped.includes(word));
@@ -255,12 +262,10 @@ function toRunError(error: unknown, resume: string): unknown {
   if (!(error instanceof CallError && error.cause instanceof OutcomeUnknownError)) return error;
   const { cause, connection } = error;
   // The usual hint is about --idempotency-key, but the next run derives the idempotency key from the ledger.
-  if (!(cause.cause instanceof InterruptedError)) return new CallError(cause, connection, { hint: resume });
-  return new CliError('interrupted; the rows that were being sent may have been added', {
-    code: 'interrupted',
-    mayHaveBeenAdded: true,
-    hint: 'run the command again to continue; no row is added twice',
-  });
+  const hint = `no row is added twice; ${resume}`;
+  if (!(cause.cause instanceof InterruptedError)) return new CallError(cause, connection, { hint });
+  const message = 'interrupted; the rows that were being sent may have been added';
+  return new CliError(message, { code: 'interrupted', mayHaveBeenAdded: true, hint });
 }
 
 /** The minimum time between two progress lines, which are written if there is no bar. */
