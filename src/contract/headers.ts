@@ -39,8 +39,8 @@ export const IdempotencyKey = z
 /** How long the service remembers an Idempotency-Key after the creation, in milliseconds (docs/service.md, D10). */
 export const IDEMPOTENCY_KEY_LIFETIME_MS = 24 * 60 * 60 * 1_000;
 
-// The header is a structured-field string (RFC 8941, 3.3.3), or the unquoted token that many clients send. `<` and `{` are
-// not allowed in a token (RFC 9110, 5.6.2), so a tool cannot send its placeholder, such as `<string>`, for every creation.
+// A quoted string (RFC 9651, 3.3.3), or, because many clients send no quotes, characters of a token (3.3.4) and `=`.
+// Without quotes, `<` and `{` are not valid, so a placeholder of a tool, such as `<string>`, is rejected.
 const HEADER = /^(?:"((?:[\x20\x21\x23-\x5b\x5d-\x7e]|\\["\\])*)"|([\w!#$%&'*+.^`|~:/=-]+))$/;
 
 /** Formats an idempotency key as a header value, which is a quoted string. */

@@ -1,6 +1,6 @@
 import type * as z from 'zod/mini';
 
-/** Schema option that sets the message of an invalid value; a missing value always has the message `is required`. */
+/** A schema option that sets the message for an invalid value. The message for a missing value is `is required`. */
 export const fieldError = (message: string) => ({
   error: (issue: { input?: unknown }) => (issue.input === undefined ? 'is required' : message),
 });

@@ -24,7 +24,7 @@ export function parseJson(text: string, maxDepth = MAX_DEPTH): unknown {
   return parse(text, undefined, { parseNumber, onDuplicateKey: ({ newValue }) => newValue });
 }
 
-/** Empties strings, whose digits do not matter. Skips a text with escapes, because they hide the ends of strings. */
+/** Empties strings, whose digits do not matter. A text with escapes stays unchanged: they hide the ends of strings. */
 const withoutStrings = (text: string): string =>
   text.includes('\\') ? text : text.replaceAll(/"[^"]*"/g, '""');
 
@@ -37,7 +37,7 @@ export function tryParseJson(text: string): unknown {
   }
 }
 
-/** Where a text stops being JSON, as its line and column, from 1; undefined if it is not known. */
+/** The line and column, from 1, at which a text stops being JSON; undefined for JSON, or if the position is unknown. */
 export function findJsonError(text: string): { line: number; column: number } | undefined {
   try {
     parse(text, undefined, { onDuplicateKey: ({ newValue }) => newValue });
@@ -62,7 +62,7 @@ function parseNumber(text: string): number | bigint | LosslessNumber {
   return Number.isSafeInteger(value) ? value : BigInt(text);
 }
 
-/** Converts a number with a fraction, as `parseJson` returns it, to a `number`. Returns other values unchanged. */
+/** Converts a `LosslessNumber`, which `parseJson` returns for `1.5`, to a `number`. Returns other values unchanged. */
 export const decimalToNumber = (value: unknown): unknown =>
   isLosslessNumber(value) ? Number(value.toString()) : value;
 

@@ -45,8 +45,8 @@ const otherNumber = z.custom<bigint | LosslessNumber>(
 );
 
 /**
- * An animal as any service may send it: with an id and a name. Values that the contract allows are converted as by `Pet`;
- * all others are kept as received, with every digit.
+ * An animal as any service may send it: with an id and a name. Values that the contract allows are converted as by
+ * `Pet`; all others are kept as received, with every digit.
  */
 export const ReceivedPet = z.looseObject(
   {
@@ -80,7 +80,7 @@ export const ErrorBody = z.looseObject(
 );
 export type ErrorBody = z.infer<typeof ErrorBody>;
 
-/** The body of a list of orders: any JSON, because the service does not define its shape (docs/service.md 2.6). */
+/** A list of orders. `pets serve` sends an array (docs/service.md 2.6); another service may send any JSON. */
 export const Orders = z.unknown();
 
 /** Formats an animal as the service sends it. */

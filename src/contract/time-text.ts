@@ -26,8 +26,8 @@ function twoUnits(
 }
 
 /**
- * Returns a function that formats instants, in milliseconds since the epoch, as `2026-11-20 13:00:00 CET`. `zone` is the name
- * of a time zone in the IANA database; undefined is that of the system.
+ * Returns a function that formats instants, in milliseconds since the epoch, as `2026-11-20 13:00:00 CET`. `zone` is
+ * the name of a time zone in the IANA database; undefined means that of the system.
  */
 export function createTimeFormatter(zone: string | undefined): (instant: number) => string {
   // Intl takes milliseconds to load, and UTC does not need it.
