@@ -11,10 +11,10 @@ import { prerender } from './prerender.ts';
 
 const outdir = 'dist';
 
-// Modules that a library imports although pets never uses them. undici's HTTP/1 client imports its HTTP/2 client and the
-// bodies of fetch, and loading these two would take longer than a request. The index of prom-client imports collectors
-// and libraries that are larger than the rest of prom-client. pg can use another driver and other platforms; and pets itself
-// parses the URL of a database and finds its password.
+// Modules that a library imports although pets never uses them. undici's HTTP/1 client imports its HTTP/2 client and
+// the bodies of fetch, and loading these two would take longer than a request. The index of prom-client imports
+// collectors and libraries that are larger than the rest of prom-client. pg imports a native driver, support for
+// another platform, and code for URLs and passwords, which pets has itself.
 const unusedImports = [
   {
     importer: /[\\/]undici[\\/]lib[\\/]dispatcher[\\/]client(-h1)?\.js$/,
@@ -38,7 +38,7 @@ const unused: Plugin = {
   load: (id) => (id.startsWith('\0unused:') ? 'module.exports = {};' : undefined),
 };
 
-// From source, a module reads its files of SQL and JSON. In the bundle, each of these calls is the text of the file.
+// From source, a module reads its files of SQL and JSON. In the bundle, the text of the file replaces each call.
 const fileTexts: Plugin = {
   name: 'file-texts',
   async transform(code, id) {
@@ -50,9 +50,9 @@ const fileTexts: Plugin = {
   },
 };
 
-// `pets list` loads three chunks instead of twenty files, which is faster. Each chunk contains everything that its modules
-// import statically. The first one enables the compile cache for the others. The codes of errors are in the second one, so that
-// `pets serve` does not load the third.
+// `pets list` loads three chunks instead of twenty files, which is faster. Each chunk contains everything that its
+// modules import statically. The first one enables the compile cache for the others. The second one contains the error
+// codes, so that `pets serve` does not load the third.
 const groups = [
   { name: 'run', test: /cli\/run\.ts$/ },
   { name: 'main', test: /(cli\/main|contract\/error-codes)\.ts$/ },
@@ -86,12 +86,12 @@ await writeFile(join(outdir, 'THIRD-PARTY-LICENSES.txt'), await licenses(modules
 function bundle(options: BuildOptions) {
   return build({
     ...options,
-    // For example, a package that is not installed is only a warning.
+    // Warnings are errors. For example, a package that is not installed only causes a warning.
     onLog(_level, { message }) {
       throw new Error(message);
     },
     platform: 'node',
-    // If a user sets this variable for another program, pg must not look for its other driver.
+    // Even if a user sets NODE_PG_FORCE_NATIVE for another program, pg must not look for its native driver.
     transform: {
       target: 'node20.19',
       define: {
@@ -112,8 +112,8 @@ function bundle(options: BuildOptions) {
 }
 
 /**
- * The id of the commit, with `-dirty` if files have changed since; null without git or without its directory. Git must not
- * search in the directories above, because a repository there is another project.
+ * The id of the commit, with `-dirty` if files have changed since; null if git or the repository is missing. Git must
+ * not search in the directories above, because a repository there is another project.
  */
 function commit(): string | null {
   const describe = ['describe', '--always', '--abbrev=40', '--exclude=*', '--dirty'];

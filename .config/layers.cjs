@@ -85,7 +85,7 @@ module.exports = {
     {
       name: 'resolvable',
       severity: 'error',
-      // `npm run bench` installs what the first file imports. Dredd provides the module `hooks` that the second imports.
+      // `npm run bench` installs what the first file imports. Dredd provides the module `hooks` for the second.
       from: { pathNot: '^(bench/peers/hono[.]mjs|test/fixtures/dredd-hooks[.]cjs)$' },
       to: { couldNotResolve: true },
     },

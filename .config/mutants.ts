@@ -1,6 +1,6 @@
-// Plants the defects of mutants.json one at a time in a copy of the working tree, and reports which of them the tests find.
-// mutants-found.json is the record of earlier runs. The run fails if a defect is not found that was found before, or if
-// the code of a defect has changed, so that the defect must be adapted.
+// Plants the defects of mutants.json one at a time in a copy of the working tree, and reports which of them the tests
+// find. mutants-found.json is the record of earlier runs. The run fails if a defect is not found that was found before,
+// or if the code of a defect has changed, so that the defect must be adapted.
 //
 //   npm run mutants                        every defect, with the tests of npm test; takes about an hour on two cores
 //   npm run mutants -- --all               also with the slow tests and those of PostgreSQL
@@ -15,9 +15,9 @@ import { join, relative } from 'node:path';
 import { parseArgs } from 'node:util';
 import defects from './mutants.json' with { type: 'json' };
 
-/** A defect: `replace` takes the place of `find`, which occurs once in `file`. `breaks` is the promise that it breaks. */
+/** A defect: `replace` replaces `find`, which occurs once in `file`. `breaks` is the promise that the defect breaks. */
 type Defect = (typeof defects)[number];
-/** Tests to run: the name of a configuration of vitest, and arguments that select test files. Most test files need no build. */
+/** Tests to run: a configuration of vitest, and arguments that select test files. Most test files need no build. */
 type Stage = { config: 'vitest' | 'all'; select: readonly string[]; needsBuild?: boolean };
 /** `unclear` is a failed test that also fails without the defect. */
 type Result = { found?: string; by?: Stage['config']; unclear?: string };
@@ -134,8 +134,8 @@ function build(copy: string) {
 }
 
 /**
- * The tests in the order in which they probably find a defect of this file: those that import it or have its name or that of
- * its folder, those of the mirrored folder, and all others.
+ * The tests in the order in which they probably find a defect of this file: first those that import the file, or have
+ * its name or the name of its folder, then those of the mirrored folder, then all others.
  */
 function stagesOf(copy: string, file: string): Stage[] {
   const { tests, all, quick } = options;
@@ -179,7 +179,7 @@ async function firstFailure(
     const failed = assertionResults.find(({ status }) => status === 'failed');
     if (failed) return { file: relative(copy, name), test: failed.fullName };
   }
-  // A hook can fail too. A file without tests was not loaded, which is no test that fails.
+  // A hook can fail too. A file that could not be loaded has no tests, and does not count as a failed test.
   const hook = testResults.find((each) => each.status === 'failed' && each.assertionResults.length > 0);
   return hook && { file: relative(copy, hook.name), test: 'a hook fails' };
 }

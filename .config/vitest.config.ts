@@ -1,4 +1,5 @@
-// `npm test` runs all tests except *.slow.test.ts, *.postgres.test.ts and test/package/, with a tenth of the random cases (test/helpers/cases.ts).
+// `npm test` runs all tests except *.slow.test.ts, *.postgres.test.ts and test/package/, with a tenth of the random
+// cases (test/helpers/cases.ts).
 import { configDefaults, defineConfig } from 'vitest/config';
 
 export default defineConfig({
@@ -6,7 +7,7 @@ export default defineConfig({
     root: `${import.meta.dirname}/..`,
     include: ['test/**/*.test.ts'],
     exclude: [...configDefaults.exclude, 'test/**/*.{slow,postgres}.test.ts', 'test/package/**'],
-    // No module has state, so test files can share the loaded modules. Loading them for each file took half of the time.
+    // No module has state, so test files can share the loaded modules. Loading them for each file doubled the time.
     isolate: false,
     maxWorkers: '100%',
     // Even on a busy machine, only a test that hangs reaches this timeout.

@@ -26,7 +26,6 @@ const DIST = 'dist';
 export const OUTPUT = 'dist-package';
 export const EXECUTABLE = join(OUTPUT, 'pets-linux-x64');
 
-/** Builds the executable, and returns its path. */
 export function buildExecutable(): string {
   const work = join(OUTPUT, 'work', 'executable');
   mkdirSync(work, { recursive: true });
@@ -67,11 +66,10 @@ export function licenseTexts(): string {
   return texts.map((path) => readFileSync(path, 'utf8')).join(`\n${'='.repeat(80)}\n\n`);
 }
 
-/** The path of the pinned Node. */
 export const pinnedNode = (): string => join(nodePackage(), 'bin', 'node');
 
 /**
- * Returns the directory of the package with Node. Downloads Node if that has not been done before. The cache is outside the
+ * Returns the directory of the package with Node, and downloads the package the first time. The cache is outside the
  * repository, so that all clones share it.
  *
  * @throws if the downloaded package does not have the pinned checksum
@@ -92,7 +90,7 @@ function nodePackage(): string {
   return directory;
 }
 
-/** Unpacks the package with Node into the folder `package` of a directory. */
+/** Downloads the package with Node, and unpacks it into the folder `package` of a directory. */
 function downloadNode(directory: string): void {
   const specifier = `${NODE.name}@${NODE.version}`;
   const options = { cwd: directory, encoding: 'utf8' } as const;

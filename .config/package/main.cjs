@@ -1,4 +1,4 @@
-// The main script of an executable. It loads the files of dist/, which are assets of the executable, as CommonJS modules.
+// The main script of an executable. The files of dist/ are its assets, and are loaded as CommonJS modules.
 const { getAsset } = require('node:sea');
 const { compileFunction } = require('node:vm');
 const { posix } = require('node:path');

@@ -65,7 +65,7 @@ const sentence = (text: string) => paragraph(`${text.slice(0, 1).toUpperCase()}$
 
 const paragraph = (text: string) => wrapText(text, COLUMNS, 0).split('\n').map(escapeText).join('\n');
 
-/** Escapes a line for roff. A hyphen is written as `\-`, so that a copied option has the character of ASCII. */
+/** Escapes a line for roff. A hyphen becomes `\-`, so that an option that is copied from the page has ASCII hyphens. */
 function escapeText(text: string): string {
   const escaped = text
     .replaceAll('\\', '\\e')
