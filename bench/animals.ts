@@ -5,8 +5,8 @@ import { type PetStatus, petJson } from '../src/contract/schemas.ts';
 import {
   encodeBatch,
   encodeHeader,
-  JOURNAL,
-  MAX_BATCH,
+  JOURNAL_FILE,
+  MAX_BATCH_ANIMALS,
   newHeader,
   type PetToWrite,
 } from '../src/store/journal/format.ts';
@@ -30,10 +30,10 @@ export function writeStore(directory: string, count: number, origin: Origin): vo
   const header = newHeader(now);
   rmSync(directory, { recursive: true, force: true });
   mkdirSync(directory, { recursive: true });
-  const file = openSync(join(directory, JOURNAL), 'w');
+  const file = openSync(join(directory, JOURNAL_FILE), 'w');
   let lines = [encodeHeader(header)];
   let bytes = 0;
-  const size = origin === 'seeded' ? MAX_BATCH : 1;
+  const size = origin === 'seeded' ? MAX_BATCH_ANIMALS : 1;
   for (let first = 1, seq = 1; first <= count; first += size, seq++) {
     const entries = Array.from({ length: Math.min(size, count - first + 1) }, (_, i) =>
       entryOf(first + i, origin, header.secret),

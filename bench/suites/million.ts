@@ -1,4 +1,4 @@
-import { JOURNAL } from '../../src/store/journal/format.ts';
+import { JOURNAL_FILE } from '../../src/store/journal/format.ts';
 import { type Origin, writeStore } from '../animals.ts';
 import type { Bench, Suite } from '../bench.ts';
 import { inTurns } from '../measure.ts';
@@ -35,7 +35,7 @@ async function compare({ lab, rounds }: Bench, origin: Origin): Promise<Row[]> {
         return { seconds: server.milliseconds / 1_000, megabytes };
       },
       parse: async () => {
-        const args = [peer('parse-lines.mjs'), lab.path(`store-${origin}`, JOURNAL)];
+        const args = [peer('parse-lines.mjs'), lab.path(`store-${origin}`, JOURNAL_FILE)];
         const { milliseconds, megabytes } = await runMeasured(lab, args, { stdout: 'ignore' });
         return { seconds: milliseconds / 1_000, megabytes };
       },

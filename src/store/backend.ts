@@ -6,24 +6,24 @@ import type { BanCounts, BanRule, Limiter } from './limits/limiter.ts';
 import type { OrderJson, PetJson, Seed, Store, StoreReport } from './store.ts';
 
 /**
- * A place that can keep a store: a directory, or a database (docs/serve.md, docs/postgres.md). Nothing is opened until a
- * method is called. Each method opens what it needs, and closes it before it resolves.
+ * A directory or a database that contains a store, or can contain one (docs/serve.md, docs/postgres.md). Nothing is
+ * opened until a method is called. Each method except `claim` closes what it has opened before it resolves.
  */
 export interface StoreLocation {
   /** The directory, or the URL of the database without its password. */
   readonly place: string;
-  /** Whether several servers can use the store at a time. Such a store gets no API key without a user's command. */
+  /** Whether several servers can use the store at a time. `pets serve` creates no API key in such a store. */
   readonly isShared: boolean;
   /**
-   * Begins to open the store for a server, and creates nothing. Locks a store that exists in a directory. Opens a store that
-   * exists in a database, so that a server that replaces another one is ready as soon as it listens.
+   * Begins to open an existing store for a server. Locks a store in a directory. Opens a store in a database, so that a
+   * server that replaces another one is ready as soon as it listens. Does not create a store.
    *
-   * @throws StoreError if another server has locked the directory, StoreUnavailableError if the place cannot be reached
-   * for now, or the reason of `options.signal`
+   * @throws StoreError, for example if another server has locked the directory, StoreUnavailableError if the database
+   * cannot be reached for now, or the reason of `options.signal`
    */
   claim(options: BackendOptions): Promise<StoreClaim>;
   /**
-   * Reads or changes the API keys, also while servers use the store. `storeId` reads the id of the store.
+   * Runs a task that reads or changes the API keys, also while servers use the store. `storeId` returns the store's id.
    *
    * @throws StoreMissingError if there is no store, or another StoreError
    */
@@ -33,17 +33,17 @@ export interface StoreLocation {
   /** Reads and verifies everything in the store. @throws StoreError, for example if it is damaged */
   check(): Promise<StoreReport>;
   /**
-   * Reads everything at one point in time, also while servers use the store. The contents can be used until the task ends.
-   * They are verified as by `check`.
+   * Passes everything in the store, as it is at one point in time, to a task, also while servers use the store.
+   * Verifies what the task reads, like `check`. The task cannot use the contents after it has ended.
    *
    * @throws StoreError, or the reason of `signal`
    */
   read<Result>(task: (contents: StoreContents) => Promise<Result>, signal?: AbortSignal): Promise<Result>;
   /**
-   * Makes a store with these contents. The place must be empty. After an error, the place is as before; only after a
-   * StoreUnavailableError with the outcome `unknown`, it may be the complete store.
+   * Creates a store with these contents. The directory or database must be empty. After an error, it is as before. Only
+   * after a StoreUnavailableError with the outcome `unknown`, it may contain the complete store.
    *
-   * @param verify receives what was written, before it becomes a store. If it rejects, there will be no store
+   * @param verify reads what was written, before that becomes a store. If `verify` is rejected, no store is created
    * @throws StoreError, or the reason of `signal`
    */
   write(
@@ -59,8 +59,8 @@ export interface StoreLocation {
    */
   migrate(): Promise<boolean | undefined>;
   /**
-   * The SQL that creates what `migrate` would create, and grants the current user what a server needs. Empty if the store
-   * exists.
+   * The SQL that creates what `migrate` would create, and grants the current database role the privileges that a server
+   * needs. Empty if the store exists.
    *
    * @returns undefined if the store needs no schema
    * @throws StoreError
@@ -68,16 +68,16 @@ export interface StoreLocation {
   pendingSql(): Promise<string | undefined>;
 }
 
-/** A place in which a server is about to open the store, or to create it. */
+/** A directory or a database in which a server is about to open the store, or to create it. */
 export interface StoreClaim {
   /**
    * Opens the store, or creates it. The lock of the claim then belongs to the backend.
    *
-   * @param url the server's URL. Another server that tries to lock the same directory reports it
-   * @throws StoreUnavailableError if the place cannot be reached for now, StoreError, or the reason of `signal`
+   * @param url the server's URL, which another server reports if it tries to lock the same directory
+   * @throws StoreUnavailableError if the database cannot be reached for now, StoreError, or the reason of `signal`
    */
   open(url?: string): Promise<Backend>;
-  /** Unlocks the directory, or closes the connections. Has no effect after `open`, which does this itself if it fails. */
+  /** Unlocks the directory, or closes the connections. After `open` has succeeded, close the backend instead. */
   release(): Promise<void>;
 }
 
@@ -88,13 +88,13 @@ export type LocationContext = {
   /** The name of the user of the operating system; undefined if the user has none, as in some containers. */
   userName: string | undefined;
   random(): number;
-  /** Replaces the clock of a database in tests. */
+  /** Returns the time that replaces the clock of a database in tests, in milliseconds since the epoch. */
   testTime?: () => number;
 };
 
 export type BackendOptions = {
   clock: SteadyClock;
-  /** If aborted while the store is being claimed or opened, this ends as soon as possible. */
+  /** If aborted, a running `claim` or `open` fails as soon as possible. */
   signal?: AbortSignal | undefined;
   bans: BanRule;
   onWarning(message: string): void;
@@ -108,7 +108,7 @@ export type BackendOptions = {
   onCall?: ((name: string, milliseconds: number) => void) | undefined;
 };
 
-/** The connections to a database, and how many were opened because another one was lost. */
+/** The connections to a database. `reconnects` counts the lost connections that were replaced. */
 export type DatabaseMetrics = {
   connections: { busy: number; idle: number; opening: number };
   reconnects: number;
@@ -117,13 +117,13 @@ export type DatabaseMetrics = {
 /** A store that a server has opened. */
 export interface Backend {
   readonly store: Store;
-  readonly keys: KeyDirectory;
+  readonly keys: AcceptedKeys;
   /** Counts the requests of API keys. */
   readonly limiter: Limiter;
   /**
-   * Replaces all animals and orders with a seed, after which ids start again. Forgets idempotency keys, windows and bans; API
-   * keys stay. The inventory is replaced completely or not at all, also if the process is killed. Each creation that runs
-   * meanwhile precedes the reset or follows it.
+   * Replaces all animals and orders with a seed, and restarts the ids. Forgets idempotency keys, rate-limit windows and
+   * bans, but keeps the API keys. The inventory is replaced completely or not at all, even if the process is killed. A
+   * creation that runs at the same time is completed before the reset or begins after it.
    *
    * @throws StoreError if the seed is not valid, StoreUnwritableError if the store cannot write for now,
    * StoreUnavailableError, StoreFailedError
@@ -131,28 +131,28 @@ export interface Backend {
   reset(seed: Seed): Promise<void>;
   /** How many bans there are, for metrics. */
   banCounts(): Promise<BanCounts>;
-  /** The connections now, for metrics. Only of a store in a database. */
+  /** The current connections, for metrics. Missing if the store is not in a database. */
   databaseMetrics?(): DatabaseMetrics;
   /** Completes pending writes, and closes the store. */
   close(): Promise<void>;
 }
 
 /** The properties of an API key that a server needs. */
-export type KnownKey = Pick<StoredKey, 'name' | 'plan' | 'sha256'> & { quota: Quota };
+export type AcceptedKey = Pick<StoredKey, 'name' | 'plan' | 'sha256'> & { quota: Quota };
 
-/** The API keys that a server accepts: a new key within a tenth of a second, and a revoked key for less than a second. */
-export interface KeyDirectory {
+/** The API keys that a server accepts. A new key is accepted within 0.1 s, and a revoked key for less than 1 s. */
+export interface AcceptedKeys {
   /**
    * Finds a key by its SHA-256 in hexadecimal.
    *
    * @throws StoreUnavailableError if it is not known whether the key is valid
    */
-  find(sha256: string): KnownKey | undefined | Promise<KnownKey | undefined>;
-  /** All keys that are valid now, sorted by name, also one that has just been added. @throws StoreUnavailableError */
-  list(): Promise<KnownKey[]>;
+  find(sha256: string): AcceptedKey | undefined | Promise<AcceptedKey | undefined>;
+  /** All keys that are valid now, even one that was just added, sorted by name. @throws StoreUnavailableError */
+  list(): Promise<AcceptedKey[]>;
   /**
-   * Adds a key that exists only in this process. By default, generates the key. Its name, such as `(fixed)`, should be one
-   * that a stored key cannot have.
+   * Adds a key that exists only in this process. By default, generates the key. Its name, such as `(fixed)`, should not
+   * be a valid name of a stored key.
    *
    * @returns the key
    */
@@ -168,7 +168,7 @@ export type StoredAnimal = {
   idempotency?: StoredIdempotencyKey | undefined;
 };
 
-/** `fingerprint` is that of `fingerprintOf`. `at` is when the animal was created, in milliseconds since 1970. */
+/** `fingerprint`: both halves of a `Fingerprint`. `at`: when its animal was added, in milliseconds since the epoch. */
 type StoredIdempotencyKey = { fingerprint: string; at: number };
 
 /** Everything that a store keeps, at one point in time. */
@@ -178,18 +178,18 @@ export type StoreContents = {
   secret: string;
   /** When the store was created, in ISO 8601. */
   created: string;
-  /** The id of the next animal. It is higher than those of all animals, also of those that were lost. */
+  /** The id of the next animal. It is higher than the ids of all animals, even of lost ones. */
   nextId: bigint;
   orders: readonly OrderJson[];
   keys: readonly StoredKey[];
   bans: StoredBans;
-  /** The time in milliseconds since 1970 by which it was decided which idempotency keys have expired. */
+  /** Idempotency keys that had expired at this time, in milliseconds since the epoch, are left out. */
   readAt: number;
   /** Reads the animals in ascending order of id. @throws StoreError */
   animals(): AsyncIterable<readonly StoredAnimal[]>;
 };
 
-/** The maximum number of animals that are read at a time. */
+/** The maximum number of animals in a batch that is read from a store. */
 export const MAX_READ_ANIMALS = 1000;
-/** After this many bytes of texts, no more animals are read at a time. */
-export const MAX_READ_BYTES = 2 ** 20;
+/** A batch ends with the animal with which its texts reach about this size, in bytes. */
+export const READ_BATCH_BYTES = 2 ** 20;

@@ -9,13 +9,12 @@ export type CopyProgress = { step: 'copied' | 'verified'; done: number; total: n
 
 type CopyOptions = {
   onProgress?: ((progress: CopyProgress) => void) | undefined;
-  /** If aborted, the copy stops. */
   signal?: AbortSignal | undefined;
 };
 
 /**
- * Makes a consistent copy of a store, also while servers use it. Reads the copy again and compares everything before the
- * target becomes a store. After an error, the target is as before (see `StoreLocation.write` for the exception).
+ * Makes a consistent copy of a store, also while servers use it. Reads the copy again and compares everything before
+ * the target becomes a store. After an error, the target is as before (see `StoreLocation.write` for the exception).
  *
  * @throws StoreError, or the reason of `signal`
  */
@@ -72,7 +71,6 @@ export async function copyStore(
 
 /** The checksum of everything in a store. */
 class Checksum {
-  /** The number of animals that were added. */
   animals = 0;
   #hash = createHash('sha256');
 

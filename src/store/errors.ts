@@ -12,8 +12,8 @@ export class StoreError extends Error {
 }
 
 /**
- * The database that keeps the store cannot be used for now. A retry can succeed. If `outcome` is `unknown`, the change may
- * have been stored.
+ * The database of the store, or one of its files, cannot be used for now. A retry can succeed. If `outcome` is
+ * `unknown`, the change may have been stored.
  */
 export class StoreUnavailableError extends StoreError {
   readonly outcome: 'not_done' | 'unknown';
@@ -28,10 +28,10 @@ export class StoreUnavailableError extends StoreError {
   }
 }
 
-/** The store cannot write for now, for example because the disk is full. Nothing was stored. A retry can succeed. */
+/** Nothing was stored, for example because the disk is full. A retry can succeed, unless the store has no ids left. */
 export class StoreUnwritableError extends StoreError {}
 
-/** It is not known whether the data was stored, because a write failed or another program changed the journal. */
+/** A write failed, or another program changed the journal. Data that was to be written may have been stored. */
 export class StoreFailedError extends StoreError {}
 
 /** The properties of a new API key are not valid. */

@@ -4,7 +4,7 @@ import { StoreError } from './errors.ts';
 import { journalLocation } from './journal/journal-location.ts';
 
 /**
- * Finds the store that a user has named: in a directory, or in the database of a URL. The driver of the database is loaded
+ * Returns the location that a user has named: a directory, or the URL of a database. Loads the driver of the database
  * only if it is needed.
  *
  * @throws StoreError
@@ -14,7 +14,7 @@ export async function parseLocation(text: string, context: LocationContext): Pro
     const { postgresLocation } = await import('./postgres/postgres-location.ts');
     return postgresLocation(text, context);
   }
-  // A mistyped URL would be the name of a new directory. The error does not contain it, because it may contain a password.
+  // A mistyped URL would name a new directory. The error does not contain the text, which may contain a password.
   if (!isAbsolute(text) && !/^\.\.?[/\\]/.test(text) && /[:@=$"'`]|\/\//.test(text)) {
     throw new StoreError(
       'the place of the store is neither a directory nor the URL of a PostgreSQL database',

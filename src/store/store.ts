@@ -42,42 +42,43 @@ export type Seed = { pets: readonly (CreateRequest['pet'] & Pick<Pet, 'id'>)[]; 
  * The inventory. Reads return only durable data. Several processes may share a store, so callers must not cache data.
  * Reads continue while the store cannot write.
  *
- * @throws StoreFailedError from every method except `close` if another program has deleted or changed the data, or if
- * seeding failed
+ * @throws StoreFailedError from every method except `close` if the store has noticed that another program deleted or
+ * changed the data, or if seeding failed
  * @throws StoreUnavailableError from every method except `close` if a database cannot be used for now
  */
 export interface Store {
-  /** Unique to the store; never changes. */
+  /** Never changes. A copy of the store has the same id. */
   readonly id: string;
   /**
    * Adds an animal with the next id. The animal is durable when the promise resolves.
    *
-   * @throws StoreUnwritableError if the store cannot write for now, and the animal was not added
-   * @throws StoreFailedError if a write failed, so that the animal may have been added
+   * @throws StoreUnwritableError if the animal was not added, because the store cannot write
+   * @throws StoreFailedError if a write failed, so the animal may have been added
    * @throws StoreUnavailableError whose `outcome` says whether the animal may have been added
    */
   add(request: CreateRequest): Promise<CreateResult>;
-  /** Returns a promise only if the store is not in memory. */
+  /** Returns a promise only if the store must first read a database or check a file. */
   list(query: PageQuery): Page | Promise<Page>;
   get(id: bigint): Promise<PetJson | undefined>;
   orders(): Promise<readonly OrderJson[]>;
   size(): Promise<number>;
   /**
-   * Adds the seed if nothing was ever added, also by another server, and returns whether it did. The animals keep their ids.
-   * A failure never leaves only a part of the seed.
+   * Adds the seed if the store contains nothing and has not issued an id, and returns whether it did. The animals keep
+   * their ids. A failure never leaves only a part of the seed.
    */
   seed(seed: Seed): Promise<boolean>;
   /**
-   * Checks whether the store can also write, and makes it writable again if that is possible now.
+   * Checks whether the store can write, and makes it writable again if that is possible now.
    *
    * @throws StoreUnwritableError, StoreFailedError
    */
   checkWritable(): Promise<void>;
-  /** Completes pending writes. Later calls of all other methods are rejected. */
+  /** Completes pending writes. Afterwards, the other methods cannot be used: they throw or reject with a StoreError. */
   close(): Promise<void>;
 }
 
-export const seedTexts = ({ pets, orders }: Seed) => ({
+/** Converts the animals and orders of a seed to the JSON texts that a store keeps. */
+export const encodeSeed = ({ pets, orders }: Seed) => ({
   animals: pets.map((pet) => ({ id: pet.id, status: pet.status, text: petJson(pet) })),
   orders: orders.map((order) => stringifyJson(order)),
 });
@@ -87,13 +88,12 @@ export type StoreReport = {
   id: string;
   animals: number;
   orders: number;
-  /** The number of API keys. */
   keys: number;
   /** The last id that was issued; undefined if there is none. */
   lastId: bigint | undefined;
   /** The number of records in a journal; undefined for a database. */
   sequence: number | undefined;
-  /** The end of a journal that is not valid, which the next server will move to a backup file; undefined if there is none. */
+  /** Invalid bytes at the end of a journal, which the next server will move to a backup file; undefined if none. */
   tornEnd: TornEnd | undefined;
 };
 
@@ -109,7 +109,7 @@ export type TornEnd = {
   nextId: bigint;
 };
 
-/** What was found at the end of the journal in `place`, for the user. */
+/** Describes the torn end of the journal in `place` for the user. */
 export function formatTornEnd(
   place: string,
   { start, bytes, animals, unreadableBytes, nextId }: TornEnd,

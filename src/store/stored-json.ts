@@ -8,8 +8,8 @@ const INSTANT_RULE = 'must be an ISO 8601 time';
 const INSTANT = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?Z$/;
 
 export const Sha256 = z.string(fieldError(SHA256_RULE)).check(z.regex(/^[0-9a-f]{64}$/, SHA256_RULE));
-/** A time such as `2026-11-20T12:00:00.000Z`. zod's own check would load its JSON Schema converter as well. */
-export const Instant = z
+/** A UTC time such as `2026-11-20T12:00:00.000Z`. zod's own schema would also load its JSON Schema converter. */
+export const IsoTime = z
   .string(fieldError(INSTANT_RULE))
   .check(z.refine((text) => INSTANT.test(text) && !Number.isNaN(Date.parse(text)), INSTANT_RULE));
 
@@ -17,7 +17,7 @@ export const Instant = z
 export const StoredPet = z.looseObject({ id: int64, name: z.string(), categoryId: int64, status: PetStatus });
 
 /** Parses and validates the text of a stored file. `why` describes the damage. */
-export function readStored<Schema extends z.ZodMiniType>(
+export function parseStoredJson<Schema extends z.ZodMiniType>(
   schema: Schema,
   text: string,
 ): { data: z.output<Schema> } | { why: string } {

@@ -6,8 +6,8 @@ const BLOCK = /^([^/]+)(?:\/(\d{1,3}))?$/;
 export const isAddressBlock = (text: string): boolean => parseBlock(text) !== undefined;
 
 /**
- * Returns a function that checks whether an IP address is in one of the blocks. An IPv4 address may also be written as an
- * IPv6 address (`::ffff:10.0.0.1`). Text that is not an address is in no block.
+ * Returns a function that checks whether an IP address is in one of the blocks. An IPv4 address may also be written as
+ * an IPv6 address (`::ffff:10.0.0.1`). Text that is not an address is in no block.
  *
  * @throws TypeError for an entry that is not a block
  */

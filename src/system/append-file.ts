@@ -98,18 +98,18 @@ export class AppendFile {
   }
 
   /**
-   * Appends the bytes and syncs them. Concurrent calls run one after the other. With `start`, replaces what is after that
-   * byte.
+   * Appends the bytes and syncs them. Concurrent calls run one after the other. With `start`, replaces the bytes from
+   * that one to the end.
    *
-   * @throws NotAppendedError if nothing was appended. If another program changed the file, every later call throws this too
-   * @throws any other error if the bytes may have been appended. If the file system only refuses writes for now, the next
-   * append first removes these bytes. Otherwise, every later call fails
+   * @throws NotAppendedError if nothing was appended. If another program changed the file, later calls throw this too
+   * @throws any other error if the bytes may have been appended. If the file system only refuses writes for now, the
+   * next append first removes these bytes. Otherwise, every later call fails
    */
   append(bytes: Uint8Array, start?: number): Promise<void> {
     return this.#inOrder(() => this.#append(bytes, start ?? this.#end));
   }
 
-  /** Does what an append does first: removes the bytes that a failed append left. @throws like `append` */
+  /** Does what `append` does first: removes bytes of a failed append, and checks the file. @throws like `append` */
   prepare(): Promise<void> {
     return this.#inOrder(() => this.#prepare());
   }
@@ -159,7 +159,7 @@ export class AppendFile {
     }
   }
 
-  /** Syncs the truncation too. Otherwise, bytes that are reported as not appended could return after a power loss. */
+  /** Removes the bytes after `#end`. Without the sync, they could return after a power loss. */
   async #rollBack(): Promise<void> {
     const { size } = await this.#file.stat();
     // Only bytes that this object has written may be removed, not those of a program to which the file was moved.

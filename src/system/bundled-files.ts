@@ -15,7 +15,7 @@ export function readBundledText(directory: string, name: string): string {
 /**
  * The names of the files in a folder of dist/, relative to that folder.
  *
- * @throws an error that says what to do if the program runs from source and was never built, or an error of the file system
+ * @throws an error with the next step if the program runs from source and was never built, or a system error
  */
 export function listBundledFiles(directory: string, folder: string): string[] {
   if (!isSingleExecutable()) {

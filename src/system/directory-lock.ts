@@ -112,8 +112,8 @@ async function createClaim(directory: string, short: string): Promise<Claim> {
     remove: () => fs.unlink(join(directory, name)),
   });
   try {
-    // The umask decides the mode of a new socket. Every user who can enter the directory may ask whether this process lives;
-    // otherwise, a claim that remains after a kill would look alive to another user.
+    // The umask decides the mode of a new socket. Every user who can enter the directory may ask whether this process
+    // lives; otherwise, a claim that remains after a kill would look alive to another user.
     await fs.chmod(join(directory, pending), 0o666);
     await fs.rename(join(directory, pending), join(directory, name));
   } catch (error) {
@@ -267,7 +267,7 @@ const MAX_NAME_LENGTH = 'claim-4294967295-ffffffff'.length;
 
 /**
  * Returns a path of the directory that is short enough for sockets in the directory. If the directory's own path is too
- * long, it is a symbolic link in the directory `temporary`, which `remove` deletes.
+ * long, the returned path is a symbolic link in the directory `temporary`. `remove` deletes the link.
  *
  * @throws LockError if the link cannot be created
  */

@@ -52,7 +52,6 @@ const { O_RDONLY, O_RDWR, O_CREAT, O_EXCL } = constants;
 const O_NONBLOCK = constants.O_NONBLOCK ?? 0;
 const FLAGS = { read: O_RDONLY | O_NONBLOCK, readwrite: O_RDWR, create: O_RDWR | O_CREAT | O_EXCL } as const;
 
-/** The file system of this machine. */
 export const realFileSystem: FileSystem = {
   async open(path, mode) {
     const handle = await fs.open(path, FLAGS[mode], 0o600);
@@ -94,7 +93,7 @@ export const realFileSystem: FileSystem = {
 };
 
 /** Returns a file system that reports how long each sync of a file takes, in milliseconds, also if the sync fails. */
-export function timedSyncs(
+export function withTimedSyncs(
   files: FileSystem,
   elapsed: () => number,
   onSync: (milliseconds: number) => void,
@@ -118,7 +117,7 @@ export function timedSyncs(
   };
 }
 
-/** The errno name (such as `ENOSPC`) of a system error; undefined for any other error. */
+/** The code of an error, such as `ENOSPC`; undefined for an error without a code. */
 export function errnoOf(error: unknown): string | undefined {
   if (!(error instanceof Error && 'code' in error)) return undefined;
   // Node 20 has no name for this error of Linux.
@@ -133,8 +132,8 @@ export function systemMessageOf(error: unknown): string {
 }
 
 /**
- * Whether the file system refuses writes for now: no space, no quota, the maximum file size, or a read-only file system.
- * Unlike after other errors, the same write can succeed later.
+ * Whether the file system refuses writes for now: no space, no quota, the maximum file size, or a read-only file
+ * system. Unlike after other errors, the same write can succeed later.
  */
 export const isUnwritable = (error: unknown): boolean =>
   ['ENOSPC', 'EDQUOT', 'EFBIG', 'EROFS'].includes(errnoOf(error) ?? '');
@@ -347,8 +346,8 @@ export async function fsyncAncestors(fileSystem: FileSystem, directory: string):
 export type StateDirectory = {
   path: string;
   /**
-   * Whether the directory is in one for temporary files, where another user may have created it first. It is used only if
-   * this user owns it and other users have no access to it.
+   * Whether the directory is in one for temporary files, where another user may have created it first. It is used only
+   * if this user owns it and other users have no access to it.
    */
   isTemporary: boolean;
 };

@@ -2,8 +2,8 @@ import { readFileSync } from 'node:fs';
 import { uptime } from 'node:os';
 
 /**
- * Milliseconds since this machine was started. Unlike the system time, all its processes agree on it. `boot` identifies the
- * start of the machine; it is empty if the system has no such identifier.
+ * The uptime of this machine in milliseconds. Changes of the system time do not affect it, and it is the same for all
+ * processes. `boot` is the boot id, which changes with each start of the machine; empty if the system has none.
  */
 export type Uptime = { boot: string; milliseconds: number };
 

@@ -7,7 +7,7 @@ import { writeDatabase } from '../../src/store/postgres/contents.ts';
 import { inTransaction } from '../../src/store/postgres/database.ts';
 import { postgresLocation } from '../../src/store/postgres/postgres-location.ts';
 import {
-  beginTransaction,
+  beginSql,
   markOpenedAndReadIdentity,
   pendingSql,
   readIdentity,
@@ -166,7 +166,7 @@ test('during a copy, nothing can be added to the target, and a server that start
   const [copier, server] = [await connectTo(url), await connectTo(url)];
   await createSchema(copier);
   const store = `'${await storeIdOf(copier)}', ${SCHEMA_VERSION}`;
-  await copier.query(beginTransaction('read committed'));
+  await copier.query(beginSql('read committed'));
   await source.read((contents) => writeDatabase(copier, url, contents, async () => {}));
   const statements = [
     "insert into pets.keys values (sha256(''), 'late', 'free')",

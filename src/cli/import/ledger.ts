@@ -5,7 +5,7 @@ import * as z from 'zod/mini';
 import { serviceOf } from '../../client/service-state.ts';
 import { stringifyJson } from '../../contract/json.ts';
 import { type NewPet, ReceivedPet } from '../../contract/schemas.ts';
-import { Instant, readStored, Sha256 } from '../../store/stored-json.ts';
+import { IsoTime, parseStoredJson, Sha256 } from '../../store/stored-json.ts';
 import { AppendFile } from '../../system/append-file.ts';
 import { acquireDirectoryLock } from '../../system/directory-lock.ts';
 import {
@@ -69,7 +69,7 @@ export const LedgerHeader = z.object({
   service: z.string(),
   nonce: z.string().check(z.regex(/^[0-9a-f]{32}$/, 'must be 32 hexadecimal digits')),
   seq: count,
-  at: Instant,
+  at: IsoTime,
 });
 export type LedgerHeader = z.infer<typeof LedgerHeader>;
 
@@ -83,10 +83,10 @@ const RowRecord = z.discriminatedUnion('kind', [
     kind: z.literal('open'),
     ...attempt,
     /** The time of the first request, and the API key. They decide whether it may be sent again. */
-    at: Instant,
+    at: IsoTime,
     apiKeyHash: Sha256,
     /** When the last request had ended; missing if the process was killed before. */
-    endedAt: z.optional(Instant),
+    endedAt: z.optional(IsoTime),
     /** Why the outcome is unknown; missing if the next run finds that out first. */
     message: z.optional(z.string()),
     /** Set after a comparison with the inventory: the ids of the animals that this row may have added. */
@@ -107,7 +107,7 @@ export type RecordOf<Kind extends RowRecord['kind']> = Extract<RowRecord, { kind
 const ImportRecord = z.object({
   kind: z.literal('import'),
   seq: position,
-  at: Instant,
+  at: IsoTime,
   /** The real path of the file; missing if the rows came from a pipe. */
   source: z.optional(z.string()),
   /** Set with `--skip-added`: the import sends no row with an id, and no row that was added, or may have been added, before. */
@@ -121,8 +121,8 @@ const LedgerRecord = z.discriminatedUnion('kind', [
   ...RowRecord.def.options,
   NotSentRecord,
   ImportRecord,
-  z.object({ kind: z.literal('resumed'), import: position, at: Instant }),
-  z.object({ kind: z.literal('finished'), import: position, at: Instant }),
+  z.object({ kind: z.literal('resumed'), import: position, at: IsoTime }),
+  z.object({ kind: z.literal('finished'), import: position, at: IsoTime }),
 ]);
 export type LedgerRecord = z.infer<typeof LedgerRecord>;
 
@@ -329,7 +329,7 @@ export async function readLedger({
   for (const text of completeLines(bytes)) {
     number++;
     const schema = ledger ? LedgerLine : LedgerHeader;
-    const stored = readStored<typeof LedgerLine | typeof LedgerHeader>(schema, text);
+    const stored = parseStoredJson<typeof LedgerLine | typeof LedgerHeader>(schema, text);
     if ('why' in stored) throw damagedError(path, number, stored.why);
     const { data } = stored;
     if (data.kind === 'ledger') ledger = emptyLedger(data);

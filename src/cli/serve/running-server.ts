@@ -9,7 +9,7 @@ import * as z from 'zod/mini';
 import { API_PREFIX } from '../../contract/operations.ts';
 import type { Service } from '../../server/service.ts';
 import type { StoreLocation } from '../../store/backend.ts';
-import { Instant, readStored } from '../../store/stored-json.ts';
+import { IsoTime, parseStoredJson } from '../../store/stored-json.ts';
 import {
   errnoOf,
   makePrivateDirectory,
@@ -131,7 +131,7 @@ const KeyUsage = z.object({
   name: z.string(),
   minute: Window,
   day: Window,
-  bannedUntil: z.optional(Instant),
+  bannedUntil: z.optional(IsoTime),
 });
 const Keys = z.object({ keys: z.array(KeyUsage), total: z.number() });
 const ErrorCode = z.object({ code: z.string() });
@@ -190,7 +190,7 @@ async function findServer(context: CommandContext, path: string): Promise<Server
   const token = env['PETS_SERVE_TOKEN'];
   // `pets serve` removes the file when it stops. After a crash, nothing listens at the address, or another program.
   const text = globals.baseUrl === undefined ? await readServerFile(path) : undefined;
-  const written = text === undefined ? undefined : readStored(Server, text);
+  const written = text === undefined ? undefined : parseStoredJson(Server, text);
   if (written && 'data' in written) return { token, ...written.data };
   if (!token) return undefined;
   const url = readLocalBaseUrl(context);

@@ -6,21 +6,21 @@ import type { PetStatus } from '../../contract/schemas.ts';
 import type { StoredAnimal } from '../backend.ts';
 import { StoreError } from '../errors.ts';
 import type { Fingerprint, OrderJson, PetJson } from '../store.ts';
-import { Instant, StoredPet } from '../stored-json.ts';
+import { IsoTime, StoredPet } from '../stored-json.ts';
 
 /*
- * The journal is a file of JSON lines: a header, then records. A record is a batch of animals, which were synced together, an
- * order, or the last id that was issued. The checksum `crc` is the CRC-32 of the bytes from `"seq"` to the end of the line,
- * without the newline:
+ * The journal is a file of JSON lines: a header, then records. There are three kinds of records: a batch of animals
+ * that were synced together, an order, and the last id that was issued. The checksum `crc` is the CRC-32 of the bytes
+ * from `"seq"` to the end of the line, without the newline:
  *
  *   {"crc":"1c291ca3","seq":0,"format":1,"id":"…","secret":"…","created":"2026-11-20T00:00:00.000Z"}
  *   {"crc":"…","seq":1,"at":1795132800000,"pets":[{"id":1,…},{"id":2,…}],"keys":[{"pet":0,"key":"…","body":"…"}]}
  *   {"crc":"…","seq":2,"at":1795132800000,"order":{…}}
  *   {"crc":"…","seq":3,"at":1795132800000,"lastId":7}
  *
- * `at` is in milliseconds since 1970. An entry of `keys` is the idempotency key with which `pets[pet]` was created:
- * `key` and `body` are the two halves of its fingerprint. The text of that animal is the response to a replay. Ids up to
- * `lastId` are not issued again: animals that were lost may have had them, or the store is a copy of one that issued them.
+ * `at` is in milliseconds since the epoch. An entry of `keys` is the idempotency key with which `pets[pet]` was
+ * created: `key` and `body` are the two halves of its fingerprint. The text of that animal is the response to a replay.
+ * Ids up to `lastId` are not issued again: lost animals, or the store of which this is a copy, may have used them.
  *
  * A later version may add fields to any of these lines; older versions ignore them. It may also add records with
  * another field in place of `pets`, `order` and `lastId`; older versions refuse to read these.
@@ -29,7 +29,7 @@ import { Instant, StoredPet } from '../stored-json.ts';
 const FORMAT = 1;
 
 /** The name of the journal in the store's directory. */
-export const JOURNAL = 'journal.ndjson';
+export const JOURNAL_FILE = 'journal.ndjson';
 
 /** The start of every line. A JSON string cannot contain it, because quotes in a string are escaped. */
 export const LINE_START = '{"crc":"';
@@ -41,13 +41,13 @@ const MAX_RECORD_BYTES = MAX_LINE_BYTES / 2;
 /** An upper bound of the size of an entry of `keys`, in bytes. */
 const KEY_BYTES = 110;
 /** The maximum number of animals in a record, and the approximate maximum of their bytes. */
-export const MAX_BATCH = 1000;
+export const MAX_BATCH_ANIMALS = 1000;
 const MAX_BATCH_BYTES = 2 ** 20;
 
 /** The first line of a journal, with the id of the store. `secret` salts the fingerprints of idempotency keys. */
 export type JournalHeader = { id: string; secret: string; created: string };
 
-/** The header of a new store. `now` is in milliseconds since 1970. */
+/** The header of a new store. `now` is in milliseconds since the epoch. */
 export function newHeader(now: number): JournalHeader {
   const secret = randomBytes(32).toString('hex');
   return { id: randomUUID(), secret, created: new Date(now).toISOString() };
@@ -61,10 +61,10 @@ const AnyHeader = z.object({ seq: z.literal(0), format: z.int() });
 const Header = z.object({
   id: z.uuid(),
   secret: z.string().check(z.regex(/^[0-9a-f]{64}$/)),
-  created: Instant,
+  created: IsoTime,
 });
 
-/** Parses a line whose checksum is valid. @throws StoreError, whose message names `path` */
+/** Parses the first line, whose checksum is valid. @throws StoreError, whose message names `path` */
 export function decodeHeader(line: Buffer, path: string): JournalHeader {
   const value = tryParseJson(line.toString());
   const any = AnyHeader.safeParse(value);
@@ -72,11 +72,11 @@ export function decodeHeader(line: Buffer, path: string): JournalHeader {
     throw newerVersionError(`${path} has format ${any.data.format}; this version reads format ${FORMAT}`);
   }
   const header = Header.safeParse(value);
-  if (!any.success || !header.success) throw damagedAt(path, 0, 'the first line is not a journal header');
+  if (!any.success || !header.success) throw damageError(path, 0, 'the first line is not a journal header');
   return header.data;
 }
 
-export function damagedAt(path: string, offset: number, reason: string): StoreError {
+export function damageError(path: string, offset: number, reason: string): StoreError {
   return new StoreError(
     `${path} is damaged at byte ${offset}: ${reason}`,
     'restore the file from a backup, or move the directory away to start with an empty store; the file was not changed',
@@ -89,7 +89,7 @@ const newerVersionError = (message: string): StoreError =>
     'use that version; the file was not changed',
   );
 
-/** The start of a line with its checksum. `covered` is the rest of the line, without the newline. */
+/** The start of a line. It contains the checksum of `covered`, which is the rest of the line without the newline. */
 const prefixOf = (covered: Uint8Array): string =>
   `${LINE_START}${crc32(covered).toString(16).padStart(8, '0')}",`;
 
@@ -97,7 +97,7 @@ const prefixOf = (covered: Uint8Array): string =>
 export function hasValidChecksum(line: Buffer): boolean {
   if (line.toString('latin1', 0, LINE_START.length) !== LINE_START) return false;
   if (line[PREFIX_LENGTH - 2] !== QUOTE || line[PREFIX_LENGTH - 1] !== COMMA) return false;
-  // To compare texts would take longer than the checksum, which is 5 % of a start with a million lines.
+  // Comparing texts would take longer than calculating the checksum, which takes 5 % of a start with a million lines.
   let expected = 0;
   for (let i = LINE_START.length; i < PREFIX_LENGTH - 2; i++)
     expected = 16 * expected + hexValue(line[i] ?? 0);
@@ -115,13 +115,13 @@ function withChecksum(covered: string): Buffer {
   return Buffer.concat([Buffer.from(prefixOf(rest.subarray(0, -1))), rest]);
 }
 
-/** An animal in a record. `length` is that of its JSON text in bytes. Ids below 16 digits are numbers, which are faster. */
+/** An animal in a record. `length` is the length of its JSON text in bytes. An id that is a number is parsed faster. */
 type RecordedPet = { id: number | bigint; status: PetStatus; length: number };
 
-/** The idempotency key with which the animal number `pet` of the record was created. */
+/** The idempotency key with which the animal with the index `pet` in the record was created. */
 type RecordedIdempotencyKey = Fingerprint & { pet: number };
 
-/** A parsed record. `texts` are the JSON texts of `pets`, separated by commas. They can be a part of the line. */
+/** A parsed record. `texts` contains the JSON texts of `pets`, separated by commas. It can be a view of the line. */
 export type JournalRecord = {
   texts: Buffer;
   pets: readonly RecordedPet[];
@@ -133,25 +133,25 @@ export type JournalRecord = {
 };
 
 const INTEGER = '(0|-?[1-9]\\d{0,18})';
-// In a JSON string every quote follows a backslash, so `","` is the end of the name. But if an animal has an unknown field,
-// the match goes on to the end of the next animal (see `toPet`).
+// In a JSON string every quote follows a backslash, so `","` is the end of the name. But if an animal has an unknown
+// field, the match continues to the end of a later animal, and `toPet` rejects it.
 const PET = new RegExp(
   `\\{"id":${INTEGER},"name":".*?","categoryId":${INTEGER},"status":"(available|pending|sold)"\\}`,
   'sy',
 );
-/** No string can contain it, because quotes in a string are escaped. */
+/** The start of every animal. No JSON string can contain it, because quotes in a string are escaped. */
 const PET_START = '{"id":';
 const KEY = /\{"pet":(\d{1,4}),"key":"[0-9a-f]{32}","body":"[0-9a-f]{32}"\}/y;
 const BATCH_START = /"seq":(\d{1,15}),"at":(\d{1,15}),"pets":\[/y;
 const KEYS_START = '],"keys":[';
 
-/** Parses a record at the byte `start`, whose checksum is valid. @throws StoreError */
+/** Parses a line of the file `path` from the byte `start` on. Its checksum must be valid. @throws StoreError */
 export function parseRecord(line: Buffer, path: string, start: number): JournalRecord {
   const record = parseBatch(line) ?? parseAnyRecord(line.toString());
   if (record === 'unknown_kind') {
     throw newerVersionError(`${path}, byte ${start}: a record is of an unknown kind`);
   }
-  if (!record) throw damagedAt(path, start, 'the record is not valid');
+  if (!record) throw damageError(path, start, 'the record is not valid');
   return record;
 }
 
@@ -184,7 +184,7 @@ function parseBatch(line: Buffer): JournalRecord | undefined {
   return { seq: Number(seq), at: Number(at), texts: line.subarray(start, petsEnd), pets, keys };
 }
 
-/** Matches items separated by commas. Returns their end, or the position before one for which `use` returned false. */
+/** Passes each item in a list with commas to `use`. Returns the end of the last item for which `use` returned true. */
 function matchItems(
   item: RegExp,
   text: string,
@@ -200,7 +200,7 @@ function matchItems(
   }
 }
 
-/** Undefined if a number is not an int64, or if the match contains the start of another animal. */
+/** Converts a match of `PET`. Undefined if a number is not an int64, or if another animal begins in the match. */
 function toPet([text, id = '', categoryId = '', status]: RegExpExecArray): RecordedPet | undefined {
   if (!isInt64(id) || !isInt64(categoryId) || text.includes(PET_START, 1)) return undefined;
   const { length } = text;
@@ -226,7 +226,7 @@ const AnyRecord = z.object({
   lastId: z.optional(int64),
 });
 
-/** Parses a record in any valid JSON notation, which may have unknown fields. Animals keep their unknown fields. */
+/** Parses a record in any valid JSON notation. Animals keep unknown fields. Undefined if the record is not valid. */
 function parseAnyRecord(text: string): JournalRecord | 'unknown_kind' | undefined {
   const { data: record } = AnyRecord.safeParse(tryParseJson(text));
   if (!record) return undefined;
@@ -250,7 +250,7 @@ export type PetToWrite = {
   fingerprint?: Fingerprint | undefined;
 };
 
-/** Encodes a batch of animals. Also returns what `parseRecord` would return. `at` is in milliseconds since 1970. */
+/** Encodes a batch. Also returns what `parseRecord` would return. `at` is in milliseconds since the epoch. */
 export function encodeBatch(
   seq: number,
   at: number,
@@ -279,14 +279,15 @@ export function encodeLastId(seq: number, at: number, lastId: bigint): JournalRe
   return { seq, at, texts: Buffer.alloc(0), pets: [], keys: [], lastId, line };
 }
 
-/** Sums the sizes of the animals of a batch, to decide when it is full. */
+/** Sums the sizes of the animals in a batch, and decides when the batch is full. */
 export class BatchSize {
   #count = 0;
   #bytes = 0;
 
   /** Adds an animal of so many bytes (see `recordBytes`). Returns false, and adds nothing, if the batch is full. */
   add(bytes: number): boolean {
-    if (this.#count > 0 && (this.#count === MAX_BATCH || this.#bytes + bytes > MAX_BATCH_BYTES)) return false;
+    if (this.#count > 0 && (this.#count === MAX_BATCH_ANIMALS || this.#bytes + bytes > MAX_BATCH_BYTES))
+      return false;
     this.#count++;
     this.#bytes += bytes;
     return true;
@@ -309,7 +310,7 @@ export function recordBytes(text: string, hasKey = false): number {
   return bytes;
 }
 
-/** What a new journal contains. The animals ascend by id, and `nextId` is higher than all ids. */
+/** What a new journal contains. The animals ascend by id. Ids below `nextId` are not issued again, even unused ones. */
 type JournalContents = {
   orders: readonly OrderJson[];
   animals: Iterable<readonly StoredAnimal[]> | AsyncIterable<readonly StoredAnimal[]>;
@@ -317,8 +318,8 @@ type JournalContents = {
 };
 
 /**
- * The lines of a journal with these contents. `at` is the time of all records without idempotency keys, in milliseconds
- * since 1970.
+ * Yields the lines of a journal with these contents. `at` is the time of all records without idempotency keys, in
+ * milliseconds since the epoch.
  *
  * @throws StoreError if a record is too long
  */

@@ -1,19 +1,19 @@
 import { IDEMPOTENCY_KEY_LIFETIME_MS } from '../../contract/headers.ts';
 import type { Fingerprint } from '../store.ts';
 
-/** The first request with an idempotency key: its body, the position of its animal, and when it was stored. */
+/** The first request with an idempotency key: the hash of its body, its animal's position, and when it was stored. */
 type FirstRequest = { body: string; pet: number; at: number };
 
-/** A Map throws at 2^24 entries. That would be after the write, so new keys are refused before. */
+/** A Map throws at 2^24 entries. That would happen after the write, so new keys are refused earlier. */
 const MAX_KEYS = 16_000_000;
 
 /**
- * The idempotency keys of at least the last 24 hours, and the animals that were created with them (docs/service.md, D10).
+ * The idempotency keys of at least the last 24 hours, and the animals created with them (docs/service.md, D10).
  *
  * The keys are in two generations. When all keys of the older one have expired, it is dropped as a whole, and the newer
- * one takes its place. So some keys stay for up to 48 hours, but `find` does not find them. Deleting expired keys one by one
- * from a single Map would take 67 µs per insertion instead of 1.4 µs, because a Map finds its oldest entry by skipping all
- * deleted ones.
+ * one takes its place. So some keys stay for up to 48 hours, but `find` does not return expired ones. Deleting expired
+ * keys one by one from a single Map would take 67 µs per insertion instead of 1.4 µs, because a Map finds its oldest
+ * entry by skipping all deleted ones.
  */
 export class IdempotencyKeys {
   #older = new Map<string, FirstRequest>();
@@ -29,7 +29,6 @@ export class IdempotencyKeys {
     this.#limit = limit;
   }
 
-  /** Whether another key can be added. */
   hasRoom(now: number): boolean {
     this.#dropExpired(now);
     return this.#older.size + this.#newer.size + this.#inFlight.size < this.#limit;
@@ -56,7 +55,7 @@ export class IdempotencyKeys {
     this.#inFlight.delete(key);
   }
 
-  /** Adds the key of the animal at the position `pet`. `at` is the time of its record in milliseconds since 1970. */
+  /** Adds the key of the animal at the position `pet`. `at` is the record's time in milliseconds since the epoch. */
   add({ key, body }: Fingerprint, pet: number, at: number, now: number): void {
     this.#inFlight.delete(key);
     if (isExpired(at, now)) return;
@@ -86,5 +85,5 @@ export class IdempotencyKeys {
   }
 }
 
-/** Whether a key recorded at `at` has expired. Both times are in milliseconds since 1970. */
+/** Whether a key recorded at `at` has expired. Both times are in milliseconds since the epoch. */
 const isExpired = (at: number, now: number): boolean => now - at >= IDEMPOTENCY_KEY_LIFETIME_MS;

@@ -11,13 +11,13 @@ import {
   makeDirectory,
   realFileSystem,
   temporaryName,
-  timedSyncs,
+  withTimedSyncs,
 } from '../../system/file-system.ts';
 import {
   type Backend,
   type BackendOptions,
   MAX_READ_ANIMALS,
-  MAX_READ_BYTES,
+  READ_BATCH_BYTES,
   type StoreClaim,
   type StoreContents,
   type StoredAnimal,
@@ -25,14 +25,14 @@ import {
 } from '../backend.ts';
 import { StoreError, StoreMissingError, StoreUnavailableError, toStoreError } from '../errors.ts';
 import { KeyCache } from '../keys/key-cache.ts';
-import { KeyManager, requireKeys } from '../keys/keys.ts';
+import { KeyManager, requireValidKeys } from '../keys/keys.ts';
 import { createMemoryLimiter } from '../limits/limiter.ts';
-import { encodeJournal, JOURNAL } from './format.ts';
+import { encodeJournal, JOURNAL_FILE } from './format.ts';
 import { hasJournal, openJournalStore, rethrowUnlessUnwritable } from './journal-store.ts';
-import { BANS, encodeBans, encodeKey, KeyFiles, loadBans, saveBans } from './key-files.ts';
+import { BANS_FILE, encodeBans, encodeKey, KeyFiles, loadBans, saveBans } from './key-files.ts';
 import { type Journal, readJournal, readJournalHeader } from './read-journal.ts';
 
-/** A directory that contains a store, or can contain one. Only a server locks it. */
+/** Returns the location of a store in a directory. Only a server locks the directory. */
 export function journalLocation(
   place: string,
   clock: Clock,
@@ -121,7 +121,7 @@ async function openJournalBackend(
   { lock, url }: { lock: DirectoryLock | undefined; url: string | undefined },
 ): Promise<Backend> {
   const { clock, sleep, signal, onWarning, onFailure, onSync = () => {} } = options;
-  const timedFiles = timedSyncs(files, clock.elapsed, onSync);
+  const timedFiles = withTimedSyncs(files, clock.elapsed, onSync);
   const store = await openJournalStore(
     { directory, clock, files: timedFiles, url, signal, onWarning, onFailure },
     lock,
@@ -141,14 +141,14 @@ async function openJournalBackend(
       return known;
     };
     const keys = new KeyCache(readKeys, { clock, sleep, onWarning });
-    // If the keys cannot be read, the first request that needs them fails.
+    // If the keys cannot be read now, the server starts anyway, and requests that need them fail.
     await keys.load().catch(() => {});
     let isWarned = false;
     const limiter = createMemoryLimiter(clock, {
       rule: options.bans,
       stored: await loadBans(directory),
       async save(bans) {
-        // The store locks the directory as soon as the disk accepts writes.
+        // Without the lock, another server may use the directory. This locks it if the disk accepts writes now.
         if (!store.isLocked) await store.checkWritable().catch(() => {});
         if (!store.isLocked) return false;
         try {
@@ -184,13 +184,13 @@ async function openJournalBackend(
   }
 }
 
-/** The maximum number of times that the journal is read, if a server may be writing its last line. */
+/** How often the journal is read at most, if it has a torn end, because a server may just be writing the last line. */
 const ATTEMPTS = 3;
 
 /**
  * Reads and verifies everything in the store of a directory, also while a server uses it. A torn end is left out.
  *
- * @param readAt the time by which idempotency keys expire, in milliseconds since 1970
+ * @param readAt idempotency keys that have expired at this time are left out; in milliseconds since the epoch
  * @param name the name of the journal's file
  * @throws StoreError, a system error, or the reason of `signal`
  */
@@ -202,11 +202,10 @@ async function readContents(
 ): Promise<StoreContents> {
   const settings = { directory, files, clock: { now: () => readAt }, name, signal };
   let journal = await readJournal(settings);
-  // A server may just have been writing the last line.
   for (let attempt = 1; attempt < ATTEMPTS && journal.tornEnd; attempt++)
     journal = await readJournal(settings);
   const { header, pets, orders, seq, lastId, nextId, tornEnd } = journal;
-  const keys = requireKeys(await new KeyFiles(directory, files).read());
+  const keys = requireValidKeys(await new KeyFiles(directory, files).read());
   const { id, secret, created } = header;
   return {
     report: {
@@ -238,7 +237,7 @@ function* readAnimals({ pets, keys }: Journal, readAt: number): Generator<Stored
   for (const pet of pets.entries()) {
     animals.push({ ...pet, idempotency: keysByPet.get(position++) });
     length += pet.text.length;
-    if (animals.length < MAX_READ_ANIMALS && length < MAX_READ_BYTES) continue;
+    if (animals.length < MAX_READ_ANIMALS && length < READ_BATCH_BYTES) continue;
     yield animals;
     animals = [];
     length = 0;
@@ -248,10 +247,10 @@ function* readAnimals({ pets, keys }: Journal, readAt: number): Generator<Stored
 
 /**
  * Writes the contents of a store to `target`, which must be an empty directory or not exist. The journal gets its name
- * last: a server creates no store beside keys without a journal (`hasJournal`). After an error, everything that was written
- * is deleted.
+ * last. Until then, no server creates a store in the directory, because it contains keys without a journal
+ * (`hasJournal`). After an error, everything that was written is deleted.
  *
- * @param verify receives what was written, before it becomes a store. If it rejects, the target becomes as before
+ * @param verify reads what was written, before that becomes a store. If `verify` is rejected, no store is created
  */
 async function writeContents(
   target: string,
@@ -263,8 +262,8 @@ async function writeContents(
   const missing = await missingDirectories(target);
   if (missing.length === 0) await requireEmpty(target);
   const keyFiles = new KeyFiles(target, files);
-  const temporary = temporaryName(JOURNAL);
-  /** The last one first. */
+  const temporary = temporaryName(JOURNAL_FILE);
+  /** The files that were created, the last one first. */
   const written: string[] = [];
   const create = async (path: string, parts: Parameters<typeof createFile>[2]) => {
     written.unshift(path);
@@ -272,24 +271,24 @@ async function writeContents(
   };
   try {
     await makeDirectory(files, target);
-    // Of several copies to the same directory, only one can create this.
+    // Of several copies to the same directory, only one can create the directory of the keys.
     await files.mkdir(keyFiles.path).catch((error) => {
       throw errnoOf(error) === 'EEXIST' ? notEmptyError(target) : error;
     });
     try {
       for (const key of contents.keys) await create(keyFiles.pathOf(key.name), [encodeKey(key)]);
       await files.syncDirectory(keyFiles.path);
-      if (contents.bans.size > 0) await create(join(target, BANS), [encodeBans(contents.bans)]);
+      if (contents.bans.size > 0) await create(join(target, BANS_FILE), [encodeBans(contents.bans)]);
       await create(join(target, temporary), journalOf(contents));
       await files.syncDirectory(target);
       await verify(await readContents(target, files, contents.readAt, { name: temporary, signal }));
       // Unlike a rename, a link does not replace the journal of a server that has just created a store.
-      await files.link(join(target, temporary), join(target, JOURNAL));
-      written.unshift(join(target, JOURNAL));
+      await files.link(join(target, temporary), join(target, JOURNAL_FILE));
+      written.unshift(join(target, JOURNAL_FILE));
       await files.unlink(join(target, temporary));
       await fsyncAncestors(files, target);
     } catch (error) {
-      // The journal first, so that the directory contains no store, and the directory of the keys last.
+      // Delete the journal first, so that the directory contains no store, and the directory of the keys last.
       for (const path of written) await fs.rm(path, { force: true }).catch(() => {});
       await fs.rmdir(keyFiles.path).catch(() => {});
       throw error;
@@ -309,7 +308,7 @@ function journalOf({ report, secret, created, ...contents }: StoreContents): Asy
   );
 }
 
-/** The directory and its ancestors that do not exist, the directory first. */
+/** The directories to create for this one: itself, then its missing ancestors. Empty if the directory exists. */
 async function missingDirectories(directory: string): Promise<string[]> {
   try {
     await fs.lstat(directory);
@@ -324,7 +323,7 @@ const EMPTY_HINT = 'copy to an empty directory, or to one that does not exist ye
 
 const notEmptyError = (directory: string) => new StoreError(`${directory} is not empty`, EMPTY_HINT);
 
-/** @throws StoreError if the directory contains anything, or if there is no directory with this name */
+/** @throws StoreError if the directory contains anything, or if it is not a directory; or a system error */
 async function requireEmpty(directory: string): Promise<void> {
   const names = await fs.readdir(directory).catch((error) => {
     throw isMissing(error) || errnoOf(error) === 'ENOTDIR'

@@ -19,6 +19,7 @@ import { StoreError, StoreFailedError, StoreUnavailableError, toStoreError } fro
 import {
   type CreateRequest,
   type CreateResult,
+  encodeSeed,
   fingerprintOf,
   formatTornEnd,
   type OrderJson,
@@ -27,10 +28,9 @@ import {
   type PetJson,
   type Seed,
   type Store,
-  seedTexts,
 } from '../store.ts';
-import { encodeHeader, encodeJournal, JOURNAL, newHeader, recordBytes } from './format.ts';
-import { BANS } from './key-files.ts';
+import { encodeHeader, encodeJournal, JOURNAL_FILE, newHeader, recordBytes } from './format.ts';
+import { BANS_FILE } from './key-files.ts';
 import { type Journal, readJournal } from './read-journal.ts';
 import { JournalWriter, type WriteSettings, WriteStatus } from './write-journal.ts';
 
@@ -43,7 +43,7 @@ const CHECK_MS = 1_000;
 type JournalSettings = WriteSettings & {
   directory: string;
   lock: (directory: string) => Promise<DirectoryLock>;
-  /** The server's URL. Another server that tries to lock the same directory reports it. */
+  /** The server's URL, which another server reports if it tries to lock the same directory. */
   url?: string | undefined;
 };
 
@@ -64,21 +64,23 @@ const defaults = {
 /**
  * Whether a directory that contains these names has a journal.
  *
- * @throws StoreError if only other files show that there was a journal. A new one would issue the same ids again
+ * @throws StoreError if only other files show that there was a journal. A new journal would issue the same ids again
  */
 export function hasJournal(directory: string, names: readonly string[]): boolean {
-  if (names.includes(JOURNAL)) return true;
-  const traces = names.filter((name) => name === 'keys' || name === BANS || name.startsWith('journal.torn-'));
+  if (names.includes(JOURNAL_FILE)) return true;
+  const traces = names.filter(
+    (name) => name === 'keys' || name === BANS_FILE || name.startsWith('journal.torn-'),
+  );
   if (traces.length === 0) return false;
   throw new StoreError(
-    `${join(directory, JOURNAL)} is missing, but the directory contains other files of a store: ${traces.join(', ')}`,
-    `restore ${JOURNAL} from a backup, or name another directory with --data; if a copy to this directory was interrupted, delete it, then copy again`,
+    `${join(directory, JOURNAL_FILE)} is missing, but the directory contains other files of a store: ${traces.join(', ')}`,
+    `restore ${JOURNAL_FILE} from a backup, or name another directory with --data; if a copy to this directory was interrupted, delete it, then copy again`,
   );
 }
 
 /**
- * Opens the store in a directory, or creates one (docs/serve.md). On a full or read-only disk, the store can only be read
- * until writing is possible.
+ * Opens the store in a directory, or creates one (docs/serve.md). On a full or read-only disk, the store can only be
+ * read until writing is possible.
  *
  * @param claimed the lock of the directory, if this process has locked it. The store releases it
  * @throws StoreError, or the reason of the signal. After an error, nothing stays locked
@@ -101,7 +103,9 @@ export async function openJournalStore(
     if (!hasJournal(directory, await files.readdir(directory))) {
       // Without a journal, there is nothing to read.
       if (refusal !== undefined) throw refusal;
-      await replaceFile(files, join(directory, JOURNAL), [encodeHeader(newHeader(settings.clock.now()))]);
+      await replaceFile(files, join(directory, JOURNAL_FILE), [
+        encodeHeader(newHeader(settings.clock.now())),
+      ]);
     }
     if (settings.url !== undefined) lock?.announce(settings.url);
     const journal = await readJournal({ ...settings, signal });
@@ -118,7 +122,7 @@ export async function openJournalStore(
   }
 }
 
-/** Returns an error that means that the disk refuses writes for now, so that a store can only be read. Throws any other. */
+/** Returns an error that means that the disk refuses writes for now. The store can still be read. Throws any other. */
 export function rethrowUnlessUnwritable(error: unknown): unknown {
   if (isUnwritable(error instanceof LockError ? error.cause : error)) return error;
   throw error;
@@ -151,7 +155,7 @@ export class JournalStore implements Store {
     return this.#lock !== undefined;
   }
 
-  /** Prepares for writing, unless the disk refuses that for now. `refusal` is the reason if it has refused already. */
+  /** Prepares for writing, unless the disk refuses that for now. `refusal` is the error if it has refused already. */
   async startWriter(refusal?: unknown): Promise<void> {
     try {
       if (refusal !== undefined) throw refusal;
@@ -224,7 +228,7 @@ export class JournalStore implements Store {
   async reset(seed: Seed): Promise<void> {
     while (true) {
       await this.checkWritable();
-      // The store may have been closed during the check. Then, the directory can belong to another server.
+      // This fails if the store was closed during the check. The directory may then belong to another server.
       await this.#read();
       if (this.#seeding) await this.#seeding;
       else return this.#replace(seed);
@@ -232,10 +236,10 @@ export class JournalStore implements Store {
   }
 
   /**
-   * Checks whether the journal can be written, and makes it writable again if that is possible now. Runs at most once in
-   * `CHECK_MS`.
+   * Checks whether the journal can be written, and makes it writable again if that is possible now. Runs at most once
+   * in `CHECK_MS`.
    *
-   * @throws StoreUnwritableError, StoreFailedError
+   * @throws StoreUnwritableError, StoreFailedError, or StoreError if the store is closed
    */
   async checkWritable(): Promise<void> {
     // While the journal is replaced, a check would find that the old one was deleted, and stop the server.
@@ -277,14 +281,14 @@ export class JournalStore implements Store {
   }
 
   /**
-   * The journal. Returns a promise only if the file must be checked first.
+   * Returns the journal, or a promise of it if its file must be checked first.
    *
    * @throws StoreFailedError if another program has changed the journal, StoreError if the store is closed
    */
   #read(): Journal | Promise<Journal> {
     this.#status.throwIfStopped();
     if (this.#closed) throw new StoreError('the store is closed', 'open it again');
-    // Another server may have locked the directory, and must not be contradicted.
+    // Without the lock, another server may change the journal, so this one must not return old data.
     if (!this.#lock) return this.#requireFile(this.#journal.file).then(() => this.#journal);
     return this.#journal;
   }
@@ -324,12 +328,12 @@ export class JournalStore implements Store {
   /**
    * Checks that the journal is unchanged and that there is space: writes a new file in the directory, and deletes it
    * again. Does not sync this file, so that frequent checks stay cheap. Returns false if this process cannot create
-   * files, because the journal is open and may be writable anyway.
+   * files. The journal, which is open already, may be writable anyway.
    */
   async #probe(): Promise<boolean> {
     const { files, directory } = this.#settings;
     await this.#writer.check();
-    const path = join(directory, temporaryName(JOURNAL));
+    const path = join(directory, temporaryName(JOURNAL_FILE));
     try {
       await withFile(await files.open(path, 'create'), (probe) =>
         writeFully(probe, Buffer.alloc(PROBE_BYTES), 0),
@@ -352,7 +356,7 @@ export class JournalStore implements Store {
   async #replaceJournal(seed: Seed): Promise<void> {
     const { files, clock } = this.#settings;
     const { path, header } = this.#journal;
-    const { animals, orders } = seedTexts(seed);
+    const { animals, orders } = encodeSeed(seed);
     // A record that is too long must be found before anything is written.
     for (const { text } of animals) recordBytes(text);
     for (const order of orders) recordBytes(order);

@@ -13,17 +13,15 @@ import {
   temporaryName,
 } from '../../system/file-system.ts';
 import { StoreError, toStoreError } from '../errors.ts';
-import { KeyName, type KeyTable, type ReadKey, type StoredBans, StoredKey } from '../keys/keys.ts';
-import { Instant, readStored, Sha256 } from '../stored-json.ts';
+import { KeyName, type KeyOrError, type KeyTable, type StoredBans, StoredKey } from '../keys/keys.ts';
+import { IsoTime, parseStoredJson, Sha256 } from '../stored-json.ts';
 
 const MAX_FILE_BYTES = 2 ** 16;
 
-/** The contents of a key file. */
 export const encodeKey = (key: StoredKey): Buffer => Buffer.from(`${JSON.stringify(key)}\n`);
 
 /** The API keys of the store in a directory: one file per key in the subdirectory `keys` (docs/service.md, D16). */
 export class KeyFiles implements KeyTable {
-  /** The directory of the key files. */
   readonly path: string;
   #files: FileSystem;
   /** What `read` has read, by name. A file is read again only if its version changes. */
@@ -38,11 +36,11 @@ export class KeyFiles implements KeyTable {
     return join(this.path, `${name}.json`);
   }
 
-  async read(): Promise<ReadKey[]> {
+  async read(): Promise<KeyOrError[]> {
     const before = this.#read;
     this.#read = new Map();
-    const keys: ReadKey[] = [];
-    // One after the other: a busy server has few file descriptors left, and without one, a key would be left out.
+    const keys: KeyOrError[] = [];
+    // One file after the other: a busy server has few file descriptors left, and without one, a key would be left out.
     for (const name of await this.#names()) {
       try {
         const version = await this.#files.version(this.pathOf(name));
@@ -73,7 +71,7 @@ export class KeyFiles implements KeyTable {
     const path = this.pathOf(name);
     const text = await readTextFile(this.#files, path, MAX_FILE_BYTES);
     if (text === undefined) return undefined;
-    const stored = readStored(StoredKey, text);
+    const stored = parseStoredJson(StoredKey, text);
     if ('data' in stored && stored.data.name === name) return stored.data;
     const why = 'data' in stored ? `it contains the key named ${stored.data.name}` : stored.why;
     throw new StoreError(`${path} is damaged: ${why}`, 'revoke the key, then create it again');
@@ -84,7 +82,7 @@ export class KeyFiles implements KeyTable {
     const path = this.pathOf(key.name);
     const temporary = join(this.path, temporaryName(key.name));
     try {
-      // Do not create the directory of the store: it is missing if it was moved.
+      // Do not create the directory of the store. If it is missing, it was moved or deleted.
       await makeDirectory(files, this.path, false);
       await createFile(files, temporary, [encodeKey(key)]);
       // Unlike a rename, a link never replaces the file of another key.
@@ -119,12 +117,12 @@ export class KeyFiles implements KeyTable {
   }
 }
 
-const BansFile = z.record(Sha256, Instant, {
+const StoredBansJson = z.record(Sha256, IsoTime, {
   error: ({ code }) => (code === 'invalid_key' ? 'is not a SHA-256' : 'must be a JSON object'),
 });
 
 /** The name of the file with the bans in the store's directory. */
-export const BANS = 'bans.json';
+export const BANS_FILE = 'bans.json';
 
 /**
  * Loads the bans of earlier runs from the store in `directory` (docs/service.md, D9).
@@ -132,27 +130,26 @@ export const BANS = 'bans.json';
  * @throws StoreError if the file cannot be read or is damaged
  */
 export async function loadBans(directory: string): Promise<StoredBans> {
-  const path = join(directory, BANS);
+  const path = join(directory, BANS_FILE);
   const text = await readTextFile(realFileSystem, path).catch((error) => {
     throw toStoreError(error, `read ${path}`);
   });
   if (text === undefined) return new Map();
-  const stored = readStored(BansFile, text);
+  const stored = parseStoredJson(StoredBansJson, text);
   if ('why' in stored) {
     throw new StoreError(`${path} is damaged: ${stored.why}`, 'delete the file; this lifts all bans');
   }
   return new Map(Object.entries(stored.data).map(([sha256, until]) => [sha256, Date.parse(until)]));
 }
 
-/** Resolves when the bans are durable. Only the server that has locked the store may call this. @throws StoreError */
+/** Saves the bans durably. Only the server that has locked the store may call this. @throws StoreError */
 export async function saveBans(directory: string, bans: StoredBans): Promise<void> {
-  const path = join(directory, BANS);
+  const path = join(directory, BANS_FILE);
   await replaceFile(realFileSystem, path, [encodeBans(bans)]).catch((error) => {
     throw toStoreError(error, `write ${path}`);
   });
 }
 
-/** The contents of `BANS`. */
 export function encodeBans(bans: StoredBans): Buffer {
   const entries = [...bans].map(([sha256, until]) => [sha256, new Date(until).toISOString()]);
   return Buffer.from(`${JSON.stringify(Object.fromEntries(entries), undefined, 2)}\n`);

@@ -12,10 +12,10 @@ import {
 } from '../../system/file-system.ts';
 import type { OrderJson, TornEnd } from '../store.ts';
 import {
-  damagedAt,
+  damageError,
   decodeHeader,
   hasValidChecksum,
-  JOURNAL,
+  JOURNAL_FILE,
   type JournalHeader,
   type JournalRecord,
   LINE_START,
@@ -27,7 +27,7 @@ import { IdempotencyKeys } from './idempotency-keys.ts';
 import { PetsInMemory } from './pets-in-memory.ts';
 
 const CHUNK_BYTES = 2 ** 20;
-/** More bytes than one write can leave. Zeros at the end do not count, because a file system may add any number. */
+/** More bytes than one write can leave. Zeros at the end do not count, because a file system may append any number. */
 const MAX_TORN_BYTES = MAX_LINE_BYTES;
 /** The longest header that `readJournalHeader` reads. Headers are much shorter. */
 const MAX_HEADER_BYTES = 4_096;
@@ -50,7 +50,7 @@ export class Journal {
   seq = 0;
   /** The highest id in a record; 0 if there is none. */
   lastId: number | bigint = 0;
-  /** No lower id may be issued, because animals in a torn end can have had them. */
+  /** Lower ids may not be issued, because animals in a torn end can have had them. */
   minNextId = 1n;
   /** The last valid line that was read, and where it starts. Its newline may be missing. */
   lastLine: { start: number; bytes: Buffer } = { start: 0, bytes: Buffer.alloc(0) };
@@ -70,7 +70,7 @@ export class Journal {
 
   /** Adds a record that was read or written. @throws StoreError if it cannot follow the records before it */
   add({ seq, at, texts, pets, keys, order, lastId }: JournalRecord, now: number): void {
-    const damaged = (reason: string) => damagedAt(this.path, this.lastLine.start, reason);
+    const damaged = (reason: string) => damageError(this.path, this.lastLine.start, reason);
     if (seq !== this.seq + 1) throw damaged(`expected record ${this.seq + 1}, found ${seq}`);
     this.seq = seq;
     for (const { id } of pets) {
@@ -91,15 +91,15 @@ type ReadSettings = {
   files: FileSystem;
   directory: string;
   clock: Clock;
-  /** The name of the journal's file, by default `JOURNAL`. */
+  /** The name of the journal's file, by default `JOURNAL_FILE`. */
   name?: string | undefined;
   /** If aborted, reading fails with its reason. */
   signal?: AbortSignal | undefined;
 };
 
 /**
- * Reads the journal of a directory, also while another process appends to it. `tornEnd` describes what an interrupted write
- * can have left at the end. Any other damage is an error.
+ * Reads the journal of a directory, also while another process appends to it. `tornEnd` describes what an interrupted
+ * write can have left at the end. Any other damage is an error.
  *
  * @throws StoreError if the journal is damaged or of a newer version, a system error, or the reason of `signal`
  */
@@ -107,7 +107,7 @@ export async function readJournal({
   files,
   directory,
   clock,
-  name = JOURNAL,
+  name = JOURNAL_FILE,
   signal,
 }: ReadSettings): Promise<Journal> {
   const path = join(directory, name);
@@ -133,6 +133,7 @@ export async function readJournal({
       journal.minNextId = journal.tornEnd.nextId;
     }
     // An earlier server may have been killed after it had removed a torn end, and before it had written the next id.
+    // Then, only the backup of the torn end shows which ids may have been used.
     for (const backup of await files.readdir(directory)) {
       if (!backup.startsWith(backupNamePrefix(end))) continue;
       const lost = await withFile(await files.open(join(directory, backup), 'read'), async (saved) => {
@@ -147,7 +148,7 @@ export async function readJournal({
 
 /** Reads only the first line of a journal. @throws StoreError if the journal is damaged, or of a newer version */
 export async function readJournalHeader(directory: string, files: FileSystem): Promise<JournalHeader> {
-  const path = join(directory, JOURNAL);
+  const path = join(directory, JOURNAL_FILE);
   const start = await withFile(await files.open(path, 'read'), (file) =>
     readRange(file, 0, MAX_HEADER_BYTES),
   );
@@ -156,11 +157,11 @@ export async function readJournalHeader(directory: string, files: FileSystem): P
   return decodeHeader(line, path);
 }
 
-const noHeaderError = (path: string) => damagedAt(path, 0, 'the first line is not a journal header');
+const noHeaderError = (path: string) => damageError(path, 0, 'the first line is not a journal header');
 
 /**
- * Reads the first `size` bytes chunk by chunk, and passes each line without its newline and the position of its first byte
- * to `use`, until it returns false.
+ * Reads the first `size` bytes chunk by chunk, and passes each line without its newline and the position of its first
+ * byte to `use`, until `use` returns false.
  *
  * @throws the reason of `signal`
  * @returns the end of the last line for which `use` returned true, with its newline
@@ -207,20 +208,20 @@ async function readRange(file: OpenFile, start: number, end: number): Promise<Bu
 /** The start of the names of backups of a torn end that began at the byte `start`. */
 export const backupNamePrefix = (start: number): string => `journal.torn-${start}-`;
 
-/** @throws StoreError if one interrupted write cannot have left the bytes */
+/** @throws StoreError if the bytes cannot come from one interrupted write */
 function throwIfDamaged(path: string, bytes: Buffer, start: number): void {
-  if (bytes.length > MAX_TORN_BYTES) throw damagedAt(path, start, `${bytes.length} bytes are not valid`);
+  if (bytes.length > MAX_TORN_BYTES) throw damageError(path, start, `${bytes.length} bytes are not valid`);
   let searched = 0;
   // Search inside lines too, because a newline may be damaged.
   for (let at = bytes.indexOf(LINE_START, 1); at >= 0; at = bytes.indexOf(LINE_START, at + 1)) {
     const newline = bytes.indexOf(NEWLINE, at);
     const line = bytes.subarray(at, newline < 0 ? bytes.length : newline);
-    // A write leaves at most one start of a record. Many in one line would take hours, and are no torn end either.
+    // Checking many starts of records in one line would take hours. They cannot come from one write.
     searched += line.length;
     if (searched > MAX_SEARCHED_BYTES)
-      throw damagedAt(path, start, 'many starts of records follow in one line');
+      throw damageError(path, start, 'many starts of records follow in one line');
     if (!hasValidChecksum(line)) continue;
-    throw damagedAt(path, start, `a valid record follows at byte ${start + at}`);
+    throw damageError(path, start, `a valid record follows at byte ${start + at}`);
   }
 }
 
@@ -239,17 +240,17 @@ async function readWithoutZeros(file: OpenFile, start: number, end: number): Pro
 }
 
 /**
- * Describes a torn end of `size` bytes. `bytes` are those before the zeros at its end. `firstId` is the first id that an
- * animal in them can have.
+ * Describes a torn end of `size` bytes. `bytes` are those before the zeros at its end. `firstId` is the first id that
+ * an animal in them can have.
  */
 function describeTornEnd(bytes: Buffer, start: number, size: number, firstId: bigint): TornEnd {
   let animals = 0;
   let readable = 0;
-  // Bytes that are not readable can have been animals with consecutive ids. The ids of a seed can have gaps.
+  // Unreadable bytes can have been animals with consecutive ids. Readable ids can be higher, if a seed has gaps.
   let lastId = firstId - 1n + BigInt(Math.floor((size + 1) / MIN_PET_BYTES));
   if (lastId > INT64_MAX) lastId = INT64_MAX;
   for (const line of bytes.toString('latin1').split('\n')) {
-    // The ids of orders are not ids of animals.
+    // Skip orders, because their ids are not ids of animals.
     if (/^.{8,40}"at":\d+,"order":/.test(line)) continue;
     // No string can contain `{"id":`, because quotes in a string are escaped.
     for (const text of line.split(/(?=\{"id":)/)) {

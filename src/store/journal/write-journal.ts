@@ -42,8 +42,8 @@ class Batch {
 }
 
 /**
- * Appends animals to a journal. After they are on the disk, adds them to the journal in memory. Animals that arrive during
- * the sync of a batch form the next batch (group commit).
+ * Appends animals to a journal. After they are on the disk, adds them to the journal in memory. Animals that arrive
+ * during the sync of a batch form the next batch (group commit).
  */
 export class JournalWriter {
   #journal: Journal;
@@ -57,7 +57,7 @@ export class JournalWriter {
   /** The number of animals that are queued or being written. */
   #waiting = 0n;
 
-  /** Reports the result of each write to `status`. Animals that wait after a failed write are rejected with its error. */
+  /** Reports the result of each write to `status`. After a failed write, its error rejects all waiting animals. */
   constructor(journal: Journal, settings: WriteSettings, status: WriteStatus) {
     this.#journal = journal;
     this.#settings = settings;
@@ -75,8 +75,8 @@ export class JournalWriter {
   }
 
   /**
-   * Makes the end of the journal durable, after moving a torn end to a backup. Only a process that has locked the directory
-   * may call this. If it fails because the disk refuses writes for now, it can be called again.
+   * Makes the end of the journal durable, after moving a torn end to a backup. Only a process that has locked the
+   * directory may call this. If it fails because the disk refuses writes for now, it can be called again.
    */
   async open(): Promise<void> {
     const journal = this.#journal;
@@ -85,8 +85,8 @@ export class JournalWriter {
     const end = tornEnd?.start ?? journal.file.size;
     this.#file ??= await AppendFile.open(files, path, journal.file, end);
     if (tornEnd) this.#backup ??= await saveTornEnd(files, path, tornEnd);
-    // The last line is the only one that may be missing on the disk: after a failed sync, the system can consider pages
-    // clean that were never written.
+    // Write the last line again. It is the only one that may be missing on the disk: after a failed sync, the system
+    // can consider pages clean that were never written.
     await this.#file.append(
       Buffer.from(`${lastLine.bytes.toString('latin1').trimEnd()}\n`, 'latin1'),
       lastLine.start,
@@ -100,7 +100,7 @@ export class JournalWriter {
       );
   }
 
-  /** Returns the text of the new animal when it is on the disk. @throws StoreUnwritableError, StoreFailedError, StoreError */
+  /** Returns the text of the new animal when it is on the disk. @throws StoreUnwritableError, or another StoreError */
   async add({ name, categoryId, status }: CreateRequest['pet'], fingerprint?: Fingerprint): Promise<PetJson> {
     const { nextId, keys } = this.#journal;
     if (nextId + this.#waiting > INT64_MAX) throw noIdsLeftError();
@@ -131,13 +131,13 @@ export class JournalWriter {
   /**
    * Removes what a failed write left, then checks that the path of the journal still leads to the unchanged file.
    *
-   * @throws NotAppendedError, or the error of an earlier write
+   * @throws NotAppendedError, a system error, or the error of an earlier write
    */
   async check(): Promise<void> {
     await this.#file?.prepare();
   }
 
-  /** Closes the file when no animal is waiting: each was written, or was rejected because a write failed. */
+  /** Waits until each animal was written, or was rejected because a write failed. Then closes the file. */
   async close(): Promise<void> {
     await this.#running;
     // All acknowledged data is synced, so an error while closing loses nothing.
@@ -191,10 +191,10 @@ export class JournalWriter {
   }
 }
 
-/** The current time in whole milliseconds since 1970. */
+/** The current time in whole milliseconds since the epoch. */
 const now = (clock: Clock): number => Math.trunc(clock.now());
 
-/** Saves a torn end in a file of its own, whose name depends on the contents. So a repetition makes no second file. */
+/** Saves a torn end in a file, and returns its path. The name depends on the contents, so repetitions add no file. */
 async function saveTornEnd(files: FileSystem, path: string, { start, bytes }: TornEnd): Promise<string> {
   return withFile(await files.open(path, 'read'), async (file) => {
     let crc = 0;
@@ -263,14 +263,14 @@ export class WriteStatus {
     return failure;
   }
 
-  /** Records the error of a check whether the store can write. Most errors mean only that it cannot write for now. */
+  /** Records that a check whether the store can write failed. Most errors mean only that it cannot write for now. */
   checkFailed(error: unknown): StoreUnwritableError | StoreFailedError {
     const isDefect =
       error instanceof NotAppendedError || error instanceof FileChangedError || errnoOf(error) === 'EIO';
     return isDefect ? this.writeFailed(error) : this.refused(error);
   }
 
-  /** Records that memory and disk may differ, so that the store cannot even be read any more. */
+  /** Records that memory and disk may differ, so the store cannot even be read any more. */
   stopped(error: unknown): StoreFailedError {
     if (this.#state === 'stopped') return this.#failure as StoreFailedError;
     const failure = this.#fail('stopped', error);

@@ -1,35 +1,35 @@
 import type { SteadyClock } from '../../contract/clock.ts';
 import { type PlanName, plans } from '../../contract/plans.ts';
-import type { KeyDirectory, KnownKey } from '../backend.ts';
+import type { AcceptedKey, AcceptedKeys } from '../backend.ts';
 import type { StoreError } from '../errors.ts';
 import { generateKey, hashKey, type KeyTable, quotaOf } from './keys.ts';
 
 type KeyCacheOptions = {
   clock: SteadyClock;
   sleep(milliseconds: number): Promise<void>;
-  /** Called once for each key that cannot be read. It is left out. */
+  /** Called once for each key that cannot be read. Such a key is left out. */
   onWarning(message: string): void;
 };
 
-/** For this long, a known key is accepted without reading the keys. So a revocation takes effect within a second. */
+/** For this long after the keys were read, a known key needs no other read. So a revocation takes effect within 1 s. */
 const FRESH_MS = 900;
-/** After this time, the keys are read again while known keys are still accepted, so that requests need not wait for it. */
+/** After this time, the keys are read again while known keys are still accepted, so that requests need not wait. */
 const REFRESH_MS = 500;
 /** Unknown keys, which anyone can send, cause at most one read of the keys in this time. */
 const UNKNOWN_KEY_MS = 100;
 
-/** The API keys of a store, in memory. Changes in the source take effect without a restart. */
-export class KeyCache implements KeyDirectory {
+/** The API keys of a store, in memory. Changes of the stored keys take effect without a restart. */
+export class KeyCache implements AcceptedKeys {
   #readKeys: KeyTable['read'];
   #options: KeyCacheOptions;
   #warned = new Set<string>();
-  #temporary = new Map<string, KnownKey>();
-  #byHash = new Map<string, KnownKey>();
+  #temporary = new Map<string, AcceptedKey>();
+  #byHash = new Map<string, AcceptedKey>();
   /** When the last read began, and when the last complete one did. */
   #startedAt = Number.NEGATIVE_INFINITY;
   #readAt = Number.NEGATIVE_INFINITY;
   #reading: Promise<void> | undefined;
-  /** A read that has not begun. */
+  /** The next read, before it has begun. */
   #nextRead: Promise<void> | undefined;
 
   constructor(readKeys: KeyTable['read'], options: KeyCacheOptions) {
@@ -49,7 +49,7 @@ export class KeyCache implements KeyDirectory {
   }
 
   /** Returns a promise only if the keys must be read. */
-  find(sha256: string): KnownKey | undefined | Promise<KnownKey | undefined> {
+  find(sha256: string): AcceptedKey | undefined | Promise<AcceptedKey | undefined> {
     const temporary = this.#temporary.get(sha256);
     if (temporary) return temporary;
     const age = this.#age;
@@ -59,7 +59,7 @@ export class KeyCache implements KeyDirectory {
     return known ?? this.#lookUp(sha256);
   }
 
-  async list(): Promise<KnownKey[]> {
+  async list(): Promise<AcceptedKey[]> {
     await this.#readLater();
     const all = new Map([...this.#byHash, ...this.#temporary]);
     return [...all.values()].sort((a, b) => (a.name < b.name ? -1 : 1));
@@ -70,7 +70,7 @@ export class KeyCache implements KeyDirectory {
     return this.#options.clock.elapsed() - this.#readAt;
   }
 
-  async #lookUp(sha256: string): Promise<KnownKey | undefined> {
+  async #lookUp(sha256: string): Promise<AcceptedKey | undefined> {
     if (this.#byHash.has(sha256)) {
       // A read that is already running may be recent enough to show that the key was not revoked.
       await this.#read();
@@ -105,7 +105,7 @@ export class KeyCache implements KeyDirectory {
   async #readOnce(): Promise<void> {
     const startedAt = this.#options.clock.elapsed();
     this.#startedAt = startedAt;
-    const byHash = new Map<string, KnownKey>();
+    const byHash = new Map<string, AcceptedKey>();
     for (const key of await this.#readKeys()) {
       if ('error' in key) this.#warnOnce(key.name, key.error);
       else byHash.set(key.sha256, { ...key, quota: quotaOf(key) });

@@ -4,7 +4,7 @@ import type { Clock } from '../../contract/clock.ts';
 import { describeIssues, fieldError } from '../../contract/issues.ts';
 import { MAX_QUOTA, PlanName, plans, type Quota } from '../../contract/plans.ts';
 import { KeyNotFoundError, StoreError, StoreRequestError } from '../errors.ts';
-import { Instant, Sha256 } from '../stored-json.ts';
+import { IsoTime, Sha256 } from '../stored-json.ts';
 
 const quota = z.optional(
   z.custom<number>(
@@ -36,7 +36,7 @@ const NewKey = z.object({ name: KeyName, plan: PlanName, perMinute: quota, perDa
 export type StoredKey = z.infer<typeof StoredKey>;
 export const StoredKey = z.extend(z.object(NewKey.shape, fieldError('must be a JSON object')), {
   sha256: Sha256,
-  created: Instant,
+  created: IsoTime,
 });
 
 /** Only enterprise keys can have their own `quota`. `key` is generated if it is missing. */
@@ -48,7 +48,6 @@ export type CreatedKey = { name: string; plan: PlanName; quota: Quota; key: stri
 /** An API key with 256 random bits. The prefix lets secret scanners recognize it. */
 export const generateKey = (): string => `pets_${randomBytes(32).toString('base64url')}`;
 
-/** The SHA-256 of an API key in hexadecimal. */
 export const hashKey = (key: string): string => hash('sha256', key);
 
 /** The API key's own quota if it has one, otherwise the quota of its plan. */
@@ -58,22 +57,22 @@ export function quotaOf(key: Pick<StoredKey, 'plan' | 'perMinute' | 'perDay'>): 
 }
 
 /** A key, or the reason why it cannot be read. */
-export type ReadKey = StoredKey | { name: string; error: StoreError };
+export type KeyOrError = StoredKey | { name: string; error: StoreError };
 
-/** The keys themselves. @throws the error of a key that cannot be read */
-export const requireKeys = (keys: readonly ReadKey[]): StoredKey[] =>
+/** Returns the keys. @throws the error of a key that cannot be read */
+export const requireValidKeys = (keys: readonly KeyOrError[]): StoredKey[] =>
   keys.map((key) => {
     if ('error' in key) throw key.error;
     return key;
   });
 
-/** The end of each ban, in milliseconds since 1970, by the SHA-256 of the API key in hexadecimal. */
+/** The end of each ban, in milliseconds since the epoch, by the SHA-256 of the API key in hexadecimal. */
 export type StoredBans = ReadonlyMap<string, number>;
 
 /** Where a store keeps its API keys. Changes are durable when a promise resolves. */
 export interface KeyTable {
   /** All keys, sorted by name. @throws StoreError */
-  read(): Promise<readonly ReadKey[]>;
+  read(): Promise<readonly KeyOrError[]>;
   /** Adds a key. Returns false if its name is taken. @throws StoreError */
   add(key: StoredKey): Promise<boolean>;
   /** Deletes a key that `read` has returned. Returns false if it does not exist any more. @throws StoreError */
@@ -98,12 +97,12 @@ export class KeyManager {
   }
 
   async get(name: string): Promise<StoredKey | undefined> {
-    return requireKeys((await this.#table.read()).filter((key) => key.name === name))[0];
+    return requireValidKeys((await this.#table.read()).filter((key) => key.name === name))[0];
   }
 
   /** All keys, sorted by name. */
   async list(): Promise<StoredKey[]> {
-    return requireKeys(await this.#table.read());
+    return requireValidKeys(await this.#table.read());
   }
 
   bans(): Promise<StoredBans> {
@@ -131,7 +130,7 @@ export class KeyManager {
 }
 
 /**
- * Checks the request for a new API key, and generates the key if it is missing. `now` is in milliseconds since 1970.
+ * Checks the request for a new API key, and generates a missing key. `now` is in milliseconds since the epoch.
  *
  * @throws StoreRequestError if the request is not valid
  */

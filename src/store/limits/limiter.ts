@@ -7,9 +7,9 @@ export type RateLimitWindow = { limit: number; remaining: number; resetAt: numbe
 type RateLimitWindows = Readonly<Record<'minute' | 'day', RateLimitWindow>>;
 
 /**
- * `window` is the one of the two windows that has fewer requests left, or describes the ban of a banned caller. `now` is the
- * time at which the limiter decided, by the limiter's own clock. `retryAt` is set if the request is rejected; `banned` if
- * the caller is banned. All times are in milliseconds since the epoch.
+ * `window` is the one of `windows` that has fewer requests left, or describes the ban of a banned caller. `now` is the
+ * time at which the limiter decided, by its own clock. `retryAt` is set if the request is rejected, and `banned` if the
+ * caller is banned. All times are in milliseconds since the epoch.
  */
 export type RateLimitDecision = {
   window: RateLimitWindow;
@@ -42,9 +42,9 @@ export interface Limiter {
   peek(caller: string, quota: Quota): RateLimitDecision | Promise<RateLimitDecision>;
   /** The current windows and bans of callers, in the same order. Changes nothing. @throws StoreUnavailableError */
   usage(callers: readonly string[]): Promise<Usage[]>;
-  /** Ends the ban of a caller, if there is one, and forgets its rejected requests. @throws StoreUnavailableError */
+  /** If a caller is banned, ends the ban and forgets the rejected requests. @throws StoreUnavailableError */
   liftBan(caller: string): Promise<void>;
-  /** The window of an earlier decision about the caller, for responses while the counts are not available. */
+  /** The window of the last decision about the caller, for responses while the counts are not available. */
   lastWindow(caller: string): RateLimitWindow | undefined;
 }
 
@@ -54,7 +54,7 @@ type WindowCounts = {
   day: { endsAt: number; used: number };
 };
 
-/** What is counted for a caller, and when the caller's ban ends; undefined if the caller is not banned. */
+/** What is counted for a caller. `bannedUntil` is in milliseconds since the epoch; undefined if there is no ban. */
 export type Usage = WindowCounts & { bannedUntil: number | undefined };
 
 /** The decision about the next request of a caller, before it is counted. */
@@ -76,21 +76,21 @@ export function decisionFor(
     : { window, windows, now };
 }
 
-/** Subtracts requests from both windows of a decision that allows them, so `window` still has fewer left. */
+/** Subtracts allowed requests from both windows of a decision. `window` is one of them, and still has fewer left. */
 export function subtractRequests({ windows: { minute, day } }: RateLimitDecision, requests: number): void {
   minute.remaining -= requests;
   day.remaining -= requests;
 }
 
-/** A banned key has no requests left until the ban ends. */
+/** The decision about a banned caller, who has no requests left until the ban ends. */
 function bannedDecision({ window, windows, now }: RateLimitDecision, until: number): RateLimitDecision {
   const banWindow = { limit: window.limit, remaining: 0, resetAt: until };
   return { window: banWindow, windows, now, retryAt: until, banned: true };
 }
 
-/** What is counted for a caller, and which of its rejected requests count towards a ban. Times are as in `WindowCounts`. */
+/** What is counted for a caller, and its rejected requests. All times are in milliseconds since the epoch. */
 type CallerState = Usage & {
-  /** The end of the window of the latest rejected request, and the time of the first rejected request in that window. */
+  /** The end of the window of the last rejected request, and the time of the first rejected request in that window. */
   refusedIn: number;
   firstRefusedAt: number;
   /** The times of the rejected requests in the last minute that count towards a ban. */
@@ -106,7 +106,7 @@ const DAY = 86_400_000;
  */
 const CLOCK_TOLERANCE = 100;
 
-/** One array for all callers, because there can be many. */
+/** All callers without rejected requests share one array, because there can be many callers. */
 const NONE: readonly number[] = [];
 
 /** The ends of bans, in milliseconds since the epoch, by their callers. */
@@ -118,15 +118,15 @@ type BanOptions = {
   /** Bans of an earlier run. */
   stored?: BansByCaller;
   /**
-   * Stores all bans when a ban begins or its end changes. It must not reject, and returns whether the bans were stored. If
-   * not, it is called again at later requests.
+   * Stores all bans when a ban begins or its end changes. It must not reject, and returns whether the bans were stored.
+   * If not, it is called again at later requests.
    */
   save?(bans: BansByCaller): Promise<boolean>;
 };
 
 export type MemoryLimiter = ReturnType<typeof createMemoryLimiter>;
 
-/** Counts requests in memory. The counts are lost when the process ends. `take` returns a promise only if it stores a ban. */
+/** Counts requests in memory, until the process ends. `take` returns a promise only if it stores a ban. */
 export function createMemoryLimiter(
   clock: SteadyClock,
   { rule = { after: 0, milliseconds: 0 }, stored = new Map(), save = async () => true }: BanOptions = {},
@@ -201,7 +201,7 @@ export function createMemoryLimiter(
     return { minute: { ...minute }, day: { ...day }, bannedUntil };
   }
 
-  /** Rejects a request (docs/service.md 8.4, D9). */
+  /** Rejects a request, which may begin a ban (docs/service.md 8.4, D9). */
   function refuse(
     caller: CallerState,
     decision: RateLimitDecision,
@@ -214,8 +214,8 @@ export function createMemoryLimiter(
       caller.refusals = recent;
       return decision;
     }
-    // Requests within a second after the first rejected one of a window do not count towards a ban, because the client may
-    // have sent them before it received the 429.
+    // Requests within a second after the first rejected one of a window do not count towards a ban, because the client
+    // may have sent them before it received the 429.
     if (now - caller.firstRefusedAt < SECOND) return decision;
     caller.refusals = [...recent, now];
     if (rule.after === 0 || caller.refusals.length < rule.after) return decision;
@@ -228,12 +228,12 @@ export function createMemoryLimiter(
     return saveBans().then(() => bannedDecision(decision, until));
   }
 
-  // No ban lasts longer than `rule.milliseconds` from now. A longer one was stored with another rule, or while the clock
-  // was ahead.
+  // No ban lasts longer than `rule.milliseconds` from now. A longer one was stored with another rule, or while the
+  // clock was ahead.
   const latestEnd = clock.now() + rule.milliseconds;
   for (const [name, until] of rule.after === 0 ? [] : stored)
     addCaller(name).bannedUntil = Math.min(until, latestEnd);
-  // Save the earlier ends. Otherwise, every restart would extend these bans again.
+  // Save the shortened bans. Otherwise, every restart would extend them again.
   if ([...stored.values()].some((until) => rule.after > 0 && until > latestEnd)) saveBans();
 
   return {
@@ -271,14 +271,13 @@ export function createMemoryLimiter(
       callers.clear();
       if (isStored) await saveBans();
     },
-    /** How many bans have begun since the start, and how many callers are banned now. */
     banCounts: (): BanCounts => ({ begun, active: activeBans().size }),
-    /** Resolves when all changes of bans are saved, or cannot be saved even at another attempt. */
+    /** Resolves when all changes of bans are saved, or even a second attempt has failed. */
     async saved(): Promise<void> {
       await lastSave;
       if (!isSaved) await saveBans();
     },
-    // The counts in memory are always available.
+    // The counts in memory are always available, so no response needs an earlier window.
     lastWindow: () => undefined,
   } satisfies Limiter & Record<string, unknown>;
 }
@@ -297,8 +296,8 @@ function startWindow(counter: WindowCounts['minute'], now: number, length: numbe
 }
 
 /**
- * Returns a function that reads the current time. If the system time was set back since the last call, that function first
- * calls `onSetBack` with the number of milliseconds, so that stored times can be moved by as much.
+ * Returns a function that reads the current time. If the system time was set back since the last call, that function
+ * first calls `onSetBack` with the number of milliseconds, so that stored times can be moved by as much.
  */
 function createTimeReader(
   { now, elapsed }: SteadyClock,

@@ -3,8 +3,8 @@ import { closedError } from './failures.ts';
 
 export type BatchQueueOptions<Item, Result> = {
   /**
-   * Makes one call to the database for all items, which ends within about two seconds. Returns one result for each item, in
-   * the same order.
+   * Makes one call to the database for all items, and settles within about two seconds. Returns one result for each
+   * item, in the same order.
    */
   run(items: Item[]): Promise<Result[]>;
   /** The URL of the database without its password. */
@@ -28,7 +28,7 @@ type Entry<Item, Result> = {
 };
 
 /**
- * Groups items into calls: the items that are added during a call form the next one. If the network is slow, the next call
+ * Groups items into calls: the items that are added during a call form the next one. If the network is slow, a call
  * does not wait for the result of the one before, so that the database works on one call while others are on their way.
  */
 export class BatchQueue<Item, Result> {
@@ -50,7 +50,7 @@ export class BatchQueue<Item, Result> {
   }
 
   /**
-   * Adds an item to the next call. If the database does not respond, the item is rejected together with the running call.
+   * Adds an item to the next call. If a running call fails with StoreUnavailableError, waiting items are rejected too.
    *
    * @throws StoreUnavailableError whose `outcome` says whether the item may have been stored
    * @throws StoreUnwritableError, or another StoreError if the item was not stored
@@ -69,12 +69,12 @@ export class BatchQueue<Item, Result> {
     while (this.#running.size > 0) await Promise.all(this.#running);
   }
 
-  /** Makes the calls that are due. The end of another call, or a timer, makes the others. */
+  /** Makes the calls that are due. The others are made when a call ends or a timer fires. */
   #send(): void {
     const { parallel, roundTrip, maxBatch, elapsed } = this.#options;
     while (this.#waiting.length > 0) {
       if (this.#running.size >= parallel) {
-        // The calls that the database works on, and those that are on the network.
+        // These calls are enough: those that the database works on, and those that are on their way.
         if (this.#running.size >= parallel + Math.floor(roundTrip() / SPACING_MS)) return;
         const wait = this.#lastSentAt + SPACING_MS - elapsed();
         if (wait > 0) {

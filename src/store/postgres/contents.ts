@@ -1,11 +1,11 @@
 import type { Client, QueryResult } from 'pg';
 import { IDEMPOTENCY_KEY_LIFETIME_MS } from '../../contract/headers.ts';
 import { tryParseJson } from '../../contract/json.ts';
-import { MAX_READ_ANIMALS, MAX_READ_BYTES, type StoreContents, type StoredAnimal } from '../backend.ts';
+import { MAX_READ_ANIMALS, READ_BATCH_BYTES, type StoreContents, type StoredAnimal } from '../backend.ts';
 import { StoreError } from '../errors.ts';
-import { requireKeys } from '../keys/keys.ts';
+import { requireValidKeys } from '../keys/keys.ts';
 import { StoredPet } from '../stored-json.ts';
-import { functionsOn } from './database.ts';
+import { createCallFunction } from './database.ts';
 import { readBans, readKeys } from './postgres-keys.ts';
 import { STATUS_NUMBERS, STATUSES } from './postgres-store.ts';
 import { createStoreIfMissing, readIdentity } from './schema.ts';
@@ -15,8 +15,8 @@ import { createStoreIfMissing, readIdentity } from './schema.ts';
 type MetaRow = { created: string; readAt: string; lastId: string; animals: string };
 
 /**
- * Reads the animals after an id. The last one is that with which the texts reach 1 MiB. Of the animals after that one, only
- * the lengths of the texts are read.
+ * Reads the animals after an id. The last one is that with which the texts reach 1 MiB. Of the animals after that one,
+ * only the lengths of the texts are read.
  */
 const ANIMALS = `
 select id, status, body
@@ -26,10 +26,10 @@ from (
     select id, status, body from pets.animals where id > $1 order by id limit ${MAX_READ_ANIMALS}
   ) first_animals
 ) page
-where bytes_before < ${MAX_READ_BYTES}
+where bytes_before < ${READ_BATCH_BYTES}
 order by id`;
 
-/** The idempotency keys that had not expired at `readAt`, in the order of the ids in their responses. */
+/** Declares a cursor for idempotency keys that had not expired at `readAt`, sorted by the ids in their responses. */
 const openIdempotencyKeys = (readAt: number) => `
 declare idempotency_keys no scroll cursor for
 select encode(known.fingerprint || known.body, 'hex') as fingerprint, known.at, known.id,
@@ -50,7 +50,8 @@ type IdempotencyRow = { fingerprint: string; at: string; id: string | null; isTe
 /**
  * Reads everything in the store of a database. The transaction must not end before all animals were read.
  *
- * @param readAt the time by which idempotency keys expire, in milliseconds since 1970; null for the clock of the database
+ * @param readAt idempotency keys that have expired at this time are left out; in milliseconds since the epoch, or null
+ * for the current time of the database
  * @throws StoreError, or an error of the driver
  */
 export async function readDatabase(
@@ -70,7 +71,7 @@ export async function readDatabase(
   const meta = rows[0] as MetaRow;
   const lastId = BigInt(meta.lastId);
   const orders = await client.query<{ body: string }>('select body from pets.orders order by position');
-  const keys = requireKeys(await readKeys(functionsOn(client, id)));
+  const keys = requireValidKeys(await readKeys(createCallFunction(client, id)));
   return {
     report: {
       id,
@@ -92,7 +93,7 @@ export async function readDatabase(
   };
 }
 
-/** Reads the idempotency keys at the same time as the animals, because both are in the order of the animals' ids. */
+/** Reads the animals and their idempotency keys at the same time. Both are in the order of the animals' ids. */
 async function* readAnimals(client: Client, readAt: number): AsyncGenerator<StoredAnimal[]> {
   await client.query(openIdempotencyKeys(readAt));
   const allKeys = fetchIdempotencyKeys(client);
@@ -131,10 +132,10 @@ async function* fetchIdempotencyKeys(client: Client): AsyncGenerator<Idempotency
 }
 
 /**
- * Checks that the texts of all orders are valid. Checks each animal when it is read: its text must be valid, and match the
- * other columns.
+ * Checks that the texts of all orders are valid. Returns contents that check each animal when it is read: its text must
+ * be valid, and match the other columns.
  *
- * @throws StoreError, also from the animals of the result
+ * @throws StoreError, also while the animals of the result are read
  */
 export function validateContents(contents: StoreContents, place: string): StoreContents {
   for (const [i, order] of contents.orders.entries()) {

@@ -5,7 +5,7 @@ import type { DatabaseTarget } from './connect/database-url.ts';
 import { PrimaryConnector } from './connect/primary-connector.ts';
 import { failureKind, toCallError } from './failures.ts';
 import { CONNECT_TIMEOUT_MS, type Statement } from './pool.ts';
-import { beginTransaction, checkServer, SCHEMA_VERSION } from './schema.ts';
+import { beginSql, checkServer, SCHEMA_VERSION } from './schema.ts';
 
 /** How long a command waits for a connection, and for the response to the first query. */
 const START_TIMEOUT_MS = 4_000;
@@ -37,7 +37,7 @@ export class Database {
     this.#testTime = testTime;
   }
 
-  /** Replaces the clock of the database in tests; otherwise returns null. */
+  /** The time that replaces the clock of the database in tests, in milliseconds since the epoch; otherwise null. */
   testTime(): number | null {
     return this.#testTime?.() ?? null;
   }
@@ -48,12 +48,12 @@ export class Database {
   }
 
   /**
-   * Opens a connection, runs a task in a transaction, commits, and closes the connection. The task gets warnings about the
-   * settings of the database. After an error, nothing was changed, except after a StoreUnavailableError with the outcome
-   * `unknown`.
+   * Opens a connection, runs a task in a transaction, commits, and closes the connection. The task gets warnings about
+   * the settings of the database. After an error, nothing was changed, except after a StoreUnavailableError with the
+   * outcome `unknown`.
    *
-   * @throws StoreUnavailableError if the database cannot be reached, StoreError, the error of the task, or the reason of
-   * `signal`
+   * @throws StoreUnavailableError if the database cannot be reached, another StoreError, to which other errors of the
+   * task are converted, or the reason of `signal`
    */
   async run<Result>(
     task: (client: Client, warnings: readonly string[]) => Promise<Result>,
@@ -83,14 +83,14 @@ export class Database {
     }
   }
 
-  /** Opens a connection, and begins a transaction. `stop` ends the connection when `signal` is aborted. */
+  /** Opens a connection, and begins a transaction. The returned `stop`, or `signal`, ends the connection. */
   async #open({ isSnapshot, signal }: TransactionOptions) {
     const client = await this.#connector.connect({ timeout: START_TIMEOUT_MS, isServer: false, signal });
     const stop = () => void client.connection.stream.destroy();
     signal?.addEventListener('abort', stop);
     const timer = setTimeout(stop, START_TIMEOUT_MS);
     try {
-      await client.query(beginTransaction(isSnapshot ? 'repeatable read read only' : 'read committed'));
+      await client.query(beginSql(isSnapshot ? 'repeatable read read only' : 'read committed'));
       return { client, warnings: await checkServer(client), stop };
     } catch (error) {
       stop();
@@ -108,7 +108,7 @@ export const inTransaction = <Result>(
   task: () => Promise<Result>,
 ): Promise<Result> =>
   endTransaction(client, place, async () => {
-    await client.query(beginTransaction('read committed'));
+    await client.query(beginSql('read committed'));
     return task();
   });
 
@@ -139,7 +139,7 @@ async function endTransaction<Result>(
   return result;
 }
 
-/** Calls a function of the schema `pets` and returns the rows of its result. A single value is in the column `result`. */
+/** Calls a function of the schema `pets`, and returns its rows. A single value is in the column `result`. */
 export type CallFunction = <Row extends QueryResultRow>(
   name: string,
   ...values: readonly unknown[]
@@ -156,15 +156,15 @@ export type DatabaseForServer = {
   callSerially: CallFunction;
   /** Runs a task in a transaction of its own, without the time limit of other calls. */
   transaction<Result>(task: (call: CallFunction) => Promise<Result>): Promise<Result>;
-  /** Replaces the clock of the database in tests; otherwise returns null. */
+  /** The time that replaces the clock of the database in tests, in milliseconds since the epoch; otherwise null. */
   testTime(): number | null;
 };
 
 /**
- * The call of a function for a store. The function refuses the call if the database contains another store, or if it is a
- * standby server. The statement names nothing that another schema could replace.
+ * The statement that calls a function of the schema `pets`, and its values. The function refuses the call if the
+ * database contains another store, or is on a standby server. No other schema can replace a name in the statement.
  */
-export function functionCall(
+export function statementForCall(
   name: string,
   storeId: string,
   values: readonly unknown[],
@@ -174,10 +174,10 @@ export function functionCall(
   return [{ name, text: `select * from pets.${name}(${parameters}) as result` }, all];
 }
 
-/** Calls functions on one connection, without a time limit. */
-export const functionsOn =
+/** Returns a function that calls functions of the schema `pets` on one connection, without a time limit. */
+export const createCallFunction =
   (client: Client, storeId: string): CallFunction =>
   async (name, ...values) => {
-    const [{ text }, all] = functionCall(name, storeId, values);
+    const [{ text }, all] = statementForCall(name, storeId, values);
     return (await client.query(text, all)).rows;
   };

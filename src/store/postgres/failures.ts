@@ -14,8 +14,8 @@ export type FailureKind = 'not_done' | 'unknown' | 'store_full';
 export type CallPhase = 'connecting' | 'sent';
 
 /**
- * Kinds by the start of the SQLSTATE (PostgreSQL documentation, appendix A); the first match decides. After any other
- * error of a statement, PostgreSQL has rolled the statement back.
+ * Kinds by the start of the SQLSTATE (PostgreSQL documentation, appendix A); the first match decides. Any other error
+ * is `not_done`, because PostgreSQL has rolled the statement back.
  */
 const KINDS: readonly (readonly [prefix: string, kind: FailureKind])[] = [
   ['40003', 'unknown'], // statement_completion_unknown
@@ -25,8 +25,8 @@ const KINDS: readonly (readonly [prefix: string, kind: FailureKind])[] = [
 ];
 
 /**
- * The kind of an error of the driver or of a socket. An error that PostgreSQL reports has this kind only if the connection
- * stays open. If the connection ends, for example after a PANIC during a commit, the kind is `unknown`.
+ * The kind of an error of the driver or of a socket. If the connection ends after an error that PostgreSQL has
+ * reported, for example after a PANIC during a commit, the caller must use `unknown` instead.
  */
 export function failureKind(error: unknown): FailureKind {
   const state = sqlStateOf(error);
@@ -72,7 +72,7 @@ export function toCallError(
   return new StoreUnavailableError(message, hint, { ...options, outcome: kind });
 }
 
-/** A Node error that lists the failures of several addresses has no message of its own. */
+/** The message of an error. An AggregateError of Node has none, so the messages of its errors are joined. */
 export function messageOf(error: unknown): string {
   if (error instanceof AggregateError) return error.errors.map(messageOf).join(', ');
   return error instanceof Error ? error.message : String(error);

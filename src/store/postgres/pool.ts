@@ -4,8 +4,8 @@ import type { SteadyClock } from '../../contract/clock.ts';
 import type { DatabaseMetrics } from '../backend.ts';
 import { closedError, failureKind, isConnectionOutdated, toCallError } from './failures.ts';
 
-// The connections of a running server. Every call ends within about two seconds, and its outcome is known: PostgreSQL and
-// the driver stop waiting at different times, and a call without a result may have been stored.
+// The connections of a running server. Every call ends within about two seconds. PostgreSQL gives up before the driver
+// does, so that the outcome is known. A call without any result may have been stored.
 
 /** The longest time to connect, in milliseconds. */
 export const CONNECT_TIMEOUT_MS = 1_000;
@@ -14,18 +14,18 @@ export const CONNECT_TIMEOUT_MS = 1_000;
 export const CALL_TIMEOUT_MS = 2_000;
 
 /**
- * The largest number of connections: one for each kind of serial call, and others for reads, which then never wait for the
- * locks of serial calls.
+ * The largest number of connections: one for each kind of serial call, and others for reads, which then never wait for
+ * the locks of serial calls.
  */
 export const MAX_CONNECTIONS = 4;
 
 /**
- * The shortest time between two attempts to replace the last connection, in milliseconds. Jitter adds up to a quarter. After
- * an outage, the service must return within a second.
+ * The shortest time between two attempts to replace the last connection, in milliseconds. Jitter adds up to a quarter.
+ * After an outage, the service must return within a second.
  */
 const CONNECT_INTERVAL_MS = 200;
 
-/** The shortest time from an attempt to open an additional connection that failed to the next one, in milliseconds. */
+/** If an additional connection cannot be opened, there is no other attempt for this long. */
 const NO_MORE_MS = 1_000;
 
 /** An additional connection that was not used for this long is closed, because other servers may need it. */
@@ -39,7 +39,7 @@ export type StartCallTimer = (callback: () => void, milliseconds: number) => Nod
 
 /**
  * An SQL statement. Statements with different texts have different names. Calls of a serial statement wait for the same
- * locks, so that several at a time would only occupy connections.
+ * locks, so several at a time would only occupy connections.
  */
 export type Statement = { name: string; text: string; isSerial?: boolean };
 
@@ -66,9 +66,9 @@ export type PoolOptions = {
 };
 
 /**
- * The connections of a server, which any call can use. The first call opens one. Others are opened while all are busy, if
- * the database has free connections; one is enough. A lost connection is replaced. While there is none, calls wait for the
- * next attempt to connect. After a failed attempt, they are rejected at once until an attempt in the background succeeds.
+ * The connections of a server, which any call can use. The first call opens one. Others are opened while all are busy,
+ * if the database has free connections; one is enough. A lost connection is replaced. While there is none, calls wait
+ * for one attempt to connect. If it fails, they are rejected at once until an attempt in the background succeeds.
  */
 export class Pool {
   #options: Required<PoolOptions>;
@@ -76,15 +76,15 @@ export class Pool {
   #opening: Promise<void> | undefined;
   /** Why there is no connection. Undefined while there is one, and before the first attempt. */
   #failure: Error | undefined;
-  /** Before these times, as `clock.elapsed()`, there is no attempt to open the only connection, or an additional one. */
+  /** The earliest times, as `clock.elapsed()`, to try again to open the only connection, or an additional one. */
   #nextAttemptAt = Number.NEGATIVE_INFINITY;
   #nextAdditionAt = Number.NEGATIVE_INFINITY;
   /** Ends the pause before an attempt to connect. */
   #endPause = () => {};
   #calls = new Set<Promise<unknown>>();
-  /** When failures of calls with this name were last reported. */
+  /** When a warning about calls with this name was last reported. */
   #warnedAt = new Map<string, number>();
-  /** Lost connections that were not replaced yet, and those that were. */
+  /** How many lost connections were not replaced yet, and how many were. */
   #lost = 0;
   #reconnects = 0;
   #isClosed = false;
@@ -118,8 +118,8 @@ export class Pool {
   }
 
   /**
-   * Runs a task on a connection that no other call uses until the task has settled. The task has no time limit. If it is
-   * rejected, the connection is closed.
+   * Runs a task on a connection that no other call uses until the task has settled. The task has no time limit. If it
+   * is rejected, the connection is closed.
    */
   lend<Result>(task: (client: Client) => Promise<Result>): Promise<Result> {
     return this.#track(() => this.#lend(task));
@@ -163,7 +163,7 @@ export class Pool {
         ));
       if (!isOpen) {
         connection.destroy();
-        // The server may be frozen, and then the other connections do not respond either.
+        // The database server may be frozen. Then the other connections do not respond either, and a new one is needed.
         this.#openMore();
       } else if (isConnectionOutdated(error)) {
         this.#ended(connection);
@@ -190,9 +190,9 @@ export class Pool {
   }
 
   /**
-   * The connection for a call; undefined if one must be opened first. Serial calls with the same name follow each other on
-   * one connection. Otherwise, it is the one with the fewest calls, and if possible without serial ones, which may wait for
-   * locks.
+   * The connection for a call; undefined if one must be opened first. Serial calls with the same name follow each other
+   * on one connection. Otherwise, it is the one with the fewest calls, and if possible without serial ones, which may
+   * wait for locks.
    */
   #choose(statement?: Statement): Connection | undefined {
     const all = [...this.#connections];
@@ -207,7 +207,7 @@ export class Pool {
     return best;
   }
 
-  /** Opens the connection for a call. */
+  /** Waits until there is a connection for a call. Opens one if needed. */
   async #open(statement?: Statement): Promise<Connection> {
     for (;;) {
       if (this.#failure) throw this.#failure;
@@ -230,7 +230,7 @@ export class Pool {
     if (this.#canOpenMore) this.#connect().catch(() => {});
   }
 
-  /** Opens a connection. After a failure without any other connection, tries again in the background until one is open. */
+  /** Opens a connection. After a failure, if there is no other one, tries again in the background until one is open. */
   #connect(): Promise<void> {
     this.#opening ??= this.#connectOnce().finally(() => {
       this.#opening = undefined;
@@ -359,10 +359,10 @@ class Connection {
         reject(new Error('no response in time'));
         this.destroy();
       };
-      // After a pause of this process, timers run first. `setImmediate` lets Node read a response that has arrived meanwhile.
+      // After a pause of this process, timers run first. `setImmediate` lets Node first read a response that arrived.
       const timer = startTimer(() => setImmediate(expire), timeout);
       this.waiting.push(statement);
-      // The driver calls the callback before it handles the next call, so that `#isUnconfirmed` belongs to this call.
+      // The driver calls the callback before it handles the next call, so `#isUnconfirmed` belongs to this call.
       this.client.query<Row>(prepare ? { name, text, values } : { text, values }, (error, result) => {
         isPending = false;
         clearTimeout(timer);

@@ -2,8 +2,8 @@ import type { Client } from 'pg';
 import * as z from 'zod/mini';
 import { describeIssues } from '../../contract/issues.ts';
 import { StoreError } from '../errors.ts';
-import { type KeyTable, type ReadKey, type StoredBans, StoredKey } from '../keys/keys.ts';
-import { type CallFunction, functionsOn } from './database.ts';
+import { type KeyOrError, type KeyTable, type StoredBans, StoredKey } from '../keys/keys.ts';
+import { type CallFunction, createCallFunction } from './database.ts';
 import { sqlStateOf } from './failures.ts';
 
 const UNIQUE_VIOLATION = '23505';
@@ -18,7 +18,7 @@ type KeyRow = {
 };
 
 /** Reads the keys of a store. @throws the error of the call */
-export async function readKeys(call: CallFunction): Promise<ReadKey[]> {
+export async function readKeys(call: CallFunction): Promise<KeyOrError[]> {
   return (await call<KeyRow>('list_keys')).map(parseKey);
 }
 
@@ -40,8 +40,8 @@ export class PostgresKeys implements KeyTable {
     this.#storeId = storeId;
   }
 
-  read(): Promise<ReadKey[]> {
-    return readKeys(functionsOn(this.#client, this.#storeId));
+  read(): Promise<KeyOrError[]> {
+    return readKeys(createCallFunction(this.#client, this.#storeId));
   }
 
   bans(): Promise<StoredBans> {
@@ -67,7 +67,7 @@ export class PostgresKeys implements KeyTable {
   }
 }
 
-function parseKey({ per_minute: perMinute, per_day: perDay, created, ...row }: KeyRow): ReadKey {
+function parseKey({ per_minute: perMinute, per_day: perDay, created, ...row }: KeyRow): KeyOrError {
   const parsed = z.safeParse(StoredKey, {
     ...row,
     created: new Date(Number(created)).toISOString(),

@@ -32,8 +32,8 @@ type TakeRow = {
 const NO_QUOTA: Quota = { perMinute: 0, perDay: 0 };
 
 /**
- * Counts requests in the database, many in one call (`BatchQueue`). The function `pets.take` (limits.sql) decides how many
- * requests of each caller are granted and refused, and which one begins a ban.
+ * Counts requests in the database, many in one call (`BatchQueue`). The function `pets.take` (limits.sql) decides how
+ * many requests of each caller are granted and refused, and which one begins a ban.
  */
 export class PostgresLimiter implements Limiter {
   #calls: DatabaseForServer;
@@ -137,7 +137,7 @@ function decideOne(row: TakeRow, quota: Quota, count: 0 | 1, earlier: number): R
   const { granted, refused } = row;
   const [now, until] = [Number(row.now), Number(row.banned_until)];
   const { minute, day } = windowsOf(row);
-  // The row counts all requests of the call.
+  // The row counts all requests of the call. Subtract those that are not earlier than this one.
   const notEarlier = Math.max(0, granted - earlier);
   minute.used -= notEarlier;
   day.used -= notEarlier;

@@ -6,11 +6,11 @@ import { parseDatabaseTarget } from './connect/database-url.ts';
 import { readDatabase, validateContents, writeDatabase } from './contents.ts';
 import {
   type CallFunction,
+  createCallFunction,
   Database,
   type DatabaseForServer,
-  functionCall,
-  functionsOn,
   inTransaction,
+  statementForCall,
 } from './database.ts';
 import { Pool } from './pool.ts';
 import { PostgresKeys, readKeys } from './postgres-keys.ts';
@@ -18,7 +18,7 @@ import { PostgresLimiter } from './postgres-limiter.ts';
 import { PostgresStore } from './postgres-store.ts';
 import { createStoreIfMissing, markOpenedAndReadIdentity, pendingSql, readIdentity } from './schema.ts';
 
-/** A database that contains a store in its schema `pets`, or can contain one. @throws StoreError */
+/** Returns the location of a store in the schema `pets` of a database. @throws StoreError if the URL cannot be used */
 export function postgresLocation(url: string, context: LocationContext): StoreLocation {
   const database = new Database(parseDatabaseTarget(url, context), context);
   const { place } = database;
@@ -52,7 +52,7 @@ export function postgresLocation(url: string, context: LocationContext): StoreLo
   };
 }
 
-/** How long a command waits for the API keys, in milliseconds: other commands can hold locks, and replicas be silent. */
+/** How long a command waits for the API keys, in milliseconds: other commands can hold locks, and replicas can hang. */
 const KEYS_TIMEOUT_MS = 10_000;
 
 /** Opens a store that exists. Several servers can use a database, so there is nothing to lock. */
@@ -95,7 +95,7 @@ async function whenStarted(task: () => Promise<Backend>, options: BackendOptions
 
 const CANNOT_CONNECT_NOW = '57P03';
 
-/** Whether the database, or one of several addresses, refuses connections, has no address yet, or says that it starts. */
+/** Whether one of the database's addresses refuses connections, or it has no address yet, or says that it starts. */
 function isStarting(error: unknown): boolean {
   if (error instanceof AggregateError && error.errors.some(isStarting)) return true;
   if (!(error instanceof Error) || !('code' in error)) return false;
@@ -125,7 +125,7 @@ async function openBackend(
     },
     { signal },
   );
-  const check = functionCall('check_store', identity.id, []);
+  const check = statementForCall('check_store', identity.id, []);
   const pool = new Pool({
     connect: () => database.connect(),
     place,
@@ -140,7 +140,7 @@ async function openBackend(
   const caller =
     (isSerial: boolean): CallFunction =>
     async (name, ...values) => {
-      const [statement, all] = functionCall(name, identity.id, values);
+      const [statement, all] = statementForCall(name, identity.id, values);
       try {
         return await pool.call({ ...statement, isSerial }, all);
       } catch (error) {
@@ -154,7 +154,9 @@ async function openBackend(
     call: caller(false),
     callSerially: caller(true),
     transaction: (task) =>
-      pool.lend((client) => inTransaction(client, place, () => task(functionsOn(client, identity.id)))),
+      pool.lend((client) =>
+        inTransaction(client, place, () => task(createCallFunction(client, identity.id))),
+      ),
     testTime: () => database.testTime(),
   };
   async function checkWritable(): Promise<void> {
@@ -169,7 +171,7 @@ async function openBackend(
     await pool.close();
   };
   try {
-    // Fail now, instead of at each request, if the user lacks a privilege or pgbouncer refuses a connection.
+    // Fail now, instead of at each request, if the database role lacks a privilege or pgbouncer refuses a connection.
     await store.checkWritable();
     await keys.load();
     signal?.throwIfAborted();

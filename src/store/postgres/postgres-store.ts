@@ -5,6 +5,7 @@ import { noIdsLeftError } from '../errors.ts';
 import {
   type CreateRequest,
   type CreateResult,
+  encodeSeed,
   fingerprintOf,
   type OrderJson,
   type Page,
@@ -12,7 +13,6 @@ import {
   type PetJson,
   type Seed,
   type Store,
-  seedTexts,
 } from '../store.ts';
 import { BatchQueue } from './batch-queue.ts';
 import type { DatabaseForServer } from './database.ts';
@@ -50,13 +50,13 @@ type CreateRow = {
 type PageRequest = { status: number | null; first: bigint; limit: number };
 type PageRow = { n: number; animals: string; next_id: string | null };
 
-/** A call returns the pages together, and each can have 1 MiB. */
+/** The maximum number of pages in one call, which returns them together. Each can have 1 MiB. */
 const MAX_PAGES = 16;
 
 /** Several calls that read pages can run at a time. */
 const PARALLEL_READS = 3;
 
-/** A check whether the database can be written uses the result of an earlier check that began less than this time ago. */
+/** A check whether the database can be written uses the result of a check that began less than this time ago. */
 const CHECK_MS = 1_000;
 
 /** The SQLSTATE of an id that is not an int64. */
@@ -104,7 +104,6 @@ export class PostgresStore implements Store {
     }
   }
 
-  /** Adds an animal in the next call. */
   #createLater(animal: NewAnimal): Promise<CreateResult> {
     return this.#creations.add(animal).catch((error) => {
       throw sqlStateOf(error) === OUT_OF_RANGE ? noIdsLeftError() : error;
@@ -122,7 +121,7 @@ export class PostgresStore implements Store {
     return next_id ? { pets, next: BigInt(next_id) } : { pets };
   }
 
-  /** Reads the page with the first animal from this id on. */
+  /** Reads a page with one animal, the first one from this id on, and checks its id. */
   async get(id: bigint): Promise<PetJson | undefined> {
     const { animals } = await this.#pages.add({ status: null, first: id, limit: 1 });
     return animals.startsWith(`{"id":${id},`) ? animals : undefined;
@@ -203,7 +202,7 @@ export class PostgresStore implements Store {
 }
 
 function valuesOf(seed: Seed): unknown[] {
-  const { animals, orders } = seedTexts(seed);
+  const { animals, orders } = encodeSeed(seed);
   return [
     animals.map(({ id }) => id),
     animals.map(({ status }) => STATUS_NUMBERS[status]),

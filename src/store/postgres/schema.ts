@@ -2,7 +2,6 @@ import { readFileSync } from 'node:fs';
 import type { ClientBase, QueryResultRow } from 'pg';
 import { StoreError, StoreMissingError } from '../errors.ts';
 
-/** One connection to the database. */
 export type SchemaClient = Pick<ClientBase, 'query'>;
 
 /** Identifies the store in a database. `secret` salts the fingerprints of idempotency keys. */
@@ -22,19 +21,19 @@ const SCHEMA_SQL = [
 ].join('\n');
 
 /**
- * Where names without a schema are looked up. By default, users may create functions and operators in `public`, which could
- * replace those of PostgreSQL in statements of other users. Temporary objects come last for the same reason.
+ * Sets where names without a schema are looked up. In some databases, every role may create functions and operators in
+ * `public`, which could replace those of PostgreSQL for other roles. So could temporary objects, which come last.
  */
 const SEARCH_PATH = 'set local search_path = pg_catalog, pg_temp';
 
-/** Identifies the lock that keeps creations of the store apart: the letters `pets`. */
+/** Waits until no other transaction creates a store. The number of the lock is the letters `pets`. */
 const LOCK = 'select pg_catalog.pg_advisory_xact_lock(1885697139::bigint)';
 
 /**
- * Begins a transaction for anything but the short calls of a server. Limits of time that were set for the user, which short
- * calls need if they go through pgbouncer, do not apply to it. It is durable when it has committed.
+ * The SQL that begins a transaction for anything but the short calls of a server. It replaces the time limits of the
+ * database role, which may be set for short calls through pgbouncer. The commit waits until the changes are durable.
  */
-export const beginTransaction = (isolation: 'read committed' | 'repeatable read read only'): string =>
+export const beginSql = (isolation: 'read committed' | 'repeatable read read only'): string =>
   `begin isolation level ${isolation};
 ${SEARCH_PATH};
 set local statement_timeout = 0;
@@ -43,8 +42,8 @@ set local idle_in_transaction_session_timeout = 0;
 set local synchronous_commit = on`;
 
 /**
- * Creates the store if the database contains none. Call this in a transaction with the isolation level READ COMMITTED. Until
- * it ends, no other program can create the store. If the store exists, the privileges of a server are enough.
+ * Creates the store if the database contains none. Call this in a transaction with the isolation level READ COMMITTED.
+ * Until it ends, no other program can create the store. If the store exists, the privileges of a server are enough.
  *
  * @returns whether it created the store
  * @throws StoreError, for example if the schema has another version, or an error of the driver
@@ -59,8 +58,8 @@ export async function createStoreIfMissing(client: SchemaClient): Promise<boolea
 }
 
 /**
- * The SQL text that makes the same changes as `createStoreIfMissing`, for an administrator of the database, who can run it
- * with psql. It also grants the current user what a server needs. Empty if nothing is missing.
+ * The SQL text that makes the same changes as `createStoreIfMissing`, for an administrator of the database, who can run
+ * it with psql. It also grants the current role what a server needs. Empty if nothing is missing.
  *
  * @throws StoreError, or an error of the driver
  */
@@ -99,7 +98,7 @@ export async function readIdentity(client: SchemaClient, place = 'the database')
 }
 
 /**
- * Reads which store the database contains, for a server. Marks the store, so that no copy replaces its id and its secret.
+ * Reads which store the database contains, for a server. Marks the store, so that no copy replaces its id and secret.
  *
  * @throws StoreMissingError, StoreError, or an error of the driver
  */

@@ -1,8 +1,8 @@
 import { hash } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Client } from 'pg';
-import { functionCall } from '../../../src/store/postgres/database.ts';
-import { beginTransaction, createStoreIfMissing, readIdentity } from '../../../src/store/postgres/schema.ts';
+import { statementForCall } from '../../../src/store/postgres/database.ts';
+import { beginSql, createStoreIfMissing, readIdentity } from '../../../src/store/postgres/schema.ts';
 import { connectTo, freshDatabase } from '../postgres.ts';
 
 /** A new database with the schema of the store. */
@@ -15,7 +15,7 @@ export async function freshStore(): Promise<{ url: string; client: Client; conne
 
 /** Creates the schema in a transaction, as a server does. Returns whether there was none. */
 export async function createSchema(client: Client): Promise<boolean> {
-  await client.query(beginTransaction('read committed'));
+  await client.query(beginSql('read committed'));
   try {
     return await createStoreIfMissing(client);
   } finally {
@@ -26,7 +26,7 @@ export async function createSchema(client: Client): Promise<boolean> {
 
 /** Calls a function of the schema `pets` as a server does. */
 export async function callFunction(client: Client, name: string, ...values: unknown[]) {
-  const [{ text }, all] = functionCall(name, await storeIdOf(client), values);
+  const [{ text }, all] = statementForCall(name, await storeIdOf(client), values);
   return (await client.query(text, all)).rows;
 }
 

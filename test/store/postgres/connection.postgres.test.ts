@@ -9,7 +9,7 @@ import { KeyManager } from '../../../src/store/keys/keys.ts';
 import { BatchQueue } from '../../../src/store/postgres/batch-queue.ts';
 import { parseDatabaseTarget } from '../../../src/store/postgres/connect/database-url.ts';
 import { PrimaryConnector } from '../../../src/store/postgres/connect/primary-connector.ts';
-import { Database, functionCall } from '../../../src/store/postgres/database.ts';
+import { Database, statementForCall } from '../../../src/store/postgres/database.ts';
 import { CONNECT_TIMEOUT_MS, MAX_CONNECTIONS, Pool } from '../../../src/store/postgres/pool.ts';
 import { PostgresKeys } from '../../../src/store/postgres/postgres-keys.ts';
 import { createStoreIfMissing } from '../../../src/store/postgres/schema.ts';
@@ -354,7 +354,7 @@ test.skipIf(!hasPgbouncer()).each([
     await superuser.query(
       'grant usage on schema pets to public; grant all on all tables in schema pets to public',
     );
-    const call = functionCall(name, await storeIdOf(superuser), values);
+    const call = statementForCall(name, await storeIdOf(superuser), values);
     await superuser.query(`begin; ${lock}`);
     const pgbouncer = await startPgbouncer(cluster);
     const { pool } = openQueue({ place: pgbouncer.url(database), prepare: false });

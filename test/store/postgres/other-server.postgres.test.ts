@@ -3,7 +3,7 @@ import type { Client } from 'pg';
 import { expect, test } from 'vitest';
 import type { Backend } from '../../../src/store/backend.ts';
 import { hashKey } from '../../../src/store/keys/keys.ts';
-import { functionCall } from '../../../src/store/postgres/database.ts';
+import { statementForCall } from '../../../src/store/postgres/database.ts';
 import { SCHEMA_VERSION } from '../../../src/store/postgres/schema.ts';
 import { databaseLocation, openDatabase } from '../../helpers/postgres/backends.ts';
 import { createSchema, storeFunctions, storeIdOf } from '../../helpers/postgres/store-schema.ts';
@@ -178,7 +178,7 @@ test('every function refuses a standby server, another store, and another versio
     (VALUES[name] ?? [Array(count).fill(null)]).map((values) => ({ name, values, ...rest })),
   );
   for (const { name, values, volatility, settings } of calls) {
-    const [{ text }, [, version, ...others]] = functionCall(name, id, values);
+    const [{ text }, [, version, ...others]] = statementForCall(name, id, values);
     const codeOf = (at: Client, ...parameters: unknown[]) =>
       at.query(text, parameters).then(
         () => 'done',

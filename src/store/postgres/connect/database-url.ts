@@ -3,8 +3,8 @@ import { LOOPBACK_NAME_PATTERN } from '../../../contract/headers.ts';
 import type { LocationContext } from '../../backend.ts';
 import { StoreError } from '../../errors.ts';
 
-// Reads the URL of a database as libpq does, but refuses every parameter and value that pets does not support. A part of a
-// password must never become a host, a database or a message, even if the user has not percent-encoded the password.
+// Reads the URL of a database like libpq, but refuses every parameter and value that pets does not support. A part of a
+// password must never become a host, a database or a message, even if the user has not percent-encoded it.
 
 /** A database that a user has named. */
 export type DatabaseTarget = {
@@ -79,7 +79,7 @@ const UNSUPPORTED_VARIABLES = [
   'PGSSLMINPROTOCOLVERSION',
 ];
 
-/** The parameters that can be in the query. In the place, the host of a socket is before it, as the others are. */
+/** The parameters that the query can contain. The query of `place` has no host, not even the directory of a socket. */
 const QUERY_NAMES = PARAMETER_NAMES.filter((name) => !['user', 'password', 'port', 'dbname'].includes(name));
 
 const DEFAULT_PORT = 5432;
@@ -90,7 +90,7 @@ const URL_HINT =
 /**
  * Parses a database URL and the environment variables of libpq, which apply to what the URL does not contain.
  *
- * @throws StoreError without any part of a password
+ * @throws StoreError, whose message contains no part of a password
  */
 export function parseDatabaseTarget(
   url: string,
@@ -140,12 +140,12 @@ function parseEnvironment(env: LocationContext['env']): ConnectionParameters {
   return parameters;
 }
 
-/** User, password, hosts, database and query. */
+/** The parts of a URL: user, password, hosts, database and query. */
 const PARTS = /^postgres(?:ql)?:\/\/(?:([^:@/]*)(?::([^@/]*))?@)?([^@/?]*)(?:\/([^@?]*))?(?:\?([^@]*))?$/s;
 
 /**
- * An additional @ comes from a password that is not encoded. If it were accepted, as libpq does, a part of the password would
- * become the host, the database or a parameter, and would be printed.
+ * Parses a URL. Refuses an additional @, because it comes from a password that is not encoded. libpq accepts it, and
+ * uses a part of the password as the host, the database or a parameter. Then, that part would be printed.
  */
 function parseUrl(text: string): ConnectionParameters {
   const [, user, password, authority = '', dbname, query = ''] = PARTS.exec(text) ?? malformed();
@@ -225,7 +225,7 @@ export function formatHost({ name, port }: DatabaseHost): string {
   return port === DEFAULT_PORT ? host : `${host}:${port}`;
 }
 
-/** Slashes and colons are left, because they make paths and IPv6 addresses readable. */
+/** Encodes a text, except slashes and colons, so that paths and IPv6 addresses stay readable. */
 const encode = (text: string): string =>
   encodeURIComponent(text).replaceAll('%2F', '/').replaceAll('%3A', ':');
 
@@ -234,7 +234,7 @@ function decode(text: string): string {
     const decoded = decodeURIComponent(text);
     if (!decoded.includes('\0')) return decoded;
   } catch {
-    // The error would contain the text.
+    // Report an error without the text, which may be a part of a password.
   }
   return malformed();
 }

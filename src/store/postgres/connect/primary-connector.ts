@@ -10,7 +10,7 @@ import { messageOf } from '../failures.ts';
 import { type DatabaseHost, type DatabaseTarget, formatHost } from './database-url.ts';
 
 export type ConnectOptions = {
-  /** The longest time for everything, in milliseconds. */
+  /** The longest time to connect to any of the hosts, in milliseconds. */
   timeout: number;
   /** Whether the connection is for the short calls of a running server. */
   isServer: boolean;
@@ -22,18 +22,18 @@ export type ConnectOptions = {
 type Candidate = { client: Client; host: DatabaseHost; timeline: number };
 
 /**
- * How long the first server that accepts writes waits for the other hosts, because it may be an old primary server. A host
+ * How long to wait for the other hosts when a server accepts writes, because it may be an old primary server. A host
  * that does not respond delays each new connection by this time.
  */
 const WAIT_FOR_OTHERS_MS = 300;
 
 /**
- * Limits for the short calls of a server, in milliseconds. PostgreSQL gives up before the server does, so that the outcome is
- * known. A large result holds the locks of its call until it is read. If the process of the server does not read, for example
- * because it was stopped, PostgreSQL ends the connection.
+ * Limits for the short calls of pets serve, in milliseconds. PostgreSQL gives up before pets serve does, so that the
+ * outcome is known. A large result holds the locks of its call until it is read. If the process does not read, for
+ * example because it was suspended, PostgreSQL ends the connection.
  *
- * pgbouncer would reject the limits, or give the changed connection to other clients. On its connections, the SQL functions
- * limit waits for locks, and ALTER ROLE can set the limits.
+ * pgbouncer would reject the limits, or give the changed connection to other clients. Through pgbouncer, the SQL
+ * functions limit waits for locks, and ALTER ROLE can set the other limits.
  */
 const LIMITS = {
   statement_timeout: 1_500,
@@ -46,8 +46,8 @@ const LIMITS = {
 const KEEP_ALIVE_DELAY_MS = 10_000;
 
 /**
- * The full names matter, because other schemas can contain functions with the same names. Some hosted databases do not have
- * the functions for the timeline, which is needed only to choose between hosts.
+ * The SQL that reads a `ServerRow`. Function names contain the schema, because others can contain functions with the
+ * same names. Some hosted databases lack the functions for the timeline, which is needed only to choose between hosts.
  */
 const describeServer = (hasOtherHosts: boolean) => `select pg_catalog.pg_is_in_recovery() as "isStandby",
   pg_catalog.current_setting('transaction_read_only') as "readOnly",
@@ -57,9 +57,9 @@ const describeServer = (hasOtherHosts: boolean) => `select pg_catalog.pg_is_in_r
 type ServerRow = { isStandby: boolean; readOnly: 'on' | 'off'; walFile: string | null };
 
 /**
- * Opens connections to the server of a database that accepts writes. Asks all hosts at the same time. Each promotion of a
- * standby server starts a timeline with a higher number. So if two servers accept writes, the one with the lower timeline is
- * an old primary server, which does not know of the promotion.
+ * Opens connections to the server of a database that accepts writes. Asks all hosts at the same time. Each promotion of
+ * a standby server starts a timeline with a higher number. So if two servers accept writes, the one with the lower
+ * timeline is an old primary server, which does not know of the promotion.
  */
 export class PrimaryConnector {
   readonly #target: DatabaseTarget;
@@ -74,8 +74,8 @@ export class PrimaryConnector {
    * Opens a connection, and ends those to a server with an older timeline. Reads certificates and passwords each time,
    * because they may have been replaced.
    *
-   * @throws StoreUnavailableError if no server accepts writes, StoreError if a setting cannot be used, a DatabaseError, a
-   * system error, a TLS error, or another error of the driver
+   * @throws StoreUnavailableError if no server accepts writes, StoreError if a setting cannot be used, a DatabaseError,
+   * a system error, a TLS error, or another error of the driver
    */
   async connect({ timeout, isServer, signal }: ConnectOptions): Promise<Client> {
     const { hosts } = this.#target;
@@ -120,7 +120,7 @@ export class PrimaryConnector {
   }
 }
 
-/** Connects, and returns the timeline. @throws StoreUnavailableError if the server does not accept writes */
+/** Connects, and returns the timeline (0 for one host). @throws StoreUnavailableError, or an error of the driver */
 async function openPrimary(client: Client, hasOtherHosts: boolean): Promise<number> {
   // Without a listener, an error after the connection is made would end the process.
   client.on('error', () => {});
@@ -150,7 +150,7 @@ async function openPrimary(client: Client, hasOtherHosts: boolean): Promise<numb
   }
 }
 
-/** The error of the only host, or one that gives the reason for each host. */
+/** The error if no host can be used: a mistake of the user, the only host's error, or one with the reasons of all. */
 function noPrimary(hosts: readonly DatabaseHost[], errors: readonly unknown[]): unknown {
   // A missing password, for example, is a mistake of the user. Waiting for another server would not help.
   const mistake = errors.find(
@@ -165,7 +165,7 @@ function noPrimary(hosts: readonly DatabaseHost[], errors: readonly unknown[]): 
   );
 }
 
-/** The driver would use its own environment variables for settings that are missing here. */
+/** Returns all settings, because the driver would take missing ones from its own environment variables. */
 async function configOf(
   { user, database, parameters, passwordFile, prepare }: DatabaseTarget,
   { name: host, port, sslmode }: DatabaseHost,
@@ -195,7 +195,7 @@ async function configOf(
   };
 }
 
-/** As in libpq: verify-full verifies certificate and host name; other modes verify the certificate if `sslrootcert` is set. */
+/** As in libpq: verify-full verifies certificate and host name, other modes the certificate if `sslrootcert` is set. */
 async function tlsOptions(
   sslmode: DatabaseHost['sslmode'],
   { sslrootcert, sslcert, sslkey }: DatabaseTarget['parameters'],
@@ -230,7 +230,7 @@ async function readPassword(
   path: string,
   connection: Parameters<typeof pgpass.getPassword>[0],
 ): Promise<string | undefined> {
-  // It would write its warnings to stderr. The error for a missing password says the same.
+  // pgpass would write its warnings to stderr. The error for a missing password says the same.
   pgpass.warnTo(undefined);
   const stats = await stat(path).catch(() => undefined);
   if (!stats || !pgpass.usePgPass(stats, path)) return undefined;

@@ -1,6 +1,6 @@
--- Raises the error of a call that must not be carried out. Every other function calls it if the server of the database is a
--- standby server, which may lag, or if the database contains another store than the one that the caller has opened, or a
--- schema of another version than the one that the caller knows.
+-- Raises the error of a call that must not be carried out. The other functions call it if the database server is a
+-- standby server, which may lag, or if the isolation level is wrong, or if `store` is not the id of the store in the
+-- database, or `known` not the version of its schema.
 create function pets.refuse(store uuid, known int) returns void
 language plpgsql
 set search_path = pg_catalog, pets, pg_temp
@@ -26,8 +26,8 @@ begin
 end
 $$;
 
--- Checks the store for calls that are rare, so that the time of another call of a function does not matter. Servers also call
--- it to check a new connection and the privilege to read keys.
+-- Checks the store for rare calls, in which the time for one more function does not matter. Servers also call it to
+-- check a new connection and the privilege to read keys.
 create function pets.check_store(store uuid, known int) returns void
 language plpgsql
 set search_path = pg_catalog, pets, pg_temp

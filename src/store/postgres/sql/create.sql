@@ -1,14 +1,14 @@
--- Adds animals, and returns a row for each: its number in the arrays from 1, `added`, `replayed` or `mismatch`, the id if it
--- was added, and the JSON text of the first response if it was replayed. The result contains no other texts, because a client
--- that does not read a large result would keep the lock.
+-- Adds animals, and returns a row for each: its number in the arrays from 1, `added`, `replayed` or `mismatch`, the id
+-- if it was added, and the JSON text of the first response if it was replayed. The result contains no other texts,
+-- because a client that does not read a large result would keep the lock.
 --
 -- `bodies` contains JSON texts without their beginning `{"id":…`, such as `,"name":"Rex"}`. `fingerprints` and `hashes`
--- contain the two halves of the fingerprints of idempotency keys, or null for animals without a key. If no animal has a key,
--- both arrays can be null. A fingerprint must not occur twice. `at_ms` replaces the clock in tests.
+-- contain the two halves of the fingerprints of idempotency keys, or null for animals without a key. If no animal has a
+-- key, both arrays can be null. A fingerprint must not occur twice. `at_ms` replaces the clock in tests.
 --
--- Ids are ascending, and other transactions see animals in the order of their ids: each transaction that adds animals locks
--- the row of pets.meta until it has committed, and reads the highest id only after it has the lock. Each statement of the
--- function sees what was committed before the statement, if the isolation level is READ COMMITTED.
+-- Ids are ascending, and other transactions see animals in the order of their ids: each transaction that adds animals
+-- locks the row of pets.meta until it has committed, and reads the highest id only after it has the lock. Each
+-- statement of the function sees what was committed before the statement, if the isolation level is READ COMMITTED.
 create function pets.create_animals(
   store uuid,
   known int,
@@ -23,7 +23,7 @@ set search_path = pg_catalog, pets, pg_temp
 -- Use one plan in each session, and never read the whole table: it may be small when the plan is made, and grow later.
 set plan_cache_mode = force_generic_plan
 set enable_seqscan = off
--- A wait for a lock ends before the server gives up, also through a pooler, which does not pass on the limits of the server.
+-- A wait for a lock ends before pets serve gives up, even through a pooler, which does not pass on its time limits.
 set lock_timeout = '1400ms'
 as $$
 #variable_conflict use_column

@@ -1,10 +1,10 @@
--- Counts requests (docs/service.md 8). Each caller has a row in pets.callers with its windows, its refused requests and its
--- ban. All times are in milliseconds since 1970.
+-- Counts requests (docs/service.md 8). Each caller has a row in pets.callers with its windows, its refused requests and
+-- its ban. All times are in milliseconds since the epoch.
 --
--- Each call decides `counts[n]` requests of each caller, in this order: `granted` are within both quotas, `refused` exceed a
--- quota, and a ban rejects the others. If `begins_ban` is true, the first of those others has begun it. With a count of 0,
--- nothing changes. A caller must not occur twice. `ban_after` and `ban_for` are the rule for bans: how many requests in a
--- minute, after a refused one, cause one (0: none do), and how long it lasts. `at_ms` replaces the clock in tests.
+-- Each call decides `counts[n]` requests of each caller, in this order: `granted` are within both quotas, `refused`
+-- exceed a quota, and a ban rejects the others. If `begins_ban` is true, the first of those others has begun it. With a
+-- count of 0, nothing changes. A caller must not occur twice. `ban_after` is how many requests in a minute, after a
+-- refused one, cause a ban (0: none do), and `ban_for` how long it lasts. `at_ms` replaces the clock in tests.
 create function pets.take(
   store uuid,
   known int,
@@ -32,7 +32,7 @@ set search_path = pg_catalog, pets, pg_temp
 -- Use one plan in each session, and never read the whole table: it may be small when the plan is made, and grow later.
 set plan_cache_mode = force_generic_plan
 set enable_seqscan = off
--- A wait for a lock ends before the server gives up, also through a pooler, which does not pass on the limits of the server.
+-- A wait for a lock ends before pets serve gives up, even through a pooler, which does not pass on its time limits.
 set lock_timeout = '1400ms'
 as $$
 #variable_conflict use_column
@@ -57,11 +57,11 @@ begin
     perform pets.refuse(store, known);
   end if;
 
-  -- Rows are locked in one order, so that two transactions never wait for each other in a circle. Rows are never removed.
+  -- Rows are locked in one order, so that transactions never wait for each other in a circle. No row is ever removed.
   for n, id in
     select item.n, item.caller from unnest(callers) with ordinality as item (caller, n) order by item.caller
   loop
-    -- Most requests are granted. If both windows go on and have room, this statement is all, which takes half of the time.
+    -- Most requests are granted. If both windows go on and have room, this statement is enough, which halves the time.
     now := coalesce(at_ms, floor(extract(epoch from clock_timestamp()) * 1000)::bigint);
     update pets.callers c
     set minute_used = c.minute_used + counts[n], day_used = c.day_used + counts[n]
@@ -75,8 +75,8 @@ begin
       continue;
     end if;
 
-    -- The row is read without a lock first, and locked only if something changes: a banned caller, or one that is refused
-    -- again and again, must not slow down others.
+    -- The row is read without a lock first, and locked only if something changes: a banned caller, or one that is
+    -- refused again and again, must not slow down others.
     is_locked := false;
     loop
       if is_locked then
@@ -94,8 +94,8 @@ begin
       changed := stored;
       now := coalesce(at_ms, floor(extract(epoch from clock_timestamp()) * 1000)::bigint);
 
-      -- A window lasts until the end of the UTC minute or day. It also goes on if the clock was set back, unless its end is
-      -- now more than two windows away. If it began again, a caller could use the same quota twice.
+      -- A window lasts until the end of the UTC minute or day. It also goes on if the clock was set back, unless its
+      -- end is now more than two windows away. If it began again, a caller could use the same quota twice.
       minute_end := stored.minute_end;
       minute_used := stored.minute_used;
       if minute_end <= now or minute_end > now + 2 * minute then
@@ -109,8 +109,8 @@ begin
         day_used := 0;
       end if;
 
-      -- A ban never lasts longer than a ban that begins now. A longer one began under another rule, or while the clock was
-      -- ahead.
+      -- A ban never lasts longer than a ban that begins now. A longer one began under another rule, or while the clock
+      -- was ahead.
       banned_until := least(stored.banned_until, now + case when ban_after > 0 then ban_for else 0 end);
       granted := 0;
       refused := 0;
@@ -134,8 +134,8 @@ begin
         changed.day_used := day_used;
       end if;
 
-      -- Refused requests in a window count towards a ban if a second has passed since the first one, because the client may
-      -- have sent the others before it received the first 429 (docs/service.md 8.4, D9).
+      -- Refused requests in a window count towards a ban if a second has passed since the first one, because the client
+      -- may have sent the others before it received the first 429 (docs/service.md 8.4, D9).
       if refused > 0 and ban_after > 0 then
         window_end := case when day_left <= minute_left then day_end else minute_end end;
         recent := array(select at from unnest(stored.counted) as at where now - at < minute);
@@ -173,8 +173,8 @@ begin
     return next;
   end loop;
 
-  -- A ban must be on the disk before the response that announces it. Other changes need not be: a crash of the database can
-  -- lose the last counts, but none that belongs to a creation, because its commit also writes all earlier commits.
+  -- A ban must be on the disk before the response that announces it. Other changes need not be: a crash of the database
+  -- can lose the last counts, but none that belongs to a creation, because its commit also writes all earlier commits.
   if not has_new_ban then
     perform set_config('synchronous_commit', 'off', true);
   elsif current_setting('synchronous_commit') in ('off', 'local', 'remote_write') then
@@ -183,7 +183,7 @@ begin
 end
 $$;
 
--- Ends the ban of a caller, and forgets its refused requests. The change is on the disk when the call returns, like a ban.
+-- If a caller has a ban, ends it, and forgets the refused requests. The change is on the disk when the call returns.
 create function pets.lift_ban(store uuid, known int, id bytea) returns void
 language plpgsql
 set search_path = pg_catalog, pets, pg_temp

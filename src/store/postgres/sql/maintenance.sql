@@ -1,5 +1,5 @@
--- The calls that are rare. `store` and `known` are the store that the caller has opened, and the version that it knows. Calls
--- that change something are made in a transaction that waits for the disk.
+-- The calls that are rare. `store` is the id of the store that the server has opened, and `known` the version of the
+-- schema that it knows. Calls that change something are made in a transaction that waits for the disk.
 
 create function pets.is_empty(store uuid, known int) returns boolean
 language plpgsql
@@ -12,8 +12,8 @@ begin
 end
 $$;
 
--- Waits for the same lock as every creation. If the disk was full, tries to write to the tables that grow with requests, and
--- undoes that.
+-- Waits for the same lock as every creation. If the disk was full, tries to write to the tables that grow with
+-- requests, and undoes that.
 create function pets.check_writable(store uuid, known int, was_full boolean) returns void
 language plpgsql
 set search_path = pg_catalog, pets, pg_temp
@@ -26,7 +26,7 @@ begin
     return;
   end if;
   insert into pets.callers (caller) values (sha256(gen_random_uuid()::text::bytea));
-  -- The last page of the table may have space for a short text.
+  -- The text is long, because the last page of the table may have space for a short one.
   insert into pets.animals (id, status, body)
   select -9223372036854775808, 0, string_agg(gen_random_uuid()::text, '') from generate_series(1, 1000)
   on conflict do nothing;
@@ -77,9 +77,9 @@ begin
 end
 $$;
 
--- Replaces all animals and orders by a seed, and removes idempotency keys, windows and bans. DELETE needs no other privilege
--- than a server has. TRUNCATE would need one more, would wait for all reads, and would empty the table for transactions that
--- began earlier, such as those of pg_dump.
+-- Replaces all animals and orders with a seed, and removes idempotency keys, windows and bans. DELETE needs no other
+-- privilege than a server has. TRUNCATE would need one more, would wait for all reads, and would empty the table for
+-- transactions that began earlier, such as those of pg_dump.
 create function pets.reset(store uuid, known int, ids bigint[], statuses smallint[], bodies text[], orders text[])
 returns void
 language plpgsql
@@ -117,7 +117,7 @@ begin
 end
 $$;
 
--- All API keys, sorted by name. Times are in milliseconds since 1970.
+-- All API keys, sorted by name. Times are in milliseconds since the epoch.
 create function pets.list_keys(store uuid, known int)
 returns table (name text, plan text, per_minute bigint, per_day bigint, sha256 text, created bigint)
 language plpgsql

@@ -1,7 +1,7 @@
--- Reads pages of animals. `wanted` contains the status of each page (null: all animals), `first_ids` the id from which on it
--- begins, and `max_counts` how many animals it has at most. Returns a row for each page: its number in the arrays from 1, the
--- JSON texts of its animals separated by commas, and the id of its last animal as `next_id`, or null if no more animals follow.
--- A page ends after 1 MiB.
+-- Reads pages of animals. `wanted` contains the status of each page (null: all animals), `first_ids` its lowest
+-- possible id, and `max_counts` how many animals it has at most. Returns a row for each page: its number in the arrays
+-- from 1, the JSON texts of its animals separated by commas, and the id of its last animal as `next_id`, or null if no
+-- more animals follow. A page ends after 1 MiB.
 create function pets.read_pages(
   store uuid,
   known int,
@@ -35,8 +35,8 @@ begin
     n := i;
     first_id := first_ids[i];
     max_count := max_counts[i];
-    -- Each statement contains its status as a literal, because only then can it use the index for this status. The subqueries
-    -- read one animal more than the page has, to see whether more animals follow.
+    -- Each statement contains its status as a literal, because only then can it use the index for this status. The
+    -- subqueries read one animal more than the page has, to see whether more animals follow.
     if wanted[i] is null then
       select array_agg(id), array_agg(body) into ids, bodies from (
         select id, body from pets.animals where id >= first_id order by id limit max_count + 1

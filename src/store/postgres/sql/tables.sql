@@ -1,4 +1,4 @@
--- The tables of the schema pets. Every statement of a server is a call of one of the functions in the other files. Each
+-- The tables of the schema pets. A running server uses them only through the functions in the other files. Each
 -- function has its own search_path, so that no function or operator of another schema replaces one of PostgreSQL.
 -- Functions are VOLATILE, also those that only read, because pgpool-II would send others to standby servers.
 
@@ -23,9 +23,9 @@ values (
   encode(sha256(concat(gen_random_uuid(), gen_random_uuid(), gen_random_uuid())::bytea), 'hex')
 );
 
--- `status`: 0 available, 1 pending, 2 sold. `body` is the JSON text of the animal, as responses contain it, byte for byte. Its
--- type is text, because a name can have \u0000 or half of a surrogate pair (docs/service.md, D14). The type jsonb refuses such
--- a text, and from the type json not even another field of it can be read.
+-- `status`: 0 available, 1 pending, 2 sold. `body` is the JSON text of the animal, as responses contain it, byte for
+-- byte. Its type is text, because a name can have \u0000 or half of a surrogate pair (docs/service.md, D14). The type
+-- jsonb refuses such a text, and from the type json not even another field of it can be read.
 create table pets.animals (
   id bigint primary key,
   status smallint not null check (status in (0, 1, 2)),
@@ -60,8 +60,8 @@ create table pets.keys (
   check ((per_minute is null) = (per_day is null))
 );
 
--- The counted requests and the ban of each API key, by the SHA-256 of the key. All times are in milliseconds since 1970.
--- Most of each page stays free, so that an update finds space on the page and needs no change of the index.
+-- The counted requests and the ban of each API key, by the SHA-256 of the key. All times are in milliseconds since the
+-- epoch. Most of each page stays free, so that an update finds space on the page and needs no change of the index.
 create table pets.callers (
   caller bytea primary key check (octet_length(caller) = 32),
   -- The ends of the UTC minute and day in which the last request was counted.
