@@ -191,5 +191,5 @@ export type StoreContents = {
 
 /** The maximum number of animals in a batch that is read from a store. */
 export const MAX_READ_ANIMALS = 1000;
-/** A batch ends with the animal with which its texts reach about this size, in bytes. */
+/** A batch that has reached about this size, in bytes of JSON text, gets no more animals. */
 export const READ_BATCH_BYTES = 2 ** 20;

@@ -28,7 +28,7 @@ export class StoreUnavailableError extends StoreError {
   }
 }
 
-/** Nothing was stored, for example because the disk is full. A retry can succeed, unless the store has no ids left. */
+/** Nothing was stored, for example because the disk is full. In most cases, a retry can succeed later. */
 export class StoreUnwritableError extends StoreError {}
 
 /** A write failed, or another program changed the journal. Data that was to be written may have been stored. */

@@ -184,7 +184,7 @@ function parseBatch(line: Buffer): JournalRecord | undefined {
   return { seq: Number(seq), at: Number(at), texts: line.subarray(start, petsEnd), pets, keys };
 }
 
-/** Passes each item in a list with commas to `use`. Returns the end of the last item for which `use` returned true. */
+/** Passes each item of a comma-separated list to `use`. Returns the end of the last one for which it returned true. */
 function matchItems(
   item: RegExp,
   text: string,

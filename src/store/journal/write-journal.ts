@@ -206,7 +206,8 @@ async function saveTornEnd(files: FileSystem, path: string, { start, bytes }: To
 }
 
 /**
- * Remembers whether a store can read and write, and notifies the user once of each change:
+ * Remembers whether a store can read and write, and notifies the user once of each change. The methods that record an
+ * error return the error for the requests that it concerns. The states:
  *
  * - `writable`: it can do both.
  * - `refused`: the disk refuses writes for now, or another server uses the store. Each write is tried again.
@@ -235,7 +236,7 @@ export class WriteStatus {
     if (this.#failure) throw this.#failure;
   }
 
-  /** Records that the store cannot write for now. Returns the error for requests whose data was not stored. */
+  /** Records that the store cannot write for now, so nothing was stored. */
   refused(error: unknown): StoreUnwritableError {
     const { message, hint } = toStoreError(error, `write ${this.#path}`);
     if (this.#state === 'writable') {
@@ -245,7 +246,7 @@ export class WriteStatus {
     return new StoreUnwritableError(message, hint, { cause: error });
   }
 
-  /** Records a failed write, and returns the error for the requests that needed it. */
+  /** Records a failed write. */
   writeFailed(error: unknown): StoreUnwritableError | StoreFailedError {
     if (error instanceof NotAppendedError) {
       if (!(error.cause instanceof FileChangedError)) return this.refused(error.cause);

@@ -101,8 +101,8 @@ const SECOND = 1_000;
 const MINUTE = 60_000;
 const DAY = 86_400_000;
 /**
- * How many milliseconds the two clocks may differ without a step of the system time. They are read one after the other,
- * and have different resolutions.
+ * How far the two clocks may drift apart, in milliseconds, before that counts as a step of the system time. They are
+ * read one after the other, and have different resolutions.
  */
 const CLOCK_TOLERANCE = 100;
 

@@ -69,7 +69,7 @@ export class BatchQueue<Item, Result> {
     while (this.#running.size > 0) await Promise.all(this.#running);
   }
 
-  /** Makes the calls that are due. The others are made when a call ends or a timer fires. */
+  /** Makes the calls that are due now. A timer, or the end of a call, makes the later ones. */
   #send(): void {
     const { parallel, roundTrip, maxBatch, elapsed } = this.#options;
     while (this.#waiting.length > 0) {

@@ -15,8 +15,8 @@ import { createStoreIfMissing, readIdentity } from './schema.ts';
 type MetaRow = { created: string; readAt: string; lastId: string; animals: string };
 
 /**
- * Reads the animals after an id. The last one is that with which the texts reach 1 MiB. Of the animals after that one,
- * only the lengths of the texts are read.
+ * Reads a batch of the animals after an id. When its texts have reached `READ_BATCH_BYTES`, other animals are left out,
+ * and only the lengths of their texts are read.
  */
 const ANIMALS = `
 select id, status, body

@@ -14,8 +14,8 @@ export const CONNECT_TIMEOUT_MS = 1_000;
 export const CALL_TIMEOUT_MS = 2_000;
 
 /**
- * The largest number of connections: one for each kind of serial call, and others for reads, which then never wait for
- * the locks of serial calls.
+ * The largest number of connections. Creations and counted requests, which wait for locks, need one each. On the other
+ * connections, reads do not wait for these locks.
  */
 export const MAX_CONNECTIONS = 4;
 
@@ -310,7 +310,7 @@ export class Pool {
   }
 }
 
-/** An open connection. Calls are sent at once, and the server processes them one after the other. */
+/** An open connection. Calls are sent at once, and PostgreSQL processes them one after the other. */
 class Connection {
   readonly client: Client;
   /** The calls without a result, in the order in which they were sent. */

@@ -42,8 +42,8 @@ set local idle_in_transaction_session_timeout = 0;
 set local synchronous_commit = on`;
 
 /**
- * Creates the store if the database contains none. Call this in a transaction with the isolation level READ COMMITTED.
- * Until it ends, no other program can create the store. If the store exists, the privileges of a server are enough.
+ * Creates the store if the database contains none. Call this in a READ COMMITTED transaction. Until that has ended, no
+ * other program can create the store. If the store exists, the privileges of a server are enough.
  *
  * @returns whether it created the store
  * @throws StoreError, for example if the schema has another version, or an error of the driver

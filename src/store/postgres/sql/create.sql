@@ -98,7 +98,7 @@ begin
       from numbered
       join added using (id)
       where numbered.fingerprint is not null
-      -- The key was used more than 24 hours ago.
+      -- If there is a conflict, the key was used more than 24 hours ago.
       on conflict (fingerprint) do update
         set body = excluded.body, response = excluded.response, at = excluded.at
     )
