@@ -70,7 +70,7 @@ describe('a data directory that cannot be used', () => {
     ['revoke ../x', 3, 'no key named "../x"'],
     ['add ../x --plan free', 2, 'name must have'],
     ['add  --plan free', 2, 'name must have'],
-    ['add x --plan free --per-minute 1 --per-day 1', 2, 'enterprise'],
+    ['add x --plan free --per-minute 1 --per-day 1', 2, '--per-minute and --per-day need --plan enterprise'],
   ])('pets keys %s', async (line, exit, contains) => {
     const { machine, data } = await machineWithStore();
     const args = ['keys', ...line.split(' '), '--data', data];

@@ -1,12 +1,12 @@
 import { expect, test } from 'vitest';
-import { findInstallation, type Installation } from '../../src/cli/core/version-details.ts';
+import { type InstallationKind, installationKind } from '../../src/cli/core/version-details.ts';
 import { freshMachine } from '../helpers/pets.ts';
 
 const DETAILS = { version: '1.2.3', commit: null, node: '26.1.0', installedAs: 'deb' } as const;
 
 const MARKER = '/usr/bin/../lib/pets/installed-as-deb';
 
-test.each<[Installation, directory: string, exists?: string | undefined, executable?: string]>([
+test.each<[InstallationKind, directory: string, exists?: string | undefined, executable?: string]>([
   ['npm-global', '/usr/lib/node_modules/pets-cli/dist'],
   ['npm-global', '/home/ada/.nvm/v26/lib/node_modules/pets-cli/dist/chunks'],
   ['npm-global', 'C:\\Users\\ada\\npm\\node_modules\\pets-cli\\dist'],
@@ -20,7 +20,7 @@ test.each<[Installation, directory: string, exists?: string | undefined, executa
   ['deb', 'chunks', MARKER, '/usr/bin/pets'],
   ['executable', '.', MARKER, '/home/ada/node_modules/pets'],
 ])('%s: in %s, if %s exists, with the executable %s', (installation, directory, file, executable) => {
-  expect(findInstallation(directory, executable, (path) => path === file)).toBe(installation);
+  expect(installationKind(directory, executable, (path) => path === file)).toBe(installation);
 });
 
 const context = { versionDetails: () => DETAILS };

@@ -16,7 +16,6 @@ type Options = { name: string; category?: bigint; status?: PetStatus; idempotenc
 const EXAMPLE = 'for example: pets add Rex --category 3';
 const CATEGORIES = 'categories are numbers; for those in use: pets count --by category';
 
-/** Matches a name that looks like a file name. */
 const FILE_NAME = /\.(csv|tsv|ndjson|jsonl|json|xlsx?|ods)$/i;
 
 export const add: Command<Options> = {
@@ -52,7 +51,7 @@ export const add: Command<Options> = {
   outputOptions: [],
   async run({ name, category, status, idempotencyKey }, context) {
     const { console, platform } = context;
-    // An empty name usually comes from an unset variable in a script. An animal cannot be removed again.
+    // An empty name usually comes from an unset variable in a script, and an added animal cannot be removed.
     if (EMPTY_NAME.test(name)) throw usageError('the name is empty', EXAMPLE);
     if (category === undefined) {
       const importing = `to add all animals from a file: ${shellQuote(['pets', 'import', name], platform)}`;
@@ -66,7 +65,7 @@ export const add: Command<Options> = {
     reportTarget(context, connection, 'adding at');
     const { value: pet } = await withClient(context, connection, async (client) => {
       if (idempotencyKey === undefined) return client.call('createPet', { body });
-      // Find out whether the service supports idempotency keys before a response can be lost.
+      // Only a response shows whether the service supports idempotency keys. The client must know this to retry.
       if (!client.supportsIdempotency()) await client.call('listPets', { query: { limit: 1 } });
       return client.call('createPet', { body }, { idempotencyKey });
     });
@@ -80,7 +79,7 @@ export const add: Command<Options> = {
   },
 };
 
-/** Returns an error that says that the animal was added, so that the user does not run the command again. */
+/** If the output failed, returns an error that says that the animal was added. Returns any other error unchanged. */
 function outputFailed(error: unknown, id: ReceivedPet['id'], context: CommandContext): unknown {
   if (!(error instanceof OutputError) || error.code === 'EPIPE') return error;
   // `pets get` accepts only int64 ids, but some services use other ids.

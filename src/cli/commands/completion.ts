@@ -45,8 +45,8 @@ export const completion: Command<Options> = {
 };
 
 /**
- * The names of API keys that complete the last word. Their store is the one in the words or PETS_DATA, or the default. None if
- * it cannot be read.
+ * The names of API keys that complete the last word. The keys are those of the store of `--data` in the words or of
+ * PETS_DATA, or of the default store. There are none if the store cannot be read.
  */
 async function keysLike(words: readonly string[], context: CommandContext) {
   const option = words.findLastIndex((word) => /^--data(=|$)/.test(word));

@@ -13,10 +13,9 @@ import { ArgumentError } from '../core/parsers.ts';
 import { type Column, print } from '../output/printer.ts';
 import type { Command } from '../program/command.ts';
 
-/** The fields by which animals can be counted. */
 type CountField = 'status' | 'categoryId';
 
-/** A number of animals that have the same values. A value is null if the animals do not have the field. */
+/** The number of animals that have these values. A value is null if the animals do not have the field. */
 type Count = { status?: unknown; categoryId?: unknown; animals: number };
 
 const groupings = {
@@ -86,7 +85,7 @@ function createCounter(fields: readonly CountField[]) {
         else counts.set(key, { ...Object.fromEntries(values), animals: 1 });
       }
     },
-    /** The counts, sorted by the first field, then by the second one. Animals without the field come last. */
+    /** The counts, sorted by the first field, then by the second one. Counts of animals without a field come last. */
     result: (): Count[] =>
       fields.reduceRight<Count[]>(
         (sorted, field) => sortByField(sorted, { field, descending: false }),

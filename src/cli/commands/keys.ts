@@ -2,7 +2,7 @@ import { InterruptedError } from '../../client/errors.ts';
 import { MAX_QUOTA, type PlanName, planNames, plans, type Quota } from '../../contract/plans.ts';
 import type { StoreLocation } from '../../store/backend.ts';
 import type { CreatedKey, StoredKey } from '../../store/keys/keys.ts';
-import { CliError } from '../core/errors.ts';
+import { CliError, usageError } from '../core/errors.ts';
 import { integer } from '../core/parsers.ts';
 import { type Console, isClosedPipe } from '../output/console.ts';
 import { type Column, print, printText } from '../output/printer.ts';
@@ -22,7 +22,7 @@ type AddOptions = Data & {
 
 type ManageKeys = StoreLocation['manageKeys'];
 
-/** Finds the store that `--data` or PETS_DATA names. `command` adds `--data` to a command for the same store. */
+/** Opens the store of `--data`, PETS_DATA or the default. `command` adds `--data` to a command for the same store. */
 async function openKeys({ data }: Data, context: CommandContext) {
   const location = await openLocation(data, context);
   const command = (words: string) => withData(words, data, location, context.platform);
@@ -72,6 +72,8 @@ const add: Command<AddOptions> = {
   async run(options, context) {
     const { name, plan, perMinute, perDay, save } = options;
     const hasQuota = perMinute !== undefined || perDay !== undefined;
+    if (hasQuota && plan !== 'enterprise')
+      throw usageError('--per-minute and --per-day need --plan enterprise', 'see: pets help keys add');
     const quota = hasQuota
       ? { ...plans[plan], ...(perMinute && { perMinute }), ...(perDay && { perDay }) }
       : undefined;
@@ -80,7 +82,7 @@ const add: Command<AddOptions> = {
     const baseUrl = save ? readLocalBaseUrl(context) : undefined;
     const server = baseUrl === undefined ? undefined : await identifyServer(baseUrl);
     const created = await manage(async (keys, storeId) =>
-      // A key of another store would not work, and the profile would get it.
+      // The profile would lead to this server, which rejects the key of another store.
       server?.mayBeRunning && server.storeId !== (await storeId())
         ? undefined
         : keys.create({ name, plan, quota }),
@@ -117,7 +119,7 @@ const add: Command<AddOptions> = {
 /**
  * Prints a new key. `revocation` is the command that revokes it.
  *
- * @throws CliError if the key could not be written, because it exists nevertheless
+ * @throws CliError if the key cannot be written, to say that it exists; OutputError for the closed pipe of a saved key
  */
 async function printKey(
   created: CreatedKey,
@@ -132,7 +134,7 @@ async function printKey(
     await console.finish();
   } catch (error) {
     const isClosed = isClosedPipe(error);
-    // The saved key is not lost, so a closed pipe is no error, as for every command.
+    // A saved key is not lost, so a closed pipe is not reported as an error, as in other commands.
     if (isSaved && isClosed) throw error;
     const reason = isClosed ? 'the pipe was closed' : (error as Error).message;
     throw new CliError(`key ${name} was created, but it could not be written: ${reason}`, {
@@ -145,7 +147,7 @@ async function printKey(
   }
 }
 
-/** A key as `pets keys list` prints it. A value is null if the key has none, or if it is not known. */
+/** A key as `pets keys list` prints it. The requests left are null if they are not known. */
 type ListedKey = Pick<StoredKey, 'name' | 'plan' | 'created'> &
   Quota & { minuteLeft: number | null; dayLeft: number | null; bannedUntil: string | null };
 
@@ -184,9 +186,9 @@ const list: Command<Data> = {
   },
 };
 
-/** A quota like that of plan enterprise is no limit in practice, so its number would only look like a mistake. */
-const showLeft = (unlimited: number) => (left: unknown) =>
-  typeof left === 'number' && left > unlimited / 2 ? 'unlimited' : left;
+/** Returns a function that shows more than half of the quota of plan enterprise as `unlimited`: no key uses it up. */
+const showLeft = (enterpriseQuota: number) => (left: unknown) =>
+  typeof left === 'number' && left > enterpriseQuota / 2 ? 'unlimited' : left;
 
 /** A narrow table cuts the names. A terminal shows local times. */
 function columnsOf({ localTime }: Console): Column<ListedKey>[] {

@@ -44,7 +44,7 @@ export const login: Command<Options> = {
     const stored = readProfile(context, profile);
     const given = givenBaseUrl(context) ?? stored?.baseUrl ?? (await promptBaseUrl(context, profile));
     checkProtocol(given, env);
-    // Read the key before a request, because it may be invalid.
+    // Read a piped key before any request is sent, because the key may be invalid.
     const piped = context.stdin.isTTY === true ? undefined : await readKey(context);
     if (piped === undefined) {
       requirePrompt(context, "can't prompt for the key", pipeHint(context));
@@ -113,10 +113,10 @@ async function readKey(context: CommandContext): Promise<string> {
 const listOne = (client: Client) => client.call('listPets', { query: { limit: 1 } });
 
 /**
- * Finds the base URL of the service: the one that the user has given, or that URL with /v1. Both get a request without a key,
- * and the key is only sent to a URL that has refused such a request with 401.
+ * Finds the base URL of the service: the one that the user has given, or else that URL with /v1. It is the first
+ * that responds with 401 to a request without a key. The key is not sent to any other URL.
  *
- * @throws CallError if the service cannot be reached, and CliError if it does not ask for a key
+ * @throws CallError if the request fails in another way, for example without a connection; CliError if it succeeds
  */
 async function findService(
   context: CommandContext,
@@ -147,7 +147,7 @@ async function findService(
   });
 }
 
-/** Asks again if the service rejects the key, so that a key that is typed again does not go to the shell. */
+/** Prompts until the service accepts the key. If the command ended instead, a key could be typed into the shell. */
 async function promptKey(
   context: CommandContext,
   message: string,

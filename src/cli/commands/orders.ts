@@ -4,6 +4,7 @@ import { connectionFor, footerLabel, targetLabel, withClient } from '../connecti
 import { CliError, usageError } from '../core/errors.ts';
 import {
   cellText,
+  checkFieldName,
   type FieldOrder,
   type Fields,
   fieldAt,
@@ -12,7 +13,6 @@ import {
   isNumber,
   isObject,
   numberOf,
-  parseField,
   parseFields,
   pick,
   sortByField,
@@ -34,13 +34,13 @@ type OrderOptions = {
   sum?: string;
 };
 
-/** A condition of `--where`: the field must have this value. */
+/** A condition of `--where`: the field has this value, or a list that contains it. */
 type Condition = { field: string; value: string };
 
-/** A time of `--since` or `--until`, and the field that it is for, if the user named it. */
+/** A time of `--since` or `--until`. `field` is undefined if the user named only the time. */
 type TimeLimit = { field: string | undefined; time: Time };
 
-/** Returns a time of the command line in milliseconds since the epoch. `zone` returns the user's time zone. */
+/** Computes what a text such as `7d` means, in milliseconds since the epoch. `zone` returns the user's time zone. */
 type Time = (now: number, zone: () => string) => number;
 
 export const orders: Command<OrderOptions> = {
@@ -84,7 +84,7 @@ export const orders: Command<OrderOptions> = {
     {
       flags: '--sum <field>',
       description: 'print the exact sum of this field instead of the orders',
-      parse: parseField,
+      parse: checkFieldName,
       conflicts: ['sort', 'columns'],
     },
   ],
@@ -132,14 +132,14 @@ export const orders: Command<OrderOptions> = {
 const isListOfObjects = (value: unknown): value is readonly Fields[] =>
   Array.isArray(value) && value.every(isObject);
 
-/** The fields of all orders. Orders can have so many fields that a list with repetitions would need gigabytes. */
+/** The names of all fields, each once. A list that repeats them for every order could need gigabytes. */
 function ownFields(all: readonly Fields[]): string[] {
   const fields = new Set<string>();
   for (const order of all) for (const field of Object.keys(order)) fields.add(field);
   return [...fields];
 }
 
-/** A terminal shows times that have an offset from UTC in the user's time zone. Elsewhere they are as the service sent them. */
+/** A terminal shows times with an offset from UTC in the user's time zone; other output, as the service sent them. */
 function columnOf(name: string, { localTime }: CommandContext['console']): Column<Fields> {
   const shown = (value: unknown) => {
     const instant = typeof value === 'string' && ISO.exec(value)?.[3] ? parseInstant(value, UTC) : undefined;
@@ -148,11 +148,10 @@ function columnOf(name: string, { localTime }: CommandContext['console']): Colum
   return { name, value: (order) => fieldAt(order, name), shown };
 }
 
-/** The options that need the fields of the orders. */
 const NEED_FIELDS = ['where', 'since', 'until', 'sort', 'columns', 'sum'] as const;
 
 /**
- * Prints orders that are not a list of objects as JSON, because the service does not define them (docs/service.md, D6).
+ * Prints a response that is not a list of objects (docs/service.md, D6) as JSON; with `--ndjson`, one element per line.
  *
  * @throws CliError if an option or the format needs a list of objects
  */
@@ -187,7 +186,7 @@ function parseFieldOrder(text: string): FieldOrder {
   const [, field = '', direction] = /^(.*):(.*)$/s.exec(text) ?? [text, text];
   if (direction !== undefined && direction !== 'asc' && direction !== 'desc')
     throw new ArgumentError('must be <field>, <field>:asc or <field>:desc');
-  return { field: parseField(field), descending: direction === 'desc' };
+  return { field: checkFieldName(field), descending: direction === 'desc' };
 }
 
 /** Parses a time, which may follow a field, as in `placedAt=7d`. */
@@ -220,15 +219,15 @@ function parseTime(text: string): Time | undefined {
 const ISO = /^(\d{4}-\d\d-\d\d)(?:[t ](\d\d:\d\d(?::\d\d(?:[.,]\d{1,30})?)?)(z|[+-]\d\d(?::?[0-5]\d)?)?)?$/i;
 
 /**
- * The instant of a time such as `2026-11-20T14:30:00+01:00`, in milliseconds since the epoch. Without an offset from UTC, the
- * time is local. Undefined for other texts.
+ * The instant of a time such as `2026-11-20T14:30:00+01:00`, in milliseconds since the epoch. A time without an offset
+ * from UTC is in the time zone `zone`. Undefined for other texts, and for days that do not exist.
  */
 function parseInstant(text: string, zone: () => string): number | undefined {
   const [, date, time = '00:00', offset] = ISO.exec(text) ?? [];
   if (date === undefined) return undefined;
   // First read the date and the time as if they were in UTC.
   const wallTime = Date.parse(`${date}T${time.replace(',', '.')}Z`);
-  // A day such as 30 February becomes a day of the next month.
+  // Date.parse changes a day such as 30 February to a day of the next month.
   if (Number.isNaN(wallTime) || !new Date(wallTime).toISOString().startsWith(date)) return undefined;
   if (offset === undefined) return instantOf(wallTime, zone());
   const [, sign = '', hours = 0, minutes = 0] = /^([+-])(\d\d):?(\d\d)?$/.exec(offset) ?? [];
@@ -239,13 +238,14 @@ const UTC = () => 'UTC';
 const isTime = (value: unknown): boolean =>
   typeof value === 'string' && parseInstant(value, UTC) !== undefined;
 
-/** The orders to print, in their order. `conditions` are those of the options as a footer shows them. */
+/** The orders to print, already sorted. `conditions` are the conditions of the options, as a footer shows them. */
 type Selected = { orders: readonly Fields[]; conditions: readonly string[] };
 
 /**
  * Selects and sorts orders.
  *
- * @throws CliError if no order has a field that an option names, or if it is not clear which field has the times
+ * @throws CliError if no order has a named field, if the field of the times is not clear, or if `--since` is not before
+ *   `--until`
  */
 function selectOrders(
   all: readonly Fields[],
@@ -253,7 +253,7 @@ function selectOrders(
   { console, clock }: CommandContext,
 ): Selected {
   const named = where.map(({ field, value }) => ({ field: requireField(all, field, '--where'), value }));
-  // Several conditions on one field mean either value.
+  // If there are several conditions on one field, an order must meet one of them.
   const byField = [...new Set(named.map(({ field }) => field))].map((name) =>
     named.filter(({ field }) => field === name),
   );
@@ -292,17 +292,17 @@ function selectOrders(
   return { orders, conditions };
 }
 
-/** Compares numbers by value, so that 12.5 is 12.50, and other values by their text. */
+/** Whether an order meets a condition. Numbers are compared by value, so 12.5 equals 12.50; other values, by text. */
 function meets(order: Fields, { field, value }: Condition): boolean {
   return valuesOf(order, field).some((each) => {
     if (typeof each === 'string' || !isNumber(each)) return each === value || stringifyJson(each) === value;
     const [number, wanted] = [numberOf(each), numberOf(value)];
-    // An integer can be a bigint or a number.
+    // One may be a bigint and the other a number, which are never equal with ===.
     return number !== undefined && wanted !== undefined && !(number < wanted) && !(number > wanted);
   });
 }
 
-/** The name of a field that at least one order has. @throws CliError if no order has it */
+/** The name of the field that the user means (see `findField`). @throws CliError if there are orders but none has it */
 function requireField(orders: readonly Fields[], name: string, flag: string): string {
   const field = findField(orders, name);
   if (field !== undefined || orders.length === 0) return field ?? name;
@@ -315,9 +315,9 @@ function requireField(orders: readonly Fields[], name: string, flag: string): st
 const EXAMPLE = '2026-11-20T14:30:00Z';
 
 /**
- * The field that `--since` or `--until` names, or the only field whose values are times. Some may also be null or empty.
+ * The field that `--since` or `--until` names, or else the only field whose values are times, or null or empty.
  *
- * @throws CliError if there is no such field, or if several fields contain times
+ * @throws CliError if the named field contains no times, or without a name, if none or several fields are times
  */
 function timeFieldOf(orders: readonly Fields[], { field: name }: TimeLimit, flag: string): string {
   if (name !== undefined) {
@@ -342,7 +342,7 @@ function timeFieldOf(orders: readonly Fields[], { field: name }: TimeLimit, flag
   return first;
 }
 
-/** The values of the first field for which no order has a value of `--where`; undefined if there is no such field. */
+/** If no order has a value that `--where` gives for a field, lists the values of the field; otherwise undefined. */
 function describeOtherValues(all: readonly Fields[], where: readonly Condition[] = []): string | undefined {
   for (const { field: name } of where) {
     const field = findField(all, name) ?? name;
@@ -354,11 +354,11 @@ function describeOtherValues(all: readonly Fields[], where: readonly Condition[]
   return undefined;
 }
 
-/** The exact sum of a field, as JSON, and the number of orders that have it. */
+/** The exact sum of a field, as the text of a JSON number, and the number of orders that have the field. */
 type Sum = { field: string; orders: number; sum: string };
 
 /**
- * Adds up a field of the selected orders, which may be a number or a list of numbers. Orders without a value are not counted.
+ * Adds up a field of the selected orders. Its values are numbers or lists of them. Orders without one are not counted.
  *
  * @param all the orders in the response, to name an order by its position
  * @throws CliError if a value is not a number

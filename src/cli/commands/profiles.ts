@@ -28,7 +28,7 @@ type ProfileRow = {
   /** The masked key (see `maskKey`); null if the profile has none. */
   key: string | null;
   default: boolean;
-  /** Set if the file of the profile cannot be read. */
+  /** Set if the file of the profile is damaged or cannot be read. */
   damaged?: true;
   check?: Check;
 };
@@ -36,11 +36,10 @@ type ProfileRow = {
 /** A rate limit, as `--check` shows it. `reset` is a time in ISO 8601. */
 type Limit = { limit?: number; remaining?: number; reset?: string };
 
-/** The result of `--check`, with the limit that is reached first. `limits` has that limit and the others. */
+/** The result of `--check`, with the limit that has the fewest requests left. `limits` has all if there are several. */
 type Check = Limit & {
   ok: boolean;
   message: string;
-  /** The error code, if the check failed. */
   code?: string;
   limits?: Limit[];
 };
@@ -60,7 +59,7 @@ export const profiles: Command<{ check?: boolean }> = {
     const { console, globals, env } = context;
     const { defaultProfile } = readSettings(context);
     const usual = chooseProfile({ flags: {}, env, defaultProfile });
-    /** The checks of keys that cannot be used, which are not only out of reach or rate-limited. */
+    /** The checks that failed because the service rejected the key, not because of the network or a rate limit. */
     const rejected = new Set<Check>();
     const checkKey = check ? createKeyCheck(context, rejected) : undefined;
     const rows: ProfileRow[] = [];
@@ -70,7 +69,7 @@ export const profiles: Command<{ check?: boolean }> = {
     const envKey = env['PETS_API_KEY'];
     if (envKey && globals.profile === undefined) rows.push(await environmentRow(context, envKey, checkKey));
     await print(console, { columns: columnsOf(check, context.clock.now()) }, rows);
-    // A table has only a summary of the check.
+    // The table has only one or two words about a failed check.
     if (console.isForPeople)
       for (const row of rows)
         if (row.check?.ok === false) console.notice(`${row.profile}: ${row.check.message}`);
@@ -88,7 +87,7 @@ export const profiles: Command<{ check?: boolean }> = {
 
 const NO_KEY = 'no key';
 
-/** A narrow table cuts the limits, of which the scarcest one comes first, and no base URL. */
+/** A narrow table cuts only the limits, the scarcest of which comes first. Base URLs are never cut. */
 const columnsOf = (withCheck: boolean, now: number): Column<ProfileRow>[] => [
   {
     name: 'profile',
@@ -151,7 +150,7 @@ const SUMMARIES: Readonly<Record<string, string>> = {
 /** The result of a check in one or two words. */
 const summarize = ({ ok, code = '' }: Check): string => (ok ? 'valid' : (SUMMARIES[code] ?? 'failed'));
 
-/** Reports a damaged profile instead of throwing, so that the other profiles are still listed. */
+/** The row of a profile. Reports a damaged profile instead of throwing, so that the other profiles are still listed. */
 async function profileRow(
   context: CommandContext,
   profile: ProfileName,
@@ -171,7 +170,7 @@ async function profileRow(
   return { profile, baseUrl, key: key ? maskKey(key) : null, default: isDefault, ...(check && { check }) };
 }
 
-/** Reports a missing base URL, or another problem of the settings, instead of throwing. */
+/** The row of the key in PETS_API_KEY. Reports a problem, such as a missing base URL, instead of throwing. */
 async function environmentRow(
   context: CommandContext,
   envKey: string,
@@ -204,12 +203,12 @@ function reportProblem(context: CommandContext, error: unknown): UserError {
 type KeyCheck = (connection: Connection) => Promise<Check>;
 
 /**
- * Returns a function that checks a key with one request, which may be sent during a cool-down too. After a proxy has
- * refused the user (407), keys that need the same proxy get the same result without a request.
+ * Returns a function that checks a key with one request, also while a rate limit pauses other requests. After a proxy
+ * has rejected the user and password (407), keys that need the same proxy get the same result without a request.
  */
 function createKeyCheck(context: CommandContext, rejected: Set<Check>): KeyCheck {
   const { env, clock, console } = context;
-  // The messages are part of the data unless stdout is a terminal.
+  // Unless stdout is a terminal, the messages are part of the data, so their times are in UTC.
   const times = console.isTerminal ? console : { timeZone: () => 'UTC' };
   // If PETS_STATE_DIR is not writable, end the command instead of reporting the error as the result of each check.
   createStateDirectory(context);
@@ -250,7 +249,7 @@ function checkOf(headers: HttpHeaders, now: number): Check {
   for (const { limit, remaining, reset } of windows.sort(
     (a, b) => a.remaining - b.remaining || b.reset - a.reset,
   )) {
-    // A table does not have this message, and elsewhere times are in UTC.
+    // This message is only in data, where times are in UTC, and not in the table.
     const deadline = formatDeadline(reset, now, 'UTC');
     texts.push(
       `${remaining}${limit === undefined ? '' : ` of ${limit}`} requests left${deadline ? ` ${deadline}` : ''}`,

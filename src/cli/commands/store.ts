@@ -1,7 +1,7 @@
 import { InterruptedError } from '../../client/errors.ts';
 import { formatTornEnd, type StoreReport } from '../../store/store.ts';
 import { CliError } from '../core/errors.ts';
-import { parseStorePlace } from '../core/parsers.ts';
+import { checkStoreArgument } from '../core/parsers.ts';
 import { printText } from '../output/printer.ts';
 import { sanitizeForTerminal } from '../output/sanitize.ts';
 import { drawBar, formatCount } from '../output/text.ts';
@@ -11,7 +11,7 @@ import { hintIfMissing, openLocation } from '../serve/store-location.ts';
 const placeArgument: Argument = {
   name: '[dir|url]',
   description: 'directory or postgres:// URL of the store (default: that of pets serve)',
-  parse: parseStorePlace,
+  parse: checkStoreArgument,
 };
 
 type Place = { 'dir|url'?: string };
@@ -46,11 +46,11 @@ const copy: Command<{ from: string; to: string }> = {
   summary: 'make a consistent copy of a store, also while a server uses it',
   examples: ['pets store copy ./store ./backup', 'pets store copy ./store postgres://pets@db.example/pets'],
   arguments: [
-    { name: '<from>', description: 'directory or postgres:// URL of the store', parse: parseStorePlace },
+    { name: '<from>', description: 'directory or postgres:// URL of the store', parse: checkStoreArgument },
     {
       name: '<to>',
       description: 'directory that is empty or does not exist, or URL of a database without a store',
-      parse: parseStorePlace,
+      parse: checkStoreArgument,
     },
   ],
   prints: 'text',
@@ -122,7 +122,7 @@ export const store: CommandGroup = {
 
 const NO_SCHEMA = 'a store in a directory needs no migration';
 
-/** Prints the report of a store. With `source`, the store is a copy, and all counts are shown with those of its source. */
+/** Prints the report of a store. With `source`, the store is a copy, and the text also shows the source's counts. */
 async function printReport(
   directory: string,
   { tornEnd: _, ...report }: StoreReport,

@@ -19,15 +19,12 @@ export type Context = {
   stderr: OutputStream;
   platform: NodeJS.Platform;
   homeDirectory: string;
-  /** The system's directory for temporary files. */
   temporaryDirectory: string;
   pid: number;
   versionDetails(): VersionDetails;
-  /** The current time, in milliseconds since the epoch. */
   clock: SteadyClock;
-  /** The time since this machine was started. */
   uptime(): Uptime;
-  /** The name of the time zone of the system or the variable TZ. Undefined if Node does not know it. Slow. */
+  /** The name of the time zone in the variable TZ, or else of the system. Undefined if Node does not know it. Slow. */
   timeZone(): string | undefined;
   /** The user's locale, such as `de-DE`. Slow. */
   locale(): string;

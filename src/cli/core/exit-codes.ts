@@ -16,13 +16,12 @@ export const exitCodes = {
 export type ExitCode = (typeof exitCodes)[keyof typeof exitCodes];
 
 /** The exit code of a command line after SIGTERM, if the command itself does not handle the signal. */
-export function terminatedCode(argv: readonly string[]): number {
+export function exitCodeOnSigterm(argv: readonly string[]): number {
   if (argv.find((word) => !word.startsWith('-')) !== 'serve') return exitCodes.interrupted;
   // The command after `--` has not succeeded. A shell reports 143 for a command that SIGTERM ended.
   return argv.includes('--') ? 143 : exitCodes.ok;
 }
 
-/** The meaning of each exit code, for `pets help exit-codes`. */
 export const exitCodeMeanings: readonly (readonly [ExitCode, string])[] = [
   [0, 'success (including an empty list)'],
   [1, 'any other error'],
@@ -34,7 +33,7 @@ export const exitCodeMeanings: readonly (readonly [ExitCode, string])[] = [
   [7, 'the service failed or sent an unexpected response'],
   [8, 'some rows failed or may have been added'],
   [127, 'the command after -- of pets serve does not exist'],
-  [130, 'interrupted by Ctrl-C or a termination signal'],
+  [130, 'interrupted by Ctrl-C or a termination signal; pets serve without a command exits with 0'],
 ];
 
 /**
@@ -74,13 +73,13 @@ export type UserError = {
   exitCode: ExitCode;
   code: string;
   message: string;
-  /** The HTTP status, if the service responded. Also 429 if the rate limit in an earlier response prevented the request. */
+  /** The HTTP status, if the service responded. 429 also if an earlier rate limit prevented the request. */
   status?: number | undefined;
   /** When the rate limit allows the next request, in ISO 8601. */
   until?: string | undefined;
   /** Set if an animal may or may not have been added. */
   mayHaveBeenAdded?: true | undefined;
-  /** Makes repeating the command safe. Set if the outcome is unknown and the service supports idempotency keys. */
+  /** Repeating the command with this key adds no second animal. Set only if the outcome is unknown. */
   idempotencyKey?: string | undefined;
   /** The next step, usually a command. */
   hint?: string | undefined;

@@ -9,13 +9,12 @@ export type Fields = Readonly<Record<string, unknown>>;
 export const isObject = (value: unknown): value is Fields =>
   typeof value === 'object' && value !== null && !Array.isArray(value) && !isLosslessNumber(value);
 
-/** Whether a value of `parseJson` is a number. */
 export const isNumber = (value: unknown): boolean =>
   typeof value === 'number' || typeof value === 'bigint' || isLosslessNumber(value);
 
 /**
- * The value of a field, or undefined if there is none. A name such as `customer.name` is a field of the object in a field. If
- * that field has a list of objects, the value is the list of their values.
+ * The value of a field, or undefined if there is none. `customer.name` means the field `name` of the object in
+ * `customer`. If `customer` is a list of objects, the value is the list of their `name` fields.
  */
 export function fieldAt(value: unknown, name: string): unknown {
   if (!isObject(value)) return undefined;
@@ -30,7 +29,7 @@ export function fieldAt(value: unknown, name: string): unknown {
   return Array.isArray(parent) && values.length > 0 ? values : values[0];
 }
 
-/** The value of a field, or the elements of a list; empty if there is no such field. */
+/** The elements of a field that is a list, otherwise its only value; empty if there is no such field. */
 export function valuesOf(object: unknown, name: string): unknown[] {
   const value = fieldAt(object, name);
   return value === undefined ? [] : [value].flat();
@@ -48,7 +47,7 @@ export function pick(value: unknown, names: readonly string[]): Fields {
   return Object.fromEntries(entries.filter(([, field]) => field !== undefined));
 }
 
-/** The names of all fields of these objects, in the order of their first appearance. */
+/** The names of all fields of these objects, and inner ones such as `customer.name`, in order of first appearance. */
 export function fieldNames(objects: Iterable<unknown>): Set<string> {
   const names = new Set<string>();
   for (const object of objects) {
@@ -64,7 +63,7 @@ export function fieldNames(objects: Iterable<unknown>): Set<string> {
 
 /**
  * The field that a user means. Tables print the names of fields in upper case, so a name in another case is accepted if
- * only one field has that name. Undefined if there is none.
+ * only one field has that name. Undefined if there is no such field.
  */
 export function findField(objects: readonly unknown[], name: string): string | undefined {
   if (objects.some((object) => fieldAt(object, name) !== undefined)) return name;
@@ -72,15 +71,15 @@ export function findField(objects: readonly unknown[], name: string): string | u
   return similar.length === 1 ? similar[0] : undefined;
 }
 
-/** Parses the name of a field. An empty argument is usually an unset shell variable. */
-export function parseField(text: string): string {
+/** Returns the name unchanged. @throws ArgumentError if it is empty, usually because of an unset shell variable */
+export function checkFieldName(text: string): string {
   if (text === '') throw new ArgumentError('must be the name of a field');
   return text;
 }
 
-/** Parses names of fields that are separated by commas. `resolve` converts a name to that of the field. */
+/** Parses names of fields that are separated by commas. `resolve` converts a typed name to the name of the field. */
 export function parseFields(text: string, resolve = (name: string) => name): string[] {
-  const fields = text.split(',').map((name) => resolve(parseField(name.trim())));
+  const fields = text.split(',').map((name) => resolve(checkFieldName(name.trim())));
   if (new Set(fields).size < fields.length) throw new ArgumentError('must not name a field twice');
   return fields;
 }
@@ -88,8 +87,8 @@ export function parseFields(text: string, resolve = (name: string) => name): str
 export type FieldOrder = { field: string; descending: boolean };
 
 /**
- * The number in a value of `parseJson`, which may also be text such as "12.50". An integer keeps all its digits. Undefined
- * if the value is not a number.
+ * The number in a value of `parseJson`, which may also be text such as "12.50". An integer keeps all its digits.
+ * Undefined for any other value.
  */
 export function numberOf(value: unknown): number | bigint | undefined {
   if (typeof value === 'number' || typeof value === 'bigint') return value;
@@ -99,9 +98,9 @@ export function numberOf(value: unknown): number | bigint | undefined {
 }
 
 /**
- * Sorts records by a field, or by its first element if it is a list: numbers first, by their value, and then texts in the
- * order of the Unicode root collation, which is the same on every machine. Records without a value are last, also in
- * descending order. Those with equal values stay in their order.
+ * Sorts records by a field, or by its first element if it is a list: numbers first, by their value, and then texts in
+ * the order of the Unicode root collation, which is the same on every machine. Records without a value are last, also
+ * in descending order. Those with equal values stay in their order.
  */
 export function sortByField<Item>(records: readonly Item[], { field, descending }: FieldOrder): Item[] {
   // English has no collation rules of its own, so this is the root collation. `und` would be the locale of the system.

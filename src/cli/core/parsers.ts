@@ -18,10 +18,10 @@ export const oneOf = <Word extends string>(words: readonly Word[]): ((text: stri
   parseWith(z.enum(words, { error: `must be one of ${words.join(', ')}` }));
 
 /**
- * Parses the place of a store. An empty argument is usually an unset shell variable. It must not mean the current or the
- * default directory.
+ * Returns the directory or URL of a store unchanged. @throws ArgumentError if it begins or ends with white space, or is
+ * empty: an unset shell variable must not mean the current or the default directory
  */
-export function parseStorePlace(text: string): string {
+export function checkStoreArgument(text: string): string {
   if (text === '') throw new ArgumentError('must be the name of a directory or the URL of a database');
   if (text !== text.trim()) throw new ArgumentError('must not begin or end with white space');
   return text;

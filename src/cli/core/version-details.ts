@@ -5,16 +5,15 @@ import { isSingleExecutable } from '../../system/bundled-files.ts';
 export const { version } = manifest;
 
 /** How pets was installed. `source` is a clone, also one that is linked into a global directory of npm. */
-export type Installation = 'npm-global' | 'npm-local' | 'executable' | 'deb' | 'source';
+export type InstallationKind = 'npm-global' | 'npm-local' | 'executable' | 'deb' | 'source';
 
 /** The output of `pets --version --json`. */
 export type VersionDetails = {
   version: string;
-  /** The id of the commit that was built, with `-dirty` if files had changed since; null if the build did not know it. */
+  /** The id of the built commit, with `-dirty` if files had changed since; null if the build did not know the id. */
   commit: string | null;
-  /** The version of Node that runs the program. */
   node: string;
-  installedAs: Installation;
+  installedAs: InstallationKind;
 };
 
 /** The build replaces this name. The name is not defined if the program runs from source. */
@@ -26,21 +25,21 @@ export function versionDetails(directory: string): VersionDetails {
     version,
     commit: typeof BUILD_COMMIT === 'undefined' ? null : BUILD_COMMIT,
     node: process.versions.node,
-    installedAs: findInstallation(directory, isSingleExecutable() ? process.execPath : undefined, existsSync),
+    installedAs: installationKind(directory, isSingleExecutable() ? process.execPath : undefined, existsSync),
   };
 }
 
 /**
- * Finds out how pets was installed.
+ * How pets was installed, according to the paths of its files.
  *
  * @param directory a directory of the package
  * @param executable the path of the executable that contains Node, if this is one
  */
-export function findInstallation(
+export function installationKind(
   directory: string,
   executable: string | undefined,
   exists: (path: string) => boolean,
-): Installation {
+): InstallationKind {
   if (executable !== undefined) {
     // The Debian package has this file for the executable in /usr/bin. A copy elsewhere is not part of the package.
     const marker = executable.replace(/[^\\/]*$/, '../lib/pets/installed-as-deb');

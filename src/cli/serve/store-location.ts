@@ -2,7 +2,7 @@ import { userInfo } from 'node:os';
 import type { StoreLocation } from '../../store/backend.ts';
 import { StoreMissingError } from '../../store/errors.ts';
 import { CliError } from '../core/errors.ts';
-import { parseStorePlace } from '../core/parsers.ts';
+import { checkStoreArgument } from '../core/parsers.ts';
 import { shellQuote } from '../core/shell-words.ts';
 import { hasPassword } from '../output/redact.ts';
 import { dataDirectory } from '../profiles/paths.ts';
@@ -11,7 +11,7 @@ import type { CommandContext, Option } from '../program/command.ts';
 export const dataOption: Option = {
   flags: '--data <dir|url>',
   description: 'directory or postgres:// URL of the store (animals and API keys)',
-  parse: parseStorePlace,
+  parse: checkStoreArgument,
 };
 
 /** A command for the same store: it has `--data` if the user gave it. A password in the URL is left out. */
