@@ -10,7 +10,7 @@ import type { Command, CommandContext } from './program/command.ts';
 import {
   commandWords,
   createProgram,
-  declare,
+  declareParameters,
   flagsOf,
   globalsOf,
   namedArguments,
@@ -57,7 +57,7 @@ async function runProgram(program: Commander, context: Context): Promise<number>
   const addCommand = (parent: Commander, command: Command) => {
     const child = parent.command(command.name);
     // Declaring the options of all commands takes milliseconds, and only a command that is named can run.
-    declare(child, argv.includes(command.name) ? command : {});
+    declareParameters(child, argv.includes(command.name) ? command : {});
     child.action(async () => {
       const globals = globalsOf(program, env);
       const options: Record<string, unknown> = { ...child.opts(), ...namedArguments(child) };

@@ -181,6 +181,7 @@ const wrongWords: Line[] = [
   ['add --from a.csv', 'unknown option --from', 'pets import <file>'],
   ['whoami', "'whoami'", 'pets profiles --check'],
   ['delete 7', "'delete'", 'not change or delete'],
+  ['undo', "'undo'", 'not change or delete'],
   ['list SOLD', 'did you mean pets list --status sold'],
   ['list staging', 'did you mean pets list --profile staging'],
   ['list Rex', 'list accepts no arguments', 'did you mean pets find Rex?'],

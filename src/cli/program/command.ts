@@ -39,7 +39,6 @@ export type Argument = {
   hint?: string;
   /** What completion on Tab looks up for the argument. */
   completes?: 'keys';
-  /** Whether help leaves the argument out. */
   isHidden?: true;
 };
 
@@ -48,22 +47,22 @@ export type Option = {
   flags: string;
   description: string;
   parse?: (text: string) => unknown;
-  /** All valid values. Help shows them, completion offers them, and other values are refused. */
+  /** All valid values. Completion offers them. Without `parse`, help shows them too, and other values are refused. */
   choices?: readonly string[];
   default?: unknown;
   /** The default that help shows if the command itself decides what a missing option means. */
   defaultText?: string;
   /** The environment variable that replaces the default of a global option. */
   variable?: string;
-  /** The properties of options that cannot be given together with this one. */
+  /** The options that cannot be given together with this one, for example `columns` for `--columns`. */
   conflicts?: readonly string[];
   /** The hint shown for an invalid value; by default a reference to the command's help. */
   hint?: string;
-  /** The title of the options with which help shows this option; by default Options. */
+  /** The title in help below which this option is shown; by default Options. */
   group?: string;
   /**
-   * If the option is given several times, all values are collected. Otherwise, a second value is an error if the command
-   * prints data, and replaces the first one in other commands.
+   * True collects the values of an option that is given several times. Otherwise, a second value is an error if the
+   * command prints data, and replaces the first one in other commands.
    */
   repeatable?: boolean;
 };
@@ -85,9 +84,9 @@ export type Command<Options = never> = {
   options?: readonly Option[];
   /** What the command prints to stdout, if it prints data: rows in any format, or a text. Both can also be JSON. */
   prints?: 'rows' | 'text';
-  /** The options that choose how it is printed; by default only `output`. The program adds them. */
+  /** The options that choose how the data is printed; by default only `output`. The program adds them to `options`. */
   outputOptions?: readonly OutputOptionName[];
-  /** Whether the data is an API key. Only the user can read a new file of `--output` then. */
+  /** Whether the data is an API key. If so, only the user can read a new file of `--output`. */
   printsKey?: boolean;
   /** Returns the exit code; undefined means 0. `pets serve` may return the exit code of the command that it ran. */
   run(options: Options, context: CommandContext): Promise<number | undefined>;

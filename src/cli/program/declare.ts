@@ -80,7 +80,7 @@ export function optionsOf({
   return [...options, ...chosen];
 }
 
-/** Creates the commander command of the program, which accepts the global options. Their values are checked later. */
+/** Creates the commander command `pets` with the global options. `globalsOf` checks their values later. */
 export function createProgram(): Commander {
   const program = new Commander('pets').exitOverride().helpOption('-h, --help').helpCommand(false);
   for (const { flags } of globalOptions) if (!flags.endsWith('--help')) program.option(flags);
@@ -117,8 +117,7 @@ export function globalsOf(
   return values as GlobalOptions;
 }
 
-/** Adds declared arguments and options to a commander command. */
-export function declare(
+export function declareParameters(
   command: Commander,
   {
     arguments: args = [],
@@ -132,7 +131,7 @@ export function declare(
     command.addArgument(parse ? argument.argParser(parse) : argument);
   }
   for (const declared of optionsOf(declaration)) {
-    // The help of a command can also list global options.
+    // A command names a global option only to show it in its help. The program declares the option.
     if (globalOptions.includes(declared)) continue;
     const option = command.createOption(declared.flags);
     const parse = parserOf(
@@ -141,8 +140,8 @@ export function declare(
       declared.hint ?? help,
       declared.repeatable,
     );
-    // A command that prints data would ignore a condition that the user gave. Settings, such as `--profile` or the options
-    // of `pets serve`, may be in a script or an alias, and a later value replaces them.
+    // If a command prints data, a second value is an error: it would replace the first one, which can be a condition.
+    // Settings, such as the options of `pets serve`, may be in a script or an alias, and a later value replaces them.
     const isSingle = option.required && !declared.repeatable && declaration.prints !== undefined;
     if (isSingle) option.argParser(onlyOnce(command, option, parse));
     else if (parse) option.argParser(parse);
@@ -152,7 +151,7 @@ export function declare(
   }
 }
 
-/** Wraps a parser so that a second value is an error. Otherwise, it would silently replace the first one. */
+/** Wraps a parser so that a second value is an error. Otherwise, the second value would replace the first one. */
 const onlyOnce =
   (
     command: Commander,
@@ -180,8 +179,8 @@ const helpFor = (command: Commander): string =>
   `see: ${['pets', 'help', ...commandWords(command)].join(' ')}`;
 
 /**
- * Returns a parser whose errors name the argument or option, and include a hint. With `collect`, the parser appends to the
- * values of earlier occurrences.
+ * Returns a parser whose errors name the argument or option, and include a hint; undefined if every text is valid. With
+ * `collect`, the parser appends to the values of earlier occurrences.
  */
 function parserOf({ parse, choices }: Argument | Option, name: string, hint: string, collect = false) {
   const parser = parse ?? (choices && oneOf(choices));

@@ -14,7 +14,7 @@ export const programSummary =
 export const firstCommands = {
   'In the shop': {
     'pets login': 'save your API key, once',
-    'pets list --status available': 'list the animals for sale',
+    'pets list --status available': 'list the first 20 animals for sale',
     'pets find rex': 'find animals by name',
     'pets count': 'count the animals of each status',
     'pets add Rex --category 3': 'add an animal',
@@ -35,7 +35,7 @@ export const firstCommands = {
 type Item = readonly [term: string, description: string];
 type Commands = readonly (Command | CommandGroup)[];
 
-/** A list of terms with their descriptions, which start in the same column, below a title. */
+/** A title above terms with their descriptions, which a narrow terminal shows below the terms. Empty without items. */
 function section(
   title: string,
   items: readonly Item[],
@@ -82,7 +82,7 @@ const columnsOf = (width: number | undefined): number => Math.min(width || MAX_C
 /**
  * The page of a command, of a group such as `keys`, of a topic, or of the whole program.
  *
- * @throws CliError if there is none with these names
+ * @throws CliError if there is no such page
  */
 export function helpPage(names: readonly string[], commands: Commands, width: number | undefined): string {
   const columns = columnsOf(width);
@@ -165,7 +165,6 @@ function commandPage(name: string, command: Command, columns: number): string {
 const examples = (lines: readonly string[]): string =>
   `\nExamples:\n${lines.map((line) => `  ${line}\n`).join('')}`;
 
-/** The name of a command with its arguments. */
 const usageOf = (name: string, entry: Command | CommandGroup): string =>
   'commands' in entry ? `${name} <command>` : [name, ...shownArguments(entry).map(usageName)].join(' ');
 
@@ -180,7 +179,7 @@ const optionItem = (declared: Option): Item => [declared.flags, describeParamete
 
 /** The description of an argument or option with its valid values and its default. */
 export function describeParameter({ description, choices, ...rest }: Argument | Option): string {
-  // An option that parses its values itself describes them, too.
+  // If an option has a parser of its own, its description already names the values.
   const isListed = choices !== undefined && rest.parse === undefined;
   const text = isListed
     ? `${description}: ${choices.join(', ').replace(/, ([^,]*)$/, ' or $1')}`
@@ -189,7 +188,6 @@ export function describeParameter({ description, choices, ...rest }: Argument | 
   return usual === undefined ? text : `${text} (default: ${usual})`;
 }
 
-/** The environment variables that the program reads, for `pets help environment`. */
 export const environmentVariables: Readonly<Record<string, string>> = {
   PETS_PROFILE: 'profile to use if --profile is not given: prod, staging or local',
   PETS_API_KEY: "API key; sent to PETS_BASE_URL if that is set, otherwise to the profile's base URL",
@@ -199,8 +197,10 @@ export const environmentVariables: Readonly<Record<string, string>> = {
   PETS_CONFIG_DIR: 'directory for profiles',
   PETS_STATE_DIR: 'directory for state: rate-limit waits, and records of added rows',
   PETS_DATA: 'directory or postgres:// URL of the store that pets serve, pets keys and pets store use',
-  PETS_SERVE_KEY: 'API key that pets serve accepts instead of a generated one',
-  PETS_SERVE_TOKEN: 'developer token of pets serve (default: a new one), which pets keys list also sends',
+  PETS_SERVE_KEY:
+    'API key that pets serve accepts instead of a generated one: at least 20 characters, or 8 if only this machine can reach the service',
+  PETS_SERVE_TOKEN:
+    'developer token of pets serve, at least 20 characters (default: a new one); set it for pets keys list too',
   'XDG_CONFIG_HOME, XDG_STATE_HOME, XDG_DATA_HOME':
     'base directories for configuration, state and data files',
   'HTTP_PROXY, HTTPS_PROXY, NO_PROXY':
@@ -224,7 +224,7 @@ export const documentsBySubject: Readonly<Record<string, string>> = {
   'the API': 'docs/service.md',
 };
 
-/** A page that is a list. `termColumns` is the width of its first column, if that is wider than those of other pages. */
+/** A page that is a list of terms. `termColumns` is the width of their column, if it must be wider than `MAX_TERM`. */
 type Topic = { intro?: string; title: string; items: readonly Item[]; termColumns?: number };
 
 /** The help topics that are not commands. */

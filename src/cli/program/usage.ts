@@ -2,7 +2,7 @@ import type { Command as Commander, CommanderError } from 'commander';
 import { type CliError, usageError } from '../core/errors.ts';
 import type { Command, CommandContext } from './command.ts';
 
-/** Characters that a name can have. Other words, such as a URL with a password, are not repeated. */
+/** Matches words that can be a name, so a hint may repeat them. A URL, which may contain a password, does not match. */
 const TEXT = "(?!-)(?:(?! -)[\\p{L}\\p{M}\\p{N} '.-])+";
 
 /** An API key must not be an argument, because process lists and the shell history show command lines. */
@@ -10,8 +10,9 @@ const KEY_IN_ARGUMENTS =
   'do not put a key on the command line; pets login asks for it, or reads it from standard input: pets login < key.txt';
 
 /**
- * Hints for command lines that are not valid. A line has the name of the command, and the words or the option that it does not
- * accept. The first pattern that matches decides; `$1` is what its first group matches, in lower case with the flag `i`.
+ * Hints for invalid command lines. A line has the name of a command, and the words or the option that the command does
+ * not accept. The first pattern that matches decides. `$1` stands for what its first group matches, in lower case if
+ * the pattern has the flag `i`.
  */
 const HINTS: readonly (readonly [pattern: RegExp, hint: string])[] = [
   // What other tools call a command.
@@ -36,10 +37,10 @@ const HINTS: readonly (readonly [pattern: RegExp, hint: string])[] = [
   [/^version\b/, 'did you mean pets --version?'],
   [/^(available|pending|sold)$/i, 'did you mean pets list --status $1?'],
   [
-    /^(delete|remove|rm|update|edit|set|sell|buy)\b/,
+    /^(delete|remove|rm|undo|update|edit|set|sell|buy)\b/,
     'the service can only add and show animals, not change or delete them. See: pets help',
   ],
-  // A value without its option, or an option that is the value.
+  // A value without its option, or with hyphens as if it were an option.
   [/^(list|find|count|add) (?:--)?(available|pending|sold)$/i, 'did you mean pets $1 --status $2?'],
   [/^(?!use )(\w+(?: \w+)?) (?:--)?(prod|staging|local)$/i, 'did you mean pets $1 --profile $2?'],
   [/^(list|count) (\d+)$/, 'did you mean pets $1 --category $2?'],
@@ -72,7 +73,7 @@ const HINTS: readonly (readonly [pattern: RegExp, hint: string])[] = [
     'put straight quotes around a name with spaces: pets add "$1" $2',
   ],
   [/^add [^-]/, 'put straight quotes around a name with spaces: pets add "Lady Bella" --category 3'],
-  // Options with another name.
+  // What other tools call an option.
   [/^list --count$/, 'to count animals: pets count'],
   [/^\w+ --order$/, 'did you mean --sort <field>?'],
   [/^\w+ --fields$/, 'did you mean --columns <fields>?'],
@@ -101,7 +102,7 @@ export function hintFor(line: string): string | undefined {
   return undefined;
 }
 
-/** Converts an error of commander into a usage error with a hint. The arguments of `program` begin with the command. */
+/** Converts an error of commander into a usage error with a hint. `program.args` begins with the command's name. */
 export function toUsageError(
   error: CommanderError,
   program: Commander,
@@ -154,7 +155,7 @@ export function toUsageError(
   }
 }
 
-/** The command at the start of the words, and its full name, such as `keys add`; an empty name, or only its group, if there is none. */
+/** The command at the start of the words, such as `keys add`. Without one, the name is empty and `group` may be set. */
 function commandOf(
   [first, second]: readonly string[],
   commands: CommandContext['commands'],
