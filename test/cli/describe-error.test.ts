@@ -196,6 +196,15 @@ test.each([
   }
 });
 
+test.each([
+  [false, 'or use the key of profile staging: add --profile staging'],
+  [true, 'or use the key of profile staging: omit --base-url and add --profile staging'],
+])('a rejected key from PETS_API_KEY, if --base-url is needed: %s', (needsBaseUrl, hint) => {
+  const { message, hint: advice } = explain(failure(401), { keySource: 'PETS_API_KEY', needsBaseUrl });
+  expect(message).toBe(`${API} rejected key …k2mX from PETS_API_KEY: why`);
+  expect(advice).toBe(`set PETS_API_KEY to a valid key, ${hint}`);
+});
+
 const proxy = { address: 'http://ada:hunter2@proxy.example.com:3128', variable: 'HTTPS_PROXY' };
 
 test('the hint names the proxy, which may be the cause of the error', () => {

@@ -13,15 +13,15 @@ type OptionSpec = Pick<Option, 'flags' | 'description' | 'choices' | 'repeatable
 type ArgumentSpec = Pick<Argument, 'name' | 'choices' | 'completes'>;
 
 /**
- * Words that complete the line, or the kind of words that complete it. The shell completes all kinds but `keys`: the names of
- * API keys are looked up by the program.
+ * Words that complete the line, or the kind of words that complete it. The shell completes all kinds but `keys`: the
+ * program looks up the names of API keys.
  */
 export type Candidates = { words: readonly Word[]; kind?: Kind };
 type Word = { value: string; description?: string };
 type Kind = 'files' | 'directories' | 'commands' | 'keys';
 
 /**
- * The candidates for the last word, which may be empty.
+ * The candidates for the last word. It is empty if the cursor follows a space.
  *
  * @param program all commands, and the options that every command accepts
  * @param words all words after the name of the program, up to the cursor
@@ -99,7 +99,7 @@ const KINDS: Readonly<Record<string, Kind>> = {
   command: 'commands',
 };
 
-/** What completes an argument such as `[command...]`, or the value of an option such as `--key-file <file>`, if anything. */
+/** What completes an argument such as `[command...]` or the value of an option such as `--seed [file]`, if anything. */
 function kindOf(declared: OptionSpec | ArgumentSpec): Kind | undefined {
   if ('completes' in declared) return declared.completes;
   const usage = 'flags' in declared ? declared.flags : declared.name;

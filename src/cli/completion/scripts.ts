@@ -126,7 +126,7 @@ Register-ArgumentCompleter -Native -CommandName pets -ScriptBlock {
     $words = @($commandAst.CommandElements | Select-Object -Skip 1 |
         Where-Object { $_.Extent.EndOffset -lt $cursorPosition } |
         ForEach-Object { if ($_ -is [System.Management.Automation.Language.StringConstantExpressionAst]) { $_.Value } else { "$_" } })
-    # PowerShell before 7.3 drops an empty argument, unless it contains quotes.
+    # PowerShell before 7.3 drops an empty argument, so pass two quotes instead.
     $words += if ($wordToComplete) { $wordToComplete } else { '""' }
     pets completion powershell '--' @words 2> $null | Where-Object { -not $_.StartsWith(':') } | ForEach-Object {
         $value, $description = $_ -split "\`t", 2

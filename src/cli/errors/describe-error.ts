@@ -39,13 +39,13 @@ import {
   proxyLabel,
 } from '../profiles/profile.ts';
 
-/** Adds the connection that was used to an error. The API key is redacted from the message, but not from the cause. */
+/** An error with the connection that was used. The API key is redacted from the message, but not from the `cause`. */
 export class CallError extends Error {
   readonly connection: Connection;
 
   readonly proxy: ProxySetting | undefined;
 
-  /** A variable such as ALL_PROXY, which pets does not support. */
+  /** A variable such as ALL_PROXY that the user has set, but pets does not support. */
   readonly ignoredProxy: string | undefined;
 
   /** Replaces the hint that `describeError` would choose. */
@@ -130,7 +130,6 @@ export function printError(console: Console, { exitCode, ...error }: UserError):
   console.event({ error: { ...error, exitCode } }, `${red('error:')} ${message}${hint}`, 4);
 }
 
-/** Prints the stack of an error, for --debug. */
 export function printStack(console: Console, error: unknown): void {
   const stack = error instanceof Error ? (error.stack ?? error.message) : String(error);
   // Line breaks in the message are data, so they are escaped. Line breaks between stack frames are printed.
@@ -197,7 +196,7 @@ function describeRateLimit(
   const deadline = formatDeadline(until, now, timeZone());
   const when = deadline === undefined ? '' : ` ${deadline}`;
   const state = code === 'key_banned' ? 'has banned this key' : 'is rate-limited';
-  // The message has the deadline already, so remove the waiting time from the text of our service.
+  // The message has the deadline already, so remove the waiting time from the text of `pets serve`.
   const reason = error.message.replace(/\.? Retry in \d+ s\b/, '');
   const message = fromResponse
     ? `${server} ${state}${when}: ${reason}`
@@ -221,7 +220,7 @@ function describeUnknownOutcome(
   platform: NodeJS.Platform,
 ): UserError {
   const reason = cause instanceof NetworkError ? networkReason(cause) : cause;
-  // After a success, another attempt would get the same response.
+  // After an invalid response with a success status, another attempt would get the same response.
   const canRepeat = supportsIdempotency && !isAfterSuccess(cause);
   const repeat = canRepeat
     ? `to retry without adding it twice, run the same command within 24 hours with ${shellQuote(['--idempotency-key', idempotencyKey], platform)}`
@@ -275,9 +274,9 @@ function failureHint({ status, code }: ApiFailure, connection: Connection): stri
     : 'run again with --debug to see the request and the response';
 }
 
-function keyHint({ keySource, profile }: Connection): string {
+function keyHint({ keySource, profile, needsBaseUrl }: Connection): string {
   if (keySource === 'PETS_API_KEY')
-    return `set PETS_API_KEY to a valid key, or unset it and PETS_BASE_URL to use profile ${profile}`;
+    return `set PETS_API_KEY to a valid key, or use the key of profile ${profile}: ${needsBaseUrl ? 'omit --base-url and ' : ''}add --profile ${profile}`;
   if (keySource === 'this login')
     return 'nothing was saved; copy the key again, and check that it is for this service';
   return profile === 'local'
@@ -332,7 +331,7 @@ const CLOSED = ['ECONNRESET', 'EPIPE', 'UND_ERR_SOCKET'];
 /** The response of a server that supports only HTTP/2: a frame with its settings. */
 const HTTP2_SETTINGS = /^\0\0[\s\S]\x04/;
 
-/** The hint for a response that shows what is wrong with the base URL; undefined for any other error. */
+/** The hint for a response that shows that the base URL is wrong or needs a client certificate; otherwise undefined. */
 function addressHint(error: unknown, { connection: { baseUrl } }: CallError): string | undefined {
   if (error instanceof RedirectError) {
     const address = httpsAddress(baseUrl, error.location);
@@ -354,8 +353,8 @@ function protocolReason({ received, message }: ProtocolError): string {
 }
 
 /**
- * The hint for a failed connection, which may show what is wrong with the base URL, with TLS, or with the clock of this
- * machine. `now` is in milliseconds since the epoch.
+ * The hint for a failed connection. Some errors show that the base URL, TLS or the clock of this machine is the cause.
+ * `now` is in milliseconds since the epoch.
  */
 function networkHint(
   error: NetworkError,

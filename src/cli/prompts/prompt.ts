@@ -20,7 +20,7 @@ const MAX_PIPED = 64 * 1024;
 const CANCEL = /[\x03\x04\x1a]/;
 
 /**
- * Asks for a line at the terminal until it is valid. `message` names what to type.
+ * Prompts at the terminal until the user types a valid line. `message` names what to type.
  *
  * @throws InterruptedError on Ctrl-C, Ctrl-D, Ctrl-Z, a signal or the end of the input
  * @throws CliError if more is typed or pasted than any valid line has
@@ -35,7 +35,7 @@ const YES_OR_NO = /^\s*(?:y|yes|n|no)?\s*$/i;
  * Asks a question at the terminal until the answer is yes or no; an empty line is no. The question ends with a question
  * mark. Call this only if `canConfirm`.
  *
- * @throws InterruptedError on Ctrl-C, Ctrl-D, Ctrl-Z, a signal or the end of the input
+ * @throws the errors of `promptText`
  */
 export async function confirm(context: CommandContext, question: string): Promise<boolean> {
   const { console, stderr } = context;
@@ -53,8 +53,8 @@ export const canConfirm = (context: CommandContext): boolean =>
   !context.console.hasJsonEvents && canPrompt(context);
 
 /**
- * Prompts for a secret, which is not shown while the user types it. Asks again after a paste of several lines: otherwise
- * the shell would show the other lines, and keep them in its history.
+ * Prompts for a secret, which is not shown while the user types it. Asks again after a paste of several lines:
+ * otherwise the shell would show the other lines, and keep them in its history. @throws the errors of `promptText`
  */
 export async function promptSecret(context: Context, message: string, validate: Validate): Promise<string> {
   for (;;) {
@@ -74,8 +74,8 @@ const PASTE_PAUSE = 50;
 const MAX_DISCARDS = 10;
 
 /**
- * Drops the rest of a paste. Otherwise the shell would read the rest, and run its lines as commands. Returns whether there was
- * more.
+ * Drops the rest of a paste. Otherwise the shell would read the rest, and run its lines as commands. Returns whether
+ * there was a rest.
  */
 async function discardPaste({ stdin, sleep }: Context): Promise<boolean> {
   let hasMore = true;
@@ -97,7 +97,8 @@ async function discardPaste({ stdin, sleep }: Context): Promise<boolean> {
 
 /**
  * Reads lines with Node's line editor until a line is valid. All attempts use the same editor, because the terminal
- * would leave raw mode between two editors, and backspaces could be lost. With `keepsLine`, an invalid line can be edited.
+ * would leave raw mode between two editors, and backspaces could be lost. With `keepsLine`, the user can edit an
+ * invalid line. With `isHidden`, resolves with an empty line if several lines are pasted.
  */
 function readLine(
   context: Context,
@@ -132,7 +133,7 @@ function readLine(
       editor.prompt();
       editor.write(initial);
     };
-    // Listen before the editor and those before it, so that input that is too long never reaches an editor.
+    // This listener must be called before the editor's own, so that input that is too long never reaches the editor.
     stdin.prependListener('data', watch).once('end', interrupt);
     const editor = createInterface({
       input: stdin,
@@ -143,7 +144,7 @@ function readLine(
     });
     const unsubscribe = onSignal(['SIGINT', 'SIGTERM', 'SIGHUP'], interrupt);
     editor.on('line', (line) => {
-      // Closing the editor drops the other lines of a paste. A part of a secret is not valid.
+      // The first line of a paste is only a part of the secret. Closing the editor drops the other lines.
       if (isHidden && hasMore) return finish('');
       const error = validate(line);
       if (error === undefined) return finish(line);
