@@ -109,12 +109,15 @@ const Rules = z.pipe(
 /** The faults of the service as users set them: an object, or only the array of rules. */
 export const FaultSettings = z.pipe(
   z.transform((value: unknown) => (Array.isArray(value) ? { rules: value } : value)),
-  strictObject({
-    latency: z.optional(LatencySetting),
-    failRate: z.optional(FailRate),
-    seed: z.optional(integer(0, Number.MAX_SAFE_INTEGER)),
-    rules: z.optional(Rules),
-  }),
+  strictObject(
+    {
+      latency: z.optional(LatencySetting),
+      failRate: z.optional(FailRate),
+      seed: z.optional(integer(0, Number.MAX_SAFE_INTEGER)),
+      rules: z.optional(Rules),
+    },
+    'must be an array of rules, or an object with the field rules',
+  ),
 );
 export type FaultSettings = z.output<typeof FaultSettings>;
 

@@ -17,8 +17,8 @@ export async function parseLocation(text: string, context: LocationContext): Pro
   // A mistyped URL would name a new directory. The error does not contain the text, which may contain a password.
   if (!isAbsolute(text) && !/^\.\.?[/\\]/.test(text) && /[:@=$"'`]|\/\//.test(text)) {
     throw new StoreError(
-      'the place of the store is neither a directory nor the URL of a PostgreSQL database',
-      'use a directory, or postgres://user@host/database without quotes or variables; ' +
+      'the store is neither named by a directory nor by the URL of a PostgreSQL database',
+      'use a directory, or a URL such as postgres://user@host/database; ' +
         'start the name of a directory with ./ if it contains : @ = $ // or quotes',
     );
   }

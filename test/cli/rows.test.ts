@@ -89,7 +89,7 @@ describe('cells become the fields of an animal', () => {
   ]);
 });
 
-const quote = 'invalid CSV: a quote is missing or in the wrong place';
+const quote = 'invalid CSV: a quote is missing or in the wrong place; the lines after it were not checked';
 
 describe('an error in a row of CSV has its line; after a syntax error, reading stops', () => {
   testRows('csv', [

@@ -13,7 +13,10 @@ type Shell = (typeof shells)[number];
 export const completion: Command<Options> = {
   name: 'completion',
   summary: 'print a shell completion script',
-  examples: ['pets completion bash', 'pets completion fish > ~/.config/fish/completions/pets.fish'],
+  examples: [
+    'pets completion bash',
+    'mkdir -p ~/.config/fish/completions && pets completion fish > ~/.config/fish/completions/pets.fish',
+  ],
   arguments: [
     {
       name: '<shell>',

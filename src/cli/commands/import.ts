@@ -27,7 +27,7 @@ export const importCommand: Command<ImportRequest> = {
     {
       flags: '--skip-added',
       description:
-        'add only the rows that were not added before; without it, an import stops if many were, and adds a few of them a second time, with a note',
+        'add only the rows that were not added before; without it, an import stops if many of its rows were, and adds them a second time if only a few were',
       conflicts: ['addAgain'],
     },
     { flags: '--add-again', description: 'add every row, including those that were added before' },

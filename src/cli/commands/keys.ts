@@ -44,7 +44,7 @@ const add: Command<AddOptions> = {
   examples: [
     'pets keys add till-1 --plan free --data ./shop',
     'pets keys add import --plan enterprise --per-minute 5000 --per-day 1000000',
-    'pets keys add dev --save',
+    'pets keys add laptop --save',
   ],
   arguments: [{ name: '<name>', description: 'name for the key' }],
   options: [

@@ -407,6 +407,6 @@ function notANumber(order: Fields, field: string, value: unknown, all: readonly 
       : `order ${all.indexOf(order) + 1} of the response`;
   return new CliError(`cannot add up ${field}: in ${name} it is ${shown}, not a decimal number`, {
     code: 'unsuitable_orders',
-    hint: 'select other orders with --where, --since and --until',
+    hint: 'choose a field with numbers, or select other orders with --where, --since and --until',
   });
 }

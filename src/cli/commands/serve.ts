@@ -63,17 +63,17 @@ export const serve: Command<ServeOptions> = {
         flags: '--key-file <file>',
         description: 'accept the API key in this file (or in PETS_SERVE_KEY) instead of a generated one',
       },
-      { flags: '--no-profile', description: "don't change profile local" },
+      { flags: '--no-profile', description: "don't save the address and the key to profile local" },
       {
         flags: '--ban-after <number>',
         description:
-          'ban a key that sends this many requests in a minute after a 429, from a second after it; 0 = never',
+          'ban a key that sends this many requests in a minute although it got a 429; the first second does not count; 0 = never',
         parse: integer(0, 1_000_000),
         default: 10,
       },
       {
         flags: '--ban-for <seconds>',
-        description: 'length of a ban, which the page can lift',
+        description: 'length of a ban',
         parse: integer(1, MAX_BAN_SECONDS),
         default: 300,
       },

@@ -200,10 +200,12 @@ function describeRateLimit(
   const reason = error.message.replace(/\.? Retry in \d+ s\b/, '');
   const message = fromResponse
     ? `${server} ${state}${when}: ${reason}`
-    : `no request is sent to ${server}${when}: the rate limit is used up, or the key is banned`;
+    : `no request is sent to ${server}${when}, because an earlier response said that the rate limit is used up or the key is banned`;
   const seconds = Math.ceil(neededMaxWait / SECOND);
   const wait = neededMaxWait < MAX_SUGGESTED_WAIT ? `, or wait with --max-wait ${seconds}` : '';
-  const check = fromResponse ? '' : '. If it has ended earlier: pets profiles --check';
+  const check = fromResponse
+    ? ''
+    : '; to ask the service whether the limit has ended earlier: pets profiles --check';
   return {
     ...userError('rate_limited', message),
     ...(code !== undefined && { code }),

@@ -91,6 +91,11 @@ function findTarget(name: string): { path: string; existing: fs.Stats | undefine
     const isReplaceable = existing?.isFile() ?? isNew;
     const own = join(fs.realpathSync.native(dirname(name)), basename(name));
     const path = existing?.isFile() ? fs.realpathSync.native(name) : own;
+    if (existing?.isDirectory())
+      throw new CliError(`cannot write ${name}: it is a directory`, {
+        code: 'file_error',
+        hint: `name a file, for example ${join(name, 'animals.csv')}`,
+      });
     if (!isReplaceable || name === '-' || SYSTEM.test(own) || SYSTEM.test(path))
       throw new CliError(`cannot write ${name}: it is not a regular file`, {
         code: 'file_error',

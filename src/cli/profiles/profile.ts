@@ -18,7 +18,7 @@ export const Profile = z.object(
   {
     baseUrl: z.string(fieldError('must be a string')).check(
       z.refine((text) => parseBaseUrl(text) !== undefined, {
-        error: 'must be an http(s) URL without user, query or fragment',
+        error: 'must be a valid http(s) URL without user, query or fragment',
       }),
     ),
     key: z.optional(
@@ -172,7 +172,7 @@ export function checkUrl(text: string, source: string): string {
   if (withScheme !== undefined)
     throw usageError(`${source} must start with https:// or http://`, `add it: ${withScheme}`);
   throw usageError(
-    `${source} must be an http(s) URL without user, query or fragment`,
+    `${source} must be a valid http(s) URL without user, query or fragment`,
     'for example https://api.example.com/v1',
   );
 }

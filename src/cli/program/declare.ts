@@ -22,7 +22,7 @@ export const globalOptions: readonly Option[] = [
   { flags: '--json', description: 'print JSON to stdout, and notices and errors as JSON lines to stderr' },
   {
     flags: '--max-wait <seconds>',
-    description: 'longest wait for a rate limit; 0 never waits',
+    description: 'longest wait before a request, for example for a rate limit; 0 never waits',
     parse: seconds(0),
     default: 75,
     variable: 'PETS_MAX_WAIT',
@@ -62,7 +62,7 @@ const outputOptions = {
   },
 } as const satisfies Record<OutputOptionName, Option>;
 
-const ROWS = '; its extension sets the format: .json, .ndjson, .csv, .tsv or .txt';
+const ROWS = '; without an option for the format, its extension sets it: .json, .ndjson, .csv, .tsv or .txt';
 
 export const allOutputOptions = Object.keys(outputOptions) as OutputOptionName[];
 

@@ -305,7 +305,7 @@ const CHUNK_BYTES = 16_384;
 
 const [LF, CR] = [0x0a, 0x0d];
 
-const INVALID = 'invalid CSV: a quote is missing or in the wrong place';
+const INVALID = 'invalid CSV: a quote is missing or in the wrong place; the lines after it were not checked';
 
 /** The rows below the header. An error in the header ends the reading, and so does a syntax error. */
 async function* csvRows(text: Buffer): AsyncGenerator<RawRow> {

@@ -153,7 +153,7 @@ export async function readKeyUsage(
   if (server === undefined) {
     return {
       problem:
-        'no running server of this store shows them; to ask one on another machine, set PETS_SERVE_TOKEN and use --base-url',
+        'no running server with developer tools was found for this store; to ask one on another machine, set PETS_SERVE_TOKEN and use --base-url',
     };
   }
   const { url, token } = server;
