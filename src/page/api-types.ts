@@ -2,7 +2,7 @@
 export type { FaultSettings } from '../server/faults.ts';
 export type {
   DescribedRequest as WholeRequest,
-  DescribedRunning as RunningRequest,
+  DescribedRunningRequest as RunningRequest,
   RequestSummary as LoggedRequest,
 } from '../server/tools/log-entry.ts';
 

@@ -19,7 +19,7 @@ import {
   unauthorized,
 } from './errors.ts';
 import { type Faults, mockResponse, parsePrefer } from './faults.ts';
-import { checkExpectation, checkHttp, checkSite, createHostCheck } from './request/checks.ts';
+import { checkExpectation, checkHttp, checkSameOrigin, createHostCheck } from './request/checks.ts';
 import {
   clientAddress,
   createContext,
@@ -42,22 +42,22 @@ import {
 } from './response.ts';
 import {
   allMethodsHeader,
+  createPathFinder,
   createPaths,
-  createPathTable,
   type OperationRoute,
   type PathMatch,
   type RoutesOptions,
 } from './routes.ts';
 import type { Recorder } from './tools/recorder.ts';
 
-/** A response, as the access log reports it. It contains secrets, which `createRequestRedactors` replaces. */
+/** A request and its response, for the access log. `createRequestRedactors` removes the secrets in it. */
 export type AccessLogEntry = Pick<
   RequestContext,
   'id' | 'client' | 'method' | 'url' | 'sentHeaders' | 'keyName'
 > & {
   /** When the response was sent, in milliseconds since the epoch. */
   time: number;
-  /** What the service decided, also if the client gave up before the response. */
+  /** The status of the response, even if the client left before the service sent it. */
   status: number;
   /** The code of an error response. */
   code: ErrorCode | undefined;
@@ -74,9 +74,9 @@ type StartingOptions = {
   isTrustedProxy?: IsTrustedProxy | undefined;
   /** Waits for an injected latency, in milliseconds; returns early when the service stops. */
   sleep?: ((milliseconds: number) => Promise<void>) | undefined;
-  /** By default, there are none. */
+  /** By default, no faults are injected. */
   faults?: Faults | undefined;
-  /** Counts a response. `operation` is undefined if the request matched no route. */
+  /** Counts a response. `operation` is undefined if the request was refused before its route was found. */
   countResponse?:
     | ((operation: string | undefined, status: number, code: ErrorCode | undefined) => void)
     | undefined;
@@ -90,7 +90,7 @@ export type AppOptions = StartingOptions &
   RoutesOptions & {
     /** The names that a Host header may have, besides loopback names; undefined allows every name. */
     hosts?: ReadonlySet<string> | undefined;
-    /** The developer tools; undefined if there are none. Then requests cannot choose their responses with `Prefer`. */
+    /** The developer tools. If undefined, there are none, and `Prefer` has no effect. */
     tools?: { recorder?: Recorder } | undefined;
   };
 
@@ -99,7 +99,7 @@ export type App = ReturnType<typeof createApp>;
 /** The operation of a request. `allow` lists the methods of its path. */
 type FoundOperation = { route: OperationRoute } & Pick<PathMatch, 'allow' | 'params'>;
 
-/** Carries out a request. `path` is what its target leads to, or the error for that target. @throws ServiceError, StoreError */
+/** Carries out a request. `path` is the path of its target, or an error. @throws ServiceError, StoreError */
 type Run = (
   request: IncomingMessage,
   context: RequestContext,
@@ -109,15 +109,15 @@ type Run = (
 const INTERNAL_ERROR = new ServiceError('internal_error', 'Internal error');
 
 /**
- * The whole service as a request handler; it does not listen. Identifies each request, carries it out, sends the response, and
- * reports it. Without a store, it responds to every request with 503 `starting` (docs/service.md 7).
+ * The whole service as a request handler; it does not listen. Identifies each request, carries it out, sends the
+ * response, and reports it. Without a store, requests get 503 `starting` (docs/service.md 7).
  */
 export function createApp(options: StartingOptions | AppOptions) {
   const { clock, cors = [], onAccess, faults, anonymousLimiter } = options;
   const open = 'store' in options ? options : undefined;
   const run: Run = open ? createRun(open) : () => Promise.reject(serviceStarting());
-  const find = createPathTable(open ? createPaths(open) : []);
-  // It records only requests for public paths (`OtherPath.kind`).
+  const find = createPathFinder(open ? createPaths(open) : []);
+  // Requests for tools, their page and health checks are not recorded (`OtherPath.kind`).
   const recorder = open?.tools?.recorder;
   const requestId = createRequestIds();
 
@@ -163,7 +163,7 @@ export function createApp(options: StartingOptions | AppOptions) {
     }
   }
 
-  /** `request` is undefined if the bytes on the connection were not valid HTTP. */
+  /** Creates the context of a request. `request` is undefined if the bytes on the connection were not valid HTTP. */
   const begin = (socket: Socket, request?: IncomingMessage): RequestContext =>
     createContext(requestId(request), peerAddress(socket), request, clock.elapsed());
 
@@ -189,14 +189,14 @@ export function createApp(options: StartingOptions | AppOptions) {
   }
 
   /**
-   * Counts a response, logs it if there is a log, and records it if the request is recorded. The page asks its tools all the
-   * time, so requests for them are logged only if they fail. `sent` is undefined if the client did not wait for the response.
+   * Counts a response, logs it if there is a log, and records it if the request is recorded. Because the page polls the
+   * tools, successful requests for both are not logged. `sent` is undefined if the client did not wait.
    */
   function report(context: RequestContext, result: ServiceResponse, sent: SentResponse | undefined): void {
     const { status } = result;
     const { code, message } = result instanceof ServiceError ? result : {};
     const { id, client, keyName, method, url, sentHeaders, asked } = context;
-    // A mocked 429 does not mean that a limit is used up.
+    // Leave out the code of a mocked response, because a mocked 429 does not mean that a limit is used up.
     const ownCode = asked ? undefined : code;
     options.countResponse?.(context.operation, status, ownCode);
     const milliseconds = clock.elapsed() - context.started;
@@ -211,7 +211,7 @@ export function createApp(options: StartingOptions | AppOptions) {
 
   return {
     handle,
-    /** The response to bytes that Node's HTTP parser rejected. */
+    /** Creates and reports the response to bytes that Node's HTTP parser rejected. The caller sends it. */
     errorResponse(error: ServiceError, socket: Socket): SentResponse {
       const context = begin(socket);
       const sent = complete(error, context);
@@ -224,7 +224,7 @@ export function createApp(options: StartingOptions | AppOptions) {
   };
 }
 
-/** Carries out requests step by step (docs/service.md 4, 5, 8, 10 and 12; docs/testing.md). */
+/** Returns the function that carries out requests (docs/service.md 4, 5, 8, 10 and 12; docs/testing.md). */
 function createRun(options: AppOptions): Run {
   const { authenticate, count, showWindow, checkDeveloper, countAnonymous } = createAuthentication(options);
   const { keys, cors = [], faults, tools } = options;
@@ -259,7 +259,7 @@ function createRun(options: AppOptions): Run {
     return found.route.run(input, { request, principal, rateLimit });
   };
 
-  /** The response that a `Prefer` header, a rule or a random fault asks for (docs/testing.md); undefined if none does. */
+  /** Returns what `Prefer`, a rule or a random fault asks for; undefined if none does. Sets the latency of a rule. */
   function askedResponse(
     { method = '', headers: { prefer } }: IncomingMessage,
     context: RequestContext,
@@ -273,8 +273,8 @@ function createRun(options: AppOptions): Run {
   }
 
   /**
-   * Makes a response that was asked for. The request is not counted. A client that asks with `Prefer` when its limit is used
-   * up gets the real 429, so that it cannot make a ban invisible.
+   * Makes a response that was asked for. The operation does not run, and the request is not counted. But if the limit
+   * is used up, a client that asks with `Prefer` gets the real 429, so that it cannot make a ban invisible.
    */
   async function mock(
     asked: RequestedMock,
@@ -285,7 +285,7 @@ function createRun(options: AppOptions): Run {
   ): Promise<ServiceResponse> {
     const { status, retryAfter, applied } = asked;
     const { window, windows, now, retryAt } = await showWindow(principal, context);
-    // The request is allowed only if a new window has begun in the meantime. Even then, it is not carried out.
+    // `count` throws the 429, unless the limit or the ban has ended since; then the mocked response follows.
     if (applied !== undefined && retryAt !== undefined) await count(principal, context);
     if (found instanceof ServiceError) throw found;
     const shown = retryAfter ? { ...window, resetAt: now + retryAfter * 1_000 } : window;
@@ -294,7 +294,7 @@ function createRun(options: AppOptions): Run {
     const response = mockResponse(asked, route.label, { path: pathOf(url), allow, rateLimit });
     context.asked = asked;
     if (status === 429) context.window = { ...shown, remaining: 0 };
-    // Such a response reports the window of anonymous callers.
+    // A 401 reports the window of anonymous callers.
     if (status === 401) Object.assign(context, { window: undefined, isCaller: false });
     if (applied !== undefined) context.headers.push(header.preferenceApplied, applied);
     return response;
@@ -304,7 +304,7 @@ function createRun(options: AppOptions): Run {
   const listMethods: Run = async (request, context, path) => {
     const { url = '', headers } = request;
     context.operation = 'options';
-    // Like any other request, an OPTIONS request with an invalid API key gets 401 and counts as anonymous.
+    // Like any other request under the API prefix, one with an invalid API key gets 401 and counts as anonymous.
     if (context.isApi && headers.authorization)
       await showWindow(await authenticate(request, context), context);
     // Both targets mean the whole server: `*` by RFC 9110, 9.3.7, and `/` because HAProxy checks it by default.
@@ -320,11 +320,11 @@ function createRun(options: AppOptions): Run {
     const { method = '', url = '' } = request;
     validateTarget(url);
     if (path instanceof ServiceError) throw path;
-    // The prefix of the API must not be percent-encoded.
+    // The target is a path of the API whose prefix is percent-encoded, which is not allowed.
     if (path.access === 'key') throw notFound();
     const route = path.methods[asGet(method)];
     if (route) applyRoute(route, context);
-    if (path.kind === 'tool') checkSite(request);
+    if (path.kind === 'tool') checkSameOrigin(request);
     if (path.access === 'token') await checkDeveloper(request, context);
     if (route === undefined) throw methodNotAllowed(pathOf(url), path.allow);
     checkExpectation(request);
@@ -332,7 +332,7 @@ function createRun(options: AppOptions): Run {
       context.canChange = canChange(request);
       return await route.run(request, context);
     } catch (error) {
-      // A wrong code of the page counts like a wrong key.
+      // A wrong code for `POST /session` counts like a wrong key.
       if (error instanceof ServiceError && error.code === 'unauthorized') await countAnonymous(context);
       throw error;
     }

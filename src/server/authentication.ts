@@ -10,7 +10,7 @@ import { invalidRequest, type ServiceError, tooManyRequests, unauthorized } from
 import { countHeader } from './request/checks.ts';
 import { networkOf, type RequestContext } from './request/context.ts';
 import { readBodyAs } from './request/input.ts';
-import type { Handler, Maybe } from './response.ts';
+import type { Handler, MaybePromise } from './response.ts';
 
 /** An authenticated caller. `id` is the SHA-256 of the API key. */
 export type Principal = { id: string; quota: Quota };
@@ -20,7 +20,7 @@ type ApiKey = { name: string; quota: Quota };
 
 /** Finds API keys by their SHA-256 in hexadecimal. */
 export interface ApiKeyLookup {
-  find(sha256: string): Maybe<ApiKey | undefined>;
+  find(sha256: string): MaybePromise<ApiKey | undefined>;
 }
 
 export type AuthenticationOptions = {
@@ -29,7 +29,7 @@ export type AuthenticationOptions = {
   limiter: Limiter;
   /** Counts the requests without a valid key, per client address (docs/service.md, D13). */
   anonymousLimiter: MemoryLimiter;
-  /** Whether the service is meant only for programs on this machine, so that requests without a valid key have no limit. */
+  /** Whether the service is meant only for this machine. If so, requests without a valid key have no limit. */
   isLocal?: boolean | undefined;
   /** Whether a SHA-256 in hexadecimal is that of a credential for the developer tools. */
   isDeveloper?: ((sha256: string) => boolean) | undefined;
@@ -41,13 +41,13 @@ const ANONYMOUS_QUOTA: Quota = { perMinute: 60, perDay: Number.POSITIVE_INFINITY
 export const anonymousWindow = (limiter: MemoryLimiter, client: string): RateLimitWindow =>
   limiter.peek(networkOf(client), ANONYMOUS_QUOTA).window;
 
-/** Authentication and the rate limit of the caller (docs/service.md 5 and 8). */
+/** Returns functions that authenticate callers and count their requests (docs/service.md 5 and 8). */
 export function createAuthentication(options: AuthenticationOptions) {
   const { keys, limiter, anonymousLimiter, isLocal = true, isDeveloper } = options;
 
   async function findSlowly(
     id: string | undefined,
-    found: Maybe<ApiKey | undefined>,
+    found: MaybePromise<ApiKey | undefined>,
     request: IncomingMessage,
     context: RequestContext,
   ): Promise<Principal> {
@@ -57,7 +57,7 @@ export function createAuthentication(options: AuthenticationOptions) {
       context.keyName = key.name;
       return { id, quota: key.quota };
     } catch (error) {
-      // It is not known whether the key is valid, so the request is not counted as anonymous.
+      // If the keys cannot be read, the key may be valid, so the request does not count as anonymous.
       if (id !== undefined && error instanceof StoreUnavailableError) showLastWindow(id, context);
       else await countAnonymous(context);
       throw error;
@@ -89,8 +89,8 @@ export function createAuthentication(options: AuthenticationOptions) {
   return {
     countAnonymous,
 
-    /** Returns the caller, or counts a failure. @throws ServiceError 400, 401, 429 unless `isLocal`; StoreUnavailableError */
-    authenticate(request: IncomingMessage, context: RequestContext): Maybe<Principal> {
+    /** Returns the caller, or counts a failure. @throws ServiceError 400, 401 or 429, StoreUnavailableError */
+    authenticate(request: IncomingMessage, context: RequestContext): MaybePromise<Principal> {
       const id = hashOfCredentials(request);
       const key = id === undefined ? undefined : keys.find(id);
       if (id === undefined || key === undefined || key instanceof Promise) {
@@ -101,7 +101,7 @@ export function createAuthentication(options: AuthenticationOptions) {
     },
 
     /** Counts a request of an authenticated caller. @throws ServiceError 429, StoreUnavailableError */
-    count({ id, quota }: Principal, context: RequestContext): Maybe<RateLimitDecision> {
+    count({ id, quota }: Principal, context: RequestContext): MaybePromise<RateLimitDecision> {
       const taken = limiter.take(id, quota);
       if (!(taken instanceof Promise)) return allowOrRefuse(taken, context);
       return taken.then(
@@ -113,7 +113,7 @@ export function createAuthentication(options: AuthenticationOptions) {
       );
     },
 
-    /** Puts the caller's rate-limit window into `context`, without counting the request. */
+    /** Puts the rate-limit window into `context`, and does not count the request. @throws StoreUnavailableError */
     async showWindow({ id, quota }: Principal, context: RequestContext): Promise<RateLimitDecision> {
       const decision = await limiter.peek(id, quota);
       context.window = decision.window;
@@ -136,7 +136,7 @@ const BEARER = /^Bearer +(\S+) *$/i;
 /** The SHA-256 of the credential in the Authorization header; undefined without a well-formed one. */
 function hashOfCredentials({ headers: { authorization }, socket }: IncomingMessage): string | undefined {
   if (authorization === undefined) return undefined;
-  // Most clients send the same key with every request of a connection.
+  // Most clients send the same key with every request of a connection, so keep its hash.
   const connection = connectionOf(socket);
   if (connection.authorization === authorization) return connection.credentialHash;
   const sha256 = hashOfCredential(authorization);
@@ -152,7 +152,7 @@ export function hashOfCredential(authorization = ''): string | undefined {
   return credential !== undefined && API_KEY_PATTERN.test(credential) ? hashKey(credential) : undefined;
 }
 
-/** How to send a credential, by its name. A client that only mistyped its API key does not need this. */
+/** What the 401 advises, by the missing credential. A client that only mistyped its API key does not need this. */
 const ADVICE = {
   'API key': 'Send `Authorization: Bearer <API_KEY>`',
   'developer token':
@@ -169,7 +169,7 @@ function refusalOf(request: IncomingMessage, name: keyof typeof ADVICE): Service
   return unauthorized(reasonOf(authorization, name), isMistyped ? undefined : ADVICE[name]);
 }
 
-/** Words of the header can be secrets, so only common schemes are shown, which clients use by mistake. */
+/** Why a credential is refused. Names only common schemes, because other words of the header can be secrets. */
 function reasonOf(authorization: string, name: keyof typeof ADVICE): string {
   if (authorization === '') return 'There is no Authorization header';
   const [, scheme] = /^(Basic|Digest|Token)\b/i.exec(authorization) ?? [];
@@ -183,9 +183,9 @@ function reasonOf(authorization: string, name: keyof typeof ADVICE): string {
 const Session = z.object({ code: z.string({ error: 'must be a string' }) }, 'must be an object with a code');
 
 /**
- * The credentials of developers (docs/testing.md): a token, which is new at each start unless the user has chosen one, and
- * the session of the page, which a code opens once. Those that are not chosen have 256 random bits and the form of an API key,
- * so that everything that redacts API keys redacts them too.
+ * Creates the credentials for the developer tools (docs/testing.md): a token, and the session of the page, which is
+ * opened with a code. A code works once; then there is a new one. The user can choose the token. Generated credentials
+ * have 256 random bits and the form of an API key, so that everything that redacts API keys redacts them too.
  *
  * @param onNewCode called when a code was used and there is a new one
  */
@@ -197,11 +197,11 @@ export function createCredentials(token = generateKey(), onNewCode: () => void =
 
   return {
     token,
-    /** The code that opens the next session. */
+    /** The code that opens the session the next time. */
     code: () => code,
-    /** Whether a SHA-256 in hexadecimal is that of the token or of the session. Like API keys, they are compared by it. */
+    /** Whether a SHA-256 in hexadecimal is that of the token or of the session. */
     isDeveloper: (sha256: string): boolean => developers.has(sha256),
-    /** `POST /session` exchanges a code for a session, and makes a new code. @throws ServiceError 400, 401, 413 or 415 */
+    /** `POST /session` exchanges a code for the session. @throws ServiceError 401, or an error of `readBodyAs` */
     openSession: (async (request) => {
       const sent = await readBodyAs(Session, request);
       if (usedCodes.has(sent.code))

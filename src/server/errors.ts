@@ -3,14 +3,14 @@ import { header } from '../contract/headers.ts';
 import { API_PREFIX, operations } from '../contract/operations.ts';
 import { StoreFailedError, StoreUnavailableError, StoreUnwritableError } from '../store/errors.ts';
 import type { RateLimitDecision } from '../store/limits/limiter.ts';
-import type { HeaderLines } from './response.ts';
+import type { RawHeaders } from './response.ts';
 
 /** An error response: `code` decides the status, and `headers` are sent in addition to the usual ones (docs/service.md 7). */
 export class ServiceError extends Error {
   readonly code: ErrorCode;
-  readonly headers: HeaderLines;
+  readonly headers: RawHeaders;
 
-  constructor(code: ErrorCode, message: string, headers: HeaderLines = []) {
+  constructor(code: ErrorCode, message: string, headers: RawHeaders = []) {
     super(message);
     this.code = code;
     this.headers = headers;
@@ -27,7 +27,7 @@ export class ServiceError extends Error {
 
 export const invalidRequest = (message: string): ServiceError => new ServiceError('invalid_request', message);
 
-/** There is no valid API key or developer token. `advice` says what to do (docs/service.md 5.2, D13). */
+/** There is no valid API key, developer token or code. `advice` says what to do (docs/service.md 5.2, D13). */
 export const unauthorized = (reason: string, advice?: string): ServiceError =>
   new ServiceError('unauthorized', advice === undefined ? reason : `${reason}. ${advice}`, [
     header.wwwAuthenticate,
@@ -73,11 +73,11 @@ export const serviceStarting = (): ServiceError =>
   retryLater('starting', 'The service is starting; the request was not carried out', 1);
 
 /**
- * The error response to an error of the store (D11); undefined for any other error. `canChange` is whether the request had
- * begun to change the store. If not, an unknown outcome is that of another call, such as one of the limiter.
+ * The response if the store is unavailable, full or has failed (D11); otherwise undefined. `canChange` is whether the
+ * request may have changed the store. If not, an unknown outcome is that of another call, such as one of the limiter.
  */
 export function storageError(error: unknown, canChange: boolean): ServiceError | undefined {
-  // A database is often back after a second. The keys cannot be read, either.
+  // A database is often back after a second. Until then, the keys cannot be read either.
   if (error instanceof StoreUnavailableError && canChange && error.outcome === 'unknown')
     return retryLater('unavailable', `${NO_DATABASE} at the moment; the animal may have been added`, 1);
   if (error instanceof StoreUnavailableError)
@@ -86,7 +86,7 @@ export function storageError(error: unknown, canChange: boolean): ServiceError |
       `${NO_DATABASE} or read its keys at the moment; the request was not carried out`,
       1,
     );
-  // Nothing can be stored: no animal, and in a database no counts of a key. Space can become free at any time.
+  // Nothing can be stored: no animal, and in a database no counts of requests. Space can become free at any time.
   if (error instanceof StoreUnwritableError)
     return retryLater(
       'storage_full',

@@ -34,9 +34,10 @@ export const MAX_LATENCY = 600_000;
 export const MAX_RULES = 100;
 const MAX_TIMES = 1_000_000;
 
-/** Injected faults never affect OPTIONS. */
+/** The methods that a rule can match. Injected faults never affect OPTIONS. */
 const methods = allMethodsHeader.split(', ').filter((method) => method !== 'OPTIONS');
 
+/** The schema of an integer. `what` describes it in error messages. */
 export const integer = (min: number, max: number, what = 'an integer') => {
   const error = `must be ${what} from ${min} to ${max}`;
   return z.int({ error }).check(z.gte(min, { error }), z.lte(max, { error }));
@@ -70,7 +71,7 @@ const FailRate = z.pipe(
 
 const Match = strictObject({
   method: z.optional(z.enum(methods, { error: `must be one of ${methods.join(', ')}` })),
-  /** A path under the API prefix. A segment such as `{petId}` means every value. */
+  /** A path under the API prefix. A segment such as `{petId}` matches every value. */
   path: z.optional(z.string({ error: 'must be a string' })),
 });
 type Match = z.output<typeof Match>;
@@ -140,12 +141,12 @@ export function createFaults(initial: FaultOptions = { seed: 0 }) {
 
   return {
     /**
-     * Returns the random fault of the next request. Must be called once for each request under the API prefix, in the
+     * Returns the random fault of the next request. Must be called once for each request that can get faults, in the
      * order of their arrival, because the faults depend on this order.
      */
     nextRandom: (): Fault => drawFault(options, requests++),
 
-    /** Finds the first rule that applies to a request, and counts that it has applied. Its latency replaces the random one. */
+    /** Returns the effect of the first matching rule, and counts it as applied. Its latency replaces the random one. */
     applyRule(request: FaultRequest): Fault | undefined {
       const rule = rules.find((each) => isLeft(each) && matches(each, request));
       if (rule === undefined) return undefined;
@@ -165,10 +166,10 @@ export function createFaults(initial: FaultOptions = { seed: 0 }) {
     },
 
     /**
-     * Adds a rule before the others, so that it decides about the next request that it matches, and drops the rules that have
-     * no effect any more.
+     * Adds a rule before the others, so it decides about the next request that it matches. Drops the rules that have no
+     * effect any more.
      *
-     * @returns false if there are `MAX_RULES` rules already
+     * @returns false if `MAX_RULES` rules still have an effect; then nothing changes
      */
     add(rule: FaultRule): boolean {
       const left = rules.filter(isLeft);
@@ -196,8 +197,8 @@ function matches({ match, answer }: CountedRule, { method, operation, params }: 
 }
 
 /**
- * The operations at a method and a path, each with the path parameters there. If `answer` is the success status of some
- * operations, only these operations.
+ * The operations that a rule can apply to, each with the path parameters in the path of the rule. An answer that is the
+ * success status of some operations limits the rule to them.
  */
 function operationsAt({ method, path }: Match = {}, answer?: number): Map<OperationName, Params> {
   const found = new Map<OperationName, Params>();
@@ -210,11 +211,11 @@ function operationsAt({ method, path }: Match = {}, answer?: number): Map<Operat
   return found;
 }
 
-/** How the log and the message name a rule. Not by its position, which changes. */
+/** How the log and error messages name a rule. Its position is not part of the name, because it changes. */
 const nameRule = ({ method, path }: Match = {}): string =>
   `your rule for ${[path ? '' : 'all', method, path?.slice(0, MAX_PATH) ?? 'requests'].filter(Boolean).join(' ')}`;
 
-/** How many characters of a path are shown. The paths of all operations are shorter, except for their ids. */
+/** How many characters of a path are shown. No path of an operation is longer, unless its id is very long. */
 const MAX_PATH = 100;
 
 /** The fault of the nth request. The same seed and `n` give the same fault on every machine. */
@@ -237,7 +238,7 @@ function draw(seed: number, n: number, purpose: string): number {
   return createHash('sha256').update(`${seed} ${n} ${purpose}`).digest().readUIntBE(0, 6) / 2 ** 48;
 }
 
-/** The preferences of RFC 7240 that the service knows, such as `code=503` and `Retry-After="1"`, and quoted values of others. */
+/** Finds `code` and `retry-after` in a `Prefer` header (RFC 7240). Skips quoted texts of other preferences. */
 const PREFERENCE = /"(?:[^"\\]|\\.)*"?|(?:^|,)\s*(code|retry-after)\s*=\s*"?([^\s;,"]*)"?/gi;
 
 /** Reads `Prefer: code=429, retry-after=1` (docs/testing.md); undefined if the header asks for no response. */

@@ -99,7 +99,7 @@ export function createMetrics(
   };
 
   return {
-    /** Counts a response. The operation of unknown paths is `other`, because a label must have few values. */
+    /** Counts a response. Without a route, the operation is `other`, because a label must have few values. */
     countResponse(operation = 'other', status: number, code: ErrorCode | undefined): void {
       let byStatus = responses.get(operation);
       if (byStatus === undefined) {

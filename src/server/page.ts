@@ -2,7 +2,7 @@ import { extname, join } from 'node:path';
 import { listBundledFiles, readBundledText } from '../system/bundled-files.ts';
 import { notFound } from './errors.ts';
 import { pathOf } from './request/input.ts';
-import type { Handler, HeaderLines, ServiceResponse } from './response.ts';
+import type { Handler, RawHeaders, ServiceResponse } from './response.ts';
 
 /** The directory of the build. The path is the same from src/server/ and, in the bundle, from dist/chunks/. */
 const DIST = join(import.meta.dirname, '..', '..', 'dist');
@@ -18,7 +18,7 @@ const CONTENT_TYPES: Readonly<Record<string, string>> = {
   '.svg': 'image/svg+xml',
 };
 
-const SECURITY_HEADERS: HeaderLines = [
+const SECURITY_HEADERS: RawHeaders = [
   'Content-Security-Policy',
   [
     "default-src 'none'",
@@ -32,9 +32,9 @@ const SECURITY_HEADERS: HeaderLines = [
   ...['X-Content-Type-Options', 'nosniff'],
 ];
 
-/** Returns a function that sends a file of the page. The files are public: they contain no data of the service. */
+/** Returns a handler that responds with a file of the page. The files are public: they have no data of the service. */
 export function createPageHandler(): Handler {
-  // The files are read when the page is opened first, so that a server starts fast.
+  // The files are read when the page is opened for the first time, so that a server starts fast.
   let files: ReadonlyMap<string, ServiceResponse> | undefined;
   return ({ url = '' }) => {
     files ??= readPageFiles();
@@ -48,7 +48,7 @@ export function createPageHandler(): Handler {
 const readPageFiles = (): ReadonlyMap<string, ServiceResponse> =>
   new Map(
     listBundledFiles(DIST, FOLDER).map((name) => {
-      // The names of the other files contain a hash of their content.
+      // The names of the other files contain a hash of their content, so a file with the same name never changes.
       const cacheControl = name === INDEX ? 'no-cache' : 'public, max-age=31536000, immutable';
       const file = {
         status: 200,

@@ -19,19 +19,19 @@ const CREDENTIALS = /^\s*(?:bearer|basic)\s/i;
 export const isSecretHeader = (name: string, value: string): boolean =>
   SECRET_HEADER.test(name) || CREDENTIALS.test(value);
 
-/** A generated API key, also of another service. */
+/** A generated API key, even one of another service. */
 const GENERATED_KEY = /pets_[\w-]{43}/gi;
 const GENERATED_LENGTH = 48;
 
-/** The user and the password in a URL. They contain no slash, so that no text is searched twice. */
+/** The user and the password in a URL. The pattern excludes slashes, so that no text is searched twice. */
 const USER_INFO = /:\/\/[^/?#\s"]+@/g;
 
 const NAME = String.raw`[\w.[\]-]{0,40}(?:${SECRET_WORDS})[\w.[\]-]{0,40}`;
-/** A parameter of a URL or of a form whose name has one of these words. */
+/** A parameter of a URL or of a form whose name contains one of `SECRET_WORDS`. */
 const PARAMETER = new RegExp(String.raw`((?:^|[\s?&;+])${NAME}=)[^&;#\s"]+`, 'gi');
-/** A member of a JSON object whose name has one of these words. If its value is not one text, the rest belongs to it. */
+/** A member of a JSON object with such a name. If its value is an object or an array, all of the rest is replaced. */
 const MEMBER = new RegExp(String.raw`("${NAME}"\s*:\s*)(?:"(?:[^"\\]|\\.)*"?|[{[][^]*|[^\s",{}[\]]+)`, 'gi');
-/** A field of a multipart form whose name has one of these words. Bounded, so that no long line is searched many times. */
+/** A field of a multipart form with such a name. Lengths are bounded, so that no long line is searched many times. */
 const FORM_FIELD = new RegExp(
   String.raw`(\bname="?${NAME}"?[^\n]{0,200}\n(?:[^\r\n]{1,200}\r?\n){0,5}\r?\n)[^]+?(?=\r?\n--|$)`,
   'gi',
@@ -46,10 +46,10 @@ export type Redactor = {
 };
 
 /**
- * Returns a function that returns the redactor of a request with these headers. `GET /requests` and `--log` show a request
- * with it (docs/testing.md). It replaces the credentials in the headers, `secrets`, all generated API keys, users and
+ * Returns a function that creates the redactor of a request from its headers. `GET /requests` and `--log` use it
+ * (docs/testing.md). The redactor replaces the credentials in the headers, `secrets`, all generated API keys, users and
  * passwords in URLs, and the values of parameters, of form fields and of members of JSON objects that are named like a
- * secret. If there is a secret in a text only after decoding, the part with the encoded secret is replaced as a whole.
+ * secret. If a secret appears only after decoding, the whole part of the text that contains it is replaced.
  */
 export function createRequestRedactors(
   secrets: readonly string[],
@@ -99,13 +99,13 @@ const credentialsOf = (headers: readonly string[]): string[] =>
     .flatMap(credentialsIn)
     .slice(0, MAX_CREDENTIALS);
 
-/** The credentials in the value of a header, such as Authorization: all of its words, except the first one if there are more. */
+/** The credentials in the value of a header, such as Authorization: all words, or all after the first (the scheme). */
 function credentialsIn(value: string): string[] {
   const words = value.split(/\s+/).filter(Boolean);
   return words.length > 1 ? words.slice(1) : words;
 }
 
-/** Undoes percent-encoding and the escapes of JSON, also if a text was encoded twice, and ignores case. */
+/** Decodes percent-encoding and the escapes of JSON, also if a text was encoded twice. The result is in lower case. */
 function decode(text: string): string {
   const once = (encoded: string): string =>
     encoded.replace(/(?:%|\\u00)([0-9a-f]{2})/gi, (_, hex) => String.fromCharCode(Number.parseInt(hex, 16)));

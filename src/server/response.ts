@@ -7,11 +7,11 @@ import type { RequestContext } from './request/context.ts';
 
 const SECOND = 1_000;
 
-/** A value, or a promise of it. Ordinary requests need no promises, which would make them slower (bench/README.md). */
-export type Maybe<Value> = Value | Promise<Value>;
+/** A value, or a promise of it. Ordinary requests need no promises, because promises are slower (bench/README.md). */
+export type MaybePromise<Value> = Value | Promise<Value>;
 
-/** Headers as a list: name, value, name, value, … */
-export type HeaderLines = readonly string[];
+/** Headers as in `rawHeaders` of Node: name, value, name, value, … */
+export type RawHeaders = readonly string[];
 
 /**
  * A response, without the headers that every response gets. `contentType` is by default `application/json`. With `latin1`,
@@ -19,16 +19,16 @@ export type HeaderLines = readonly string[];
  */
 export type ServiceResponse = {
   status: number;
-  headers?: HeaderLines;
+  headers?: RawHeaders;
   body: string;
   contentType?: string;
   encoding?: 'utf8' | 'latin1';
 };
 
 /** Carries out a request outside the API. Access has been checked. */
-export type Handler = (request: IncomingMessage, context: RequestContext) => Maybe<ServiceResponse>;
+export type Handler = (request: IncomingMessage, context: RequestContext) => MaybePromise<ServiceResponse>;
 
-/** What was sent. `bytes` is the length of the body. */
+/** A response with all of its headers. `bytes` is the length of the body. */
 export type SentResponse = Required<Pick<ServiceResponse, 'headers' | 'body' | 'encoding'>> & {
   bytes: number;
 };
@@ -37,7 +37,7 @@ export type SentResponse = Required<Pick<ServiceResponse, 'headers' | 'body' | '
 export function completeResponse(
   { headers = [], body, contentType = 'application/json', encoding = 'utf8' }: ServiceResponse,
   window: RateLimitWindow,
-  more: HeaderLines,
+  more: RawHeaders,
 ): SentResponse {
   const bytes = encoding === 'latin1' ? body.length : Buffer.byteLength(body);
   const lines: string[] = [];
@@ -59,8 +59,8 @@ export function send(
 }
 
 /**
- * Sends a response to a client that has closed its sending side. It may still wait for the response, or have left: then its
- * system rejects the headers, and the body cannot be sent.
+ * Sends a response to a client that has closed its sending side. The client may still wait for the response. If it has
+ * left instead, its system rejects the headers, and the body cannot be sent.
  *
  * @returns whether the client may have received the response
  */
@@ -79,7 +79,7 @@ export async function sendToHalfClosed(
 }
 
 /** The response to an OPTIONS request. `allow` lists the methods of the target, and `more` has additional headers. */
-export const optionsResponse = (allow: string, more: HeaderLines = []): ServiceResponse => ({
+export const optionsResponse = (allow: string, more: RawHeaders = []): ServiceResponse => ({
   status: 204,
   headers: [header.allow, allow, ...more],
   body: '',
@@ -108,7 +108,7 @@ const stateOf = ({ limit, remaining, resetAt }: RateLimitWindow, now: number) =>
 const PREFLIGHT_SECONDS = 600;
 
 /** The CORS headers of a response to `origin`. `origins` lists the allowed origins; `*` allows all. */
-export function corsHeaders(origin: string | undefined, origins: readonly string[]): HeaderLines {
+export function corsHeaders(origin: string | undefined, origins: readonly string[]): RawHeaders {
   // The response depends on the origin, so caches must not share it between origins.
   const vary = ['Vary', 'Origin'];
   const allowed = origins.includes('*') ? '*' : origins.find((each) => each === origin);
@@ -116,8 +116,8 @@ export function corsHeaders(origin: string | undefined, origins: readonly string
   return [...vary, 'Access-Control-Allow-Origin', allowed, 'Access-Control-Expose-Headers', '*'];
 }
 
-/** The additional headers of a response to a preflight request. `*` does not include Authorization. */
-export function preflightHeaders(origins: readonly string[], methods: string): HeaderLines {
+/** The additional headers of a preflight response. Authorization is named, because `*` does not include it. */
+export function preflightHeaders(origins: readonly string[], methods: string): RawHeaders {
   if (origins.length === 0) return [];
   return [
     ...['Access-Control-Allow-Methods', methods],

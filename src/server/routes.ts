@@ -18,8 +18,8 @@ import { invalidRequest, notFound, ServiceError } from './errors.ts';
 import { decodeSegments, pathOf } from './request/input.ts';
 import {
   type Handler,
-  type HeaderLines,
-  type Maybe,
+  type MaybePromise,
+  type RawHeaders,
   type ServiceResponse,
   windowHeaders,
 } from './response.ts';
@@ -28,33 +28,33 @@ import {
 type OperationCall = { request: IncomingMessage; principal: Principal; rateLimit: RateLimitDecision };
 
 /** Carries out an operation. The input has already been validated with the schemas of the contract. */
-type OperationHandler<Input> = (input: Input, call: OperationCall) => Maybe<ServiceResponse>;
+type OperationHandler<Input> = (input: Input, call: OperationCall) => MaybePromise<ServiceResponse>;
 
 /** What a path does with one method. */
 type Route<Label extends string, Run> = {
   /** The name in metrics. */
   label: Label;
   /** Headers of all responses, also of errors. */
-  headers: HeaderLines;
+  headers: RawHeaders;
   run: Run;
 };
 
 /** An operation on a path. Its callers need an API key, and their requests are counted (docs/service.md 5 and 8). */
 export type OperationRoute = Route<OperationName, OperationHandler<OperationInput<OperationName>>>;
 
-/** A path with operations, or any other. `methods` has the methods besides HEAD and OPTIONS. */
+/** A path with operations, or another path. `methods` has its methods, except HEAD and OPTIONS. */
 export type Path =
   | { path: string; access: 'key'; kind: 'public'; methods: Readonly<Record<string, OperationRoute>> }
   | OtherPath;
 
 export type OtherPath = {
-  /** `{name}` as a segment is a parameter. */
+  /** A segment such as `{name}` is a parameter. */
   path: string;
   /** `token`: callers need the developer token (docs/testing.md). */
   access: 'token' | 'open';
   /**
-   * Only `public` paths are recorded, so that health checks do not fill the log. Tools and their page get no CORS headers.
-   * Pages of other origins cannot use tools, but can link to the page.
+   * Only requests for `public` paths are recorded, so that health checks do not fill the log. Tools and their page get
+   * no CORS headers. Pages of other origins cannot use tools, but can link to the page.
    */
   kind: 'public' | 'health' | 'tool' | 'page';
   methods: Readonly<Record<string, Route<string, Handler>>>;
@@ -67,13 +67,13 @@ export type RoutesOptions = {
   publicUrl?: string | undefined;
   /** The response to `GET /metrics`. */
   metrics?: (() => Promise<ServiceResponse>) | undefined;
-  /** Whether the service is meant only for programs on this machine, so that `GET /metrics` needs no token. */
+  /** Whether the service is meant only for programs on this machine. If so, `GET /metrics` needs no token. */
   isLocal?: boolean | undefined;
   /** The developer tools and their page (docs/testing.md); undefined if there are none. */
   tools?: { paths: readonly OtherPath[] } | undefined;
 };
 
-/** Everything that the service responds to. Who may ask, Allow, 404 and 405, labels and more follow from this table. */
+/** Returns all paths of the service. Access, CORS, Allow, 404 and 405, labels and more follow from this table. */
 export function createPaths(options: RoutesOptions): Path[] {
   const { store, clock, publicUrl, metrics, isLocal = true, tools } = options;
   const basePath = publicUrl === undefined ? API_PREFIX : new URL(publicUrl).pathname;
@@ -119,7 +119,7 @@ export const toolPath = (
   return { path, access, kind: 'tool', methods: Object.fromEntries(methods) };
 };
 
-const NO_STORE: HeaderLines = ['Cache-Control', 'no-store'];
+const NO_STORE: RawHeaders = ['Cache-Control', 'no-store'];
 
 const json = (content: object): ServiceResponse => ({ status: 200, body: JSON.stringify(content) });
 
@@ -144,7 +144,7 @@ function createHandlers(
       }
       const respond = ({ pets, next }: Page): ServiceResponse => {
         const headers = windowHeaders(rateLimit);
-        // The only page links to itself, so that a client knows that a full page is the last one (D1).
+        // If there is only one page, it links to itself, so that a client knows that a full page is the last one (D1).
         if (next !== undefined || cursor === undefined) {
           const filter = status === undefined ? '' : `&status=${status}`;
           const [position, relation] =
@@ -194,7 +194,7 @@ function createHandlers(
   return handlers as Record<OperationName, OperationRoute['run']>;
 }
 
-/** The Idempotency-Key of a creation with a hash of the new animal (D10). @throws ServiceError `invalid_request` */
+/** The Idempotency-Key with a hash of the new animal (D10); undefined without one. @throws ServiceError 400 */
 function readIdempotency(
   request: IncomingMessage,
   { id }: Principal,
@@ -222,8 +222,8 @@ export function decodeCursor(cursor: string): bigint | undefined {
   return digits === undefined ? undefined : BigInt.asIntN(64, BigInt(`0x${digits}`));
 }
 
-/** The headers that announce the removal of a deprecated operation (D12). */
-function deprecationHeaders(name: OperationName, basePath = API_PREFIX): HeaderLines {
+/** The headers that announce the removal of a deprecated operation (D12); empty for other operations. */
+function deprecationHeaders(name: OperationName, basePath = API_PREFIX): RawHeaders {
   const { deprecated }: Operation = operations[name];
   if (deprecated === undefined) return [];
   return [
@@ -240,7 +240,7 @@ export type Params = Readonly<Record<string, string>>;
 export type PathMatch = Path & { allow: string; params: Params };
 
 /** Returns a function that finds the path of a request target, or the error 400 or 404. */
-export function createPathTable(table: readonly Path[]): (target: string) => PathMatch | ServiceError {
+export function createPathFinder(table: readonly Path[]): (target: string) => PathMatch | ServiceError {
   const paths = table.map((path) => ({
     ...path,
     segments: segmentsOf(path.path),

@@ -11,9 +11,9 @@ type SampleData = {
 const MINUTE = 60_000;
 
 /**
- * The sample data of `pets serve --seed`: animals of every status in several categories, and orders of the two weeks before.
+ * The sample data of `pets serve --seed`: animals of every status in several categories, and orders of two weeks.
  *
- * @param now when the last order is placed, in milliseconds since the epoch; by default, at the time in the file
+ * @param now the minute of the last order, in milliseconds since the epoch; by default, the one in the file
  */
 export function sampleData(now?: number): Seed {
   const text = readFileSync(new URL('sample-data.json', import.meta.url), 'utf8');

@@ -33,7 +33,7 @@ export type ServiceOptions = Pick<ToolsOptions, FromTools> & {
   page?: boolean | undefined;
   /** The developer token; by default, a new one. */
   token?: string | undefined;
-  /** Called with the new address of the page after each use of the one before. */
+  /** Called with the new address of the page each time that the previous one has been used. */
   onPageUrl?: ((url: string) => void) | undefined;
   /** Secrets that the log does not show, besides API keys that were generated. */
   secrets?: readonly string[] | undefined;
@@ -71,17 +71,17 @@ export const isLocal = (
   allowHosts.length === 0;
 
 /**
- * Listens on an address, opens a store and serves it. Until the store is open, every request gets 503 `starting`. Creates
- * nothing until it has checked that no other server has locked the store, listens on the address, and has read the seed.
+ * Listens on an address, opens a store and serves it. Until the store is open, requests get 503 `starting`. Creates
+ * nothing until it has claimed the store (`StoreLocation.claim`), listens on the address, and has read the seed.
  *
- * @throws StoreError, the error of `seed`, the reason of `signal`, or the system's error if the address is not available.
- * After an error, nothing stays open
+ * @throws StoreError, the error of `seed`, the reason of `signal`, or the system's error if the host is unknown or its
+ * address is not available. After an error, nothing stays open
  */
 export async function startService(options: ServiceOptions) {
   const { location, host, port, publicUrl, trustedProxies, allowHosts, clock, seed, signal } = options;
   const { cors, bans, onWarning, onFailure, onError, onAccess } = options;
   const stopping = new AbortController();
-  // Each request and each wait for the store adds a listener. Many listeners are not a leak.
+  // Each request and each wait for the store adds a listener to this signal. Many listeners are not a leak.
   setMaxListeners(0, stopping.signal);
   const sleep = (milliseconds: number) => options.sleep(milliseconds, stopping.signal).catch(() => {});
   const credentials = createCredentials(options.token, () => options.onPageUrl?.(pageUrl()));
@@ -168,7 +168,7 @@ export async function startService(options: ServiceOptions) {
       isLoopback: isLoopbackAddress(address),
       /** The developer token. Without the developer tools, it only opens the metrics. */
       token: credentials.token,
-      /** The address that opens the page of the developer tools once; undefined if they are turned off. */
+      /** Returns the address that opens the page of the developer tools once; undefined if the tools are turned off. */
       pageUrl: hasTools ? pageUrl : undefined,
       /** The faults at the start. */
       faults: options.faults,

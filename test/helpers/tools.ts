@@ -1,9 +1,9 @@
-import type { DescribedRequest, DescribedRunning } from '../../src/server/tools/log-entry.ts';
+import type { DescribedRequest, DescribedRunningRequest } from '../../src/server/tools/log-entry.ts';
 import { startReal } from './real-service.ts';
 
 export type Requests = {
   requests: DescribedRequest[];
-  running: DescribedRunning[];
+  running: DescribedRunningRequest[];
   otherOrigins?: { requests: number; origin: string; time: string };
   cursor: string;
 };

@@ -23,7 +23,7 @@ export const CONNECTION_LIMITS = {
   maxHeaderSize: MAX_HEADER_BYTES,
   maxConnections: 256,
 };
-/** How many connections above the limit get an error for each request. Further ones are closed without a response. */
+/** How many connections above `maxConnections` get an error for each request. More are closed without a response. */
 const MAX_REFUSED = 256;
 const SWEEP_MILLISECONDS = 100;
 
@@ -36,7 +36,7 @@ export type ListenOptions = {
 };
 
 /**
- * Serves an app on an address. `app` returns the one that handles requests now.
+ * Serves an app on an address. `app` returns the app that handles requests now; it changes when the store is open.
  *
  * @throws the system's error (`EADDRINUSE`, `EACCES`, …) if the address is not available
  */
@@ -48,7 +48,7 @@ export async function listen(app: () => App, { host, port, limits = {}, onRefuse
     `${maxConnections} connections are open, which is the limit; the request was not carried out`,
   );
   const queue = createRequestQueue((request, response) => {
-    // The oldest connections are served.
+    // Only the oldest `maxConnections` connections are served.
     const isRefused = sockets.size > maxConnections && [...sockets].indexOf(request.socket) >= maxConnections;
     return app().handle(request, response, isRefused ? tooManyConnections : undefined);
   });
@@ -110,8 +110,8 @@ export async function listen(app: () => App, { host, port, limits = {}, onRefuse
 }
 
 /**
- * Sends `100 Continue` only when the body is needed. Otherwise the connection closes after the response, because the client
- * may send the body anyway.
+ * Handles a request with `Expect: 100-continue`. Sends `100 Continue` when the service begins to read the body. If it
+ * never does, closes the connection after the response, because the client may send the body anyway.
  */
 function onCheckContinue(handle: RequestListener): RequestListener {
   return (request, response) => {
@@ -132,7 +132,7 @@ const PARSER_ERRORS: Readonly<Record<string, ServiceError>> = {
 };
 const NOT_HTTP = invalidRequest('The request is not valid HTTP');
 
-/** The rest of a well-formed request line, from the character at which Node's parser has found that it knows no such method. */
+/** The rest of a well-formed request line, from the character at which Node's parser stopped because of the method. */
 const REQUEST_LINE = /^[!#$%&'*+.^_`|~\w-]* \S+ HTTP\/1\.[01]\r?\n/;
 
 type ParserError = Error & { code?: string; rawPacket?: Buffer; bytesParsed?: number };
@@ -144,7 +144,7 @@ function toServiceError({ code = '', rawPacket, bytesParsed }: ParserError): Ser
   return PARSER_ERRORS[code] ?? NOT_HTTP;
 }
 
-/** Sends the error of bytes that are not a request, as the last response of a connection. */
+/** Sends an error as the last response of a connection, for bytes that Node did not pass on as a request. */
 function sendError(app: App, error: ServiceError, socket: Socket): void {
   const { headers, body } = app.errorResponse(error, socket);
   const lines = [...headers, 'Connection', 'close', 'Date', new Date().toUTCString()];

@@ -1,7 +1,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import type { ServiceError } from '../errors.ts';
-import type { Maybe } from '../response.ts';
+import type { MaybePromise } from '../response.ts';
 
 /** A request whose response has not been sent completely. */
 type PendingRequest = {
@@ -16,9 +16,9 @@ type Connection = {
   pending: PendingRequest[];
   /** The request that arrived last. */
   latest: PendingRequest | undefined;
-  /** Whether the connection closes after the latest request. Later requests are ignored then. */
+  /** Whether the connection closes after the latest request. Requests that arrive after it are ignored. */
   isClosing: boolean;
-  /** Why the bytes after the latest request are not read, or why that request is incomplete. */
+  /** The error that the parser found in the latest request or after it. */
   error: ServiceError | undefined;
   /** The last well-formed Authorization header, and the SHA-256 of the key in it. */
   authorization: string | undefined;
@@ -27,7 +27,7 @@ type Connection = {
 
 const CONNECTION = Symbol('connection');
 
-/** What is known about a connection is a property of its socket, because looking it up in maps takes longer. */
+/** Returns the state of a connection. It is a property of the socket, because a look-up in a map takes longer. */
 export function connectionOf(socket: Socket & { [CONNECTION]?: Connection }): Connection {
   socket[CONNECTION] ??= {
     pending: [],
@@ -40,15 +40,15 @@ export function connectionOf(socket: Socket & { [CONNECTION]?: Connection }): Co
   return socket[CONNECTION];
 }
 
-type Handle = (request: IncomingMessage, response: ServerResponse) => Maybe<void>;
+type Handle = (request: IncomingMessage, response: ServerResponse) => MaybePromise<void>;
 
 /** How many requests of one connection may be pending before the service stops reading from the connection. */
 const MAX_PENDING = 16;
 
 /**
- * Handles the pipelined requests of a connection one after the other, although Node passes all of them on at once. A
- * list that follows a creation must contain the new animal (RFC 9112, 9.3.2), and a client that does not read its
- * responses must not fill the memory.
+ * Creates a queue that handles the pipelined requests of a connection one after the other; Node passes all of them on
+ * at once. A list that follows a creation must contain the new animal (RFC 9112, 9.3.2), and a client that does not
+ * read its responses must not fill the memory.
  */
 export function createRequestQueue(handle: Handle) {
   let isStopping = false;
@@ -102,7 +102,7 @@ export function createRequestQueue(handle: Handle) {
       if (count === 1) handleFirst(connection);
     },
 
-    /** Closes each connection after its latest request. Connections without a request close after their next one. */
+    /** Closes each connection after its latest request, or after the next one if no response can announce it now. */
     stop(sockets: Iterable<Socket>): void {
       isStopping = true;
       for (const connection of Array.from(sockets, connectionOf)) {
@@ -112,8 +112,8 @@ export function createRequestQueue(handle: Handle) {
     },
 
     /**
-     * Refuses later requests of a connection on which the parser found an error, and waits for the responses to earlier ones. If
-     * a handler reads the body that the error interrupts, the error is the response to this request.
+     * Records the error that the parser found on a connection, and waits until all pending requests have been handled.
+     * If the error interrupts a body, a handler that reads this body fails with the error.
      *
      * @returns whether the error needs a response of its own
      */

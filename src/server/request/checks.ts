@@ -9,7 +9,6 @@ export const MAX_HEADER_BYTES = 8 * 1024;
 const LINE_BYTES = ' '.length + ' HTTP/1.1\r\n'.length + '\r\n'.length;
 const BYTES_PER_HEADER = ': \r\n'.length;
 
-/** The headers have too many bytes. */
 export const headersTooLargeError = (): ServiceError =>
   new ServiceError('headers_too_large', 'The request line and the headers are larger than 8 KiB');
 
@@ -57,12 +56,12 @@ export function countHeader({ rawHeaders, headers }: IncomingMessage, name: stri
 }
 
 /**
- * Refuses requests that a browser sends for a page of another origin, such as another port of this machine. Other clients do
- * not send this header.
+ * Refuses requests that a browser sends for a page of another origin, such as another port of this machine. Browsers
+ * report this in `Sec-Fetch-Site`. Requests without this header, such as those of other clients, pass.
  *
  * @throws ServiceError 403
  */
-export function checkSite({ headers }: IncomingMessage): void {
+export function checkSameOrigin({ headers }: IncomingMessage): void {
   const site = headers['sec-fetch-site'] ?? 'none';
   if (site === 'none' || site === 'same-origin') return;
   throw new ServiceError('forbidden', 'Pages of other origins cannot use this path');
@@ -74,10 +73,10 @@ const PORT = /:\d{1,5}$/;
 export const isLoopbackAddress = createAddressMatcher(['127.0.0.0/8', '::1']);
 
 /**
- * The names that a Host header may have besides loopback names, in lower case; undefined if every name is allowed. `host`
- * is the configured host, `address` is its IP address, and `more` has additional names. The host of `publicUrl` is allowed
- * too. On loopback the names are always limited, so that a website whose name was bound to this machine (DNS rebinding)
- * cannot use the service.
+ * The names that a Host header may have besides loopback names, in lower case; undefined if every name is allowed.
+ * `host` is the configured host, `address` is its IP address, and `more` has additional names. The host of `publicUrl`
+ * is allowed too. On loopback, the names are always limited, so that a website whose name was bound to this machine
+ * (DNS rebinding) cannot use the service. On other addresses, they are limited only if `more` is not empty.
  */
 export function allowedHosts(
   { host, address }: { host: string; address: string },

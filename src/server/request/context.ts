@@ -7,9 +7,9 @@ import { ipVersionOf } from '../../system/address-blocks.ts';
 
 /** A response that a `Prefer` header, a fault rule or `--fail-rate` asks for, instead of running the operation. */
 export type RequestedMock = {
-  /** NaN if the text of a `Prefer` header is not a status. */
+  /** NaN if a `Prefer` header gives no positive integer. */
   status: number;
-  /** The value of Retry-After, in seconds; NaN if the text of a `Prefer` header is not valid. */
+  /** The value of Retry-After, in seconds; NaN if a `Prefer` header gives no positive integer for it. */
   retryAfter?: number | undefined;
   /** What requested it; quoted in the message and in the log, such as `Prefer: code=503` or `your rule for POST /v1/pets`. */
   source: string;
@@ -30,7 +30,7 @@ export const createContext = (
   id,
   /** The client's IP address. */
   client,
-  /** Undefined if it was not valid HTTP. */
+  /** Undefined if the request was not valid HTTP. */
   request,
   /** The method and the target as the client sent them; `-` if the request was not valid HTTP. */
   method: request?.method ?? '-',
@@ -43,7 +43,7 @@ export const createContext = (
   isApi: false,
   /** The host that the client asked for, with an optional port; undefined if the request names none. */
   host: undefined as string | undefined,
-  /** The label of the route, or `options`; undefined if no route was requested. */
+  /** The label of the route, or `options`; undefined if the request was refused before its route was found. */
   operation: undefined as string | undefined,
   /** The name of the API key, if it is valid. */
   keyName: undefined as string | undefined,
@@ -59,18 +59,18 @@ export const createContext = (
   isCounted: false,
   /** The mocked response that was sent; undefined for a real one. */
   asked: undefined as RequestedMock | undefined,
-  /** The response that `--fail-rate` chose for the request, unless `Prefer` or a rule asks for another one. */
+  /** The response that `--fail-rate` chose for the request. `Prefer` and rules take precedence. */
   randomFault: undefined as RequestedMock | undefined,
   /** The injected latency of the response, in milliseconds. */
   latency: 0,
   /** Whether the request may have changed the store: it has passed all checks, and its method does not only read. */
   canChange: false,
-  /** The beginning of the body, as far as it was recorded. Each character is one byte. `bodyBytes` is its full size. */
+  /** The recorded beginning of the body; each character is one byte. `bodyBytes` is the size of the whole body. */
   body: '',
   bodyBytes: 0,
-  /** The number in the log of this start, from 1; 0 until the request has ended. Clients choose ids, which can repeat. */
+  /** The number in the log of this start, from 1; 0 until the request has ended. Unlike ids, numbers are unique. */
   number: 0,
-  /** The number of the request that this one repeats, if the server itself has sent it. */
+  /** The number of the request that this one repeats, if `POST /requests` sent it. */
   again: undefined as number | undefined,
   /** Whether the request is for a developer tool or the page. */
   isTool: false,
@@ -125,7 +125,7 @@ export const peerAddress = ({ remoteAddress }: Pick<Socket, 'remoteAddress'>): s
 const canonical = (address: string): string =>
   withoutMapping(new SocketAddress({ address, family: ipVersionOf(address) }).address);
 
-/** On an IPv6 socket, an IPv4 address such as 10.0.0.1 is written ::ffff:10.0.0.1. */
+/** Removes the prefix that an IPv4 address has on an IPv6 socket: ::ffff:10.0.0.1 becomes 10.0.0.1. */
 const withoutMapping = (address: string): string => address.replace(/^::ffff:(?=\d+\.)/i, '');
 
 const IPV6_GROUPS = 8;

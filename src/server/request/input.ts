@@ -11,7 +11,7 @@ import {
 } from '../../contract/operations.ts';
 import { connectionOf } from '../connection/pipelining.ts';
 import { invalidRequest, ServiceError } from '../errors.ts';
-import type { Maybe } from '../response.ts';
+import type { MaybePromise } from '../response.ts';
 import { countHeader } from './checks.ts';
 
 const ABSOLUTE = /^https?:\/\/([^/?]*)(.*)$/i;
@@ -30,7 +30,7 @@ export function splitTarget(method: string, target: string): { targetHost?: stri
 
 const UNDER_API = new RegExp(`^${API_PREFIX}(?:[/?]|$)`);
 
-/** Whether a target, such as `/v1/pets?limit=5`, is for the API, whether or not it exists. */
+/** Whether a target, such as `/v1/pets?limit=5`, is under the prefix of the API. The path need not exist. */
 export const isUnderApi = (target: string): boolean => UNDER_API.test(target);
 
 /**
@@ -77,12 +77,10 @@ export function parseQuery(target: string): Readonly<Record<string, string>> {
 const QueryParameters = function QueryParameters() {} as unknown as new () => Record<string, string>;
 QueryParameters.prototype = Object.create(null);
 
-/** Checks the whole request target, and returns its path. @throws ServiceError `invalid_request` */
-export function validateTarget(target: string): string {
-  const path = pathOf(target);
-  decodeSegments(path);
+/** Checks the whole request target. @throws ServiceError `invalid_request` */
+export function validateTarget(target: string): void {
+  decodeSegments(pathOf(target));
   parseQuery(target);
-  return path;
 }
 
 /** Decodes percent-encoding. In a query, `+` is a space. */
@@ -98,21 +96,21 @@ function decode(text: string, isQuery = false): string {
 
 type Input = OperationInput<OperationName>;
 
-/** A query of `listPets` as clients usually send it. */
+/** A target of `listPets` as clients usually send it. */
 const ORDINARY_PAGE = /^\/v1\/pets\?limit=([1-9]\d?|100)(?:&cursor=(v1[0-9a-f]{16}))?$/;
 
 /**
  * Reads and validates the path parameters, query and body of a request with the schemas of its operation.
  *
- * @throws ServiceError 404 for an invalid path parameter (D5), otherwise 400, 413 or 415
+ * @throws ServiceError 404 for an invalid path parameter (D5), otherwise 400, or an error of `readJsonBody`
  */
 export function readInput(
   name: OperationName,
   params: Readonly<Record<string, string>>,
   request: IncomingMessage,
-): Maybe<Input> {
+): MaybePromise<Input> {
   const { url = '' } = request;
-  // Validating such a query with its schema would take longer than reading the page (bench/README.md).
+  // Validating its query with the schema would take longer than reading the page (bench/README.md).
   const [, limit, cursor] = (name === 'listPets' && ORDINARY_PAGE.exec(url)) || [];
   if (limit !== undefined) return { query: { limit: Number(limit), cursor } } as Input;
 
@@ -132,7 +130,7 @@ export function readInput(
   );
 }
 
-/** `whole` is the name of the value in error messages. @throws ServiceError 400 */
+/** Validates a value. `whole` is its name in error messages. @throws ServiceError 400 */
 function validate<Schema extends z.ZodMiniType>(
   schema: Schema,
   value: unknown,
@@ -157,14 +155,14 @@ const CHARSET = /;\s*charset\s*=\s*"?([^\s;"]*)/i;
 export const hasBody = ({ headers }: IncomingMessage): boolean =>
   headers['content-length'] !== undefined || headers['transfer-encoding'] !== undefined;
 
-/** Reads a JSON body of at most MAX_BODY_BYTES. @throws ServiceError 400, 413 or 415 */
+/** Reads a JSON body. @throws ServiceError 400, 413, 415, or the error that interrupted the body, such as 408 */
 async function readJsonBody(request: IncomingMessage): Promise<unknown> {
   checkContentType(request);
   if (Number(request.headers['content-length'] ?? 0) > MAX_BODY_BYTES) throw payloadTooLarge();
   return parseBody(await readBytes(request));
 }
 
-/** Reads a JSON body, and validates it. The error names only the first problem. @throws ServiceError 400, 413 or 415 */
+/** Reads and validates a JSON body. The error names only the first problem. @throws ServiceError as `readJsonBody` */
 export const readBodyAs = async <Schema extends z.ZodMiniType>(
   schema: Schema,
   request: IncomingMessage,
@@ -200,7 +198,7 @@ function readBytes(request: IncomingMessage): Promise<Buffer> {
       if (!request.readableEnded)
         reject(invalidRequest('The connection closed before the body was complete'));
     };
-    // The body may have ended early while the API key was looked up. In this case, the events do not fire again.
+    // The body may have been interrupted while the API key was looked up. In this case, the events do not fire again.
     const { error } = connectionOf(request.socket);
     if (error && !request.complete) reject(error);
     if (request.destroyed) onClose();
@@ -235,7 +233,7 @@ function parseBody(bytes: Buffer): unknown {
   try {
     return parseJson(text, MAX_DEPTH);
   } catch (error) {
-    // The message of JSON.parse quotes the text, which can be a secret.
+    // The message of JSON.parse quotes the text, which can be a secret, so report only the position.
     const { line, column } = findJsonError(text) ?? {};
     const place = line === undefined ? '' : `: error in line ${line}, column ${column}`;
     throw invalidRequest(
@@ -244,7 +242,7 @@ function parseBody(bytes: Buffer): unknown {
   }
 }
 
-/** A JSON string, which may lack its end so that the pattern never has to search again, or a number. */
+/** A JSON string or a number. The end of the string may be missing, so that no text is searched twice. */
 const STRING_OR_NUMBER = /"(?:[^"\\]+|\\.)*"?|[-+.\deE]+/gs;
 
 function hasLongNumber(text: string): boolean {

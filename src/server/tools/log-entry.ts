@@ -25,12 +25,12 @@ type Sent<Shape> = {
 export type RequestSummary = Sent<ReturnType<Describer['summarize']>>;
 /** A request as `GET /requests` shows it, without secrets. */
 export type DescribedRequest = Sent<ReturnType<Describer['describe']>>;
-/** A request without a response, as `GET /requests` shows it. */
-export type DescribedRunning = Sent<ReturnType<Describer['describeRunning']>>;
+/** A request that has no response yet, as `GET /requests` shows it. */
+export type DescribedRunningRequest = Sent<ReturnType<Describer['describeRunning']>>;
 
 /**
  * Returns functions that describe recorded requests without `secrets` and without the credentials of each request.
- * `creations` are those in the log, the newest first; a replayed request got the response to one of them.
+ * `creations` are the creations in the log, the newest first; a replayed request got the response to one of them.
  */
 export function createRequestDescriber(
   secrets: readonly string[],
@@ -112,28 +112,30 @@ export function outcomeOf(recorded: RecordedRequest): RequestOutcome {
   if (asked) return asked.applied === undefined ? 'injected_fault' : 'mocked';
   if (code === 'rate_limited') return 'rate_limited';
   if (code === 'key_banned') return 'banned';
-  if (headerOf(responseHeaders, header.idempotencyReplayed)) return 'replayed';
+  if (singleHeader(responseHeaders, header.idempotencyReplayed)) return 'replayed';
   return isCounted ? 'counted' : 'not_counted';
 }
 
 /** The value of the only header with this name; undefined if there are none or several. */
-export function headerOf(headers: readonly string[], name: string): string | undefined {
+export function singleHeader(headers: readonly string[], name: string): string | undefined {
   const values = headers.filter(
     (_, i) => i % 2 === 1 && headers[i - 1]?.toLowerCase() === name.toLowerCase(),
   );
   return values.length === 1 ? values[0] : undefined;
 }
 
-/** Why a request cannot be sent again (docs/testing.md); undefined if it can. `isShown`: without a redacted secret. */
+/**
+ * Why a request cannot be sent again (docs/testing.md); undefined if it can. `isShown`: URL and body are unredacted.
+ */
 function notAgain(
   { method, url, keyName, headers, body: { bytes, isCutOff, isText } }: RecordedRequest,
   isShown: boolean,
 ): string | undefined {
-  const length = headerOf(headers, 'content-length');
+  const length = singleHeader(headers, 'content-length');
   if (method === '-') return 'it is not valid HTTP';
   if (!isUnderApi(splitTarget(method, url).target))
     return `only requests under ${API_PREFIX} can be sent again`;
-  const needsKey = method !== 'OPTIONS' || headerOf(headers, header.authorization) !== undefined;
+  const needsKey = method !== 'OPTIONS' || singleHeader(headers, header.authorization) !== undefined;
   if (keyName === undefined && needsKey) return 'no API key was accepted for it';
   if (isCutOff) return 'only the beginning of its body is recorded';
   if (length !== undefined && Number(length) !== bytes) return 'its body did not arrive completely';
@@ -145,7 +147,7 @@ function notAgain(
 export const isCreation = (recorded: RecordedRequest): boolean =>
   recorded.status === operations.createPet.success.status && outcomeOf(recorded) === 'counted';
 
-/** The number of the creation whose response a replayed request got. The id in the response identifies it. */
+/** The number of the creation whose response (with its id) a replayed request got; undefined if not in the log. */
 const originalOf = (
   { number, responseBody }: RecordedRequest,
   creations: readonly RecordedRequest[],
@@ -153,8 +155,8 @@ const originalOf = (
   creations.find((each) => each.number < number && each.responseBody.text === responseBody.text)?.number;
 
 /**
- * Why a request got its response, in one sentence without the status and without a full stop (docs/testing.md).
- * If it is the response to an earlier request, `original` is the number of that request, if it is still in the log.
+ * Why a request got its response, in one sentence without the status and without a full stop (docs/testing.md). If the
+ * response is that of an earlier request, `original` is the number of that request, if it is still in the log.
  */
 export function describeReason(recorded: RecordedRequest, original: number | undefined): string {
   const { status, latency } = recorded;
@@ -192,7 +194,7 @@ function messageOf(headers: readonly string[], { text, bytes, isCutOff }: Record
   const { redact, longest } = redactor;
   const message: { headers: Record<string, string>; body?: string; bodyBytes: number; cutOff?: true } = {
     headers: redactHeaders(headers, redactor),
-    // The end of a text that was cut off can be the beginning of a secret.
+    // The end of a text that was cut off can be the beginning of a secret, so leave it out.
     ...(bytes > 0 && { body: isCutOff ? redact(text).slice(0, -longest) : redact(text) }),
     bodyBytes: bytes,
     // Whether `body` is only the beginning.
@@ -202,8 +204,8 @@ function messageOf(headers: readonly string[], { text, bytes, isCutOff }: Record
 }
 
 /**
- * The headers by their names in lower case. Repeated headers are joined (RFC 9110, 5.3). `lines` has alternately: name,
- * value, name, value.
+ * The headers without secrets, by their names in lower case. Repeated headers are joined (RFC 9110, 5.3). `lines` has
+ * alternately: name, value, name, value.
  */
 function redactHeaders(lines: readonly string[], { redact }: Redactor): Record<string, string> {
   // Any name may occur, such as __proto__.

@@ -16,12 +16,12 @@ const MAX_BYTES = 24 * 1024 * 1024;
 const CURSOR = /^([0-9a-f]{8})-(\d{1,15})$/;
 
 export type RequestEnd = {
-  /** In milliseconds since the epoch. */
+  /** When the request ended, in milliseconds since the epoch. */
   time: number;
   milliseconds: number;
   /** 0 if the client gave up before a response. */
   status: number;
-  /** Of an error response. */
+  /** The code and the message of an error response. */
   code?: ErrorCode | undefined;
   message?: string | undefined;
   /** The response; undefined if none was sent. */
@@ -44,10 +44,10 @@ function headOf(
   };
 }
 
-/** The beginning of a body. `isText`: whether it is valid UTF-8. */
+/** The beginning of a body, and the `bytes` of the whole body. `isText`: whether the beginning is valid UTF-8. */
 export type RecordedBody = { text: string; bytes: number; isCutOff: boolean; isText: boolean };
 
-/** A request that was recorded. It contains secrets, which `createRequestDescriber` removes. */
+/** Contains secrets, which `createRequestDescriber` removes. */
 export type RecordedRequest = Omit<Head, 'bodyBytes' | 'responseBytes'> & {
   /** The headers, alternately: name, value, name, value. Those of the response are empty if it is not known. */
   headers: readonly string[];
@@ -56,14 +56,14 @@ export type RecordedRequest = Omit<Head, 'bodyBytes' | 'responseBytes'> & {
   responseBody: RecordedBody;
 };
 
-/** Requests of websites from origins that `--cors` does not allow, which are only counted. `origin` is the latest one. */
-export type RefusedOriginRequests = { requests: number; origin: string; time: number };
+/** Requests that are only counted (see `begin` and `isStray`). `origin` and `time` are those of the latest one. */
+export type UnrecordedRequests = { requests: number; origin: string; time: number };
 
 const MAX_ORIGIN = 200;
 
 /**
- * How many requests are recorded per minute that do not show who sent them, and that any website can therefore send as often as
- * it likes: those that are not valid HTTP, and those with a Host that is not allowed. The others are only counted.
+ * How many stray requests are recorded per minute; more are only counted. A request is stray if it is not valid HTTP or
+ * its Host is not allowed: it does not show who sent it, so any website can send it as often as it likes.
  */
 const MAX_STRAY = 20;
 
@@ -71,7 +71,7 @@ export type Recorder = ReturnType<typeof createRecorder>;
 
 export type RecorderOptions = {
   clock: SteadyClock;
-  /** The origins whose requests are recorded; `*` allows every origin. */
+  /** The other origins whose requests are recorded; `*` allows every origin. */
   cors: readonly string[];
 };
 
@@ -82,14 +82,14 @@ export function createRecorder({ clock, cors }: RecorderOptions) {
   // A Set would keep every request alive until the next full garbage collection, because V8 chains the tables that a growing
   // Set replaces. On PostgreSQL, that took 7 µs of the 90 µs per creation.
   const running: RequestContext[] = [];
-  let others: RefusedOriginRequests | undefined;
+  let others: UnrecordedRequests | undefined;
   let stray = { minute: 0, requests: 0 };
-  /** The numbers of the requests that the server is sending again, by the ids that it has chosen for the new ones. */
+  /** The numbers of the requests that the server is sending again, by the ids of the new requests. */
   const repeated = new Map<string, number>();
   const emitter = new EventEmitter<{ request: [] }>();
   // Each request that waits for others adds a listener, so many listeners are not a leak.
   emitter.setMaxListeners(0);
-  // The head of each request, its body, and the body of its response.
+  // For each request, its head, its body, and the body of its response.
   const texts = new ByteRing(MAX_BYTES, 3 * MAX_REQUESTS);
   let count = 0;
 
@@ -101,7 +101,7 @@ export function createRecorder({ clock, cors }: RecorderOptions) {
     others = { requests, origin: origin.slice(0, MAX_ORIGIN), time: clock.now() };
   }
 
-  /** Whether a request is one too many of those that any website can send (`MAX_STRAY`). */
+  /** Whether a request is a stray one above `MAX_STRAY`. Counts stray requests. */
   function isStray({ method }: RequestContext, { status, time }: RequestEnd): boolean {
     if (method !== '-' && status !== errorCodes.misdirected_request) return false;
     const minute = Math.floor(time / 60_000);
@@ -110,7 +110,7 @@ export function createRecorder({ clock, cors }: RecorderOptions) {
   }
 
   function recordBody(request: IncomingMessage, context: RequestContext): void {
-    // Listening to `data` would start the body, so wait until the service or Node starts it.
+    // Listening to `data` would start to read the body, so wait until the service or Node does.
     request.once('resume', () => {
       request.on('data', (chunk: Buffer) => {
         const left = MAX_RECORDED_BODY - context.body.length;
@@ -137,7 +137,7 @@ export function createRecorder({ clock, cors }: RecorderOptions) {
     };
   }
 
-  /** Adds a request to the log, if it is running. */
+  /** Adds a running request to the log, or only counts it if it is stray. Does nothing for other requests. */
   function end(context: RequestContext, ended: RequestEnd): void {
     const index = running.indexOf(context);
     if (index === -1) return;
@@ -150,7 +150,7 @@ export function createRecorder({ clock, cors }: RecorderOptions) {
     save(context, ended);
     emitter.emit('request');
     const { number, request } = context;
-    // If the service did not read the body, Node reads and discards it after the response.
+    // If the service did not read the body, Node reads and discards it after the response. Then save it, too.
     if (request && hasBody(request) && !request.readableEnded)
       request.once('close', () => isKept(number) && save(context, ended));
   }
@@ -160,7 +160,7 @@ export function createRecorder({ clock, cors }: RecorderOptions) {
     const hasResponseBody = sent !== undefined && context.method !== 'HEAD';
     const slot = slotOf(context.number);
     const head = JSON.stringify(headOf(context, ended, hasResponseBody ? sent.bytes : 0));
-    // Headers contain neither CR nor LF, and JSON of the headers would take three times as long as everything here.
+    // CR and LF, which headers cannot contain, separate them. JSON would take three times as long as everything here.
     const lines = [head, context.sentHeaders.join('\r'), sent?.headers.join('\r')];
     texts.write(slot, lines.join('\n'), 'utf8');
     texts.write(slot + 1, context.body, 'latin1', MAX_RECORDED_BODY);
@@ -177,7 +177,7 @@ export function createRecorder({ clock, cors }: RecorderOptions) {
         return;
       }
       if (repeated.size > 0) context.again = repeated.get(id);
-      // From now on, others can learn the id, and must not use it.
+      // From now on, others can learn the id from the log. Their requests with this id must not count as repetitions.
       if (context.again !== undefined) repeated.delete(id);
       running.push(context);
       if (request && hasBody(request)) recordBody(request, context);
@@ -213,7 +213,7 @@ export function createRecorder({ clock, cors }: RecorderOptions) {
     /** The position after the latest request. */
     cursor: (): string => `${startId}-${count}`,
 
-    /** The number of the last request before a cursor; 0 if it is of an earlier start. Undefined if it is not valid. */
+    /** The number of the last request before a cursor; 0 if the cursor is of an earlier start, undefined if invalid. */
     numberAt(cursor: string): number | undefined {
       const [, start, number] = CURSOR.exec(cursor) ?? [];
       if (number === undefined) return undefined;
@@ -247,8 +247,8 @@ const describeBody = (beginning: Buffer, bytes: number): RecordedBody => ({
 });
 
 /**
- * Keeps the latest texts, up to `size` bytes, outside the heap of V8. As objects, the texts would live long enough to be
- * copied by the garbage collector, which takes longer than to write them here.
+ * Keeps the latest texts, up to `size` bytes, outside the heap of V8. As objects, the texts would live long enough to
+ * be copied by the garbage collector, which takes longer than writing them here.
  */
 class ByteRing {
   readonly #size: number;
@@ -265,7 +265,7 @@ class ByteRing {
     this.#ends = new Float64Array(slots);
   }
 
-  /** Writes at most `limit` bytes of a text in the place of the earlier text of a slot. */
+  /** Writes at most `limit` bytes of a text, which replaces the earlier text of the slot. */
   write(slot: number, text: string, encoding: 'latin1' | 'utf8', limit = this.#size): void {
     // The operating system provides this memory only as far as it is written to.
     this.#bytes ??= Buffer.allocUnsafeSlow(this.#size);
@@ -278,7 +278,7 @@ class ByteRing {
     this.#ends[slot] = this.#written;
   }
 
-  /** The text of a slot, until the next write; undefined if it was overwritten. */
+  /** The text of a slot; undefined if it was overwritten. The buffer is valid until the next write. */
   read(slot: number): Buffer | undefined {
     const [start = 0, end = 0] = [this.#starts[slot], this.#ends[slot]];
     if (this.#bytes === undefined || start < this.#written - this.#size) return undefined;

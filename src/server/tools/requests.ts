@@ -16,14 +16,14 @@ import type { Handler } from '../response.ts';
 import {
   createRequestDescriber,
   type DescribedRequest,
-  headerOf,
   isCreation,
   outcomeOf,
   type RequestSummary,
+  singleHeader,
 } from './log-entry.ts';
 import { MAX_REQUESTS, type RecordedRequest, type Recorder } from './recorder.ts';
 
-/** The longest time that a request may wait, in seconds. Less than the time after which the server closes an idle connection. */
+/** The longest `wait`, in seconds. It is shorter than the time after which the server closes an idle connection. */
 const MAX_WAIT = 20;
 
 const MAX_NUMBER = 999_999_999;
@@ -82,7 +82,7 @@ export function createRequestsHandler(
     return { status: 200, body: JSON.stringify({ requests, running, otherOrigins, cursor }) };
   };
 
-  /** Finds the matching requests after the one with number `from`. `last` is the number of the last one that was searched. */
+  /** Finds the matching requests after number `from`. `last` is the number of the last request that it searched. */
   async function find(query: z.infer<typeof Query>, from: number): Promise<Found> {
     const { limit = MAX_REQUESTS, summary, text } = query;
     const all = recorder.find(matcherOf(query), from, text === undefined ? limit : MAX_REQUESTS);
@@ -95,7 +95,7 @@ export function createRequestsHandler(
     for (const [i, each] of all.entries()) {
       // Removing secrets from long bodies takes long, so let the server handle other requests in between.
       if (i % SLICE === 0) await setImmediate();
-      // The text is searched without secrets, so that a search cannot guess them.
+      // Search the request without its secrets, so that a search cannot guess them.
       if (text !== undefined && !contains(describe(each), text.toLowerCase())) continue;
       requests.push(summary === 'true' ? summarize(each) : describe(each));
       if (requests.length === limit) break;
@@ -104,8 +104,8 @@ export function createRequestsHandler(
   }
 
   /**
-   * Waits until a request matches. Also ends in time, when the client closes its side of the connection, and when the server
-   * stops.
+   * Waits until requests match, and returns them. Gives up when the `wait` of the query has passed, when the client
+   * closes its side of the connection, and when the server stops; then there are none.
    */
   async function waitFor(query: z.infer<typeof Query>, before: Found, socket: Socket): Promise<Found> {
     if (stopping.aborted || socket.destroyed || socket.readableEnded) return before;
@@ -139,7 +139,7 @@ const matcherOf =
     (status === undefined || recorded.status === status) &&
     (path === undefined || pathOfRequest(recorded) === path);
 
-/** Whether a text in lower case occurs in a request or its response, ignoring case. */
+/** Whether a request or its response contains a text in lower case, ignoring case, or a number that equals it. */
 function contains({ request, response, ...summary }: DescribedRequest, text: string): boolean {
   const texts = [request, response].flatMap((message) => [
     message?.body ?? '',
@@ -159,7 +159,7 @@ function pathOfRequest({ method, url }: RecordedRequest): string {
   }
 }
 
-/** How long the response to `POST /requests` waits for that of the request, in milliseconds. */
+/** How long `POST /requests` waits for the response to the request that it sends again, in milliseconds. */
 const MAX_AGAIN_WAIT = 20_000;
 
 const Again = z.object(
@@ -170,7 +170,7 @@ const Again = z.object(
   'must be a JSON object',
 );
 
-/** Headers that belong to one connection or one request. */
+/** Headers that belong to one connection or one request, and are not sent again. */
 const OWN_HEADERS =
   /^(?:connection|keep-alive|proxy-connection|transfer-encoding|content-length|expect|upgrade|te|trailer|idempotency-key|x-request-id)$/i;
 
@@ -195,9 +195,9 @@ export function createSendAgainHandler(
     return { status: sent ? 200 : 202, body: JSON.stringify(content) };
   };
 
-  /** The key can have been revoked or banned since. @throws ServiceError 403 */
+  /** Refuses a key that has been revoked or banned since. @throws ServiceError 403, StoreUnavailableError */
   async function checkKey(recorded: RecordedRequest): Promise<void> {
-    const sha256 = hashOfCredential(headerOf(recorded.headers, header.authorization));
+    const sha256 = hashOfCredential(singleHeader(recorded.headers, header.authorization));
     if (sha256 === undefined) return;
     if (!(await keys.list()).some((key) => key.sha256 === sha256))
       throw forbidden(`The API key of request ${recorded.number} is not valid any more`);
@@ -215,12 +215,12 @@ export function createSendAgainHandler(
     const id = `again-${randomUUID()}`;
     const lines = [header.requestId, id, 'Connection', 'close'];
     // With HTTP/1.0, a client may leave out Host.
-    if (headerOf(headers, 'host') === undefined) lines.push('Host', new URL(origin).host);
+    if (singleHeader(headers, 'host') === undefined) lines.push('Host', new URL(origin).host);
     for (let i = 0; i < headers.length; i += 2) {
       const [name = '', value = ''] = headers.slice(i, i + 2);
       if (!OWN_HEADERS.test(name)) lines.push(name, value);
     }
-    if (headerOf(headers, header.idempotencyKey) !== undefined)
+    if (singleHeader(headers, header.idempotencyKey) !== undefined)
       lines.push(header.idempotencyKey, encodeIdempotencyKey(randomUUID()));
     if (body !== '') lines.push('Content-Length', String(Buffer.byteLength(body)));
     const enough = new AbortController();
