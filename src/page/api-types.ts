@@ -6,15 +6,15 @@ export type {
   RequestSummary as LoggedRequest,
 } from '../server/tools/log-entry.ts';
 
-/** Requests of pages that may not use the service. */
-export type RefusedOriginRequests = { requests: number; origin: string; time: string };
+/** Requests that are counted but not recorded. `origin` and `time` are those of the latest one. */
+export type UnrecordedRequests = { requests: number; origin: string; time: string };
 
 type Window = { limit: number; used: number; left: number; endsAt: string };
 export type Key = { name: string; plan: string; minute?: Window; day?: Window; bannedUntil?: string };
 /** `time` is that of the server, because the clock of the browser may be wrong. */
 export type Keys = { keys: readonly Key[]; total: number; time: string };
 
-/** What a reset would do; `seed` is what replaces the animals. */
+/** What a reset would do. `reason` says why it is not allowed, and `seed` names what replaces the animals. */
 export type ResetPlan = {
   allowed: boolean;
   reason?: string;

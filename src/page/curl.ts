@@ -2,16 +2,16 @@ import { REDACTED } from '../contract/recorded-text.ts';
 import type { WholeRequest } from './api-types.ts';
 import { INVISIBLE } from './text.ts';
 
-/** A command that sends a request again, with what it cannot repeat. `command` is undefined if there is none. */
+/** A command that sends a request again, and notes about its differences. `command` is undefined if there is none. */
 export type Curl = { command: string | undefined; notes: readonly string[] };
 
 /** Headers that curl or the connection sets. */
 const OMITTED = /^(?:accept-encoding|connection|content-length|expect|host|keep-alive|transfer-encoding)$/;
 
-/** A header value that curl sends as it was received. It would send other characters as UTF-8. */
+/** A header value that curl sends as it was received. Other characters would be sent as UTF-8. */
 const PRINTABLE = /^[\x20-\x7e]*$/;
 
-/** Whether a terminal could interpret a text that is pasted, or show another text than is pasted. */
+/** Whether a terminal could interpret a pasted text, or show it as another text. */
 const isUnsafe = (text: string): boolean => text.search(INVISIBLE) !== -1;
 
 /** Formats a recorded request as a command for curl in a POSIX shell. The key is in the variable PETS_API_KEY. */
@@ -58,7 +58,7 @@ function methodOptions(method: string, hasBody: boolean): string[] {
 /** Quotes a text for a POSIX shell. */
 export const quote = (text: string): string => `'${text.replaceAll("'", "'\\''")}'`;
 
-/** Each other character of a recorded target is one byte. */
+/** Percent-encodes all but visible ASCII. In a recorded target, each such character is one byte. */
 const encodeTarget = (target: string): string =>
   target.replace(
     /[^\x21-\x7e]/g,

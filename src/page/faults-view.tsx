@@ -2,24 +2,24 @@ import { useState } from 'preact/hooks';
 import type { FaultSettings } from './api-types.ts';
 import {
   addRule,
+  affectedRequestNumber,
   effectOf,
   type FaultForm,
-  failures,
+  formatRange,
   formOf,
   isUsedUp,
   nameMatch,
+  nextRequestFaults,
   type Rule,
-  range,
   readForm,
-  requestOf,
   ruleExamples,
   targets,
 } from './faults.ts';
 import type { Page } from './page.ts';
 import { Field, Problem, Row, Table, useAttempt } from './parts.tsx';
-import { formatCount, formatNumber, visibleLine } from './text.ts';
+import { escapeAndShorten, formatCount, formatNumber } from './text.ts';
 
-/** The injected faults, and a form that replaces them. */
+/** The injected faults, buttons that add a fault, and a form that replaces all faults. */
 export function FaultsView({ page }: { page: Page }) {
   const { faults } = page.state;
   const [target, setTarget] = useState(0);
@@ -40,7 +40,7 @@ export function FaultsView({ page }: { page: Page }) {
             ))}
           </select>
         </Field>
-        <FailNext page={page} match={targets[target]} />
+        <NextFaultButtons page={page} match={targets[target]} />
       </div>
       <p class="note">The details of a request have the same buttons, for requests like it.</p>
       {faults && <CurrentFaults faults={faults} />}
@@ -52,7 +52,7 @@ export function FaultsView({ page }: { page: Page }) {
 function CurrentFaults({ faults: { latency, failRate = 0, seed, rules = [] } }: { faults: FaultSettings }) {
   return (
     <>
-      {latency && <p>Responses are delayed by {range(latency)}.</p>}
+      {latency && <p>Responses are delayed by {formatRange(latency)}.</p>}
       {failRate > 0 && (
         <p>
           {Number((failRate * 100).toPrecision(3))} % of the requests fail (seed {seed}).
@@ -68,7 +68,7 @@ function CurrentFaults({ faults: { latency, failRate = 0, seed, rules = [] } }: 
                 class={isUsedUp(rule) ? 'used-up' : ''}
                 cells={{
                   Rule: i + 1,
-                  Requests: visibleLine(nameMatch(rule.match)),
+                  Requests: escapeAndShorten(nameMatch(rule.match)),
                   Effect: effectOf(rule),
                   Applied: timesOf(rule),
                 }}
@@ -86,13 +86,13 @@ const timesOf = ({ times, applied = 0 }: Rule): string =>
     ? formatCount(applied, 'time')
     : `${formatNumber(applied)} of ${formatCount(times, 'time')}${applied >= times ? ', used up' : ''}`;
 
-/** Adds a fault for the next request that matches. */
-export function FailNext({ page, match }: { page: Page; match: Rule['match'] }) {
+/** Buttons that add a fault for the next matching request, and a note about the added fault. */
+export function NextFaultButtons({ page, match }: { page: Page; match: Rule['match'] }) {
   const { problem, isBusy, attempt } = useAttempt();
   const { route, log, faults, addedRule } = page.state;
   const add = (failure: string) =>
     attempt(async () => {
-      const rule = { match, ...failures[failure] };
+      const rule = { match, ...nextRequestFaults[failure] };
       const after = log.requests[0]?.number ?? 0;
       const changed = await page.server.send('POST', 'faults', JSON.stringify(rule));
       page.update({
@@ -105,14 +105,14 @@ export function FailNext({ page, match }: { page: Page; match: Rule['match'] }) 
     rule !== undefined && JSON.stringify(rule.match) === JSON.stringify(match);
   const rules = faults?.rules ?? [];
   const waiting = rules.find((rule) => rule.times && !isUsedUp(rule) && isSame(rule));
-  const hit = !waiting && isSame(addedRule) ? requestOf(addedRule, log.requests) : undefined;
+  const hit = !waiting && isSame(addedRule) ? affectedRequestNumber(addedRule, log.requests) : undefined;
   const isInFaults = route.view === 'faults';
   const ruleName = waiting && `rule ${rules.indexOf(waiting) + 1}`;
   return (
     <div class="action">
       <fieldset class="buttons" disabled={match === undefined || isBusy}>
         <legend class="hidden-text">Make the next one fail</legend>
-        {Object.keys(failures).map((failure) => (
+        {Object.keys(nextRequestFaults).map((failure) => (
           <button key={failure} type="button" onClick={() => add(failure)}>
             {failure}
           </button>
@@ -123,8 +123,8 @@ export function FailNext({ page, match }: { page: Page; match: Rule['match'] }) 
       )}
       {waiting && (
         <p class="note">
-          The next {isSame({ match: {} }) ? 'request' : visibleLine(nameMatch(match))} {effectOf(waiting)} (
-          {isInFaults ? ruleName : <a href="#faults">{ruleName}</a>})
+          The next {isSame({ match: {} }) ? 'request' : escapeAndShorten(nameMatch(match))}{' '}
+          {effectOf(waiting)} ({isInFaults ? ruleName : <a href="#faults">{ruleName}</a>})
         </p>
       )}
       {hit !== undefined && (isInFaults || hit !== route.request) && (
@@ -143,7 +143,7 @@ function FaultsForm({ page, faults }: { page: Page; faults: FaultSettings }) {
   const [draft, setDraft] = useState<FaultForm>();
   const form = draft ?? formOf(faults);
   const edit = (changes: Partial<FaultForm>) => setDraft({ ...form, ...changes });
-  // The mouse wheel changes fields of the type number.
+  // Not a field of the type `number`, because the mouse wheel would change its value.
   const number = (name: 'min' | 'max' | 'failRate') => (
     <input
       name={name}

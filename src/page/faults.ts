@@ -14,7 +14,7 @@ export const areFaultsActive = ({ latency, failRate = 0, rules = [] }: FaultSett
 
 export const isUsedUp = ({ times, applied = 0 }: Rule): boolean => times !== undefined && applied >= times;
 
-/** The texts in the fields of the form. */
+/** The texts in the fields of the form. The times are in seconds, `failRate` is in percent, and `rules` is JSON. */
 export type FaultForm = Record<'min' | 'max' | 'failRate' | 'rules', string>;
 
 export const formOf = ({ latency, failRate = 0, rules = [] }: FaultSettings): FaultForm => ({
@@ -75,14 +75,14 @@ export const ruleExamples: readonly { title: string; rule: NewRule }[] = [
   { title: 'One animal fails', rule: { match: { path: '/v1/pets/7' }, answer: 500 } },
 ];
 
-/** What can happen to the next request, by the names of the buttons. */
-export const failures: Readonly<Record<string, NewRule>> = {
+/** The faults that can be added for the next request, by the labels of their buttons. */
+export const nextRequestFaults: Readonly<Record<string, NewRule>> = {
   'Fail next with 503': { answer: 503, times: 1, retryAfter: 2 },
   'Fail next with 429': { answer: 429, times: 1, retryAfter: 2 },
   'Delay next by 3 s': { latency: 3_000, times: 1 },
 };
 
-/** The requests that the view of the faults offers to fail. */
+/** The choices of requests in the view of the faults. The first one matches any request. */
 export const targets: readonly Match[] = [
   {},
   { method: 'GET', path: '/v1/pets' },
@@ -97,33 +97,31 @@ export function matchOf({
   url,
   operation,
 }: Pick<LoggedRequest, 'method' | 'url' | 'operation'>): Match | undefined {
-  // Names of operations have no slash; unversioned routes are their paths.
+  // The names of operations have no slash. Other routes are named by their paths, such as `/openapi.json`.
   if (operation === undefined || operation.includes('/') || method === 'OPTIONS') return undefined;
   const path = targetOf(url).replace(/\?.*/s, '');
-  // Any id matches, so that the rule affects the whole operation.
+  // Match any id, so that the rule affects the whole operation.
   return {
     method: method as 'GET',
     path: operation === 'getPet' ? path.replace(/[^/]+$/, '{petId}') : path,
   };
 }
 
-/** Names the requests that a rule matches. */
 export const nameMatch = ({ method, path }: Match = {}): string =>
   [method, path].filter(Boolean).join(' ') || 'any request';
 
-/** Says what a rule does to a request. */
 export function effectOf({ answer, retryAfter, latency }: Rule): string {
   const retry = retryAfter === undefined ? '' : `, Retry-After ${retryAfter} s`;
-  const effects = [latency && `takes ${range(latency)} longer`, answer && `gets ${answer}${retry}`];
+  const effects = [latency && `takes ${formatRange(latency)} longer`, answer && `gets ${answer}${retry}`];
   return effects.filter(Boolean).join(' and ');
 }
 
-/** A range of milliseconds, in seconds. */
-export const range = ({ min, max }: { min: number; max: number }): string =>
+/** Formats a range of milliseconds in seconds, such as `0.1 to 0.3 s`. */
+export const formatRange = ({ min, max }: { min: number; max: number }): string =>
   min === max ? `${seconds(min)} s` : `${seconds(min)} to ${seconds(max)} s`;
 
-/** The number of the request that an added rule decided about; undefined if there is none yet. */
-export const requestOf = (
+/** The number of the first request that an added rule decided about; undefined if there is none yet. */
+export const affectedRequestNumber = (
   added: AddedRule | undefined,
   requests: readonly LoggedRequest[],
 ): number | undefined =>

@@ -4,7 +4,7 @@ import type { Key, Keys } from './api-types.ts';
 import type { Page } from './page.ts';
 import { Problem, Row, Table, useAttempt } from './parts.tsx';
 import { formatRoute, noFilter } from './request-log.ts';
-import { formatCount, formatNumber, formatUntil, visibleLine } from './text.ts';
+import { escapeAndShorten, formatCount, formatNumber, formatTime } from './text.ts';
 
 /** The API keys, with the requests that are left in both windows of their limits, and their bans. */
 export function KeysView({ page }: { page: Page }) {
@@ -15,7 +15,7 @@ export function KeysView({ page }: { page: Page }) {
     attempt(async () => {
       const changed = (await page.server.send('DELETE', `bans?key=${encodeURIComponent(name)}`)) as Keys;
       page.update({ keys: changed });
-      setLifted(`Ban of ${visibleLine(name)} lifted`);
+      setLifted(`Ban of ${escapeAndShorten(name)} lifted`);
     });
   return (
     <section id="keys-view" aria-labelledby="keys-title">
@@ -64,10 +64,10 @@ function KeyRow({ name, plan, minute, day, bannedUntil, now, isBusy, liftBan }: 
       cells={{
         Name: (
           <a href={requests}>
-            <bdi>{visibleLine(name)}</bdi>
+            <bdi>{escapeAndShorten(name)}</bdi>
           </a>
         ),
-        Plan: visibleLine(plan),
+        Plan: escapeAndShorten(plan),
         Minute: window(minute, 'minute'),
         Day: window(day, 'day'),
         Ban:
@@ -76,7 +76,7 @@ function KeyRow({ name, plan, minute, day, bannedUntil, now, isBusy, liftBan }: 
           ) : (
             <>
               <span class="banned">
-                banned until {formatUntil(bannedUntil, now)} ({left(bannedUntil)} left)
+                banned until {formatTime(bannedUntil, now)} ({left(bannedUntil)} left)
               </span>{' '}
               <button type="button" disabled={isBusy} onClick={liftBan}>
                 Lift ban

@@ -9,7 +9,7 @@ import { OptionText, Problem, useAttempt } from './parts.tsx';
 import { formatRoute, views } from './request-log.ts';
 import { RequestsView } from './requests-view.tsx';
 import { serviceUrl } from './server.ts';
-import { formatCount, visibleText } from './text.ts';
+import { escapeInvisible, formatCount } from './text.ts';
 
 const zone = new Intl.DateTimeFormat().resolvedOptions().timeZone;
 
@@ -51,7 +51,7 @@ function App({ page }: { page: Page }) {
         )}
         {isSignedIn && isLost && (
           <p id="lost" role="alert">
-            {visibleText(connectionProblem)}. Trying again…
+            {escapeInvisible(connectionProblem)}. Trying again…
           </p>
         )}
       </header>
@@ -78,7 +78,7 @@ function SignIn({ page }: { page: Page }) {
     <section id="sign-in" aria-labelledby="sign-in-title">
       <h2 id="sign-in-title">This page needs a new address</h2>
       <p role="alert">
-        {page.state.signInProblem && `${visibleText(page.state.signInProblem)}. `}
+        {page.state.signInProblem && `${escapeInvisible(page.state.signInProblem)}. `}
         Open the page address that <code>pets serve</code> printed last.
       </p>
       <p class="note">
@@ -90,7 +90,7 @@ function SignIn({ page }: { page: Page }) {
   );
 }
 
-/** Resets the store after the user has confirmed what this deletes. */
+/** A button that resets the store after the user has confirmed what this deletes. */
 function ResetButton({ page, plan }: { page: Page; plan: ResetPlan }) {
   const [asked, setAsked] = useState<ResetPlan>();
   const dialog = useRef<HTMLDialogElement>(null);
@@ -129,9 +129,9 @@ function ResetButton({ page, plan }: { page: Page; plan: ResetPlan }) {
           <h2 id="reset-title">Reset this store?</h2>
           <p>
             This deletes {formatCount(asked.animals, 'animal')} and all orders in{' '}
-            {visibleText(asked.location)}, and all idempotency keys, rate-limit windows and bans. API keys,
-            the list of requests, and faults stay.{' '}
-            {asked.seed !== undefined && `Then the store is filled with ${visibleText(asked.seed)}.`}
+            {escapeInvisible(asked.location)}, and all idempotency keys, rate-limit windows and bans. API
+            keys, the list of requests, and faults stay.{' '}
+            {asked.seed !== undefined && `Then the store is filled with ${escapeInvisible(asked.seed)}.`}
           </p>
           <Problem text={problem} />
           <div class="buttons">
@@ -151,6 +151,6 @@ function ResetButton({ page, plan }: { page: Page; plan: ResetPlan }) {
 }
 
 const root = document.getElementById('page');
-/** The build gives the icon another name. */
+/** The build gives the icon another name, so read it from the document. */
 const icon = document.querySelector<HTMLLinkElement>('link[rel="icon"]')?.href ?? '';
 if (root) runPage((page) => render(<App page={page} />, root));

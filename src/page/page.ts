@@ -12,7 +12,7 @@ import {
   type Route,
   startRoute,
 } from './request-log.ts';
-import { createServer } from './server.ts';
+import { createToolsClient } from './server.ts';
 
 /** The pause between two polls, in milliseconds. */
 const PAUSE_MS = 500;
@@ -20,7 +20,7 @@ const PAUSE_MS = 500;
 /** The shortest time between two announcements of new requests, in milliseconds. */
 const ANNOUNCE_MS = 5_000;
 
-/** How long the page waits for more letters before it searches. */
+/** How long the page waits for more letters before it searches, in milliseconds. */
 const TYPING_MS = 250;
 
 /** Everything that the page shows. */
@@ -29,11 +29,11 @@ export type State = {
   session: 'none' | 'starting' | 'begun';
   /** Why there is no session. */
   signInProblem: string;
-  /** Why something could not be read at the last poll. */
+  /** Why the last poll failed; empty if it did not. */
   connectionProblem: string;
   log: RequestLog;
   faults: FaultSettings | undefined;
-  /** The latest rule for one request. The list shows this request at once. */
+  /** The rule that was added last for one request. The list shows the affected request at once. */
   addedRule: AddedRule | undefined;
   keys: Keys | undefined;
   reset: ResetPlan | undefined;
@@ -43,9 +43,12 @@ export type State = {
 
 export type Page = ReturnType<typeof runPage>;
 
-/** Creates the state of the page, and the actions that change it. Calls `render` after each change. */
+/**
+ * Creates the state of the page and the actions that change it, and calls `render` after each change. Reads the
+ * address, listens to events of the browser, and polls the server while there is a session and the tab is visible.
+ */
 export function runPage(render: (page: Page) => void) {
-  const server = createServer((message) => {
+  const server = createToolsClient((message) => {
     update({ session: 'none', signInProblem: message });
     restart();
   });
@@ -61,7 +64,7 @@ export function runPage(render: (page: Page) => void) {
     reset: undefined,
     announcement: '',
   };
-  /** Aborted when the page must send nothing: while its tab is hidden, and without a session. */
+  /** Aborted to stop the current polling. */
   let following = new AbortController();
   let lastAnnounced = 0;
   let typing: ReturnType<typeof setTimeout> | undefined;
@@ -71,7 +74,7 @@ export function runPage(render: (page: Page) => void) {
     render(page);
   }
 
-  /** Starts or stops polling, depending on the session and the visibility of the tab. */
+  /** Stops polling, and starts it again if there is a session and the tab is visible. */
   function restart(): void {
     following.abort();
     following = new AbortController();
@@ -120,7 +123,7 @@ export function runPage(render: (page: Page) => void) {
     }
   }
 
-  /** Reads the code of a session from the address, and removes it at once, so that it is neither copied nor kept. */
+  /** Shows the view in the address, and restarts polling. With a code (`#c=…`) instead, signs in. */
   async function readAddress(): Promise<void> {
     const { hash } = location;
     if (!hash.startsWith('#c=')) {
@@ -131,6 +134,7 @@ export function runPage(render: (page: Page) => void) {
       restart();
       return;
     }
+    // Remove the code at once, so that it is neither copied nor kept.
     history.replaceState(null, '', location.pathname + location.search);
     if (server.hasSession()) restart();
     else update({ session: 'starting' });
@@ -138,7 +142,7 @@ export function runPage(render: (page: Page) => void) {
       await server.signIn(hash.slice('#c='.length));
       beginSession();
     } catch (error) {
-      // A session that another address has begun stays.
+      // A session that was opened with another address stays.
       update({ session: server.hasSession() ? 'begun' : 'none', signInProblem: (error as Error).message });
     }
   }
@@ -151,14 +155,14 @@ export function runPage(render: (page: Page) => void) {
   }
 
   const page = {
-    /** The opened request whose row was scrolled into view. */
+    /** The number of the opened request whose row was scrolled into view. */
     scrolledTo: undefined as number | undefined,
     get state() {
       return state;
     },
     server,
     update,
-    /** Shows another route, and puts it into the address. `replaces` the latest route in the history if it is a small step. */
+    /** Shows another route, and puts it into the address. With `replaces`, the history gets no new entry for it. */
     go(changes: Partial<Route>, replaces = false): void {
       const route = { ...state.route, ...changes };
       const isSearch = route.filter.text !== state.route.filter.text;

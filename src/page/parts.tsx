@@ -1,6 +1,6 @@
 import type { ComponentChildren, JSX } from 'preact';
 import { useState } from 'preact/hooks';
-import { visibleText } from './text.ts';
+import { escapeInvisible } from './text.ts';
 
 /** Runs actions of a part of the page, and keeps the message of the last error. */
 export function useAttempt() {
@@ -20,9 +20,9 @@ export function useAttempt() {
   return { problem, isBusy, attempt };
 }
 
-/** A text of the server. Its options, such as `--quiet`, are not broken at their hyphens. */
+/** Shows a text from the server. Options in it, such as `--quiet`, are not broken at their hyphens. */
 export const OptionText = ({ text }: { text: string }) =>
-  visibleText(text)
+  escapeInvisible(text)
     .split(/(--[a-z][a-z-]*)/)
     .map((part, i) => (i % 2 === 1 ? <code key={part}>{part}</code> : part));
 
@@ -77,16 +77,16 @@ export const Row = ({ cells, ...rest }: RowProps) => (
 
 const columnClass = (name: string): string => `column-${name.toLowerCase()}`;
 
-/** Names and values. The values are any text. */
+/** A list of names and values, both untrusted text. */
 export const Definitions = ({ values }: { values: Readonly<Record<string, string>> }) => (
   <dl>
     {Object.entries(values).map(([name, value]) => (
       <div key={name}>
         <dt>
-          <bdi>{visibleText(name)}</bdi>
+          <bdi>{escapeInvisible(name)}</bdi>
         </dt>
         <dd>
-          <bdi>{visibleText(value)}</bdi>
+          <bdi>{escapeInvisible(value)}</bdi>
         </dd>
       </div>
     ))}
@@ -97,6 +97,6 @@ export const Definitions = ({ values }: { values: Readonly<Record<string, string
 export const Code = ({ label, text }: { label: string; text: string }) => (
   // biome-ignore lint/a11y/noNoninteractiveTabindex: without it, the keyboard cannot scroll the box.
   <pre tabIndex={0} role="region" aria-label={label}>
-    {visibleText(text)}
+    {escapeInvisible(text)}
   </pre>
 );

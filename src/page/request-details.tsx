@@ -2,26 +2,26 @@ import { useEffect, useRef, useState } from 'preact/hooks';
 import type { LoggedRequest, WholeRequest } from './api-types.ts';
 import { curlCommand } from './curl.ts';
 import { matchOf } from './faults.ts';
-import { FailNext } from './faults-view.tsx';
+import { NextFaultButtons } from './faults-view.tsx';
 import type { Page } from './page.ts';
 import { Code, Definitions, Problem, useAttempt } from './parts.tsx';
 import { serviceUrl } from './server.ts';
 import {
   durationText,
+  escapeAndShorten,
+  escapeInvisible,
   formatBytes,
-  formatUntil,
+  formatTime,
   layOutJson,
   reasonText,
-  requestKind,
-  visibleLine,
-  visibleText,
+  statusKind,
 } from './text.ts';
 
 /** The status of a request, and why it has this status. */
 export const Reason = ({ request }: { request: LoggedRequest }) => (
   <>
-    <b class={`status ${requestKind(request)}`}>{request.status ?? 'no response'}</b>:{' '}
-    {visibleLine(reasonText(request, new Date()))}
+    <b class={`status ${statusKind(request)}`}>{request.status ?? 'no response'}</b>:{' '}
+    {escapeAndShorten(reasonText(request, new Date()))}
     {request.again !== undefined && (
       <>
         {' · '}
@@ -33,7 +33,7 @@ export const Reason = ({ request }: { request: LoggedRequest }) => (
 
 export const focusDetails = (): void => document.getElementById('details-title')?.focus();
 
-/** Closes the details, and returns to the row of the request, which may have left the list. */
+/** Closes the details. Moves the focus to the row of the request, or to the search if the row has left the list. */
 export function closeDetails(page: Page): void {
   const row = `button[data-number="${page.state.route.request}"]`;
   page.go({ request: undefined });
@@ -62,7 +62,7 @@ export function RequestDetails({ page, number }: { page: Page; number: number })
             `Request ${number}`
           ) : (
             <>
-              {visibleLine(request.method)} <bdi>{visibleLine(request.url)}</bdi>
+              {escapeAndShorten(request.method)} <bdi>{escapeAndShorten(request.url)}</bdi>
             </>
           )}
         </h3>
@@ -90,7 +90,7 @@ function Content({ page, whole }: { page: Page; whole: WholeRequest }) {
       <div class="actions">
         <SendAgain page={page} whole={whole} />
         {curl.command !== undefined && <CopyButton text={curl.command} />}
-        <FailNext page={page} match={matchOf(whole)} />
+        <NextFaultButtons page={page} match={matchOf(whole)} />
         {outcome === 'banned' && (
           <p class="note">
             <a href="#keys">Keys</a> can lift the ban.
@@ -98,14 +98,14 @@ function Content({ page, whole }: { page: Page; whole: WholeRequest }) {
         )}
         {curl.notes.map((note) => (
           <p key={note} class="note">
-            About the command for curl: {visibleLine(note)}
+            About the command for curl: {escapeAndShorten(note)}
           </p>
         ))}
       </div>
       <Definitions
         values={{
           Number: String(number),
-          Time: formatUntil(time, new Date(0)),
+          Time: formatTime(time, new Date(0)),
           Duration: durationText(milliseconds),
           Key: keyName ?? 'no accepted key',
           Client: client,
@@ -145,7 +145,7 @@ function bodyNote(content: WholeRequest['request']): string {
   return content.cutOff ? `${length}, of which only the beginning is recorded` : length;
 }
 
-/** Sends a request again. Asks before it sends a request that can change something. */
+/** A button that sends a request again. If the request has a body or can change something, opens a form first. */
 function SendAgain({ page, whole }: { page: Page; whole: WholeRequest }) {
   const { number, method, operation, notAgain, request } = whole;
   const { problem, isBusy, attempt } = useAttempt();
@@ -160,10 +160,10 @@ function SendAgain({ page, whole }: { page: Page; whole: WholeRequest }) {
 
   const send = () =>
     attempt(async () => {
-      // Without a change, the body is sent with its own white space.
+      // An unchanged body is not sent: the server uses the recorded one, with its own white space.
       const body = draft === original ? undefined : draft;
       const sent = await page.server.send('POST', 'requests', JSON.stringify({ number, body }));
-      // There is no entry yet if the request still runs.
+      // If the request still runs, the response has no entry of the log.
       page.go({ request: (sent as Partial<LoggedRequest>).number ?? number });
       page.update({ announcement: 'The request was sent again' });
       focusDetails();
@@ -182,7 +182,7 @@ function SendAgain({ page, whole }: { page: Page; whole: WholeRequest }) {
       </button>
       {notAgain !== undefined && (
         <p id="not-again" class="note">
-          Cannot be sent again: {visibleText(notAgain)}
+          Cannot be sent again: {escapeInvisible(notAgain)}
         </p>
       )}
       {draft !== undefined && (

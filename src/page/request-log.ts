@@ -1,5 +1,5 @@
-import type { LoggedRequest, RefusedOriginRequests, RunningRequest } from './api-types.ts';
-import { requestKind } from './text.ts';
+import type { LoggedRequest, RunningRequest, UnrecordedRequests } from './api-types.ts';
+import { statusKind } from './text.ts';
 
 /** How many requests the page shows. The server keeps as many. */
 export const MAX_REQUESTS = 1_000;
@@ -8,8 +8,8 @@ export const MAX_REQUESTS = 1_000;
 export type RequestLog = {
   requests: readonly LoggedRequest[];
   running: readonly RunningRequest[];
-  otherOrigins?: RefusedOriginRequests;
-  /** The text that the requests contain, because the server searches their bodies. */
+  otherOrigins?: UnrecordedRequests;
+  /** The text that all `requests` contain. The server searches for it, because the page does not have the bodies. */
   text: string;
   /** The position after the latest request; undefined before the first poll. */
   cursor: string | undefined;
@@ -19,7 +19,7 @@ export type PollResponse = Pick<RequestLog, 'requests' | 'running' | 'otherOrigi
 
 export const emptyLog: RequestLog = { requests: [], running: [], text: '', cursor: undefined };
 
-/** The query of the next poll, which waits for a new request if the log was already read. */
+/** The query of the next poll. If the log has the results for `text`, the poll waits for a new request. */
 export function pollQuery({ text: logged, cursor }: RequestLog, text: string): string {
   const query = new URLSearchParams({ summary: 'true' });
   if (text !== '') query.set('text', text);
@@ -37,22 +37,22 @@ export function mergePoll(log: RequestLog, text: string, response: PollResponse)
   return { ...response, requests, text };
 }
 
-/** What the user has chosen. An empty text matches every request. */
+/** The filters that the user has chosen. An empty filter matches every request. */
 export type RequestFilter = Record<'text' | 'status' | 'method' | 'key', string>;
 
 export const noFilter: RequestFilter = { text: '', status: '', method: '', key: '' };
 
 /** The longest text that can be searched for, so that the server accepts the URL of the search. */
-export const MAX_TEXT = 400;
+export const MAX_SEARCH_TEXT = 400;
 
-/** Whether a request is shown. The server has compared its text, except that of a request that still runs. */
+/** Whether the list shows a request. The server has already searched for the text, except in running requests. */
 export function matchesFilter(
   request: Partial<LoggedRequest> & RunningRequest,
   { text, status, method, key }: RequestFilter,
 ): boolean {
   const isRunning = request.number === undefined;
   return (
-    (status === '' || (!isRunning && requestKind(request) === status)) &&
+    (status === '' || (!isRunning && statusKind(request) === status)) &&
     (method === '' || request.method === method) &&
     (key === '' || request.keyName === key) &&
     (!isRunning || request.url.toLowerCase().includes(text.toLowerCase()))
@@ -62,7 +62,7 @@ export function matchesFilter(
 /** What a screen reader announces about new requests; undefined if there is nothing to announce. */
 export function announcement(requests: readonly LoggedRequest[]): string | undefined {
   if (requests.length === 0) return undefined;
-  const failed = requests.filter((request) => requestKind(request) !== 'ok').length;
+  const failed = requests.filter((request) => statusKind(request) !== 'ok').length;
   const total = requests.length === 1 ? '1 new request' : `${requests.length} new requests`;
   return failed === 0 ? total : `${total}, ${failed} with an error`;
 }
@@ -74,7 +74,7 @@ export type Route = { view: keyof typeof views; filter: RequestFilter; request: 
 
 export const startRoute: Route = { view: 'requests', filter: noFilter, request: undefined };
 
-/** Reads the end of an address. Views without a filter keep that of `previous`, so that one can return to it. */
+/** Reads the fragment of an address. An unknown view returns `previous`; views without a filter keep its filter. */
 export function parseRoute(hash: string, previous: Route): Route {
   if (hash === '') return startRoute;
   const [name, query] = hash.slice(1).split('?', 2);
@@ -84,7 +84,7 @@ export function parseRoute(hash: string, previous: Route): Route {
   const parameters = new URLSearchParams(query);
   const filter = { ...noFilter };
   for (const field of Object.keys(filter) as (keyof RequestFilter)[]) {
-    filter[field] = (parameters.get(field) ?? '').slice(0, MAX_TEXT);
+    filter[field] = (parameters.get(field) ?? '').slice(0, MAX_SEARCH_TEXT);
   }
   const request = Number(parameters.get('request'));
   return { view, filter, request: Number.isSafeInteger(request) && request > 0 ? request : undefined };

@@ -1,20 +1,20 @@
 import { useEffect, useLayoutEffect, useMemo, useRef, useState } from 'preact/hooks';
-import type { LoggedRequest, RefusedOriginRequests, RunningRequest } from './api-types.ts';
+import type { LoggedRequest, RunningRequest, UnrecordedRequests } from './api-types.ts';
 import { quote } from './curl.ts';
-import { requestOf } from './faults.ts';
+import { affectedRequestNumber } from './faults.ts';
 import type { Page, State } from './page.ts';
 import { Code, Field, Row, Table } from './parts.tsx';
 import { closeDetails, focusDetails, Reason, RequestDetails } from './request-details.tsx';
-import { MAX_REQUESTS, MAX_TEXT, matchesFilter, noFilter, type RequestFilter } from './request-log.ts';
+import { MAX_REQUESTS, MAX_SEARCH_TEXT, matchesFilter, noFilter, type RequestFilter } from './request-log.ts';
 import { serviceUrl } from './server.ts';
 import {
   durationText,
+  escapeAndShorten,
   formatCount,
   formatNumber,
-  formatUntil,
+  formatTime,
   localTime,
-  requestKind,
-  visibleLine,
+  statusKind,
 } from './text.ts';
 
 /** How many pixels from its top the page counts as not scrolled. */
@@ -34,8 +34,8 @@ export function RequestsView({ page }: { page: Page }) {
   useArrowKeys(page, body);
   const isOpenedShown = shown.some((each) => isLogged(each) && each.number === opened);
   const firstInTabOrder = isOpenedShown ? opened : shown.find(isLogged)?.number;
-  // A link can open a request far below, and the rows have another height beside the details. In a view that is shown again,
-  // the newest requests are more important.
+  // Scroll to the opened row: it can be far below, and rows have another height beside the details. Do this only once
+  // for each request: when the view is shown again, the newest requests are more important.
   useLayoutEffect(() => {
     if (opened !== undefined && (!isOpenedShown || opened === page.scrolledTo)) return;
     page.scrolledTo = opened;
@@ -48,7 +48,7 @@ export function RequestsView({ page }: { page: Page }) {
     const isSelecting = detail > 0 && getSelection()?.isCollapsed === false;
     if (!button || isSelecting || (target as Element).closest('a')) return;
     page.go({ request: Number(button.dataset['number']) });
-    // A click by the keyboard has no detail. On narrow screens, the details take the place of the list.
+    // Focus the details after a click by the keyboard (without `detail`), and if they now take the place of the list.
     if (detail === 0 || !(currentTarget as Element).checkVisibility()) focusDetails();
   }
 
@@ -108,12 +108,12 @@ export function RequestsView({ page }: { page: Page }) {
 }
 
 /**
- * Keeps the rows still while the mouse points at them, or while the page is scrolled: new requests wait, and requests that
- * were running are completed in place. The opened request, and that of the latest rule, do not wait.
+ * Keeps the rows still while the mouse points at them, or while the page is scrolled: new requests wait, and requests
+ * that were running are completed in place. The opened request, and the one that the latest rule affected, do not wait.
  */
 function useStillList(current: readonly ListedRequest[], { log, route, addedRule }: State) {
   const { otherOrigins: others, text } = log;
-  const urgent = [route.request, requestOf(addedRule, log.requests)];
+  const urgent = [route.request, affectedRequestNumber(addedRule, log.requests)];
   const [isPointedAt, hold] = useState(false);
   const [, setScrolled] = useState(false);
   useEffect(() => {
@@ -139,7 +139,7 @@ function useStillList(current: readonly ListedRequest[], { log, route, addedRule
   return { shown: held.rows, others: held.others, waiting, hold };
 }
 
-/** The request that was running and is complete, among those after `newest`. Clients may repeat ids. */
+/** The logged request that a running one has become, after `newest`. Ids do not suffice: clients may repeat them. */
 const finished = (
   { id, method, url, client }: RunningRequest,
   requests: readonly ListedRequest[],
@@ -187,7 +187,7 @@ const RequestRow = ({ request, isOpened, isInTabOrder }: RequestRowProps) =>
     const { time, method, url, keyName, milliseconds } = request;
     const target = (
       <>
-        <b>{visibleLine(method)}</b> <bdi>{visibleLine(url)}</bdi>
+        <b>{escapeAndShorten(method)}</b> <bdi>{escapeAndShorten(url)}</bdi>
       </>
     );
     const button = isLogged(request) && (
@@ -204,7 +204,7 @@ const RequestRow = ({ request, isOpened, isInTabOrder }: RequestRowProps) =>
     );
     return (
       <Row
-        class={`${isLogged(request) ? requestKind(request) : 'running'}${isOpened ? ' opened' : ''}`}
+        class={`${isLogged(request) ? statusKind(request) : 'running'}${isOpened ? ' opened' : ''}`}
         cells={{
           Time: (
             <time dateTime={time} title={time}>
@@ -213,21 +213,21 @@ const RequestRow = ({ request, isOpened, isInTabOrder }: RequestRowProps) =>
           ),
           Request: button || <span class="link">{target}</span>,
           Reason: isLogged(request) ? <Reason request={request} /> : 'running: there is no response yet',
-          Key: keyName === undefined ? '–' : <bdi>{visibleLine(keyName)}</bdi>,
+          Key: keyName === undefined ? '–' : <bdi>{escapeAndShorten(keyName)}</bdi>,
           Duration: durationText(milliseconds),
         }}
       />
     );
   }, [request, isOpened, isInTabOrder]);
 
-function OtherOriginsNote({ requests, origin, time }: RefusedOriginRequests) {
-  // Clients choose the text. A page that was opened from a file has the origin `null`.
+function OtherOriginsNote({ requests, origin, time }: UnrecordedRequests) {
+  // Clients choose the text of the origin. A page that was opened from a file has the origin `null`.
   const isUsable = /^https?:/.test(origin) && URL.canParse(origin) && new URL(origin).origin === origin;
   return (
     <p class="note">
       {formatCount(requests, 'request')} that any web page can send {requests === 1 ? 'was' : 'were'} not
-      recorded, the last one at {formatUntil(time, new Date())} from the origin{' '}
-      <code>{visibleLine(origin)}</code>.
+      recorded, the last one at {formatTime(time, new Date())} from the origin{' '}
+      <code>{escapeAndShorten(origin)}</code>.
       {isUsable && (
         <>
           {' '}
@@ -269,7 +269,7 @@ function FilterForm({ page }: { page: Page }) {
     >
       {Object.entries(choices).map(([value, text]) => (
         <option key={value} value={value}>
-          {visibleLine(text)}
+          {escapeAndShorten(text)}
         </option>
       ))}
     </select>
@@ -296,7 +296,7 @@ function FilterForm({ page }: { page: Page }) {
             {text}{' '}
             <b>
               {formatNumber(
-                withAnyStatus.filter((each) => status === '' || requestKind(each) === status).length,
+                withAnyStatus.filter((each) => status === '' || statusKind(each) === status).length,
               )}
             </b>
           </button>
@@ -309,7 +309,7 @@ function FilterForm({ page }: { page: Page }) {
           placeholder="Path, reason, header or body"
           autocomplete="off"
           spellcheck={false}
-          maxLength={MAX_TEXT}
+          maxLength={MAX_SEARCH_TEXT}
           value={filter.text}
           onInput={({ currentTarget }) => set('text', currentTarget.value, true)}
         />

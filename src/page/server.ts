@@ -9,14 +9,11 @@ function storedToken(): string {
 /** The address of the service, without a slash at the end. A reverse proxy may serve it below a path. */
 export const serviceUrl = (): string => new URL('.', location.href).href.slice(0, -1);
 
-/** How long the page waits for a response to `GET`, of which the server may delay some by a second. */
+/** How long the page waits for the response to a `GET`. The server may delay that of a poll by a second. */
 const TIMEOUT_MS = 8_000;
 
-/** Sends requests to the developer tools with the token of the session, which all tabs share. */
-export type Server = ReturnType<typeof createServer>;
-
-/** `onSignedOut` is called with the message of a 401, after which there is no session. */
-export function createServer(onSignedOut: (message: string) => void) {
+/** Sends requests with the token of the session, which all tabs share. A 401 ends it, and calls `onSignedOut`. */
+export function createToolsClient(onSignedOut: (message: string) => void) {
   let token = storedToken();
 
   function setToken(value: string): void {
@@ -25,7 +22,7 @@ export function createServer(onSignedOut: (message: string) => void) {
     else localStorage.setItem(STORAGE_KEY, token);
   }
 
-  /** @throws Error with a message for the user */
+  /** Sends a request, and returns the JSON in the response. @throws Error with a message for the user */
   async function send(method: string, path: string, body?: string, signal?: AbortSignal): Promise<unknown> {
     const used = path === 'session' ? '' : token;
     const signals = [signal, method === 'GET' && AbortSignal.timeout(TIMEOUT_MS)].filter((each) => !!each);
@@ -73,7 +70,7 @@ export function createServer(onSignedOut: (message: string) => void) {
   };
 }
 
-/** Also a reverse proxy whose response is not JSON has no server. */
+/** Returns a response and its JSON. @throws Error if there is none, or no JSON, because a proxy has responded */
 async function receive(path: string, init: RequestInit) {
   try {
     const response = await fetch(path, init);

@@ -1,21 +1,21 @@
 import { createTimeFormatter } from '../contract/time-text.ts';
 import type { LoggedRequest } from './api-types.ts';
 
-/** How the page marks a request: `rejected` is the status 4xx, and `failed` 5xx or no response. */
-export type RequestKind = 'ok' | 'rejected' | 'failed';
+/** How the page marks a status: `rejected` is 4xx, and `failed` is 5xx or no response. */
+export type StatusKind = 'ok' | 'rejected' | 'failed';
 
-export function requestKind({ status = 599 }: Pick<LoggedRequest, 'status'>): RequestKind {
+export function statusKind({ status = 599 }: Pick<LoggedRequest, 'status'>): StatusKind {
   if (status >= 500) return 'failed';
   return status >= 400 ? 'rejected' : 'ok';
 }
 
-/** Why a request got its status, in a sentence after the status. */
+/** Why a request got its status, as a text after the status; also when the limit or the ban ends. */
 export function reasonText(
   { because, until, outcome }: Pick<LoggedRequest, 'because' | 'until' | 'outcome'>,
   now: Date,
 ): string {
   if (until === undefined) return because;
-  return `${because}; ${outcome === 'banned' ? 'the ban ends' : 'free again'} at ${formatUntil(until, now)}`;
+  return `${because}; ${outcome === 'banned' ? 'the ban ends' : 'free again'} at ${formatTime(until, now)}`;
 }
 
 /** Formats local times such as `2026-11-20 12:01:05 CET`. */
@@ -24,8 +24,8 @@ const format = createTimeFormatter(undefined);
 /** The local time of day, with milliseconds. */
 export const localTime = (iso: string): string => format(Date.parse(iso)).split(' ')[1] + iso.slice(19, 23);
 
-/** A local time, with its date if that is not today. */
-export function formatUntil(iso: string, now: Date): string {
+/** A local time without milliseconds, with its date if that is not the date of `now`. */
+export function formatTime(iso: string, now: Date): string {
   const [date = '', time = ''] = format(Date.parse(iso)).split(' ');
   return format(now.getTime()).startsWith(date) ? time : `${date} ${time}`;
 }
@@ -46,22 +46,22 @@ export const formatCount = (value: number, noun: string): string =>
 /** Characters that are invisible, that change the direction of the text after them, or that a terminal could interpret. */
 export const INVISIBLE = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{DI}]/gu;
 
-/** Lines and tabs are shown as they are. Some scripts and emoji need joiners and the selectors of their form. */
+/** Invisible characters that are not escaped. Some scripts and emoji need joiners and variation selectors. */
 const HARMLESS = '\n\t\u200c\u200d\ufe0e\ufe0f';
 
 const MAX_SHOWN = 400;
 
-/** Text of several lines in which invisible characters are shown as escapes such as `\u202e`. */
-export const visibleText = (text: string): string =>
+/** Shows invisible characters as escapes such as `\u202e`, except those that are harmless. */
+export const escapeInvisible = (text: string): string =>
   text.replace(INVISIBLE, (char) => {
     const code = char.codePointAt(0)?.toString(16).padStart(4, '0') ?? '';
     return HARMLESS.includes(char) ? char : `\\u${code.length > 4 ? `{${code}}` : code}`;
   });
 
-/** The beginning of a text on one line, as `visibleText` shows it. */
-export function visibleLine(text: string): string {
+/** The beginning of a text, on one line and with escapes for invisible characters, line ends and tabs. */
+export function escapeAndShorten(text: string): string {
   const start = text.length > MAX_SHOWN ? `${text.slice(0, MAX_SHOWN)}…` : text;
-  return visibleText(start.replaceAll('\n', '\\n').replaceAll('\t', '\\t'));
+  return escapeInvisible(start.replaceAll('\n', '\\n').replaceAll('\t', '\\t'));
 }
 
 const TOKEN = /"(?:[^"\\]|\\.)*"|[[\]{},:]|[^\s[\]{},:"]+/g;

@@ -3,10 +3,10 @@ import { API_PREFIX, operations } from '../../src/contract/operations.ts';
 import {
   addRule,
   areFaultsActive,
-  failures,
   formOf,
   matchOf,
   nameMatch,
+  nextRequestFaults,
   readForm,
   ruleExamples,
   targets,
@@ -91,7 +91,7 @@ describe('the rule for the next request', () => {
     const paths = Object.values(operations).map(({ method, path }) => `${method} ${API_PREFIX}${path}`);
     expect(targets.map(nameMatch)).toEqual(['any request', ...paths]);
     for (const match of targets) {
-      for (const failure of Object.values(failures))
+      for (const failure of Object.values(nextRequestFaults))
         expect(FaultSettings.parse([{ match, ...failure }]).rules).toMatchObject([{ match, times: 1 }]);
     }
   });

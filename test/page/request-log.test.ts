@@ -5,7 +5,7 @@ import {
   emptyLog,
   formatRoute,
   MAX_REQUESTS,
-  MAX_TEXT,
+  MAX_SEARCH_TEXT,
   matchesFilter,
   mergePoll,
   noFilter,
@@ -134,7 +134,9 @@ describe('the address of the page', () => {
   });
 
   test('a text that is too long for the server is cut off', () => {
-    expect(parseRoute(`#requests?text=${'x'.repeat(9_000)}`, startRoute).filter.text).toHaveLength(MAX_TEXT);
+    expect(parseRoute(`#requests?text=${'x'.repeat(9_000)}`, startRoute).filter.text).toHaveLength(
+      MAX_SEARCH_TEXT,
+    );
   });
 
   test('another view keeps the filters', () => {

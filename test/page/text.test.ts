@@ -2,15 +2,15 @@ import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import {
   durationText,
+  escapeAndShorten,
+  escapeInvisible,
   formatBytes,
   formatCount,
-  formatUntil,
+  formatTime,
   layOutJson,
   localTime,
   reasonText,
-  requestKind,
-  visibleLine,
-  visibleText,
+  statusKind,
 } from '../../src/page/text.ts';
 import { hostileTexts } from '../helpers/hostile-text.ts';
 
@@ -26,7 +26,7 @@ test.each([
   [503, 'failed'],
   [undefined, 'failed'],
 ] as const)('a request with status %s is %s', (status, kind) => {
-  expect(requestKind(status === undefined ? {} : { status })).toBe(kind);
+  expect(statusKind(status === undefined ? {} : { status })).toBe(kind);
 });
 
 const used = '60 of 60 requests of this minute are used';
@@ -41,7 +41,7 @@ test.each([
 
 test('times are local, with a date if they are not today', () => {
   expect(localTime(new Date(2026, 0, 2, 3, 4, 5, 6).toISOString())).toBe('03:04:05.006');
-  expect(formatUntil(tomorrow, now)).toBe('2026-11-21 00:00:00');
+  expect(formatTime(tomorrow, now)).toBe('2026-11-21 00:00:00');
 });
 
 test.each([
@@ -64,15 +64,15 @@ describe('text from clients', () => {
     ['a\u{e0041}\u3164\u{e0100}b', 'a\\u{e0041}\\u3164\\u{e0100}b'],
     ['x'.repeat(100_000), `${'x'.repeat(400)}…`],
   ])('%j is shown on one line', (text, shown) => {
-    expect(visibleLine(text)).toBe(shown);
+    expect(escapeAndShorten(text)).toBe(shown);
   });
 
   test('never has a character that hides or reverses text, and keeps lines and tabs', () => {
-    expect(visibleText('{\n\t"a": 1 }')).toBe('{\n\t"a": 1 }');
+    expect(escapeInvisible('{\n\t"a": 1 }')).toBe('{\n\t"a": 1 }');
     fc.assert(
       fc.property(hostileTexts, (text) => {
         // An emoji can have a joiner and the selector of its form.
-        const shown = visibleText(text).replace(/[\n\t]|\u200c|\u200d|\ufe0e|\ufe0f/g, '');
+        const shown = escapeInvisible(text).replace(/[\n\t]|\u200c|\u200d|\ufe0e|\ufe0f/g, '');
         expect(shown).not.toMatch(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{DI}]/u);
       }),
     );
