@@ -24,7 +24,7 @@ export function manualClock(start = '2026-11-20T12:00:00Z') {
   };
 }
 
-/** The time since a machine was started whose processes have this clock. */
+/** Returns the uptime of a machine whose processes have this clock. `boot` is its boot id. */
 export const uptimeOf =
   (clock: SteadyClock, boot = 'test') =>
   (): Uptime => ({ boot, milliseconds: clock.elapsed() });

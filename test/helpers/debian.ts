@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { repository } from './documents.ts';
 import { runProgram } from './npm-packages.ts';
 
-/** The packages of a minimal Debian that starts with systemd, and those that pets needs, because it has no network. */
+/** The packages of a minimal Debian with systemd, and those that pets needs. The started Debian has no network. */
 const PACKAGES = 'systemd,systemd-sysv,dbus,libnss-systemd,ca-certificates,libatomic1,libstdc++6';
 
 /** The reason why this machine cannot install and start a Debian of its own; undefined if it can. */
@@ -50,7 +50,7 @@ StandardError=inherit
   await mkdir(join(units, 'graphical.target.wants'), { recursive: true });
   const link = join(units, 'graphical.target.wants', 'script.service');
   await symlink('../script.service', link).catch(() => {});
-  // Its own loopback interface, because another program may use the port of the service.
+  // Give Debian its own loopback interface, because another program may use the port of the service.
   const options = ['--quiet', '--register=no', '--keep-unit', '--console=pipe', '--private-network'];
   const { output } = await runProgram(
     'timeout',

@@ -29,7 +29,7 @@ export const isRunnable = ({ language, text }: Block): boolean =>
 export const needsPostgres = ({ language, text }: Block): boolean =>
   language === 'sql' || text.includes('postgres://');
 
-/** Declares a test for each section of the documents with selected blocks. They run in order on one machine. */
+/** Declares a test for each section that has selected blocks. Its blocks run in order on one machine. */
 export function testBlocks(isSelected: (block: Block) => boolean): void {
   const selected = documents
     .flatMap(readBlocks)

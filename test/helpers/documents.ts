@@ -63,8 +63,8 @@ export type Block = {
 /**
  * How a block is run. Without a directive, it runs in a directory with the example files and a project with tests, on a
  * machine that is logged in to a service with the sample animals at https://api.example.com/v1. The blocks of a section run
- * one after the other on one machine. If one of them needs PostgreSQL, an empty one runs at db.example:5432, and psql connects
- * as superuser.
+ * one after the other on one machine. If one of them needs PostgreSQL, an empty server runs at db.example:5432, and psql
+ * connects as superuser.
  *
  *     <!-- run: package -->        in a directory with the files of the published package
  *     <!-- run: store -->          the store of pets serve exists; with PostgreSQL, PETS_DATA is the URL of a store there

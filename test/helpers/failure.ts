@@ -44,8 +44,8 @@ export async function expectFailure(
 }
 
 /**
- * The files outside of the state directory, which a failed command must not change. Removes the stored state of services,
- * because a stored cool-down would keep the next command from sending a request.
+ * Returns the files that a failed command must not change: those outside of the state directory. Removes the stored
+ * state of services, because a stored cool-down would keep the next command from sending a request.
  */
 async function keptFiles({ home }: Machine): Promise<Record<string, string>> {
   const state = join('.local', 'state');
@@ -55,7 +55,7 @@ async function keptFiles({ home }: Machine): Promise<Record<string, string>> {
   return Object.fromEntries(entries.filter(([name]) => !state.startsWith(name) && !name.startsWith(state)));
 }
 
-/** Checks that the output shows no stack trace, no path of the program's own files, no API key and no `undefined`. */
+/** Checks that the output has no stack trace, no path of the program's own files, no canary and no `undefined`. */
 export function expectNoLeaks({ stdout, stderr }: Pick<RunResult, 'stdout' | 'stderr'>): void {
   const output = stdout + stderr;
   expect(output).not.toMatch(/^\s+at /m);

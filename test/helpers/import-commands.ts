@@ -35,12 +35,12 @@ export type Options = {
   quota?: Quota;
 };
 
-/** One run of `pets add`: the preparation, the arguments and the expected results. */
+/** One run of `pets import`: the preparation, the arguments and the expected results. */
 export type Step = Omit<TerminalOptions, 'files'> & {
   /** The new content of the file, which is written before the command runs. */
   text?: string;
   replies?: Replies;
-  /** Before the command, moves the times in the ledger this many hours back, and deletes the service's shared flags. */
+  /** First moves the times in the ledger this many hours back, and deletes the stored state of services. */
   hoursLater?: number;
   /** Arguments after `pets import FILE`, separated by spaces. */
   args?: string;
@@ -65,7 +65,7 @@ export type Step = Omit<TerminalOptions, 'files'> & {
   error?: object;
 };
 
-/** Creates a file to add, a state directory that all commands share, and a service without animals. */
+/** Creates a file to import, a state directory that all commands share, and a service without animals. */
 export async function importing({
   text = CSV,
   file: name = 'animals.csv',
@@ -237,13 +237,13 @@ async function realService(quota: Quota): ReturnType<typeof scriptedService> {
   };
 }
 
-/** The service responds with 429, and asks to wait for `seconds`. */
+/** A reply with 429 that asks to wait for `seconds`. */
 export const limited =
   (seconds: number, code = 'rate_limited'): Reply =>
   (response) =>
     reply(response, 429, { code, message: 'no', status: 429 }, { 'Retry-After': String(seconds) });
 
-/** The service rejects the row with this message. */
+/** A reply that rejects the row with this message. */
 export const rejection =
   (message: string): Reply =>
   (response) =>

@@ -77,7 +77,7 @@ class World {
   #isQuick: boolean;
   /** The most animals with each hash that the files may have added. */
   #allowed = new Map<string, number>();
-  /** Those from imports that are forgotten. */
+  /** The same number for imports that the ledger has forgotten. */
   #base = new Map<string, number>();
   #isLocked = false;
 
@@ -107,7 +107,7 @@ class World {
     return Array.from({ length: 1 + Math.floor(this.#random() * 10) }, () => this.#row());
   }
 
-  /** The first animals of the service as rows with ids, of which one was changed. */
+  /** The first animals of the service as rows with ids. The first row is changed in half of the cases. */
   #exported(): PetRow[] {
     const rows: PetRow[] = this.#service.animals.slice(0, 4).map(({ pet: { id, name, categoryId } }) => ({
       line: 1,
@@ -134,7 +134,7 @@ class World {
     else this.#files.push({ name: 'copy.csv', rows: file.rows });
   }
 
-  /** One process. In the last one, nothing fails. */
+  /** Runs one process. In the last process, nothing fails. */
   async live(isLast: boolean): Promise<void> {
     while (this.#chance(0.5)) this.#edit();
     this.#service.isReliable = isLast;
@@ -163,7 +163,7 @@ class World {
     if (this.#chance(0.05)) this.#forget();
   }
 
-  /** More than 30 days pass. Everything that was completely imported may be added again. */
+  /** Lets more than 30 days pass. Everything that was imported before may be added again. */
   #forget(): void {
     this.#now += 31 * 24 * HOUR;
     this.figures.forgotten++;
@@ -191,7 +191,7 @@ class World {
     };
   }
 
-  /** A second process must not get the ledger while this one has it. */
+  /** Checks that a second process does not get the ledger while this one has it. */
   async #tryConcurrently(): Promise<void> {
     const error = await openLedger(this.#place()).then(
       () => new Error('a second import has opened the ledger'),
@@ -201,7 +201,7 @@ class World {
     this.figures.refusedConcurrent++;
   }
 
-  /** `pets import <file>`. If it stops, the user reads why, and mostly adds `--skip-added`. */
+  /** Runs `pets import <file>`. If it stops, the user mostly runs it again with `--skip-added`. */
   async #run(file: File, isLast: boolean): Promise<void> {
     const opened = await openLedger(this.#place());
     const { ledger } = opened;
@@ -233,7 +233,7 @@ class World {
         const again = new Set([...planned.again.keys()].map((i) => animalHash(rows[i]?.pet ?? NO_PET)));
         const isAgain = (hash: string) => choice === 'add-again' || again.has(hash);
         if (choice === 'add-again') figures.addedAgain++;
-        // With --skip-added, a row with an id is not sent. If it is an animal of the service, there is one more like it.
+        // With --skip-added, a row with an id is not sent. It counts only if the service has this animal.
         const exists = ({ id, pet }: PetRow) =>
           this.#service.animals.some((each) => each.pet.id === id && each.hash === animalHash(pet));
         const isCounted = (row: PetRow) => choice !== 'skip-added' || row.id === undefined || exists(row);
@@ -265,7 +265,7 @@ class World {
     }
   }
 
-  /** The service may now have as many animals as the file has rows, or as many more if `isAgain`. */
+  /** For each hash, the service may now have as many animals as there are rows, or as many more if `isAgain`. */
   #allow(rows: readonly PetRow[], isAgain: (hash: string) => boolean): void {
     const counts = new Map<string, number>();
     for (const { pet } of rows) counts.set(animalHash(pet), (counts.get(animalHash(pet)) ?? 0) + 1);
@@ -275,7 +275,7 @@ class World {
     }
   }
 
-  /** Never twice. */
+  /** Checks that no animal was added more often than the files allow. */
   #check(): void {
     const counts = new Map<string, number>();
     for (const { hash } of this.#service.animals) counts.set(hash, (counts.get(hash) ?? 0) + 1);
@@ -287,7 +287,7 @@ class World {
     }
   }
 
-  /** One true result for each row. */
+  /** Checks that each row has one true result. */
   #checkReport(results: { row: PetRow; record: RowRecord | undefined }[], skipAdded: boolean): void {
     const byId = new Map(this.#service.animals.map(({ pet, hash }) => [String(pet.id), hash]));
     const ids = new Set<string>();
@@ -330,7 +330,7 @@ function createService(random: () => number, figures: ImportFigures, now: () => 
   const service = {
     isReliable: false,
     animals,
-    /** Whether every row has a certain outcome in the end. */
+    /** Whether the outcome of every row is known in the end. */
     isExact: supportsIdempotency && !rejectsRows && !answersBadly,
     client: (apiKey: string): Client =>
       ({

@@ -5,7 +5,7 @@ import type { RetryState } from '../../src/client/retry.ts';
 
 export const NOW = Date.parse('2026-11-20T12:00:00Z');
 
-/** The state of the first attempt of a read that may wait 75 s. There is no jitter, because `random` is 0. */
+/** The state of the first attempt of a read that may wait 75 s. */
 export const state: RetryState = {
   idempotent: true,
   supportsIdempotency: false,

@@ -13,7 +13,7 @@ import { makeTemporaryDirectory } from './temp.ts';
 /** The directory of the build. */
 export const DIST = join(import.meta.dirname, '..', '..', 'dist');
 
-/** The path of an executable that contains Node, which the tests then use instead of the build (`npm run test:package`). */
+/** The path of an executable that contains Node; undefined if tests use the build (`npm run test:package` sets it). */
 export const EXECUTABLE = process.env['PETS_EXECUTABLE'];
 
 /** The first words of a command line that starts the built command. */
@@ -21,7 +21,7 @@ export const petsCommand: readonly [string, ...string[]] = EXECUTABLE
   ? [EXECUTABLE]
   : [process.execPath, join(DIST, 'pets.js')];
 
-/** The same words for a line of sh. Tests may put such a line between single quotes. */
+/** The words of `petsCommand` for a line of sh. Tests may put such a line between single quotes. */
 export const petsInShell = petsCommand.map((word) => `"${word.replace(/[\\$`"]/g, '\\$&')}"`).join(' ');
 
 export type RunResult = { code: number | null; stdout: string; stderr: string };
@@ -32,7 +32,7 @@ export type RunOptions = {
   stdin?: string;
 };
 
-/** With `columns`, the program runs in a terminal of this width. The others replace parts of the process. */
+/** With `columns`, the program runs in a terminal of this width. The other options replace parts of the process. */
 export type ProgramOptions = RunOptions & { columns?: number; clock?: SteadyClock } & Partial<
     Pick<Context, 'sleep' | 'versionDetails'>
   >;
@@ -94,8 +94,8 @@ export async function makeMachine() {
   }
 
   /**
-   * Runs the program to its end in this process. Use the slower `command` only if a test needs a process. Tests of an
-   * executable always run a process, unless the test replaces something else than `env` and `stdin`.
+   * Runs the program to its end in this process. Use the slower `command` only if a test needs a process. If an
+   * executable is tested, this also runs a process, unless an option other than `env` and `stdin` is given.
    */
   async function pets(args: readonly string[], options: ProgramOptions = {}): Promise<RunResult> {
     if (needsProcess(options)) return command(args, options);

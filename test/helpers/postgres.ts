@@ -31,7 +31,7 @@ export async function freshDatabase(): Promise<string> {
   return url;
 }
 
-/** Creates an empty database in the shared server, whose clock is `clock`. */
+/** Creates an empty database in the shared server, and a location in which the database has the time of `clock`. */
 export async function freshLocation(clock: Clock) {
   const url = await freshDatabase();
   const location = await parseLocation(url, {
@@ -96,7 +96,7 @@ export async function connectTo(connectionString: string, applicationName?: stri
   return client;
 }
 
-/** A TCP server that relays connections to a port. `moveTo` changes it, and ends the present connections. */
+/** A TCP server that relays connections to a port. `moveTo` changes the port, and ends the present connections. */
 function createMovableRelay(firstPort: number, delay: number) {
   let target = firstPort;
   const open = new Set<Socket>();

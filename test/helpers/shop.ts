@@ -5,7 +5,7 @@ type Animal = Record<string, unknown>;
 export type ShopOptions = {
   /** The rate-limit windows, which the responses report. By default, there are none. */
   windows?: { name: string; limit: number; seconds: number }[];
-  /** The requests that others have already sent in each window. */
+  /** How many requests others have already sent in each window. */
   spent?: number;
   /** Whether a page has a link to the next one. */
   hasLinks?: boolean;

@@ -33,8 +33,8 @@ export const specificationCases: readonly Case[] = [
 ];
 
 /**
- * Returns a function that runs a case, and validates the response against the service's own OpenAPI document. The service has
- * the sample animals of `pets serve --seed`, and the key the plan `business`.
+ * Returns a function that runs a case, and validates the response against the OpenAPI document of the service. The
+ * service must have the sample animals of `pets serve --seed`, and the key must have the plan `business`.
  *
  * @param service `url` is the base URL, with /v1
  */

@@ -44,8 +44,8 @@ export class SimulatedDisk implements FileSystem {
   }
 
   /**
-   * The file system as the current process sees it. After the process has ended, its calls never return, also if another
-   * process has started: it may have waited for something else than a call.
+   * The file system as the current process sees it. After the process has ended, its calls never return, not even those
+   * that its code makes after another process has started.
    */
   ofProcess(): FileSystem {
     const number = this.#processes;

@@ -34,7 +34,7 @@ export const seedOf = (...ids: bigint[]): Seed => ({
   orders: [],
 });
 
-/** A call of each method of the store. After `close` or a failure, all of them must reject. */
+/** A call of each method of the store. All must reject after `close`, and after another server has written. */
 export const callsOf = (
   store: Store,
 ): Record<Exclude<keyof Store, 'id' | 'close'>, () => Promise<unknown>> => ({

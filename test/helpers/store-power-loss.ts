@@ -232,14 +232,14 @@ class Simulation {
     if (wasFull) this.counts.recovered++;
   }
 
-  /** Throws an error that a store may not throw after the calls that have failed. */
+  /** Throws the error again, unless the calls that have failed explain it. */
   #checkAllowed(error: unknown): void {
     const isAllowed = error instanceof StoreFailedError || error instanceof StoreUnwritableError;
     if (!isAllowed || this.#faults.size === 0) throw error;
     if (error instanceof StoreFailedError) this.counts.failed++;
   }
 
-  /** Without a lock, the store can only be read if the journal is unchanged. A call that checks this can fail. */
+  /** Without a lock, a read also checks that the journal is unchanged. If that check fails, returns undefined. */
   #read<Result>(store: JournalStore, reading: Promise<Result>): Promise<Result | undefined> {
     return reading.catch((error: unknown) => {
       if (store.isLocked) throw error;

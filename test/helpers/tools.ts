@@ -9,8 +9,8 @@ export type Requests = {
 };
 
 /**
- * Starts the service with its developer tools. Waiting ends only when the service or the test ends it, except for the time
- * before the keys are read again to find an unknown key.
+ * Starts the service with its developer tools. Its waits end only when the service or the test aborts them. Waits of at
+ * most 100 ms, such as the one before the keys are read again, take no time.
  */
 export async function startWithTools(options: Parameters<typeof startReal>[0] = {}) {
   const sleep = (milliseconds: number, signal: AbortSignal) =>

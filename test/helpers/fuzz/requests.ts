@@ -15,7 +15,7 @@ export type FuzzedRequest = {
   statuses: readonly number[];
   /** The API key whose limit applies: if it is used up, the request gets 429. */
   limitedBy?: string;
-  /** Whether the request consumes quota of that key. A request with Prefer does not. */
+  /** Whether the request consumes quota of the key in `limitedBy`. A request with Prefer does not. */
   counts: boolean;
   creates?: { pet: CreateRequest['pet']; caller: string; key?: string };
   /** The id of the requested animal. */

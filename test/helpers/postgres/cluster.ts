@@ -170,7 +170,7 @@ export async function createCluster(options: ClusterOptions = {}): Promise<Clust
   };
 }
 
-/** Whether the server accepts connections. Errors other than that it is starting count, such as too many connections. */
+/** Whether the server accepts connections. Any error except "starting up" shows that it does. */
 async function acceptsConnections(connectionString: string): Promise<boolean> {
   const client = new Client({ connectionString });
   client.on('error', () => {});
@@ -243,7 +243,7 @@ async function createDataDirectory(
 /** The application name of the replica that listens on this port. */
 export const replicaName = (port: number): string => `replica_${port}`;
 
-/** Makes the server check the password of one user. Everyone else on this machine connects without a password. */
+/** Makes the server check the password of one role. All others connect from this machine without a password. */
 async function requirePassword(data: string): Promise<void> {
   const file = join(data, 'pg_hba.conf');
   const rules = await readFile(file, 'utf8');

@@ -4,11 +4,11 @@ import { Client, type QueryResult } from 'pg';
 /** The databases of the server that listens on a port of 127.0.0.1. */
 export type Databases = {
   port: number;
-  /** The URL of a database, for a user who is not a superuser. */
+  /** The URL of a database, for a role that is not a superuser. */
   url(database: string, user?: string): string;
   /** Runs statements as a superuser, and returns the rows of the last one. They can write even if the server is read-only. */
   sql(database: string, text: string): Promise<Record<string, unknown>[]>;
-  /** Creates a database in which every user may create schemas. Returns the URL. */
+  /** Creates a database in which every role may create schemas. Returns the URL. */
   createDatabase(): Promise<string>;
   /** Ends the connections to the database of this URL, and removes it. */
   dropDatabase(url: string): Promise<void>;
@@ -17,10 +17,10 @@ export type Databases = {
 /** The superuser that initdb creates. Three connections are reserved for superusers. */
 export const SUPERUSER = 'postgres';
 
-/** The user of tests, who needs no password. */
+/** The role of tests, which needs no password. */
 export const USER = 'pets';
 
-/** A user who needs a password. */
+/** A role that needs a password. */
 export const USER_WITH_PASSWORD = 'pets_with_password';
 export const PASSWORD = 'correct horse/battery:staple@';
 

@@ -8,9 +8,9 @@ import { makeTemporaryDirectory } from '../temp.ts';
 import { environment, unprivilegedIdentity } from './programs.ts';
 
 /**
- * Waits until its stdin closes, which happens when the process of the test ends in any way. Then it ends the program whose
- * process id is in the file `pid`, and removes the directory. A program that is stopped must be continued to end. The
- * stopped children of PostgreSQL are killed by PostgreSQL after 5 s.
+ * A shell script that waits until its stdin closes, which happens when the process of the test ends in any way. Then it
+ * ends the program whose process id is in the file `pid`, and removes the directory. A program stopped with SIGSTOP
+ * must be continued before it can end. PostgreSQL kills its stopped children after 5 s.
  */
 const GUARD = `
 cat > /dev/null

@@ -3,7 +3,7 @@ import type { Cluster } from './cluster.ts';
 import { USER } from './databases.ts';
 import type { Exchange, Load, Period, Traffic, Writers } from './load.ts';
 
-/** A failure that a test has caused, until all servers worked again. `server` is undefined if it was the database. */
+/** A failure that a test has caused, until all servers worked again. `server` is undefined if the database failed. */
 type Incident = Period & { kind: IncidentKind; server: number | undefined };
 
 export type IncidentKind = keyof ReturnType<typeof failuresOf>;
@@ -63,8 +63,8 @@ async function untilReady(traffic: Traffic, status: 200 | 503): Promise<void> {
 }
 
 /**
- * The ways in which servers and their database can fail. Each function returns when the failure has ended. It returns the
- * server that failed.
+ * The ways in which servers and their database can fail. Each function returns when the failure has ended. It returns
+ * the server that failed; undefined if the database failed.
  */
 function failuresOf(traffic: Traffic, cluster: Cluster, database: string) {
   const { servers } = traffic;

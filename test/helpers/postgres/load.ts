@@ -9,7 +9,7 @@ import type { FleetServer } from './fleet.ts';
 export type Load = {
   traffic: Traffic;
   writers: Writers;
-  /** Waits until so many more animals were acknowledged. */
+  /** Waits until this many more animals were acknowledged. */
   untilAdded(count: number): Promise<void>;
 };
 
@@ -99,7 +99,7 @@ export class Traffic {
     this.#key = key;
   }
 
-  /** Resolves with undefined if the connection was cut. */
+  /** Sends a request. Resolves with undefined if the connection was cut. */
   async send(server: number, path: string, options: SendOptions = {}): Promise<Reply | undefined> {
     const { method = 'GET', key = this.#key, body, idempotencyKey } = options;
     const from = performance.now();
@@ -346,7 +346,7 @@ type WindowRecord = { remaining: number[]; ambiguous: number; isExhausted: boole
 
 /** Uses up the windows of one API key on all servers, with creations. Records which requests were counted. */
 export class WindowTakers {
-  /** The windows by the seconds since 1970 at which they end. */
+  /** The windows by the seconds since the epoch at which they end. */
   #windows = new Map<number, WindowRecord>();
   #writers: Writers;
   #key: string;

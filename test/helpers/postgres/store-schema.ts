@@ -19,7 +19,7 @@ export async function createSchema(client: Client): Promise<boolean> {
   try {
     return await createStoreIfMissing(client);
   } finally {
-    // Rolls back after an error.
+    // After an error, this rolls back.
     await client.query('commit');
   }
 }
@@ -39,7 +39,7 @@ export async function storeFunctions(client: Client) {
   return rows;
 }
 
-/** The ids of the stores by their connections. In a transaction, a query for them could change what a test observes. */
+/** The ids of the stores by their connections. A query for them in a transaction could change what a test observes. */
 const storeIds = new WeakMap<Client, Promise<string>>();
 
 export function storeIdOf(client: Client): Promise<string> {
@@ -51,7 +51,7 @@ export function storeIdOf(client: Client): Promise<string> {
 export type Item = { status?: number; body?: string; key?: string | undefined };
 export type Created = { kind: string; response: string | null };
 
-/** Calls `create_animals`, and completes the responses as a server does. `at` is in milliseconds since 1970. */
+/** Calls `create_animals`, and completes the responses as a server does. `at` is in milliseconds since the epoch. */
 export async function create(client: Client, items: readonly Item[], at?: number): Promise<Created[]> {
   const half = (text: string) => hash('sha256', text, 'buffer').subarray(0, 16);
   const bodies = items.map(({ body }) => body ?? ',"name":"Rex"}');
@@ -90,8 +90,8 @@ export type Taken = {
 export const callerHash = (caller: string): Buffer => hash('sha256', caller, 'buffer');
 
 /**
- * Calls `take` with the rule that `after` refused requests ban a caller for `milliseconds`. `at` is in milliseconds since
- * 1970.
+ * Calls `take` with the rule that `after` refused requests ban a caller for `milliseconds`. `at` is in milliseconds
+ * since the epoch.
  */
 export async function take(
   client: Client,
