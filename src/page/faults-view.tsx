@@ -8,12 +8,12 @@ import {
   formatRange,
   formOf,
   isUsedUp,
+  matchChoices,
   nameMatch,
   nextRequestFaults,
   type Rule,
   readForm,
   ruleExamples,
-  targets,
 } from './faults.ts';
 import type { Page } from './page.ts';
 import { Field, Problem, Row, Table, useAttempt } from './parts.tsx';
@@ -33,14 +33,14 @@ export function FaultsView({ page }: { page: Page }) {
             value={target}
             onChange={({ currentTarget }) => setTarget(currentTarget.selectedIndex)}
           >
-            {targets.map((match, i) => (
+            {matchChoices.map((match, i) => (
               <option key={nameMatch(match)} value={i}>
                 {nameMatch(match)}
               </option>
             ))}
           </select>
         </Field>
-        <NextFaultButtons page={page} match={targets[target]} />
+        <NextFaultButtons page={page} match={matchChoices[target]} />
       </div>
       <p class="note">The details of a request have the same buttons, for requests like it.</p>
       {faults && <CurrentFaults faults={faults} />}

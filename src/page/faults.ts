@@ -83,7 +83,7 @@ export const nextRequestFaults: Readonly<Record<string, NewRule>> = {
 };
 
 /** The choices of requests in the view of the faults. The first one matches any request. */
-export const targets: readonly Match[] = [
+export const matchChoices: readonly Match[] = [
   {},
   { method: 'GET', path: '/v1/pets' },
   { method: 'POST', path: '/v1/pets' },

@@ -1,7 +1,7 @@
 import type { FaultSettings, Keys, ResetPlan } from './api-types.ts';
 import type { AddedRule } from './faults.ts';
 import {
-  announcement,
+  announcementOf,
   emptyLog,
   formatRoute,
   mergePoll,
@@ -101,7 +101,7 @@ export function runPage(render: (page: Page) => void) {
     return read(`requests?${pollQuery(before, text)}`, signal, (response) => {
       const log = mergePoll(before, text, response as PollResponse);
       const isQuiet = before.cursor === undefined || before.text !== text || route.view !== 'requests';
-      const news = announcement((response as PollResponse).requests);
+      const news = announcementOf((response as PollResponse).requests);
       if (isQuiet || news === undefined || Date.now() - lastAnnounced < ANNOUNCE_MS) return { log };
       lastAnnounced = Date.now();
       return { log, announcement: news };

@@ -60,7 +60,7 @@ export function matchesFilter(
 }
 
 /** What a screen reader announces about new requests; undefined if there is nothing to announce. */
-export function announcement(requests: readonly LoggedRequest[]): string | undefined {
+export function announcementOf(requests: readonly LoggedRequest[]): string | undefined {
   if (requests.length === 0) return undefined;
   const failed = requests.filter((request) => statusKind(request) !== 'ok').length;
   const total = requests.length === 1 ? '1 new request' : `${requests.length} new requests`;

@@ -38,7 +38,7 @@ const MAX_TIMES = 1_000_000;
 const methods = allMethodsHeader.split(', ').filter((method) => method !== 'OPTIONS');
 
 /** The schema of an integer. `what` describes it in error messages. */
-export const integer = (min: number, max: number, what = 'an integer') => {
+export const integerSchema = (min: number, max: number, what = 'an integer') => {
   const error = `must be ${what} from ${min} to ${max}`;
   return z.int({ error }).check(z.gte(min, { error }), z.lte(max, { error }));
 };
@@ -52,7 +52,7 @@ const strictObject = <Shape extends z.core.$ZodShape>(shape: Shape, otherwise = 
         : otherwise,
   });
 
-const milliseconds = integer(0, MAX_LATENCY, 'a whole number of milliseconds');
+const milliseconds = integerSchema(0, MAX_LATENCY, 'a whole number of milliseconds');
 const LatencySetting = z.pipe(
   z.transform((value: unknown) => (typeof value === 'number' ? { min: value, max: value } : value)),
   strictObject(
@@ -80,10 +80,10 @@ type Match = z.output<typeof Match>;
 export const FaultRule = strictObject({
   match: z.optional(Match),
   answer: z.optional(z.literal(allStatuses, { error: `must be one of ${allStatuses.join(', ')}` })),
-  times: z.optional(integer(1, MAX_TIMES)),
-  retryAfter: z.optional(integer(1, MAX_RETRY_AFTER, 'a whole number of seconds')),
+  times: z.optional(integerSchema(1, MAX_TIMES)),
+  retryAfter: z.optional(integerSchema(1, MAX_RETRY_AFTER, 'a whole number of seconds')),
   latency: z.optional(LatencySetting),
-  applied: z.optional(integer(0, Number.MAX_SAFE_INTEGER)),
+  applied: z.optional(integerSchema(0, Number.MAX_SAFE_INTEGER)),
 }).check(
   z.refine(({ answer, latency }) => answer !== undefined || latency !== undefined, {
     error: 'must have an answer or a latency',
@@ -114,7 +114,7 @@ export const FaultSettings = z.pipe(
     {
       latency: z.optional(LatencySetting),
       failRate: z.optional(FailRate),
-      seed: z.optional(integer(0, Number.MAX_SAFE_INTEGER)),
+      seed: z.optional(integerSchema(0, Number.MAX_SAFE_INTEGER)),
       rules: z.optional(Rules),
     },
     'must be an array of rules, or an object with the field rules',

@@ -86,7 +86,7 @@ export function createRequestRedactors(
 const searchable = (secrets: readonly string[]): string[] =>
   [...new Set([...secrets, ...secrets.map(decode)])].filter(({ length }) => length >= MIN_LENGTH);
 
-/** How many credentials of an Authorization header are searched for. Digest has about ten. */
+/** How many credentials of a request are searched for. A Digest header has about ten. */
 const MAX_CREDENTIALS = 16;
 
 /** The credentials in the headers of a request, except cookies. */

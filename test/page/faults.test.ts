@@ -4,12 +4,12 @@ import {
   addRule,
   areFaultsActive,
   formOf,
+  matchChoices,
   matchOf,
   nameMatch,
   nextRequestFaults,
   readForm,
   ruleExamples,
-  targets,
 } from '../../src/page/faults.ts';
 import { FaultSettings } from '../../src/server/faults.ts';
 
@@ -89,8 +89,8 @@ test.each([
 describe('the rule for the next request', () => {
   test('exists for every operation, and for any request', () => {
     const paths = Object.values(operations).map(({ method, path }) => `${method} ${API_PREFIX}${path}`);
-    expect(targets.map(nameMatch)).toEqual(['any request', ...paths]);
-    for (const match of targets) {
+    expect(matchChoices.map(nameMatch)).toEqual(['any request', ...paths]);
+    for (const match of matchChoices) {
       for (const failure of Object.values(nextRequestFaults))
         expect(FaultSettings.parse([{ match, ...failure }]).rules).toMatchObject([{ match, times: 1 }]);
     }

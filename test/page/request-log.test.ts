@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import type { LoggedRequest } from '../../src/page/api-types.ts';
 import {
-  announcement,
+  announcementOf,
   emptyLog,
   formatRoute,
   MAX_REQUESTS,
@@ -101,7 +101,7 @@ test.each([
   [[request(1)], '1 new request'],
   [[request(1), request(2, { status: 429 })], '2 new requests, 1 with an error'],
 ])('new requests are announced together', (added, text) => {
-  expect(announcement(added)).toBe(text);
+  expect(announcementOf(added)).toBe(text);
 });
 
 describe('the address of the page', () => {

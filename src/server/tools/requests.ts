@@ -10,7 +10,7 @@ import { wellFormed } from '../../contract/schemas.ts';
 import type { Backend } from '../../store/backend.ts';
 import { hashOfCredential } from '../authentication.ts';
 import { invalidRequest, ServiceError } from '../errors.ts';
-import { integer } from '../faults.ts';
+import { integerSchema } from '../faults.ts';
 import { pathOf, readBodyAs, readQueryAs, splitTarget } from '../request/input.ts';
 import type { Handler } from '../response.ts';
 import {
@@ -31,7 +31,7 @@ const MAX_NUMBER = 999_999_999;
 /** How many requests are described without a pause. */
 const SLICE = 20;
 
-const queryInteger = (min: number, max: number) => z.pipe(z.transform(Number), integer(min, max));
+const queryInteger = (min: number, max: number) => z.pipe(z.transform(Number), integerSchema(min, max));
 
 const Query = z.object({
   number: z.optional(queryInteger(1, MAX_NUMBER)),
@@ -164,7 +164,7 @@ const MAX_AGAIN_WAIT = 20_000;
 
 const Again = z.object(
   {
-    number: integer(1, MAX_NUMBER, 'the number of a request'),
+    number: integerSchema(1, MAX_NUMBER, 'the number of a request'),
     body: z.optional(z.string({ error: 'must be a string' }).check(wellFormed)),
   },
   'must be a JSON object',
