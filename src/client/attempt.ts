@@ -88,10 +88,11 @@ function createPool(origin: string | URL, { connect }: Pool.Options): Pool {
   });
 }
 
-/** Responses that announce the final one. A body with JSON cannot contain this. */
+// Matches interim responses with status 100 at the start of a chunk. No part of a JSON body matches, because only a
+// string can contain `HTTP/1.1`, and a string has no line breaks.
 const CONTINUE = /^(?:HTTP\/1\.[01] 100[^\r\n]*\r\n(?:[^\r\n]+\r\n)*\r\n)+/;
 
-/** Removes responses with status 100, which pets never asks for. Undici would close the connection. */
+/** Hides interim responses with status 100 from undici, which would close the connection: pets never asks for them. */
 function skipContinue(socket: Socket): void {
   const read = socket.read.bind(socket);
   socket.read = (size) => {
@@ -158,7 +159,7 @@ export function runAttempt(
       },
       onResponseStart(_, statusCode, responseHeaders) {
         timings.firstByte ??= clock.now() - startedAt;
-        // Undici calls this for informational (1xx) responses too. The last call is for the final response.
+        // Undici calls this for interim (1xx) responses too. The last call is for the final response.
         response.status = statusCode;
         response.headers = responseHeaders;
       },

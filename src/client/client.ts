@@ -38,10 +38,11 @@ export type ClientOptions = Omit<RequestOptions, 'transport' | 'service'> &
     key: string;
     userAgent: string;
     redact?: Redact | undefined;
-    /** Called if a response differs from what was asked or sent. The text follows the name of the service. */
+    /** Called if a response differs from what was asked or sent. A message puts the service's name before the text. */
     onDifference?: ((difference: string) => void) | undefined;
-    /** Called once a day for an operation that the service removes within `NOTICE_TIME`, or for every deprecated response. */
+    /** Called once a day for an operation that the service removes within `NOTICE_TIME`. */
     onDeprecated?: ((deprecated: { operation: OperationName } & Deprecation) => void) | undefined;
+    /** Calls `onDeprecated` for every response that announces a removal instead. */
     reportsEveryDeprecation?: boolean;
   };
 
@@ -66,7 +67,7 @@ export type ClientResponse<Name extends OperationName> = {
 /** Calls the operations of the service, with retries (docs/client-behavior.md). */
 export type Client = {
   readonly baseUrl: string;
-  /** @throws ClientError: see its subclasses */
+  /** @throws ClientError (see its subclasses), or the error of `sendLog` */
   call<Name extends OperationName>(
     name: Name,
     input: OperationInput<Name>,
@@ -75,7 +76,7 @@ export type Client = {
   /**
    * Like `call`, but leaves parsing the body to the caller, who can send the next request first.
    *
-   * @throws ClientError: see its subclasses
+   * @throws ClientError (see its subclasses), or the error of `sendLog`
    */
   request<Name extends OperationName>(
     name: Name,
@@ -98,10 +99,9 @@ export function createClient(options: ClientOptions): Client {
   const service = createServiceState(options, options);
   const closing = new AbortController();
   const signal = AbortSignal.any([options.signal, closing.signal]);
-  // Each request in flight listens to it; Node would warn about more than ten.
+  // Each request in flight adds a listener to the signal; Node would warn about more than ten.
   setMaxListeners(0, signal);
   const reportDifference = (difference: string) => options.onDifference?.(difference);
-  /** The ids in the responses to all creations. */
   const createdIds = new Set<string>();
   let hasReportedShape = false;
   let attempts = 0;
@@ -177,7 +177,7 @@ export function createClient(options: ClientOptions): Client {
     }
   };
 
-  /** Reports and remembers what a response says about the removal of an operation. Returns the date of the removal. */
+  /** Reports and remembers what a response says about the removal of an operation. Returns the date, if it is known. */
   function noteDeprecation(name: OperationName, headers: HttpHeaders): Date | undefined {
     const { deprecated }: Operation = operations[name];
     const deprecation = readDeprecation(headers);
@@ -210,8 +210,8 @@ export function createClient(options: ClientOptions): Client {
  * Compares the animal in the response to a creation with the one that was sent. Fields that are missing are not compared.
  * Returns the values that the service has changed; undefined if there are none.
  *
- * @param ids the ids in earlier responses, to which this one is added
- * @throws ContractError if the response is about another animal
+ * @param ids the ids in earlier responses; the function adds the id of this response
+ * @throws ContractError if the response is about another animal, by its name or its id
  */
 function compareCreated(
   sent: NewPet,
@@ -239,7 +239,7 @@ function compareCreated(
 /** Names that a service may treat as the same are mapped to the same text. */
 const fold = (name: string): string => name.normalize('NFC').trim().toUpperCase().toLowerCase();
 
-/** The text of a status, or of a category, which may be a number or a text with this number. */
+/** Converts a status or category to text for comparing. A category may be a number, or text such as `07` or `7.0`. */
 const comparable = (value: unknown): string => fold(String(value)).replace(/^\+?0*(\d+)(\.0+)?$/, '$1');
 
 function operationUrl(baseUrl: string, operation: Operation, input: unknown): URL {

@@ -49,7 +49,7 @@ export class NetworkError extends NoResponseError {
 
 /** The response is not valid HTTP/1.1. */
 export class ProtocolError extends NetworkError {
-  /** The bytes that are not valid, as far as they are known. */
+  /** The bytes that are not valid; empty if they are not known. */
   readonly received: string;
 
   constructor(cause: Error & { data?: string }) {
@@ -58,7 +58,7 @@ export class ProtocolError extends NetworkError {
   }
 }
 
-/** A proxy could not be reached, or refused the request. The service did not receive it. */
+/** A proxy could not be reached, or refused the request. The service did not receive the request. */
 export class ProxyError extends NetworkError {
   /** The HTTP status with which the proxy refused the request; undefined if the proxy did not respond. */
   readonly status: number | undefined;
@@ -99,7 +99,7 @@ export class ContractError extends ClientError {
   }
 }
 
-/** The response is a redirect. Redirects are not followed, because the key must not be sent to another place. */
+/** The response is a redirect. Redirects are not followed, because the key must not be sent to another server. */
 export class RedirectError extends ContractError {
   /** The target, as the service wrote it. */
   readonly location: string | undefined;
@@ -146,9 +146,9 @@ export class OutcomeUnknownError extends ClientError {
   }
 }
 
-/** Whether the cause of an OutcomeUnknownError is a response with a success status, which another attempt would repeat. */
-export const isAfterSuccess = (cause: unknown): boolean =>
-  cause instanceof ContractError && cause.status >= 200 && cause.status <= 299;
+/** Whether an error is about a response with a success status. Another attempt would get the same response. */
+export const hasSuccessStatus = (error: unknown): boolean =>
+  error instanceof ContractError && error.status >= 200 && error.status <= 299;
 
 /** The attempt had a connection but sent nothing, because `Attempt.canSend` returned false. */
 export class DeferredError extends ClientError {}

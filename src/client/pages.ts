@@ -16,8 +16,8 @@ const MAX_EMPTY_PAGES = 10;
  * Lists animals page by page, following `Link: …; rel="next"` (docs/service.md, D1). Animals with another status than
  * `query.status` are left out, because some services ignore that parameter.
  *
- * @param canPrefetch whether to request the next page before a page is parsed; called with the headers of the page. An
- *   error of the next page surfaces when that page is consumed.
+ * @param canPrefetch decides by the headers of a page whether to request the next page before parsing this page. An
+ *   error of a prefetched page is thrown only when the caller asks for that page.
  * @throws ClientError, for example a ContractError if the path of a link is not below that of the base URL
  */
 export async function* listPages(
@@ -50,7 +50,8 @@ export async function* listPages(
     hasLinks ||= (next ?? findLink(headers, 'first')) !== undefined;
     emptyPages = pets.length === 0 ? emptyPages + 1 : 0;
     read += pets.length;
-    // A page without a link to a next one is the last, unless the service links to no pages at all, or counts more animals.
+    // A page without a next link is the last, unless X-Total-Count is larger than the number of animals read. If the
+    // service has sent neither that header nor any links, more animals may follow a full page.
     const total = Number(readHeader(headers, 'X-Total-Count') ?? (hasLinks ? 0 : Number.NaN));
     const isUnknown = pets.length > 0 && (Number.isNaN(total) ? pets.length >= query.limit : total > read);
     const more = next ? 'yes' : isUnknown ? 'unknown' : 'no';
@@ -64,7 +65,7 @@ export async function* listPages(
   }
 }
 
-/** Leaves out animals with another status, and reports that. A status that is missing, or not a text, is not compared. */
+/** Leaves out animals with another status, and reports that. Animals whose status is missing or not a text are kept. */
 function withStatus(client: Client, pets: ReceivedPet[], expected: PetStatus | undefined): ReceivedPet[] {
   if (expected === undefined) return pets;
   const kept = pets.filter(
@@ -75,7 +76,7 @@ function withStatus(client: Client, pets: ReceivedPet[], expected: PetStatus | u
   return kept;
 }
 
-/** `base` is the base URL with a slash at its end. */
+/** The error if the next page must not be requested; otherwise undefined. `base` is the base URL with a final slash. */
 function whyNotFollow(next: URL, base: URL, seen: ReadonlySet<string>): ContractError | undefined {
   const refuse = (reason: string) =>
     new ContractError(200, `the next page is ${reason}, so it was not requested`);
@@ -85,8 +86,9 @@ function whyNotFollow(next: URL, base: URL, seen: ReadonlySet<string>): Contract
 }
 
 /**
- * The URL of the next page. If a proxy forwards the requests, the service may link to its internal address, and the API key
- * must not be sent to another origin. So if the path is below that of the base URL, only the path and the query of the link count.
+ * The URL of the next page; undefined without a link. A service behind a proxy may link to its internal address, but
+ * the API key must not be sent to another origin. So if the path is below that of the base URL, the result has the path
+ * and query of the link, and the origin of the current page. @throws ContractError if the link is not a URL
  */
 function nextLink(headers: HttpHeaders, page: URL, base: URL): URL | undefined {
   const target = findLink(headers, 'next');

@@ -13,8 +13,8 @@ const MIN_UNIX_MILLISECONDS = 1e11;
 const MIN_UNIX_SECONDS = 1e9;
 
 /**
- * A rate-limit window that a response reports, with the name that the service uses, if it sends one. `reset` is its end, in
- * milliseconds since the epoch.
+ * A rate-limit window that a response reports. `name` is set if the service names the window. `reset` is the end of the
+ * window, in milliseconds since the epoch.
  */
 export type RateLimit = {
   name?: string | undefined;
@@ -28,8 +28,8 @@ type ReportedWindow = Omit<RateLimit, 'limit' | 'remaining' | 'reset'> &
   Record<'remaining' | 'delay', number | undefined>;
 
 /**
- * The delay that a 429 requests, in milliseconds from now; undefined if it requests none. Retry-After takes precedence
- * over the end of the rate-limit windows.
+ * The delay that a 429 requests, in milliseconds from now; undefined if it requests none. Retry-After counts, or else
+ * the latest end of the rate-limit windows without requests left, or else that of all windows.
  */
 export function requestedDelay(headers: HttpHeaders, now: number): number | undefined {
   const windows = readWindows(headers, now);
@@ -37,7 +37,7 @@ export function requestedDelay(headers: HttpHeaders, now: number): number | unde
   return parseRetryAfter(headers, now) ?? longestDelay(exhausted) ?? longestDelay(windows);
 }
 
-/** The time until the end of the rate-limit windows without requests left, in milliseconds; undefined if there is none. */
+/** The milliseconds until all rate-limit windows without requests left have ended; undefined without such windows. */
 export const delayIfExhausted = (headers: HttpHeaders, now: number): number | undefined =>
   longestDelay(readWindows(headers, now).filter(({ remaining = 1 }) => remaining <= 0));
 
@@ -53,9 +53,9 @@ export function parseRetryAfter(headers: HttpHeaders, now: number): number | und
 }
 
 /**
- * The rate-limit windows whose requests left and end are known: those of the header RateLimit, or else that of X-RateLimit,
- * which would only repeat one of them. Ends are whole seconds, because the times in most headers are. The header
- * RateLimit-Policy has the limits of the named windows, as in `"minute";q=60;w=60, "day";q=1000;w=86400`.
+ * Reads the rate-limit windows whose end and requests left are known: those in RateLimit, or else the one of the
+ * X-RateLimit headers. Ends are rounded down to seconds, because most headers have whole seconds. The header
+ * RateLimit-Policy has the limits of the windows in RateLimit, as in `"minute";q=60;w=60, "day";q=1000;w=86400`.
  */
 export function readRateLimits(headers: HttpHeaders, now: number): RateLimit[] {
   const policies = readList(headers, header.rateLimitPolicy);
@@ -83,7 +83,7 @@ export const readScarcestRateLimit = (headers: HttpHeaders, now: number): RateLi
  * smallest number of remaining requests and the latest end count.
  */
 function readWindows(headers: HttpHeaders, now: number): ReportedWindow[] {
-  /** `end` is a delay in seconds, or a Unix time. */
+  /** `end` is a delay in seconds, a Unix time, or -1 if it is not known. */
   const delayUntil = (end = -1) => {
     if (end < MIN_UNIX_SECONDS) return end < 0 ? undefined : Math.ceil(end * SECOND);
     const time = end >= MIN_UNIX_MILLISECONDS ? end : end * SECOND;
@@ -125,6 +125,6 @@ const splitValues = (headers: HttpHeaders, name: string): string[] =>
   // Do not split at the comma of an HTTP-date.
   readHeaders(headers, name).flatMap((text) => text.split(/,(?! \d\d[ -][A-Z])/).map((part) => part.trim()));
 
-/** Times are compared with the response's Date header, because the local clock may be wrong. */
+/** The time in the Date header, or else `now`. The local clock may be wrong, so times are compared with this one. */
 const serverTime = (headers: HttpHeaders, now: number): number =>
   parseHttpDate(readHeader(headers, 'Date')?.trim() ?? '') ?? now;

@@ -56,10 +56,10 @@ export function decodeBody(bytes: Buffer, headers: HttpHeaders): Pick<HttpRespon
 }
 
 /**
- * Parses and validates the body of a successful response. A value that does not match `success.body` may also match
- * `success.received`; `difference` then says how it differs from the contract.
+ * Parses and validates the body of a successful response. A value that does not match `success.body` is accepted if it
+ * matches `success.received`; `difference` then says how it differs from the contract.
  *
- * @throws ContractError
+ * @throws ContractError for any other body
  */
 export function parseBody(
   { success }: Operation,
@@ -85,9 +85,9 @@ export function parseBody(
 }
 
 /**
- * Converts a response that does not mean success.
+ * Converts a response that does not mean success to an error.
  *
- * @param wait for a 429: see RateLimitError
+ * @param wait fields of the RateLimitError for a 429
  * @param isRemoved whether the date on which the service removes the operation has passed
  */
 export function toClientError(
@@ -147,10 +147,10 @@ const redacted = (response: HttpResponse, redact: Redact): HttpResponse => ({
 /** Fields in which services explain an error, such as those of problem details (RFC 9457). */
 const REASON_FIELDS = ['detail', 'message', 'title', 'error'] as const;
 
-/** The maximum length of a text in a message, in characters. */
+/** `textOf` returns at most this many characters of a body, and an ellipsis. */
 const MAX_TEXT = 200;
 
-/** How much of a body is searched for a text, in characters. */
+/** `textOf` searches only this many characters of a body for text. */
 const MAX_SEARCHED = 8_192;
 
 const MARKUP = /<!--.*?-->|<(script|style|title)\b.*?<\/\1\s*>|<\/?[a-z][^>]*>|<!doctype[^>]*>/gis;
@@ -164,7 +164,7 @@ function explanationIn(value: unknown): string | undefined {
   return REASON_FIELDS.map((name) => explanationIn(fields[name])).find((text) => text !== undefined);
 }
 
-/** The type of a body that is not JSON, and the start of its text, for the end of an error message. */
+/** The end of an error message: the type of the body, unless it is JSON, and the start of its text. */
 function bodyNote({ headers, body }: HttpResponse): string {
   const type = readHeader(headers, 'Content-Type')?.split(';')[0]?.trim();
   const note = type === undefined || /\bjson$/i.test(type) ? '' : ` (Content-Type: ${type})`;
@@ -202,7 +202,7 @@ export type ListElement = {
   parameters: Record<string, string | undefined>;
 };
 
-// Quoted strings and URLs may contain separators. Either may lack its end.
+// Quoted strings and URLs may contain separators. Their closing quote or bracket may be missing.
 const UP_TO_COMMA = /(?:"(?:[^"\\]|\\.)*"?|<[^>]*>?|[^"<,]+)+/g;
 const UP_TO_SEMICOLON = /(?:"(?:[^"\\]|\\.)*"?|<[^>]*>?|[^"<;]+)+/g;
 
@@ -222,7 +222,7 @@ export const readList = (headers: HttpHeaders, name: string): ListElement[] =>
       return { value: unquote(value), parameters: Object.fromEntries(entries.reverse()) };
     });
 
-/** The text without spaces around it, and the content of a quoted string. */
+/** Removes the spaces around a text, and the quotes and escapes of a quoted string. */
 function unquote(text: string): string {
   const trimmed = text.trim();
   return /^".*"$/s.test(trimmed) ? trimmed.slice(1, -1).replace(/\\(.)/gs, '$1') : trimmed;

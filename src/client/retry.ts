@@ -62,10 +62,7 @@ export type RequestPolicy = Pick<RetryState, 'idempotent'> & {
 export type SendLog = {
   /** Called right before each attempt, after any wait. */
   intent(): Promise<void>;
-  /**
-   * Called after an unsuccessful attempt if no attempt of this call can have been applied. `status` is the status of the
-   * response, if there was one.
-   */
+  /** Called after an attempt without success if no attempt can have been applied. `status` is that of the response. */
   notSent(status?: number): Promise<void>;
 };
 
@@ -75,7 +72,7 @@ export type SendLog = {
  */
 export type SendResult = { outcome: AttemptOutcome; ambiguous: boolean; neededMaxWait?: number | undefined };
 
-/** How long an Idempotency-Key may be sent again. The service keeps the key an hour longer, because clocks differ. */
+/** How long an Idempotency-Key may be sent again: an hour less than the service keeps it, because clocks differ. */
 export const IDEMPOTENT_RETRY_MS = IDEMPOTENCY_KEY_LIFETIME_MS - 3_600_000;
 
 /**
@@ -136,7 +133,7 @@ export async function requestWithRetry(
   }
 }
 
-/** Waits for the end of the pause that this user's processes share. */
+/** Waits for the end of a pause that a user's processes share. @throws RateLimitError, ApiFailure, InterruptedError */
 async function waitForPause(options: RequestOptions, method: string): Promise<void> {
   const { service, clock, signal, maxWaitMilliseconds: maxWait } = options;
   for (;;) {
@@ -156,12 +153,13 @@ async function waitForPause(options: RequestOptions, method: string): Promise<vo
   }
 }
 
-/** Waits up to 10 % longer than `delay`, so that processes do not send at the same time; never shorter. */
+/** Waits for `delay` and a random time, so that processes do not send at the same time. */
 async function wait(
   { clock, sleep, signal, onWait, random }: RequestOptions,
   delay: number,
   reason: WaitReason,
 ): Promise<void> {
+  // The random time is up to 10 % of the delay, but up to 250 ms after a short delay, and at most 3 s.
   const milliseconds = delay + random() * Math.min(Math.max(0.1 * delay, 250), 3_000);
   onWait?.({ reason, milliseconds, until: clock.now() + milliseconds });
   await sleep(milliseconds, signal);
@@ -177,7 +175,7 @@ function updateServiceState(
   const { status, code } = response;
   const isSuccess = status < 300;
   const now = clock.now();
-  // The response to a check is newer than what is known: a ban may have been lifted.
+  // A response to a request during a pause is newer than the pause: a ban may have been lifted meanwhile.
   const isCurrent = isSuccess || (status === 429 && requestedDelay(response.headers, now) !== undefined);
   if (ignorePause && isCurrent) service.endPauses();
   const coolDown = coolDownAfter(response, now);
@@ -185,8 +183,8 @@ function updateServiceState(
   const methodPause = methodPauseAfter(response, now);
   if (methodPause !== undefined) service.startPause(methodPause, method);
   const supportsIdempotency = readHeader(response.headers, header.idempotencySupported) === 'true';
-  // A missing Idempotency-Supported header proves nothing in a 5xx without an Error body, which may come from a proxy, or if
-  // the request was refused before its API key was read.
+  // Without the header Idempotency-Supported, only these responses show that there is no support. Others may come from
+  // a proxy, or from a service that has refused the request before it read the API key.
   const isFromService = isSuccess || (status >= 500 && code !== undefined && !isNotCarriedOut(response));
   if (isFromService || supportsIdempotency) service.recordIdempotencySupport(supportsIdempotency);
 }
@@ -277,7 +275,7 @@ function retryRule(
     return ['server error', isDiskFull ? rules.persistent : rule, requested];
   }
   const { error } = outcome;
-  // A timeout has already waited.
+  // A timed-out attempt has already taken long, so fewer attempts follow.
   if (error instanceof TimeoutError) return ['connection', rules.persistent];
   if (!(error instanceof NetworkError) || isPermanent(error)) return ['connection', rules.permanent];
   const isPersistent = error.code === 'ENOTFOUND' || (error.code === 'ECONNREFUSED' && failsFastIfRefused);
@@ -301,8 +299,8 @@ export const coolDownAfter = ({ status, headers }: HttpResponse, now: number): n
   status === 429 ? rateLimitDelay(headers, now) : delayIfExhausted(headers, now);
 
 /**
- * How long no request with the same method may be sent after a 503; undefined if it does not say so. A service that cannot
- * store anything can still be read.
+ * How long no request with the same method may be sent after a 503 with Retry-After. Other methods may work: a service
+ * that cannot store anything can be read. Undefined for other responses and for errors of the storage.
  */
 export function methodPauseAfter({ status, headers, code }: HttpResponse, now: number): number | undefined {
   if (status !== 503 || code?.startsWith('storage_')) return undefined;

@@ -17,13 +17,13 @@ const DAY = 86_400_000;
 /** Longer waits are shortened to this. It exceeds a day, the longest rate-limit window of our service. */
 const MAX_WAIT = 25 * 3_600_000;
 
-/** The system counts the time since its start in steps of this many milliseconds. */
+/** The system counts its uptime in steps of this many milliseconds. */
 const UPTIME_STEP = 10;
 
 /** The scope of a wait for all requests with an API key. The other scopes are names of methods, and `probe`. */
 const ALL = 'all';
 
-/** The entry of a wait: its scope, its duration, the system time at its start, the machine's boot, and the time since that. */
+/** Matches the entry of a wait: its scope, its duration, and the system time, boot id and uptime at its start. */
 const WAIT = /^wait-(\w+),(\d+),(\d+),([\w-]*),(\d+)$/;
 
 export type StateOptions = {
@@ -31,7 +31,7 @@ export type StateOptions = {
   uptime(): Uptime;
   /** Where the state is stored: in the first directory that accepts it. It is read from all of them. */
   stateDirectories: readonly StateDirectory[];
-  /** Called for each entry that no directory accepts. This process then remembers it alone. */
+  /** Called for each entry that no directory accepts. Only this process then knows the entry. */
   onUnwritable?: (() => void) | undefined;
 };
 
@@ -42,7 +42,7 @@ export type ServiceState = ReturnType<typeof createServiceState>;
 
 /**
  * The host and port of a base URL: the same text for http and https, with and without the dot at the end of the host, and
- * for all names of this machine. Never decides where an API key is sent; that takes the same origin.
+ * for all names of this machine. Never used to decide where an API key is sent, because http and https look the same.
  */
 function serverOf(baseUrl: string): string {
   const { hostname, port } = new URL(baseUrl);
@@ -59,14 +59,14 @@ export const serviceOf = (baseUrl: string): string =>
  * the name of an empty file. So processes that write at the same time lose nothing, and no file can be half-written. An entry
  * is a topic and its values:
  *
- * - `wait-all`, `wait-POST` for one method, and `wait-probe` for requests that ignore the others: the duration, and the start,
- *   as the system time and as the time since the start of the machine
+ * - `wait-all` for all requests, `wait-POST` for one method, and `wait-probe` for requests that ignore both: the
+ *   duration of the wait, and the system time, boot id and uptime at its start
  * - `idempotency`: the latest day (UTC, in days since the epoch) on which a response showed support for Idempotency-Key
  * - `notice-getPet`: the day of the latest notice about an operation
  * - `sunset-getPet`: the time at which the service will remove an operation
  *
- * The directory is named by a hash, so that no name reveals the server or the key. The path of the base URL does not count,
- * because a limit concerns the key.
+ * The directory is named by a hash of the server and the key, so that its name reveals neither. The path of the base
+ * URL is not hashed, because a limit concerns the key.
  */
 export function createServiceState(
   { baseUrl, key }: { baseUrl: string; key: string },
@@ -76,9 +76,9 @@ export function createServiceState(
     .update(`${serverOf(baseUrl)}\n${key}`)
     .digest('hex');
   const stores = stateDirectories.map((directory) => createStore(directory, name));
-  /** The waits that this process has started, which count even if the stored state is deleted, and what it cannot store. */
+  /** The waits that this process has started, in case their files are deleted, and the entries that it cannot store. */
   const own = new Set<string>();
-  /** The day for which this process last recorded support for Idempotency-Key. */
+  /** What this process last recorded about Idempotency-Key: the day on which it was supported, or that it was not. */
   let supportedDay: number | 'unsupported' | undefined;
 
   const entries = (): string[] => [...stores.flatMap((store) => failOpen(store.read, [])), ...own];
@@ -153,10 +153,10 @@ export function createServiceState(
     },
     /** Lets all requests with this API key wait, or only those with this method. */
     startPause: (milliseconds: number, method: string = ALL): void => startWait(method, milliseconds),
-    /** Ends all pauses. Checks stay limited to one a minute. */
+    /** Ends all pauses. Requests that ignore pauses stay limited to one a minute. */
     endPauses: (): void => remove((entry) => WAIT.test(entry) && !entry.startsWith('wait-probe,')),
     /**
-     * Whether a request that ignores the pause may be sent now. During a pause, the result is true at most once a minute
+     * Whether a request that ignores the pause may be sent now. During a rate limit, it is true at most once a minute
      * across processes, so that checking whether the limit still applies cannot get the API key banned.
      */
     tryAcquireProbe(): boolean {
@@ -182,7 +182,7 @@ export function createServiceState(
     claimDailyNotice: (operation: string): boolean => setValue(`notice-${operation}`, String(today())),
     recordSunset: (operation: string, date: Date): void =>
       void setValue(`sunset-${operation}`, String(date.getTime())),
-    /** The date on which the service removes the operation, as far as any response has announced it. */
+    /** The date on which the service removes the operation, if a response has announced it. */
     sunset(operation: string): Date | undefined {
       const time = valueFor(`sunset-${operation}`);
       return time === undefined ? undefined : new Date(Number(time));
@@ -190,7 +190,7 @@ export function createServiceState(
   };
 }
 
-/** The entries in a directory. */
+/** The entries that a state directory has for one service and key. */
 function createStore(directory: StateDirectory, name: string) {
   const path = join(directory.path, 'services', name);
   let wasThere = false;
@@ -219,7 +219,7 @@ function createStore(directory: StateDirectory, name: string) {
   };
 }
 
-/** Ignores errors: a broken state directory must not stop a command. */
+/** Returns `fallback` after an error: a broken state directory must not stop a command. */
 function failOpen<Result, Fallback>(use: () => Result, fallback: Fallback): Result | Fallback {
   try {
     return use();

@@ -1,8 +1,8 @@
 import {
   ApiFailure,
   ContractError,
+  hasSuccessStatus,
   InterruptedError,
-  isAfterSuccess,
   NetworkError,
   OutcomeUnknownError,
   ProtocolError,
@@ -223,7 +223,7 @@ function describeUnknownOutcome(
 ): UserError {
   const reason = cause instanceof NetworkError ? networkReason(cause) : cause;
   // After an invalid response with a success status, another attempt would get the same response.
-  const canRepeat = supportsIdempotency && !isAfterSuccess(cause);
+  const canRepeat = supportsIdempotency && !hasSuccessStatus(cause);
   const repeat = canRepeat
     ? `to retry without adding it twice, run the same command within 24 hours with ${shellQuote(['--idempotency-key', idempotencyKey], platform)}`
     : 'add it again only if it is missing';

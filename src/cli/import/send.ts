@@ -2,8 +2,8 @@ import type { Client } from '../../client/client.ts';
 import {
   ApiFailure,
   ClientError,
+  hasSuccessStatus,
   InterruptedError,
-  isAfterSuccess,
   OutcomeUnknownError,
 } from '../../client/errors.ts';
 import { type RateLimit, readScarcestRateLimit } from '../../client/rate-limit.ts';
@@ -303,7 +303,7 @@ async function sendRow(run: Run, position: number, conditions: InFlightCondition
     const isAmbiguous = error instanceof OutcomeUnknownError;
     const cause = isAmbiguous ? error.cause : error;
     const reason = redactKey(cause instanceof Error ? cause.message : String(cause), apiKey);
-    if (isAmbiguous && isAfterSuccess(cause)) {
+    if (isAmbiguous && hasSuccessStatus(cause)) {
       const text = `the service responded, but not with the animal: ${reason}`;
       write({ kind: 'answered', ...place, message: text });
       return { kind: 'lost', text };
