@@ -175,6 +175,13 @@ test.each<[string, ShopOptions, terminal: string, script: string, animals?: []]>
   ['count', {}, 'no animals at HOST. Add one: pets add <name> --category <id>', '', []],
   ['list --status sold', {}, 'no sold animals at HOST. See all: pets list --all', '', []],
   [
+    'list --category 9',
+    {},
+    'no animals at HOST with category 9. See the categories: pets count --by category',
+    '',
+    [],
+  ],
+  [
     'list --status sold',
     PLENTY,
     '20 animals, status sold; more available: pets list --status sold --all',

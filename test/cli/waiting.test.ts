@@ -27,11 +27,11 @@ describe('after a refused connection to this machine', () => {
     const { code, stderr } = await list([]);
     expect(code).toBe(6);
     expect(stderr.match(/^waiting .*/gm)).toEqual([
-      'waiting 1 s (connection), until 12:00:00 UTC',
-      'waiting 1 s (connection), until 12:00:01 UTC',
-      'waiting 2 s (connection), until 12:00:03 UTC',
-      'waiting 4 s (connection), until 12:00:07 UTC',
-      'waiting 6 s (connection), until 12:00:13 UTC',
+      'waiting 1 s (no response), until 12:00:00 UTC',
+      'waiting 1 s (no response), until 12:00:01 UTC',
+      'waiting 2 s (no response), until 12:00:03 UTC',
+      'waiting 4 s (no response), until 12:00:07 UTC',
+      'waiting 6 s (no response), until 12:00:13 UTC',
     ]);
   });
 

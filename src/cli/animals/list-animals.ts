@@ -24,7 +24,7 @@ import {
   sortByField,
 } from '../core/fields.ts';
 import { ArgumentError, oneOf, parseInt64Argument } from '../core/parsers.ts';
-import type { StatusLine } from '../output/console.ts';
+import type { StatusVariants } from '../output/console.ts';
 import { type Column, createPrinter, type Footer, type View } from '../output/printer.ts';
 import { formatCount, listNames } from '../output/text.ts';
 import { formatTime } from '../output/time.ts';
@@ -70,7 +70,7 @@ function petText(pet: ReceivedPet): string {
 
 // What the options of pets list, pets find and pets count select.
 
-/** The conditions that animals must meet. The service checks only the status. `name` is a text in the name. */
+/** The conditions that animals must meet. The service checks only the status. `name` is a part of the name. */
 export type Filters = {
   status?: PetStatus;
   name?: string;
@@ -78,7 +78,7 @@ export type Filters = {
   ids?: ReadonlySet<string>;
 };
 
-/** The animals that a list shows, and in which order and columns. A file (`output`) gets all of them. */
+/** The animals that a list shows, and in which order and columns. A list in a file (`output`) has no default limit. */
 export type Selection = Filters & {
   sort?: FieldOrder;
   columns?: readonly string[];
@@ -138,7 +138,7 @@ const FIELDS: ReadonlyMap<string, string> = new Map([
   ['category', 'categoryId'],
 ]);
 
-/** Parses a text that names contain. It must not be empty, because it would match every name. */
+/** Parses a part of a name. An empty text is refused, because every name contains it. */
 export function parseNameText(text: string): string {
   if (fold(text) === '') throw new ArgumentError('must not be empty');
   return text;
@@ -151,10 +151,10 @@ const fold = (text: string): string =>
     .replace(/[\u0300-\u036f]/g, '')
     .toUpperCase();
 
-/** Whether animals are left out that the service sends. */
+/** Whether there are conditions that the service does not check. */
 const hasOwnFilter = ({ name, category, ids }: Filters): boolean => (name ?? category ?? ids) !== undefined;
 
-/** Returns a function that tests the conditions that the service does not check. */
+/** Returns a function that checks the conditions that the service does not check. */
 function matcherOf({ name, category, ids }: Filters): (pet: ReceivedPet) => boolean {
   const part = name && fold(name);
   // A service may send numbers as text.
@@ -230,9 +230,9 @@ function createFieldCheck(columns: readonly string[]) {
 export type Reading = {
   pages: number;
   animals: number;
-  /** The number of results. */
+  /** The number of animals that meet the conditions, at most `enough`. */
   found: number;
-  /** Whether more animals follow on pages that were not read, or as results after `enough`. */
+  /** Whether more animals follow: on pages that were not read, or more than `enough` on the last page. */
   more: PetPage['more'];
   requests: number;
   /** Reads the rate-limit windows that the latest response with a next page has reported. */
@@ -241,7 +241,7 @@ export type Reading = {
   total: number | undefined;
 };
 
-/** `onResults` gets the results page by page. Reading stops after `enough` results. */
+/** `onResults` gets the animals that meet the conditions, page by page. Reading stops after `enough` of them. */
 export type ReadingOptions = {
   enough: number;
   onResults(pets: readonly ReceivedPet[]): Promise<void> | void;
@@ -280,7 +280,7 @@ export async function readPages(
     const now = clock.now();
     reading.limits = () => readRateLimits(headers, now);
     reading.total = Number(readHeader(headers, 'X-Total-Count')) || undefined;
-    // The page that has just arrived may complete the results.
+    // Do not prefetch if the page that has just arrived may contain all that is missing.
     return enough - reading.found > size;
   });
   for await (const { pets, more } of pages) {
@@ -306,7 +306,7 @@ export type Progress = ReturnType<typeof createProgress>;
 /** Shows on the status line how much was read, how long the rest takes, and why the command waits. */
 export function createProgress({ console, clock }: CommandContext) {
   const started = clock.now();
-  let shown: StatusLine | undefined;
+  let shown: StatusVariants | undefined;
   return {
     show(reading: Reading): void {
       if (!console.hasStatus) return;
@@ -329,8 +329,8 @@ export function createProgress({ console, clock }: CommandContext) {
       shown = [`${read} on ${formatCount(pages, 'page')}${results}${time}`, `${short}${time}`, short];
       console.status(shown);
     },
-    /** Shows a countdown after the progress; undefined ends it. */
-    showWait(wait: StatusLine | undefined): void {
+    /** Shows a countdown after the progress; undefined removes the countdown. */
+    showWait(wait: StatusVariants | undefined): void {
       const last = shown?.at(-1);
       const both = last === undefined ? [] : (wait ?? []).map((text) => `${last}; ${text}`);
       console.status(wait === undefined ? shown : [...both, ...wait]);
@@ -381,8 +381,10 @@ function describeNothing(context: CommandContext, connection: Connection, select
   if (!status && filters.length === 0)
     return `no animals at ${target}. Add one: ${followUpCommand(context, 'add')} <name> --category <id>`;
   const conditions = filters.length > 0 ? ` with ${filters.join(' and ')}` : '';
-  const all = `${followUpCommand(context, 'list')} --all`;
-  return `no ${status ? `${status} ` : ''}animals at ${target}${conditions}. See all: ${all}`;
+  const isCategory = others.category && !others.name && !status;
+  const all = `See all: ${followUpCommand(context, 'list')} --all`;
+  const next = isCategory ? `See the categories: ${followUpCommand(context, 'count')} --by category` : all;
+  return `no ${status ? `${status} ` : ''}animals at ${target}${conditions}. ${next}`;
 }
 
 /** Why the list may lack animals that the user expects; undefined if it lacks none. */
@@ -399,7 +401,7 @@ function describeRest(
   return `more available: ${followUpCommand(context, 'list')}${status ? ` --status ${status}` : ''} --all`;
 }
 
-/** What reading has cost, if few requests are left in a window that does not end soon. */
+/** The number of requests sent and left, if few are left in a window that does not end soon; otherwise empty. */
 function describeCost({ clock, console }: CommandContext, { requests, limits }: Reading): string[] {
   const now = clock.now();
   const scarce = limits().find(

@@ -13,7 +13,7 @@ import { usageError } from '../core/errors.ts';
 import { shellQuote } from '../core/shell-words.ts';
 import { version } from '../core/version-details.ts';
 import { CallError } from '../errors/describe-error.ts';
-import type { StatusLine } from '../output/console.ts';
+import type { StatusVariants } from '../output/console.ts';
 import { createRedactor } from '../output/redact.ts';
 import { sanitizeForTerminal } from '../output/sanitize.ts';
 import { formatTime } from '../output/time.ts';
@@ -56,14 +56,14 @@ export function reportTarget(
 
 export type ClientSettings = {
   /** Shows a countdown during a wait; undefined removes the countdown. The default is `console.status`. */
-  showWait?: (line: StatusLine | undefined) => void;
+  showWait?: (line: StatusVariants | undefined) => void;
   /** Sends each request only once. */
   once?: boolean;
 };
 
 /**
  * Calls `work` with a client, and closes the client afterwards. Ctrl-C and termination signals interrupt the client and
- * abort the signal.
+ * abort the AbortSignal of `work`.
  *
  * @throws CallError if `work` throws; its cause is the error of `work`
  * @throws CliError if an environment variable contains an invalid proxy URL, or PETS_STATE_DIR is not writable
@@ -171,8 +171,7 @@ export function createStateDirectory(context: CommandContext): StateDirectory | 
 }
 
 /**
- * Where all commands of this user share what they know about a service. If that cannot be stored, prints one notice per
- * command.
+ * Options for the state that all commands share. If no state directory is writable, prints one notice per command.
  *
  * @throws CliError if PETS_STATE_DIR is not writable
  */
@@ -277,7 +276,7 @@ type Wait = Omit<WaitEvent, 'reason'> & { reason: WaitEvent['reason'] | 'earlier
  */
 export function createWaitReporter(
   { console, clock, sleep, globals }: CommandContext,
-  show: (line: StatusLine | undefined) => void,
+  show: (line: StatusVariants | undefined) => void,
 ): { onWait(wait: Wait): void; sleep: Context['sleep'] } {
   let current: Wait | undefined;
   const timeOf = (instant: number) => formatTime(instant, clock.now(), console.timeZone());
@@ -315,9 +314,10 @@ export function createWaitReporter(
 }
 
 /** `time` is the end of the wait. */
-function waitLine(reason: string, milliseconds: number, time: string): StatusLine {
+function waitLine(reason: string, milliseconds: number, time: string): StatusVariants {
   const left = formatDuration(milliseconds);
-  return [`waiting ${left} (${reason}), until ${time}`, `waiting ${left}, until ${time}`, `waiting ${left}`];
+  const cause = reason === 'connection' ? 'no response' : reason;
+  return [`waiting ${left} (${cause}), until ${time}`, `waiting ${left}, until ${time}`, `waiting ${left}`];
 }
 
 /** The maximum number of characters of a body that --debug prints. */
@@ -330,7 +330,7 @@ function reportAttempt(
   redact: (text: string) => string,
 ): void {
   const { method, url, headers: sent } = request;
-  // The error code is in the body, which is shown.
+  // The error code is left out, because the body contains it.
   const result =
     'response' in outcome ? { ...outcome.response, code: undefined } : { failure: String(outcome.error) };
   // Redact the API key before cutting the body, because a part of a key would not be recognized.

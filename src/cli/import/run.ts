@@ -16,7 +16,7 @@ import { CliError, usageError } from '../core/errors.ts';
 import { exitCodes } from '../core/exit-codes.ts';
 import { shellQuote } from '../core/shell-words.ts';
 import { CallError } from '../errors/describe-error.ts';
-import type { StatusLine } from '../output/console.ts';
+import type { StatusVariants } from '../output/console.ts';
 import { drawBar, formatCount } from '../output/text.ts';
 import { type Connection, listAllCommand, readProfile } from '../profiles/profile.ts';
 import type { CommandContext } from '../program/command.ts';
@@ -280,7 +280,7 @@ export function createProgressBar(
   /** When the first row was sent, and the number of rows that were done before. */
   let start = { at: clock.now(), done: 0 };
   let { at: writtenAt, done } = start;
-  let reason: StatusLine | undefined;
+  let reason: StatusVariants | undefined;
 
   function speedText(): string | undefined {
     const minutes = (clock.now() - start.at) / MINUTE_MS;
@@ -315,7 +315,7 @@ export function createProgressBar(
       }
     },
     /** Shows why the run waits. `line` is undefined when the run continues. */
-    pause(line: StatusLine | undefined): void {
+    pause(line: StatusVariants | undefined): void {
       reason = line;
       draw();
     },

@@ -19,8 +19,8 @@ export type Format = 'table' | 'lines' | 'tsv' | 'csv' | 'excel' | 'ndjson' | 'j
 export const colorModes = ['auto', 'always', 'never'] as const;
 export type ColorMode = (typeof colorModes)[number];
 
-/** Versions of a status line, from long to short. The first one that fits the terminal is shown. */
-export type StatusLine = readonly string[];
+/** Variants of the same status line, from long to short. The first one that fits the terminal is shown. */
+export type StatusVariants = readonly string[];
 
 /** Writing the data failed. The code is EPIPE if the reader has closed the pipe. */
 export class OutputError extends Error {
@@ -36,7 +36,7 @@ export class OutputError extends Error {
   }
 }
 
-/** Whether the reader of the data has closed the pipe. */
+/** Whether an error means that the reader of the data has closed the pipe. */
 export const isClosedPipe = (error: unknown): boolean =>
   error instanceof OutputError && error.code === 'EPIPE';
 
@@ -48,8 +48,8 @@ const ERASE_LINE = '\x1b[K';
 const ECHO_COLUMNS = 3;
 
 /** Fits a status line to the width of the terminal. If the text wrapped, only its last part could be erased. */
-function fitStatus(line: StatusLine, width: number): string {
-  const texts = line.map(sanitizeForTerminal);
+function fitStatus(variants: StatusVariants, width: number): string {
+  const texts = variants.map(sanitizeForTerminal);
   return texts.find((text) => widthOf(text) <= width) ?? cutToWidth(texts.at(-1) ?? '', width);
 }
 
@@ -61,13 +61,13 @@ export type ConsoleOptions = {
   color: ColorMode;
   /** The format of the data, which may be JSON without `--json`. */
   format?: Format | undefined;
-  /** The width of tables; by default that of the terminal. Nothing is cut in a file. */
+  /** The width of tables; by default that of the terminal, or unlimited in a file. */
   width?: number | undefined;
   /** Replaces stdout. */
   output?: OutputFile | undefined;
 };
 
-/** TZ of these zones, which Node reports as UTC like every zone that it does not know. */
+/** Matches values of TZ that mean UTC. Node reports UTC for unknown values too. */
 const UTC_NAME = /^:?(?:(?:Etc\/)?(?:UTC|UCT|GMT|Zulu|Universal|Greenwich)0?)?$/i;
 
 /** Writes data to stdout or to the file of `--output`, and everything else to stderr. */
@@ -83,7 +83,7 @@ export function createConsole(context: Context, { json, color, output, width, ..
   const redactors = new Map<string, (text: string) => string>();
   const removePasswords = createPasswordRemover([...context.argv, env['PETS_DATA']?.trim() ?? '']);
   if (removePasswords) redactors.set('', removePasswords);
-  /** Redacts the passwords of URLs in the command line, and everything that was passed to `redact`. */
+  /** Redacts the passwords of URLs in the command line and PETS_DATA, and everything that was passed to `redact`. */
   const redactAll = (text: string) => [...redactors.values()].reduce((result, each) => each(result), text);
   const notices = new Set<string>();
   let isStatusShown = false;
@@ -92,11 +92,11 @@ export function createConsole(context: Context, { json, color, output, width, ..
   let finished: Promise<void> | undefined;
 
   /** Replaces the status line at the bottom of the terminal; undefined removes it. */
-  function status(line: StatusLine | undefined): void {
-    if (!hasStatus || (line === undefined && !isStatusShown)) return;
-    const shown = line === undefined ? '' : redactAll(fitStatus(line, errorColumns() - ECHO_COLUMNS));
+  function status(variants: StatusVariants | undefined): void {
+    if (!hasStatus || (variants === undefined && !isStatusShown)) return;
+    const shown = variants === undefined ? '' : redactAll(fitStatus(variants, errorColumns() - ECHO_COLUMNS));
     stderr.write(`\r${ERASE_LINE}${shown}`);
-    isStatusShown = line !== undefined;
+    isStatusShown = variants !== undefined;
   }
 
   /**
@@ -132,7 +132,7 @@ export function createConsole(context: Context, { json, color, output, width, ..
     return userZone;
   }
 
-  /** Writes text as data, unchanged. @throws OutputError */
+  /** Writes data, without the passwords that `removePasswords` removes. @throws OutputError, InterruptedError */
   function write(text: string): Promise<void> {
     status(undefined);
     return new Promise((resolve, reject) => {
@@ -157,14 +157,12 @@ export function createConsole(context: Context, { json, color, output, width, ..
 
   return {
     format,
-    /** Whether the data is one JSON document. */
     json: format === 'json',
     /** True with `--json`. Events are then one JSON object per line on stderr. */
     hasJsonEvents: json,
     /** The time zone of times in messages: the user's on a terminal, otherwise UTC. */
     timeZone: (): string => (stderr.isTTY === true && !json ? localTimeZone() : 'UTC'),
     localTimeZone,
-    /** Formats an instant in the user's time zone. */
     localTime(instant: number): string {
       formatLocal ??= createTimeFormatter(localTimeZone());
       return formatLocal(instant);
@@ -175,7 +173,6 @@ export function createConsole(context: Context, { json, color, output, width, ..
     isForPeople: stderr.isTTY === true && !json && (format === 'table' || output !== undefined),
     /** The width of tables. A terminal of unknown size reports 0 columns. */
     columns: width ?? (output ? Number.POSITIVE_INFINITY : stdout.columns || DEFAULT_COLUMNS),
-    /** Whether the user's locale writes decimals with a comma. */
     hasDecimalComma: () => new Intl.NumberFormat(context.locale()).format(1.5).includes(','),
     /** The colors for data. A file has none. */
     colors: colorsFor(stdout, env, output ? 'never' : color),

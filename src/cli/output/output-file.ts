@@ -36,7 +36,7 @@ export function openOutput(name: string, context: Context, mode = 0o666): Output
    */
   const open = () => {
     unsubscribe ??= context.onSignal(['SIGINT', 'SIGTERM', 'SIGHUP'], () => (isInterrupted = true));
-    // While it is written, data that others must not read is protected too.
+    // Other users may not be allowed to read the existing file, so they cannot read the temporary file either.
     descriptor ??= fs.openSync(temporary, 'wx', existing ? 0o600 : mode);
     if (isInterrupted) throw new InterruptedError();
     return descriptor;
@@ -118,7 +118,7 @@ function findTarget(name: string): { path: string; existing: fs.Stats | undefine
   }
 }
 
-/** Only root may set another owner. */
+/** Copies the mode and, if this is allowed, the owner: only root may set another owner. */
 function copyOwnerAndMode(descriptor: number, { uid, gid, mode }: fs.Stats): void {
   try {
     fs.fchownSync(descriptor, uid, gid);

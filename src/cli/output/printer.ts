@@ -29,7 +29,7 @@ const OTHER_PROGRAMS = /^\.(xlsx?|ods|pdf|html)$/;
 /**
  * The format that the options choose. Without such an option, the extension of the output file decides.
  *
- * @throws CliError if the options choose several formats, or if the command cannot write a file with this extension
+ * @throws CliError if several formats are chosen, or if the file's extension does not fit the options or the command
  */
 export function chooseFormat(
   { output = '', ...options }: OutputOptions,
@@ -56,7 +56,6 @@ export function chooseFormat(
   return ofFile ?? (isTerminal && output === '' ? 'table' : 'lines');
 }
 
-/** A column of the rows of a command. */
 export type Column<Row> = {
   /** The name of the field, which is the header of CSV and, in upper case, the head of a table. */
   name: string;
@@ -81,15 +80,14 @@ export type View<Row> = {
   isSingle?: boolean;
 };
 
-/** What is said about the rows after them. */
+/** The parts of the note on stderr that follows the rows. */
 export type Footer = {
-  /** For people only: what the rows are. */
+  /** Only for people (`Console.isForPeople`): how many rows there are, and which. */
   summary: string;
-  /** For scripts, too: why rows are missing. */
+  /** For people and scripts: why rows are missing. */
   warning?: string | undefined;
 };
 
-/** Prints rows as they arrive. */
 export type Printer<Row> = {
   /** @throws OutputError */
   write(rows: readonly Row[]): Promise<void>;
@@ -147,7 +145,7 @@ export function createPrinter<Row>(console: Console, view: View<Row>): Printer<R
     await console.write(']\n');
   }
 
-  /** Returns the names of the columns that do not fit. */
+  /** Writes the rows as a table, and returns the names of the columns that do not fit. */
   async function writeTable(): Promise<string[]> {
     if (kept.length === 0) return [];
     const { drawTable } = await import('./table.ts');

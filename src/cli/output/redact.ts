@@ -2,7 +2,7 @@ import { sanitizeForTerminal } from './sanitize.ts';
 
 /**
  * The passwords in a word that is or contains a URL, as they are written. The URL of a database may lack a slash or the
- * colon. If special characters are not percent-encoded, a password can be longer than the user meant, but not shorter.
+ * colon. If special characters are not percent-encoded, a result can be longer than the password, but not shorter.
  * http(s) URLs are left out: those in arguments cannot contain passwords, so errors repeat them unchanged.
  */
 function passwordsIn(word: string): string[] {

@@ -10,7 +10,6 @@ export type TableColumn = {
   align: 'left' | 'right';
   /** A flexible column is cut if the table does not fit. The cells of other columns are never cut. */
   isFlexible: boolean;
-  /** The color of a cell. */
   color?: ((cell: string) => 'green' | 'yellow' | 'gray' | 'red' | undefined) | undefined;
 };
 

@@ -47,7 +47,7 @@ export function cutToWidth(text: string, columns: number): string {
   return columns < 1 ? '' : `${kept}…`;
 }
 
-/** A command in a message, such as `pets list --status sold`. It stays on one line, so that it can be copied. */
+/** Matches a command in a message, such as `pets list --all`. It stays on one line, so that it can be copied. */
 const COMMAND =
   /\bpets [a-z]+(?: [\w.-]+(?= [-<]))?(?: (?:--?[\w-]+(?:[ =][^\s;,.]+)?|<[^>]+>|"[^"]*"|\d+))*/g;
 

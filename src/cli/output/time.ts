@@ -19,7 +19,7 @@ export function formatTime(instant: number, now: number, zone: string): string {
   return format(now).startsWith(date) ? time.join(' ') : [date, ...time].join(' ');
 }
 
-/** Formats an ISO 8601 time as `2026-11-20 13:00 CET`. */
+/** Formats an ISO 8601 time as `2026-11-20 13:00 CET`. Any other text is returned unchanged. */
 export const formatMinute = (instant: string, zone: string): string =>
   formatIso(Date.parse(instant)) === undefined
     ? instant
@@ -36,8 +36,9 @@ export function formatDeadline(instant: number, now: number, zone: string): stri
 }
 
 /**
- * The instant at which clocks in a time zone show a wall time, which is in the milliseconds of a clock in UTC that shows the
- * same. If clocks show it twice, the first instant; if they skip it when they are set forward, a later one.
+ * The instant at which the clocks in a time zone show a date and time. `wallTime` is the instant at which clocks in UTC
+ * show them. If the zone has that time twice, the result is the first instant. If the zone skips it, because its clocks
+ * are set forward, they show a later time at the result.
  */
 export function instantOf(wallTime: number, zone: string): number {
   // The offset changes at most once from the day before to the day after, so one of the two offsets is right.
@@ -48,7 +49,7 @@ export function instantOf(wallTime: number, zone: string): number {
   return wallTimeAt(earlier, zone) === wallTime ? earlier : wallTime - Math.min(before ?? 0, after ?? 0);
 }
 
-/** The start of the day in a time zone that is `days` days after the day of `now`. */
+/** The start of the day that is `days` days after the day of `now`, in a time zone. */
 export function startOfDay(now: number, days: number, zone: string): number {
   return instantOf((Math.floor(wallTimeAt(now, zone) / DAY) + days) * DAY, zone);
 }
