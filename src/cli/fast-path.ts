@@ -1,7 +1,7 @@
 import { readBundledText } from '../system/bundled-files.ts';
 import { type CompletionSpec, complete, formatCandidates } from './completion/complete.ts';
 
-/** Output rendered at build time (.config/prerender.ts), stored as prerendered.json next to the built entry. */
+/** Output rendered at build time (.config/prerender.ts), stored as prerendered.json next to the built program. */
 export type Prerendered = {
   /** `text` is the output of each command line in `arguments`. A command line is stored as `argvKey` returns it. */
   pages: readonly { arguments: readonly string[]; text: string }[];
@@ -41,7 +41,7 @@ function pageFor({ pages }: Prerendered, argv: readonly string[]): string | unde
   return pages.find((page) => page.arguments.includes(key))?.text;
 }
 
-/** The candidates for `completion <shell> -- <words…>`, if the shell is supported and the program need not look them up. */
+/** The candidates for `completion <shell> -- <words…>`; undefined for other words, or if the program must run. */
 function completionFor(prerendered: Prerendered, argv: readonly string[]): string | undefined {
   const isCompletion = argv[0] === 'completion' && argv[2] === '--';
   if (!isCompletion || pageFor(prerendered, argv.slice(0, 2)) === undefined) return undefined;

@@ -76,7 +76,7 @@ async function runProgram(program: Commander, context: Context): Promise<number>
   });
 
   try {
-    // Read the global options first, because the others may be invalid.
+    // Read the global options first: they decide how an error in the other arguments is printed.
     program.parseOptions([...argv]);
     checkEncoding(argv);
     if (program.opts()['version'] === true) {
@@ -128,7 +128,7 @@ async function runCommand(
   }
 }
 
-/** Node replaces bytes that are not UTF-8, so an argument would mean another name or file. @throws CliError */
+/** Refuses arguments that are not UTF-8, because Node replaces some of their bytes. @throws CliError */
 function checkEncoding(argv: readonly string[]): void {
   const invalid = argv.find((word) => word.includes('\ufffd'));
   if (invalid === undefined) return;

@@ -95,7 +95,7 @@ type ModuleOfNode22 = { enableCompileCache?(directory: string): unknown };
 
 /**
  * On Node 22 and newer, caches the compiled code of all modules loaded after this call, so that commands start faster.
- * An executable does not load its modules with Node's loader, so nothing would be cached.
+ * A single-file executable does not load its modules with Node's loader, so nothing would be cached.
  */
 function enableCompileCache(context: HomeContext): void {
   if (isSingleExecutable()) return;
@@ -105,8 +105,7 @@ function enableCompileCache(context: HomeContext): void {
 }
 
 /**
- * The compile-cache directory for this version of the program. Creating the directory deletes those of other
- * versions.
+ * The compile-cache directory for this version of the program. Creating it deletes those of other versions.
  *
  * @returns undefined if other users could write to the directory, because Node executes cached code; also if the directory
  *   cannot be created, or no command has created the state directory yet

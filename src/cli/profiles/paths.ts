@@ -32,7 +32,7 @@ export function configHint(error: unknown): string {
     : 'make the directory writable, or set PETS_CONFIG_DIR to another one';
 }
 
-/** The directory of the local service's store, unless `--data` or PETS_DATA names another place. */
+/** The directory of the local service's store, unless `--data` or PETS_DATA chooses another store. */
 export const dataDirectory = (context: HomeContext): string => join(directory(context, 'data'), 'store');
 
 /** The directory for the rate-limit state of services, the ledgers of imports, and the compile cache. */

@@ -37,7 +37,7 @@ export const Settings = z.object(
 );
 export type Settings = z.infer<typeof Settings>;
 
-/** The service and key that a command uses. The key is only sent to the origin of the base URL. It may be empty. */
+/** The service and key that a command uses. The key is empty while `pets login` looks for the base URL. */
 export type Connection = {
   profile: ProfileName;
   baseUrl: string;
@@ -104,9 +104,7 @@ export type Sources = {
   readProfile(name: ProfileName): Profile | undefined;
 };
 
-export type Resolved = { connection: Connection; notices: string[] };
-
-/** Returns the profile set by `--profile`, or else by PETS_PROFILE, or else by `pets use`, or else prod. */
+/** The profile set by `--profile`, or else by PETS_PROFILE, or else by `pets use`, or else prod. @throws CliError */
 export function chooseProfile({ flags, env, defaultProfile }: Omit<Sources, 'readProfile'>): ProfileName {
   const fromEnv = env['PETS_PROFILE'] || undefined;
   if (flags.profile !== undefined) return flags.profile;
@@ -122,12 +120,12 @@ export function chooseProfile({ flags, env, defaultProfile }: Omit<Sources, 'rea
 
 /**
  * Decides which key to send to which service. A key is only sent to the origin that it was set or saved for, whatever
- * the combination of flags, environment variables and files.
+ * the combination of flags, environment variables and files. `notices` name the variables that were ignored.
  *
  * @throws CliError with exit code 4 if there is no valid key, and 2 if the key must not be sent to the base URL, or
  *   if a setting is missing or invalid
  */
-export function resolveConnection(sources: Sources): Resolved {
+export function resolveConnection(sources: Sources): { connection: Connection; notices: string[] } {
   const { flags, env } = sources;
   const profile = chooseProfile(sources);
   const stored = sources.readProfile(profile);
@@ -211,7 +209,7 @@ function noKey(sources: Sources, profile: ProfileName, environmentUrl: string | 
   return new CliError(`no API key saved for profile ${profile}`, { code: 'no_key', hint });
 }
 
-/** Whether `local` is the only profile with a key. A damaged profile is not, because the user has chosen its service. */
+/** Whether `local` is the only profile with a key. False if a profile is damaged, because it may have a key too. */
 function isOnlyLocal({ readProfile }: Sources): boolean {
   try {
     return profileNames.every((name) => (readProfile(name)?.key !== undefined) === (name === 'local'));
@@ -245,14 +243,14 @@ const FILE_MODE = 0o600;
 export const readProfile = (context: HomeContext, name: ProfileName): Profile | undefined =>
   readFile(context, name, Profile);
 
-/** Saves a profile. @throws CliError if its file cannot be written */
+/** @throws CliError if the profile's file cannot be written */
 export const writeProfile = (context: HomeContext, name: ProfileName, profile: Profile): Promise<void> =>
   writeFile(context, name, profile);
 
 /** Reads the settings that do not belong to one profile. @throws CliError if their file is damaged or cannot be read */
 export const readSettings = (context: HomeContext): Settings => readFile(context, 'settings', Settings) ?? {};
 
-/** Saves the settings. @throws CliError if their file cannot be written */
+/** @throws CliError if the file of the settings cannot be written */
 export const writeSettings = (context: HomeContext, settings: Settings): Promise<void> =>
   writeFile(context, 'settings', settings);
 
