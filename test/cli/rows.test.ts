@@ -4,7 +4,7 @@ import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import * as z from 'zod/mini';
 import { toCsv } from '../../src/cli/output/csv.ts';
-import { type RowFormat, readInput, utf8Text } from '../../src/cli/rows/input.ts';
+import { type RowFormat, readInput, requireUtf8 } from '../../src/cli/rows/input.ts';
 import { describeInvalidRow, detectFormat, parseRows, type RawRow } from '../../src/cli/rows/read-file.ts';
 import { parseJson, stringifyJson } from '../../src/contract/json.ts';
 import { NewPet } from '../../src/contract/schemas.ts';
@@ -19,7 +19,7 @@ type RowsCase = [text: string, ...rows: [line: number, row: unknown][]];
 
 async function rowsOf(format: RowFormat, text: string): Promise<RawRow[]> {
   const rows: RawRow[] = [];
-  const parsed = parseRows(utf8Text(Buffer.from(text), 'FILE'), 'FILE', format);
+  const parsed = parseRows(requireUtf8(Buffer.from(text), 'FILE'), 'FILE', format);
   for await (const row of parsed.rows) rows.push(row);
   return rows;
 }
@@ -309,7 +309,7 @@ test.each([
   ['binary data', Buffer.from('1f8b0800000000000003abaaa8', 'hex')],
 ])('input that is not UTF-8 text is refused with how to save it: %s', (_, bytes) => {
   const hint = 'save it as UTF-8; in Excel: Save As → CSV UTF-8 (comma delimited)';
-  expect(() => utf8Text(bytes, 'FILE')).toThrow(
+  expect(() => requireUtf8(bytes, 'FILE')).toThrow(
     expect.objectContaining({ message: 'FILE is not UTF-8 text', hint }),
   );
 });

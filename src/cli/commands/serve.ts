@@ -50,7 +50,7 @@ export const serve: Command<ServeOptions> = {
         flags: '--seed [file]',
         description: 'fill an empty store with sample animals, or from a .json, .ndjson or .csv file',
       },
-      { flags: '--resettable', description: 'let POST /reset replace everything in the store with the seed' },
+      { flags: '--resettable', description: 'let POST /reset replace all animals and orders with the seed' },
     ]),
     ...inGroup('Keys', [
       {
@@ -146,7 +146,8 @@ export const serve: Command<ServeOptions> = {
     ...inGroup('Output', [
       {
         flags: '--log',
-        description: 'log each request to stderr; the default on a terminal, unless a command is given',
+        description:
+          'log requests to stderr, except successful ones for the page, its tools and /metrics; the default on a terminal, unless a command is given',
       },
       { flags: '--quiet', description: 'show only errors and warnings, not even the address of the page' },
     ]),

@@ -17,7 +17,7 @@ const MAX_INPUT_BYTES = 256 * 1024 * 1024;
 /**
  * Reads an input to its end.
  *
- * @throws CliError if the input cannot be read, or is larger than 256 MiB; the reason of `signal`
+ * @throws CliError if the input cannot be read, or is larger than 256 MiB; the reason of `signal` if it is aborted
  */
 export async function readInput(input: Readable, name: string, signal?: AbortSignal): Promise<Buffer> {
   const chunks: Uint8Array[] = [];
@@ -36,22 +36,22 @@ export async function readInput(input: Readable, name: string, signal?: AbortSig
   return Buffer.concat(chunks);
 }
 
-/** The text of an input in UTF-8, without its byte order mark. @throws CliError if the input is not UTF-8 text */
-export function utf8Text(bytes: Buffer, name: string): Buffer {
+/** Returns the bytes without a byte order mark. @throws CliError if they are not UTF-8 text */
+export function requireUtf8(bytes: Buffer, name: string): Buffer {
   // UTF-16 without a byte order mark may also be valid UTF-8, but has null bytes, and so has the start of a workbook.
   if (!isUtf8(bytes) || bytes.subarray(0, 8).includes(0))
     throw usageError(`${name} is not UTF-8 text`, AS_UTF8);
   return bytes.toString('latin1', 0, 3) === '\xef\xbb\xbf' ? bytes.subarray(3) : bytes;
 }
 
-/** Parses the document in a file. @throws CliError with the line of an error */
-export function parseDocument(text: string, name: string): unknown {
+/** Parses the JSON text of a file. @throws CliError, with the line of the error if it is known */
+export function parseJsonDocument(text: string, name: string): unknown {
   try {
     return parseJson(text);
   } catch (error) {
     const found = findJsonError(text);
     const place = found === undefined ? name : `${name}, line ${found.line}`;
-    // The message of JSON.parse quotes the text.
+    // The message of JSON.parse is left out, because it quotes the text.
     const reason = error instanceof NestingError ? `: ${error.message}` : '';
     throw usageError(`${place}: invalid JSON${reason}`);
   }

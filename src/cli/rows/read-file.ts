@@ -1,9 +1,9 @@
 // Reading a file of animals:
 // 1. Read its bytes, at most 256 MiB, and refuse anything but UTF-8 text with a hint how to save it.
-// 2. Detect its format by its first character, whatever the file is called.
+// 2. Detect its format by its first characters, whatever the file is called.
 // 3. Parse it, CSV and NDJSON row by row with the line on which each row starts.
 // 4. Check every row, and list all errors with their lines; if there is one, the file is not used at all.
-// 5. Return the animals, their lines, and which of them had an id.
+// 5. Return the animals, with their lines and the ids that they have in the file.
 // Ctrl-C ends the reading at any time.
 
 import { createReadStream } from 'node:fs';
@@ -21,7 +21,7 @@ import { unescapeFormula } from '../output/csv.ts';
 import { sanitizeForTerminal } from '../output/sanitize.ts';
 import { cutToWidth, formatCount, listNames } from '../output/text.ts';
 import type { CommandContext } from '../program/command.ts';
-import { EMPTY_NAME, parseDocument, type RowFormat, readInput, utf8Text } from './input.ts';
+import { EMPTY_NAME, parseJsonDocument, type RowFormat, readInput, requireUtf8 } from './input.ts';
 
 type Unit = 'line' | 'animal';
 
@@ -41,7 +41,7 @@ export type PetFile = {
   name: string;
   /** The real path; undefined for standard input and other pipes. */
   path: string | undefined;
-  /** What the numbers of the rows count. */
+  /** What `FileRow.line` counts. */
   unit: Unit;
   rows: PetRow[];
 };
@@ -58,7 +58,7 @@ const ImportedPet = z.object(
 /**
  * Reads the animals to import from a file, or from standard input (`-`). Prints the errors of rows on stderr.
  *
- * @throws CliError if the input cannot be read, has an error, or has more than `maxRows` rows
+ * @throws CliError if the input cannot be read, has an error, or has more than `maxRows` rows; InterruptedError
  */
 export async function readPetFile(
   { file, format }: InputOptions,
@@ -83,7 +83,7 @@ export async function readPetFile(
         `${name} is empty`,
         'check the command that created it; a CSV file without animals needs a header line',
       );
-    const parsed = parseRows(utf8Text(bytes, name), name, format);
+    const parsed = parseRows(requireUtf8(bytes, name), name, format);
     const settings = { console, maxRows, refused: 'nothing was sent', signal: interrupt.signal };
     const { rows, fields } = await checkRows(parsed, ImportedPet, { name, ...settings });
     const ignored = [...fields].filter((field) => !['', 'id'].includes(field) && !(field in NewPet.shape));
@@ -111,7 +111,7 @@ const ID_BOUNDS = `from 1 to ${INT64_MAX - 1n}`;
  * Reads the animals of a seed file. Animals with an id keep it. Other animals get ids above the largest id in the file.
  * A JSON document can have orders, too. Prints the errors of rows on stderr.
  *
- * @throws CliError if the file cannot be read or has an error; the reason of `signal`
+ * @throws CliError if the file cannot be read or has an error; the reason of `signal` if it is aborted
  */
 export async function readSeedFile(path: string, console: Console, signal?: AbortSignal): Promise<Seed> {
   const used = new Set<bigint>();
@@ -120,7 +120,7 @@ export async function readSeedFile(path: string, console: Console, signal?: Abor
     z.refine((value) => used.size < used.add(value).size, 'is already used by an earlier row'),
   );
   const SeedPet = z.object({ id: z.optional(id), ...NewPet.shape }, { error: 'must be a JSON object' });
-  const text = utf8Text(await readInput(createReadStream(path), path, signal), path);
+  const text = requireUtf8(await readInput(createReadStream(path), path, signal), path);
   const parsed = parseRows(text, path);
   const settings = { name: path, console, refused: 'nothing was added', signal };
   const { rows } = await checkRows(parsed, SeedPet, settings);
@@ -152,7 +152,7 @@ const MAX_ERRORS_SHOWN = 20;
  * Checks all rows. Reports errors on stderr as they occur: all of them with `--json`, otherwise the first 20. `fields`
  * are the names of the fields that at least one valid row has.
  *
- * @throws CliError if a row has an error, or if there are too many rows
+ * @throws CliError if a row has an error, or if there are too many rows; the reason of `signal` if it is aborted
  */
 async function checkRows<Animal>(
   { rows: rawRows, unit, isCsv }: ParsedRows,
@@ -223,14 +223,14 @@ type ParsedRows = {
  * Parses a text in a format, or in the one that is detected. A JSON document is an array of animals, or an object
  * `{"pets": […], "orders": […]}`.
  *
- * @throws CliError if the text is not such a document
+ * @throws CliError if a JSON document is not valid. Errors in CSV and NDJSON are yielded as rows
  */
 export function parseRows(text: Buffer, name: string, format = detectFormat(text)): ParsedRows {
   if (format !== 'json') {
     const isCsv = format === 'csv';
     return { rows: isCsv ? csvRows(text) : ndjsonRows(text), unit: 'line', isCsv, orders: [] };
   }
-  const document = parseDocument(text.toString(), name);
+  const document = parseJsonDocument(text.toString(), name);
   const { pets, orders = [] } = (Array.isArray(document) ? { pets: document } : (document ?? {})) as Record<
     string,
     unknown
@@ -262,7 +262,7 @@ function parseRow(line: number, text: string): RawRow {
   }
 }
 
-/** `[` starts JSON, `{` starts NDJSON, unless the first field is `pets` or `orders`, and anything else is CSV. */
+/** JSON starts with `[`, or with `{` and the field `pets` or `orders`; other text that starts with `{` is NDJSON. */
 export function detectFormat(text: Buffer): RowFormat {
   const start = text.toString('utf8', 0, MAX_ROW_BYTES).trimStart();
   if (/^(?:\[|\{\s*"(?:pets|orders)")/.test(start)) return 'json';
@@ -338,7 +338,7 @@ function findStart(text: Buffer): { start: number; delimiter: string } {
 }
 
 /**
- * Parses the records of a CSV file in one pass, and yields those of each chunk, without empty ones. Ends with the first
+ * Parses a CSV file in one pass, and yields the records that end in each chunk, except empty ones. Ends with the first
  * syntax error or record over 1 MiB, because the start of the next record is then unknown.
  */
 async function* csvRecords(text: Buffer, start: number, delimiter: string): AsyncGenerator<CsvRecord[]> {

@@ -13,7 +13,7 @@ import { identifyServer, MAX_STORE_FILE_BYTES, storeFile, writeStoreFile } from 
 /** What the user has chosen for a run of `pets serve`: an API key, the file or variable that has it, and a developer token. */
 export type Secrets = { key?: string | undefined; source: string; token?: string | undefined };
 
-/** The shortest secret if others could try to guess it, and the shortest API key if they could not. */
+/** The fewest characters of a secret, and of an API key for a server that no other machine can reach. */
 const MIN_LENGTH = 20;
 const MIN_LOCAL_LENGTH = 8;
 
@@ -66,7 +66,7 @@ const readKeyFile = (path: string): Promise<string | undefined> =>
 /** The API key that `pets serve` prints or saves. */
 export type ServedKey = {
   plan: PlanName;
-  /** Undefined if no key of the store is saved on this machine, for example because another machine created `dev`. */
+  /** Undefined if the store has the key `dev`, but it is not saved on this machine. */
   key: string | undefined;
 };
 
@@ -75,10 +75,10 @@ const DEV = 'dev';
 /**
  * Returns a key of the store that is saved on this machine: in profile `local`, or in the configuration directory, in a
  * file named after the id of the store. If there is none, creates the key `dev`, unless the store has that key already or
- * is shared with other servers.
- * With `--no-profile`, profile `local` is not read, and a store that has other keys gets no key.
+ * is shared with other servers. With `--no-profile`, profile `local` is not read, and a store with keys gets none.
  *
- * @returns undefined if no key of the store is saved and none may be created
+ * @returns undefined if no key of the store is saved, `dev` does not exist, and it may not be created
+ * @throws CliError if the file of the key cannot be read or written; the errors of the store
  */
 export async function ensureDevKey(
   context: Context,
@@ -123,7 +123,7 @@ export async function saveLocalProfile(
   key: string,
 ): Promise<string | undefined> {
   const stored = readProfile(context, 'local');
-  // Without a change, nothing is written, so that the disk may be full or read-only.
+  // Without a change, nothing is written, because the disk may be full or read-only.
   if (stored?.baseUrl === url && stored.key === key) return undefined;
   if (stored && stored.baseUrl !== url) {
     const { storeId = store.id } = await identifyServer(stored.baseUrl);

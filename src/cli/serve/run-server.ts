@@ -17,11 +17,11 @@ import { CliError, fileError, systemReason, usageError } from '../core/errors.ts
 import { exitCodes } from '../core/exit-codes.ts';
 import { DEFAULT_PORT } from '../profiles/profile.ts';
 import type { CommandContext } from '../program/command.ts';
-import { parseDocument, readInput, utf8Text } from '../rows/input.ts';
+import { parseJsonDocument, readInput, requireUtf8 } from '../rows/input.ts';
 import { ensureDevKey, readSecrets, type Secrets, saveLocalProfile } from './api-key.ts';
 import { DEFAULT_PLAN, type ServeOptions } from './options.ts';
 import { announceServer } from './running-server.ts';
-import { createEventPrinter, type Served, type ServerEvents } from './server-events.ts';
+import { createEventPrinter, type EventPrinter, type ProvidedKey } from './server-events.ts';
 import { openLocation } from './store-location.ts';
 
 /** How long running requests may take to finish when the server stops, in milliseconds. */
@@ -37,22 +37,22 @@ type Run = {
   location: StoreLocation;
   secrets: Secrets;
   faults: FaultOptions;
-  events: ServerEvents;
+  events: EventPrinter;
   /** Aborted with the first reason to stop: the name of a signal, or the error of a store that can no longer be read. */
   ending: AbortController;
-  /** Lets signals stop the server, and a second one end the process. Returns a function that ends this. */
-  listen(): () => void;
+  /** Handles signals: the first stops the server, the second exits immediately. Returns a function that ends this. */
+  handleSignals(): () => void;
 };
 
 /** Runs the server until a signal, a store failure, or the exit of the command given after `--`. */
 export async function runServer(options: ServeOptions, context: CommandContext): Promise<number> {
-  // Read what the user has prepared before anything is created.
+  // Read the files and variables of the user before anything is created.
   const secrets = await readSecrets(options.keyFile, context, () => isLocalServer(options));
   for (const secret of [secrets.key, secrets.token]) if (secret) context.console.redact(secret);
   const faults = await initialFaults(options, context);
   const directory = options.ephemeral ? await makeTemporaryDirectory(context) : undefined;
   const ending = new AbortController();
-  const listen = () =>
+  const handleSignals = () =>
     context.onSignal(['SIGINT', 'SIGTERM', 'SIGHUP'], (signal) => {
       if (ending.signal.aborted) {
         // The removal must be synchronous, because the process exits immediately afterwards.
@@ -65,7 +65,7 @@ export async function runServer(options: ServeOptions, context: CommandContext):
   try {
     const location = await openLocation(directory ?? options.data, context);
     const events = createEventPrinter(options, context, location, secrets);
-    code = await serve({ options, context, location, secrets, faults, events, ending, listen });
+    code = await serve({ options, context, location, secrets, faults, events, ending, handleSignals });
   } finally {
     // A start that was given up may still be writing to the directory, so try more than once.
     if (directory !== undefined) await rm(directory, { recursive: true, force: true, maxRetries: 3 });
@@ -98,11 +98,11 @@ async function flushLog({ stderr, sleep, exitNow }: Context, code: number): Prom
 
 /** Starts the service, reports it, waits for the reason to stop, and stops it. @returns the exit code */
 async function serve(run: Run): Promise<number> {
-  const { options, context, events, listen } = run;
+  const { options, context, events, handleSignals } = run;
   const { command } = options;
   const { signal: ended } = run.ending;
-  // Listen before anything is opened, so that a signal during the start stops the server too.
-  let unlisten = listen();
+  // Handle signals before anything is opened, so that a signal during the start stops the server too.
+  let stopHandling = handleSignals();
   let service: Service | undefined;
   let unannounce = async () => {};
   try {
@@ -116,10 +116,10 @@ async function serve(run: Run): Promise<number> {
         const { url, token } = service;
         const variables = { PETS_BASE_URL: url, PETS_API_KEY: served.key ?? '', PETS_SERVE_TOKEN: token };
         // `runCommand` handles signals while the command runs.
-        unlisten();
+        stopHandling();
         const running = runCommand(context, command, variables, ended);
         const code = await running.finally(() => {
-          unlisten = listen();
+          stopHandling = handleSignals();
         });
         ended.throwIfAborted();
         return code;
@@ -131,16 +131,16 @@ async function serve(run: Run): Promise<number> {
   } finally {
     await unannounce();
     await service?.stop(GRACE_PERIOD);
-    unlisten();
+    stopHandling();
     await events.stopped();
   }
 }
 
 /**
- * The API key of this run: one that only this server accepts, with a fixed key, `--ephemeral` or a command, or else one that is
- * kept for the store. The latter, and a fixed key, are saved to profile `local`, except if there is a command.
+ * Provides the API key of this run. With a fixed key, `--ephemeral` or a command, only this server accepts the key.
+ * Otherwise, it is a key of the store. Profile `local` gets the key, except with a command or `--no-profile`.
  */
-async function provideKey(run: Run, service: Service): Promise<Served> {
+async function provideKey(run: Run, service: Service): Promise<ProvidedKey> {
   const { options, context, location, secrets, events } = run;
   const { plan = DEFAULT_PLAN, profile, ephemeral } = options;
   const hasCommand = options.command.length > 0;
@@ -163,10 +163,10 @@ async function provideKey(run: Run, service: Service): Promise<Served> {
 }
 
 /**
- * Starts the service. After a signal, waits `GRACE_PERIOD` for the current step, and then gives it up: adding a large seed
- * takes longer. The next start removes the files that such a step has left.
+ * Starts the service. After a signal, waits up to `GRACE_PERIOD` for the current step, and then gives it up, because
+ * adding a large seed takes longer. The next start removes the files that such a step has left.
  *
- * @returns undefined if the start was ended
+ * @returns undefined if a signal or a failure of the store ended the start
  */
 async function start(run: Run): Promise<Service | undefined> {
   const { options, context, location, secrets, faults, events, ending } = run;
@@ -243,8 +243,8 @@ async function initialFaults(
 
 /** Reads a file that has the form of a body of `PUT /faults`. @throws CliError */
 async function readFaultFile(path: string): Promise<FaultSettings> {
-  const text = utf8Text(await readInput(createReadStream(path), path), path).toString();
-  const document = parseDocument(text, path);
+  const text = requireUtf8(await readInput(createReadStream(path), path), path).toString();
+  const document = parseJsonDocument(text, path);
   const { success, data, error } = z.safeParse(FaultSettings, document);
   if (!success) throw usageError(`${path}: ${describeFirstIssue(error, 'the document')}`);
   return data;

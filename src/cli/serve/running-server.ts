@@ -27,13 +27,14 @@ import type { CommandContext } from '../program/command.ts';
 
 export const MAX_STORE_FILE_BYTES = 2 ** 16;
 
-/** A private file about a store of `pets serve`: its API key, or the address of its running server. */
+/** The path of a private file about a store of `pets serve`: its API key, or the address of its running server. */
 export const storeFile = (context: Context, name: string, kind: 'key' | 'server'): string =>
   join(configDirectory(context), 'stores', `${name}.${kind}`);
 
 /**
- * The file with the address of the running server of a store. A copy of a directory has the same store id, and may have
- * its own server, so the path is a part of the name. A database has only its id, because several URLs may lead to it.
+ * The path of the file with the address of a store's running server. A copy of a directory has the same store id and
+ * may have its own server, so the name depends on the directory too. A database may have several URLs, so only the
+ * id counts.
  */
 async function serverFile(
   context: Context,
@@ -61,7 +62,7 @@ const Server = z.object({ url: z.string(), token: z.optional(z.string()) });
 /**
  * Writes the address of a running server to a file, so that `pets keys list` can ask the server. The file has the developer
  * token only if it was generated: one that the user has chosen is written nowhere. Without the file, that command shows less,
- * so errors do not matter.
+ * so errors are ignored.
  *
  * @returns a function that removes the file, unless another server of the store has replaced it
  */
@@ -106,7 +107,7 @@ export async function identifyServer(baseUrl: string): Promise<ServerIdentity> {
     const { store } = (await getJson(baseUrl, 'healthz')) as { store?: unknown };
     return { mayBeRunning: true, ...(typeof store === 'string' && { storeId: store }) };
   } catch (error) {
-    // A response that is not JSON is from another server.
+    // A response that is not JSON is from another program.
     if (error instanceof SyntaxError) return { mayBeRunning: true };
     const isLate = (error as Error).name === 'AbortError';
     const unreachable = isLate ? 'no response within a second' : systemReason(error);
@@ -182,13 +183,13 @@ export async function readKeyUsage(
 }
 
 /**
- * The server at `--base-url`, or else the one that has written its address on this machine, or else that of profile `local`. A
- * token that the user has chosen is only in PETS_SERVE_TOKEN; without it, only the server of the file can be asked.
+ * The server at `--base-url`, or else the one whose address is in the file `path`, or else that of profile `local`.
+ * Without PETS_SERVE_TOKEN, only the file can have a token, so no other server can be asked.
  */
 async function findServer(context: CommandContext, path: string): Promise<Server | undefined> {
   const { env, globals } = context;
   const token = env['PETS_SERVE_TOKEN'];
-  // `pets serve` removes the file when it stops. After a crash, nothing listens at the address, or another program.
+  // `pets serve` removes the file when it stops, but not if it crashes. Then another program may use the address.
   const text = globals.baseUrl === undefined ? await readServerFile(path) : undefined;
   const written = text === undefined ? undefined : parseStoredJson(Server, text);
   if (written && 'data' in written) return { token, ...written.data };

@@ -12,10 +12,10 @@ import type { Secrets, ServedKey } from './api-key.ts';
 import { DEFAULT_PLAN, type ServeOptions } from './options.ts';
 import { withData } from './store-location.ts';
 
-export type ServerEvents = ReturnType<typeof createEventPrinter>;
+export type EventPrinter = ReturnType<typeof createEventPrinter>;
 
 /** The API key of the server, if it has one, and the other running service to which profile `local` still points. */
-export type Served = Partial<ServedKey> & { otherService: string | undefined };
+export type ProvidedKey = Partial<ServedKey> & { otherService: string | undefined };
 
 /** Prints what happens in a running server, as text or (with `--json`) as one event per line. */
 export function createEventPrinter(
@@ -44,8 +44,11 @@ export function createEventPrinter(
     }
   };
 
-  /** Prints the address and everything that is needed to use the server, and what the options do not do. */
-  async function listening(service: Service, { key, plan: keyPlan, otherService }: Served): Promise<void> {
+  /** Prints the address and everything that is needed to use the server, and notes about options without effect. */
+  async function listening(
+    service: Service,
+    { key, plan: keyPlan, otherService }: ProvidedKey,
+  ): Promise<void> {
     const { url, port, seeded, store, token, pageUrl } = service;
     const animals = await store.size();
     const openapi = new URL('/openapi.json', url).href;
@@ -94,7 +97,7 @@ export function createEventPrinter(
         ];
     await print(event, lines.filter((line) => line !== undefined).join('\n'));
     if (quiet) return;
-    // A shared store gets no key. The first lines show a command with this plan then.
+    // A shared store gets no key. The lines above then show a command that creates one with this plan.
     const hasOtherPlan = plan !== undefined && keyPlan !== plan && !(location.isShared && !keyPlan);
     const notices = [
       options.seed !== undefined && !seeded && 'store is not empty; --seed was ignored',
@@ -114,7 +117,7 @@ export function createEventPrinter(
 
   return {
     listening,
-    /** Prints the address of the page again, after the one before was used. Ignores output errors. */
+    /** Prints the new address of the page, after the previous one was used. Ignores output errors. */
     pageUrl(url: string) {
       print({ event: 'page', page: url }, pageLine(url)).catch(() => {});
     },
@@ -127,7 +130,6 @@ export function createEventPrinter(
       const { message } = describeError(error, context);
       console.event({ error: { code: 'internal_error', message } }, `error: ${sanitizeForTerminal(message)}`);
     },
-    /** Called for each response. Undefined if nothing is printed about responses. */
     request: createRequestPrinter(options, context),
   };
 }
@@ -152,8 +154,8 @@ function describeFaults({ latency, failRate, seed, rules = [] }: FaultOptions): 
 const MAX_LOG_BYTES = 2 ** 20;
 
 /**
- * Returns a function that logs each request to stderr (docs/serve.md), unless the log is off, and prints one hint about the rate
- * limit if a command runs, because tests often run into the limit without noticing it.
+ * Returns a function that logs requests to stderr (docs/serve.md). If a command runs, it also prints one hint about the
+ * rate limit, because tests often run into the limit without noticing it. Undefined if there is nothing to print.
  */
 function createRequestPrinter(
   { log, plan = DEFAULT_PLAN, command, quiet = false }: ServeOptions,

@@ -24,14 +24,15 @@ export function withData(
   return data === undefined ? command : `${command} ${shellQuote(['--data', place], platform)}`;
 }
 
-/** The place in PETS_DATA, without the newline at the end of many environment and secret files. */
+/** The directory or URL in PETS_DATA, without the newline at the end of many environment and secret files. */
 const placeFromVariable = (env: CommandContext['env']): string | undefined =>
   env['PETS_DATA']?.trim() || undefined;
 
 /**
- * The place of the local service's store: an argument, or else PETS_DATA, or else the directory of the user's data.
+ * Finds the local service's store: the one of the argument, or else of PETS_DATA, or else in the user's data directory.
  *
- * @param argument as the user has written it on the command line
+ * @param argument a directory or URL, as the user has written it on the command line
+ * @throws StoreError if the argument or PETS_DATA is neither
  */
 export async function openLocation(
   argument: string | undefined,
@@ -49,7 +50,7 @@ export async function openLocation(
   });
 }
 
-/** Adds a hint to the error of a place without a store. */
+/** Returns an error handler that adds a hint if there is no store, and rethrows other errors. */
 export const hintIfMissing =
   (hint: string) =>
   (error: unknown): never => {
