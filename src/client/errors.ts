@@ -11,7 +11,7 @@ export class ApiFailure extends ClientError {
   readonly status: number;
   /** The error code in the response; undefined if the body is not an `ErrorBody`. */
   readonly code: string | undefined;
-  /** What the body of the response says; undefined if it has no text. */
+  /** The explanation in the body of the response; undefined if the body has no text. */
   readonly reason: string | undefined;
 
   constructor(status: number, message: string, { code, reason }: Refusal = {}) {

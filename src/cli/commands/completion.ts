@@ -3,7 +3,7 @@ import { usageError } from '../core/errors.ts';
 import type { Command, CommandContext, CommandGroup } from '../program/command.ts';
 import { globalOptions, optionsOf } from '../program/declare.ts';
 import { topics } from '../program/help.ts';
-import { openLocation } from '../serve/store-location.ts';
+import { findStoreLocation } from '../serve/store-location.ts';
 
 type Options = { shell: Shell; words: readonly string[] };
 
@@ -55,7 +55,7 @@ async function keysLike(words: readonly string[], context: CommandContext) {
   const option = words.findLastIndex((word) => /^--data(=|$)/.test(word));
   const data = words[option]?.includes('=') ? words[option].slice('--data='.length) : words[option + 1];
   try {
-    const location = await openLocation(option < 0 ? undefined : data, context);
+    const location = await findStoreLocation(option < 0 ? undefined : data, context);
     const names = await location.manageKeys((keys) => keys.names());
     return names.filter((name) => name.startsWith(words.at(-1) ?? '')).map((value) => ({ value }));
   } catch {

@@ -6,7 +6,7 @@ import { printText } from '../output/printer.ts';
 import { sanitizeForTerminal } from '../output/sanitize.ts';
 import { drawBar, formatCount } from '../output/text.ts';
 import type { Argument, Command, CommandContext, CommandGroup } from '../program/command.ts';
-import { hintIfMissing, openLocation } from '../serve/store-location.ts';
+import { findStoreLocation, hintIfMissing } from '../serve/store-location.ts';
 
 const placeArgument: Argument = {
   name: '[dir|url]',
@@ -23,7 +23,7 @@ const check: Command<Place> = {
   arguments: [placeArgument],
   prints: 'text',
   async run(options, context) {
-    const location = await openLocation(options['dir|url'], context);
+    const location = await findStoreLocation(options['dir|url'], context);
     const path = location.place;
     const report = await location.check().catch(hintIfMissing('give a store: pets store check <dir|url>'));
     if (report.tornEnd) {
@@ -56,7 +56,7 @@ const copy: Command<{ from: string; to: string }> = {
   prints: 'text',
   async run({ from, to }, context) {
     const { console } = context;
-    const [source, target] = [await openLocation(from, context), await openLocation(to, context)];
+    const [source, target] = [await findStoreLocation(from, context), await findStoreLocation(to, context)];
     const interrupt = new AbortController();
     const unsubscribe = context.onSignal(['SIGINT', 'SIGTERM', 'SIGHUP'], () =>
       interrupt.abort(new InterruptedError()),
@@ -94,7 +94,7 @@ const migrate: Command<Place & { dryRun?: boolean }> = {
   prints: 'text',
   async run({ 'dir|url': place, dryRun }, context) {
     const { console } = context;
-    const location = await openLocation(place, context);
+    const location = await findStoreLocation(place, context);
     const directory = location.place;
     const note = (text: string) => {
       if (!console.json) console.notice(text);

@@ -12,7 +12,7 @@ export type OutputFile = {
   stream: OutputStream;
   /** Replaces or creates the file with all the data. */
   commit(): Promise<void>;
-  /** Gives up. Does nothing after `commit`. */
+  /** Deletes the data that was written. Does nothing after `commit`. */
   discard(): void;
 };
 

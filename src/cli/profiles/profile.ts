@@ -71,7 +71,7 @@ export function proxyLabel({ address }: ProxySetting): string {
   return `${url.hostname}:${portOf(url)}`;
 }
 
-/** The port of an http(s) URL, which is often the default port of its protocol. */
+/** The port of an http(s) URL, or the default port of its protocol if the URL has none. */
 export const portOf = ({ port, protocol }: URL): string => port || (protocol === 'https:' ? '443' : '80');
 
 /** The port of `pets serve` without --port and without a command. */

@@ -8,7 +8,7 @@ import type { Context } from '../core/context.ts';
 import { fileError, usageError } from '../core/errors.ts';
 import { configHint } from '../profiles/paths.ts';
 import { readProfile, writeProfile } from '../profiles/profile.ts';
-import { identifyServer, MAX_STORE_FILE_BYTES, storeFile, writeStoreFile } from './running-server.ts';
+import { identifyServer, MAX_STORE_FILE_BYTES, storeFilePath, writeStoreFile } from './running-server.ts';
 
 /** What the user has chosen for a run of `pets serve`: an API key, the file or variable that has it, and a developer token. */
 export type Secrets = { key?: string | undefined; source: string; token?: string | undefined };
@@ -86,7 +86,7 @@ export async function ensureDevKey(
   location: StoreLocation,
   { plan, profile }: { plan: PlanName; profile: boolean },
 ): Promise<ServedKey | undefined> {
-  const path = storeFile(context, store.id, 'key');
+  const path = storeFilePath(context, store.id, 'key');
   const saved = (await readKeyFile(path))?.trim();
   const save = (key: string) =>
     writeStoreFile(context, path, `${key}\n`).catch((error) => {

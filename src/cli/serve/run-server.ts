@@ -22,7 +22,7 @@ import { ensureDevKey, readSecrets, type Secrets, saveLocalProfile } from './api
 import { DEFAULT_PLAN, type ServeOptions } from './options.ts';
 import { announceServer } from './running-server.ts';
 import { createEventPrinter, type EventPrinter, type ProvidedKey } from './server-events.ts';
-import { openLocation } from './store-location.ts';
+import { findStoreLocation } from './store-location.ts';
 
 /** How long running requests may take to finish when the server stops, in milliseconds. */
 export const GRACE_PERIOD = 3_500;
@@ -63,7 +63,7 @@ export async function runServer(options: ServeOptions, context: CommandContext):
     });
   let code: number;
   try {
-    const location = await openLocation(directory ?? options.data, context);
+    const location = await findStoreLocation(directory ?? options.data, context);
     const events = createEventPrinter(options, context, location, secrets);
     code = await serve({ options, context, location, secrets, faults, events, ending, handleSignals });
   } finally {

@@ -28,7 +28,7 @@ import type { CommandContext } from '../program/command.ts';
 export const MAX_STORE_FILE_BYTES = 2 ** 16;
 
 /** The path of a private file about a store of `pets serve`: its API key, or the address of its running server. */
-export const storeFile = (context: Context, name: string, kind: 'key' | 'server'): string =>
+export const storeFilePath = (context: Context, name: string, kind: 'key' | 'server'): string =>
   join(configDirectory(context), 'stores', `${name}.${kind}`);
 
 /**
@@ -41,9 +41,9 @@ async function serverFile(
   storeId: string,
   { place, isShared }: StoreLocation,
 ): Promise<string> {
-  if (isShared) return storeFile(context, storeId, 'server');
+  if (isShared) return storeFilePath(context, storeId, 'server');
   const path = await realpath(place).catch(() => place);
-  return storeFile(context, `${storeId}-${hash('sha256', path).slice(0, 16)}`, 'server');
+  return storeFilePath(context, `${storeId}-${hash('sha256', path).slice(0, 16)}`, 'server');
 }
 
 export async function writeStoreFile(context: Context, path: string, text: string): Promise<void> {

@@ -34,7 +34,7 @@ const placeFromVariable = (env: CommandContext['env']): string | undefined =>
  * @param argument a directory or URL, as the user has written it on the command line
  * @throws StoreError if the argument or PETS_DATA is neither
  */
-export async function openLocation(
+export async function findStoreLocation(
   argument: string | undefined,
   context: CommandContext,
 ): Promise<StoreLocation> {
