@@ -1,4 +1,6 @@
 import type { DescribedRequest, DescribedRunningRequest } from '../../src/server/tools/log-entry.ts';
+import { sendRaw } from './raw-client.ts';
+import { CLOSE, JSON_TYPE } from './raw-requests.ts';
 import { startReal } from './real-service.ts';
 
 export type Requests = {
@@ -31,5 +33,11 @@ export async function startWithTools(options: Parameters<typeof startReal>[0] = 
     if (response.status !== 200) throw new Error(await response.text());
     return (await response.json()) as Requests;
   };
-  return { ...real, token, use, requests };
+  /** Sends a request with the API key as bytes, on a connection that closes after the response. */
+  const raw = (method: string, target: string, headers = '', body = '', host = 'localhost') =>
+    sendRaw(
+      real.port(),
+      `${method} ${target} HTTP/1.1\r\nHost: ${host}\r\nAuthorization: Bearer ${real.key}\r\n${JSON_TYPE}${CLOSE}${headers}\r\n${body}`,
+    );
+  return { ...real, token, use, requests, raw };
 }

@@ -4,7 +4,12 @@ import { operations } from '../../src/contract/operations.ts';
 import { plans } from '../../src/contract/plans.ts';
 import { cases } from '../helpers/cases.ts';
 import { type Exchange, Model } from '../helpers/fuzz/model.ts';
-import { cutRequestOf, type FuzzedRequest, requestOf } from '../helpers/fuzz/requests.ts';
+import {
+  cutRequestOf,
+  type FuzzedRequest,
+  requestOf,
+  requestsWithOneOddPart,
+} from '../helpers/fuzz/requests.ts';
 import { Connection, legible, replayed, startFuzzed } from '../helpers/fuzz/wire.ts';
 import { heap } from '../helpers/heap.ts';
 import { conformance, document } from '../helpers/openapi.ts';
@@ -97,6 +102,20 @@ test(`${REQUESTS} requests get one valid response each, and no animal is lost or
   }
 });
 
+test('each odd part of a request gets its own response, and nothing else does', async () => {
+  const service = await startFuzzed({ quotas: { [UNLIMITED]: plans.enterprise }, ban, store: memoryStore });
+  const model = new Model();
+  const requests = requestsWithOneOddPart(UNLIMITED, 300);
+  while (requests.length > 0) {
+    const flights = requests
+      .splice(0, 20)
+      .map((each) => ({ stays: false, requests: [each], cut: undefined, cuts: [] }));
+    await flyAll(service, model, new Map(), flights);
+  }
+  expect(service.errors, 'internal errors').toEqual([]);
+  await service.stop();
+});
+
 async function play(
   { time, quota, faults, waves }: Story,
   figures: { requests: number; statuses: Set<number> },
@@ -109,18 +128,10 @@ async function play(
   try {
     for (const { pause, flights } of waves) {
       service.clock.advance(pause * 1_000);
-      const exchanges = await Promise.all(flights.map((flight, i) => fly(service.port, lines, i, flight)));
-      for (const { request, response } of exchanges.flat()) {
-        try {
-          expectSound(request, response, faults !== undefined);
-        } catch (error) {
-          throw new Error(`${response.status} to ${legible(request.bytes)}`, { cause: error });
-        }
+      for (const { status } of await flyAll(service, model, lines, flights, faults !== undefined)) {
         figures.requests++;
-        figures.statuses.add(response.status);
+        figures.statuses.add(status);
       }
-      model.accept(exchanges, service.clock.now());
-      expect(await service.store.size(), 'animals in the store').toBe(model.pets.size);
     }
     for (const line of lines.values()) await expectEnd(line);
     expect(await walk(service.port)).toBe(
@@ -134,6 +145,27 @@ async function play(
     for (const line of lines.values()) line.reset();
     await service.stop();
   }
+}
+
+/** Sends flights at the same time, and checks the responses alone and against all earlier ones. */
+async function flyAll(
+  { port, store, clock }: Awaited<ReturnType<typeof startFuzzed>>,
+  model: Model,
+  lines: Map<number, Connection>,
+  flights: readonly Flight[],
+  hasFaults = false,
+): Promise<RawResponse[]> {
+  const exchanges = await Promise.all(flights.map((flight, i) => fly(port, lines, i, flight)));
+  for (const { request, response } of exchanges.flat()) {
+    try {
+      expectSound(request, response, hasFaults);
+    } catch (error) {
+      throw new Error(`${response.status} to ${legible(request.bytes)}`, { cause: error });
+    }
+  }
+  model.accept(exchanges, clock.now());
+  expect(await store.size(), 'animals in the store').toBe(model.pets.size);
+  return exchanges.flat().map(({ response }) => response);
 }
 
 /** Sends the requests of a flight, and receives responses until one announces the close. */
@@ -180,6 +212,8 @@ function expectSound(request: FuzzedRequest, response: RawResponse, hasFaults: b
   expectCommonHeaders(headers);
   if (status >= 400 && method !== 'HEAD') expectError(response);
   if (method === 'HEAD' && !request.mayEnd) expect(body).toBe('');
+  if (status === 405) expect(headers['allow']).toMatch(/^GET, .*OPTIONS$/);
+  if (!request.limitedBy && method !== 'OPTIONS') expect(headers['idempotency-supported']).toBeUndefined();
   if (status === 503 && !isPreferred && method !== 'HEAD') expect(body).toContain('"injected_fault"');
   // The response to a parser error has a body even for HEAD.
   const judged = method === 'HEAD' && body !== '' ? 'GET' : method;

@@ -3,29 +3,16 @@ import { errorCodes } from '../../../src/contract/error-codes.ts';
 import { API_PREFIX, type OperationName } from '../../../src/contract/operations.ts';
 import { encodeCursor } from '../../../src/server/routes.ts';
 import { table } from '../openapi.ts';
-import { body, mostly } from './bodies.ts';
-
-// A few wrong parts of each kind. Other tests send many more of them, one at a time.
+import { type Body, body, mostly } from './bodies.ts';
 
 /** A part of a request. `refused` is the status of the error that an invalid part causes if the service evaluates it. */
 type Part = { text: string; refused?: number };
 
 const fine = (...texts: string[]): Part[] => texts.map((text) => ({ text }));
 const wrong = (refused: number, ...texts: string[]): Part[] => texts.map((text) => ({ text, refused }));
-const from = <T extends Part>(good: readonly T[], bad: readonly T[]): fc.Arbitrary<T> =>
-  mostly(fc.constantFrom(...good), fc.constantFrom(...bad));
 
 const line = (name: string) => (value: string) => `${name}: ${value}\r\n`;
 const lines = (name: string, ...values: string[]) => values.map(line(name));
-
-const method = mostly(
-  fc.constantFrom(...fine('GET', 'POST', 'POST', 'POST', 'HEAD', 'OPTIONS')),
-  // Node's parser rejects unknown methods, and CONNECT has no handler, so they get 405 whatever the path is.
-  fc.constantFrom(
-    ...fine('PUT', 'DELETE', 'PATCH', 'TRACE', 'PROPFIND'),
-    ...wrong(405, 'BREW', 'get', 'CONNECT'),
-  ),
-);
 
 /** A path, with the operation of each method. An unversioned route has `page` instead of an operation. */
 type Place = Part & {
@@ -51,7 +38,7 @@ const nowhere = (isApi: boolean, refused: number, ...texts: string[]): Place[] =
   wrong(refused, ...texts).map((part) => ({ ...part, isApi, methods: {} }));
 
 const ids = [1n, 2n, 3n, 5n, 9n, 15n, 25n, 2n ** 63n - 1n, -1n, 0n];
-const noIds = ['x', '01', '%00', '9223372036854775808', '', '%F0%9F%98%80'];
+const noIds = ['x', '', '01', '+1', '1.0', '1e0', '%00', '1%00', '%20', '%F0%9F%98%80', '..%2f..%2fetc'];
 const places = table.flatMap(([, { path }]) =>
   path.includes('{')
     ? ids.map((id) => place(API_PREFIX + path.replace(/\{\w+\}/, `${id}`), path, { reads: id }))
@@ -60,107 +47,64 @@ const places = table.flatMap(([, { path }]) =>
 const oddPlaces = [
   place(`${API_PREFIX}/p%65ts`, '/pets'),
   place(`${API_PREFIX}/pets/%31`, '/pets/{petId}', { reads: 1n }),
-  ...noIds.map((id) => place(`${API_PREFIX}/pets/${id}`, '/pets/{petId}', { refusedByOperation: 404 })),
+  ...[...noIds, '9223372036854775808', '9'.repeat(90)].map((id) =>
+    place(`${API_PREFIX}/pets/${id}`, '/pets/{petId}', { refusedByOperation: 404 }),
+  ),
   ...['/healthz', '/openapi.json'].map(page),
-  ...nowhere(true, 404, '/v1', '/v1/cats', '/v1//pets', '/v1/constructor', '/v1/pets%2F1'),
-  ...nowhere(false, 404, '/', '/__proto__', '/%76%31/pets', '/v1x', '/favicon.ico'),
-  ...nowhere(true, 400, '/v1/pets/%zz', '/v1/%'),
-  ...nowhere(false, 400, '//v1/pets', 'ftp://127.0.0.1/v1/pets', '*'),
-  place(`http://LOCALHOST:7387${API_PREFIX}/pets`, '/pets'),
-  ...nowhere(false, 404, 'http://127.0.0.1/v2/pets'),
+  ...nowhere(true, 404, '/v1', '/v1/cats', '/v1//pets', '/v1/constructor', '/v1/pets%2F1', '/v1/pets/1/2'),
+  ...nowhere(true, 404, '/v1/../v1/pets', '/v1/pets#x'),
+  ...nowhere(false, 404, '/', '/__proto__', '/%76%31/pets', '/v1%2Fpets', '/v1x', '/favicon.ico'),
+  ...nowhere(true, 400, '/v1/pets/%zz', '/v1/pets/%c3%28', '/v1/%'),
+  ...nowhere(false, 400, '//v1/pets', '//evil.example/v1/pets', 'ftp://127.0.0.1/v1/pets', '*'),
+  // The host of an absolute target counts, not the one in the Host header.
+  ...['http://LOCALHOST:7387', 'HTTPS://127.0.0.1'].map((url) => place(`${url}/v1/pets`, '/pets')),
+  ...nowhere(false, 404, 'http://127.0.0.1', 'http://127.0.0.1/v2/pets'),
+  ...nowhere(false, 400, 'http://127.0.0.1//v1/pets', 'http://user@127.0.0.1/v1/pets', 'http:///v1/pets'),
   ...nowhere(false, 421, 'http://evil.example/v1/pets'),
 ];
-const path: fc.Arbitrary<Place> = fc.oneof(
-  { arbitrary: fc.constantFrom(place('/v1/pets', '/pets')), weight: 6 },
-  { arbitrary: fc.constantFrom(...places), weight: 5 },
-  { arbitrary: fc.constantFrom(...oddPlaces), weight: 1 },
-  {
-    arbitrary: fc
-      .string({ unit: 'grapheme' })
-      .map((text) => nowhere(true, 404, `/v1/x${encodeURIComponent(text)}`)[0] as Place),
-    weight: 1,
-  },
-);
+const randomPlace = fc
+  .string({ unit: 'grapheme' })
+  .map((text) => nowhere(true, 404, `/v1/x${encodeURIComponent(text)}`)[0] as Place);
 
 const cursor = encodeCursor(3n);
-const goodQueries = [
-  'limit=5',
-  'status=sold',
-  'limit=100&status=pending',
-  `cursor=${cursor}`,
-  '%6cimit=7',
-  '&&',
-];
-const badQueries = ['limit=101', 'limit=1%00', 'status=', `cursor=${cursor}A`];
 type Query = Part & { refusedByList?: number };
-const query: fc.Arbitrary<Query> = mostly<Query, Query>(
-  fc.oneof(
-    fc.constantFrom(...fine('')),
-    fc.constantFrom(...fine('?', ...goodQueries.map((text) => `?${text}`))),
-  ),
-  fc.constantFrom<Query[]>(
-    ...wrong(400, '?a&a', '?limit=1&%6cimit=1', '?x=%zz'),
-    ...badQueries.map((text) => ({ text: `?${text}`, refusedByList: 400 })),
-  ),
-);
+const goodQueries = [
+  ...['', '', '?', '?limit=5', '?limit=100&status=pending', '?status=sold', `?cursor=${cursor}`],
+  ...['?%6cimit=7', '?&x&&limit=1&', '?__proto__=1&constructor=2', '?colour=red'],
+];
+const badQueries = [
+  ...['?a&a', '?limit=1&%6cimit=1', '?a+b=1&a%20b=1', '?__proto__=1&__proto__=2', '?x=%zz', '?%c3%28'],
+];
+const queriesRefusedByList = [
+  ...['limit=', 'limit=0', 'limit=101', 'limit=05', 'limit=1e1', 'limit=1%00', 'status=', 'status=lost'],
+  ...['status=sold=sold', 'cursor=', 'cursor=3', `cursor=${cursor}A`, `cursor=${cursor.toUpperCase()}`],
+];
 
-const host = from(fine(...lines('Host', '127.0.0.1', 'localhost:80', '[::1]:7387')), [
-  ...wrong(400, '', line('Host')('127.0.0.1/v1'), line('Host')('::1').repeat(2)),
-  ...wrong(421, ...lines('Host', 'evil.example', '[::2]:1')),
-]);
-
-const authorizationOf = (keys: readonly string[]) => {
+type Authorization = Part & { key?: string };
+const authorizations = (keys: readonly string[]) => {
   const named = line('Authorization');
-  type Authorization = Part & { key?: string };
-  return from<Authorization>(
-    keys.flatMap((key) =>
-      fine(named(`Bearer ${key}`), named(`bearer  ${key} `)).map((part) => ({ ...part, key })),
-    ),
-    [
+  const first = named(`Bearer ${keys[0]}`);
+  return {
+    good: keys.flatMap((key) =>
+      fine(named(`Bearer ${key}`), named(`BEARER  ${key} `)).map((part) => ({ ...part, key })),
+    ) as Authorization[],
+    bad: [
       ...wrong(401, '', ...['Bearer no', `Basic ${keys[0]}`, `Bearer ${keys[0]} x`].map(named)),
-      ...wrong(400, ...keys.map((key) => named(`Bearer ${key}`).repeat(2))),
-    ],
-  );
+      ...wrong(400, first + first, `${first}AUTHORIZATION: Bearer no\r\n`, named('Bearer no') + first),
+    ] as Authorization[],
+  };
 };
 
-const type = from(fine(...lines('Content-Type', 'application/json', 'Application/JSON; charset="UTF-8"')), [
-  ...wrong(415, '', line('Content-Type')('text/plain')),
-  ...wrong(415, `${line('Content-Type')('application/json')}Content-Encoding: gzip\r\n`),
-  ...wrong(400, line('Content-Type')('application/json').repeat(2)),
-]);
-
+const JSON_TYPE = line('Content-Type')('application/json');
 const KEYS = ['k1', 'k2', 'k3', 'k4'];
+const LONG_KEYS = [256, 4_000].map((length) => `"${'x'.repeat(length)}"`);
 type Idempotency = Part & { key?: string };
-const named = line('Idempotency-Key');
-const idempotency = fc.oneof(
-  fc.constant<Idempotency>({ text: '' }),
-  from<Idempotency>(
-    KEYS.flatMap((key) => fine(named(`"${key}"`), named(key)).map((part) => ({ ...part, key }))),
-    wrong(400, ...['', '"open', 'a b', '\xe9'].map(named), named('k1').repeat(2)),
-  ),
-);
+const key = line('Idempotency-Key');
+
+const UPGRADES = ['websocket', 'h2c', 'TLS/1.0'].map((protocol) => `Upgrade\r\nUpgrade: ${protocol}`);
 
 type Prefer = Part & { code?: string };
 const statuses = [...new Set<number>(Object.values(errorCodes))];
-const prefer: fc.Arbitrary<Prefer> = mostly<Prefer, Prefer>(
-  fc.constantFrom(...fine('', '', '', ...lines('Prefer', 'respond-async', 'recode=500', ''))),
-  fc
-    .constantFrom('200', '201', '204', '999', '', 'x', ...statuses.map(String))
-    .map((code) => ({ text: line('Prefer')(`wait=1, code=${code}`), code })),
-);
-
-const expectation = from(
-  fine('', '', '', line('Expect')('100-continue')),
-  wrong(417, line('Expect')('banana')),
-);
-const rest = from(
-  fine('', '', '', ...lines('Origin', 'https://a.example', 'null'), ...lines('X', 'x'.repeat(3_000), '\xff')),
-  wrong(431, line('X')('x'.repeat(9_000))),
-);
-const connection = mostly(
-  fc.constant(''),
-  fc.constantFrom(...lines('Connection', 'close', 'keep-alive', 'Upgrade\r\nUpgrade: websocket')),
-);
 
 /** How a body is sent, with Content-Length or in chunks. The sizes of chunks repeat if there are more chunks. */
 export type Frame = 'length' | { sizes: readonly number[]; extension: string; trailer: string };
@@ -176,25 +120,132 @@ const frame: fc.Arbitrary<Frame> = fc.oneof(
   },
 );
 
-/** Generates the parts of a request with one of these API keys. */
-export const partsOf = (keys: readonly string[]) =>
-  fc.record({
-    method,
-    place: path,
-    query,
-    version: mostly(fc.constant('1.1'), fc.constant('1.0')),
-    host,
-    authorization: authorizationOf(keys),
-    type,
-    idempotency,
-    prefer,
-    expectation,
-    rest,
-    connection,
-    frame,
-    body,
-    /** Whether to send a body although the operation has none. */
-    hasBody: fc.boolean(),
-  });
+type Choice<Value> = { good: readonly Value[]; bad: readonly Value[] };
 
-export type Parts = ReturnType<typeof partsOf> extends fc.Arbitrary<infer Parts> ? Parts : never;
+/** What each part of a request with one of these API keys can be: usually correct, or wrong or odd in one way. */
+const choicesOf = (keys: readonly string[]) => ({
+  method: {
+    good: fine('GET', 'POST', 'POST', 'POST', 'HEAD', 'OPTIONS'),
+    // Node's parser rejects unknown methods, and CONNECT has no handler, so they get 405 whatever the path is.
+    bad: [
+      ...fine('PUT', 'DELETE', 'PATCH', 'TRACE', 'PROPFIND', 'M-SEARCH'),
+      ...wrong(405, 'BREW', 'get', 'CONNECT'),
+    ],
+  },
+  place: { good: [...Array<Place>(10).fill(place('/v1/pets', '/pets')), ...places], bad: oddPlaces },
+  query: {
+    good: fine(...goodQueries) as Query[],
+    bad: [
+      ...wrong(400, ...badQueries),
+      ...queriesRefusedByList.map((text) => ({ text: `?${text}`, refusedByList: 400 })),
+    ] as Query[],
+  },
+  version: { good: ['1.1'], bad: ['1.0'] },
+  host: {
+    good: fine(...lines('Host', '127.0.0.1', 'localhost:80', 'LOCALHOST:9000', '[::1]:7387', '127.8.8.8')),
+    bad: [
+      ...wrong(400, '', line('Host')('::1').repeat(2), lines('Host', '127.0.0.1', 'evil.example').join('')),
+      ...wrong(400, ...lines('Host', '', '127.0.0.1/v1', 'user@127.0.0.1', '127.0.0.1, evil.example')),
+      ...wrong(400, ...lines('Host', '127.0.0.1:port')),
+      ...wrong(421, ...lines('Host', 'evil.example', 'evil.example:7387', '192.0.2.1', '[::2]:1')),
+      ...wrong(421, ...lines('Host', '127.0.0.1.evil.example', 'localhost.evil.example')),
+    ],
+  },
+  authorization: authorizations(keys),
+  type: {
+    good: fine(
+      ...lines('Content-Type', 'application/json', 'Application/JSON; charset="UTF-8"'),
+      `${JSON_TYPE}Content-Encoding: identity\r\n`,
+    ),
+    bad: [
+      // Any website can send the first two without being asked.
+      ...wrong(415, '', ...lines('Content-Type', 'text/plain', 'application/jsonp')),
+      ...wrong(415, line('Content-Type')('application/json; charset=utf-16')),
+      ...wrong(415, `${JSON_TYPE}Content-Encoding: gzip\r\n`),
+      ...wrong(400, JSON_TYPE.repeat(2), `${JSON_TYPE}Content-Type: text/plain\r\n`),
+    ],
+  },
+  idempotency: {
+    good: [
+      ...Array<Idempotency>(8).fill({ text: '' }),
+      ...KEYS.flatMap((each) => fine(key(`"${each}"`), key(each)).map((part) => ({ ...part, key: each }))),
+    ],
+    bad: [
+      ...wrong(400, ...['', '""', '"open', 'a b', '\xe9', '"\xe9"', '"a", "b"', ...LONG_KEYS].map(key)),
+      ...wrong(400, key('k1').repeat(2)),
+    ] as Idempotency[],
+  },
+  prefer: {
+    good: fine('', '', '', ...lines('Prefer', 'respond-async', 'recode=500', '')) as Prefer[],
+    bad: ['200', '201', '204', '999', '', 'x', ...statuses.map(String)].map(
+      (code): Prefer => ({ text: line('Prefer')(`wait=1, code=${code}`), code }),
+    ),
+  },
+  expectation: {
+    good: fine('', '', '', line('Expect')('100-continue')),
+    bad: wrong(417, line('Expect')('banana')),
+  },
+  rest: {
+    good: fine(
+      ...['', '', ''],
+      ...lines('Origin', 'https://a.example', 'null'),
+      ...lines('X', 'x'.repeat(3_000), '\xff'),
+    ),
+    bad: wrong(431, line('X')('x'.repeat(9_000))),
+  },
+  connection: {
+    good: [''],
+    bad: lines('Connection', 'close', 'keep-alive', ...UPGRADES),
+  },
+});
+type Choices = ReturnType<typeof choicesOf>;
+type Kind = keyof Choices;
+type Value<Each extends Kind> = (Choices[Each]['good'] | Choices[Each]['bad'])[number];
+export type Parts = { [Each in Kind]: Value<Each> } & {
+  frame: Frame;
+  body: Body;
+  /** Whether to send a body although the operation has none. */
+  hasBody: boolean;
+};
+
+/** Generates the parts of a request with one of these API keys. */
+export function partsOf(keys: readonly string[]): fc.Arbitrary<Parts> {
+  const arbitraries = Object.entries(choicesOf(keys)).map(
+    ([kind, { good, bad }]: [string, Choice<unknown>]) => [
+      kind,
+      kind === 'place'
+        ? fc.oneof(
+            { arbitrary: mostly(fc.constantFrom(...good), fc.constantFrom(...bad)), weight: 12 },
+            randomPlace,
+          )
+        : mostly(fc.constantFrom(...good), fc.constantFrom(...bad)),
+    ],
+  );
+  return fc.record({ ...Object.fromEntries(arbitraries), frame, body, hasBody: fc.boolean() });
+}
+
+const REX: Body = {
+  bytes: Buffer.from('{"name":"Rex","categoryId":1}'),
+  pet: { name: 'Rex', categoryId: 1n, status: 'available' },
+};
+
+/** The parts of ordinary requests with a key, each with every other choice of one part, or with one of these bodies. */
+export function oneOddPart(apiKey: string, bodies: readonly Body[]): Parts[] {
+  const choices = choicesOf([apiKey]);
+  const usual = Object.fromEntries(Object.entries(choices).map(([kind, { good }]) => [kind, good[0]]));
+  const list = { ...usual, frame: 'length', body: REX, hasBody: false } as Parts;
+  const create = { ...list, method: { text: 'POST' } };
+  const variants = (base: Parts, kinds = Object.keys(choices) as Kind[]) =>
+    kinds.flatMap((kind) => {
+      const { good, bad }: Choice<unknown> = choices[kind];
+      return [...new Set([...good, ...bad])].map((value): Parts => ({ ...base, [kind]: value }));
+    });
+  return [
+    ...[...variants(list), ...variants(create)],
+    ...[
+      { ...list, version: '1.0' },
+      { ...list, place: page('/healthz') },
+    ].flatMap((base) => variants(base, ['host'])),
+    ...bodies.map((each) => ({ ...create, body: each })),
+  ];
+}

@@ -2,7 +2,8 @@ import fc from 'fast-check';
 import { errorCodes } from '../../../src/contract/error-codes.ts';
 import { type OperationName, operations } from '../../../src/contract/operations.ts';
 import type { CreateRequest } from '../../../src/store/store.ts';
-import { type Frame, type Parts, partsOf } from './parts.ts';
+import { body } from './bodies.ts';
+import { type Frame, oneOddPart, type Parts, partsOf } from './parts.ts';
 import { legible } from './wire.ts';
 
 /** A request, and the results that are possible regardless of earlier requests. */
@@ -29,6 +30,10 @@ export type FuzzedRequest = {
 /** Generates requests. Most have one of these API keys; a few have an invalid key or none. */
 export const requestOf = (keys: readonly string[]): fc.Arbitrary<FuzzedRequest> =>
   partsOf(keys).map(assemble);
+
+/** Requests that differ from ordinary ones in one part, among them with `bodies` random bodies. */
+export const requestsWithOneOddPart = (key: string, bodies: number): FuzzedRequest[] =>
+  oneOddPart(key, fc.sample(body, { numRuns: bodies, seed: 1 })).map(assemble);
 
 /** Truncated requests. None has an Upgrade header, because Node would not notice that such a request is truncated. */
 export const cutRequestOf = (keys: readonly string[]): fc.Arbitrary<FuzzedRequest> =>
@@ -88,7 +93,7 @@ function possibleStatuses(parts: Parts): number[] {
   const isOptions = method.text === 'OPTIONS';
   const prefers = place.isApi && !isOptions && prefer.code !== undefined;
   // `OPTIONS *` and `OPTIONS /` ask about the whole server.
-  const isServer = isOptions && ['/', '*'].includes(place.text + query.text);
+  const isServer = isOptions && /^(?:\*|(?:http:\/\/127\.0\.0\.1)?\/?)$/.test(place.text + query.text);
   const placeRefused = isServer ? undefined : place.refused;
   const problems = [hostRefused(parts), placeRefused];
   if (!prefers || name === undefined) problems.push(query.refused);
@@ -115,7 +120,7 @@ function possibleStatuses(parts: Parts): number[] {
 
 /** The status of the error in the Host header. An absolute target replaces the name, and HTTP/1.0 needs no such header. */
 function hostRefused({ place, host, version }: Parts): number | undefined {
-  if (place.text.startsWith('http') && host.refused === 421) return undefined;
+  if (/^http/i.test(place.text) && host.refused === 421) return undefined;
   if (version === '1.0' && host.text === '') return undefined;
   return host.refused;
 }

@@ -1,104 +1,77 @@
 import { describe, expect, test } from 'vitest';
-import { createCredentials } from '../../../src/server/authentication.ts';
-import { toolPath } from '../../../src/server/routes.ts';
+import type { AccessLogEntry } from '../../../src/server/app.ts';
 import { hashKey } from '../../../src/store/keys/keys.ts';
 import { connectTo, nextData } from '../../helpers/raw-client.ts';
 import { startReal } from '../../helpers/real-service.ts';
-import { KEY, OTHER_KEY, start } from '../../helpers/service.ts';
 import { startWithTools } from '../../helpers/tools.ts';
 
 const bearer = (credential: string) => ({ Authorization: `Bearer ${credential}` });
 
-/** A service with a tool at /reset that only counts how often it was used. */
-async function startWithTool(options: Parameters<typeof start>[0] = {}) {
-  const credentials = createCredentials();
-  let uses = 0;
-  const use = async () => ({ status: 200, body: String(++uses) });
-  const service = await start({
-    ...options,
-    tools: { paths: [toolPath('/reset', 'token', { GET: use, POST: use })] },
-    isDeveloper: credentials.isDeveloper,
-  });
-  const request = (headers: Record<string, string>, method = 'POST', path = '/reset') =>
-    fetch(service.listening.origin + path, { method, headers });
-  return { ...service, credentials, request, uses: () => uses };
-}
-
 describe('a tool', () => {
-  test.each([
-    ['the token', 200, (token: string) => bearer(token)],
-    ['a valid API key', 401, () => bearer(KEY)],
-    ['another valid API key', 401, () => bearer(OTHER_KEY)],
-    ['no credential', 401, () => ({})],
-    ['a token that differs in its last character', 401, (token: string) => bearer(`${token.slice(0, -1)}-`)],
-    ['a part of the token', 401, (token: string) => bearer(token.slice(0, -1))],
-    ['the token in another scheme', 401, (token: string) => ({ Authorization: `Basic ${token}` })],
-    ['the token without a scheme', 401, (token: string) => ({ Authorization: token })],
-    ['the token in a cookie', 401, (token: string) => ({ Cookie: `token=${token}` })],
-    ['the hash of the token', 401, (token: string) => bearer(hashKey(token))],
-  ])('with %s responds with %i', async (_name, status, headersOf) => {
-    const { credentials, request, uses } = await startWithTool();
-    const response = await request(headersOf(credentials.token));
-    expect([response.status, uses()]).toEqual([status, status === 200 ? 1 : 0]);
-    if (status === 401) expect(response.headers.get('www-authenticate')).toBe('Bearer');
+  test('accepts only the token, as a bearer credential', async () => {
+    const { use, key, token } = await startWithTools();
+    const statusWith = async (headers: Record<string, string>) => {
+      const { status, headers: received } = await use('/keys', {
+        headers: { Authorization: '', ...headers },
+      });
+      if (status === 401) expect(received.get('www-authenticate')).toBe('Bearer');
+      return status;
+    };
+    expect(await statusWith(bearer(token()))).toBe(200);
+    const shorter = token().slice(0, -1);
+    for (const credential of ['', key, shorter, `${shorter}-`, hashKey(token())])
+      expect(await statusWith(bearer(credential)), credential).toBe(401);
+    for (const authorization of ['', token(), `Basic ${token()}`])
+      expect(await statusWith({ Authorization: authorization }), authorization).toBe(401);
+    expect(await statusWith({ Cookie: `token=${token()}` })).toBe(401);
   });
 
   test('does not accept the token in the URL, and is logged only if it fails, because the page asks all the time', async () => {
-    const { credentials, request, accessLog } = await startWithTool();
-    await request(bearer(credentials.token));
-    await request({}, 'POST', `/reset?token=${credentials.token}`);
-    expect(accessLog).toMatchObject([{ url: expect.stringContaining('/reset?'), status: 401 }]);
+    const log: AccessLogEntry[] = [];
+    const { use, token } = await startWithTools({ onAccess: (entry) => log.push(entry) });
+    await use('/keys');
+    await use(`/keys?token=${token()}`, { headers: { Authorization: '' } });
+    expect(log).toMatchObject([{ url: expect.stringContaining('/keys?'), status: 401 }]);
   });
 
-  test.each([
-    ['same-origin', 200],
-    ['none', 200],
-    ['same-site', 403],
-    ['cross-site', 403],
-    ['same-origin, none', 403],
-    ['SAME-ORIGIN', 403],
-    ['', 403],
-  ])('with the token and Sec-Fetch-Site: %s responds with %i', async (site, status) => {
-    const { credentials, request, uses } = await startWithTool();
-    const response = await request({ ...bearer(credentials.token), 'Sec-Fetch-Site': site });
-    expect([response.status, uses()]).toEqual([status, status === 200 ? 1 : 0]);
-    if (status === 403) expect(await response.json()).toMatchObject({ code: 'forbidden' });
+  test('refuses pages of other origins, also with the token', async () => {
+    const { use } = await startWithTools();
+    const statusFrom = async (site: string) =>
+      (await use('/keys', { headers: { 'Sec-Fetch-Site': site } })).status;
+    for (const site of ['same-origin', 'none']) expect(await statusFrom(site)).toBe(200);
+    for (const site of ['same-site', 'cross-site', 'same-origin, none', 'SAME-ORIGIN', ''])
+      expect(await statusFrom(site), site).toBe(403);
   });
 
   test('never has CORS headers, whatever the method and the result', async () => {
-    const { credentials, request } = await startWithTool({ cors: ['*'] });
-    const foreign = { Origin: 'http://evil.test', ...bearer(credentials.token) };
-    for (const [headers, method, path] of [
-      [foreign, 'POST', '/reset'],
-      [{ ...foreign, 'Access-Control-Request-Method': 'POST' }, 'OPTIONS', '/reset'],
-      [{ Origin: 'http://evil.test' }, 'POST', '/reset?a'],
-      [foreign, 'DELETE', '/reset'],
-    ] as const) {
-      const names = [...(await request(headers, method, path)).headers.keys()];
+    const { use } = await startWithTools({ cors: ['*'] });
+    const headers = { Origin: 'http://evil.test' };
+    for (const init of [
+      { headers },
+      { method: 'OPTIONS', headers: { ...headers, 'Access-Control-Request-Method': 'POST' } },
+      { headers: { ...headers, Authorization: '' } },
+      { method: 'PATCH', headers },
+    ]) {
+      const names = [...(await use('/keys', init)).headers.keys()];
       expect(names.filter((name) => name.startsWith('access-control') || name === 'vary')).toEqual([]);
     }
-    expect((await request(foreign, 'GET', '/healthz')).headers.has('access-control-allow-origin')).toBe(true);
+    expect((await use('/healthz', { headers })).headers.has('access-control-allow-origin')).toBe(true);
   });
 
   test('refuses a foreign Host with 421, also with the token', async () => {
-    const { credentials, listening, uses } = await startWithTool({ hosts: new Set<string>() });
-    const socket = connectTo(Number(new URL(listening.origin).port));
-    socket.write(
-      `POST /reset HTTP/1.1\r\nHost: evil.test\r\nAuthorization: Bearer ${credentials.token}\r\n\r\n`,
-    );
+    const { port, token } = await startWithTools();
+    const socket = connectTo(port());
+    socket.write(`GET /keys HTTP/1.1\r\nHost: evil.test\r\nAuthorization: Bearer ${token()}\r\n\r\n`);
     expect(String(await nextData(socket))).toContain('HTTP/1.1 421');
-    expect(uses()).toBe(0);
   });
 
   test('does not use up quota, ignores injected faults, and does not change which later requests fail', async () => {
-    const faults = { failRate: 0.5, seed: 7 };
     const statuses = async (isUsed: boolean) => {
-      const { call, credentials, request } = await startWithTool({ faults });
+      const { call, use } = await startWithTools({ faults: { failRate: 0.5, seed: 7 } });
       const result: (number | string | null)[] = [];
       for (let i = 0; i < 20; i++) {
-        if (isUsed)
-          expect((await request({ ...bearer(credentials.token), Prefer: 'code=500' })).status).toBe(200);
-        const { status, headers } = await call('/v1/pets');
+        if (isUsed) expect((await use('/keys', { headers: { Prefer: 'code=500' } })).status).toBe(200);
+        const { status, headers } = await call('/pets');
         result.push(status, headers.get('x-ratelimit-remaining'));
       }
       return result;
@@ -107,10 +80,11 @@ describe('a tool', () => {
   });
 
   test('limits guesses like those under /v1', async () => {
-    const { credentials, request } = await startWithTool({ isLocal: false });
-    for (let i = 0; i < 60; i++) expect((await request(bearer(`guess-${i}`))).status).toBe(401);
-    expect((await request(bearer('guess'))).status).toBe(429);
-    expect((await request(bearer(credentials.token))).status).toBe(200);
+    const { use } = await startWithTools({ publicUrl: 'http://shop.example' });
+    const guess = async () => (await use('/keys', { headers: bearer('guess') })).status;
+    for (let i = 0; i < 60; i++) expect(await guess()).toBe(401);
+    expect(await guess()).toBe(429);
+    expect((await use('/keys')).status).toBe(200);
   });
 });
 
@@ -149,8 +123,10 @@ describe.each([
   });
 
   test('is off with the tools', async () => {
-    const { use } = await startWithTools({ page: false });
+    const { use, service } = await startWithTools({ page: false });
     for (const method of methods) expect((await use(path, { method })).status).toBe(404);
+    expect((await use('/session', { method: 'POST' })).status).toBe(404);
+    expect(service().pageUrl).toBeUndefined();
   });
 });
 
@@ -258,11 +234,5 @@ describe('the page', () => {
     const shown = await (await send('/requests', { headers: bearer(token) })).text();
     expect(shown).toContain('/v1/pets?c=');
     for (const secret of [used, code(), token, service().token]) expect(shown).not.toContain(secret);
-  });
-
-  test('does not exist without the tools', async () => {
-    const { service } = await startReal({ page: false });
-    expect(service().pageUrl).toBeUndefined();
-    expect((await fetch(new URL('/session', service().url), { method: 'POST' })).status).toBe(404);
   });
 });

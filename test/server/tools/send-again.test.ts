@@ -19,15 +19,9 @@ async function start(options: Parameters<typeof startWithTools>[0] = {}) {
     });
     return { http: response.status, shown: await response.json() };
   };
-  /** Sends a request with the key, and with these header lines. */
-  const raw = (method: string, target: string, headers = '', body = '', host = 'localhost') =>
-    sendRaw(
-      service.port(),
-      `${method} ${target} HTTP/1.1\r\nHost: ${host}\r\nAuthorization: Bearer ${service.key}\r\nConnection: close\r\nContent-Type: application/json\r\n${headers}\r\n${body}`,
-    );
   const names = async () =>
     ((await (await service.call('/pets?limit=100')).json()) as { name: string }[]).map(({ name }) => name);
-  return { ...service, sendAgain, raw, names };
+  return { ...service, sendAgain, names };
 }
 
 test('sends a request again as its key, counted, with its headers and body, and marks it in the log', async () => {
