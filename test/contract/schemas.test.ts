@@ -4,7 +4,7 @@ import * as z from 'zod/mini';
 import type { ErrorStatus } from '../../src/contract/error-codes.ts';
 import { describeIssues } from '../../src/contract/issues.ts';
 import { INT64_MAX, INT64_MIN, parseJson } from '../../src/contract/json.ts';
-import { type Operation, operations, PageLimit } from '../../src/contract/operations.ts';
+import { type Operation, operations } from '../../src/contract/operations.ts';
 import { ErrorBody, NewPet, Pet, petJson, petStatuses } from '../../src/contract/schemas.ts';
 import { readDocument, tableRows } from '../helpers/documents.ts';
 
@@ -52,17 +52,6 @@ test('Pet reads every animal that petJson writes', () => {
     fc.property(pets, (pet) => {
       expect(z.parse(Pet, parseJson(petJson(pet)))).toEqual(pet);
     }),
-  );
-});
-
-describe('PageLimit', () => {
-  test.each([
-    ['1', 1],
-    ['20', 20],
-    ['100', 100],
-  ])('accepts %s', (text, value) => expect(z.parse(PageLimit, text)).toBe(value));
-  test.each(['0', '101', '1000', '-1', '+1', '01', '1.0', '1e1', ' 1', '', 'ten'])('refuses %j', (text) =>
-    expect(issues(PageLimit, text)).toBe('must be an integer from 1 to 100'),
   );
 });
 

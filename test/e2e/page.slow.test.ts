@@ -588,15 +588,4 @@ describe('the connection of the page', () => {
       await textOf(page, '#connection').toBe('Live');
     }
   });
-
-  test('a page that is open does not delay a stop, and reports it', async () => {
-    const service = await startPage();
-    const { page } = await open(service.url(), {
-      expectedErrors: /ERR_CONNECTION_REFUSED|ERR_EMPTY_RESPONSE|ERR_CONNECTION_RESET/,
-    });
-    await textOf(page, '#connection').toBe('Live');
-    // The grace period would end after the timeout of the test.
-    await service.service().stop(600_000);
-    await page.getByText('The server has stopped or cannot be reached').waitFor();
-  });
 });

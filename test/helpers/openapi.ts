@@ -163,6 +163,26 @@ export function conformance(source: unknown) {
   };
 }
 
+const { violations, describes } = conformance(document);
+
+/** Checks that the document allows a response to a request. A mocked error may be one that the operation never has. */
+export function expectDocumented(method: string, path: string, observed: Observed): void {
+  const { headers, text } = observed;
+  if (method === 'OPTIONS' || !describes(path)) return;
+  const isMocked = headers.has('preference-applied') || text.includes('Mocked response');
+  const isAllowed = (violation: string) => isMocked && /: status \d+ is not documented$/.test(violation);
+  expect(violations(method, path, observed).filter((each) => !isAllowed(each))).toEqual([]);
+}
+
+/** Sends a request, and checks that the document allows the response. `path` has the prefix of the API. */
+export async function fetchDocumented(origin: string, path: string, init: RequestInit): Promise<Response> {
+  const response = await fetch(origin + path, init);
+  const { status, headers } = response;
+  const text = await response.clone().text();
+  expectDocumented(init.method ?? 'GET', path, { status, headers, text });
+  return response;
+}
+
 /** Converts a header to the type in its schema. Returns unsuitable text unchanged, so that the validation fails. */
 function decodeHeader(text: string, { type }: Schema): unknown {
   const value = parseJson(text);

@@ -1,6 +1,7 @@
 import { connect, type Socket } from 'node:net';
 import { expect, onTestFinished } from 'vitest';
 import { type ErrorCode, errorCodes } from '../../src/contract/error-codes.ts';
+import { expectDocumented } from './openapi.ts';
 import { atLoopback } from './raw-requests.ts';
 import { type ServiceOptions, start } from './service.ts';
 
@@ -44,13 +45,17 @@ export const nextData = (socket: Socket) => new Promise<Buffer>((resolve) => soc
 export const closed = (socket: Socket) => new Promise((resolve) => socket.once('close', resolve));
 
 /**
- * Starts the service on loopback and sends bytes to it. Checks that every error response is complete, that the store has
- * one animal for each 201, and that no internal error occurred.
+ * Starts the service on loopback and sends bytes to it. Checks that every error response is complete, that the document of the
+ * service allows the first response, that the store has one animal for each 201, and that no internal error occurred.
  */
 export async function sendToService(bytes: string | Buffer, options: ServiceOptions & RawOptions = {}) {
   const service = await start({ ...atLoopback, ...options });
   const responses = await sendRaw(service.listening.port, bytes, options);
   for (const response of responses) if (response.status >= 400) expectError(response);
+  const [, method = '', path = ''] = /^([A-Z]+) (\S+) HTTP/.exec(bytes.toString('latin1')) ?? [];
+  const first = responses.find(({ status }) => status >= 200);
+  if (first)
+    expectDocumented(method, path, { ...first, headers: new Headers(first.headers), text: first.body });
   const statuses = responses.map(({ status }) => status);
   expect(await service.store.size()).toBe(statuses.filter((status) => status === 201).length);
   expect(service.errors).toEqual([]);

@@ -1,9 +1,11 @@
 import { onTestFinished } from 'vitest';
+import { API_PREFIX } from '../../src/contract/operations.ts';
 import { plans } from '../../src/contract/plans.ts';
 import { type Service, type ServiceOptions, startService } from '../../src/server/service.ts';
 import { journalLocation } from '../../src/store/journal/journal-location.ts';
 import type { KeyRequest } from '../../src/store/keys/keys.ts';
 import { manualClock } from './clock.ts';
+import { fetchDocumented } from './openapi.ts';
 import { temporaryDirectory } from './temp.ts';
 
 /** Starts the service with a store on disk, one API key and a manual clock. The test can restart the service. */
@@ -46,7 +48,7 @@ export async function startReal({ time, ...changes }: Partial<ServiceOptions> & 
     plan: plans.free,
     /** Sends a request to a path below the base URL. */
     call: (path: string, init: RequestInit = {}) =>
-      fetch(service.url + path, {
+      fetchDocumented(new URL(service.url).origin, API_PREFIX + path, {
         ...init,
         headers: { Authorization: `Bearer ${key}`, 'Content-Type': 'application/json', ...init.headers },
       }),

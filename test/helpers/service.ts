@@ -7,6 +7,7 @@ import { createFaults, type FaultOptions } from '../../src/server/faults.ts';
 import { hashKey } from '../../src/store/keys/keys.ts';
 import { createMemoryLimiter } from '../../src/store/limits/limiter.ts';
 import { manualClock } from './clock.ts';
+import { fetchDocumented } from './openapi.ts';
 import { memoryStore } from './store-fixtures.ts';
 
 export const KEY = 'pets_test';
@@ -64,7 +65,7 @@ export async function start({ quota = plans.free, time, limits, faults, ...optio
   });
   onTestFinished(() => listening.stop(0));
   const call = (path: string, init: RequestInit = {}) =>
-    fetch(listening.origin + path, {
+    fetchDocumented(listening.origin, path, {
       ...init,
       headers: { Authorization: `Bearer ${KEY}`, 'Content-Type': 'application/json', ...init.headers },
     });

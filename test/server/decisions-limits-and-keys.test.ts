@@ -117,54 +117,45 @@ describe('D13 a missing or invalid key', () => {
   const wrong = { headers: { Authorization: 'Bearer wrong' } };
 
   test.each([...operationPaths, '/v1/nothing'])(
-    'is the same 401 at %s, whatever is wrong with the key, except for its message',
+    'is the same 401 at %s, except for the message, which says what is wrong',
     async (path) => {
-      const responses = await Promise.all(
-        ['', 'Bearer', 'Bearer wrong', 'Bearer pets_é', 'Basic cGV0czpwZXRz', 'Bearer a b'].map(
-          async (value) => {
-            const { call } = await start();
-            const response = await call(path, {
-              headers: { Authorization: Buffer.from(value).toString('latin1'), 'X-Request-Id': 'same' },
-            });
-            const differs = ['date', 'content-length'];
-            const headers = [...response.headers].filter(([name]) => !differs.includes(name));
-            const { message, ...body } = (await response.json()) as { message: string };
-            expect(message).not.toBe('');
-            return { status: response.status, headers, body };
-          },
-        ),
-      );
-      expect(responses[0]?.status).toBe(401);
-      expect(Object.fromEntries(responses[0]?.headers ?? [])).toMatchObject({ 'www-authenticate': 'Bearer' });
-      for (const response of responses) expect(response).toEqual(responses[0]);
+      const { listening } = await start();
+      const others: object[] = [];
+      for (const [authorization, reason] of [
+        [undefined, 'There is no Authorization header'],
+        ['', 'There is no Authorization header'],
+        ['Basic c2VjcmV0OnNlY3JldA==', 'The scheme is Basic instead of Bearer'],
+        ['digest username="secret"', 'The scheme is digest instead of Bearer'],
+        ['Token secret', 'The scheme is Token instead of Bearer'],
+        ['secret', 'The Authorization header has no Bearer scheme'],
+        ['BearerX secret', 'The Authorization header has no Bearer scheme'],
+        ['Bearer "secret"', 'The API key is in quotation marks'],
+        ["bearer 'secret'", 'The API key is in quotation marks'],
+        ['Bearer', 'The API key is empty or has spaces'],
+        ['Bearer secret secret', 'The API key is empty or has spaces'],
+        ['bearer   secret  ', 'The API key is unknown'],
+        ['Bearer pets_\xc3\xa9', 'The API key is unknown'],
+      ] as const) {
+        const headers = {
+          'X-Request-Id': 'same',
+          ...(authorization !== undefined && { Authorization: authorization }),
+        };
+        const response = await fetch(listening.origin + path, { headers });
+        const { message, ...body } = (await response.json()) as { message: string };
+        const advice = reason.startsWith('The API key') ? '' : '. Send `Authorization: Bearer <API_KEY>`';
+        expect(message).toBe(reason + advice);
+        const {
+          date,
+          'content-length': _,
+          'x-ratelimit-remaining': __,
+          ...rest
+        } = Object.fromEntries(response.headers);
+        others.push({ status: response.status, headers: rest, body });
+      }
+      expect(others[0]).toMatchObject({ status: 401, headers: { 'www-authenticate': 'Bearer' } });
+      for (const other of others) expect(other).toEqual(others[0]);
     },
   );
-
-  test.each([
-    [undefined, 'There is no Authorization header'],
-    ['', 'There is no Authorization header'],
-    ['Basic c2VjcmV0OnNlY3JldA==', 'The scheme is Basic instead of Bearer'],
-    ['digest username="secret"', 'The scheme is digest instead of Bearer'],
-    ['Token secret', 'The scheme is Token instead of Bearer'],
-    ['secret', 'The Authorization header has no Bearer scheme'],
-    ['Key secret', 'The Authorization header has no Bearer scheme'],
-    ['BearerX secret', 'The Authorization header has no Bearer scheme'],
-    ['Bearer "secret"', 'The API key is in quotation marks'],
-    ["bearer 'secret'", 'The API key is in quotation marks'],
-    ['Bearer', 'The API key is empty or has spaces'],
-    ['Bearer secret secret', 'The API key is empty or has spaces'],
-    ['Bearer secret', 'The API key is unknown'],
-    ['bearer   secret  ', 'The API key is unknown'],
-  ])('with Authorization: %s says: %s', async (authorization, reason) => {
-    const { listening } = await start();
-    const headers: Record<string, string> =
-      authorization === undefined ? {} : { Authorization: authorization };
-    const response = await fetch(`${listening.origin}/v1/pets`, { headers });
-    const { message } = (await response.json()) as { message: string };
-    const advice = reason.startsWith('The API key') ? '' : '. Send `Authorization: Bearer <API_KEY>`';
-    expect([response.status, message]).toEqual([401, reason + advice]);
-    expect(message).not.toContain('secret');
-  });
 
   test('gets the headers of 60 requests per minute and address, which reject nothing and do not affect valid keys', async () => {
     const { call } = await start();

@@ -31,28 +31,16 @@ function request(line: string): FaultRequest {
 }
 
 describe('valid settings', () => {
-  const rule = {
-    match: { method: 'POST', path: '/v1/pets' },
-    answer: 429,
-    times: 2,
-    retryAfter: 1,
-    applied: 1,
-  };
+  const match = { method: 'POST', path: '/v1/pets' };
+  const rule = { match, answer: 429, times: 2, retryAfter: 1, applied: 1 };
   test.each([
     ['nothing', {}, {}],
     ['the rules alone', [{ answer: 503 }], { rules: [{ answer: 503 }] }],
-    ['no rules', [], { rules: [] }],
-    ['a fixed latency', { latency: 5 }, { latency: { min: 5, max: 5 } }],
     ['a range of latencies', { latency: { min: 1, max: 2 } }, { latency: { min: 1, max: 2 } }],
     ['a rule that only delays', [{ latency: 0 }], { rules: [{ latency: { min: 0, max: 0 } }] }],
     [
       'everything',
-      {
-        latency: 1,
-        failRate: 1,
-        seed: 0,
-        rules: [{ ...rule, latency: 3 }],
-      },
+      { latency: 1, failRate: 1, seed: 0, rules: [{ ...rule, latency: 3 }] },
       {
         latency: { min: 1, max: 1 },
         failRate: 1,
@@ -91,15 +79,12 @@ const invalid: [value: unknown, error: string][] = [
   [JSON.parse('{"__proto__":{"failRate":1}}'), 'The body has the unknown field "__proto__"'],
   [parseJson('{"failRate":0.5,"__proto__":{}}'), 'The body has the unknown field "__proto__"'],
   [[{ answer: '503' }], 'rule 1: answer must be one of 200, 201, 400'],
-  [[{ answer: 418 }], 'rule 1: answer must be one of'],
   [[{}], 'rule 1 must have an answer or a latency'],
   [[{ answer: 503, times: 0 }], 'rule 1: times must be an integer from 1 to'],
   [[{ answer: 503, times: 1.5 }], 'rule 1: times must be an integer from 1 to'],
-  [[{ answer: 503, times: 1e9 }], 'rule 1: times must be an integer from 1 to'],
   [[{ answer: 503, retryAfter: 0 }], 'rule 1: retryAfter must be a whole number of seconds from 1 to'],
   [[{ answer: 503, retryAfter: 2 ** 53 }], 'rule 1: retryAfter must be a whole number of seconds from 1 to'],
   [[{ answer: 500, retryAfter: 1 }], 'rule 1: retryAfter can be used only with the answer 429 or 503'],
-  [[{ latency: 1, retryAfter: 1 }], 'rule 1: retryAfter can be used only with the answer 429 or 503'],
   [
     [{ answer: 503 }, { latency: -1 }],
     'rule 2: latency.min must be a whole number of milliseconds from 0 to 600000',
@@ -107,11 +92,9 @@ const invalid: [value: unknown, error: string][] = [
   [{ latency: '5' }, 'latency must be a number of milliseconds, or a range such as {"min":100,"max":300}'],
   [{ latency: 600_001 }, 'latency.min must be a whole number of milliseconds from 0 to 600000'],
   [{ latency: { min: 2, max: 1 } }, 'latency must not have a min above its max'],
-  [{ latency: { min: 2 } }, 'latency.max must be a whole number of milliseconds from'],
   [{ latency: { min: 1, max: 2, mean: 1 } }, 'latency has the unknown field "mean"; possible are min, max'],
   [{ failRate: 1.1 }, 'failRate must be a number from 0 to 1'],
   [{ failRate: '0.1' }, 'failRate must be a number from 0 to 1'],
-  [{ failRate: Number.NaN }, 'failRate must be a number from 0 to 1'],
   [parseJson('{"failRate":-0.1}'), 'failRate must be a number from 0 to 1'],
   [parseJson('{"failRate":1e999}'), 'failRate must be a number from 0 to 1'],
   [{ seed: -1 }, 'seed must be an integer from 0 to'],

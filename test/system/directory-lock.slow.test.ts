@@ -6,7 +6,6 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { StoreError } from '../../src/store/errors.ts';
 import { openJournalStore } from '../../src/store/journal/journal-store.ts';
 import { acquireDirectoryLock, type DirectoryLock } from '../../src/system/directory-lock.ts';
 import { DirectoryInUseError, LockError } from '../../src/system/file-system.ts';
@@ -45,12 +44,6 @@ async function openInChild(
   return { child, report: JSON.parse(text) };
 }
 
-async function kill(child: ChildProcess): Promise<void> {
-  const exited = once(child, 'exit');
-  child.kill('SIGKILL');
-  await exited;
-}
-
 /** Listens like another process that claims the lock. Sends `reply()` to each client; undefined sends nothing. */
 async function fakeClaim(directory: string, name: string, reply: () => string | undefined) {
   const server = createServer((socket) => {
@@ -84,27 +77,6 @@ describe('acquireDirectoryLock', () => {
     const children = await Promise.all(Array.from({ length: 6 }, () => openInChild(directory)));
     const results = children.map(({ report }) => (report['isOpen'] ? 'open' : report['name'])).sort();
     expect(results).toEqual([...Array(5).fill('StoreError'), 'open']);
-  });
-
-  it('reports the pid and the URL of the owner', async () => {
-    const directory = await temporaryDirectory();
-    const { child } = await openInChild(directory, 'http://127.0.0.1:7387/v1');
-    const error = await errorOf(openJournalStore({ directory }));
-    expect(error).toBeInstanceOf(StoreError);
-    expect(error.message).toContain(`(pid ${child.pid} at http://127.0.0.1:7387/v1)`);
-  });
-
-  it('succeeds immediately after kill -9', async () => {
-    const directory = await temporaryDirectory();
-    for (let round = 1; round <= 3; round++) {
-      const { child, report } = await openInChild(directory);
-      expect(report).toEqual({ isOpen: true });
-      await kill(child);
-    }
-    const store = await openJournalStore({ directory });
-    expect(await store.size()).toBe(3);
-    await store.close();
-    expect(await claimsIn(directory)).toEqual([]);
   });
 
   it('does not keep its process alive', async () => {

@@ -70,13 +70,14 @@ const cursor = encodeCursor(3n);
 type Query = Part & { refusedByList?: number };
 const goodQueries = [
   ...['', '', '?', '?limit=5', '?limit=100&status=pending', '?status=sold', `?cursor=${cursor}`],
-  ...['?%6cimit=7', '?&x&&limit=1&', '?__proto__=1&constructor=2', '?colour=red'],
+  ...['?%6cimit=7', '?limit=1', '?&x&&limit=1&', '?__proto__=1&constructor=2', '?colour=red'],
 ];
 const badQueries = [
   ...['?a&a', '?limit=1&%6cimit=1', '?a+b=1&a%20b=1', '?__proto__=1&__proto__=2', '?x=%zz', '?%c3%28'],
 ];
 const queriesRefusedByList = [
-  ...['limit=', 'limit=0', 'limit=101', 'limit=05', 'limit=1e1', 'limit=1%00', 'status=', 'status=lost'],
+  ...['limit=', 'limit=0', 'limit=101', 'limit=1000', 'limit=-1', 'limit=%2B1', 'limit=05', 'limit=1.0'],
+  ...['limit=1e1', 'limit=+1', 'limit=ten', 'limit=1%00', 'status=', 'status=lost'],
   ...['status=sold=sold', 'cursor=', 'cursor=3', `cursor=${cursor}A`, `cursor=${cursor.toUpperCase()}`],
 ];
 
@@ -171,7 +172,9 @@ const choicesOf = (keys: readonly string[]) => ({
       ...KEYS.flatMap((each) => fine(key(`"${each}"`), key(each)).map((part) => ({ ...part, key: each }))),
     ],
     bad: [
-      ...wrong(400, ...['', '""', '"open', 'a b', '\xe9', '"\xe9"', '"a", "b"', ...LONG_KEYS].map(key)),
+      ...wrong(400, ...['', '""', '"open', 'a b', '"a"b"', '"\\a"', '\xe9', '"\xe9"', '"a", "b"'].map(key)),
+      // Tools send such placeholders.
+      ...wrong(400, ...['<string>', '{{$guid}}', '{key}', 'x'.repeat(256), ...LONG_KEYS].map(key)),
       ...wrong(400, key('k1').repeat(2)),
     ] as Idempotency[],
   },

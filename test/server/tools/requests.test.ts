@@ -1,7 +1,7 @@
 import { once } from 'node:events';
 import type { IncomingMessage } from 'node:http';
 import type { Socket } from 'node:net';
-import { describe, expect, onTestFinished, test } from 'vitest';
+import { expect, onTestFinished, test } from 'vitest';
 import { MAX_RECORDED_BODY } from '../../../src/contract/recorded-text.ts';
 import { createContext, type RequestContext } from '../../../src/server/request/context.ts';
 import { createRecorder, MAX_REQUESTS } from '../../../src/server/tools/recorder.ts';
@@ -525,59 +525,42 @@ test.each([
   },
 );
 
-describe('requests of other websites', () => {
-  const OTHER = 'http://evil.test';
-  const send = async (
-    { call, requests }: Awaited<ReturnType<typeof startWithTools>>,
-    headers: Record<string, string>,
-    method = 'GET',
-  ) => {
-    await call('/pets?spam', { method, headers });
-    const { requests: shown, otherOrigins } = await requests();
-    return { shown: shown.length, otherOrigins };
-  };
+const OTHER = 'http://evil.test';
 
-  test.each<[about: string, headers: Record<string, string>, origin: string]>([
-    ['fetch', { 'Sec-Fetch-Site': 'cross-site', Origin: OTHER }, OTHER],
-    [
-      'another port of this machine',
-      { 'Sec-Fetch-Site': 'same-site', Origin: 'http://localhost:5173' },
-      'http://localhost:5173',
-    ],
-    ['an image', { 'Sec-Fetch-Site': 'cross-site', Referer: `${OTHER}/page?x` }, OTHER],
-    ['an image without a referrer', { 'Sec-Fetch-Site': 'cross-site' }, 'unknown'],
-    ['an old browser', { Origin: OTHER }, OTHER],
-    ['a sandbox', { Origin: 'null' }, 'null'],
-    ['a long origin', { Origin: 'x'.repeat(300) }, 'x'.repeat(200)],
-  ])('are only counted: %s', async (_about, headers, origin) => {
-    const service = await startWithTools({ time: '2026-11-20T12:00:00Z', cors: ['http://shop.test'] });
-    for (let i = 1; i <= 3; i++) {
-      const time = '2026-11-20T12:00:00.000Z';
-      expect(await send(service, headers)).toEqual({ shown: 0, otherOrigins: { requests: i, origin, time } });
-    }
-    expect((await service.requests()).running).toEqual([]);
-  });
+test('requests of other websites are only counted', async () => {
+  const time = '2026-11-20T12:00:00.000Z';
+  const { call, requests, key } = await startWithTools({ time, cors: ['http://shop.test'] });
+  let count = 0;
+  for (const [headers, origin] of [
+    [{ 'Sec-Fetch-Site': 'cross-site', Origin: OTHER }, OTHER],
+    // Another port of this machine.
+    [{ 'Sec-Fetch-Site': 'same-site', Origin: 'http://localhost:5173' }, 'http://localhost:5173'],
+    // An image, with and without a referrer.
+    [{ 'Sec-Fetch-Site': 'cross-site', Referer: `${OTHER}/page?x` }, OTHER],
+    [{ 'Sec-Fetch-Site': 'cross-site' }, 'unknown'],
+    // An old browser, a sandbox, a long origin, and a secret.
+    [{ Origin: OTHER }, OTHER],
+    [{ Origin: 'null' }, 'null'],
+    [{ Origin: 'x'.repeat(300) }, 'x'.repeat(200)],
+    [{ Origin: `http://${key}.test` }, 'http://[redacted].test'],
+  ] as [headers: Record<string, string>, origin: string][]) {
+    await call('/pets', { headers });
+    const otherOrigins = { requests: ++count, origin, time };
+    expect(await requests()).toMatchObject({ requests: [], running: [], otherOrigins });
+  }
+});
 
-  test.each<[about: string, headers: Record<string, string>, cors?: string[]]>([
-    ['no browser', {}],
-    ['the address bar', { 'Sec-Fetch-Site': 'none' }],
-    ['a page of the server', { 'Sec-Fetch-Site': 'same-origin', Origin: 'http://other-name.test' }],
-    ['an allowed origin', { 'Sec-Fetch-Site': 'cross-site', Origin: OTHER }, [OTHER]],
-    ['any origin if all are allowed', { 'Sec-Fetch-Site': 'cross-site', Origin: OTHER }, ['*']],
-  ])('are recorded if they are of %s', async (_about, headers, cors = []) => {
-    const service = await startWithTools({ cors });
-    expect(await send(service, headers)).toEqual({ shown: 1, otherOrigins: undefined });
-  });
-
-  test('that are of its own origin are recorded, also if the browser is old', async () => {
-    const service = await startWithTools();
-    const origin = new URL(service.service().url).origin;
-    expect(await send(service, { Origin: origin }, 'POST')).toEqual({ shown: 1, otherOrigins: undefined });
-  });
-
-  test('reveal no secret in their origin', async () => {
-    const service = await startWithTools();
-    const { otherOrigins } = await send(service, { Origin: `http://${service.key}.test` });
-    expect(otherOrigins?.origin).toBe('http://[redacted].test');
-  });
+test.each<[about: string, headers: Record<string, string>, cors?: string[]]>([
+  ['no browser', {}],
+  ['the address bar', { 'Sec-Fetch-Site': 'none' }],
+  ['a page of the server', { 'Sec-Fetch-Site': 'same-origin', Origin: 'http://other-name.test' }],
+  ['a page of the server in an old browser', { Origin: 'its own' }],
+  ['an allowed origin', { 'Sec-Fetch-Site': 'cross-site', Origin: OTHER }, [OTHER]],
+  ['any origin if all are allowed', { 'Sec-Fetch-Site': 'cross-site', Origin: OTHER }, ['*']],
+])('requests of %s are recorded', async (_about, headers, cors = []) => {
+  const { call, requests, service } = await startWithTools({ cors });
+  const own = headers['Origin'] === 'its own' && { Origin: new URL(service().url).origin };
+  await call('/pets', { method: 'POST', headers: { ...headers, ...own } });
+  const { requests: shown, otherOrigins } = await requests();
+  expect([shown.length, otherOrigins]).toEqual([1, undefined]);
 });
