@@ -87,19 +87,22 @@ export function createRequestQueue(handle: Handle) {
     if (pending.length > 0) setImmediate(handleFirst, connection);
   }
 
+  /** Stops reading after Node has passed on the requests that it has read: it resumes reading after each of them. */
+  function pauseLater(connection: Connection, socket: Socket): void {
+    setImmediate(() => {
+      if (connection.isClosing || connection.pending.length > MAX_PENDING) socket.pause();
+    });
+  }
+
   return {
     handle(request: IncomingMessage, response: ServerResponse): void {
       const { socket } = request;
       const connection = connectionOf(socket);
-      if (connection.isClosing) {
-        socket.pause();
-        return;
-      }
+      if (connection.isClosing || connection.pending.length === MAX_PENDING) pauseLater(connection, socket);
+      if (connection.isClosing) return;
       if (isStopping || endsConnection(request, response)) closeAfter(connection, response);
       connection.latest = { request, response };
-      const count = connection.pending.push(connection.latest);
-      if (count > MAX_PENDING) socket.pause();
-      if (count === 1) handleFirst(connection);
+      if (connection.pending.push(connection.latest) === 1) handleFirst(connection);
     },
 
     /** Closes each connection after its latest request, or after the next one if no response can announce it now. */
