@@ -28,43 +28,33 @@ const withReply = ([status, body, headers]: Reply) =>
 const NOT_FOUND: Reply = [404, { code: 'a_code', message: 'nothing here', status: 404 }];
 
 test.each<[name: string, reply: Reply, ...contains: string[]]>([
-  [
-    'a page with 404',
-    [404, '<p>hello', { 'Content-Type': 'text/html' }],
-    'HTTP status 404',
-    'text/html',
-    '/v1',
-  ],
-  ['an Error body with 404', NOT_FOUND, 'not found (404', 'nothing here', '/v1'],
+  ['a page with 404', [404, '<p>hello', { 'Content-Type': 'text/html' }], 'HTTP status 404', 'text/html'],
   ['an object for a list', [200, '{"pets":[]}'], 'unexpected response', 'JSON array'],
   ['the key as a content type', [200, 'x', { 'Content-Type': CANARY }], 'not JSON'],
 ])('%s', async (_name, sent, ...contains) => {
   const { server, machine } = await withReply(sent);
   const host = new URL(server.url).host;
-  const expected = { exit: 7, code: 'contract_error', contains: [host, ...contains] };
+  const expected = { exit: 7, code: 'contract_error', contains: [host, '/v1', ...contains] };
   await expectFailure(machine, ['list'], { ...expected, ...(sent[0] >= 400 && { status: sent[0] }) });
   expect(server.requests).toHaveLength(2);
 });
 
 test.each([
-  ['closed at once', '', 'connection closed'],
-  ['a frame of HTTP/2', '\0\0\0\x04\0\0\0\0\0', 'it supports only HTTP/2'],
-  ['bytes that are not HTTP', 'SSH-2.0-OpenSSH_9.6\r\n', ''],
-  ['https to a server that speaks http', 'HTTP/1.1 400 no\r\n\r\n', '', 'https:'],
-])('%s', async (_name, bytes, contains, protocol = 'http:') => {
+  ['\0\0\0\x04\0\0\0\0\0', 'it supports only HTTP/2'],
+  ['SSH-2.0-OpenSSH_9.6\r\n', 'it does not use HTTP (it sent "SSH-2.0'],
+])('bytes that are not HTTP: %j', async (bytes, contains) => {
   const server = await rawServer((socket) => socket.once('data', () => socket.end(bytes)));
-  await expectFailure(await loggedIn(server.url.replace('http:', protocol)), ['list', '--no-retry'], {
+  await expectFailure(await loggedIn(server.url), ['list'], {
     exit: 6,
     code: 'network_error',
     contains: [`127.0.0.1:${server.port}`, contains],
   });
 });
 
-test.each([
-  ['a response that never begins', ''],
-  ['a response that never ends', 'HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n['],
-])('--timeout ends the attempt: %s', async (_name, bytes) => {
-  const server = await rawServer((socket) => socket.once('data', () => socket.write(bytes)));
+test('--timeout ends an attempt whose response never ends', async () => {
+  const server = await rawServer((socket) =>
+    socket.once('data', () => socket.write('HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n[')),
+  );
   await expectFailure(await loggedIn(server.url), ['list', '--timeout', '0.2', '--no-retry'], {
     exit: 6,
     code: 'timeout',
@@ -103,7 +93,7 @@ describe('pets get after 404', () => {
 
   test('reports a wrong base URL if the list is missing, too', async () => {
     const { server, machine } = await withReply(NOT_FOUND);
-    const contains = ['not found (404', server.url, '/v1'];
+    const contains = ['not found (404', 'nothing here', server.url];
     for (const ids of [['7'], ['7', '8']])
       await expectFailure(machine, ['get', ...ids], { exit: 7, code: 'contract_error', contains });
   });

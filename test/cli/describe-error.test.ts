@@ -61,7 +61,6 @@ test.each<[unknown, number, string, message: string, hint: string | undefined, b
   [failure(401), 4, 'a_code', `${REJECTED}why`, 'pets login --profile staging'],
   [failure(403), 1, 'a_code', `${API}: why`, 'use a key that is allowed to do this'],
   [page(403), 4, 'http_403', REJECTED, '--profile staging'],
-  [page(403, 'Forbidden'), 4, 'http_403', REJECTED, '--profile staging'],
   [page(403, '403 Forbidden nginx/1.24.0'), 4, 'http_403', REJECTED, 'pets login'],
   [page(403, 'Your IP is blocked'), 1, 'http_403', 'HTTP status 403', 'use a key that'],
   [page(400), 7, 'http_400', `${API}: HTTP status 400`, '--debug'],
@@ -69,11 +68,8 @@ test.each<[unknown, number, string, message: string, hint: string | undefined, b
   [failure(408), 1, 'a_code', 'why', 'try again later'],
   [page(413), 7, 'http_413', 'HTTP status 413', 'this size'],
   [failure(404), 3, 'a_code', 'why', HTTPS],
-  [failure(409), 1, 'a_code', 'why', '--debug'],
-  [failure(422), 1, 'a_code', 'why', '--debug'],
   [failure(422, 'idempotency_mismatch'), 1, 'idempotency_mismatch', 'why', 'another --idempotency-key'],
   [failure(500), 7, 'a_code', 'why', 'try again'],
-  [page(502), 7, 'http_502', 'HTTP status 502', 'try again'],
   [
     limited(30_000, { neededMaxWait: 30_000 }),
     5,
@@ -88,15 +84,7 @@ test.each<[unknown, number, string, message: string, hint: string | undefined, b
     `${API} has banned this key until 12:00:30 UTC (in 30 s): stop`,
     `${AFTER}, or wait with --max-wait 30`,
   ],
-  [
-    limited(3_600_000, { neededMaxWait: 3_600_000 }),
-    5,
-    'rate_limited',
-    '13:00:00 UTC',
-    `${AFTER}. If it has`,
-  ],
-  [limited(43_200_000), 5, 'rate_limited', '2026-11-21 00:00:00 UTC (in 12 h)', AFTER],
-  [limited(-NOW), 5, 'rate_limited', 'until 1970-01-01 00:00:00 UTC', AFTER],
+  [limited(3_600_000, { neededMaxWait: 3_600_000 }), 5, 'rate_limited', USED_UP, `${AFTER}. If it has`],
   [limited(Number.MAX_VALUE), 5, 'rate_limited', `${USED_UP}: the rate limit is used up`, 'try again later'],
   [new TimeoutError(200, { sent: true }), 6, 'timeout', 'no response within 0.2 s', '--timeout'],
   [
@@ -108,7 +96,6 @@ test.each<[unknown, number, string, message: string, hint: string | undefined, b
   ],
   [new ContractError(200, ''), 7, 'contract_error', '', `${LOCAL}/; it usually ends in /v1`, `${LOCAL}/`],
   [new Error('oops'), 1, 'internal_error', 'unexpected error: oops', '--debug'],
-  ['text', 1, 'internal_error', 'unexpected error: text', '--debug'],
   [undefined, 1, 'internal_error', 'unexpected', '--debug'],
 ])('%s: exit code %i, error code %s, message %j, hint %j', (error, exit, code, message, hint, baseUrl) => {
   const described = explain(error, baseUrl === undefined ? {} : { baseUrl });
@@ -131,14 +118,12 @@ const at = (baseUrl: string) => ({ baseUrl });
 // The codes are those of Node 20 (OpenSSL 3.0) and Node 24 (OpenSSL 3.5).
 test.each<[string | undefined, reason: string, hint: string, Partial<Connection>?, sent?: boolean]>([
   [undefined, 'odd', CHECK],
-  ['ENOTFOUND', 'host not found', CHECK],
   ['ENOTFOUND', 'host not found', `${CHECK}${HTTPS}; nothing was saved`, LOGIN, false],
   ['ECONNREFUSED', 'connection refused', CHECK],
   ['ECONNREFUSED', 'connection refused', START, at(LOCAL)],
   ['ECONNREFUSED', 'connection refused', `${START} --port 8080`, at('http://localhost:8080/v1')],
   ['ECONNREFUSED', 'connection refused', CHECK, at('https://127.0.0.1:7387/v1')],
   ['ECONNREFUSED', 'connection refused', CHECK, at('http://192.0.2.1:7387/v1')],
-  ['ECONNRESET', 'connection closed', CHECK, at(LOCAL)],
   ['UND_ERR_SOCKET', 'connection closed', CHECK],
   ['UND_ERR_SOCKET', 'connection closed', CHECK, LOGIN, false],
   ['UND_ERR_SOCKET', 'connection closed', CERTIFICATE, LOGIN],
@@ -149,17 +134,13 @@ test.each<[string | undefined, reason: string, hint: string, Partial<Connection>
     { ...LOGIN, ...at(LOCAL) },
   ],
   ['UNABLE_TO_GET_ISSUER_CERT_LOCALLY', UNKNOWN, 'NODE_EXTRA_CA_CERTS'],
-  ['DEPTH_ZERO_SELF_SIGNED_CERT', UNKNOWN, 'NODE_EXTRA_CA_CERTS'],
   ['CERT_HAS_EXPIRED', 'its certificate has expired', CHECK, LOGIN, false],
   ['CERT_NOT_YET_VALID', 'its certificate is not valid yet', 'machine, which shows 2026-11-20T12:00:00.000Z'],
   ['ERR_TLS_CERT_ALTNAME_INVALID', 'its certificate is for another host name', CHECK],
-  ['ERR_SSL_WRONG_VERSION_NUMBER', 'it does not use https', CHECK, LOGIN, false],
   ['ERR_SSL_WRONG_VERSION_NUMBER', 'it does not use https', `URL ${LOCAL}`, at(LOCAL.replace('p:', 'ps:'))],
   ['ERR_SSL_TLSV1_ALERT_PROTOCOL_VERSION', VERSION, NEWER, LOGIN, false],
-  ['ERR_SSL_UNSUPPORTED_PROTOCOL', VERSION, NEWER, LOGIN, false],
   ['ERR_SSL_SSLV3_ALERT_HANDSHAKE_FAILURE', REFUSED, CERTIFICATE, LOGIN, false],
   ['ERR_SSL_SSL/TLS_ALERT_HANDSHAKE_FAILURE', REFUSED, CERTIFICATE, LOGIN, false],
-  ['ERR_SSL_TLSV13_ALERT_CERTIFICATE_REQUIRED', REFUSED, CERTIFICATE, LOGIN],
 ])('%s: %s, and the hint %j (%o)', (code, reason, hint, change = {}, sent = true) => {
   const { baseUrl = HTTPS } = change;
   const message = `cannot reach ${new URL(baseUrl).host}: ${reason}`;
@@ -180,9 +161,7 @@ test.each([
 ] as const)('an unknown outcome (idempotency: %s, key from %s)', (supportsIdempotency, keySource, hint) => {
   for (const [cause, exitCode, code, reason] of [
     [network('ECONNRESET'), 6, 'outcome_unknown', 'connection closed'],
-    [new TimeoutError(200, { sent: true }), 6, 'outcome_unknown', 'no response within 0.2 s'],
     [failure(503), 6, 'outcome_unknown', 'why'],
-    [new ContractError(302, 'moved'), 6, 'outcome_unknown', 'moved'],
     [new InterruptedError({ sent: true }), 130, 'interrupted', 'interrupted'],
   ] as const) {
     const error = new OutcomeUnknownError(cause, { idempotencyKey: 'k-1', supportsIdempotency });

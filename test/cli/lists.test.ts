@@ -24,18 +24,13 @@ test.each<[string, number[], number, number]>([
   ['list', first(20), 20, 1],
   ['list --limit 3', first(3), 3, 1],
   ['list --limit 150', first(150), 100, 2],
-  ['list --limit 1000', first(250), 100, 3],
   ['list --all', first(250), 100, 3],
   ['list --status sold --limit 2', [2, 4], 2, 1],
-  ['find zoe --limit 3', [3, 8, 13], 100, 1],
   ['find zoe --limit 21', Array.from({ length: 21 }, (_, i) => 5 * i + 3), 100, 2],
-  ['find rex --status sold --limit 3', [4, 6, 14], 100, 1],
-  ['list --category 2 --limit 3', [2, 5, 8], 100, 1],
   ['list --category 2 --category 3 --limit 4', [2, 3, 5, 6], 100, 1],
   ['find max --category 1 --limit 2', [10, 25], 100, 1],
   ['list --sort id:desc --limit 2', [250, 249], 100, 3],
   ['list --sort name --limit 2', [2, 7], 100, 3],
-  ['find bella --sort category:desc --limit 2', [12, 27], 100, 3],
   ['find nothing', [], 100, 3],
 ])('pets %s lists the animals %j with pages of %i and %i requests', async (line, ids, size, requests) => {
   const { code, stdout, server } = await run(`${line} --json`);
@@ -56,9 +51,7 @@ test('a list ends at the limit if a page has more; only without --limit, a note 
 
 test.each([
   ['rex', 'T-REX the Second', true],
-  ['T-REX', 't-rex', true],
   ['zoe', 'Zoë', true],
-  ['ZOË', 'zoe', true],
   ['Zoe\u0308', 'Zoë', true],
   ['strasse', 'Große Straße', true],
   ['δος', 'ΟΔΟΣΑ', true],
@@ -66,12 +59,9 @@ test.each([
   ['rex', 'Ｒｅｘ', true],
   ['राम', 'सीताराम', true],
   ['🐕', 'Rex 🐕‍🦺', true],
-  ['.*', 'a.*b', true],
   ['/^r.x$/', 'a/^r.x$/', true],
   ['rex', 'Re x', false],
   ['.*', 'rex', false],
-  ['/^r.x$/', 'rex', false],
-  ['rex', 'bella', false],
 ])('pets find %s finds %s: %s', async (text, name, isFound) => {
   const { stdout } = await runAgainst(respondWith([{ id: 1, name, categoryId: 1, status: 'sold' }]), [
     'find',
@@ -95,44 +85,18 @@ test('a service may send categories of any type', async () => {
   expect([all.code, idsOf(all.stdout)]).toEqual([0, [0, 1, 4, 2, 5, 3, 6]]);
 });
 
-test('names are sorted by the root collation, numbers by value, and missing values last', async () => {
-  const body = JSON.stringify(
-    ['Zoe', 'Äpfel', '10', 'apfel', '9', 'Apfel'].map((name, id) => ({
-      id,
-      name,
-      categoryId: 1,
-      status: id < 5 ? 'sold' : null,
-    })),
-  );
-  const sorted = async (order: string) =>
-    idsOf((await runAgainst(respondWith(body), ['list', '--sort', order, '--json'])).stdout);
-  expect(await sorted('name')).toEqual([4, 2, 3, 5, 1, 0]);
-  expect(await sorted('name:desc')).toEqual([0, 1, 5, 3, 2, 4]);
-  expect(await sorted('status:desc')).toEqual([0, 1, 2, 3, 4, 5]);
-});
-
 describe('--columns', () => {
   const body =
     '[{"id":1,"name":"Rex","categoryId":3,"weight":1.50,"tags":["a"],"owner":{"name":"Ada"}},{"id":2,"name":"Bella"}]';
 
   test.each([
-    [['name,id'], 'Rex\t1\nBella\t2\n'],
     [['ID, Category'], '1\t3\n2\t\n'],
-    [['weight,tags,id'], '1.50\t["a"]\t1\n\t\t2\n'],
     [['owner.name,id'], 'Ada\t1\n\t2\n'],
     [['owner,id', '--csv'], 'owner,id\r\n"{""name"":""Ada""}",1\r\n,2\r\n'],
     [['weight,id', '--ndjson'], '{"weight":1.50,"id":1}\n{"id":2}\n'],
-    [['id,weight', '--json'], '[{"id":1,"weight":1.50},{"id":2}]\n'],
   ])('%j prints only these fields', async (flags, expected) => {
     const { code, stdout } = await runAgainst(respondWith(body), ['list', '--columns', ...flags]);
     expect([code, stdout]).toEqual([0, expected]);
-  });
-
-  test('of a table are aligned by their values', async () => {
-    const animals = '[{"id":1,"name":"Rex","weight":1.50,"colour":"brown"},{"id":2,"name":" ","weight":22}]';
-    const args = ['list', '--columns', 'name,weight,colour', '--color', 'never'];
-    const { stdout } = await runAgainst(respondWith(animals), args, { columns: 60 });
-    expect(stdout).toBe('NAME  WEIGHT  COLOUR\nRex     1.50  brown\n" "       22\n');
   });
 
   test.each(['', '--json', '--csv', '--ndjson', '--width 80', '--sort name'])(
@@ -172,7 +136,6 @@ const FIRST = 'only the first 20 animals; for all, add --all';
 test.each<[string, ShopOptions, terminal: string, script: string, animals?: []]>([
   ['list', PLENTY, '20 animals; more available: pets list --all', FIRST],
   ['list', {}, 'no animals at HOST. Add one: pets add <name> --category <id>', '', []],
-  ['count', {}, 'no animals at HOST. Add one: pets add <name> --category <id>', '', []],
   ['list --status sold', {}, 'no sold animals at HOST. See all: pets list --all', '', []],
   [
     'list --category 9',
@@ -187,18 +150,15 @@ test.each<[string, ShopOptions, terminal: string, script: string, animals?: []]>
     '20 animals, status sold; more available: pets list --status sold --all',
     FIRST,
   ],
-  ['list --limit 1', PLENTY, '1 animal', ''],
   ['list --limit 100', { hasLinks: false }, 'the first 100 animals', ''],
   ['list --all', PLENTY, '250 animals', ''],
   ['find bella', PLENTY, '50 animals, name "bella"', ''],
-  ['find bella --limit 3', PLENTY, 'the first 3 animals, name "bella"', ''],
   [
     'list --sort name --limit 2 --category 3 --status sold',
     PLENTY,
     '2 of 41 animals, status sold, category 3',
     '',
   ],
-  ['count', PLENTY, '250 animals', ''],
   ['find nothing', PLENTY, 'no animals at HOST with name "nothing". See all: pets list --all', ''],
   ['list --all', { hasLinks: false }, `100 animals; ${NO_LINK}`, NO_LINK],
   ['find nothing', { hasLinks: false }, `0 animals, name "nothing"; ${NO_LINK}`, NO_LINK],
@@ -302,9 +262,6 @@ describe('pets count', () => {
       'available\t1\t8\navailable\t2\t8\navailable\t3\t9\nsold\t1\t8\nsold\t2\t9\nsold\t3\t8\n',
     ],
     [['--category', '2', '--status', 'sold'], 'sold\t42\n'],
-    [['--name', 'nothing'], ''],
-    [['--csv', '--by', 'category'], 'categoryId,animals\r\n1,84\r\n2,83\r\n3,83\r\n'],
-    [['--csv', '--name', 'nothing'], 'status,animals\r\n'],
     [
       ['--json', '--by', 'category'],
       '[{"categoryId":1,"animals":84},{"categoryId":2,"animals":83},{"categoryId":3,"animals":83}]\n',
@@ -348,15 +305,9 @@ const firstPage: Handler = (_, response) =>
   reply(response, 200, `[${LINE}]`, { Link: '</v1/pets?page=2>; rel="next"' });
 const STREAM = ['list', '--all', '--ndjson'];
 
-test.each([
-  [
-    'large integers and any name',
-    '{"id":9223372036854775807,"name":"a\\"\\n\u{1f415}","categoryId":-1,"status":"sold"}',
-  ],
-  ['an unknown field', '{"id":1,"name":"Rex","categoryId":3,"status":"sold","weight":1.50}'],
-  ['an animal without a status', '{"id":1,"name":"Rex","categoryId":3}'],
-  ['an unknown field instead of the status', '{"id":1,"name":"Rex","categoryId":3,"age":2}'],
-])('%s is printed unchanged', async (_name, line) => {
+test('large integers, any name and unknown fields are printed unchanged', async () => {
+  const line =
+    '{"id":9223372036854775807,"name":"a\\"\\n\u{1f415}","categoryId":-1,"status":"sold","weight":1.50}';
   const { stdout } = await runAgainst(respondWith(`[${line}]`), STREAM);
   expect(stdout).toBe(`${line}\n`);
 });

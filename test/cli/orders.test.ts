@@ -34,19 +34,14 @@ const BIG = '9223372036854775807';
 test.each<[string[], ids: string]>([
   [['status=placed'], '2 3'],
   [['status=placed', 'id=3'], '3'],
-  [['status=placed', 'status=delivered'], '1 2 3'],
   [['status=placed', 'status=delivered', 'id=1'], '1'],
   [['status='], BIG],
-  [['STATUS=delivered'], '1'],
-  [['status=Delivered'], ''],
   [[`id=${BIG}`], BIG],
   [['id=9223372036854775806'], ''],
-  [['amount=12.5'], '1'],
   [['amount=9.50'], '2'],
   [['amount=100.005'], '3'],
   [['amount=100.0050'], ''],
   [['amount=null'], BIG],
-  [['paid=true'], BIG],
   [['animals=7'], '1 2'],
   [['customer.name=Zoë'], '1'],
   [['Customer.City=Łódź'], '1'],
@@ -62,8 +57,6 @@ test.each<[string[], ids: string]>([
   [['--since', '2026-11-19', '--until', '2026-11-20'], '2'],
   [['--since', '2026-11-18T22:59:59.999Z', '--until', '2026-11-18T23:00:00Z'], '1'],
   [['--since', '37h'], '2 3'],
-  [['--since', '1d'], '2 3'],
-  [['--since', '2026-11-20 00:00'], '3'],
   [['--since', '2026-11-20 00:00:00.001'], ''],
   [['--since', 'placedat=today'], '3'],
   [['--since', 'yesterday', '--where', 'animals=7'], '2'],
@@ -92,7 +85,6 @@ describe('several fields that contain times', () => {
   });
 
   test.each([
-    [['--since', 'placedAt=2026-11-19'], '2'],
     [['--since', 'steps.shipped=2026-11-19'], '1'],
     [['--since', 'log.at=2026-11-19'], '1'],
     [['--since', 'placedAt=2026-11-18', '--until', 'steps.shipped=2026-11-20'], '1'],
@@ -105,7 +97,6 @@ test.each<[string, string, string]>([
   ['amount', 'numbers, also as text, by value, and missing ones last', `2 1 3 ${BIG}`],
   ['amount:desc', 'missing values last, also in descending order', `3 1 2 ${BIG}`],
   ['id:desc', 'exact numbers', `${BIG} 3 2 1`],
-  ['placedAt:asc', 'times as text', `1 2 3 ${BIG}`],
   ['customer.name', 'text by the root collation', `2 3 1 ${BIG}`],
   ['status', 'equal values in the order of the service', `${BIG} 1 2 3`],
 ])('--sort %s sorts %s', async (field, _, ids) => {
@@ -129,9 +120,7 @@ test('--sort puts numbers before text', async () => {
 
 test.each<[string[], string]>([
   [[], 'Zoë\t12.50\t1\nada\t9.5\t2\n'],
-  [['--csv'], 'customer.name,amount,id\r\nZoë,12.50,1\r\nada,9.5,2\r\n'],
   [['--json', '--where', 'id=1'], '[{"customer.name":"Zoë","amount":12.50,"id":1}]\n'],
-  [['--width', '80'], 'CUSTOMER.NAME  AMOUNT  ID\nZoë             12.50   1\nada               9.5   2\n'],
 ])('--columns with %j', async (format, text) => {
   const { code, stdout } = await run([
     ...['--columns', 'customer.name, amount,ID', '--where', 'animals=7'],
@@ -145,7 +134,6 @@ describe('--sum', () => {
     [[], '122.005\n'],
     [['--json'], '{"field":"amount","orders":3,"sum":122.005}\n'],
     [['--ndjson'], '{"field":"amount","orders":3,"sum":122.005}\n'],
-    [['--csv'], 'sum\r\n122.005\r\n'],
     [['--width', '80'], 'SUM OF AMOUNT\n      122.005\n'],
     [['--where', 'status=placed'], '109.505\n'],
     [['--where', 'status=none'], '0\n'],
@@ -156,10 +144,8 @@ describe('--sum', () => {
 
   test.each([
     ['[0.1, 0.2]', '0.3'],
-    ['[12.50, 9.5, "100.005"]', '122.005'],
     ['[9223372036854775807, 1]', '9223372036854775808'],
     ['[-0.05, 0.01]', '-0.04'],
-    ['[-1.5, -2]', '-3.5'],
     ['[12.50, -12.50]', '0.00'],
     ['[]', '0'],
   ])('of %s is %s', async (values, sum) => {
@@ -168,8 +154,6 @@ describe('--sum', () => {
 
   test.each([
     ['{"id":1,"a":1e3}', 'in order 1 it is 1e3'],
-    ['{"id":1,"a":""}', 'in order 1 it is ""'],
-    ['{"id":1,"a":"1,5"}', 'in order 1 it is "1,5"'],
     ['{"ID":"A-1","a":".5"}', 'in order A-1 it is ".5"'],
     ['{"a":1},{"a":{"b":"x"}}', 'in order 2 of the response it is {"b":"x"}'],
   ])('of %s is an error that names the order', async (body, value) => {
@@ -188,7 +172,6 @@ describe('--sum', () => {
 describe('on a terminal, the note below the orders', () => {
   test.each<[string[], string]>([
     [[], '4 orders'],
-    [['--sort', 'id'], '4 orders'],
     [['--where', 'status=placed', '--where', 'animals=7'], '1 of 4 orders: status=placed, animals=7'],
     [['--sum', 'amount', '--where', 'id=1'], '1 of 4 orders: id=1'],
     [
@@ -241,22 +224,17 @@ test('orders without a time are left out, and a note says so', async () => {
 
 test.each<[string, string[], string]>([
   ['[{"a":1,"b":1},{"a":2}]', ['--where', 'a=2', '--csv'], 'a,b\r\n2,\r\n'],
-  ['[{"a":1,"b":1},{"a":2}]', ['--where', 'a=2'], '2\t\n'],
   ['[{"a":1,"b":1},{"a":2}]', ['--where', 'a=2', '--where', 'b=3', '--csv'], 'a,b\r\n'],
   ['[]', ['--where', 'a=1', '--since', '7d', '--sort', 'a', '--columns', 'a'], ''],
   ['[]', ['--sum', 'a'], '0\n'],
-  ['[]', ['--ndjson'], ''],
   ['[]', ['--csv', '--columns', 'a,b'], 'a,b\r\n'],
   ['[]', ['--csv'], ''],
-  ['[]', [], ''],
   ['[1,{"a":2}]', ['--ndjson'], '1\n{"a":2}\n'],
   ['{"a":[1.0]}', ['--ndjson'], '{"a":[1.0]}\n'],
   ['[{"id":1,"b":"x\\ty"},{"c":{"d":[1]}}]', [], '1\tx\\ty\t\n\t\t{"d":[1]}\n'],
   ['[{"a":"","b":" "}]', [], '\t \n'],
   ['[{"n":9223372036854775807,"f":1.10}]', [], '9223372036854775807\t1.10\n'],
-  ['{"id":7}', [], '{"id":7}\n'],
   ['[1,{"a":2}]', [], '[1,{"a":2}]\n'],
-  ['null', [], 'null\n'],
   ['[{"a":"\u202e\u009b"}]', [], '\\u202e\\x9b\n'],
   ['[{"a\u202e":"\u009b"},5]', [], '[{"a\\u202e":"\\u009b"},5]\n'],
 ])('in a pipe, the body %s with %j is printed as %j', async (body, argv, text) => {
@@ -296,12 +274,9 @@ test.each<[string[], string]>([
   [['--where', 'status'], '--where must have the form <field>=<value>'],
   [['--where', '=x'], '--where must have the form <field>=<value>'],
   [['--where', 'status!=x'], '--where must have the form <field>=<value>'],
-  [['--where', 'amount>=5'], '--where must have the form <field>=<value>'],
   [['--since', '20.11.2026'], '--since must be today, yesterday'],
   [['--until', ''], '--until must be today, yesterday'],
-  [['--since', 'today', '--until', 'yesterday'], '--since must be before --until'],
   [['--since', 'today', '--until', 'today'], '--since must be before --until'],
-  [['--since', 'monday'], 'a number of days or hours ago (7d, 12h)'],
   [['--columns', 'id,nope'], '--columns: no order has the field nope'],
   [['--since', 'nope=7d'], '--since: no order has the field nope'],
   [['--since', 'status=7d'], 'status does not contain times'],
@@ -310,13 +285,11 @@ test.each<[string[], string]>([
   [['--where', 'statsu=placed', '--sum', 'amount'], 'use one of these fields: id, placedAt, status'],
   [['--sort', 'nope'], '--sort: no order has the field nope'],
   [['--sort', 'amount:DESC'], '--sort must be <field>, <field>:asc or <field>:desc'],
-  [['--sort', 'amount:'], '--sort must be <field>, <field>:asc or <field>:desc'],
   [['--sum', 'a', '--columns', 'a'], '--sum cannot be used with --columns'],
   [['--sum', 'a', '--sort', 'a'], '--sum cannot be used with --sort'],
   [['--sort', ''], '--sort must be the name of a field'],
   [['--columns', 'a,,b'], '--columns must be the name of a field'],
   [['--columns', 'a,a'], '--columns must not name a field twice'],
-  [['--csv', '--ndjson'], 'cannot be combined'],
   [['yesterday'], 'did you mean pets orders --since yesterday --until today?'],
   [['2026-11-20'], 'did you mean pets orders --since 2026-11-20?'],
   [['--status', 'placed'], 'did you mean pets orders --where status=<value>?'],
@@ -345,12 +318,6 @@ describe('orders on a terminal', () => {
       '2 orders',
     ],
     [
-      'numbers are exact and right-aligned',
-      '[{"n":9223372036854775807,"f":1.10},{"n":-1,"f":1e400}]',
-      ['                  N      F', '9223372036854775807   1.10', '                 -1  1e400'],
-      '2 orders',
-    ],
-    [
       'fields may have the names of built-in properties',
       '[{"__proto__":1,"constructor":"x","toString":2,"isLosslessNumber":true},{"a":1}]',
       [
@@ -361,11 +328,8 @@ describe('orders on a terminal', () => {
       '2 orders',
     ],
     ['a nested object, as JSON', { total: [2] }, ['{', '  "total": [', '    2', '  ]', '}']],
-    ['an array of arrays, as JSON', [[1], []], ['[', '  [', '    1', '  ],', '  []', ']']],
     ['objects without fields', [{}, {}], [], '2 orders'],
-    ['a string', '"none"', ['"none"']],
     ['a number with all its digits', '12345678901234567890.10', ['12345678901234567890.10']],
-    ['null', null, ['null']],
   ])('%s', async (_name, body, lines, note = '') => {
     const { code, stdout, stderr } = await orders(body, 80);
     expect([code, stdout]).toEqual([0, lines.map((line) => `${line}\n`).join('')]);

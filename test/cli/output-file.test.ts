@@ -163,7 +163,6 @@ test('another name of the old file keeps the old contents', async () => {
 describe('symbolic links', () => {
   test.each<[name: string, target: string]>([
     ['to a file', 'target'],
-    ['to a file in another directory', 'sub/target'],
     ['to a link', 'second'],
     ['through a linked directory and back', 'linked/../target2'],
   ])('%s are followed and kept', async (_name, target) => {
@@ -173,7 +172,7 @@ describe('symbolic links', () => {
         await mkdir(join(home, 'sub/inner'), { recursive: true });
         await symlink('sub/inner', join(home, 'linked'));
         await symlink('target', join(home, 'second'));
-        for (const name of ['target', 'sub/target', 'sub/target2']) await writeOld(join(home, name));
+        for (const name of ['target', 'sub/target2']) await writeOld(join(home, name));
         await symlink(target, file);
       },
     });
@@ -194,7 +193,6 @@ describe('symbolic links', () => {
 test.each<[why: string, name: string, prepare: (path: string) => Promise<unknown>, message: string]>([
   ['it is a directory', 'animals', (path) => mkdir(path), 'it is not a regular file'],
   ['its name ends with a slash', 'animals.json/', async () => {}, 'it is not a regular file'],
-  ['it is a link to a device', 'animals', (path) => symlink('/dev/null', path), 'it is not a regular file'],
   ['it is a link to nothing', 'animals', (path) => symlink('target', path), 'it is not a regular file'],
   ['its directory does not exist', 'no/animals', async () => {}, 'no does not exist'],
   [
@@ -233,9 +231,7 @@ const secondIsMissing: Handler = (request, response) =>
 
 test.each<[string, Handler, code: number]>([
   ['list --all --no-retry --ndjson', secondPageFails, 7],
-  ['list --all --no-retry --csv', secondPageFails, 7],
   ['list --all --no-retry --json', secondPageFails, 7],
-  ['list --all --no-retry --width=80', secondPageFails, 7],
   ['get 1 2', secondIsMissing, 3],
 ])('%s: a failed command leaves the old file, and creates none', async (line, handler, code) => {
   const args = line.split(' ');

@@ -1,5 +1,4 @@
 import { describe, expect, test } from 'vitest';
-import { manualClock } from '../helpers/clock.ts';
 import { respondWith, runAgainst } from '../helpers/in-terminal.ts';
 import { type Handler, reply, replyError } from '../helpers/scripted-server.ts';
 
@@ -36,18 +35,6 @@ describe('get, if the service has removed the operation', () => {
     const missing = await runAgainst(handler, ['get', '14', '2']);
     expect([missing.code, missing.stdout]).toEqual([3, '2\tAnimal 2\t1\tsold\n']);
     expect(missing.stderr).toContain('no animal with id 14');
-  });
-
-  test.each([
-    [404, '2030-12-05T00:00:01Z', 0],
-    [405, '2030-12-05T00:00:01Z', 0],
-    [404, '2030-12-04T23:59:59Z', 3],
-    [405, '2030-12-04T23:59:59Z', 1],
-  ])('treats %i as the removal only after the announced date: at %s', async (status, time, code) => {
-    const clock = manualClock(time);
-    const handler: Handler = (request, response, count) =>
-      request.url?.includes('/pets/') ? replyError(response, status) : gone(request, response, count);
-    expect((await runAgainst(handler, ['get', '2'], { clock })).code).toBe(code);
   });
 
   test('stops searching when all ids are found, even if one is given twice', async () => {

@@ -19,20 +19,14 @@ const rows: Row[] = [
   ['202', 202, {}, {}, ContractError, { isAmbiguous: true }],
   ['202 with an animal', 202, PET, {}, ContractError, { isAmbiguous: true }],
   ['400', 400, error(400), {}, ApiFailure, { isAmbiguous: false }],
-  ['401', 401, error(401), {}, ApiFailure, { isAmbiguous: false }],
-  ['401 with HTML', 401, HTML, asHtml, ApiFailure, { isAmbiguous: false }],
   // Listing and adding animals never fail with 404, so the base URL must be wrong.
-  ['404', 404, error(404), {}, ContractError, { isAmbiguous: false }],
   ['404 with HTML', 404, HTML, asHtml, ContractError, { isAmbiguous: false }],
-  ['407', 407, HTML, asHtml, ApiFailure, { isAmbiguous: false }],
   ['408', 408, error(408), {}, ApiFailure, { sends: 6, isAmbiguous: true }],
   ['409', 409, error(409), {}, ApiFailure, { isAmbiguous: false }],
   ['429', 429, error(429), { 'Retry-After': '3600' }, RateLimitError, { isAmbiguous: false }],
   ['429 with HTML', 429, HTML, { ...asHtml, 'Retry-After': '3600' }, RateLimitError, { isAmbiguous: false }],
   ['500', 500, error(500), {}, ApiFailure, { sends: 6, isAmbiguous: true }],
-  ['501', 501, error(501), {}, ApiFailure, { isAmbiguous: true }],
   ['502 with HTML', 502, HTML, asHtml, ApiFailure, { sends: 6, isAmbiguous: true }],
-  ['503', 503, error(503), {}, ApiFailure, { sends: 6, isAmbiguous: true }],
   ['504', 504, '', {}, ApiFailure, { sends: 6, isAmbiguous: true }],
   ['599', 599, '', {}, ApiFailure, { isAmbiguous: true }],
 ];
@@ -55,11 +49,8 @@ describe('a success with an invalid body: a ContractError, and a creation is amb
     ['incomplete JSON', '{"id":1,'],
     ['JSON nested 100,000 levels deep', '['.repeat(100_000)],
     ['an animal without an id', { ...PET, id: undefined }],
-    ['an id that is null', { ...PET, id: null }],
     ['a name that is null', { ...PET, name: null }],
-    ['null', 'null'],
     ['an array in an array', [[PET]]],
-    ['an array with an animal without an id', [{ name: 'Rex', categoryId: 3 }]],
   ];
   test.each(unreadable)('%s', async (_name, body) => {
     const server = await scriptedServer(({ method }, response) =>
@@ -94,29 +85,27 @@ test.each([
   expect(server.requests).toHaveLength(attempts);
 });
 
-describe.each([301, 302, 303, 307, 308])('a redirect (%i)', (status) => {
-  test.each([
-    ['to another origin', (other: string) => `${other}/v1/pets`],
-    ['to the same origin', () => '/v1/animals'],
-    ['to another origin with a user name', (other: string) => other.replace('//', `//${KEY}@`)],
-    ['without a Location', () => undefined],
-    ['to an invalid URL', () => 'http://['],
-  ])('%s is not followed', async (_name, locate) => {
-    const other = await scriptedServer((_, response) => reply(response, 200, []));
-    const location = locate(other.origin);
-    const server = await scriptedServer((_, response) =>
-      reply(response, status, HTML, location === undefined ? asHtml : { ...asHtml, Location: location }),
-    );
-    const { client } = testClient(server.url);
-    for (const call of [list, add]) {
-      const reason = await rejection(call(client));
-      // 307 and 308 ask to send the request to another URL, so it was not applied.
-      expect(reason instanceof OutcomeUnknownError).toBe(status <= 303 && call === add);
-      const failure = reason instanceof OutcomeUnknownError ? reason.cause : reason;
-      expect(failure).toBeInstanceOf(ContractError);
-      expect((failure as Error).message).toContain(`not followed (${status})`);
-    }
-    expect(server.requests.map(({ method }) => method)).toEqual(['GET', 'POST']);
-    expect(other.requests).toEqual([]);
-  });
+test.each<[number, string, (other: string) => string | undefined]>([
+  [301, 'to another origin', (other) => `${other}/v1/pets`],
+  [302, 'to the same origin', () => '/v1/animals'],
+  [303, 'without a Location', () => undefined],
+  [307, 'to another origin with a user name', (other) => other.replace('//', `//${KEY}@`)],
+  [308, 'to an invalid URL', () => 'http://['],
+])('a redirect (%i) %s is not followed', async (status, _name, locate) => {
+  const other = await scriptedServer((_, response) => reply(response, 200, []));
+  const location = locate(other.origin);
+  const server = await scriptedServer((_, response) =>
+    reply(response, status, HTML, location === undefined ? asHtml : { ...asHtml, Location: location }),
+  );
+  const { client } = testClient(server.url);
+  for (const call of [list, add]) {
+    const reason = await rejection(call(client));
+    // 307 and 308 ask to send the request to another URL, so it was not applied.
+    expect(reason instanceof OutcomeUnknownError).toBe(status <= 303 && call === add);
+    const failure = reason instanceof OutcomeUnknownError ? reason.cause : reason;
+    expect(failure).toBeInstanceOf(ContractError);
+    expect((failure as Error).message).toContain(`not followed (${status})`);
+  }
+  expect(server.requests.map(({ method }) => method)).toEqual(['GET', 'POST']);
+  expect(other.requests).toEqual([]);
 });

@@ -11,7 +11,6 @@ import type { HttpHeaders } from '../../src/client/response.ts';
 const NOW = Date.parse('2026-11-20T12:00:00Z');
 /** A time on the day of NOW as an HTTP-date. */
 const dateAt = (time: string) => `Fri, 20 Nov 2026 ${time} GMT`;
-const DATE = dateAt('12:00:00');
 const HOUR_SLOW = dateAt('11:00:00');
 const HOUR_FAST = dateAt('13:00:00');
 const seconds = (time: string) => String(Date.parse(time) / 1_000);
@@ -27,11 +26,8 @@ const delays: Case[] = [
   ['seconds', after('5'), 5_000],
   ['with spaces around it', after(' 5 '), 5_000],
   ['zero', after('0'), 0],
-  ['a fraction', after('1.5'), 1_500],
   ['a fraction is rounded up to a millisecond', after('0.0001'), 1],
-  ['a day', after('86400'), 86_400_000],
   ['400 digits', after('9'.repeat(400)), 1e14],
-  ['repeated: the longest', after('7', '9'), 9_000],
   ['repeated, one of them invalid', after('soon', '9'), 9_000],
   ['joined by a comma: the longest', after('7, 9,8'), 9_000],
   ['a number and a date joined by a comma', after(`7, ${dateAt('12:01:30')}`), 90_000],
@@ -50,36 +46,28 @@ const dates: Case[] = [
   ['asctime with a day of one digit', after('Tue Dec  1 12:00:00 2026'), 11 * 86_400_000],
   ['in the past', after(dateAt('11:00:00')), 0],
   ['RFC 850, a year of the last century', after('Sunday, 06-Nov-94 08:49:37 GMT'), 0],
-  ['year 9999', after('Fri, 31 Dec 9999 23:59:59 GMT'), 1e14],
   ['an invalid month', after('Fri, 20 Nod 2026 12:01:30 GMT'), undefined],
   ['an invalid hour', after(dateAt('24:01:30')), undefined],
   ['another time zone', after('Fri, 20 Nov 2026 12:01:30 EST'), undefined],
-  ['incomplete', after('Fri, 20 Nov 2026 12:01'), undefined],
 ];
 
 const clocks: Case[] = [
   ['a server clock an hour slow', { date: HOUR_SLOW, ...after(dateAt('11:00:20')) }, 20_000],
-  ['a server clock an hour fast', { date: HOUR_FAST, ...after(dateAt('13:00:20')) }, 20_000],
   ['seconds are independent of the clock', { date: HOUR_FAST, ...after('20') }, 20_000],
   ['an invalid Date', { date: 'today', ...after(dateAt('12:00:20')) }, 20_000],
-  ['a reset time, an hour slow', { date: HOUR_SLOW, ...reset(seconds('2026-11-20T11:00:45Z')) }, 45_000],
   ['a reset time, an hour fast', { date: HOUR_FAST, ...reset(seconds('2026-11-20T13:00:45Z')) }, 45_000],
 ];
 
 const resets: Case[] = [
-  ['in seconds', { date: DATE, ...RESET_45 }, 45_000],
   ['without Date, compared with the local clock', RESET_45, 45_000],
   ['in milliseconds', reset(String(NOW + 45_500)), 45_500],
-  ['in the past', reset(seconds('2026-11-20T11:59:00Z')), 0],
   ['0', reset('0'), 0],
   ['as a delay, as @fastify/rate-limit sends it', reset('45'), 45_000],
   ['in 2001', reset('1000000000'), 0],
   ['a fraction', reset('45.25'), 45_250],
-  ['a Unix time with a fraction', reset(`${NOW / 1_000 + 45}.25`), 45_250],
   ['400 digits', reset('9'.repeat(400)), 1e14],
   ['text', reset('never'), undefined],
   ['negative', reset('-5'), undefined],
-  ['repeated: the latest', reset(seconds('2026-11-20T12:00:45Z'), seconds('2026-11-20T12:00:05Z')), 45_000],
   ['joined by a comma', reset(`${NOW / 1_000 + 5}, ${NOW / 1_000 + 45}`), 45_000],
   ['Retry-After takes precedence', { ...after('3'), ...RESET_45 }, 3_000],
   ['an invalid Retry-After does not', { ...after('soon'), ...RESET_45 }, 45_000],
@@ -91,7 +79,6 @@ const rateLimit = (...texts: string[]): HttpHeaders => ({ ratelimit: texts.lengt
 /** Headers of draft-ietf-httpapi-ratelimit-headers. */
 const drafts: Case[] = [
   ['version 7, which is superseded', rateLimit('limit=2, remaining=0, reset=600'), undefined],
-  ['RateLimit', rateLimit('"2-in-10min"; r=0; t=600'), 600_000],
   ['RateLimit, with a partition key', rateLimit('"default";r=0;pk=:cHsdsRa894==:;t=30'), 30_000],
   ['RateLimit, with a token as its name', rateLimit('default;r=0;t=30'), 30_000],
   ['two windows: the exhausted one', rateLimit('"minute";r=0;t=30, "day";r=70;t=3600'), 30_000],
@@ -100,7 +87,6 @@ const drafts: Case[] = [
   ['two windows with requests left: the longer one', rateLimit('"a";r=1;t=30, "b";r=1;t=60'), 60_000],
   ['a window without an end', rateLimit('"minute";r=0'), undefined],
   ['a negative delay', rateLimit('"minute";r=0;t=-30'), undefined],
-  ['400 digits', rateLimit(`"minute";r=0;t=${'9'.repeat(400)}`), 1e14],
   ['text', rateLimit('soon'), undefined],
   ['Retry-After takes precedence', { ...after('3'), ...rateLimit('"minute";r=0;t=30') }, 3_000],
   ['X-RateLimit-Reset does as well', { ...RESET_45, ...rateLimit('"minute";r=0;t=30') }, 45_000],
@@ -194,11 +180,6 @@ test.each<[string, HttpHeaders, ReturnType<typeof readRateLimits>]>([
   ['RateLimit: only the window whose end is known', rateLimit('"minute";r=1, "day";r=998;t=36000'), [DAY]],
   ['X-RateLimit', X_RATE_LIMIT, [X_WINDOW]],
   ['X-RateLimit if RateLimit is incomplete', { ...X_RATE_LIMIT, ...rateLimit('"minute";r=58') }, [X_WINDOW]],
-  [
-    'X-RateLimit of a service whose clock is an hour fast',
-    { ...X_RATE_LIMIT, date: HOUR_FAST, ...reset(seconds('2026-11-20T13:00:45Z')) },
-    [X_WINDOW],
-  ],
   ['X-RateLimit that has just ended', { ...X_RATE_LIMIT, ...reset('0') }, [{ ...X_WINDOW, reset: NOW }]],
   ['nothing without the end of a window', { ...X_RATE_LIMIT, ...reset('soon') }, []],
   ['nothing without the requests left', RESET_45, []],

@@ -35,15 +35,12 @@ test.each<[count: number, reason: string, ...Case]>([
     ...each,
   ]),
   [6, 'server error', '503 of a creation while the server starts', response(503, {}, 'starting'), creation],
-  [6, 'connection', 'a refused connection', refused, {}],
   [6, 'connection', 'a refused connection of a creation: nothing was sent', refused, creation],
   [6, 'connection', 'a reset connection, also if refused ones fail fast', reset, failsFast],
   [6, 'connection', 'a reset connection of a creation with a supported key', reset, supported],
   [6, 'connection', 'a network error without a code', networkError(undefined, true), {}],
-  [6, 'connection', 'a failed host name lookup', networkError('EAI_AGAIN', false), {}],
   [3, 'connection', 'an unknown host', networkError('ENOTFOUND', false), {}],
   [3, 'connection', 'a refused connection that fails fast', refused, failsFast],
-  [3, 'connection', 'a timeout', timeout(true), {}],
   [3, 'connection', 'a timeout of a creation with a supported key', timeout(true), supported],
   [3, 'connection', 'a timeout of a creation before it was sent', timeout(false), creation],
   [3, 'server error', '503 of a creation on a full disk', response(503, {}, 'storage_full'), creation],
@@ -55,8 +52,7 @@ test.each<[count: number, reason: string, ...Case]>([
 });
 
 const permanentCodes = [
-  ...['CERT_HAS_EXPIRED', 'DEPTH_ZERO_SELF_SIGNED_CERT', 'SELF_SIGNED_CERT_IN_CHAIN'],
-  ...['UNABLE_TO_VERIFY_LEAF_SIGNATURE', 'ERR_TLS_CERT_ALTNAME_INVALID', 'UND_ERR_PRX_TLS'],
+  ...['CERT_HAS_EXPIRED', 'UNABLE_TO_VERIFY_LEAF_SIGNATURE', 'UND_ERR_PRX_TLS'],
   ...['ERR_SSL_WRONG_VERSION_NUMBER', 'EPROTO', 'INVALID_CA', 'CRL_HAS_EXPIRED'],
 ];
 const permanentStatuses = [
@@ -86,10 +82,7 @@ test.each<[...Case, waits: number[]]>([
   ['429: Retry-After', response(429, retryAfter(7)), {}, [7_000]],
   ['429: the end of the window', response(429, resetIn(30)), {}, [30_000]],
   ['429: at least a second', response(429, retryAfter(0)), {}, [1_000]],
-  ['429: at least a second if the window has ended', response(429, resetIn(-5)), {}, [1_000]],
   ['429 without a header: a minute', response(429), {}, [60_000]],
-  ['429 with an invalid header: a minute', response(429, retryAfter('soon')), {}, [60_000]],
-  ['429: days if allowed', response(429, retryAfter(172_800)), { maxWait: 1e9 }, [172_800_000]],
   ['ECONNREFUSED', refused, {}, [500, 1_000, 2_000, 4_000, 5_500]],
   ['ENOTFOUND', networkError('ENOTFOUND', false), {}, [300, 600]],
   ['503: Retry-After', response(503, retryAfter(9)), {}, [9_000, 9_000]],
@@ -110,10 +103,8 @@ test.each<[...Case, waits: number[]]>([
 
 test.each([
   ['at least a quarter second', 1, 1, 1_250],
-  ['up to 10 %', 20, 1, 22_000],
   ['in proportion to the random number', 20, 0.5, 21_000],
   ['at most three seconds', 60, 1, 63_000],
-  ['also after the longest wait', 75, 1, 78_000],
 ])('a random addition makes a wait longer: %s', async (_name, seconds, random, wait) => {
   const server = await scriptedServer((_, response, count) =>
     count === 1
@@ -137,21 +128,15 @@ test.each<[...Case, neededMaxWait: number]>([
 
 describe('the pause of all requests with the key, and of requests with the same method', () => {
   const exhausted = (remaining: string) => ({ 'x-ratelimit-remaining': remaining, ...resetIn(45) });
-  const noReset = { 'x-ratelimit-remaining': '0' };
   test.each<[string, AttemptOutcome, number | undefined, number | undefined]>([
     ['429: Retry-After', response(429, retryAfter(7)), 7_000, undefined],
-    ['429: the end of the window', response(429, resetIn(45)), 45_000, undefined],
     ['429 without headers: a minute', response(429), 60_000, undefined],
-    ['429: at least a second', response(429, retryAfter(0)), 1_000, undefined],
     ['Remaining 0: the end of the window', response(200, exhausted('0')), 45_000, undefined],
-    ['Remaining 0 in an error', response(404, exhausted('0')), 45_000, undefined],
-    ['Remaining 0 without Reset: none', response(200, noReset), undefined, undefined],
     ['Remaining 1: none', response(200, exhausted('1')), undefined, undefined],
     ['503: Retry-After', response(503, retryAfter(9)), undefined, 9_000],
     ['503: at most a minute', response(503, retryAfter(61), 'unavailable'), undefined, 60_000],
     ['503 without Retry-After: none', response(503, resetIn(45)), undefined, undefined],
     ['503 of a full disk: none', response(503, retryAfter(9), 'storage_full'), undefined, undefined],
-    ['503 of failed storage: none', response(503, retryAfter(9), 'storage_failed'), undefined, undefined],
     ['Retry-After in another error: none', response(502, retryAfter(9)), undefined, undefined],
   ])('%s', (_name, outcome, ofKey, ofMethod) => {
     if (!('response' in outcome)) throw new Error('expected a response');
