@@ -26,7 +26,6 @@ describe('PETS_DATA', () => {
     ['store', ['--data', 'other'], 'other'],
     ['store', ['--ephemeral'], 'pets-'],
     ['', [], '.local/share/pets/store'],
-    [' \n', [], '.local/share/pets/store'],
     [' HOME/store\r\n', [], 'store'],
   ])('%j with the options %j leads to %s', async (value, args, expected) => {
     const machine = await freshMachine();
@@ -39,23 +38,18 @@ describe('PETS_DATA', () => {
   });
 });
 
-test.each<[string[], string[], (place: string) => string]>([
-  [['--data', 'PLACE', '--plan', 'free'], [], (place) => ` --data '${place}'`],
-  [['--plan', 'free'], ['PETS_DATA'], () => ''],
-])('the command that adds a key repeats --data: %j', async (args, names, data) => {
+test('the command that adds a key repeats --data', async () => {
   const [first, second] = [await freshMachine(), await freshMachine()];
   const place = join(first.home, 'my store');
   await (await serve(first, ['--data', place, '--no-profile'])).end('SIGTERM');
-  const words = args.map((word) => word.replace('PLACE', place));
-  const program = second.startProgram(['serve', '--port', '0', '--no-profile', ...words], {
-    env: Object.fromEntries(names.map((name) => [name, place])),
-  });
+  const args = ['serve', '--port', '0', '--no-profile', '--plan', 'free', '--data', place];
+  const program = second.startProgram(args);
   await expect.poll(program.stdout).toContain('try:');
   program.raise('SIGTERM');
   await program.ended;
   const output = program.stdout() + program.stderr();
-  expect(output).toContain(`create one: pets keys add <name> --plan pro --save${data(place)}\n`);
-  expect(output).toContain(`to add a key: pets keys add <name> --plan free --save${data(place)}\n`);
+  expect(output).toContain(`create one: pets keys add <name> --plan pro --save --data '${place}'\n`);
+  expect(output).toContain(`to add a key: pets keys add <name> --plan free --save --data '${place}'\n`);
 });
 
 test('pets store migrate changes nothing in a directory', async () => {
@@ -76,23 +70,12 @@ describe('a mistyped URL', () => {
 
   test.each([
     ['mysql://db/pets', notAPlace],
-    ['file:///store', notAPlace],
     ['host=db dbname=pets password=canary', notAPlace],
     ['"postgres://pets:canary@db/pets"', notAPlace],
-    ["'postgres://pets:canary@db/pets'", notAPlace],
-    ['`postgres://pets:canary@db/pets`', notAPlace],
-    ['"/srv/canary"', notAPlace],
-    ['jdbc:postgresql://db/pets?password=canary', notAPlace],
-    ['postgres//pets:canary@db/pets', notAPlace],
-    ['postgres//db/canary', notAPlace],
-    ['pets:canary@db/pets', notAPlace],
     ['canary@db/pets', notAPlace],
     ['db:5432/canary', notAPlace],
     ['$DATABASE_URL', notAPlace],
-    ['\x24{CANARY_URL}', notAPlace],
     ['postgres:/pets:canary@db/pets', notAUrl],
-    ['postgres:pets:canary@db/pets', notAUrl],
-    ['postgres://pets:canary@db/petspostgres://pets:canary@db/pets', notAUrl],
     ['postgres://pets:canary@db/pets\npostgres://pets:canary@db/pets', notAUrl],
   ])('%j is not the name of a directory', async (place, hint) => {
     const machine = await freshMachine();
@@ -113,12 +96,9 @@ const DIRECTORY = 'must be the name of a directory';
 
 test.each([
   [['serve', '--data', ' store'], SPACE],
-  [['serve', '--data', '\nstore'], SPACE],
   [['serve', '--data', 'postgres://pets:canary@db/pets\t'], SPACE],
   [['serve', '--data', ''], DIRECTORY],
   [['store', 'check', ''], `<dir|url> ${DIRECTORY}`],
-  [['store', 'migrate', ''], `<dir|url> ${DIRECTORY}`],
-  [['store', 'copy', '', 'copy'], `<from> ${DIRECTORY}`],
   [['store', 'copy', '.', ''], `<to> ${DIRECTORY}`],
 ])('%j is refused', async (args, message) => {
   const { code, stderr } = await (await freshMachine()).pets([...args, '--json']);

@@ -52,10 +52,7 @@ test.each<[string, string, Step]>([
 });
 
 describe('a file is refused with an explanation if', () => {
-  const AS_UTF8 = 'save it as UTF-8; in Excel: Save As → CSV UTF-8 (comma delimited)';
   test.each<[string, string, string | Buffer, string[], string?]>([
-    ['it is Windows-1252', 'a.ndjson', Buffer.from('"\xfc"', 'latin1'), ['is not UTF-8 text', AS_UTF8]],
-    ['it has no header', 'a.tsv', 'Rex\t1\n', ['missing columns name and category; found: Rex, 1']],
     ['it is not in the format of --format', 'a', CSV, ['FILE, line 1: invalid JSON'], 'json'],
     [
       'a row has control sequences',

@@ -89,13 +89,6 @@ describe('a second import of unknown rows', () => {
       },
     ],
     [
-      'shows the candidate if its status has changed',
-      {
-        between: ({ pets }) => Object.assign(pets[2] as StoredPet, { status: 'sold' }),
-        results: `${LOST_REX} may be animal 3; ${LOLA}`,
-      },
-    ],
-    [
       'compares rows with a service that ignores the limit and sends all animals at once',
       {
         options: { pets: old(150) },
@@ -124,20 +117,6 @@ describe('a second import of unknown rows', () => {
         options: { pets: old(97) },
         file: 'Max Rex Lola',
         results: `2 added 98 Max; 3 unknown Rex ${CLOSED}; 4 added 100 Lola`,
-        notice: 'the service sends no link to a next page\n',
-      },
-    ],
-    [
-      'leaves rows unknown if the service counts more animals than it lists',
-      {
-        between(service) {
-          service.pets.splice(2, 1);
-          service.onList = (response) => {
-            response.set('X-Total-Count', '500');
-            return false;
-          };
-        },
-        results: `${LOST_REX} ${CLOSED}; ${LOLA}`,
         notice: 'the service sends no link to a next page\n',
       },
     ],

@@ -24,8 +24,6 @@ describe('the number of rows in flight', () => {
     ['1 until a row is added', { hasAdded: false }, 1],
     ['1 after a refusal', { wasRefused: true }, 1],
     ['half of 15 remaining requests', left(15), 7],
-    ['half of 2 remaining requests', left(2), 1],
-    ['1 if no requests remain', left(0), 1],
     ['1 if the service reports a negative number', left(-3), 1],
   ])('is %s', (_, conditions, expected) => {
     expect(maxInFlight({ ...GOOD, ...conditions })).toBe(expected);
@@ -40,7 +38,6 @@ describe('the number of rows in flight', () => {
       3,
     ],
     ['the one of a new window', left(3).rateLimit, { ...left(9).rateLimit, reset: 120_000 }, 9],
-    ['the known one if a response does not have it', left(3).rateLimit, undefined, 3],
   ])('depends on the rate limit of the latest response: %s', (_, known, received, expected) => {
     expect(latestRateLimit(known, received)?.remaining).toBe(expected);
   });

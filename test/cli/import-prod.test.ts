@@ -64,9 +64,6 @@ const isAsked = async (situation: Situation) => {
 
 test.each<[string, Situation]>([
   ['with --yes', { typed, args: ['--profile', 'prod', '--yes'] }],
-  ['with --no-input', { typed, args: ['--profile', 'prod', '--no-input'] }],
-  ['with --json', { typed, args: ['--profile', 'prod', '--json'] }],
-  ['if standard input is not a terminal', {}],
   ['about the rows of a pipe without a terminal', piped],
   [
     'for PETS_API_KEY and another service than that of profile prod',

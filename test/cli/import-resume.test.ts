@@ -1,5 +1,4 @@
 import { writeFile } from 'node:fs/promises';
-import type { ServerResponse } from 'node:http';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import {
@@ -12,22 +11,14 @@ import {
   type Step,
   scenario,
 } from '../helpers/import-commands.ts';
-import { replyError } from '../helpers/scripted-server.ts';
-
-const diskFull = (response: ServerResponse) => replyError(response, 503, 'storage_full');
 
 describe('a row of which the service has refused the request', () => {
   const INCOMPLETE: Step = { replies: { Bella: 401 }, stdout: '', sends: 'Rex Bella' };
   // Bella gets another idempotency key, so the service counts four of them.
   const REST = { sends: 'Bella Lola', results: '2 added 1 Rex, 3 added 3 Bella, 4 added 4 Lola' };
   // Without idempotency keys, a row that may have been added would become unknown.
-  for (const [what, first, second] of [
-    ['because of the API key', { ...INCOMPLETE, code: 4 }, {}],
-    [
-      'because of a full disk of the service',
-      { ...INCOMPLETE, args: '--no-retry', replies: { Bella: diskFull }, code: 7 },
-      {},
-    ],
+  for (const [what, first] of [
+    ['because of the API key', { ...INCOMPLETE, code: 4 }],
     [
       'because of the rate limit, and interrupted while it waits',
       {
@@ -38,24 +29,12 @@ describe('a row of which the service has refused the request', () => {
         replies: { Bella: limited(30) },
         code: 130,
       },
-      {},
     ],
-  ] as [string, Step, Step][])
+  ] as [string, Step][])
     scenario(`${what} was certainly not added, also two days later`, { supportsKeys: false }, first, {
       hoursLater: 48,
       ...REST,
-      ...second,
     });
-});
-
-test('Ctrl-C during a wait for the rate limit does not end the cool-down: the next run waits for the rest', async () => {
-  const { run } = await importing();
-  const waits: number[] = [];
-  await run(
-    { ...interruptWait, replies: { Bella: limited(30) }, code: 130 },
-    { onSleep: (milliseconds) => waits.push(milliseconds), sends: 'Bella Lola' },
-  );
-  expect(waits).toEqual([30_000]);
 });
 
 describe('a lost response', () => {
@@ -85,12 +64,6 @@ describe('a lost response', () => {
     env: { PETS_API_KEY: 'pets_other' },
     ...NOT_REPEATED,
   });
-  scenario(
-    'is unknown at once without idempotency keys, and the run continues',
-    { supportsKeys: false },
-    { ...UNKNOWN, replies: { Bella: 'lost' }, sends: 'Rex Bella Lola' },
-    STILL_UNKNOWN,
-  );
   for (const [reply, supportsKeys, expected] of [
     ['lost', true, { code: 6, error: { code: 'outcome_unknown', mayHaveBeenAdded: true } }],
     ['interrupt', true, { code: 130, error: { code: 'interrupted', mayHaveBeenAdded: true } }],
@@ -181,19 +154,6 @@ describe('a changed file', () => {
       code: 1,
       stderr:
         '; 1 row has another category or status than when animals.csv was imported: line 3 Bella; it becomes a second animal unless you remove the row, because the service cannot change animals\n',
-    },
-  );
-
-  scenario(
-    'of which rows were added twice stops in the same words',
-    {},
-    {},
-    { args: '--add-again' },
-    {
-      text: `${CSV}Max,4\n`,
-      code: 1,
-      stderr:
-        /^error: FILE: nothing was sent, because 3 of 4 rows were added on 2026-11-20 12:00 UTC from animals.csv\n {2}→ to add only the others/,
     },
   );
 

