@@ -1,6 +1,3 @@
-import { readFile } from 'node:fs/promises';
-import { createSecureServer } from 'node:http2';
-import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { CliError, fileError, usageError } from '../../src/cli/core/errors.ts';
 import { exitCodeMeanings, exitCodes } from '../../src/cli/core/exit-codes.ts';
@@ -13,15 +10,13 @@ import {
   InterruptedError,
   NetworkError,
   OutcomeUnknownError,
+  ProxyError,
   RateLimitError,
   TimeoutError,
 } from '../../src/client/errors.ts';
 import { StoreError } from '../../src/store/errors.ts';
-import { PET } from '../helpers/client.ts';
 import { runInTerminal } from '../helpers/context.ts';
-import { closedPort, listenOnLoopback } from '../helpers/listen.ts';
-import { reply, scriptedServer } from '../helpers/scripted-server.ts';
-import { TLS_DIRECTORY } from '../helpers/tls-server.ts';
+import { closedPort } from '../helpers/listen.ts';
 
 const HTTPS = 'https://api.example.com/v1';
 const LOCAL = 'http://127.0.0.1:7387/v1';
@@ -87,13 +82,7 @@ test.each<[unknown, number, string, message: string, hint: string | undefined, b
   [limited(3_600_000, { neededMaxWait: 3_600_000 }), 5, 'rate_limited', USED_UP, `${AFTER}. If it has`],
   [limited(Number.MAX_VALUE), 5, 'rate_limited', `${USED_UP}: the rate limit is used up`, 'try again later'],
   [new TimeoutError(200, { sent: true }), 6, 'timeout', 'no response within 0.2 s', '--timeout'],
-  [
-    new ContractError(200, 'not JSON'),
-    7,
-    'contract_error',
-    `${API}: not JSON`,
-    `check the base URL ${HTTPS}`,
-  ],
+  [new ContractError(200, 'not JSON'), 7, 'contract_error', 'not JSON', `check the base URL ${HTTPS}`],
   [new ContractError(200, ''), 7, 'contract_error', '', `${LOCAL}/; it usually ends in /v1`, `${LOCAL}/`],
   [new Error('oops'), 1, 'internal_error', 'unexpected error: oops', '--debug'],
   [undefined, 1, 'internal_error', 'unexpected', '--debug'],
@@ -127,18 +116,14 @@ test.each<[string | undefined, reason: string, hint: string, Partial<Connection>
   ['UND_ERR_SOCKET', 'connection closed', CHECK],
   ['UND_ERR_SOCKET', 'connection closed', CHECK, LOGIN, false],
   ['UND_ERR_SOCKET', 'connection closed', CERTIFICATE, LOGIN],
-  [
-    'UND_ERR_SOCKET',
-    'connection closed',
-    'uses https, use the base URL https://',
-    { ...LOGIN, ...at(LOCAL) },
-  ],
+  ['UND_ERR_SOCKET', 'connection closed', 'use the base URL https://', { ...LOGIN, ...at(LOCAL) }],
   ['UNABLE_TO_GET_ISSUER_CERT_LOCALLY', UNKNOWN, 'NODE_EXTRA_CA_CERTS'],
   ['CERT_HAS_EXPIRED', 'its certificate has expired', CHECK, LOGIN, false],
   ['CERT_NOT_YET_VALID', 'its certificate is not valid yet', 'machine, which shows 2026-11-20T12:00:00.000Z'],
   ['ERR_TLS_CERT_ALTNAME_INVALID', 'its certificate is for another host name', CHECK],
   ['ERR_SSL_WRONG_VERSION_NUMBER', 'it does not use https', `URL ${LOCAL}`, at(LOCAL.replace('p:', 'ps:'))],
   ['ERR_SSL_TLSV1_ALERT_PROTOCOL_VERSION', VERSION, NEWER, LOGIN, false],
+  ['ERR_SSL_TLSV1_ALERT_NO_APPLICATION_PROTOCOL', 'it supports only HTTP/2', 'supports HTTP/1.1'],
   ['ERR_SSL_SSLV3_ALERT_HANDSHAKE_FAILURE', REFUSED, CERTIFICATE, LOGIN, false],
   ['ERR_SSL_SSL/TLS_ALERT_HANDSHAKE_FAILURE', REFUSED, CERTIFICATE, LOGIN, false],
 ])('%s: %s, and the hint %j (%o)', (code, reason, hint, change = {}, sent = true) => {
@@ -190,6 +175,27 @@ test('the hint names the proxy, which may be the cause of the error', () => {
   expect(explain(network('ECONNREFUSED'), {}, proxy).hint).toContain('the proxy proxy.example.com:3128');
 });
 
+const NO_USER = { ...proxy, address: 'http://proxy.example.com:3128' };
+const DOWN = Object.assign(new Error('no'), { code: 'ECONNREFUSED' });
+test.each<[number | undefined, ProxySetting, message: string, hint: string]>([
+  [
+    407,
+    NO_USER,
+    'PROXY requires a user and password (407)',
+    'set HTTPS_PROXY to http://USER:PASSWORD@PROXY;',
+  ],
+  [407, proxy, 'PROXY rejected the user and password in HTTPS_PROXY (407)', 'set HTTPS_PROXY to'],
+  [403, proxy, `PROXY refused to connect to ${API} (403)`, 'check HTTPS_PROXY;'],
+  [undefined, proxy, 'PROXY: connection refused', `to connect to ${API} without a proxy, add it to NO_PROXY`],
+])('the response %s of a proxy is an error that names the proxy', (status, setting, message, hint) => {
+  const error = new ProxyError(status === undefined ? { cause: DOWN } : { status });
+  const described = explain(error, {}, setting);
+  const withProxy = (text: string) =>
+    expect.stringContaining(text.replace('PROXY', 'proxy.example.com:3128'));
+  expect(described).toMatchObject({ exitCode: 6, code: 'network_error', message: withProxy(message) });
+  expect(described.hint).toEqual(expect.stringContaining(hint.replace('@PROXY', '@proxy.example.com:3128')));
+});
+
 test('every exit code has a meaning', () => {
   expect(exitCodeMeanings.map(([code]) => code)).toEqual(Object.values(exitCodes));
 });
@@ -202,38 +208,6 @@ async function listAt(baseUrl: string, env: Record<string, string> = {}) {
   const lines = stderr.trim().split('\n');
   return { code, stdout, lines: lines.map((line) => JSON.parse(line)), stderr };
 }
-
-test('a service that supports only HTTP/2 is named as such, without a retry', async () => {
-  const [key, cert] = await Promise.all(
-    ['server.key', 'localhost.pem'].map((name) => readFile(join(TLS_DIRECTORY, name))),
-  );
-  let connections = 0;
-  const server = createSecureServer({ key, cert }).on('connection', () => connections++);
-  const { code, lines } = await listAt(`https://127.0.0.1:${await listenOnLoopback(server)}/v1`);
-  const message = expect.stringMatching(/^cannot reach 127\.0\.0\.1:\d+: it supports only HTTP\/2$/);
-  const hint = 'use an address of the service that supports HTTP/1.1';
-  expect([code, connections]).toEqual([6, 1]);
-  expect(lines).toMatchObject([{ error: { code: 'network_error', message, hint } }]);
-});
-
-test('if a proxy changes paths, the error names the next page and the base URL', async () => {
-  const { origin, requests } = await scriptedServer((_, response) =>
-    reply(response, 200, [PET], { Link: '</v1/pets?page=2>; rel="next"' }),
-  );
-  const { code, stdout, lines } = await listAt(`${origin}/shop/v1`);
-  expect([code, stdout, requests.length]).toEqual([7, '', 1]);
-  expect(lines).toMatchObject([
-    {
-      error: {
-        code: 'contract_error',
-        message: expect.stringContaining(
-          `the next page is ${origin}/v1/pets?page=2, which is not below ${origin}/shop/v1/ because a proxy`,
-        ),
-        hint: `check the base URL ${origin}/shop/v1`,
-      },
-    },
-  ]);
-});
 
 test.each(['ALL_PROXY', 'all_proxy'])('%s is named as not supported, without its password', async (name) => {
   const port = await closedPort();

@@ -83,10 +83,7 @@ test.each<[string, Situation]>([
     'PETS_API_KEY with another name of the service of profile prod',
     { typed, args: [], savedUrl: 'https://LOCALHOST.:PORT/v1/' },
   ],
-  [
-    'the service of prod although another profile is chosen',
-    { typed, args: [], env: { PETS_PROFILE: 'staging' } },
-  ],
+  ['the service of prod in another profile', { typed, args: [], env: { PETS_PROFILE: 'staging' } }],
 ])('import asks for %s', async (_name, situation) => {
   expect(await isAsked(situation)).toEqual({ asked: true, code: 1, names: [] });
 });

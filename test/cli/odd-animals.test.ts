@@ -18,13 +18,8 @@ const odd: [name: string, json: string, csv: string][] = [
   ],
   ['a fraction', '{"id":1.50,"name":"Rex","categoryId":1,"status":"sold"}', '1.50,Rex,1,sold'],
   ['an unknown status', '{"id":1,"name":"Rex","categoryId":1,"status":"lo\\"st"}', '1,Rex,1,"lo""st"'],
-  [
-    'a status named like a method',
-    '{"id":1,"name":"Rex","categoryId":1,"status":"toString"}',
-    '1,Rex,1,toString',
-  ],
+  ['a status like a method', '{"id":1,"name":"Rex","status":"toString"}', '1,Rex,,toString'],
   ['null', '{"id":1,"name":"Rex","categoryId":null,"status":null}', '1,Rex,,'],
-  ['no category', '{"id":1,"name":"Rex"}', '1,Rex,,'],
   ['other types', '{"id":1,"name":"Rex","categoryId":"7","status":["sold"]}', '1,Rex,7,"[""sold""]"'],
 ];
 const GOOD = '{"id":2,"name":"Bella","categoryId":2,"status":"sold"}';

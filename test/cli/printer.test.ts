@@ -292,12 +292,7 @@ test.each([
   ['one  two', 20, 0, 'one two'],
   // A command stays on one line with its options and their values.
   ['to see more: pets list --status sold --all', 30, 2, 'to see more:\n  pets list --status sold --all'],
-  [
-    'quote it: pets add "Lady Bella" --category 1',
-    40,
-    4,
-    'quote it:\n    pets add "Lady Bella" --category 1',
-  ],
+  ['quote: pets add "Lady Bella" --category 1', 40, 4, 'quote:\n    pets add "Lady Bella" --category 1'],
   ['no keys: pets keys add <name> --plan <plan>', 40, 2, 'no keys:\n  pets keys add <name> --plan <plan>'],
   ['log in: pets login; or try it here', 24, 2, 'log in: pets login; or\n  try it here'],
   ['see https://api.example.com/v1/a/long/path', 20, 2, 'see\n  https://api.example.com/v1/a/long/path'],

@@ -97,11 +97,7 @@ describe('a key is only sent to the service it is for', () => {
   });
 
   test.each([
-    [
-      'on a new machine',
-      { isNew: true },
-      'log in: pets login. Or start a local service with sample animals: ',
-    ],
+    ['on a new machine', { isNew: true }, 'log in: pets login. Or start a local service'],
     ['after a logout', { prod: KEYLESS }, 'log in: pets login'],
     ['with --profile', { profile: 'staging', isNew: true }, 'log in: pets login --profile staging. Or start'],
     ['for profile local', { profile: 'local' }, 'start the local service: pets serve --seed'],

@@ -58,11 +58,8 @@ describe('cells become the fields of an animal', () => {
     ['name,category\n,1\n"",1\n', [2, { ...rex, name: '' }], [3, { ...rex, name: '' }]],
     ["name,category\n'=1+1,1\n'Rex,1\n", [2, { ...rex, name: '=1+1' }], [3, { ...rex, name: "'Rex" }]],
     ['name,category\n007,9223372036854775807\n', [2, { name: '007', categoryId: 9223372036854775807n }]],
-    [
-      'name,category\nRex,1e3\nRex,01\n',
-      [2, { ...rex, categoryId: '1e3' }],
-      [3, { ...rex, categoryId: '01' }],
-    ],
+    ['name,category\nRex,1e3\n', [2, { ...rex, categoryId: '1e3' }]],
+    ['name,category\nRex,01\n', [2, { ...rex, categoryId: '01' }]],
     [
       'name,category,status\nRex,1,5\nRex, 1 , SOLD \nRex,1, \nRex,1,Sold out\n',
       [2, { ...rex, status: '5' }],
@@ -70,11 +67,8 @@ describe('cells become the fields of an animal', () => {
       [4, rex],
       [5, { ...rex, status: 'Sold out' }],
     ],
-    [
-      'name;category;id\nRex; ;\nRex;1,5; 7\n',
-      [2, { name: 'Rex' }],
-      [3, { ...rex, categoryId: '1,5', id: 7n }],
-    ],
+    ['name;category;id\nRex; ;\n', [2, { name: 'Rex' }]],
+    ['name;category;id\nRex;1,5; 7\n', [2, { ...rex, categoryId: '1,5', id: 7n }]],
     ['name,category, Colour ,Age,,\nRex,1,red,7,,\n', [2, { ...rex, Colour: 'red', Age: 7n }]],
   ]);
 });
@@ -110,10 +104,7 @@ describe('a CSV header may have any case and delimiter; one that cannot be used 
     ['name,category,Category_Id\nRex,1,2\n', [1, 'these columns are the same: category, Category_Id']],
     ['name,category,,Age,,age\nRex,1,,2,,3\n', [1, 'these columns are the same: Age, age']],
     ['Our animals,,\nName;Category ID\nRex;1\n', [1, missing('columns name and category', 'Our animals')]],
-    [
-      `name,\x1b[31m${'x'.repeat(200)}\n`,
-      [1, expect.stringMatching(/found: name, \\x1b\[31mx{10,20}…; the/)],
-    ],
+    [`name,\x1b[31m${'x'.repeat(200)}\n`, [1, expect.stringMatching(/found: name, \\x1b\[31mx{10,20}…/)]],
   ]);
 });
 
@@ -125,11 +116,7 @@ describe('each line of NDJSON, and each animal of a JSON document, is a row', ()
     ['{"id":9007199254740993,"name":"a\\nb é🐈"}\n', [1, { id: 9007199254740993n, name: 'a\nb é🐈' }]],
     ['7\nnull\n[1]\n', [1, 7], [2, null], [3, [1]]],
     [`${json}\n{"name":\n\n${json}\n`, [1, one], [2, 'invalid JSON: Unexpected end of JSON input'], [4, one]],
-    [
-      `${'['.repeat(501)}${']'.repeat(501)}\n${json}`,
-      [1, 'invalid JSON: nested deeper than 500 levels'],
-      [2, one],
-    ],
+    [`${'['.repeat(501)}\n${json}`, [1, 'invalid JSON: nested deeper than 500 levels'], [2, one]],
   ]);
   testRows('json', [
     ['\ufeff \r\n[\n]\n '],
@@ -295,12 +282,7 @@ describe('if an input cannot be read', () => {
   test.each([
     ['an error is rethrown', new Error('gone'), 1, 'gone'],
     ['an error of the system names the input', systemError, 1, 'cannot read FILE: it is a directory'],
-    [
-      'an endless one is refused after 256 MiB',
-      new Error('not reached'),
-      1_000,
-      'FILE is larger than 256 MiB',
-    ],
+    ['an endless one ends after 256 MiB', new Error('not reached'), 1_000, 'FILE is larger than 256 MiB'],
   ])('%s, and the source is closed', async (_, failure, chunks, message) => {
     let isClosed = false;
     async function* source() {

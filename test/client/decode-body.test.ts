@@ -51,12 +51,7 @@ describe('a success that cannot be decoded is a ContractError', () => {
     ['two codings', coding('gzip, gzip'), gzipSync(gzip), 'Content-Encoding gzip, gzip is not supported'],
     ['text instead of gzip', coding('gzip'), utf8, 'invalid gzip data (incorrect header check)'],
     ['a small gzip body with more than 64 MiB', coding('gzip'), gzipSync(bomb), 'larger than 64 MiB'],
-    [
-      'an incomplete gzip body',
-      coding('gzip'),
-      gzip.subarray(0, -20),
-      'invalid gzip data (unexpected end of file)',
-    ],
+    ['a cut body', coding('gzip'), gzip.subarray(0, -20), 'invalid gzip data (unexpected end of file)'],
     ['an unknown charset', type('utf-32'), utf8, 'charset utf-32 is not supported'],
     ['text that is not UTF-8', {}, windows1252, 'not valid utf-8 text'],
   ])('%s', async (_name, headers, bytes, reason) => {

@@ -100,43 +100,21 @@ test('a certificate error of the service behind a tunnel is not an error of the 
 });
 
 describe('the command', () => {
-  /** The address of a proxy that refuses with this status, or does not run. */
-  const refusing = async (refuse: number | undefined) =>
-    `127.0.0.1:${refuse === undefined ? await closedPort() : (await proxyServer(1, { refuse })).port}`;
-  const env = (baseUrl: string, proxy: string) => ({
-    PETS_BASE_URL: baseUrl,
-    PETS_API_KEY: 'pets_secret_key',
-    PETS_ALLOW_HTTP: '1',
-    HTTP_PROXY: proxy,
-    HTTPS_PROXY: proxy,
-  });
-
-  const required = 'the proxy PROXY requires a user and password (407)';
-  const rejected = (variable: string) =>
-    `the proxy PROXY rejected the user and password in ${variable} (407)`;
-  const down = 'cannot reach the proxy PROXY: connection refused';
-  test.each<[baseUrl: string, refuse: number | undefined, user: string, message: string, hint: string]>([
-    [SECURE_SHOP, 407, '', required, 'set HTTPS_PROXY to http://USER:PASSWORD@PROXY;'],
-    [SECURE_SHOP, 407, 'ada:hunter2@', rejected('HTTPS_PROXY'), 'set HTTPS_PROXY to'],
-    [SHOP, 407, 'ada:hunter2@', rejected('HTTP_PROXY'), 'set HTTP_PROXY to'],
-    [SECURE_SHOP, 403, '', 'the proxy PROXY refused to connect to shop.invalid (403)', 'check HTTPS_PROXY;'],
-    [SECURE_SHOP, undefined, 'ada:hunter2@', down, 'check HTTPS_PROXY;'],
-    [SHOP, undefined, 'ada:hunter2@', down, 'check HTTP_PROXY;'],
-  ])(
-    'explains, for %s, the response %s of a proxy with the user %j, without the password',
-    async (baseUrl, refuse, user, message, hint) => {
-      const proxy = await refusing(refuse);
-      const options = { env: env(baseUrl, `http://${user}${proxy}`) };
-      const json = await runInTerminal(['list', '--json', '--debug'], options);
-      const { error } = JSON.parse(json.stderr.trim().split('\n').at(-1) ?? '');
-      expect(error).toMatchObject({ code: 'network_error', exitCode: 6 });
-      expect(error.message).toBe(message.replace('PROXY', proxy));
-      expect(error.hint).toContain(hint.replace('@PROXY', `@${proxy}`));
-      const text = await runInTerminal(['list', '--debug'], options);
+  test('names the proxy in an error, and shows neither its password nor the API key', async () => {
+    const { port } = await proxyServer(1, { refuse: 407 });
+    const env = {
+      PETS_BASE_URL: SECURE_SHOP,
+      PETS_API_KEY: 'pets_secret_key',
+      HTTPS_PROXY: `http://ada:hunter2@127.0.0.1:${port}`,
+    };
+    for (const flags of [['--debug'], ['--debug', '--json']]) {
+      const { code, stdout, stderr } = await runInTerminal(['list', ...flags], { env });
+      const message = `the proxy 127.0.0.1:${port} rejected the user and password in HTTPS_PROXY (407)`;
+      expect([code, stderr]).toEqual([6, expect.stringContaining(message)]);
       for (const secret of ['hunter2', Buffer.from('ada:hunter2').toString('base64'), 'pets_secret_key'])
-        expect(json.stdout + json.stderr + text.stdout + text.stderr).not.toContain(secret);
-    },
-  );
+        expect(stdout + stderr).not.toContain(secret);
+    }
+  });
 
   test('profiles --check asks a proxy that requires a password only once', async () => {
     const proxy = await proxyServer(1, { refuse: 407 });
