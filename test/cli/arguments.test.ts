@@ -51,7 +51,6 @@ test.each([
   [['list', '--color', 'never', '--limit', '0'], { color: 'never' }],
   [['--color=always', 'list'], { color: 'always' }],
   [['list', '--color', 'pink'], { color: 'auto' }],
-  [['list'], { color: 'auto' }],
   [['--max-wait', 'x', 'list', '--nothing', '--json'], { json: true }],
 ])('the flags for errors of %j', (argv, expected) => {
   const program = createProgram();

@@ -41,9 +41,7 @@ describe('a data directory that cannot be used', () => {
 
   test.each([
     ['below a device', '/dev/null/store'],
-    ...(process.platform === 'linux'
-      ? [['on a file system that cannot be written', '/proc/pets/store']]
-      : []),
+    ['on a file system that cannot be written', '/proc/pets/store'],
   ])('a path %s', async (_name, directory) => {
     await expectFailure(await freshMachine(), serveAt(directory), { exit: 1, contains: [directory] });
   });

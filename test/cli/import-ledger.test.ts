@@ -110,33 +110,23 @@ describe('a ledger', () => {
       .split('\n')
       .map((one, i) => (i + 1 === line ? change(one) : one))
       .join('\n');
-  it.each<[string, (text: string) => string, string]>([
-    [
-      'no JSON',
-      edit(3, (line) => line.slice(0, 20)),
-      'is damaged in line 3, or a newer version of pets has written it: it is not valid JSON',
-    ],
-    ['a record without its row', edit(4, (line) => line.replace('"row"', '"raw"')), 'is damaged in line 4'],
-    ['a group without a number', edit(5, (line) => line.replace('"seq"', '"sum"')), 'is damaged in line 5'],
-    ['no header', edit(1, () => 'hello'), 'is damaged in line 1'],
-    [
-      'nothing in it',
-      () => '',
-      'is damaged in line 1, or a newer version of pets has written it: it is incomplete',
-    ],
-    [
-      'a higher version',
-      edit(1, (line) => line.replace('"version":1', '"version":2')),
-      'is damaged in line 1, or a newer version of pets has written it: version',
-    ],
-  ])('with %s is refused and left as it is', async (_, damage, message) => {
+  it.each<[string, (text: string) => string, line: number, reason: string]>([
+    ['no JSON', edit(3, (line) => line.slice(0, 20)), 3, 'it is not valid JSON'],
+    ['a record without its row', edit(4, (line) => line.replace('"row"', '"raw"')), 4, ''],
+    ['a group without a number', edit(5, (line) => line.replace('"seq"', '"sum"')), 5, ''],
+    ['no header', edit(1, () => 'hello'), 1, ''],
+    ['nothing in it', () => '', 1, 'it is incomplete'],
+    ['a higher version', edit(1, (line) => line.replace('"version":1', '"version":2')), 1, 'version'],
+  ])('with %s is refused and left as it is', async (_, damage, line, reason) => {
     const { open, path, write } = await place();
     await write();
     const damaged = damage(await readFile(path, 'utf8'));
     await writeFile(path, damaged);
     expect(await problemOf(open())).toMatchObject({
       code: 'damaged_file',
-      message: expect.stringContaining(`${path} ${message}`),
+      message: expect.stringContaining(
+        `${path} is damaged in line ${line}, or a newer version of pets has written it: ${reason}`,
+      ),
       hint: expect.stringContaining('are added again'),
     });
     expect(await readFile(path, 'utf8')).toBe(damaged);

@@ -65,10 +65,7 @@ const isAsked = async (situation: Situation) => {
 test.each<[string, Situation]>([
   ['with --yes', { typed, args: ['--profile', 'prod', '--yes'] }],
   ['about the rows of a pipe without a terminal', piped],
-  [
-    'for PETS_API_KEY and another service than that of profile prod',
-    { typed, args: [], savedUrl: 'https://api.example.com/v1' },
-  ],
+  ['for PETS_API_KEY with another service', { typed, args: [], savedUrl: 'https://api.example.com/v1' }],
   ['for a dry run', { typed, args: ['--profile', 'prod', '--dry-run'] }],
 ])('import does not ask %s', async (_name, situation) => {
   const names = situation.args?.includes('--dry-run') ? [] : ALL;
@@ -79,10 +76,7 @@ test.each<[string, Situation]>([
   ['the rows of a pipe, at the terminal of the process', { ...piped, typedAtTerminal: ['n'] }],
   ['prod as the default profile', { typed, args: [], env: { PETS_API_KEY: '', PETS_BASE_URL: '' } }],
   ['PETS_API_KEY with the service of profile prod', { typed, args: [] }],
-  [
-    'PETS_API_KEY with another name of the service of profile prod',
-    { typed, args: [], savedUrl: 'https://LOCALHOST.:PORT/v1/' },
-  ],
+  ['another name of the service of prod', { typed, args: [], savedUrl: 'https://LOCALHOST.:PORT/v1/' }],
   ['the service of prod in another profile', { typed, args: [], env: { PETS_PROFILE: 'staging' } }],
 ])('import asks for %s', async (_name, situation) => {
   expect(await isAsked(situation)).toEqual({ asked: true, code: 1, names: [] });

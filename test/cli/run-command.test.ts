@@ -86,7 +86,9 @@ describe('when aborted, runCommand', () => {
   });
 
   test('starts no command if it was aborted before the call', async () => {
-    const { code, listenersLeft } = await run('', { abort: aborted() });
+    const aborted = new AbortController();
+    aborted.abort(new Error('the disk is full'));
+    const { code, listenersLeft } = await run('', { abort: aborted });
     await expect(code).rejects.toThrow('the disk is full');
     expect(listenersLeft()).toBe(0);
   });
@@ -102,9 +104,3 @@ test('on a terminal SIGINT is not forwarded, because the command receives it fro
   raise('SIGTERM');
   expect(await code).toBe(6);
 });
-
-function aborted(): AbortController {
-  const abort = new AbortController();
-  abort.abort(new Error('the disk is full'));
-  return abort;
-}

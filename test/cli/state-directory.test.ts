@@ -57,16 +57,6 @@ test('if nothing is writable, a command prints one note', async () => {
   }
 });
 
-test('pets profiles --check prints the note once for several profiles', async () => {
-  const { fallback, run, server } = await homeless();
-  await writeFile(fallback, '');
-  const config = await temporaryDirectory();
-  for (const name of ['prod', 'staging'])
-    await writeFile(join(config, `${name}.json`), JSON.stringify({ baseUrl: server.url, key: 'pets_key' }));
-  const { code, stderr } = await run(['profiles', '--check'], { PETS_CONFIG_DIR: config });
-  expect([code, server.requests.length, noticesIn(stderr)]).toEqual([0, 3, 1]);
-});
-
 test.each([
   ['list', ['list', '--json']],
   ['import', ['import', 'FILE', '--json']],
