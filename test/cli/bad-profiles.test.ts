@@ -51,7 +51,6 @@ describe('a damaged profile is reported and not changed', () => {
   test.each([
     ['[]', 'must be a JSON object'],
     ['{"defaultProfile":"production"}', 'defaultProfile must be one of prod, staging, local'],
-    ['{', 'not valid JSON'],
   ])('settings %s', async (text, contains) => {
     const machine = await freshMachine();
     const path = await writeConfig(machine, 'settings.json', text);

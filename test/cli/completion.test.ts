@@ -22,9 +22,7 @@ describe('candidates', () => {
     ['keys ', 'add list revoke'],
     ['keys add --pl', '--plan'],
     ['use ', 'prod staging local'],
-    ['use s', 'staging'],
     ['help l', 'list login logout'],
-    ['help e', 'environment exit-codes'],
     ['help keys ', 'add list revoke'],
     ['list --n', '--ndjson --no-retry --no-input'],
     ['--profile local li', 'list'],
@@ -34,7 +32,6 @@ describe('candidates', () => {
     ['--profile ', 'prod staging local'],
     ['keys add till --plan ', 'free pro business enterprise'],
     ['list --limit ', ''],
-    ['list --limit=', ''],
     ['list --nothing=', ''],
   ])('pets %s: %s', (line, words) => {
     expect(offered(...line.split(' '))).toEqual(words.split(' ').filter(Boolean));

@@ -1,5 +1,403 @@
+import { inspect } from 'node:util';
 import { expect, test } from 'vitest';
-import { type ImportFigures, NO_FIGURES, simulateImports } from '../helpers/import-model.ts';
+import {
+  animalHash,
+  isUnknown,
+  type LedgerEnvironment,
+  openLedger,
+  type RowRecord,
+} from '../../src/cli/import/ledger.ts';
+import { type Choice, groupRows, plan, recordOf } from '../../src/cli/import/plan.ts';
+import { carryOut, finish } from '../../src/cli/import/send.ts';
+import type { PetRow } from '../../src/cli/rows/read-file.ts';
+import type { Client } from '../../src/client/client.ts';
+import { ApiFailure, ContractError, NetworkError, OutcomeUnknownError } from '../../src/client/errors.ts';
+import type { ReceivedPet } from '../../src/contract/schemas.ts';
+import { DirectoryInUseError } from '../../src/system/file-system.ts';
+import { SimulatedDisk } from '../helpers/store-disk.ts';
+import { randomOf } from '../helpers/store-fixtures.ts';
+
+const HOUR = 3_600_000;
+const LIVES = 9;
+const NO_PET = { name: '', categoryId: 0n };
+const SERVICE = 'https://api.example.com/v1';
+
+/** How often each event happened. The test checks that the simulation covers all events. */
+const NO_FIGURES = {
+  killed: 0,
+  powerLost: 0,
+  lost: 0,
+  answered: 0,
+  repeated: 0,
+  compared: 0,
+  notAdded: 0,
+  parallel: 0,
+  refusedConcurrent: 0,
+  refused: 0,
+  incomplete: 0,
+  stopped: 0,
+  skipped: 0,
+  addedAgain: 0,
+  named: 0,
+  resumed: 0,
+  nothing: 0,
+  forgotten: 0,
+};
+type ImportFigures = typeof NO_FIGURES;
+
+type File = { name: string; rows: PetRow[] };
+
+/**
+ * Imports files in several runs into a service that counts its animals. Files are edited and renamed between the runs.
+ * Processes are killed, the power fails, the disk reports errors, the network loses requests and responses, other
+ * processes import at the same time, and clocks are set. Throws
+ *
+ * - if an animal was added more often than the files have it, unless the user chose that or a notice named it
+ * - if a complete run has not reported one true result for each row
+ */
+async function simulateImports(seed: number): Promise<ImportFigures> {
+  const world = new World(seed);
+  try {
+    for (let life = 1; life <= LIVES; life++) await world.live(life === LIVES);
+  } catch (error) {
+    throw new Error(`imports, seed ${seed}: ${error instanceof Error ? error.message : error}`, {
+      cause: error,
+    });
+  }
+  return world.figures;
+}
+
+class World {
+  figures: ImportFigures = { ...NO_FIGURES };
+  #random: () => number;
+  #disk: SimulatedDisk;
+  #now = Date.parse('2026-11-20T12:00:00Z');
+  #files: File[];
+  #service: ReturnType<typeof createService>;
+  #usesManyKeys: boolean;
+  #isQuick: boolean;
+  /** The most animals with each hash that the files may have added. */
+  #allowed = new Map<string, number>();
+  /** Those from imports that are forgotten. */
+  #base = new Map<string, number>();
+  #isLocked = false;
+
+  constructor(seed: number) {
+    this.#random = randomOf(seed);
+    this.#disk = new SimulatedDisk(this.#random);
+    this.#service = createService(this.#random, this.figures, () => this.#now);
+    this.#usesManyKeys = this.#chance(0.2);
+    this.#isQuick = this.#chance(0.5);
+    this.#files = ['a.csv', 'b.csv'].map((name) => ({ name, rows: this.#rows() }));
+  }
+
+  #chance(probability: number): boolean {
+    return this.#random() < probability;
+  }
+
+  #pick<Item>(items: readonly Item[]): Item {
+    return items[Math.floor(this.#random() * items.length)] as Item;
+  }
+
+  #row(): PetRow {
+    const name = this.#pick(['Rex', 'Bella', 'Lola', 'Tom', 'Mia', 'Kiki', 'Momo', 'Zoe']);
+    return { line: 1, pet: { name, categoryId: this.#chance(0.2) ? 2n : 1n } };
+  }
+
+  #rows(): PetRow[] {
+    return Array.from({ length: 1 + Math.floor(this.#random() * 10) }, () => this.#row());
+  }
+
+  /** The first animals of the service as rows with ids, of which one was changed. */
+  #exported(): PetRow[] {
+    const rows: PetRow[] = this.#service.animals.slice(0, 4).map(({ pet: { id, name, categoryId } }) => ({
+      line: 1,
+      id,
+      pet: { name, categoryId: categoryId as bigint },
+    }));
+    const [first, ...more] = rows;
+    return first && this.#chance(0.5) ? [{ ...first, pet: this.#row().pet }, ...more] : rows;
+  }
+
+  /** Changes, renames or replaces a file, as people do between two imports. */
+  #edit(): void {
+    const file = this.#pick(this.#files);
+    const at = Math.floor(this.#random() * file.rows.length);
+    const kind = this.#random();
+    file.rows = [...file.rows];
+    if (kind < 0.2) file.rows.splice(at, 0, this.#row());
+    else if (kind < 0.4) file.rows.splice(at, 1, this.#row());
+    else if (kind < 0.5 && file.rows.length > 1) file.rows.splice(at, 1);
+    else if (kind < 0.6) file.rows.push(...file.rows.splice(at, 1));
+    else if (kind < 0.8) file.name = this.#pick(['a.csv', 'b.csv', 'c.csv']);
+    else if (kind < 0.87) file.rows = this.#rows();
+    else if (kind < 0.92) file.rows = [...this.#exported(), ...file.rows.slice(0, 3)];
+    else this.#files.push({ name: 'copy.csv', rows: file.rows });
+  }
+
+  /** One process. In the last one, nothing fails. */
+  async live(isLast: boolean): Promise<void> {
+    while (this.#chance(0.5)) this.#edit();
+    this.#service.isReliable = isLast;
+    const disk = this.#disk;
+    if (!isLast && this.#chance(0.7)) {
+      const when = Math.floor(this.#random() * 120);
+      const fate = this.#chance(0.7) ? 'halt' : { errno: this.#pick(['ENOSPC', 'EIO'] as const) };
+      disk.fate = (call) => (call === when ? fate : undefined);
+    }
+    const running = this.#run(this.#pick(this.#files), isLast).catch((error) => {
+      const isExpected = !isLast && /simulated/.test(`${error?.message} ${error?.cause?.message}`);
+      if (!isExpected) throw error;
+    });
+    await Promise.race([running, disk.halted.then(() => this.figures.killed++)]);
+    this.#check();
+    disk.end();
+    if (this.#chance(0.5)) {
+      disk.losePower();
+      this.figures.powerLost++;
+    }
+    disk.restart();
+    this.#isLocked = false;
+    if (this.#isQuick) return;
+    this.#now += Math.floor(this.#random() ** 4 * 40 * HOUR);
+    if (this.#chance(0.05)) this.#now -= 30 * HOUR;
+    if (this.#chance(0.05)) this.#forget();
+  }
+
+  /** More than 30 days pass. Everything that was completely imported may be added again. */
+  #forget(): void {
+    this.#now += 31 * 24 * HOUR;
+    this.figures.forgotten++;
+    for (const [hash, count] of this.#allowed) this.#base.set(hash, (this.#base.get(hash) ?? 0) + count);
+    this.#allowed.clear();
+  }
+
+  #place(): LedgerEnvironment {
+    return {
+      directory: '/state/imports/1',
+      service: SERVICE,
+      files: this.#disk.ofProcess(),
+      now: () => this.#now,
+      random: (bytes) => Buffer.from(Array.from({ length: bytes }, () => Math.floor(this.#random() * 256))),
+      lockDirectory: async () => {
+        if (this.#isLocked) throw new DirectoryInUseError('simulated', {});
+        this.#isLocked = true;
+        return {
+          announce: () => {},
+          release: async () => {
+            this.#isLocked = false;
+          },
+        };
+      },
+    };
+  }
+
+  /** A second process must not get the ledger while this one has it. */
+  async #tryConcurrently(): Promise<void> {
+    const error = await openLedger(this.#place()).then(
+      () => new Error('a second import has opened the ledger'),
+      (error) => error,
+    );
+    if (error.code !== 'already_running') throw error;
+    this.figures.refusedConcurrent++;
+  }
+
+  /** `pets import <file>`. If it stops, the user reads why, and mostly adds `--skip-added`. */
+  async #run(file: File, isLast: boolean): Promise<void> {
+    const opened = await openLedger(this.#place());
+    const { ledger } = opened;
+    const { figures } = this;
+    try {
+      if (this.#chance(0.2)) await this.#tryConcurrently();
+      const rows = file.rows.map((row, i) => ({ ...row, line: i + 2 }));
+      const decide = (choice: Choice) =>
+        plan(rows, ledger, { choice, source: `/${file.name}`, now: this.#now });
+      let choice: Choice = this.#chance(0.05) ? this.#pick(['skip-added', 'add-again'] as const) : undefined;
+      let planned = decide(choice);
+      if (!('its' in planned)) {
+        figures.stopped++;
+        if (!isLast && this.#chance(0.1)) return;
+        choice = this.#chance(0.1) ? 'add-again' : 'skip-added';
+        planned = decide(choice);
+      }
+      if (!('its' in planned)) throw new Error(`stopped with ${choice}`);
+      const { its } = planned;
+      const groups = groupRows(planned);
+      const { open, new: fresh, failed } = groups;
+      if (planned.again.size > 0) figures.named++;
+      if (planned.elsewhere.size > 0) figures.skipped++;
+      if (open.length + fresh.length + failed.length === 0) {
+        figures.nothing++;
+        await finish(planned, opened, this.#now);
+      } else {
+        if (ledger.imports.has(its.seq)) figures.resumed++;
+        const again = new Set([...planned.again.keys()].map((i) => animalHash(rows[i]?.pet ?? NO_PET)));
+        const isAgain = (hash: string) => choice === 'add-again' || again.has(hash);
+        if (choice === 'add-again') figures.addedAgain++;
+        // With --skip-added, a row with an id is not sent. If it is an animal of the service, there is one more like it.
+        const exists = ({ id, pet }: PetRow) =>
+          this.#service.animals.some((each) => each.pet.id === id && each.hash === animalHash(pet));
+        const isCounted = (row: PetRow) => choice !== 'skip-added' || row.id === undefined || exists(row);
+        this.#allow(rows.filter(isCounted), isAgain);
+        const apiKey = this.#usesManyKeys && this.#chance(0.5) ? 'pets_other_key' : 'pets_first_key';
+        const stop = await carryOut(planned, groups, opened, {
+          client: this.#service.client(apiKey),
+          apiKey,
+          clock: { now: () => this.#now, elapsed: () => this.#now },
+          timeout: 30_000,
+          progress: { show() {}, end() {} },
+          beforeComparing: async (_, wait) => {
+            this.#now += wait;
+            figures.compared++;
+          },
+          onCompared: ({ notAdded }) => (figures.notAdded += notAdded),
+          onSending: () => {},
+          onResult: () => {},
+        });
+        if (stop) return;
+      }
+      const carried = planned;
+      this.#checkReport(
+        rows.map((row, i) => ({ row, record: recordOf(carried, i) })),
+        its.skipAdded,
+      );
+    } finally {
+      await opened.close();
+    }
+  }
+
+  /** The service may now have as many animals as the file has rows, or as many more if `isAgain`. */
+  #allow(rows: readonly PetRow[], isAgain: (hash: string) => boolean): void {
+    const counts = new Map<string, number>();
+    for (const { pet } of rows) counts.set(animalHash(pet), (counts.get(animalHash(pet)) ?? 0) + 1);
+    for (const [hash, count] of counts) {
+      const known = this.#allowed.get(hash) ?? 0;
+      this.#allowed.set(hash, isAgain(hash) ? known + count : Math.max(known, count));
+    }
+  }
+
+  /** Never twice. */
+  #check(): void {
+    const counts = new Map<string, number>();
+    for (const { hash } of this.#service.animals) counts.set(hash, (counts.get(hash) ?? 0) + 1);
+    for (const [hash, count] of counts) {
+      const most = (this.#allowed.get(hash) ?? 0) + (this.#base.get(hash) ?? 0);
+      if (count <= most) continue;
+      const name = this.#service.animals.find((each) => each.hash === hash)?.pet.name;
+      throw new Error(`${name} was added ${count} times, for at most ${most} rows`);
+    }
+  }
+
+  /** One true result for each row. */
+  #checkReport(results: { row: PetRow; record: RowRecord | undefined }[], skipAdded: boolean): void {
+    const byId = new Map(this.#service.animals.map(({ pet, hash }) => [String(pet.id), hash]));
+    const ids = new Set<string>();
+    for (const { row, record } of results) {
+      const what = `${row.pet.name}: ${inspect(record)}`;
+      if (record?.kind === 'added') {
+        const id = String(record.pet.id);
+        if (byId.get(id) !== animalHash(row.pet)) throw new Error(`no such animal: ${what}`);
+        if (ids.has(id)) throw new Error(`two rows are the same animal: ${what}`);
+        ids.add(id);
+      } else if (record === undefined) {
+        if (row.id === undefined || !skipAdded) throw new Error(`no result: ${what}`);
+      } else if (record.kind === 'open' && record.message === undefined)
+        throw new Error(`reported as sent only: ${what}`);
+      const mayBeOpen = !this.#service.isExact || this.#usesManyKeys || !this.#isQuick;
+      if (isUnknown(record) && !mayBeOpen) throw new Error(`unknown, although it could be repeated: ${what}`);
+    }
+  }
+}
+
+/** `at` is when the animal was added. */
+type Animal = { pet: ReceivedPet; hash: string; at: number };
+
+/**
+ * A service that loses requests and responses, refuses requests, and sends an empty list, until `isReliable` is set. It
+ * supports idempotency keys in 60 % of cases, and forgets them after 24 hours.
+ */
+function createService(random: () => number, figures: ImportFigures, now: () => number) {
+  const supportsIdempotency = random() < 0.6;
+  const rejectsRows = random() < 0.5;
+  const answersBadly = random() < 0.2;
+  const byKey = new Map<string, Animal>();
+  // With these headers, several rows are in flight at once.
+  const headers =
+    random() < 0.7
+      ? { 'x-ratelimit-limit': '100', 'x-ratelimit-remaining': '99', 'x-ratelimit-reset': '1795176060' }
+      : {};
+  const animals: Animal[] = [];
+  let inFlight = 0;
+  const service = {
+    isReliable: false,
+    animals,
+    /** Whether every row has a certain outcome in the end. */
+    isExact: supportsIdempotency && !rejectsRows && !answersBadly,
+    client: (apiKey: string): Client =>
+      ({
+        call: call(apiKey),
+        request,
+        baseUrl: 'http://127.0.0.1/v1',
+        supportsIdempotency: () => supportsIdempotency,
+        attempts: () => 1,
+      }) as unknown as Client,
+  };
+  const request = async () => {
+    const isIncomplete = !service.isReliable && random() < 0.2;
+    const listed = isIncomplete ? [] : animals.map(({ pet }) => pet);
+    if (isIncomplete) figures.incomplete++;
+    return { parse: () => listed, headers, url: new URL(`${SERVICE}/pets`) };
+  };
+  const call =
+    (apiKey: string) =>
+    async (name: string, input: { body: PetRow['pet'] }, options: Parameters<Client['call']>[2] = {}) => {
+      if (name === 'listPets') return { value: animals.slice(0, 1).map(({ pet }) => pet), headers };
+      const { idempotencyKey = '', sendLog } = options;
+      await sendLog?.intent();
+      // If the process is killed now, the service receives the request nevertheless.
+      figures.parallel += Number(++inFlight > 1);
+      await new Promise(setImmediate);
+      inFlight--;
+      const kind = service.isReliable ? 1 : random();
+      if (kind > 0.97 && kind < 1) {
+        const status = random() < 0.5 ? 401 : 429;
+        figures.refused++;
+        await sendLog?.notSent(status);
+        throw new ApiFailure(status, 'simulated: refused');
+      }
+      if (kind < 0.1) {
+        await sendLog?.notSent();
+        throw new NetworkError('simulated: not sent', { sent: false });
+      }
+      const key = `${apiKey} ${idempotencyKey}`;
+      const last = byKey.get(key);
+      const known = supportsIdempotency && last && now() - last.at < 24 * HOUR ? last : undefined;
+      if (rejectsRows && !known && kind < 0.2) {
+        await sendLog?.notSent(422);
+        throw new ApiFailure(422, 'simulated: rejected', { code: 'no' });
+      }
+      const pet = { ...input.body, id: BigInt(animals.length + 1), status: 'available' as const };
+      const animal = known ?? { pet, hash: animalHash(input.body), at: now() };
+      if (known) figures.repeated++;
+      // If `kind` is at most 0.25, the service does not receive the request.
+      if (!known && kind > 0.25) {
+        byKey.set(key, animal);
+        animals.push(animal);
+      }
+      const unknown = (cause: Error) =>
+        new OutcomeUnknownError(cause, { idempotencyKey, supportsIdempotency });
+      if (kind < 0.35) {
+        figures.lost++;
+        throw unknown(new Error('simulated: no response'));
+      }
+      if (answersBadly && kind < 0.4) {
+        figures.answered++;
+        throw unknown(new ContractError(201, 'simulated: no animal'));
+      }
+      return { value: animal.pet, headers };
+    };
+  return service;
+}
 
 // `npm run soak` runs 20,000 seeds.
 const SEEDS = Number(process.env['PETS_IMPORT_SEEDS'] ?? 500);

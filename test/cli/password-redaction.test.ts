@@ -1,4 +1,3 @@
-import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { createPasswordRemover, hasPassword } from '../../src/cli/output/redact.ts';
 import { runInTerminal, startInTerminal } from '../helpers/context.ts';
@@ -119,11 +118,4 @@ test.each([
 ])('%s contains a password: %s', (word, expected) => {
   expect(hasPassword(word)).toBe(expected);
   expect(createPasswordRemover([word]) !== undefined).toBe(expected);
-});
-
-test('a directory with a colon and an @ is not a URL', async () => {
-  const { home } = await startInTerminal(['--version']);
-  const directory = join(home, 'a:b@c');
-  const { stderr } = await runInTerminal(['store', 'check', directory]);
-  expect(stderr).toContain(`there is no store in ${directory}`);
 });

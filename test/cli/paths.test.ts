@@ -40,9 +40,7 @@ test.each([
   },
 );
 
-test.each([
-  ['ENOSPC', 'free some disk space, or set PETS_CONFIG_DIR to a directory on another disk'],
-  ['EACCES', 'make the directory writable, or set PETS_CONFIG_DIR to another one'],
-])('the hint after %s while writing to the configuration directory: %s', (code, hint) => {
-  expect(configHint(Object.assign(new Error(code), { code }))).toBe(hint);
+test('the hint after ENOSPC while writing to the configuration directory', () => {
+  const hint = 'free some disk space, or set PETS_CONFIG_DIR to a directory on another disk';
+  expect(configHint(Object.assign(new Error('full'), { code: 'ENOSPC' }))).toBe(hint);
 });

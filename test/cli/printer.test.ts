@@ -21,7 +21,6 @@ const choose = (
 
 test.each<[Options, string, terminal?: string]>([
   [{}, 'lines', 'table'],
-  [{ json: true }, 'json'],
   [{ ndjson: true }, 'ndjson'],
   [{ csv: true }, 'csv'],
   [{ excel: true }, 'excel'],

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { parseTimeLimit } from '../../src/cli/commands/orders.ts';
-import { formatDeadline, formatIso, formatMinute, formatTime, instantOf } from '../../src/cli/output/time.ts';
+import { formatDeadline, formatIso, formatTime, instantOf } from '../../src/cli/output/time.ts';
 import { createTimeFormatter, formatDuration } from '../../src/contract/time-text.ts';
 import type { TerminalOptions } from '../helpers/context.ts';
 import { importing } from '../helpers/import-commands.ts';
@@ -29,13 +29,6 @@ test.each([
   ['America/New_York', '2026-11-20T12:00:00Z', '07:00:00 GMT-5'],
 ])('at noon UTC on 20 November, a clock in %s shows %s as %j', (zone, time, text) => {
   expect(formatTime(Date.parse(time), NOW, zone)).toBe(text);
-});
-
-test.each([
-  ['UTC', '2026-11-20 23:30 UTC'],
-  ['Europe/Berlin', '2026-11-21 00:30 CET'],
-])('the minute of a time in %s is %j', (zone, text) => {
-  expect(formatMinute('2026-11-20T23:30:59.999Z', zone)).toBe(text);
 });
 
 test.each(['UTC', 'Europe/Berlin', 'Pacific/Kiritimati'])('times out of range in %s', (zone) => {

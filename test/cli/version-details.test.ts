@@ -24,7 +24,6 @@ const context = { versionDetails: () => DETAILS };
 test.each<[string, number | undefined, stdout: string]>([
   ['--version --json', undefined, `${JSON.stringify(DETAILS)}\n`],
   ['--json -V', undefined, `${JSON.stringify(DETAILS)}\n`],
-  ['list --json --version', undefined, `${JSON.stringify(DETAILS)}\n`],
   ['--version --json', 80, `${JSON.stringify(DETAILS, null, 2)}\n`],
   ['--version', undefined, '1.2.3\n'],
 ])('pets %s on a terminal of %s columns', async (line, columns, stdout) => {

@@ -35,13 +35,9 @@ describe('after a refused connection to this machine', () => {
     ]);
   });
 
-  test.each([
-    [undefined, 6],
-    [80, 3],
-  ])('with a terminal of %s columns, there are %i attempts', async (columns, attempts) => {
-    const { code, stderr } = await list(['--debug'], columns);
-    expect(code).toBe(6);
-    expect(stderr.match(/failed: NetworkError/g)).toHaveLength(attempts);
+  test('with a terminal, there are three attempts', async () => {
+    const { code, stderr } = await list(['--debug'], 80);
+    expect([code, stderr.match(/failed: NetworkError/g)?.length]).toEqual([6, 3]);
   });
 });
 
@@ -136,14 +132,15 @@ test('during a rate limit, profiles --check sends one request a minute, so that 
   const machine = await freshMachine();
   await machine.saveProfile('prod', { baseUrl: url, key: KEY });
   const clock = manualClock();
-  for (let seconds = 0; seconds < 60; seconds += 10) {
+  for (let seconds = 0; seconds <= 70; seconds += 10) {
     const { code, stdout } = await machine.pets(['profiles', '--check', '--json'], { clock });
     const [{ check }] = JSON.parse(stdout);
     expect([code, check.ok, check.code, check.remaining]).toEqual([0, false, 'rate_limited', 0]);
     expect(Date.parse(check.reset)).toBeGreaterThan(clock.now());
-    if (seconds > 10) expect(check.message).toContain('the last check was less than a minute ago');
+    if (seconds > 10 && seconds < 70)
+      expect(check.message).toContain('the last check was less than a minute ago');
     clock.advance(10_000);
   }
-  // The first request started the cool-down. One more request may ignore the cool-down.
-  expect(requests).toHaveLength(2);
+  // The first request started the cool-down. One request a minute may ignore the cool-down.
+  expect(requests).toHaveLength(3);
 });

@@ -43,12 +43,6 @@ describe('a call', () => {
     expect(value).toMatchObject({ id: 9007199254740993n, categoryId: 9223372036854775807n });
     expect(String(value['new'])).toBe('1.50');
   });
-
-  test('puts a path parameter into the path', async () => {
-    const { client, server } = await connect((_, response) => reply(response, 200, PET));
-    await client.call('getPet', { params: { petId: 9223372036854775807n } });
-    expect(server.requests[0]?.url).toBe('/v1/pets/9223372036854775807');
-  });
 });
 
 describe('an animal in the response to a creation', () => {

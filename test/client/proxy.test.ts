@@ -91,12 +91,13 @@ test('a proxy that closes the connection instead of opening a tunnel is asked on
 });
 
 test('a certificate error of the service behind a tunnel is not an error of the proxy', async () => {
-  const { port } = await tlsServer('self-signed');
+  const { port, requests } = await tlsServer('self-signed');
   const proxy = await proxyServer(port);
   const { client } = testClient(SECURE_SHOP, { proxy: proxy.url });
   const failure = await rejection(list(client));
   expect(failure).toBeInstanceOf(NetworkError);
   expect(failure).not.toBeInstanceOf(ProxyError);
+  expect(requests).toEqual([]);
 });
 
 describe('the command', () => {

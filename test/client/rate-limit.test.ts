@@ -47,7 +47,6 @@ const dates: Case[] = [
   ['in the past', after(dateAt('11:00:00')), 0],
   ['RFC 850, a year of the last century', after('Sunday, 06-Nov-94 08:49:37 GMT'), 0],
   ['an invalid month', after('Fri, 20 Nod 2026 12:01:30 GMT'), undefined],
-  ['an invalid hour', after(dateAt('24:01:30')), undefined],
   ['another time zone', after('Fri, 20 Nov 2026 12:01:30 EST'), undefined],
 ];
 
@@ -67,7 +66,6 @@ const resets: Case[] = [
   ['a fraction', reset('45.25'), 45_250],
   ['400 digits', reset('9'.repeat(400)), 1e14],
   ['text', reset('never'), undefined],
-  ['negative', reset('-5'), undefined],
   ['joined by a comma', reset(`${NOW / 1_000 + 5}, ${NOW / 1_000 + 45}`), 45_000],
   ['Retry-After takes precedence', { ...after('3'), ...RESET_45 }, 3_000],
   ['an invalid Retry-After does not', { ...after('soon'), ...RESET_45 }, 45_000],

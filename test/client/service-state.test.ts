@@ -304,15 +304,3 @@ test('a daily notice can be claimed once per operation, service and day (UTC); a
   expect([claim('getPet'), claim('getPets'), claim('getPet')]).toEqual([true, true, false]);
   expect([process().sunset('getPet'), process().sunset('listPets')]).toEqual([date, undefined]);
 });
-
-test('a probe is allowed once a minute across processes during a pause, and always without one', async () => {
-  const { process, clock } = await machine();
-  const probe = () => process().tryAcquireProbe();
-  expect([probe(), probe()]).toEqual([true, true]);
-  process().startPause(600_000);
-  expect([probe(), probe()]).toEqual([true, false]);
-  clock.advance(59_999);
-  expect(probe()).toBe(false);
-  clock.advance(1);
-  expect([probe(), probe()]).toEqual([true, false]);
-});

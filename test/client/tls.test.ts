@@ -72,13 +72,4 @@ describe('through a proxy', () => {
     for (const secret of [KEY, 'Bearer', '/v1/pets']) expect(proxy.tunnelled()).not.toContain(secret);
     expect(server.authorizations).toEqual([`Bearer ${KEY}`]);
   });
-
-  test('a proxy that intercepts TLS is refused', async () => {
-    const server = await tlsServer('self-signed');
-    const proxy = await proxyServer(server.port);
-    const { code } = await run('https://shop.example/v1', ['list', '--json'], { HTTPS_PROXY: proxy.url });
-    expect(code).toBe(6);
-    expect(server.requests).toEqual([]);
-    expect(server.connections()).toBe(1);
-  });
 });
