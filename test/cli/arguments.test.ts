@@ -105,7 +105,6 @@ const wrongLines: Line[] = [
     (text): Line => [`serve --fail-rate=${text}`, '--fail-rate', 'from 0 to 1', `"${text}"`],
   ),
   ['serve --fault-seed -1 --fail-rate 1', '--fault-seed', 'integer'],
-  ['serve --ban-after 1.5', '--ban-after', 'integer'],
   ['serve --ban-for 0', '--ban-for', 'from 1'],
   ...['shop.example', 'ftp://shop.example', 'https://a:b@shop.example', 'https://shop.example/?x', ''].map(
     (text): Line => [`serve --public-url=${text}`, '--public-url', 'https://shop.example', `"${text}"`],
@@ -149,7 +148,6 @@ const wrongLines: Line[] = [
   ['list --output', 'for example: pets list --all --output animals.csv'],
   ['orders --from monday', 'unknown option --from', 'pets orders --since 2026-11-20 --until'],
   ['orders last week', 'for the last 7 days: pets orders --since 7d'],
-  ['upload animals.csv', "'upload'", 'pets import'],
   ['add --from a.csv', 'unknown option --from', 'pets import <file>'],
   ['delete 7', "'delete'", 'not change or delete'],
   ['undo', "'undo'", 'not change or delete'],

@@ -67,7 +67,6 @@ const first = (count: number) => Array.from({ length: count }, (_, i) => i + 1);
 /** Each case has the options, the ids of the animals, the size of the pages, and the number of requests. */
 test.each<[string, number[], number, number]>([
   ['list', first(20), 20, 1],
-  ['list --limit 3', first(3), 3, 1],
   ['list --limit 150', first(150), 100, 2],
   ['list --all', first(250), 100, 3],
   ['list --status sold --limit 2', [2, 4], 2, 1],

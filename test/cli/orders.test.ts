@@ -49,7 +49,6 @@ test.each<[string[], ids: string]>([
 
 test.each<[string[], ids: string]>([
   [['--since', 'yesterday', '--until', 'today'], '2'],
-  [['--since', 'yesterday'], '2 3'],
   [['--until', 'yesterday'], '1'],
   [['--since', '2026-11-19', '--until', '2026-11-20'], '2'],
   [['--since', '2026-11-18T22:59:59.999Z', '--until', '2026-11-18T23:00:00Z'], '1'],
