@@ -63,7 +63,7 @@ test('pets store migrate changes nothing in a directory', async () => {
 });
 
 describe('a mistyped URL', () => {
-  const notAPlace = 'use a directory, or postgres://user@host/database without quotes or variables';
+  const notAPlace = 'use a directory, or a URL such as postgres://user@host/database';
   const notAUrl = 'write postgres://user@host:5432/database';
 
   test.each([

@@ -70,7 +70,7 @@ test.each<[unknown, number, string, message: string, hint: string | undefined, b
     5,
     'rate_limited',
     `${USED_UP} until 12:00:30 UTC (in 30 s): the rate limit is used up`,
-    `${AFTER}, or wait with --max-wait 30. If it has ended earlier: pets profiles --check`,
+    `${AFTER}, or wait with --max-wait 30; to ask the service whether the limit has ended earlier: pets profiles --check`,
   ],
   [
     limited(30_000, { response: { code: 'key_banned', reason: 'stop' }, neededMaxWait: 30_000 }),
@@ -79,7 +79,13 @@ test.each<[unknown, number, string, message: string, hint: string | undefined, b
     `${API} has banned this key until 12:00:30 UTC (in 30 s): stop`,
     `${AFTER}, or wait with --max-wait 30`,
   ],
-  [limited(3_600_000, { neededMaxWait: 3_600_000 }), 5, 'rate_limited', USED_UP, `${AFTER}. If it has`],
+  [
+    limited(3_600_000, { neededMaxWait: 3_600_000 }),
+    5,
+    'rate_limited',
+    USED_UP,
+    `${AFTER}; to ask the service`,
+  ],
   [limited(Number.MAX_VALUE), 5, 'rate_limited', `${USED_UP}: the rate limit is used up`, 'try again later'],
   [new TimeoutError(200, { sent: true }), 6, 'timeout', 'no response within 0.2 s', '--timeout'],
   [new ContractError(200, 'not JSON'), 7, 'contract_error', 'not JSON', `check the base URL ${HTTPS}`],

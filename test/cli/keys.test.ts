@@ -134,7 +134,7 @@ describe('pets keys list', () => {
     profile?: typeof away;
   };
   const NONE =
-    'no running server of this store shows them; to ask one on another machine, set PETS_SERVE_TOKEN';
+    'no running server with developer tools was found for this store; to ask one on another machine, set PETS_SERVE_TOKEN';
 
   test.each<[Situation, string]>([
     [{ file: 'removed' }, NONE],

@@ -85,7 +85,7 @@ test.each<[string, [text: string, error?: string][]]>([
       ['"R\r\nex",1,1'],
       [''],
       ['Rex,1,1', 'id 1 is already used by an earlier row'],
-      ['"Rex', 'invalid CSV: a quote is missing or in the wrong place'],
+      ['"Rex', 'invalid CSV: a quote is missing or in the wrong place; the lines after it were not checked'],
     ],
   ],
 ])('every error of %s is listed with its line', async (name, rows) => {

@@ -69,7 +69,7 @@ describe('valid settings', () => {
 });
 
 const invalid: [value: unknown, error: string][] = [
-  [null, 'The body must be a JSON object'],
+  [null, 'The body must be an array of rules, or an object with the field rules'],
   [[null], 'rule 1 must be a JSON object'],
   [{ rules: {} }, 'rules must be a JSON array'],
   [{ latencyy: 1 }, 'The body has the unknown field "latencyy"; possible are latency, failRate, seed, rules'],

@@ -13,10 +13,7 @@ type Shell = (typeof shells)[number];
 export const completion: Command<Options> = {
   name: 'completion',
   summary: 'print a shell completion script',
-  examples: [
-    'pets completion bash',
-    'mkdir -p ~/.config/fish/completions && pets completion fish > ~/.config/fish/completions/pets.fish',
-  ],
+  examples: ['pets completion bash', 'pets completion fish | source'],
   arguments: [
     {
       name: '<shell>',

@@ -200,7 +200,7 @@ function describeRateLimit(
   const reason = error.message.replace(/\.? Retry in \d+ s\b/, '');
   const message = fromResponse
     ? `${server} ${state}${when}: ${reason}`
-    : `no request is sent to ${server}${when}, because an earlier response said that the rate limit is used up or the key is banned`;
+    : `no request is sent to ${server}${when}: according to an earlier response, the rate limit is used up or the key is banned`;
   const seconds = Math.ceil(neededMaxWait / SECOND);
   const wait = neededMaxWait < MAX_SUGGESTED_WAIT ? `, or wait with --max-wait ${seconds}` : '';
   const check = fromResponse
