@@ -1,10 +1,8 @@
-import { spawnSync } from 'node:child_process';
-import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
-import { freshMachine, petsInShell } from '../helpers/pets.ts';
-import { HAPROXY_DEFAULTS, hasProxy, nginxServer, startProxy } from '../helpers/real-proxies.ts';
-import { AUTHORITY, TLS_DIRECTORY, tlsServer } from '../helpers/tls-server.ts';
+import { freshMachine } from '../helpers/pets.ts';
+import { hasProxy, nginxServer, startProxy } from '../helpers/real-proxies.ts';
+import { AUTHORITY, TLS_DIRECTORY } from '../helpers/tls-server.ts';
 
 // These tests run `pets login` with addresses of servers of other projects that do not accept its requests.
 
@@ -12,8 +10,6 @@ const ENV = { NODE_EXTRA_CA_CERTS: AUTHORITY };
 const CERTIFICATE = `
   ssl_certificate ${join(TLS_DIRECTORY, 'localhost.pem')};
   ssl_certificate_key ${join(TLS_DIRECTORY, 'server.key')};`;
-
-const hasFaketime = () => spawnSync('faketime', ['--version']).error === undefined;
 
 /** Logs in with this base URL. Returns the exit code and the error. */
 async function login(baseUrl: string) {
@@ -68,40 +64,4 @@ describe.skipIf(!hasProxy('nginx'))('nginx', () => {
     const { code, error } = await login(`https://localhost:${port}/v1`);
     expect([code, error.hint]).toEqual([6, `use the base URL http://localhost:${port}/v1`]);
   });
-});
-
-describe.skipIf(!hasProxy('haproxy'))('HAProxy', () => {
-  test.each([
-    ['a client certificate is required', 'https', 'client certificate, which pets cannot send'],
-    ['plain http is sent to a TLS port', 'http', 'if the service uses https, use the base URL https://'],
-  ])('%s', async (_name, scheme, hint) => {
-    const port = await startProxy('haproxy', (free, directory) => {
-      const both = join(directory, 'both.pem');
-      const parts = ['localhost.pem', 'server.key'].map((name) => readFileSync(join(TLS_DIRECTORY, name)));
-      writeFileSync(both, parts.join(''));
-      return `
-${HAPROXY_DEFAULTS}
-frontend front
-  bind 127.0.0.1:${free} ssl crt ${both} ca-file ${AUTHORITY} verify required
-  http-request return status 200
-`;
-    });
-    const { code, error } = await login(`${scheme}://localhost:${port}/v1`);
-    expect([code, error.message, error.hint]).toEqual([
-      6,
-      expect.stringContaining('connection closed'),
-      expect.stringContaining(hint),
-    ]);
-  });
-});
-
-test.skipIf(!hasFaketime())('with a clock that is behind, the hint shows its time', async () => {
-  const { port, connections } = await tlsServer('localhost');
-  const machine = await freshMachine();
-  // The certificate is valid from 2020.
-  const line = `faketime 2019-06-01 ${petsInShell} login --base-url https://localhost:${port}/v1`;
-  const { code, stderr } = await machine.shell(line, { env: ENV, stdin: 'pets_secret_key' });
-  expect([code, connections()]).toEqual([6, 1]);
-  expect(stderr).toContain('its certificate is not valid yet');
-  expect(stderr).toContain('check the clock of this machine, which shows 2019-06-0');
 });

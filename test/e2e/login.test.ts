@@ -95,35 +95,6 @@ describe.skipIf(!hasTerminal())('pets login at a terminal', () => {
     expect(terminal.output()).toContain('interrupted');
   });
 
-  // A prompt that redraws the line for each character exceeds these limits. It writes 500 KB for 1,000 characters.
-  describe.each([
-    ['key', 'the key contains', 0, 21_000],
-    ['base URL', 'the base URL must', 10_000, 40_000],
-  ])('at the prompt for the %s', (prompt, error, shownOfShort, shownOfLong) => {
-    const start = async () => startLogin(prompt === 'key' ? await startServer() : undefined);
-
-    test('1,000 pasted characters are read, and written only if they may be shown', async () => {
-      const { terminal, expectNothingSaved } = await start();
-      const before = terminal.output().length;
-      terminal.type(`${'z'.repeat(1_000)} z${ENTER}`);
-      await terminal.waitFor(error);
-      const [written = ''] = terminal.output().slice(before).split(error);
-      expect(written.includes('z')).toBe(shownOfShort > 0);
-      expect(written.length).toBeLessThan(shownOfShort + 100);
-      terminal.type(CTRL_C);
-      await expectNothingSaved(130);
-    });
-
-    test('20,000 pasted characters are refused', async () => {
-      const { terminal, expectNothingSaved } = await start();
-      terminal.type('x'.repeat(20_000));
-      await terminal.waitFor('the input is too long');
-      await expectNothingSaved(2);
-      // After the command has ended, the terminal itself echoes the rest of the paste, each character once.
-      expect(terminal.output().length).toBeLessThan(shownOfLong);
-    });
-  });
-
   test('a wrong base URL is reported before the key is asked for', async () => {
     const machine = await freshMachine();
     const server = await scriptedServer((_, response) => replyError(response, 404));

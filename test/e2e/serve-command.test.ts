@@ -89,16 +89,6 @@ describe.skipIf(process.platform === 'win32')('pets serve -- CMD', () => {
     expect(output).toEqual({ stdout: 'ready\n200\n', stderr: '' });
   });
 
-  // test/cli/run-command.test.ts has the same with SIGTERM.
-  test('SIGTERM and then SIGHUP kill a command that ignores the first', async () => {
-    const { child, prints, end } = await run(onSignal('SIGTERM', `console.log('heard')`));
-    await prints('ready');
-    child.kill('SIGTERM');
-    await prints('heard');
-    child.kill('SIGHUP');
-    expect(await end()).toBe(137);
-  });
-
   test('every SIGINT is passed to the command', async () => {
     const count = `globalThis.count = (globalThis.count ?? 0) + 1; console.log(count); if (count === 4) process.exit(9);`;
     const { child, prints, end } = await run(onSignal('SIGINT', count));

@@ -1,7 +1,7 @@
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { writeFileSync } from 'node:fs';
-import { chmod, readFile, writeFile } from 'node:fs/promises';
+import { chmod, writeFile } from 'node:fs/promises';
 import { connect } from 'node:net';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -38,16 +38,7 @@ const MAX_PORTS = 5;
  *
  * @returns its port on 127.0.0.1
  */
-export const startProxy = async (name: ProxyName, configure: Configure): Promise<number> =>
-  (await startProxyWithLog(name, configure)).port;
-
-/**
- * Starts a proxy as startProxy does.
- *
- * @returns its port on 127.0.0.1, and a function that ends the proxy and returns its log of requests. A proxy may write the
- *   line of a request after the client has ended, so the log is complete only when the proxy has ended.
- */
-export async function startProxyWithLog(name: ProxyName, configure: Configure) {
+export async function startProxy(name: ProxyName, configure: Configure): Promise<number> {
   let output = '';
   for (let i = 0; i < MAX_PORTS; i++) {
     const directory = await temporaryDirectory();
@@ -62,16 +53,11 @@ export async function startProxyWithLog(name: ProxyName, configure: Configure) {
       stream.on('data', (chunk) => {
         output += chunk;
       });
-    const end = async (signal: NodeJS.Signals) => {
-      child.kill(signal);
+    onTestFinished(async () => {
+      child.kill('SIGKILL');
       await ended;
-    };
-    onTestFinished(() => end('SIGKILL'));
-    const endAndReadLog = async (): Promise<string> => {
-      await end('SIGTERM');
-      return readFile(join(directory, 'log'), 'utf8');
-    };
-    if (await accepts(port, child)) return { port, endAndReadLog };
+    });
+    if (await accepts(port, child)) return port;
   }
   throw new Error(`${name} does not start: ${output}`);
 }
@@ -116,31 +102,27 @@ http {
 }
 `;
 
-/** A reverse proxy for the service at `upstream` (host:port). `location` has more directives for `location /`. */
-export const nginxInFront = (upstream: string, location = ''): Configure =>
+/** A reverse proxy for the service at `upstream` (host:port). */
+export const nginxInFront = (upstream: string): Configure =>
   nginxServer(
     (port) => `
     listen 127.0.0.1:${port};
     location / {
       proxy_pass http://${upstream};
       proxy_set_header Host $http_host;
-      ${location}
     }`,
   );
-
-/** The section `defaults` of a configuration of HAProxy. */
-export const HAPROXY_DEFAULTS = `defaults
-  mode http
-  timeout connect 5s
-  timeout client 30s
-  timeout server 30s`;
 
 /** A reverse proxy for the service at `upstream` (host:port). `backend` has more directives for the section `backend`. */
 export const haproxyInFront =
   (upstream: string, backend = ''): Configure =>
   (port) =>
     `
-${HAPROXY_DEFAULTS}
+defaults
+  mode http
+  timeout connect 5s
+  timeout client 30s
+  timeout server 30s
 frontend front
   bind 127.0.0.1:${port}
   default_backend back
@@ -149,47 +131,31 @@ backend back
   server service ${upstream}
 `;
 
-/** A forward proxy. Without `rules`, it allows all requests. */
-export const squid =
-  (rules = 'http_access allow all'): Configure =>
-  (port, directory) =>
-    `
-http_port 127.0.0.1:${port}
-pid_filename none
-cache_log ${directory}/cache.log
-access_log stdio:${directory}/log
-cache deny all
-coredump_dir ${directory}
-shutdown_lifetime 0 seconds
-${rules}
-`;
-
-/** The user and password for a proxy that requires them. */
+/** The user and password for the forward proxies, which require them. */
 export const PROXY_USER = 'ada';
 export const PROXY_PASSWORD = 'hunter2';
 
-/** A forward proxy that requires a user and password. */
 export const squidWithPassword: Configure = (port, directory) => {
   const passwords = join(directory, 'passwords');
   const hash = createHash('md5').update(PROXY_PASSWORD).digest('hex');
   writeFileSync(passwords, `${PROXY_USER}:${hash}\n`);
-  const rules = `
+  return `
+http_port 127.0.0.1:${port}
+pid_filename none
+cache_log ${directory}/cache.log
+access_log none
+cache deny all
+coredump_dir ${directory}
+shutdown_lifetime 0 seconds
 auth_param basic program /usr/lib/squid/basic_ncsa_auth ${passwords}
 acl known proxy_auth REQUIRED
 http_access allow known
-http_access deny all`;
-  return squid(rules)(port, directory);
+http_access deny all
+`;
 };
 
-/** A forward proxy. `rules` contains further directives. */
-export const tinyproxy =
-  (rules = ''): Configure =>
-  (port, directory) =>
-    `
+export const tinyproxyWithPassword: Configure = (port) => `
 Port ${port}
 Listen 127.0.0.1
-LogFile "${directory}/log"
-${rules}
+BasicAuth ${PROXY_USER} ${PROXY_PASSWORD}
 `;
-
-export const tinyproxyWithPassword = tinyproxy(`BasicAuth ${PROXY_USER} ${PROXY_PASSWORD}`);
