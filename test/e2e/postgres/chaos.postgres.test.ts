@@ -3,7 +3,7 @@ import { expect, test } from 'vitest';
 import { report } from '../../helpers/cases.ts';
 import { createKey, expectOnlyOutages, startFleet } from '../../helpers/postgres/fleet.ts';
 import { type IncidentKind, Incidents } from '../../helpers/postgres/incidents.ts';
-import { underLoad, WindowTakers } from '../../helpers/postgres/load.ts';
+import { underLoad } from '../../helpers/postgres/load.ts';
 import { startCluster } from '../../helpers/postgres.ts';
 
 // `npm run soak` causes more failures.
@@ -41,18 +41,12 @@ test(
     const url = await cluster.createDatabase();
     const servers = await startFleet(url);
     const key = await createKey(url, { name: 'load', plan: 'enterprise' });
-    const quota = { perMinute: 100, perDay: 1_000_000 };
-    const limitedKey = await createKey(url, { name: 'limited', plan: 'enterprise', quota });
     const failures = await underLoad(servers, key, async (load) => {
-      const takers = new WindowTakers(load.writers, limitedKey, quota.perMinute);
-      for (const server of servers.keys()) load.traffic.repeat(() => takers.take(server), 50);
       const incidents = new Incidents(load, cluster, url);
       for (const kind of kinds()) {
         await sleep(Math.random() * 300);
         await incidents.cause(kind);
       }
-      await load.traffic.stop();
-      takers.check();
       const { acknowledged, ambiguous } = load.writers;
       report({ 'acknowledged animals': acknowledged.size, 'unknown outcomes': ambiguous.size });
       expect(ambiguous.size).toBeGreaterThan(0);

@@ -62,26 +62,6 @@ async function loggedInMachine(baseUrl: string, key: string): Promise<Machine> {
   return machine;
 }
 
-async function createPet(url: string, key: string, idempotencyKey: string) {
-  const response = await fetch(`${url}/pets`, {
-    method: 'POST',
-    headers: {
-      Authorization: `Bearer ${key}`,
-      'Content-Type': 'application/json',
-      'Idempotency-Key': `"${idempotencyKey}"`,
-    },
-    body: '{"name":"Rex","categoryId":3}',
-  });
-  const isReplayed = response.headers.get('idempotency-replayed') === 'true';
-  return { status: response.status, isReplayed, text: await response.text() };
-}
-
-/** If a server closes a connection while HAProxy uses it again, HAProxy closes that of its client, who has to repeat. */
-function isDropped(error: unknown): { status: 502; text: string } {
-  expect(error).toMatchObject({ cause: { message: 'other side closed' } });
-  return { status: 502, text: '' };
-}
-
 const get = (url: string, key: string) => fetch(url, { headers: { Authorization: `Bearer ${key}` } });
 
 /** How many requests a server has logged whose log entry contains this text. */
@@ -106,64 +86,33 @@ describe.each(['haproxy', 'nginx'] as const)('three servers behind %s', (name) =
     expect((await fetch(new URL('/metrics', url))).status).toBe(404);
   });
 
-  testBehind('add every row of a file exactly once, although one of them is killed', async () => {
-    const { servers, key } = await startServers(await freshDatabase());
-    const url = await startBalancer(name, servers);
-    const machine = await loggedInMachine(url, key);
-    const names = Array.from({ length: 300 }, (_, i) => `animal ${i + 1}`);
-    const file = await machine.file(
-      'animals.csv',
-      `name,category\n${names.map((each) => `${each},7\n`).join('')}`,
-    );
-    const adding = machine.pets(['import', file, '--json']);
-    const [killed, ...others] = servers;
-    await new Promise<void>((resolve) => {
-      killed.child.stderr?.on('data', () => countRequests(killed, '"POST"') >= 20 && resolve());
-    });
-    await killed.end('SIGKILL');
-    expect(await adding).toMatchObject({ code: 0 });
-    const listed = await listAllPets({ url, key });
-    expect(
-      listed
-        .slice(SAMPLE_ANIMALS)
-        .map((pet) => pet.name)
-        .sort(),
-    ).toEqual([...names].sort());
-    expect(countRequests(killed, '"POST"')).toBeLessThan(names.length / 3);
-    for (const server of others) expect(countRequests(server, '"POST"')).toBeGreaterThan(20);
-  });
-
-  testBehind('add each animal once while they are replaced one after the other', async () => {
-    const data = await freshDatabase();
-    const { machine, servers, key } = await startServers(data);
-    const url = await startBalancer(name, servers);
-    const ids: number[] = [];
-    let isReplaced = false;
-    const addUntilReplaced = async (client: number) => {
-      for (let i = 0; !isReplaced; i++) {
-        for (;;) {
-          const { status, text } = await createPet(url, key, `rex-${client}-${i}`).catch(isDropped);
-          if (status === 201) ids.push(JSON.parse(text).id);
-          if (status === 201) break;
-          // A connection that a stopping server has not accepted yet is reset, and a starting server is not ready yet.
-          if (status !== 502) expect(JSON.parse(text).code).toBe('starting');
-        }
+  testBehind(
+    'add every row of a file exactly once while they are replaced, one of them without a warning',
+    async () => {
+      const data = await freshDatabase();
+      const { machine, servers, key } = await startServers(data);
+      const url = await startBalancer(name, servers);
+      const client = await loggedInMachine(url, key);
+      const names = Array.from({ length: 2_000 }, (_, i) => `animal ${i + 1}`);
+      const rows = names.map((each) => `${each},7\n`).join('');
+      const adding = client.pets([
+        'import',
+        await client.file('animals.csv', `name,category\n${rows}`),
+        '--json',
+      ]);
+      for (const [i, server] of servers.entries()) {
+        await expect.poll(() => countRequests(server, '"POST"')).toBeGreaterThan(20);
+        await server.end(i === 0 ? 'SIGKILL' : 'SIGTERM');
+        const { port } = new URL(server.url);
+        // The last --port applies.
+        const started = await serveCommand(machine, [...SERVE, '--data', data, '--port', port]);
+        await expect.poll(() => countRequests(started, '"POST"')).toBeGreaterThan(20);
       }
-    };
-    const clients = Array.from({ length: 8 }, (_, client) => addUntilReplaced(client));
-    for (const server of servers) {
-      await expect.poll(() => countRequests(server, '"POST"')).toBeGreaterThan(20);
-      expect(await server.end('SIGTERM')).toEqual({ code: 0, signal: null });
-      const { port } = new URL(server.url);
-      // The last --port applies.
-      const started = await serveCommand(machine, [...SERVE, '--data', data, '--port', port]);
-      await expect.poll(() => countRequests(started, '"POST"')).toBeGreaterThan(20);
-    }
-    isReplaced = true;
-    await Promise.all(clients);
-    const listed = (await listAllPets({ url, key })).slice(SAMPLE_ANIMALS);
-    expect(listed.map(({ id }) => id)).toEqual(ids.sort((x, y) => x - y));
-  });
+      expect(await adding).toMatchObject({ code: 0 });
+      const listed = (await listAllPets({ url, key })).slice(SAMPLE_ANIMALS);
+      expect(listed.map((pet) => pet.name).sort()).toEqual(names.sort());
+    },
+  );
 });
 
 test.skipIf(!hasPgbouncer())('a server behind pgbouncer does not start without prepare=off', async () => {
@@ -174,31 +123,6 @@ test.skipIf(!hasPgbouncer())('a server behind pgbouncer does not start without p
   expect(code).toBe(1);
   expect(stderr).toContain('unsupported startup parameter');
   expect(stderr).toContain('prepare=off');
-});
-
-test.skipIf(!hasPgbouncer())('three servers work through pgbouncer in transaction mode', async () => {
-  const cluster = await startCluster();
-  const name = new URL(await cluster.createDatabase()).pathname.slice(1);
-  // docs/postgres.md describes these settings.
-  for (const setting of ["statement_timeout = '1.5s'", "lock_timeout = '1.4s'"]) {
-    await cluster.sql('postgres', `alter role pets set ${setting}`);
-  }
-  const pgbouncer = await startPgbouncer(cluster);
-  const { servers, addKey } = await startServers(`${pgbouncer.url(name)}?prepare=off`);
-  const key = await addKey('business', '--plan', 'business');
-  for (const { url } of servers) {
-    const check = await createSpecificationCheck({ url, key });
-    for (const each of specificationCases) await check(each);
-  }
-});
-
-test('a creation that is repeated on another server is replayed', async () => {
-  const { servers, key } = await startServers(await freshDatabase());
-  const [first, ...others] = await Promise.all(servers.map(({ url }) => createPet(url, key, 'rex-1')));
-  for (const { text } of others) expect(text).toBe(first?.text);
-  const repeated = await Promise.all(servers.map(({ url }) => createPet(url, key, 'rex-1')));
-  for (const each of repeated) expect(each).toEqual({ status: 201, isReplayed: true, text: first?.text });
-  expect(await listAllPets({ url: servers[0].url, key })).toHaveLength(SAMPLE_ANIMALS + 1);
 });
 
 test.skipIf(!hasProxy('haproxy'))(

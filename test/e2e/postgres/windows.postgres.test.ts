@@ -2,10 +2,8 @@ import { expect, test } from 'vitest';
 import { hashKey } from '../../../src/store/keys/keys.ts';
 import { cases } from '../../helpers/cases.ts';
 import { manualClock } from '../../helpers/clock.ts';
-import { databaseLocation, openDatabase } from '../../helpers/postgres/backends.ts';
-import { createKey, startFleet } from '../../helpers/postgres/fleet.ts';
-import { Traffic } from '../../helpers/postgres/load.ts';
-import { freshDatabase, startCluster } from '../../helpers/postgres.ts';
+import { openDatabase } from '../../helpers/postgres/backends.ts';
+import { freshDatabase } from '../../helpers/postgres.ts';
 
 const SERVERS = 3;
 const WINDOWS = cases(400);
@@ -70,42 +68,3 @@ test('a ban that begins on one server applies on all others at their next reques
     }
   }
 });
-
-/** How long a server accepts a revoked key at most. */
-const REVOCATION_MS = 1_000;
-
-test.each([
-  ['works', 401],
-  ['hangs', 503],
-])(
-  'a revoked key is refused by every server after a second, while the database %s',
-  async (state, status) => {
-    const cluster = await startCluster();
-    const url = await cluster.createDatabase();
-    const servers = await startFleet(url, SERVERS);
-    const key = await createKey(url, { name: 'till', plan: 'enterprise' });
-    const traffic = new Traffic(servers, key);
-    /** When each request began, as `performance.now()`, and its status. */
-    const requests: { from: number; status: number }[] = [];
-    for (const server of servers.keys()) {
-      traffic.repeat(async () => {
-        const from = performance.now();
-        const reply = await traffic.send(server, '/v1/pets?limit=1');
-        requests.push({ from, status: reply?.status ?? 0 });
-      }, 5);
-    }
-    await traffic.during(async () => {
-      await expect.poll(() => requests.length).toBeGreaterThan(20);
-      expect(new Set(requests.map((request) => request.status))).toEqual(new Set([200]));
-      const location = await databaseLocation(url);
-      await location.manageKeys((keys) => keys.revoke('till'));
-      const revokedAt = performance.now();
-      if (state === 'hangs') await cluster.pause();
-      const later = () => requests.filter(({ from }) => from > revokedAt + REVOCATION_MS);
-      await expect.poll(() => later().length).toBeGreaterThan(10);
-      expect(new Set(later().map((request) => request.status))).toEqual(new Set([status]));
-      cluster.resume();
-    });
-    await traffic.stop();
-  },
-);
