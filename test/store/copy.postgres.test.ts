@@ -15,13 +15,7 @@ import {
 } from '../../src/store/postgres/schema.ts';
 import { type ManualClock, manualClock } from '../helpers/clock.ts';
 import { createSchema, storeIdOf } from '../helpers/postgres/store-schema.ts';
-import {
-  connectTo,
-  freshDatabase,
-  hasPgbouncer,
-  sharedCluster,
-  startPgbouncer,
-} from '../helpers/postgres.ts';
+import { connectTo, freshDatabase, sharedCluster } from '../helpers/postgres.ts';
 import { temporaryDirectory } from '../helpers/temp.ts';
 import {
   type CopyPlace,
@@ -210,16 +204,6 @@ test('a user who may not change the schema can copy to it', async () => {
   expect(await readIdentity(client)).toMatchObject({ id: (await source.check()).id });
 });
 
-test('stores are copied through pgbouncer in transaction mode', async ({ skip }) => {
-  if (!hasPgbouncer()) return skip('pgbouncer is not installed');
-  const { clock, source, url } = await storeToCopy();
-  const pooled = locationOf(`${(await startPgbouncer(sharedCluster())).url(nameOf(url))}?prepare=off`, clock);
-  const { location: back } = await newDirectory(clock);
-  await copyStore(source, pooled);
-  await copyStore(pooled, back);
-  expect(await back.read(collect)).toEqual(await source.read(collect));
-});
-
 describe('a check of a database and copies of it fail with the same error, and nothing is copied', () => {
   const ANIMAL = /^\S+ is damaged: a row of pets.animals \(id 3\) is not valid$/;
   const setBody = (body: string) => `update pets.animals set body = '${body}' where id = 3`;
@@ -256,12 +240,5 @@ describe('a check of a database and copies of it fail with the same error, and n
     expect(checked).toMatchObject({ name: 'StoreError', message: expect.stringMatching(message) });
     expect(copies).toEqual([checked, checked]);
     expect(await Promise.all(targets.map(({ state }) => state()))).toEqual([undefined, []]);
-  });
-
-  test('because the table of the API keys is missing', async () => {
-    const { source, url, location } = await storeToCopy();
-    await copyStore(source, location);
-    await (await connectTo(url)).query('drop table pets.keys');
-    await expect(location.check()).rejects.toThrow('relation "pets.keys" does not exist');
   });
 });

