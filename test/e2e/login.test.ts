@@ -9,7 +9,6 @@ import { reply, replyError, scriptedServer } from '../helpers/scripted-server.ts
 // These tests run `pets login` at a terminal.
 
 const CTRL_C = '\x03';
-const CTRL_D = '\x04';
 const CTRL_Z = '\x1a';
 const ENTER = '\r';
 const KEY_PROMPT = 'API key for profile prod';
@@ -81,8 +80,6 @@ describe.skipIf(!hasTerminal())('pets login at a terminal', () => {
 
   test.each<[string, { prompt?: 'key'; keys?: string; signal?: NodeJS.Signals }]>([
     ['Ctrl-C at the prompt for the base URL', { keys: CTRL_C }],
-    ['Ctrl-C', { prompt: 'key', keys: CTRL_C }],
-    ['Ctrl-D', { prompt: 'key', keys: CTRL_D }],
     ['Ctrl-Z', { prompt: 'key', keys: CTRL_Z }],
     ['SIGINT', { prompt: 'key', signal: 'SIGINT' }],
     ['SIGTERM', { prompt: 'key', signal: 'SIGTERM' }],

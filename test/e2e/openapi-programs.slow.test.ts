@@ -9,7 +9,7 @@ import { type Machine, makeMachine, type RunningService, serve } from '../helper
 // test/server/openapi-document.test.ts runs the linter of Redocly, and openapi-responses.test.ts validates responses. The programs
 // are not development dependencies, because they need hundreds of packages. The version of orval is the last one for Node 20.
 
-const PACKAGES = ['dredd@14.1.0', '@stoplight/spectral-cli@6.16.3', 'orval@7.13.2'];
+const PACKAGES = ['dredd@14.1.0', 'orval@7.13.2'];
 
 let machine: Machine;
 let dispose: () => Promise<void>;
@@ -41,14 +41,6 @@ const run = (program: string, ...args: string[]) =>
 
 /** Writes a file into that directory. */
 const write = (name: string, text: string) => writeFile(join(directory ?? '', name), text);
-
-test('Spectral finds no problem', async ({ skip }) => {
-  if (directory === undefined) return skip('npm cannot install Spectral');
-  // There is no address for questions about the API.
-  await write('.spectral.yaml', 'extends: ["spectral:oas"]\nrules: { info-contact: off }\n');
-  const spectral = await run('spectral', 'lint', '--fail-severity', 'hint', 'openapi.json');
-  expect(spectral).toMatchObject({ code: 0, output: expect.stringContaining('No results') });
-});
 
 test('the client that orval generates calls every operation', async ({ skip }) => {
   if (directory === undefined) return skip('npm cannot install orval');

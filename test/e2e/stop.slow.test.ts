@@ -88,15 +88,6 @@ describe('a stopping service', () => {
     expect(await ended).toEqual({ code: 0, signal: null });
   });
 
-  test('sends responses at once that --latency delays', async () => {
-    const service = await serveCommand(await freshMachine(), ['--ephemeral', '--latency', '60000']);
-    const connection = await openConnection(service);
-    connection.socket.write(creationBytes(service, 'Rex'));
-    await settled(service);
-    expect(await service.end('SIGTERM')).toEqual({ code: 0, signal: null });
-    expect(await connection.receive()).toMatchObject({ status: 201 });
-  });
-
   test.each([
     ['SIGTERM', 143],
     ['SIGINT', 130],

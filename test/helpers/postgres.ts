@@ -1,13 +1,21 @@
+import { once } from 'node:events';
+import { writeFile } from 'node:fs/promises';
 import { connect, createServer, type Socket } from 'node:net';
+import { join } from 'node:path';
 import { Transform } from 'node:stream';
 import { Client } from 'pg';
 import { inject, onTestFinished } from 'vitest';
-import type { Clock } from '../../src/contract/clock.ts';
-import { parseLocation } from '../../src/store/location.ts';
+import type { SteadyClock } from '../../src/contract/clock.ts';
 import { listenOnLoopback } from './listen.ts';
+import { databaseLocation } from './postgres/backends.ts';
 import { type Cluster, type ClusterOptions, createCluster, replicaName } from './postgres/cluster.ts';
-import { type Databases, databasesAt } from './postgres/databases.ts';
-import { createPgbouncer } from './postgres/pgbouncer.ts';
+import { type Databases, databasesAt, USER } from './postgres/databases.ts';
+import {
+  freeServerPort,
+  guardedDirectory,
+  startProgram,
+  waitUntilReady,
+} from './postgres/guarded-directory.ts';
 
 // PostgreSQL for tests named *.postgres.test.ts. Everything that these functions start ends after the test.
 
@@ -31,17 +39,10 @@ export async function freshDatabase(): Promise<string> {
   return url;
 }
 
-/** Creates an empty database in the shared server, and a location in which the database has the time of `clock`. */
-export async function freshLocation(clock: Clock) {
+/** Creates an empty database in the shared server, whose clock is `clock`. */
+export async function freshLocation(clock: SteadyClock) {
   const url = await freshDatabase();
-  const location = await parseLocation(url, {
-    clock,
-    env: {},
-    userName: undefined,
-    random: () => 0.5,
-    testTime: clock.now,
-  });
-  return { url, location };
+  return { url, location: await databaseLocation(url, { clock, testTime: clock.now }) };
 }
 
 /** Starts a server for this test, with fsync, so that committed data survives `kill9`. */
@@ -76,19 +77,46 @@ export async function movableAddress(first: Databases, delay = 0) {
 /** Starts a pgbouncer in transaction mode. `settings` are those of its section `pgbouncer`. */
 export async function startPgbouncer(
   upstream: Pick<Databases, 'port'>,
-  settings?: Record<string, string | number>,
-): Promise<{ port: number; url: Databases['url'] }> {
-  const { remove, ...pgbouncer } = await createPgbouncer(upstream, settings);
-  onTestFinished(remove);
-  return pgbouncer;
+  settings: Record<string, string | number> = {},
+): Promise<Pick<Databases, 'port' | 'url'>> {
+  const { path: directory, remove } = await guardedDirectory();
+  const port = await freeServerPort();
+  const all = {
+    listen_addr: '127.0.0.1',
+    listen_port: port,
+    unix_socket_dir: '',
+    auth_type: 'trust',
+    auth_file: join(directory, 'users'),
+    pool_mode: 'transaction',
+    default_pool_size: 20,
+    max_client_conn: 200,
+    ...settings,
+  };
+  const lines = Object.entries(all).map(([name, value]) => `${name} = ${value}\n`);
+  const configuration = `[databases]\n* = host=127.0.0.1 port=${upstream.port}\n[pgbouncer]\n${lines.join('')}`;
+  await writeFile(join(directory, 'users'), `"${USER}" ""\n`);
+  await writeFile(join(directory, 'configuration'), configuration);
+  const child = startProgram(directory, 'pgbouncer', [join(directory, 'configuration')]);
+  await waitUntilReady(child, directory, () => accepts(port));
+  onTestFinished(async () => {
+    const ended = once(child, 'exit');
+    if (child.kill('SIGKILL')) await ended;
+    await remove();
+  });
+  return databasesAt(port);
+}
+
+function accepts(port: number): Promise<boolean> {
+  const socket = connect(port, '127.0.0.1');
+  return new Promise((resolve) => {
+    socket.once('connect', () => resolve(true)).once('error', () => resolve(false));
+    socket.once('connect', () => socket.destroy());
+  });
 }
 
 /** A connection that ends after the test. */
-export async function connectTo(connectionString: string, applicationName?: string): Promise<Client> {
-  const client = new Client({
-    connectionString,
-    ...(applicationName && { application_name: applicationName }),
-  });
+export async function connectTo(connectionString: string): Promise<Client> {
+  const client = new Client({ connectionString });
   client.on('error', () => {});
   await client.connect();
   // A paused server would not respond to `end`.

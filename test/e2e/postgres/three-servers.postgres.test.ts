@@ -137,7 +137,7 @@ test.skipIf(!hasProxy('haproxy'))(
       return [response.status, code, response.headers.get('retry-after')];
     };
     expect(await answer()).toEqual([200, undefined, null]);
-    await cluster.stop('immediate');
+    await cluster.stop();
     // From its third check on, HAProxy knows that no server is ready.
     for (const server of servers) {
       await expect.poll(() => countRequests(server, '"status":503')).toBeGreaterThan(2);

@@ -23,17 +23,14 @@ export type ClusterOptions = {
   replicaOf?: { port: number };
 };
 
-/** The modes of `pg_ctl stop`. `fast` ends sessions, and `immediate` ends without a checkpoint. */
-export type StopMode = 'fast' | 'immediate';
-const SIGNALS = { fast: 'SIGINT', immediate: 'SIGQUIT' } as const;
-
 export type Cluster = Databases & {
   /** The directory of the Unix socket. */
   directory: string;
-  stop(mode?: StopMode): Promise<void>;
+  /** Ends all sessions, and then the server. */
+  stop(): Promise<void>;
   /** Starts the server on the same port, and waits until it accepts connections. */
   start(): Promise<void>;
-  restart(mode?: StopMode): Promise<void>;
+  restart(): Promise<void>;
   /** Kills all processes of the server at once, as a failure of the machine does. */
   kill9(): Promise<void>;
   /** Stops all processes of the server with SIGSTOP: connections stay open, and nothing responds. */
@@ -84,9 +81,9 @@ export async function createCluster(options: ClusterOptions = {}): Promise<Clust
     }
   }
 
-  async function stop(mode: StopMode = 'fast') {
+  async function stop() {
     resume();
-    await end(SIGNALS[mode]);
+    await end('SIGINT');
   }
 
   async function end(signal: NodeJS.Signals) {
@@ -142,8 +139,8 @@ export async function createCluster(options: ClusterOptions = {}): Promise<Clust
     directory,
     stop,
     start,
-    async restart(mode) {
-      await stop(mode);
+    async restart() {
+      await stop();
       await start();
     },
     kill9,
@@ -164,7 +161,9 @@ export async function createCluster(options: ClusterOptions = {}): Promise<Clust
     setReadOnly: (isReadOnly) => set('default_transaction_read_only', isReadOnly ? 'on' : 'off'),
     promote: async () => void (await sql('postgres', 'select pg_promote()')),
     async remove() {
-      await stop('immediate');
+      resume();
+      // Without a checkpoint
+      await end('SIGQUIT');
       await removeDirectory();
     },
   };

@@ -91,7 +91,7 @@ function failuresOf(traffic: Traffic, cluster: Cluster, database: string) {
       return server;
     },
     async 'fast restart of the database'() {
-      await cluster.restart('fast');
+      await cluster.restart();
       return undefined;
     },
     async 'kill -9 of the database'() {
