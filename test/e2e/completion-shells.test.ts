@@ -151,12 +151,9 @@ const files = ['my animals.csv', 'my store'];
 /** What is typed, and the words that every shell offers for it. */
 const lines: readonly (readonly [typed: string, offered: readonly string[]])[] = [
   ['pets lo', ['login', 'logout']],
-  ['pets list --status ', statuses],
   ['pets list --status=', statuses],
   ['pets list --status=so', ['sold']],
   ["pets list --status 's", ['sold']],
-  ['pets --profile=l', ['local']],
-  ['pets list --limit ', []],
   ['pets list --sort na', ['name', 'name:desc']],
   ['pets count --by status,', ['status,category']],
   ["pets add 'Lady Bella' --status a", ['available']],

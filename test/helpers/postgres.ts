@@ -69,9 +69,33 @@ export async function startSynchronousReplica(primary: Cluster): Promise<Cluster
  * @returns the server at the address
  */
 export async function movableAddress(first: Databases, delay = 0) {
-  const { server, moveTo } = createMovableRelay(first.port, delay);
+  let target = first.port;
+  const open = new Set<Socket>();
+  const server = createServer((socket) => {
+    const upstream = connect(target, '127.0.0.1');
+    for (const [from, to] of [
+      [socket, upstream],
+      [upstream, socket],
+    ] as const) {
+      from.setNoDelay();
+      open.add(from);
+      from
+        .on('error', () => {})
+        .on('close', () => {
+          open.delete(from);
+          to.destroy();
+        });
+      if (delay > 0) from.pipe(delayData(delay)).pipe(to);
+      else from.pipe(to);
+    }
+  });
   const { url, port } = databasesAt(await listenOnLoopback(server));
-  return { port, url, moveTo: (next: Databases) => moveTo(next.port) };
+  /** Later connections lead to another server, and the present ones end. */
+  const moveTo = (next: Databases) => {
+    target = next.port;
+    for (const socket of open) socket.destroy();
+  };
+  return { port, url, moveTo };
 }
 
 /** Starts a pgbouncer in transaction mode. `settings` are those of its section `pgbouncer`. */
@@ -122,37 +146,6 @@ export async function connectTo(connectionString: string): Promise<Client> {
   // A paused server would not respond to `end`.
   onTestFinished(() => void client.connection.stream.destroy());
   return client;
-}
-
-/** A TCP server that relays connections to a port. `moveTo` changes the port, and ends the present connections. */
-function createMovableRelay(firstPort: number, delay: number) {
-  let target = firstPort;
-  const open = new Set<Socket>();
-  const server = createServer((socket) => {
-    const upstream = connect(target, '127.0.0.1');
-    for (const [from, to] of [
-      [socket, upstream],
-      [upstream, socket],
-    ] as const) {
-      from.setNoDelay();
-      open.add(from);
-      from
-        .on('error', () => {})
-        .on('close', () => {
-          open.delete(from);
-          to.destroy();
-        });
-      if (delay > 0) from.pipe(delayData(delay)).pipe(to);
-      else from.pipe(to);
-    }
-  });
-  return {
-    server,
-    moveTo(port: number) {
-      target = port;
-      for (const socket of open) socket.destroy();
-    },
-  };
 }
 
 const delayData = (delay: number): Transform =>

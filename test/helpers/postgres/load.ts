@@ -84,7 +84,7 @@ export class Traffic {
   readonly servers: readonly FleetServer[];
   readonly failures: Exchange[] = [];
   #key: string;
-  #hasStopped = false;
+  hasStopped = false;
   #loops: Promise<void>[] = [];
 
   constructor(servers: readonly FleetServer[], key: string) {
@@ -123,7 +123,7 @@ export class Traffic {
   /** Repeats an action until `stop`, with a delay between the calls. */
   repeat(action: () => Promise<void>, delay: number): void {
     const loop = async () => {
-      while (!this.#hasStopped) {
+      while (!this.hasStopped) {
         await action();
         await sleep(delay);
       }
@@ -137,13 +137,9 @@ export class Traffic {
     return Promise.race([task(), failed]);
   }
 
-  get hasStopped(): boolean {
-    return this.#hasStopped;
-  }
-
   /** Ends the loops after their current action. */
   async stop(): Promise<void> {
-    this.#hasStopped = true;
+    this.hasStopped = true;
     await Promise.all(this.#loops);
   }
 }

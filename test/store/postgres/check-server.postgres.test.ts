@@ -33,7 +33,6 @@ test.each([
 test.each([
   [{}, []],
   [{ server_version: '15.0', server_version_num: '150000' }, []],
-  [{ fsync: 'off' }, ['fsync is off: ']],
   [{ fsync: 'off', full_page_writes: 'off' }, ['fsync is off: ', 'full_page_writes is off: ']],
 ])('warns about %o', async (changes, beginnings) => {
   const warnings = await checkServer(clientWith(changes));

@@ -49,12 +49,6 @@ test('an idempotency key that two connections use at the same time adds one anim
   expect(await callFunction(observer, 'count_animals')).toEqual([{ result: '1' }]);
 });
 
-test('a call that contains an idempotency key twice fails, and adds nothing', async () => {
-  const { client } = await freshStore();
-  await expect(create(client, [{}, { key: 'a' }, { key: 'a' }])).rejects.toMatchObject({ code: '21000' });
-  expect(await callFunction(client, 'is_empty')).toEqual([{ result: true }]);
-});
-
 test.each(['off', 'local', 'remote_write'])(
   'creations and new bans wait for replicas and the disk even if synchronous_commit is %s; counts never do',
   async (weak) => {

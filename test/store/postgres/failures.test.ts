@@ -22,8 +22,6 @@ const kinds: [name: string, error: unknown, phase: CallPhase, kind: FailureKind]
   ['an ended connection', reported('57P01'), 'sent', 'unknown'],
   ['a broken protocol', reported('08P01'), 'sent', 'unknown'],
   ['an unknown completion', reported('40003'), 'sent', 'unknown'],
-  ['a read-only server', reported('25006'), 'sent', 'not_done'],
-  ['a lock timeout', reported('55P03'), 'sent', 'not_done'],
   ['a standby server or another store', reported('PETS1'), 'sent', 'not_done'],
   ['a full disk', reported('53100'), 'sent', 'store_full'],
   ['a value that is not unique', reported('23505'), 'sent', 'not_done'],

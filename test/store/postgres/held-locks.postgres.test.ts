@@ -50,12 +50,11 @@ test('a call whose result nobody reads loses its locks', async () => {
   });
   onTestFinished(() => pool.close());
   await pool.call({ name: 'one', text: 'select 1' });
+  const other = await connectTo(url);
   const text = "select repeat('x', 50000000) from pets.meta for update";
   const call = pool.call({ name: 'large', text });
   const failed = expect(call).rejects.toMatchObject({ outcome: 'unknown' });
   client.connection.stream.pause();
-
-  const other = await connectTo(url);
   const tryLock = () =>
     other.query('select from pets.meta for update nowait').then(
       () => 'free',

@@ -64,8 +64,6 @@ test.each([
 
 test.each([
   ['an error other than that it starts', ['28P01'], []],
-  ['a missing database', ['3D000'], []],
-  ['too many connections', ['53300'], []],
   ['such an error after it has started', ['57P03', '28P01'], [500]],
 ])('%s ends the start at once', async (_about, codes, expected) => {
   const { opening, waits } = await open(await refusing(...codes));
