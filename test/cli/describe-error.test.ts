@@ -69,7 +69,7 @@ test.each<[unknown, number, string, message: string, hint: string | undefined, b
     limited(30_000, { neededMaxWait: 30_000 }),
     5,
     'rate_limited',
-    `${USED_UP} until 12:00:30 UTC (in 30 s): the rate limit is used up`,
+    `${USED_UP} until 12:00:30 UTC (in 30 s): according to an earlier response, the rate limit is used up`,
     `${AFTER}, or wait with --max-wait 30; to ask the service whether the limit has ended earlier: pets profiles --check`,
   ],
   [
@@ -86,7 +86,13 @@ test.each<[unknown, number, string, message: string, hint: string | undefined, b
     USED_UP,
     `${AFTER}; to ask the service`,
   ],
-  [limited(Number.MAX_VALUE), 5, 'rate_limited', `${USED_UP}: the rate limit is used up`, 'try again later'],
+  [
+    limited(Number.MAX_VALUE),
+    5,
+    'rate_limited',
+    `${USED_UP}: according to an earlier response, the rate limit is used up`,
+    'try again later',
+  ],
   [new TimeoutError(200, { sent: true }), 6, 'timeout', 'no response within 0.2 s', '--timeout'],
   [new ContractError(200, 'not JSON'), 7, 'contract_error', 'not JSON', `check the base URL ${HTTPS}`],
   [new ContractError(200, ''), 7, 'contract_error', '', `${LOCAL}/; it usually ends in /v1`, `${LOCAL}/`],
