@@ -53,7 +53,10 @@ export type RequestOptions = {
 
 export type RequestPolicy = Pick<RetryState, 'idempotent'> & {
   isSuccess(status: number): boolean;
-  /** Sends during a pause too, at most once a minute (`ServiceState.tryAcquireProbe`). A success ends the pause. */
+  /**
+   * Sends the request during a pause too; during a rate limit at most once a minute (`ServiceState.tryAcquireProbe`),
+   * otherwise the request waits. A success, or a 429 that names a delay, replaces the pause.
+   */
   ignorePause: boolean;
   sendLog?: SendLog | undefined;
 };
@@ -299,8 +302,9 @@ export const coolDownAfter = ({ status, headers }: HttpResponse, now: number): n
   status === 429 ? rateLimitDelay(headers, now) : delayIfExhausted(headers, now);
 
 /**
- * How long no request with the same method may be sent after a 503 with Retry-After. Other methods may work: a service
- * that cannot store anything can be read. Undefined for other responses and for errors of the storage.
+ * How long requests with the same method must wait after a 503 with Retry-After, in milliseconds; at most a minute. Other
+ * methods may still work. Undefined for all other responses, and for the codes `storage_…`, after which only the request
+ * itself waits.
  */
 export function methodPauseAfter({ status, headers, code }: HttpResponse, now: number): number | undefined {
   if (status !== 503 || code?.startsWith('storage_')) return undefined;

@@ -189,8 +189,9 @@ export function createApp(options: StartingOptions | AppOptions) {
   }
 
   /**
-   * Counts a response, logs it if there is a log, and records it if the request is recorded. Because the page polls the
-   * tools, successful requests for both are not logged. `sent` is undefined if the client did not wait.
+   * Counts a response, logs it if there is a log, and records it if the request is recorded. Successful requests for the
+   * developer page and its tools are not logged, because the page polls. `sent` is undefined if the client disconnected
+   * before the response.
    */
   function report(context: RequestContext, result: ServiceResponse, sent: SentResponse | undefined): void {
     const { status } = result;

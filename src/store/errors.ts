@@ -35,7 +35,7 @@ export class StoreUnwritableError extends StoreError {}
 export class StoreFailedError extends StoreError {}
 
 /** The properties of a new API key are not valid. */
-export class StoreRequestError extends StoreError {}
+export class KeyRequestError extends StoreError {}
 
 export class KeyNotFoundError extends StoreError {}
 

@@ -10,7 +10,7 @@ import {
 import {
   type Choice,
   countByImport,
-  finishedRecords,
+  createFinishedRecords,
   groupRows,
   locateRow,
   plan,
@@ -90,7 +90,7 @@ function run(ledger: Ledger, step: string, now: number): string {
   if (isOver && !isNothing) {
     expect(groupRows(planned).new, `${step}: ${sent}`).toEqual([]);
   }
-  if (isOver) for (const record of finishedRecords(planned, ledger, now)) applyRecord(ledger, record);
+  if (isOver) for (const record of createFinishedRecords(planned, ledger, now)) applyRecord(ledger, record);
   const again = [...planned.again.keys()].map((position) => rows[position]?.pet.name).join('');
   return does(`${sent}${isOver ? '' : '…'}${again && `; again: ${again}`}`);
 }

@@ -215,7 +215,7 @@ function createFieldCheck(columns: readonly string[]) {
       if (missing.size > 0) for (const field of fieldNames(pets)) known.add(field);
       return missing.size > 0;
     },
-    /** @throws CliError if no animal has one of the fields */
+    /** @throws CliError if there is a field that no animal has, unless there are no animals */
     end(): void {
       if (missing.size === 0 || known.size === 0) return;
       throw usageError(

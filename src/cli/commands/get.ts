@@ -23,7 +23,7 @@ export const get: Command<Options> = {
     {
       name: '<id...>',
       description:
-        'ids of the animals, or - for standard input; if the service removes the request for one animal, pets reads the whole list',
+        'ids of the animals, or - for standard input; if the service no longer shows single animals, pets searches the whole list',
       parse: (text) => (text === '-' ? text : parseInt64Argument(text)),
       hint: LIST_HINT,
     },
@@ -85,7 +85,7 @@ async function readAll(
   if (!hasFound) await checkBaseUrl(client);
 }
 
-/** Returns undefined if there is no such animal, and `removed` if the service has removed the operation. @throws ClientError */
+/** Undefined means that there is no such animal, and `removed` that the service has removed the operation. */
 async function requestPet(client: Client, petId: bigint): Promise<ReceivedPet | 'removed' | undefined> {
   try {
     const { value: pet } = await client.call('getPet', { params: { petId } });
@@ -98,7 +98,11 @@ async function requestPet(client: Client, petId: bigint): Promise<ReceivedPet | 
   }
 }
 
-/** Detects a wrong base URL, with which every animal seems missing. @throws ContractError if the list is missing too */
+/**
+ * Detects a wrong base URL, with which every animal seems missing.
+ *
+ * @throws ContractError if the list is missing too; InterruptedError
+ */
 async function checkBaseUrl(client: Client): Promise<void> {
   try {
     await client.call('listPets', { query: { limit: pageSize.min } });

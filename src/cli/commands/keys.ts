@@ -9,7 +9,7 @@ import { type Column, print, printText } from '../output/printer.ts';
 import { writeProfile } from '../profiles/profile.ts';
 import type { Command, CommandContext, CommandGroup } from '../program/command.ts';
 import { DEFAULT_PLAN } from '../serve/options.ts';
-import { dataOption, findStoreLocation, hintIfMissing, withData } from '../serve/store-location.ts';
+import { addDataOption, dataOption, findStoreLocation, hintIfMissing } from '../serve/store-location.ts';
 
 type Data = { data?: string };
 type AddOptions = Data & {
@@ -25,7 +25,7 @@ type ManageKeys = StoreLocation['manageKeys'];
 /** Opens the store of `--data`, PETS_DATA or the default. `command` adds `--data` to a command for the same store. */
 async function openKeys({ data }: Data, context: CommandContext) {
   const location = await findStoreLocation(data, context);
-  const command = (words: string) => withData(words, data, location, context.platform);
+  const command = (words: string) => addDataOption(words, data, location, context.platform);
   /** @throws CliError if there is no store, or another StoreError */
   const manage: ManageKeys = (task) =>
     location

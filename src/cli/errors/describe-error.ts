@@ -12,7 +12,7 @@ import {
   TimeoutError,
 } from '../../client/errors.ts';
 import type { Clock } from '../../contract/clock.ts';
-import { KeyNotFoundError, StoreError, StoreRequestError } from '../../store/errors.ts';
+import { KeyNotFoundError, KeyRequestError, StoreError } from '../../store/errors.ts';
 import {
   CliError,
   NOT_HTTPS,
@@ -109,7 +109,7 @@ const isDiskFull = ({ code = '' }: OutputError): boolean => ['ENOSPC', 'EDQUOT']
 
 function codeOf(error: StoreError): CliErrorCode {
   if (error instanceof KeyNotFoundError) return 'not_found';
-  return error instanceof StoreRequestError ? 'usage' : 'store_error';
+  return error instanceof KeyRequestError ? 'usage' : 'store_error';
 }
 
 const unexpected = (error: unknown): UserError =>

@@ -87,7 +87,7 @@ const RowRecord = z.discriminatedUnion('kind', [
     apiKeyHash: Sha256,
     /** When the last request had ended; missing if the process was killed before. */
     endedAt: z.optional(IsoTime),
-    /** Why the outcome is unknown; missing if the next run finds that out first. */
+    /** Why the outcome is unknown; missing if the next run can send the row again, or if the process was killed. */
     message: z.optional(z.string()),
     /** Set after a comparison with the inventory: the ids of the animals that this row may have added. */
     candidates: z.optional(z.array(ReceivedPet.shape.id)),
@@ -286,7 +286,7 @@ export type LedgerEnvironment = {
  * Where the ledger of a service is: in a state directory. A state directory that already has the ledger is used even if
  * it is not writable, because an import with a new ledger would add the rows again.
  *
- * @throws CliError if PETS_STATE_DIR is not writable, unless `dryRun` is set
+ * @throws CliError if PETS_STATE_DIR is not writable and has no ledger of this service, unless `dryRun` is set
  */
 export function chooseLedger(context: CommandContext, service: string, dryRun: boolean): LedgerEnvironment {
   const id = createHash('sha256').update(serviceOf(service)).digest('hex').slice(0, 32);
@@ -392,7 +392,8 @@ export async function openLedger(place: LedgerEnvironment): Promise<LedgerFile> 
     try {
       const ledger = await readLedger(place);
       ledger.header = { ...ledger.header, seq: ledger.seq, at: ledger.at };
-      // Also if nothing was dropped: after a failed sync, what was read now may not be on the disk.
+      // Write the ledger again even if no row was dropped: after a failed sync of an earlier run, the records that were
+      // just read may not be on the disk.
       await replaceLedger(files, directory, ledger);
       const file = await AppendFile.open(files, join(directory, LEDGER));
       return writer(ledger, file, join(directory, LEDGER), () => lock.release());
@@ -440,7 +441,7 @@ function writer(ledger: Ledger, file: AppendFile, path: string, release: () => P
   let waiting: LedgerRecord[] = [];
   let last: Promise<void> = Promise.resolve();
   const write = async () => {
-    // Wait for records of responses that arrived at the same time, so that they share the group.
+    // Wait for records of responses that arrived at the same time, so that all of them are written as one line.
     await new Promise(setImmediate);
     const records = waiting;
     waiting = [];

@@ -32,9 +32,12 @@ export type Plan = {
   rows: readonly PetRow[];
   /** The index of each row of the file in the import. */
   indexes: readonly number[];
-  /** The rows of the file that are rows of other imports, by their positions in the file. */
+  /** Where the result of a row is recorded if that is in another import, by the position of the row in the file. */
   elsewhere: ReadonlyMap<number, RowPosition>;
-  /** The rows of the file that are sent although an equal row is known. */
+  /**
+   * The rows that are sent although an earlier import added an equal row, or may have added it, by their positions in the
+   * file. Empty if the user has made a choice, or if an import continues.
+   */
   again: ReadonlyMap<number, RowPosition>;
   earlier: EarlierImports;
 };
@@ -130,10 +133,10 @@ export function plan(
 }
 
 /**
- * The records with which an import is complete. From now on, the imports that have rows of the file are remembered for
- * another 30 days, so that a file that is imported every night is never added again.
+ * Creates the records that mark an import as finished. They also renew the finished imports that have rows of this file:
+ * those are remembered for another 30 days, so that a file that is imported every night is never added again.
  */
-export function finishedRecords({ its, elsewhere }: Plan, ledger: Ledger, now: number): LedgerRecord[] {
+export function createFinishedRecords({ its, elsewhere }: Plan, ledger: Ledger, now: number): LedgerRecord[] {
   const at = nextRecordTime(ledger, now);
   const others = [...countByImport(elsewhere.values()).keys()].filter(({ finishedAt }) => finishedAt);
   return [its, ...others]

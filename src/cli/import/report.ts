@@ -32,7 +32,7 @@ const MESSAGES_SHOWN = 20;
 /** The maximum number of earlier imports that an error names. */
 const IMPORTS_NAMED = 3;
 
-/** Whether a person reads a table at a terminal, which shows only what matters of many rows. */
+/** Whether a table is printed at a terminal. If there are many rows, it lists only those that were not added. */
 const isAtTerminal = ({ isTerminal, format }: Console): boolean => isTerminal && format === 'table';
 
 /**

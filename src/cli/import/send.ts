@@ -25,7 +25,7 @@ import {
   type RowRecord,
   recordsOf,
 } from './ledger.ts';
-import { finishedRecords, locateRow, type Plan, type RowGroups, recordOf } from './plan.ts';
+import { createFinishedRecords, locateRow, type Plan, type RowGroups, recordOf } from './plan.ts';
 
 export type SendOptions = {
   client: Client;
@@ -91,7 +91,7 @@ export async function carryOut(
 
 /** Records that every row of an import has a result. @throws CliError */
 export async function finish(plan: Plan, { ledger, append }: LedgerFile, now: number): Promise<void> {
-  const records = finishedRecords(plan, ledger, now);
+  const records = createFinishedRecords(plan, ledger, now);
   if (records.length > 0) await append(...records);
 }
 
@@ -146,7 +146,7 @@ async function sendRows(
       const { headers = {}, ...result } = await sendRow(run, position, conditions);
       const received = readScarcestRateLimit(headers, clock.now());
       conditions.rateLimit = latestRateLimit(conditions.rateLimit, received);
-      // The client reads files to answer this, so ask it only if the response does not show it.
+      // `client.supportsIdempotency` reads files, so call it only if the response does not show the support.
       conditions.supportsIdempotency =
         readHeader(headers, header.idempotencySupported) === 'true' || client.supportsIdempotency();
       conditions.hasAdded ||= result.kind === 'added';
@@ -205,9 +205,9 @@ export function maxInFlight({
 }
 
 /**
- * The rate limit after a response. Responses can arrive in another order than that in which the service counted the
- * requests, so the lowest number of a window is the latest. Ends within a second belong to the same window, because a
- * service may report whole seconds from now.
+ * The later of two rate limits. Responses can arrive in a different order than the service counted the requests, so of
+ * two reports about one window, the one with fewer remaining requests is later. Two windows whose ends differ by at most
+ * a second are the same one, because a service may round the time until the end to whole seconds.
  */
 export const latestRateLimit = (known: RateLimit | undefined, received: RateLimit | undefined) =>
   known && received && received.reset - known.reset <= 1_000 && known.remaining < received.remaining

@@ -73,11 +73,12 @@ export type ServedKey = {
 const DEV = 'dev';
 
 /**
- * Returns a key of the store that is saved on this machine: in profile `local`, or in the configuration directory, in a
- * file named after the id of the store. If there is none, creates the key `dev`, unless the store has that key already or
- * is shared with other servers. With `--no-profile`, profile `local` is not read, and a store with keys gets none.
+ * Finds or creates the API key that `pets serve` prints. Uses the key in profile `local` (not with `--no-profile`), or else
+ * the one in the configuration directory, in a file named after the id of the store, if the store accepts it. If neither
+ * is accepted, creates the key `dev`, unless the store is shared with other servers, already has this key, or has any
+ * keys and `--no-profile` is set.
  *
- * @returns undefined if no key of the store is saved, `dev` does not exist, and it may not be created
+ * @returns `key` is undefined if the store has the key `dev`, but it is not saved here; undefined if there is no key
  * @throws CliError if the file of the key cannot be read or written; the errors of the store
  */
 export async function ensureDevKey(

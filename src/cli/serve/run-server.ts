@@ -20,7 +20,7 @@ import type { CommandContext } from '../program/command.ts';
 import { parseJsonDocument, readInput, requireUtf8 } from '../rows/input.ts';
 import { ensureDevKey, readSecrets, type Secrets, saveLocalProfile } from './api-key.ts';
 import { DEFAULT_PLAN, type ServeOptions } from './options.ts';
-import { announceServer } from './running-server.ts';
+import { writeServerFile } from './running-server.ts';
 import { createEventPrinter, type EventPrinter, type ProvidedKey } from './server-events.ts';
 import { findStoreLocation } from './store-location.ts';
 
@@ -109,7 +109,7 @@ async function serve(run: Run): Promise<number> {
     service = await start(run);
     if (service !== undefined) {
       if (service.pageUrl && !options.ephemeral)
-        unannounce = await announceServer(context, run.location, service);
+        unannounce = await writeServerFile(context, run.location, service);
       const served = await provideKey(run, service);
       await events.listening(service, served);
       if (command.length > 0 && !ended.aborted) {

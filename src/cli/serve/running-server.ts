@@ -66,7 +66,7 @@ const Server = z.object({ url: z.string(), token: z.optional(z.string()) });
  *
  * @returns a function that removes the file, unless another server of the store has replaced it
  */
-export async function announceServer(
+export async function writeServerFile(
   context: Context,
   location: StoreLocation,
   { store, url, token }: Pick<Service, 'store' | 'url' | 'token'>,

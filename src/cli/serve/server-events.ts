@@ -10,7 +10,7 @@ import { formatCount } from '../output/text.ts';
 import type { CommandContext } from '../program/command.ts';
 import type { Secrets, ServedKey } from './api-key.ts';
 import { DEFAULT_PLAN, type ServeOptions } from './options.ts';
-import { withData } from './store-location.ts';
+import { addDataOption } from './store-location.ts';
 
 export type EventPrinter = ReturnType<typeof createEventPrinter>;
 
@@ -73,7 +73,9 @@ export function createEventPrinter(
       ...(page && { page }),
     };
     const addKey = (wanted = DEFAULT_PLAN) =>
-      sanitizeForTerminal(withData(`pets keys add <name> --plan ${wanted} --save`, data, location, platform));
+      sanitizeForTerminal(
+        addDataOption(`pets keys add <name> --plan ${wanted} --save`, data, location, platform),
+      );
     const next =
       options.profile && key !== undefined && otherService === undefined
         ? 'pets --profile local list'

@@ -15,7 +15,7 @@ export const dataOption: Option = {
 };
 
 /** A command for the same store: it has `--data` if the user gave it. A password in the URL is left out. */
-export function withData(
+export function addDataOption(
   command: string,
   data: string | undefined,
   { place }: Pick<StoreLocation, 'place'>,

@@ -284,7 +284,7 @@ export class BatchSize {
   #count = 0;
   #bytes = 0;
 
-  /** Adds an animal of so many bytes (see `recordBytes`). Returns false, and adds nothing, if the batch is full. */
+  /** Adds an animal of so many bytes (see `bytesInRecord`). Returns false, and adds nothing, if the batch is full. */
   add(bytes: number): boolean {
     if (this.#count > 0 && (this.#count === MAX_BATCH_ANIMALS || this.#bytes + bytes > MAX_BATCH_BYTES))
       return false;
@@ -299,7 +299,7 @@ export class BatchSize {
  *
  * @throws StoreError if the record would be too long
  */
-export function recordBytes(text: string, hasKey = false): number {
+export function bytesInRecord(text: string, hasKey = false): number {
   const bytes = Buffer.byteLength(text) + (hasKey ? KEY_BYTES : 0) + 1;
   if (bytes > MAX_RECORD_BYTES) {
     throw new StoreError(
@@ -331,7 +331,7 @@ export async function* encodeJournal(
   yield encodeHeader(header);
   let seq = 0;
   for (const order of orders) {
-    recordBytes(order);
+    bytesInRecord(order);
     yield withChecksum(`"seq":${++seq},"at":${at},"order":${order}}`);
   }
   let batch: PetToWrite[] = [];
@@ -341,7 +341,7 @@ export async function* encodeJournal(
   let lastId = 0n;
   for await (const part of animals) {
     for (const { id, status, text, idempotency } of part) {
-      const bytes = recordBytes(text, idempotency !== undefined);
+      const bytes = bytesInRecord(text, idempotency !== undefined);
       const hasOtherTime = idempotency && keysAt !== undefined && idempotency.at !== keysAt;
       if (hasOtherTime || !size.add(bytes)) {
         yield encodeBatch(++seq, keysAt ?? at, batch).line;

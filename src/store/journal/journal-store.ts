@@ -29,7 +29,7 @@ import {
   type Seed,
   type Store,
 } from '../store.ts';
-import { encodeHeader, encodeJournal, JOURNAL_FILE, newHeader, recordBytes } from './format.ts';
+import { bytesInRecord, encodeHeader, encodeJournal, JOURNAL_FILE, newHeader } from './format.ts';
 import { BANS_FILE } from './key-files.ts';
 import { type Journal, readJournal } from './read-journal.ts';
 import { JournalWriter, type WriteSettings, WriteStatus } from './write-journal.ts';
@@ -358,8 +358,8 @@ export class JournalStore implements Store {
     const { path, header } = this.#journal;
     const { animals, orders } = encodeSeed(seed);
     // A record that is too long must be found before anything is written.
-    for (const { text } of animals) recordBytes(text);
-    for (const order of orders) recordBytes(order);
+    for (const { text } of animals) bytesInRecord(text);
+    for (const order of orders) bytesInRecord(order);
     const contents = { orders, animals: [animals], nextId: 1n };
     const lines = encodeJournal(header, contents, Math.trunc(clock.now()));
     try {

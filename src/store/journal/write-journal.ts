@@ -14,7 +14,7 @@ import {
 } from '../../system/file-system.ts';
 import { noIdsLeftError, StoreFailedError, StoreUnwritableError, toStoreError } from '../errors.ts';
 import { type CreateRequest, type Fingerprint, formatTornEnd, type PetJson, type TornEnd } from '../store.ts';
-import { BatchSize, encodeBatch, encodeLastId, type PetToWrite, recordBytes } from './format.ts';
+import { BatchSize, bytesInRecord, encodeBatch, encodeLastId, type PetToWrite } from './format.ts';
 import { backupNamePrefix, type Journal } from './read-journal.ts';
 
 export type WriteSettings = {
@@ -112,7 +112,7 @@ export class JournalWriter {
     }
     // The id is assigned when the batch is encoded. A failed write uses no id, so nothing needs to be undone.
     const rest = petJson({ id: 0n, name, categoryId, status }).slice('{"id":0'.length);
-    const bytes = recordBytes(rest, fingerprint !== undefined);
+    const bytes = bytesInRecord(rest, fingerprint !== undefined);
     const entry = { id: 0n, status, text: '', fingerprint, rest };
     let batch = this.#queue.at(-1);
     if (!batch?.size.add(bytes)) {

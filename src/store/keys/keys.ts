@@ -3,7 +3,7 @@ import * as z from 'zod/mini';
 import type { Clock } from '../../contract/clock.ts';
 import { describeIssues, fieldError } from '../../contract/issues.ts';
 import { MAX_QUOTA, PlanName, plans, type Quota } from '../../contract/plans.ts';
-import { KeyNotFoundError, StoreError, StoreRequestError } from '../errors.ts';
+import { KeyNotFoundError, KeyRequestError, StoreError } from '../errors.ts';
 import { IsoTime, Sha256 } from '../stored-json.ts';
 
 const quota = z.optional(
@@ -109,7 +109,7 @@ export class KeyManager {
     return this.#table.bans();
   }
 
-  /** @throws StoreRequestError if the request is not valid, or StoreError if the name is taken */
+  /** @throws KeyRequestError if the request is not valid, or StoreError if the name is taken */
   async create(request: KeyRequest): Promise<CreatedKey> {
     const { created, stored } = makeKey(request, this.#clock.now());
     if (await this.#table.add(stored)) return created;
@@ -132,7 +132,7 @@ export class KeyManager {
 /**
  * Checks the request for a new API key, and generates a missing key. `now` is in milliseconds since the epoch.
  *
- * @throws StoreRequestError if the request is not valid
+ * @throws KeyRequestError if the request is not valid
  */
 export function makeKey(
   { name, plan, quota: ownQuota, key = generateKey() }: KeyRequest,
@@ -140,7 +140,7 @@ export function makeKey(
 ): { created: CreatedKey; stored: StoredKey } {
   const parsed = NewKey.safeParse({ name, plan, ...ownQuota });
   if (!parsed.success) {
-    throw new StoreRequestError(
+    throw new KeyRequestError(
       `cannot create the key: ${describeIssues(parsed.error)}`,
       'see: pets help keys add',
     );

@@ -102,7 +102,7 @@ const HINTS: readonly (readonly [beginning: RegExp, hint: string])[] = [
   [/^57014/, 'another transaction may hold a lock; pg_stat_activity shows it'],
   [
     /^42501/,
-    'grant the privilege to this user; to create a new store, an administrator can run the output of: pets store migrate <url> --dry-run',
+    'grant the privilege to this user, or, to create the store, let an administrator run the output of: pets store migrate --dry-run',
   ],
 ];
 

@@ -2,9 +2,9 @@ import { describe, expect, it } from 'vitest';
 import { MAX_QUOTA } from '../../../src/contract/plans.ts';
 import {
   KeyNotFoundError,
+  KeyRequestError,
   StoreError,
   StoreMissingError,
-  StoreRequestError,
 } from '../../../src/store/errors.ts';
 import { hashKey, type KeyManager, type KeyRequest } from '../../../src/store/keys/keys.ts';
 import type { Places } from './place.ts';
@@ -82,7 +82,7 @@ export function describeKeyManager({ newPlace }: Places): void {
       ['a quota above 10^15', enterprise(1, MAX_QUOTA + 1)],
     ])('refuses a key with %s', async (_, request) => {
       const { create, names } = await newKeys();
-      await expect(create(request as KeyRequest)).rejects.toThrow(StoreRequestError);
+      await expect(create(request as KeyRequest)).rejects.toThrow(KeyRequestError);
       expect(await names()).toEqual([]);
     });
 

@@ -79,7 +79,7 @@ const UNSUPPORTED_VARIABLES = [
   'PGSSLMINPROTOCOLVERSION',
 ];
 
-/** The parameters that the query can contain. The query of `place` has no host, not even the directory of a socket. */
+/** The parameters that can follow the `?` of a database URL. */
 const QUERY_NAMES = PARAMETER_NAMES.filter((name) => !['user', 'password', 'port', 'dbname'].includes(name));
 
 const DEFAULT_PORT = 5432;
@@ -214,6 +214,7 @@ function formatUrl(
   database: string,
   parameters: ConnectionParameters,
 ): string {
+  // The hosts are before the query, even the directory of a socket.
   const others = QUERY_NAMES.filter((name) => parameters[name] && name !== 'host');
   const query = others.map((name) => `${name}=${encode(parameters[name] ?? '')}`).join('&');
   return `postgres://${encode(user)}@${hosts.map(formatHost).join(',')}/${encode(database)}${query && `?${query}`}`;

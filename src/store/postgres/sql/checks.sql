@@ -26,8 +26,9 @@ begin
 end
 $$;
 
--- Checks the store for rare calls, in which the time for one more function does not matter. Servers also call it to
--- check a new connection and the privilege to read keys.
+-- Raises an error if this is a standby server, if the database does not contain this store with this version of the
+-- schema, or if the role may not read the keys. Only rarely called functions call it, because a nested call takes time;
+-- the others contain the check. Servers also call it on each new connection.
 create function pets.check_store(store uuid, known int) returns void
 language plpgsql
 set search_path = pg_catalog, pets, pg_temp

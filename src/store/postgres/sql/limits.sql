@@ -134,8 +134,8 @@ begin
         changed.day_used := day_used;
       end if;
 
-      -- Refused requests in a window count towards a ban if a second has passed since the first one, because the client
-      -- may have sent the others before it received the first 429 (docs/service.md 8.4, D9).
+      -- Refused requests count toward a ban only if a second has passed since the first refused request of the window: the
+      -- client may have sent earlier ones before it received the first 429 (docs/service.md 8.4, D9).
       if refused > 0 and ban_after > 0 then
         window_end := case when day_left <= minute_left then day_end else minute_end end;
         recent := array(select at from unnest(stored.counted) as at where now - at < minute);
