@@ -169,7 +169,17 @@ describe('a changed file', () => {
         'the import of animals.csv on 2026-11-20 12:00 UTC was interrupted, and 1 row may have been added',
       ],
     },
-    { args: '--skip-added', sends: 'Bella Lolita', keys: 3 },
+    {
+      text: 'name,category\nRex,1\nLola,3\n',
+      code: 1,
+      stderr: '; 1 row of animals.csv that may have been added is not in this file\n',
+    },
+    {
+      text: `name,category,status\nRex,1,\nBella,2,\nLolita,3,sold\n`,
+      args: '--skip-added',
+      sends: 'Bella Lolita',
+      keys: 3,
+    },
   );
 });
 

@@ -227,8 +227,8 @@ export function stopError(
 
 /**
  * Names what has changed since earlier versions of the file were imported: rows that have the name of an animal that was
- * added, but another category or status, and animals whose names are not in the file. `isNew` tells whether the row at a
- * position is not known.
+ * added, but another category or status; animals whose names are not in the file; and how many rows that may have been
+ * added are not in it. `isNew` tells whether the row at a position is not known.
  */
 export function changesText(
   { rows, unit }: { rows: readonly PetRow[]; unit: PetFile['unit'] },
@@ -244,11 +244,14 @@ export function changesText(
     const missing = left.filter(({ name }) => names.has(name)).map(({ name, id }) => `${name} (id ${id})`);
     const [have, each] = changed.length === 1 ? ['has', 'it'] : ['have', 'each'];
     const [are, stay] = missing.length === 1 ? ['is', 'stays'] : ['are', 'stay'];
+    const unknown = all.filter((row, i) => isUnknown(row) && !common.has(i)).length;
     return [
       changed.length > 0 &&
         `${formatCount(changed.length, 'row')} ${have} another category or status than when ${fileName(source)} was imported: ${namesOf(changed, unit)}; ${each} becomes a second animal unless you remove the row, because the service cannot change animals`,
       missing.length > 0 &&
         `${formatCount(missing.length, 'animal')} of ${fileName(source)} ${are} not in this file, and ${stay} as before: ${listNames(missing)}`,
+      unknown > 0 &&
+        `${formatCount(unknown, 'row')} of ${fileName(source)} that may have been added ${unknown === 1 ? 'is' : 'are'} not in this file`,
     ].filter((text) => text !== false);
   });
 }
