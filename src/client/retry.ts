@@ -53,10 +53,7 @@ export type RequestOptions = {
 
 export type RequestPolicy = Pick<RetryState, 'idempotent'> & {
   isSuccess(status: number): boolean;
-  /**
-   * Sends the request during a pause too; during a rate limit at most once a minute (`ServiceState.tryAcquireProbe`),
-   * otherwise the request waits. A success, or a 429 that names a delay, replaces the pause.
-   */
+  /** Sends during a pause too; during a rate limit once a minute. A success, or a 429 that names a delay, ends the pause. */
   ignorePause: boolean;
   sendLog?: SendLog | undefined;
 };

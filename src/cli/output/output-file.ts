@@ -91,15 +91,10 @@ function findTarget(name: string): { path: string; existing: fs.Stats | undefine
     const isReplaceable = existing?.isFile() ?? isNew;
     const own = join(fs.realpathSync.native(dirname(name)), basename(name));
     const path = existing?.isFile() ? fs.realpathSync.native(name) : own;
-    if (existing?.isDirectory())
-      throw new CliError(`cannot write ${name}: it is a directory`, {
-        code: 'file_error',
-        hint: `name a file, for example ${join(name, 'animals.csv')}`,
-      });
     if (!isReplaceable || name === '-' || SYSTEM.test(own) || SYSTEM.test(path))
-      throw new CliError(`cannot write ${name}: it is not a regular file`, {
+      throw new CliError(`cannot write ${name}: it is not a regular file, but for example a directory`, {
         code: 'file_error',
-        hint: 'leave out --output, and redirect the output with > instead',
+        hint: 'name another file, or leave out --output, and redirect the output with >',
       });
     // `rename` would also replace a file that is protected against writing.
     if (existing) fs.accessSync(path, fs.constants.W_OK);
