@@ -166,7 +166,7 @@ describe('a changed file', () => {
       code: 1,
       stderr: [
         'because 1 of 3 rows was added, and 1 row may have been added on',
-        'the import of animals.csv on 2026-11-20 12:00 UTC was interrupted, and 1 row may have been added',
+        'the import of animals.csv on 2026-11-20 12:00 UTC was interrupted\n',
       ],
     },
     {

@@ -204,16 +204,15 @@ export function stopError(
     reasons.push(
       `${formatCount(withId, 'row')} ${withId === 1 ? 'has' : 'have'} an id, and the service cannot change animals`,
     );
-  const unknownIn = (records: readonly (RowRecord | undefined)[]) => records.filter(isUnknown).length;
   if (known.size > 0) {
-    const unknown = unknownIn([...known.values()].map(({ its, index }) => its.rows[index]));
+    const unknown = [...known.values()].filter(({ its, index }) => isUnknown(its.rows[index])).length;
     const when = whenText(console, known.values());
     reasons.push(`${countText(known.size - unknown, rows.length)} added${unknownText(unknown)} ${when}`);
   }
   for (const [{ at, source, rows: all, finishedAt }, common] of [...earlier].slice(0, IMPORTS_NAMED)) {
     const which = `the import of ${fileName(source)} on ${formatMinute(at, console.timeZone())}`;
     if (known.size === 0) reasons.push(`${common.size} of its rows ${wereOrWas(common.size)} in ${which}`);
-    if (finishedAt === undefined) reasons.push(`${which} was interrupted${unknownText(unknownIn(all))}`);
+    if (finishedAt === undefined) reasons.push(`${which} was interrupted`);
   }
   reasons.push(...changesText(file, earlier, (position) => !known.has(position)));
   const again = `to add all ${rows.length}${withId > 0 ? ' as new animals' : ''}: ${commandWith('--add-again')}`;

@@ -108,7 +108,8 @@ async function importRows(setting: Setting, file: LedgerFile, yes: boolean): Pro
     reportEarlier(console, planned, input.unit, (option) => commandWith(context, option));
     const isPiped = input.path === undefined;
     const repeated = planned.again.size > 0 ? `, ${planned.again.size} of them a second time,` : '';
-    const rows = `${formatCount(pending.length, 'row')}${repeated}`;
+    const atMost = before.open.length > 0 ? 'at most ' : '';
+    const rows = `${atMost}${formatCount(pending.length, 'row')}${repeated}`;
     const wasAsked = !yes && (await confirmProduction(context, connection, rows, isPiped));
     if (!wasAsked) reportTarget(context, connection, `adding ${rows} at`);
     stop = await send(setting, planned, before, file);
