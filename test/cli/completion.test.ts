@@ -68,26 +68,24 @@ describe('candidates', () => {
   );
 });
 
-describe('a position decides what is offered', () => {
-  test.each<[rule: string, line: string, offered: string]>([
-    ['an option only once', 'list --status=sold --sta', ''],
-    ['an option only once, also before the command', '--json list --js', ''],
-    ['a short option counts as its long form', 'list -h --he', ''],
-    ['a repeatable option again', 'serve --cors https://a.example --co', '--cors --color'],
-    ['a value that looks like a command is a value', '--base-url keys li', 'list'],
-    ['a value that looks like an option is a value', 'add --idempotency-key --status --sta', '--status'],
-    ['an option instead of an optional value', 'serve --seed --po', '--port'],
-    ['the value of that option', 'serve --seed --plan f', 'free'],
-    ['options for an empty word if no argument may follow', 'use prod ', globals],
-    ['options for an empty word where text is allowed', 'login x ', `--no-verify ${globals}`],
-    ['nothing for free text', 'add Re', ''],
-    ['no shell command before --', 'serve n', ''],
-    ['no options after --', 'list -- --st', ''],
-    ['arguments after --', 'use -- l', 'local'],
-    ['profiles for the quotes that PowerShell passes as an empty word', 'use ""', 'prod staging local'],
-  ])('%s: pets %s', (_rule, line, words) => {
-    expect(offered(...line.split(' '))).toEqual(words.split(' ').filter(Boolean));
-  });
+test.each<[rule: string, line: string, offered: string]>([
+  ['an option only once', 'list --status=sold --sta', ''],
+  ['an option only once, also before the command', '--json list --js', ''],
+  ['a short option counts as its long form', 'list -h --he', ''],
+  ['a repeatable option again', 'serve --cors https://a.example --co', '--cors --color'],
+  ['a value that looks like a command is a value', '--base-url keys li', 'list'],
+  ['a value that looks like an option is a value', 'add --idempotency-key --status --sta', '--status'],
+  ['an option instead of an optional value', 'serve --seed --po', '--port'],
+  ['the value of that option', 'serve --seed --plan f', 'free'],
+  ['options for an empty word if no argument may follow', 'use prod ', globals],
+  ['options for an empty word where text is allowed', 'login x ', `--no-verify ${globals}`],
+  ['nothing for free text', 'add Re', ''],
+  ['no shell command before --', 'serve n', ''],
+  ['no options after --', 'list -- --st', ''],
+  ['arguments after --', 'use -- l', 'local'],
+  ['profiles for the quotes that PowerShell passes as an empty word', 'use ""', 'prod staging local'],
+])('a position decides what is offered: %s: pets %s', (_rule, line, words) => {
+  expect(offered(...line.split(' '))).toEqual(words.split(' ').filter(Boolean));
 });
 
 test.each(['bash', 'zsh', 'fish', 'powershell'])(

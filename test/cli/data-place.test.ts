@@ -62,30 +62,28 @@ test('pets store migrate changes nothing in a directory', async () => {
   }
 });
 
-describe('a mistyped URL', () => {
-  const notAPlace = 'use a directory, or a URL such as postgres://user@host/database';
-  const notAUrl = 'write postgres://user@host:5432/database';
+const notAPlace = 'use a directory, or a URL such as postgres://user@host/database';
+const notAUrl = 'write postgres://user@host:5432/database';
 
-  test.each([
-    ['mysql://db/pets', notAPlace],
-    ['host=db dbname=pets password=canary', notAPlace],
-    ['"postgres://pets:canary@db/pets"', notAPlace],
-    ['canary@db/pets', notAPlace],
-    ['$DATABASE_URL', notAPlace],
-    ['postgres:/pets:canary@db/pets', notAUrl],
-    ['postgres://pets:canary@db/pets\npostgres://pets:canary@db/pets', notAUrl],
-  ])('%j is not the name of a directory', async (place, hint) => {
-    const machine = await freshMachine();
-    for (const [args, env] of [
-      [['serve', '--port', '0'], { PETS_DATA: place }],
-      [['keys', 'add', 'till', '--plan', 'pro', '--data', place], {}],
-      [['store', 'copy', machine.home, place], {}],
-    ] as const) {
-      const { code, stdout, stderr } = await machine.pets(['--debug', ...args], { env });
-      expect([code, stdout, stderr]).toEqual([1, '', expect.stringContaining(hint)]);
-      expect(stderr).not.toMatch(/canary/i);
-    }
-  });
+test.each([
+  ['mysql://db/pets', notAPlace],
+  ['host=db dbname=pets password=canary', notAPlace],
+  ['"postgres://pets:canary@db/pets"', notAPlace],
+  ['canary@db/pets', notAPlace],
+  ['$DATABASE_URL', notAPlace],
+  ['postgres:/pets:canary@db/pets', notAUrl],
+  ['postgres://pets:canary@db/pets\npostgres://pets:canary@db/pets', notAUrl],
+])('a mistyped URL: %j is not the name of a directory', async (place, hint) => {
+  const machine = await freshMachine();
+  for (const [args, env] of [
+    [['serve', '--port', '0'], { PETS_DATA: place }],
+    [['keys', 'add', 'till', '--plan', 'pro', '--data', place], {}],
+    [['store', 'copy', machine.home, place], {}],
+  ] as const) {
+    const { code, stdout, stderr } = await machine.pets(['--debug', ...args], { env });
+    expect([code, stdout, stderr]).toEqual([1, '', expect.stringContaining(hint)]);
+    expect(stderr).not.toMatch(/canary/i);
+  }
 });
 
 const SPACE = 'must not begin or end with white space';

@@ -1,6 +1,6 @@
 import { stat } from 'node:fs/promises';
 import { join } from 'node:path';
-import { describe, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { freshMachine } from '../helpers/pets.ts';
 import { type Handler, reply, replyError, scriptedServer } from '../helpers/scripted-server.ts';
 
@@ -52,29 +52,27 @@ test('the key that is replaced is named, and only the user can read the new one'
   expect((await stat(join(machine.configDirectory, 'prod.json'))).mode & 0o777).toBe(0o600);
 });
 
-describe('the key is not sent', () => {
-  test.each<[string, number, Handler, string]>([
-    ['a list', 7, (_, response) => reply(response, 200, []), 'to save the key without sending it'],
-    ['503', 7, (_, response) => replyError(response, 503), 'try again later'],
-    ['text', 7, (_, response) => reply(response, 200, 'log in first'), 'check the base URL'],
-    [
-      'a redirect to https',
-      7,
-      (request, response) => reply(response, 308, '', { Location: `https://127.0.0.1${request.url}` }),
-      'use the base URL https://127.0.0.1/v1',
-    ],
-    [
-      'a redirect to another host',
-      7,
-      (request, response) => reply(response, 301, '', { Location: `https://evil.example${request.url}` }),
-      'check the base URL http://127.0.0.1:',
-    ],
-    ['a closed connection', 6, (request) => request.socket.destroy(), 'if the service uses https'],
-  ])('after %s', async (_name, exitCode, handler, hint) => {
-    const { code, sent, stderr } = await loginTo(handler);
-    expect([code, sent]).toEqual([exitCode, [undefined]]);
-    expect(stderr).toContain(hint);
-  });
+test.each<[string, number, Handler, string]>([
+  ['a list', 7, (_, response) => reply(response, 200, []), 'to save the key without sending it'],
+  ['503', 7, (_, response) => replyError(response, 503), 'try again later'],
+  ['text', 7, (_, response) => reply(response, 200, 'log in first'), 'check the base URL'],
+  [
+    'a redirect to https',
+    7,
+    (request, response) => reply(response, 308, '', { Location: `https://127.0.0.1${request.url}` }),
+    'use the base URL https://127.0.0.1/v1',
+  ],
+  [
+    'a redirect to another host',
+    7,
+    (request, response) => reply(response, 301, '', { Location: `https://evil.example${request.url}` }),
+    'check the base URL http://127.0.0.1:',
+  ],
+  ['a closed connection', 6, (request) => request.socket.destroy(), 'if the service uses https'],
+])('the key is not sent after %s', async (_name, exitCode, handler, hint) => {
+  const { code, sent, stderr } = await loginTo(handler);
+  expect([code, sent]).toEqual([exitCode, [undefined]]);
+  expect(stderr).toContain(hint);
 });
 
 test('with --no-verify nothing is sent', async () => {

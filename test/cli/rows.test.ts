@@ -28,88 +28,80 @@ async function rowsOf(format: RowFormat, text: string): Promise<RawRow[]> {
 const inShort = async (format: RowFormat, text: string) =>
   (await rowsOf(format, text)).map((row) => [row.line, 'error' in row ? row.error : row.value]);
 
-function testRows(format: RowFormat, cases: RowsCase[]): void {
-  test.each(cases)(`${format} %j`, async (text, ...rows) => {
+function testRows(format: RowFormat, name: string, cases: RowsCase[]): void {
+  test.each(cases)(`${name}: %j`, async (text, ...rows) => {
     expect(await inShort(format, text)).toEqual(rows);
   });
 }
 
-describe('each row has the line on which it starts', () => {
-  testRows('csv', [
-    [''],
-    ['name,categoryId'],
-    ['name,categoryId\nRex,1\r\nRex,1\rRex,1\n\rRex,1', [2, rex], [3, rex], [4, rex], [6, rex]],
-    ['\r\n \n\rname,categoryId\n\n\r\nRex,1\n  \n,\nRex,1\n\n', [7, rex], [10, rex]],
-    ['name,categoryId\n"a\nb\r\nc\rd",1\nRex,1\n', [2, { ...rex, name: 'a\nb\r\nc\rd' }], [6, rex]],
-    ['"na\nme",name,categoryId\n,Rex,1\n', [3, rex]],
-    // A first line sep= sets the delimiter and counts as a line.
-    ['sep=;\r\nname;category\r\nRex;1\r\n', [3, rex]],
-    ['\ufeffSEP=,\n\n name,category\nRex,1\n', [4, rex]],
-    ['\n"sep=\t"\r\r\nname\tcategory\rRex\t1', [5, rex]],
-    ['sep=|\nname|category\nRex;|1\n', [3, { ...rex, name: 'Rex;' }]],
-    ['sep=;\nname,category\nRex,1\n', [2, expect.stringContaining('missing columns name and category')]],
-  ]);
-});
+testRows('csv', 'each row has the line on which it starts', [
+  [''],
+  ['name,categoryId'],
+  ['name,categoryId\nRex,1\r\nRex,1\rRex,1\n\rRex,1', [2, rex], [3, rex], [4, rex], [6, rex]],
+  ['\r\n \n\rname,categoryId\n\n\r\nRex,1\n  \n,\nRex,1\n\n', [7, rex], [10, rex]],
+  ['name,categoryId\n"a\nb\r\nc\rd",1\nRex,1\n', [2, { ...rex, name: 'a\nb\r\nc\rd' }], [6, rex]],
+  ['"na\nme",name,categoryId\n,Rex,1\n', [3, rex]],
+  // A first line sep= sets the delimiter and counts as a line.
+  ['sep=;\r\nname;category\r\nRex;1\r\n', [3, rex]],
+  ['\ufeffSEP=,\n\n name,category\nRex,1\n', [4, rex]],
+  ['\n"sep=\t"\r\r\nname\tcategory\rRex\t1', [5, rex]],
+  ['sep=|\nname|category\nRex;|1\n', [3, { ...rex, name: 'Rex;' }]],
+  ['sep=;\nname,category\nRex,1\n', [2, expect.stringContaining('missing columns name and category')]],
+]);
 
-describe('cells become the fields of an animal', () => {
-  testRows('csv', [
-    ['categoryId,status,name\n1,sold,Rex\n', [2, { ...rex, status: 'sold' }]],
-    ['name,category,status,id\nRex,1,,\n', [2, rex]],
-    ['name,category\n,1\n"",1\n', [2, { ...rex, name: '' }], [3, { ...rex, name: '' }]],
-    ["name,category\n'=1+1,1\n'Rex,1\n", [2, { ...rex, name: '=1+1' }], [3, { ...rex, name: "'Rex" }]],
-    ['name,category\n007,9223372036854775807\n', [2, { name: '007', categoryId: 9223372036854775807n }]],
-    ['name,category\nRex,1e3\n', [2, { ...rex, categoryId: '1e3' }]],
-    ['name,category\nRex,01\n', [2, { ...rex, categoryId: '01' }]],
-    [
-      'name,category,status\nRex,1,5\nRex, 1 , SOLD \nRex,1, \nRex,1,Sold out\n',
-      [2, { ...rex, status: '5' }],
-      [3, { ...rex, status: 'sold' }],
-      [4, rex],
-      [5, { ...rex, status: 'Sold out' }],
-    ],
-    ['name;category;id\nRex; ;\n', [2, { name: 'Rex' }]],
-    ['name;category;id\nRex;1,5; 7\n', [2, { ...rex, categoryId: '1,5', id: 7n }]],
-    ['name,category, Colour ,Age,,\nRex,1,red,7,,\n', [2, { ...rex, Colour: 'red', Age: 7n }]],
-  ]);
-});
+testRows('csv', 'cells become the fields of an animal', [
+  ['categoryId,status,name\n1,sold,Rex\n', [2, { ...rex, status: 'sold' }]],
+  ['name,category,status,id\nRex,1,,\n', [2, rex]],
+  ['name,category\n,1\n"",1\n', [2, { ...rex, name: '' }], [3, { ...rex, name: '' }]],
+  ["name,category\n'=1+1,1\n'Rex,1\n", [2, { ...rex, name: '=1+1' }], [3, { ...rex, name: "'Rex" }]],
+  ['name,category\n007,9223372036854775807\n', [2, { name: '007', categoryId: 9223372036854775807n }]],
+  ['name,category\nRex,1e3\n', [2, { ...rex, categoryId: '1e3' }]],
+  ['name,category\nRex,01\n', [2, { ...rex, categoryId: '01' }]],
+  [
+    'name,category,status\nRex,1,5\nRex, 1 , SOLD \nRex,1, \nRex,1,Sold out\n',
+    [2, { ...rex, status: '5' }],
+    [3, { ...rex, status: 'sold' }],
+    [4, rex],
+    [5, { ...rex, status: 'Sold out' }],
+  ],
+  ['name;category;id\nRex; ;\n', [2, { name: 'Rex' }]],
+  ['name;category;id\nRex;1,5; 7\n', [2, { ...rex, categoryId: '1,5', id: 7n }]],
+  ['name,category, Colour ,Age,,\nRex,1,red,7,,\n', [2, { ...rex, Colour: 'red', Age: 7n }]],
+]);
 
 const quote = 'invalid CSV: a quote is missing or in the wrong place; the lines after it were not checked';
 
-describe('an error in a row of CSV has its line; after a syntax error, reading stops', () => {
-  testRows('csv', [
-    [
-      'name,category\nRex\nRex,1\nRex,1,2\n"R\nex",1,\nRex,1',
-      [2, 'expected 2 columns, found 1: Rex'],
-      [3, rex],
-      [4, 'expected 2 columns, found 3: Rex,1,2'],
-      [5, 'expected 2 columns, found 3: R\\nex,1,'],
-      [7, rex],
-    ],
-    ['name,category\nRex,1\n\n"Rex,1\nRex,1\n', [2, rex], [4, quote]],
-    ['name,category\nRex,1\n6" snake,1\n', [2, rex], [3, quote]],
-  ]);
-});
+testRows('csv', 'an error in a row of CSV has its line; after a syntax error, reading stops', [
+  [
+    'name,category\nRex\nRex,1\nRex,1,2\n"R\nex",1,\nRex,1',
+    [2, 'expected 2 columns, found 1: Rex'],
+    [3, rex],
+    [4, 'expected 2 columns, found 3: Rex,1,2'],
+    [5, 'expected 2 columns, found 3: R\\nex,1,'],
+    [7, rex],
+  ],
+  ['name,category\nRex,1\n\n"Rex,1\nRex,1\n', [2, rex], [4, quote]],
+  ['name,category\nRex,1\n6" snake,1\n', [2, rex], [3, quote]],
+]);
 
-describe('a CSV header may have any case and delimiter; one that cannot be used is explained', () => {
-  const missing = (fields: string, found: string) =>
-    `missing ${fields}; found: ${found}; the first line must name the columns name, category and optionally status`;
-  testRows('csv', [
-    [' NAME ,"Category",Status\nRex,1,sold\n', [2, { ...rex, status: 'sold' }]],
-    // The delimiter is the one that occurs most often in the header, outside quotes.
-    ['\tname\tcategory\n1\tRex\t1\n', [2, { '': 1n, ...rex }]],
-    ['name\tcategory\tFur; colour\nRex\t1\t\n', [2, rex]],
-    ['"a;b;c;d",name,category\n,Rex,1\n', [2, rex]],
-    ['Name;Kategorie;Status\nRex;1;sold\n', [1, missing('column category', 'Name, Kategorie, Status')]],
-    ['\nname,,\nRex,,\n', [2, missing('column category', 'name')]],
-    ['name,category,Category_Id\nRex,1,2\n', [1, 'these columns are the same: category, Category_Id']],
-    ['name,category,,Age,,age\nRex,1,,2,,3\n', [1, 'these columns are the same: Age, age']],
-    ['Our animals,,\nName;Category ID\nRex;1\n', [1, missing('columns name and category', 'Our animals')]],
-    [`name,\x1b[31m${'x'.repeat(200)}\n`, [1, expect.stringMatching(/found: name, \\x1b\[31mx{10,20}…/)]],
-  ]);
-});
+const missing = (fields: string, found: string) =>
+  `missing ${fields}; found: ${found}; the first line must name the columns name, category and optionally status`;
+testRows('csv', 'a CSV header may have any case and delimiter; one that cannot be used is explained', [
+  [' NAME ,"Category",Status\nRex,1,sold\n', [2, { ...rex, status: 'sold' }]],
+  // The delimiter is the one that occurs most often in the header, outside quotes.
+  ['\tname\tcategory\n1\tRex\t1\n', [2, { '': 1n, ...rex }]],
+  ['name\tcategory\tFur; colour\nRex\t1\t\n', [2, rex]],
+  ['"a;b;c;d",name,category\n,Rex,1\n', [2, rex]],
+  ['Name;Kategorie;Status\nRex;1;sold\n', [1, missing('column category', 'Name, Kategorie, Status')]],
+  ['\nname,,\nRex,,\n', [2, missing('column category', 'name')]],
+  ['name,category,Category_Id\nRex,1,2\n', [1, 'these columns are the same: category, Category_Id']],
+  ['name,category,,Age,,age\nRex,1,,2,,3\n', [1, 'these columns are the same: Age, age']],
+  ['Our animals,,\nName;Category ID\nRex;1\n', [1, missing('columns name and category', 'Our animals')]],
+  [`name,\x1b[31m${'x'.repeat(200)}\n`, [1, expect.stringMatching(/found: name, \\x1b\[31mx{10,20}…/)]],
+]);
 
 describe('each line of NDJSON, and each animal of a JSON document, is a row', () => {
-  testRows('ndjson', [
+  testRows('ndjson', 'NDJSON', [
     [''],
     [`\ufeff${json}\n`, [1, one]],
     [`${json}\r\n\r\n \n${json}\r\n`, [1, one], [4, one]],
@@ -118,7 +110,7 @@ describe('each line of NDJSON, and each animal of a JSON document, is a row', ()
     [`${json}\n{"name":\n\n${json}\n`, [1, one], [2, 'invalid JSON: Unexpected end of JSON input'], [4, one]],
     [`${'['.repeat(501)}\n${json}`, [1, 'invalid JSON: nested deeper than 500 levels'], [2, one]],
   ]);
-  testRows('json', [
+  testRows('json', 'JSON', [
     ['\ufeff \r\n[\n]\n '],
     [`[\r\n  ${json},\r\n\r\n  ${json}\r\n  ,${json}]\n`, [1, one], [2, one], [3, one]],
     [`{"orders":[7],"pets":[${json}]}`, [1, one]],
@@ -277,25 +269,23 @@ test.each([
   );
 });
 
-describe('if an input cannot be read', () => {
-  const systemError = Object.assign(new Error(), { syscall: 'read', code: 'EISDIR' });
-  test.each([
-    ['an error is rethrown', new Error('gone'), 1, 'gone'],
-    ['an error of the system names the input', systemError, 1, 'cannot read FILE: it is a directory'],
-    ['an endless one ends after 256 MiB', new Error('not reached'), 1_000, 'FILE is larger than 256 MiB'],
-  ])('%s, and the source is closed', async (_, failure, chunks, message) => {
-    let isClosed = false;
-    async function* source() {
-      try {
-        for (let i = 0; i < chunks; i++) yield Buffer.alloc(MIB);
-        throw failure;
-      } finally {
-        isClosed = true;
-      }
+const systemError = Object.assign(new Error(), { syscall: 'read', code: 'EISDIR' });
+test.each([
+  ['an error is rethrown', new Error('gone'), 1, 'gone'],
+  ['an error of the system names the input', systemError, 1, 'cannot read FILE: it is a directory'],
+  ['an endless one ends after 256 MiB', new Error('not reached'), 1_000, 'FILE is larger than 256 MiB'],
+])('if an input cannot be read: %s, and the source is closed', async (_, failure, chunks, message) => {
+  let isClosed = false;
+  async function* source() {
+    try {
+      for (let i = 0; i < chunks; i++) yield Buffer.alloc(MIB);
+      throw failure;
+    } finally {
+      isClosed = true;
     }
-    await expect(readInput(Readable.from(source()), 'FILE')).rejects.toMatchObject({ message });
-    expect(isClosed).toBe(true);
-  });
+  }
+  await expect(readInput(Readable.from(source()), 'FILE')).rejects.toMatchObject({ message });
+  expect(isClosed).toBe(true);
 });
 
 describe('an invalid row is described with the values found', () => {

@@ -77,24 +77,23 @@ describe('control characters and invisible characters', () => {
   });
 });
 
-describe('blank text is put in quotes, so that it can be seen', () => {
-  test.each([
-    ['', '""'],
-    ['  ', '"  "'],
-    ['\u2800\u3000\u00a0', '"\u2800\u3000\u00a0"'],
-    [' a ', ' a '],
-  ])('%j is shown as %j', (text, shown) => {
-    expect(quoteIfBlank(text)).toBe(shown);
-  });
+test.each([
+  ['', '""'],
+  ['  ', '"  "'],
+  ['\u2800\u3000\u00a0', '"\u2800\u3000\u00a0"'],
+  [' a ', ' a '],
+])('blank text is put in quotes, so that it can be seen: %j is shown as %j', (text, shown) => {
+  expect(quoteIfBlank(text)).toBe(shown);
 });
 
-describe('a line of tab-separated values escapes what controls a terminal, and backslashes', () => {
-  test.each([
-    [['a\tb', 'c'], 'a\\tb\tc\n'],
-    [['a\\tb'], 'a\\\\tb\n'],
-    [['\u001b[31m\u009b\u007f\u202e\n'], '\\x1b[31m\\x9b\\x7f\\u202e\\n\n'],
-    [['\u200bRe\u00adx\u0301'], '\u200bRe\u00adx\u0301\n'],
-  ])('%j is written as %j', (cells, line) => {
+test.each([
+  [['a\tb', 'c'], 'a\\tb\tc\n'],
+  [['a\\tb'], 'a\\\\tb\n'],
+  [['\u001b[31m\u009b\u007f\u202e\n'], '\\x1b[31m\\x9b\\x7f\\u202e\\n\n'],
+  [['\u200bRe\u00adx\u0301'], '\u200bRe\u00adx\u0301\n'],
+])(
+  'a line of tab-separated values escapes what controls a terminal, and backslashes: %j is written as %j',
+  (cells, line) => {
     expect(tsvLine(cells)).toBe(line);
-  });
-});
+  },
+);

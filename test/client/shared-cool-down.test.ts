@@ -141,23 +141,21 @@ test('a success of a request that was sent before a cool-down does not end it', 
   expect(tested.process().service.pause('GET')?.until).toBe(tested.start + 30_000);
 });
 
-describe('a request with ignorePause', () => {
-  const probe = ({ client }: ReturnType<typeof testClient>) =>
-    client.call('listPets', { query: {} }, { ignorePause: true });
+const probe = ({ client }: ReturnType<typeof testClient>) =>
+  client.call('listPets', { query: {} }, { ignorePause: true });
 
-  test.each<[string, Step, number]>([
-    ['429 with a longer delay', { status: 429, headers: retryAfter(7_200) }, 7_200],
-    ['429 with a shorter delay, as after a lifted ban', { status: 429, headers: retryAfter(40) }, 40],
-    ['429 without a delay', { status: 429 }, 3_600],
-    ['503', { status: 503 }, 3_600],
-    ['the last request of a window', { status: 200, headers: window(50) }, 50],
-  ])('leaves a cool-down after %s', async (_name, second, seconds) => {
-    const { listOnce, impatient, process, start } = await machine(
-      { status: 429, headers: retryAfter(3_600) },
-      second,
-    );
-    await listOnce();
-    await probe(impatient()).catch(() => {});
-    expect(process().service.pause('GET')?.until).toBe(start + seconds * SECOND);
-  });
+test.each<[string, Step, number]>([
+  ['429 with a longer delay', { status: 429, headers: retryAfter(7_200) }, 7_200],
+  ['429 with a shorter delay, as after a lifted ban', { status: 429, headers: retryAfter(40) }, 40],
+  ['429 without a delay', { status: 429 }, 3_600],
+  ['503', { status: 503 }, 3_600],
+  ['the last request of a window', { status: 200, headers: window(50) }, 50],
+])('a request with ignorePause leaves a cool-down after %s', async (_name, second, seconds) => {
+  const { listOnce, impatient, process, start } = await machine(
+    { status: 429, headers: retryAfter(3_600) },
+    second,
+  );
+  await listOnce();
+  await probe(impatient()).catch(() => {});
+  expect(process().service.pause('GET')?.until).toBe(start + seconds * SECOND);
 });

@@ -1,4 +1,4 @@
-import { describe, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { NetworkError } from '../../src/client/errors.ts';
 import { add, rejection, testClient } from '../helpers/client.ts';
 import { freshMachine } from '../helpers/pets.ts';
@@ -24,13 +24,14 @@ test('an authority in NODE_EXTRA_CA_CERTS is trusted', async () => {
   expect(server.requests).toEqual(['GET /v1/pets?limit=20']);
 });
 
-describe('an invalid certificate: nothing is sent, and there is no retry', () => {
-  test.each<[string, Certificate, Record<string, string>, RegExp]>([
-    ['of an unknown authority', 'localhost', {}, /unknown authority/],
-    ['expired', 'expired', TRUSTED, /expired/],
-    ['for another host', 'other-host', TRUSTED, /certificate is for another host name/],
-    ['self-signed, with a trusted authority', 'self-signed', TRUSTED, /unknown authority/],
-  ])('%s', async (_name, certificate, env, reason) => {
+test.each<[string, Certificate, Record<string, string>, RegExp]>([
+  ['of an unknown authority', 'localhost', {}, /unknown authority/],
+  ['expired', 'expired', TRUSTED, /expired/],
+  ['for another host', 'other-host', TRUSTED, /certificate is for another host name/],
+  ['self-signed, with a trusted authority', 'self-signed', TRUSTED, /unknown authority/],
+])(
+  'an invalid certificate: nothing is sent, and there is no retry: %s',
+  async (_name, certificate, env, reason) => {
     const server = await tlsServer(certificate);
     const { code, stdout, stderr } = await run(`https://localhost:${server.port}/v1`, ADD, env);
     expect([code, stdout]).toEqual([6, '']);
@@ -38,8 +39,8 @@ describe('an invalid certificate: nothing is sent, and there is no retry', () =>
     expect(error).toMatchObject({ code: 'network_error', message: expect.stringMatching(reason) });
     expect(server.requests).toEqual([]);
     expect(server.connections()).toBe(1);
-  });
-});
+  },
+);
 
 test('a server that does not use TLS: there is no retry, and the key is not sent', async () => {
   const received: string[] = [];
@@ -57,19 +58,17 @@ test('a server that does not use TLS: there is no retry, and the key is not sent
   expect(received.join('')).not.toContain('pets_key');
 });
 
-describe('through a proxy', () => {
-  test('the proxy sees neither the key nor the path', async () => {
-    const server = await tlsServer('other-host');
-    const proxy = await proxyServer(server.port);
-    const { code, stdout } = await run('https://shop.example/v1', ['list', '--json'], {
-      ...TRUSTED,
-      HTTPS_PROXY: proxy.url,
-    });
-    expect([code, stdout]).toEqual([0, '[]\n']);
-    expect(proxy.requests).toEqual(['CONNECT shop.example:443']);
-    expect(JSON.stringify(proxy.headers)).not.toContain(KEY);
-    expect(proxy.tunnelled().length).toBeGreaterThan(100);
-    for (const secret of [KEY, 'Bearer', '/v1/pets']) expect(proxy.tunnelled()).not.toContain(secret);
-    expect(server.authorizations).toEqual([`Bearer ${KEY}`]);
+test('through a proxy: the proxy sees neither the key nor the path', async () => {
+  const server = await tlsServer('other-host');
+  const proxy = await proxyServer(server.port);
+  const { code, stdout } = await run('https://shop.example/v1', ['list', '--json'], {
+    ...TRUSTED,
+    HTTPS_PROXY: proxy.url,
   });
+  expect([code, stdout]).toEqual([0, '[]\n']);
+  expect(proxy.requests).toEqual(['CONNECT shop.example:443']);
+  expect(JSON.stringify(proxy.headers)).not.toContain(KEY);
+  expect(proxy.tunnelled().length).toBeGreaterThan(100);
+  for (const secret of [KEY, 'Bearer', '/v1/pets']) expect(proxy.tunnelled()).not.toContain(secret);
+  expect(server.authorizations).toEqual([`Bearer ${KEY}`]);
 });

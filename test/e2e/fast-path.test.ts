@@ -95,38 +95,37 @@ describe('a prerendered output', () => {
   );
 });
 
-describe('the fast path', () => {
-  test.skipIf(!hasTerminal()).each([60, 80, 120])('fits a terminal of %d columns', async (columns) => {
+test.skipIf(!hasTerminal()).each([60, 80, 120])(
+  'the fast path fits a terminal of %d columns',
+  async (columns) => {
     const line = `stty cols ${columns} rows 24; ${petsInShell} help serve`;
     const { stdout } = await (await freshMachine()).shell(`script -qec '${line}' /dev/null`);
     expect(stdout.replaceAll('\r', '')).toBe((await program(['help', 'serve'], columns)).stdout);
-  });
-});
+  },
+);
 
-describe('pets --version --json', () => {
-  const repository = join(DIST, '..');
-  const details = async (line: string, directory = repository) => {
-    const { code, stdout } = await (await freshMachine()).shell(`"$NODE" "$ENTRY" ${line}`, {
-      env: { ENTRY: join(directory, 'dist', 'pets.js') },
-    });
-    expect(code).toBe(0);
-    return JSON.parse(stdout);
-  };
-
-  test('has the commit of the build, and how npm installed the package', async () => {
-    const head = spawnSync('git', ['--git-dir=.git', 'rev-parse', 'HEAD'], { cwd: repository });
-    expect(await details('--version --json')).toEqual({
-      ...JSON.parse((await program(['--version', '--json'])).stdout),
-      commit: head.status === 0 ? expect.stringMatching(/^[\da-f]{40}(-dirty)?$/) : null,
-      installedAs: 'source',
-    });
-    const project = await temporaryDirectory();
-    const installed = join(project, 'node_modules', 'pets-cli');
-    await cp(DIST, join(installed, 'dist'), { recursive: true });
-    expect(await details('-V --json', installed)).toMatchObject({ installedAs: 'npm-global' });
-    await writeFile(join(project, 'package.json'), '{}');
-    expect(await details('--json -V', installed)).toMatchObject({ installedAs: 'npm-local' });
+const repository = join(DIST, '..');
+const details = async (line: string, directory = repository) => {
+  const { code, stdout } = await (await freshMachine()).shell(`"$NODE" "$ENTRY" ${line}`, {
+    env: { ENTRY: join(directory, 'dist', 'pets.js') },
   });
+  expect(code).toBe(0);
+  return JSON.parse(stdout);
+};
+
+test('pets --version --json has the commit of the build, and how npm installed the package', async () => {
+  const head = spawnSync('git', ['--git-dir=.git', 'rev-parse', 'HEAD'], { cwd: repository });
+  expect(await details('--version --json')).toEqual({
+    ...JSON.parse((await program(['--version', '--json'])).stdout),
+    commit: head.status === 0 ? expect.stringMatching(/^[\da-f]{40}(-dirty)?$/) : null,
+    installedAs: 'source',
+  });
+  const project = await temporaryDirectory();
+  const installed = join(project, 'node_modules', 'pets-cli');
+  await cp(DIST, join(installed, 'dist'), { recursive: true });
+  expect(await details('-V --json', installed)).toMatchObject({ installedAs: 'npm-global' });
+  await writeFile(join(project, 'package.json'), '{}');
+  expect(await details('--json -V', installed)).toMatchObject({ installedAs: 'npm-local' });
 });
 
 test('the package has a man page with all commands', async () => {

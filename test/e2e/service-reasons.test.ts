@@ -1,4 +1,4 @@
-import { describe, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { runAgainst } from '../helpers/in-terminal.ts';
 import { reply } from '../helpers/scripted-server.ts';
 
@@ -6,33 +6,31 @@ import { reply } from '../helpers/scripted-server.ts';
 
 const KEY = 'pets_secret_key';
 
-describe('the reason in a body of status 400', () => {
-  const long = 'x'.repeat(201);
-  test.each<[string, unknown, string]>([
-    ['detail', { title: 'no', detail: 'why' }, 'why'],
-    ['title', { type: 'about:blank', title: 'why', status: 400 }, 'why'],
-    ['message', { error: 'Bad Request', message: 'why' }, 'why'],
-    ['several messages', { message: ['why', 'not'], error: 'Bad Request' }, 'why; not'],
-    ['error', { error: 'why' }, 'why'],
-    ['a message in error', { error: { code: 7, message: 'why' } }, 'why'],
-    ['a JSON string', '"why"', 'why'],
-    ['other JSON', { why: 1 }, 'HTTP status 400: {"why":1}'],
-    ['text', ' why\nnot ', 'why not'],
-    ['a long text', long, `${'x'.repeat(200)}…`],
-    ['an empty object', {}, 'HTTP status 400: {}'],
-    ['an empty body', '', 'HTTP status 400'],
-    ['a page', '<title>no</title><p>why</p>', 'HTTP status 400: why'],
-    ['a page with only a title', '<title>why</title>', 'HTTP status 400'],
-    ['a key at the end of what is shown', `${'x'.repeat(190)} ${KEY}`, `${'x'.repeat(190)} …_key`],
-    ['a control sequence', { message: 'a\x1b[2Jb' }, 'a\x1b[2Jb'],
-  ])('%s', async (_name, body, reason) => {
-    const { stderr, server } = await runAgainst(
-      (_, response) => reply(response, 400, body),
-      ['list', '--json'],
-    );
-    const { message } = JSON.parse(stderr).error;
-    expect(message).toBe(`${new URL(server.origin).host}: ${reason}`);
-  });
+const long = 'x'.repeat(201);
+test.each<[string, unknown, string]>([
+  ['detail', { title: 'no', detail: 'why' }, 'why'],
+  ['title', { type: 'about:blank', title: 'why', status: 400 }, 'why'],
+  ['message', { error: 'Bad Request', message: 'why' }, 'why'],
+  ['several messages', { message: ['why', 'not'], error: 'Bad Request' }, 'why; not'],
+  ['error', { error: 'why' }, 'why'],
+  ['a message in error', { error: { code: 7, message: 'why' } }, 'why'],
+  ['a JSON string', '"why"', 'why'],
+  ['other JSON', { why: 1 }, 'HTTP status 400: {"why":1}'],
+  ['text', ' why\nnot ', 'why not'],
+  ['a long text', long, `${'x'.repeat(200)}…`],
+  ['an empty object', {}, 'HTTP status 400: {}'],
+  ['an empty body', '', 'HTTP status 400'],
+  ['a page', '<title>no</title><p>why</p>', 'HTTP status 400: why'],
+  ['a page with only a title', '<title>why</title>', 'HTTP status 400'],
+  ['a key at the end of what is shown', `${'x'.repeat(190)} ${KEY}`, `${'x'.repeat(190)} …_key`],
+  ['a control sequence', { message: 'a\x1b[2Jb' }, 'a\x1b[2Jb'],
+])('the reason in a body of status 400: %s', async (_name, body, reason) => {
+  const { stderr, server } = await runAgainst(
+    (_, response) => reply(response, 400, body),
+    ['list', '--json'],
+  );
+  const { message } = JSON.parse(stderr).error;
+  expect(message).toBe(`${new URL(server.origin).host}: ${reason}`);
 });
 
 test('an unexpected success shows the reason of the service', async () => {
