@@ -90,27 +90,25 @@ describe('a data directory that cannot be used', () => {
   });
 });
 
-describe('an address that is not available', () => {
-  test('a port in use', async () => {
-    const machine = await freshMachine();
-    const port = await listenOnLoopback(createServer());
-    await expectFailure(machine, ['serve', '--ephemeral', '--port', String(port)], {
-      exit: 1,
-      code: 'cannot_listen',
-      contains: [`127.0.0.1:${port}`, 'in use', '--port 0'],
-    });
+test('an address that is not available: a port in use', async () => {
+  const machine = await freshMachine();
+  const port = await listenOnLoopback(createServer());
+  await expectFailure(machine, ['serve', '--ephemeral', '--port', String(port)], {
+    exit: 1,
+    code: 'cannot_listen',
+    contains: [`127.0.0.1:${port}`, 'in use', '--port 0'],
   });
+});
 
-  test.each([
-    ['no-such-host.invalid', 'host'],
-    ['192.0.2.1', 'does not have this address'],
-  ])('--host %s', async (host, contains) => {
-    const machine = await freshMachine();
-    const args = ['serve', '--ephemeral', '--port', '0', '--host', host];
-    await expectFailure(machine, args, {
-      exit: 1,
-      code: 'cannot_listen',
-      contains: [host, contains, 'omit --host'],
-    });
+test.each([
+  ['no-such-host.invalid', 'host'],
+  ['192.0.2.1', 'does not have this address'],
+])('an address that is not available --host %s', async (host, contains) => {
+  const machine = await freshMachine();
+  const args = ['serve', '--ephemeral', '--port', '0', '--host', host];
+  await expectFailure(machine, args, {
+    exit: 1,
+    code: 'cannot_listen',
+    contains: [host, contains, 'omit --host'],
   });
 });

@@ -1,4 +1,4 @@
-import { describe, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { CANARY, expectFailure } from '../helpers/failure.ts';
 import { freshMachine } from '../helpers/pets.ts';
 import { type Handler, reply, scriptedServer } from '../helpers/scripted-server.ts';
@@ -82,19 +82,17 @@ test('a created animal that cannot be printed is reported as added', async () =>
   }
 });
 
-describe('pets get after 404', () => {
-  test('reports a missing animal', async () => {
-    const { machine } = await withServer((request, response) =>
-      reply(response, ...((request.url?.startsWith('/v1/pets?') ? [200, []] : NOT_FOUND) as Reply)),
-    );
-    const contains = ['id 7', 'pets list'];
-    await expectFailure(machine, ['get', '7'], { exit: 3, code: 'not_found', contains });
-  });
+test('pets get after 404 reports a missing animal', async () => {
+  const { machine } = await withServer((request, response) =>
+    reply(response, ...((request.url?.startsWith('/v1/pets?') ? [200, []] : NOT_FOUND) as Reply)),
+  );
+  const contains = ['id 7', 'pets list'];
+  await expectFailure(machine, ['get', '7'], { exit: 3, code: 'not_found', contains });
+});
 
-  test('reports a wrong base URL if the list is missing, too', async () => {
-    const { server, machine } = await withReply(NOT_FOUND);
-    const contains = ['not found (404', 'nothing here', server.url];
-    for (const ids of [['7'], ['7', '8']])
-      await expectFailure(machine, ['get', ...ids], { exit: 7, code: 'contract_error', contains });
-  });
+test('pets get after 404 reports a wrong base URL if the list is missing, too', async () => {
+  const { server, machine } = await withReply(NOT_FOUND);
+  const contains = ['not found (404', 'nothing here', server.url];
+  for (const ids of [['7'], ['7', '8']])
+    await expectFailure(machine, ['get', ...ids], { exit: 7, code: 'contract_error', contains });
 });

@@ -1,39 +1,37 @@
 import { access, mkdir } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
-import { describe, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { freshMachine, serve } from '../helpers/pets.ts';
 
 const directoryOf = ({ stdout }: { stdout(): string }): string =>
   JSON.parse(stdout().split('\n')[0] ?? '').directory;
 
-describe('PETS_DATA', () => {
-  test('is the place of the store for serve, keys and store', async () => {
-    const machine = await freshMachine();
-    const place = join(machine.home, 'store');
-    const env = { PETS_DATA: place };
-    const service = await serve(machine, ['--seed'], { env });
-    expect(directoryOf(service)).toBe(place);
-    const { stdout } = await machine.pets(['keys', 'list', '--json'], { env });
-    expect(JSON.parse(stdout)).toMatchObject([{ name: 'dev' }]);
-    await service.end('SIGTERM');
-    const checked = await machine.pets(['store', 'check', '--json'], { env });
-    expect(JSON.parse(checked.stdout)).toMatchObject({ directory: place, animals: 66 });
-  });
+test('PETS_DATA is the place of the store for serve, keys and store', async () => {
+  const machine = await freshMachine();
+  const place = join(machine.home, 'store');
+  const env = { PETS_DATA: place };
+  const service = await serve(machine, ['--seed'], { env });
+  expect(directoryOf(service)).toBe(place);
+  const { stdout } = await machine.pets(['keys', 'list', '--json'], { env });
+  expect(JSON.parse(stdout)).toMatchObject([{ name: 'dev' }]);
+  await service.end('SIGTERM');
+  const checked = await machine.pets(['store', 'check', '--json'], { env });
+  expect(JSON.parse(checked.stdout)).toMatchObject({ directory: place, animals: 66 });
+});
 
-  test.each([
-    ['store', ['--data', 'other'], 'other'],
-    ['store', ['--ephemeral'], 'pets-'],
-    ['', [], '.local/share/pets/store'],
-    [' HOME/store\r\n', [], 'store'],
-  ])('%j with the options %j leads to %s', async (value, args, expected) => {
-    const machine = await freshMachine();
-    const env = { PETS_DATA: value.replace('HOME', machine.home) };
-    const words = args.map((word) => word.replace('other', join(machine.home, 'other')));
-    const service = await serve(machine, [...words, '--no-profile'], { env });
-    const directory = directoryOf(service);
-    expect(directory.slice(0, join(machine.home, expected).length)).toBe(join(machine.home, expected));
-    if (expected !== 'store') await expect(access(join(machine.home, 'store'))).rejects.toThrow('ENOENT');
-  });
+test.each([
+  ['store', ['--data', 'other'], 'other'],
+  ['store', ['--ephemeral'], 'pets-'],
+  ['', [], '.local/share/pets/store'],
+  [' HOME/store\r\n', [], 'store'],
+])('PETS_DATA: %j with the options %j leads to %s', async (value, args, expected) => {
+  const machine = await freshMachine();
+  const env = { PETS_DATA: value.replace('HOME', machine.home) };
+  const words = args.map((word) => word.replace('other', join(machine.home, 'other')));
+  const service = await serve(machine, [...words, '--no-profile'], { env });
+  const directory = directoryOf(service);
+  expect(directory.slice(0, join(machine.home, expected).length)).toBe(join(machine.home, expected));
+  if (expected !== 'store') await expect(access(join(machine.home, 'store'))).rejects.toThrow('ENOENT');
 });
 
 test('the command that adds a key repeats --data', async () => {

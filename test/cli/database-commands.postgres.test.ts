@@ -35,35 +35,33 @@ async function linesOfServe(machine: Machine, args: readonly string[], options?:
 const withoutServer = (machine: Machine) =>
   machine.saveProfile('local', { baseUrl: 'http://127.0.0.1:9/v1' });
 
-describe('pets serve without a saved key of the database', () => {
-  test('creates no key, and prints the command that creates one and saves it', async () => {
-    const [machine, url] = [await freshMachine(), await freshDatabase()];
-    const lines = await linesOfServe(machine, ['--data', url, '--plan', 'business']);
-    expect(lines).toContain(`0 animals in ${url}\n`);
-    const [, command = ''] = /create one: pets (.*)\n/.exec(lines) ?? [];
-    expect(command).toBe(`keys add <name> --plan business --save --data ${url}`);
-    expect((await machine.pets(['keys', 'list', '--json', '--data', url])).stdout).toBe('[]\n');
-    await withoutServer(machine);
-    const created = await machine.pets(command.replace('<name>', 'till').split(' '));
-    expect(created.code).toBe(0);
-    const service = await serve(machine, ['--data', url]);
-    expect(service).toMatchObject({ directory: url, plan: 'business', key: created.stdout.trim() });
-  });
+test('pets serve without a saved key of the database creates no key, and prints the command that creates one and saves it', async () => {
+  const [machine, url] = [await freshMachine(), await freshDatabase()];
+  const lines = await linesOfServe(machine, ['--data', url, '--plan', 'business']);
+  expect(lines).toContain(`0 animals in ${url}\n`);
+  const [, command = ''] = /create one: pets (.*)\n/.exec(lines) ?? [];
+  expect(command).toBe(`keys add <name> --plan business --save --data ${url}`);
+  expect((await machine.pets(['keys', 'list', '--json', '--data', url])).stdout).toBe('[]\n');
+  await withoutServer(machine);
+  const created = await machine.pets(command.replace('<name>', 'till').split(' '));
+  expect(created.code).toBe(0);
+  const service = await serve(machine, ['--data', url]);
+  expect(service).toMatchObject({ directory: url, plan: 'business', key: created.stdout.trim() });
+});
 
-  test('gives the command after -- a key that only this server accepts', async () => {
-    const [machine, url] = [await freshMachine(), await freshDatabase()];
-    const script = `
+test('pets serve without a saved key of the database gives the command after -- a key that only this server accepts', async () => {
+  const [machine, url] = [await freshMachine(), await freshDatabase()];
+  const script = `
       fetch(process.env.PETS_BASE_URL + '/pets', { headers: { Authorization: 'Bearer ' + process.env.PETS_API_KEY } })
         .then(({ status }) => console.log(status, process.env.PETS_API_KEY))`;
-    const args = ['serve', '--quiet', '--data', url, '--', process.execPath, '-e', script];
-    const { code, stdout } = await machine.command(args);
-    const [status, key] = stdout.trim().split(' ');
-    expect([code, status]).toEqual([0, '200']);
-    expect((await machine.pets(['keys', 'list', '--json', '--data', url])).stdout).toBe('[]\n');
-    const service = await serve(machine, ['--data', url]);
-    const again = await fetch(`${service.url}/pets`, { headers: { Authorization: `Bearer ${key}` } });
-    expect(again.status).toBe(401);
-  });
+  const args = ['serve', '--quiet', '--data', url, '--', process.execPath, '-e', script];
+  const { code, stdout } = await machine.command(args);
+  const [status, key] = stdout.trim().split(' ');
+  expect([code, status]).toEqual([0, '200']);
+  expect((await machine.pets(['keys', 'list', '--json', '--data', url])).stdout).toBe('[]\n');
+  const service = await serve(machine, ['--data', url]);
+  const again = await fetch(`${service.url}/pets`, { headers: { Authorization: `Bearer ${key}` } });
+  expect(again.status).toBe(401);
 });
 
 test('of two servers that seed a database at the same time, one reports that --seed is ignored', async () => {
@@ -126,37 +124,35 @@ test('while another program has locked the store, a signal stops pets serve at o
   expect([code, stdout, stderr]).toEqual([1, '', failure]);
 });
 
-describe('pets store migrate', () => {
-  test('creates the schema once', async () => {
-    const [machine, url] = [await freshMachine(), await freshDatabase()];
-    const migrate = async (...args: string[]) =>
-      JSON.parse((await machine.pets(['store', 'migrate', '--json', url, ...args])).stdout);
-    const { sql } = await migrate('--dry-run');
-    expect(sql).toContain('create schema pets');
-    expect(await migrate()).toEqual({ directory: url, created: true });
-    expect(await migrate()).toEqual({ directory: url, created: false });
-    expect(await migrate('--dry-run')).toEqual({ directory: url, sql: '' });
-    expect(await machine.pets(['store', 'migrate', url, '--dry-run'])).toEqual({
-      code: 0,
-      stdout: '',
-      stderr: `note: the schema in ${url} is up to date\n`,
-    });
+test('pets store migrate creates the schema once', async () => {
+  const [machine, url] = [await freshMachine(), await freshDatabase()];
+  const migrate = async (...args: string[]) =>
+    JSON.parse((await machine.pets(['store', 'migrate', '--json', url, ...args])).stdout);
+  const { sql } = await migrate('--dry-run');
+  expect(sql).toContain('create schema pets');
+  expect(await migrate()).toEqual({ directory: url, created: true });
+  expect(await migrate()).toEqual({ directory: url, created: false });
+  expect(await migrate('--dry-run')).toEqual({ directory: url, sql: '' });
+  expect(await machine.pets(['store', 'migrate', url, '--dry-run'])).toEqual({
+    code: 0,
+    stdout: '',
+    stderr: `note: the schema in ${url} is up to date\n`,
   });
+});
 
-  test('prints SQL that an administrator runs for a user who may not create schemas', async () => {
-    const [machine, url] = [await freshMachine(), await freshDatabase()];
-    const { sql } = sharedCluster();
-    await sql('postgres', `revoke create on database ${nameOf(url)} from public`);
-    const refused = await machine.pets(['serve', '--port', '0', '--data', url]);
-    expect([refused.code, refused.stderr]).toEqual([
-      1,
-      expect.stringContaining('pets store migrate --dry-run'),
-    ]);
-    const { code, stdout, stderr } = await machine.pets(['store', 'migrate', url, '--dry-run']);
-    expect([code, stderr]).toEqual([0, '']);
-    await sql(nameOf(url), stdout);
-    await serve(machine, ['--data', url, '--seed']);
-  });
+test('pets store migrate prints SQL that an administrator runs for a user who may not create schemas', async () => {
+  const [machine, url] = [await freshMachine(), await freshDatabase()];
+  const { sql } = sharedCluster();
+  await sql('postgres', `revoke create on database ${nameOf(url)} from public`);
+  const refused = await machine.pets(['serve', '--port', '0', '--data', url]);
+  expect([refused.code, refused.stderr]).toEqual([
+    1,
+    expect.stringContaining('pets store migrate --dry-run'),
+  ]);
+  const { code, stdout, stderr } = await machine.pets(['store', 'migrate', url, '--dry-run']);
+  expect([code, stderr]).toEqual([0, '']);
+  await sql(nameOf(url), stdout);
+  await serve(machine, ['--data', url, '--seed']);
 });
 
 test('a password in the command line or in PETS_DATA is used, and never printed or stored', async () => {

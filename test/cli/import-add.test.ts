@@ -1,48 +1,46 @@
 import { describe, expect, test } from 'vitest';
 import { ALL, importing, interruptWait, manyRows, rejection, scenario } from '../helpers/import-commands.ts';
 
-describe('a file', () => {
-  scenario(
-    'is added row by row in its order, and is not added again; --add-again adds it again',
-    {},
-    {
-      sends: 'Rex Bella Lola',
-      stdout: '2\tadded\t1\tRex\t\n3\tadded\t2\tBella\t\n4\tadded\t3\tLola\t\n',
-      stderr: /^note: added 3 of 3 rows\n$/,
-    },
-    { isOffline: true, results: ALL },
-    {
-      args: '--add-again --json',
-      sends: 'Rex Bella Lola',
-      keys: 6,
-      stdout: /^\[(\{"line":.*?){3}\]\n$/,
-    },
-    {
-      args: '--json',
-      isOffline: true,
-      stdout: /^\[(\{"line":[^}]*"added"[^}]*\},"before":true\},?){3}\]\n$/,
-      stderr:
-        ': all 3 rows were added on 2026-11-20 12:00 UTC from animals.csv; to add all of them anyway: pets',
-    },
-  );
+scenario(
+  'a file is added row by row in its order, and is not added again; --add-again adds it again',
+  {},
+  {
+    sends: 'Rex Bella Lola',
+    stdout: '2\tadded\t1\tRex\t\n3\tadded\t2\tBella\t\n4\tadded\t3\tLola\t\n',
+    stderr: /^note: added 3 of 3 rows\n$/,
+  },
+  { isOffline: true, results: ALL },
+  {
+    args: '--add-again --json',
+    sends: 'Rex Bella Lola',
+    keys: 6,
+    stdout: /^\[(\{"line":.*?){3}\]\n$/,
+  },
+  {
+    args: '--json',
+    isOffline: true,
+    stdout: /^\[(\{"line":[^}]*"added"[^}]*\},"before":true\},?){3}\]\n$/,
+    stderr:
+      ': all 3 rows were added on 2026-11-20 12:00 UTC from animals.csv; to add all of them anyway: pets',
+  },
+);
 
-  test.each(['localhost', 'LOCALHOST.', '[::1]'])(
-    'is not added again if the host is written as %s',
-    async (host) => {
-      const { service, run } = await importing();
-      const { protocol, port, pathname } = new URL(service.url);
-      const again = { PETS_BASE_URL: `${protocol}//${host}:${port}${pathname}/`, PETS_ALLOW_HTTP: '1' };
-      await run({}, { env: again, isOffline: true, results: ALL });
-    },
-  );
+test.each(['localhost', 'LOCALHOST.', '[::1]'])(
+  'a file is not added again if the host is written as %s',
+  async (host) => {
+    const { service, run } = await importing();
+    const { protocol, port, pathname } = new URL(service.url);
+    const again = { PETS_BASE_URL: `${protocol}//${host}:${port}${pathname}/`, PETS_ALLOW_HTTP: '1' };
+    await run({}, { env: again, isOffline: true, results: ALL });
+  },
+);
 
-  scenario(
-    'with a header and no rows sends nothing',
-    { text: 'name,category\n' },
-    { stdout: '', isOffline: true },
-    { args: '--json', stdout: '[]\n', isOffline: true },
-  );
-});
+scenario(
+  'a file with a header and no rows sends nothing',
+  { text: 'name,category\n' },
+  { stdout: '', isOffline: true },
+  { args: '--json', stdout: '[]\n', isOffline: true },
+);
 
 describe('the rate limit', () => {
   test('is never exceeded: the run pauses at the end of each minute', async () => {
@@ -98,49 +96,47 @@ describe('the rate limit', () => {
   );
 });
 
-describe('the messages of rejected rows', () => {
-  const long = (name: string) =>
-    `${name} is not wanted, ${'because of a reason that takes a line, '.repeat(3)}END`;
-  const rejects = (name: string) => rejection(long(name));
+const long = (name: string) =>
+  `${name} is not wanted, ${'because of a reason that takes a line, '.repeat(3)}END`;
+const rejects = (name: string) => rejection(long(name));
 
-  scenario(
-    'are complete below the table, wrapped to the terminal; the table has a column for them only then',
-    { text: manyRows(5) },
-    {
-      columns: 80,
-      replies: { 'animal 3': rejects('animal 3') },
-      code: 8,
-      stdout: /^LINE.*MESSAGE\n(?!.*END)/,
-      stderr: [
-        /note: line 5: animal 3 is not wanted,[^→]* END\nerror: added 4 of 5/,
-        // No line has 90 or more characters.
-        /^(?![\s\S]*[^\r\n]{90})/,
-      ],
+scenario(
+  'the messages of rejected rows are complete below the table, wrapped to the terminal; the table has a column for them only then',
+  { text: manyRows(5) },
+  {
+    columns: 80,
+    replies: { 'animal 3': rejects('animal 3') },
+    code: 8,
+    stdout: /^LINE.*MESSAGE\n(?!.*END)/,
+    stderr: [
+      /note: line 5: animal 3 is not wanted,[^→]* END\nerror: added 4 of 5/,
+      // No line has 90 or more characters.
+      /^(?![\s\S]*[^\r\n]{90})/,
+    ],
+  },
+);
+scenario(
+  'the messages of rejected rows are shown up to the twentieth, with a count of the others; more than 100 rows are listed without those added',
+  { text: manyRows(126) },
+  {
+    columns: 80,
+    replies: {
+      ...Object.fromEntries(Array.from({ length: 100 }, (_, i) => [`animal ${i}`, []])),
+      '*': rejects('it'),
     },
-  );
-  scenario(
-    'are shown up to the twentieth, with a count of the others; more than 100 rows are listed without those added',
-    { text: manyRows(126) },
-    {
-      columns: 80,
-      replies: {
-        ...Object.fromEntries(Array.from({ length: 100 }, (_, i) => [`animal ${i}`, []])),
-        '*': rejects('it'),
-      },
-      code: 8,
-      stdout: /^LINE.*\n *102 +failed(.*\n){26}$/,
-      stderr:
-        /^([\s\S]*note: line \d+:){20}(?![\s\S]*note: line)[\s\S]*note: … and 6 more; for all messages, add --json\n/,
-    },
-  );
-  scenario(
-    'are only on stdout in a pipe, each in its line, with tabs and line ends escaped',
-    {},
-    {
-      replies: { '*': rejection('not\tthis\none') },
-      code: 8,
-      stdout: /^2\tfailed\t\tRex\tnot\\tthis\\none\n.*this\\none\n.*this\\none\n$/,
-      stderr: /^error: added 0 of 3 rows; 3 failed\n {2}→ run the command again to try the failed/,
-    },
-  );
-});
+    code: 8,
+    stdout: /^LINE.*\n *102 +failed(.*\n){26}$/,
+    stderr:
+      /^([\s\S]*note: line \d+:){20}(?![\s\S]*note: line)[\s\S]*note: … and 6 more; for all messages, add --json\n/,
+  },
+);
+scenario(
+  'the messages of rejected rows are only on stdout in a pipe, each in its line, with tabs and line ends escaped',
+  {},
+  {
+    replies: { '*': rejection('not\tthis\none') },
+    code: 8,
+    stdout: /^2\tfailed\t\tRex\tnot\\tthis\\none\n.*this\\none\n.*this\\none\n$/,
+    stderr: /^error: added 0 of 3 rows; 3 failed\n {2}→ run the command again to try the failed/,
+  },
+);

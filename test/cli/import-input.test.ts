@@ -1,7 +1,7 @@
 import { symlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { Readable } from 'node:stream';
-import { describe, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { cliErrorCodes } from '../../src/cli/core/exit-codes.ts';
 import type { CommandContext } from '../../src/cli/program/command.ts';
 import { readPetFile } from '../../src/cli/rows/read-file.ts';
@@ -51,40 +51,38 @@ test.each<[string, string, Step]>([
   await (await importing({ text })).run({ ...REFUSED, ...step });
 });
 
-describe('a file is refused with an explanation if', () => {
-  test.each<[string, string, string | Buffer, string[], string?]>([
-    ['it is not in the format of --format', 'a', CSV, ['FILE, line 1: invalid JSON'], 'json'],
-    ['it has control sequences', 'a.csv', 'name,category\n\x1b[31mRex,x\x1b\n', ['category "x\\x1b" must']],
-  ])('%s', async (_, name, text, words, format) => {
-    const { add, file } = await importing({ file: name });
-    await writeFile(file, text);
-    const { code, stderr } = await add(format ? ['--format', format] : []);
-    expect(code).toBe(2);
-    for (const each of words) expect(stderr).toContain(each);
-    expect(stderr).not.toMatch(/[\x00-\x09\x0b-\x1f]/);
-  });
+test.each<[string, string, string | Buffer, string[], string?]>([
+  ['it is not in the format of --format', 'a', CSV, ['FILE, line 1: invalid JSON'], 'json'],
+  ['it has control sequences', 'a.csv', 'name,category\n\x1b[31mRex,x\x1b\n', ['category "x\\x1b" must']],
+])('a file is refused with an explanation if: %s', async (_, name, text, words, format) => {
+  const { add, file } = await importing({ file: name });
+  await writeFile(file, text);
+  const { code, stderr } = await add(format ? ['--format', format] : []);
+  expect(code).toBe(2);
+  for (const each of words) expect(stderr).toContain(each);
+  expect(stderr).not.toMatch(/[\x00-\x09\x0b-\x1f]/);
+});
 
-  test('it has more rows than the limit; rows with ids are marked', async () => {
-    const { file, service } = await importing();
-    const context = {
-      stdin: Readable.from([]),
-      console: { notice() {}, isTerminal: false, json: false },
-      onSignal: () => () => {},
-    } as unknown as CommandContext;
-    expect((await readPetFile({ file }, context, 3)).rows).toHaveLength(3);
-    const ids = 'id,name,category\n,Rex,1\n7,Bella,2\n';
-    await writeFile(file, ids);
-    expect((await readPetFile({ file }, context, 3)).rows).toEqual([
-      { line: 2, pet: { name: 'Rex', categoryId: 1n } },
-      { line: 3, pet: { name: 'Bella', categoryId: 2n }, id: 7n },
-    ]);
-    await expect(readPetFile({ file }, context, 1)).rejects.toMatchObject({
-      code: 'usage',
-      message: `${file} has more than 1 rows; nothing was sent`,
-      hint: 'split the file',
-    });
-    expect([cliErrorCodes.usage, service.requestCount()]).toEqual([2, 0]);
+test('a file is refused with an explanation if it has more rows than the limit; rows with ids are marked', async () => {
+  const { file, service } = await importing();
+  const context = {
+    stdin: Readable.from([]),
+    console: { notice() {}, isTerminal: false, json: false },
+    onSignal: () => () => {},
+  } as unknown as CommandContext;
+  expect((await readPetFile({ file }, context, 3)).rows).toHaveLength(3);
+  const ids = 'id,name,category\n,Rex,1\n7,Bella,2\n';
+  await writeFile(file, ids);
+  expect((await readPetFile({ file }, context, 3)).rows).toEqual([
+    { line: 2, pet: { name: 'Rex', categoryId: 1n } },
+    { line: 3, pet: { name: 'Bella', categoryId: 2n }, id: 7n },
+  ]);
+  await expect(readPetFile({ file }, context, 1)).rejects.toMatchObject({
+    code: 'usage',
+    message: `${file} has more than 1 rows; nothing was sent`,
+    hint: 'split the file',
   });
+  expect([cliErrorCodes.usage, service.requestCount()]).toEqual([2, 0]);
 });
 
 test.each(['/dev/null', '.'])('standard input without bytes, from %s, is an error', async (path) => {

@@ -61,38 +61,36 @@ describe('a row that the service rejects fails, and the run continues', () => {
     );
 });
 
-describe('a row that may have been added is unknown, and the run continues', () => {
-  const UNKNOWN: Step = { code: 8, results: '2 added 1 Rex, 3 unknown Bella, 4 added 3 Lola' };
-  scenario(
-    'if an attempt had no response and the next one is rejected',
-    {},
-    {
-      ...UNKNOWN,
-      args: '',
-      replies: { Bella: ['lost', (response) => replyError(response, 400, 'wrong')] },
-      sends: 'Rex Bella Bella Lola',
-      stdout:
-        /unknown\t\tBella\trejected after an earlier response was lost; the animal may have been added: no\n/,
-    },
-    { sends: 'Bella', keys: 3 },
-  );
-  scenario(
-    'if the first request with its idempotency key never ends',
-    {},
-    {
-      ...UNKNOWN,
-      replies: { Bella: inFlight },
-      sends: `Rex ${'Bella '.repeat(6)}Lola`,
-      stdout: /after an earlier response was lost/,
-    },
-    { sends: 'Bella', keys: 3 },
-  );
-  scenario(
-    'but not if the first request with its idempotency key ends in time',
-    {},
-    { replies: { Bella: [inFlight, inFlight] }, sends: 'Rex Bella Bella Bella Lola' },
-  );
-});
+const UNKNOWN: Step = { code: 8, results: '2 added 1 Rex, 3 unknown Bella, 4 added 3 Lola' };
+scenario(
+  'a row that may have been added is unknown, and the run continues if an attempt had no response and the next one is rejected',
+  {},
+  {
+    ...UNKNOWN,
+    args: '',
+    replies: { Bella: ['lost', (response) => replyError(response, 400, 'wrong')] },
+    sends: 'Rex Bella Bella Lola',
+    stdout:
+      /unknown\t\tBella\trejected after an earlier response was lost; the animal may have been added: no\n/,
+  },
+  { sends: 'Bella', keys: 3 },
+);
+scenario(
+  'a row that may have been added is unknown, and the run continues if the first request with its idempotency key never ends',
+  {},
+  {
+    ...UNKNOWN,
+    replies: { Bella: inFlight },
+    sends: `Rex ${'Bella '.repeat(6)}Lola`,
+    stdout: /after an earlier response was lost/,
+  },
+  { sends: 'Bella', keys: 3 },
+);
+scenario(
+  'a row that may have been added is unknown, and the run continues but not if the first request with its idempotency key ends in time',
+  {},
+  { replies: { Bella: [inFlight, inFlight] }, sends: 'Rex Bella Bella Bella Lola' },
+);
 
 describe('without idempotency keys, a row with a lost response is unknown, and the run continues', () => {
   const options = { supportsKeys: false, text: manyRows(30) };
@@ -143,25 +141,23 @@ describe('without idempotency keys, a row with a lost response is unknown, and t
   });
 });
 
-describe('20 equal rejections at the start', () => {
-  const rejected: Step = { replies: { '*': rejection('no such category') }, code: 8 };
-  const lines = (count: number) =>
-    Array.from({ length: count }, (_, i) => `${i + 2} failed animal ${i}`).join(', ');
+const rejected: Step = { replies: { '*': rejection('no such category') }, code: 8 };
+const lines = (count: number) =>
+  Array.from({ length: count }, (_, i) => `${i + 2} failed animal ${i}`).join(', ');
 
-  scenario(
-    'stop the run; it prints the results of these rows and is resumed later',
-    { text: manyRows(30) },
-    {
-      ...rejected,
-      keys: 20,
-      results: lines(20),
-      stderr: [
-        'added 0 of 30 rows; to continue: pets import FILE\n',
-        /error: stopped, because the first 20 rows were rejected with the same error: no such category \(HTTP status 422\)\n/,
-        /→ fix the problem and run the command again\n$/,
-      ],
-    },
-    { args: '--json', ...rejected, error: { code: 'some_failed', exitCode: 8 }, keys: 40 },
-    { keys: 70 },
-  );
-});
+scenario(
+  '20 equal rejections at the start stop the run; it prints the results of these rows and is resumed later',
+  { text: manyRows(30) },
+  {
+    ...rejected,
+    keys: 20,
+    results: lines(20),
+    stderr: [
+      'added 0 of 30 rows; to continue: pets import FILE\n',
+      /error: stopped, because the first 20 rows were rejected with the same error: no such category \(HTTP status 422\)\n/,
+      /→ fix the problem and run the command again\n$/,
+    ],
+  },
+  { args: '--json', ...rejected, error: { code: 'some_failed', exitCode: 8 }, keys: 40 },
+  { keys: 70 },
+);

@@ -239,89 +239,85 @@ test('the notice names the profile if more than one has a key', async () => {
   expect(await footer({ 'prod.json': prod, ...others })).toBe('note: 3 animals\n');
 });
 
-describe('while all pages are read, a terminal shows', () => {
-  const MINUTE = { name: 'minute', limit: 60, seconds: 30 };
+const MINUTE = { name: 'minute', limit: 60, seconds: 30 };
 
-  test('what was read and found, and no question is asked', async () => {
-    const { code, stderr } = await run(
-      'find zoe',
-      { ...WIDE, typed: [] },
-      { windows: [{ ...MINUTE, limit: 4 }] },
-    );
-    expect(code).toBe(0);
-    expect(stderr).toContain(
-      '\x1b[Kread 100 animals on 1 page, found 20; your plan allows 4 requests a minute',
-    );
-    expect(stderr).toContain('\x1b[Kread 200 animals on 2 pages, found 40');
-    expect((await run('find zoe')).stderr).toBe('');
-  });
-
-  test('no rest of the progress before the error after Ctrl-C', async () => {
-    const shop = shopOf(manyAnimals(250));
-    const handler: Handler = (request, response, count) =>
-      count === 1 ? shop(request, response, count) : reply(response, 429, {}, { 'Retry-After': '30' });
-    const { code, stdout, stderr } = await runAgainst(handler, ['list', '--all', '--color', 'never'], {
-      ...WIDE,
-      onSleep: (_, raise) => raise('SIGINT'),
-    });
-    expect([code, stdout]).toEqual([130, '']);
-    expect(stderr).toMatch(/read 100 animals on 1 page\r\x1b\[Kerror: interrupted\n$/);
-  });
-
-  test('the time that is left if the service sends the number of animals, also while it waits', async () => {
-    const shop = shopOf(manyAnimals(1_000));
-    const handler: Handler = (request, response, count) => {
-      response.setHeader('X-Total-Count', '50000');
-      response.setHeader('RateLimit', `"minute";r=${Math.max(0, 3 - count)};t=30`);
-      response.setHeader('RateLimit-Policy', '"minute";q=60;w=60');
-      if (count === 4) reply(response, 429, {}, { 'Retry-After': '30' });
-      else shop(request, response, count);
-    };
-    const { code, stderr } = await runAgainst(handler, ['list', '--all', '--color', 'never'], WIDE);
-    expect(code).toBe(0);
-    expect(stderr).toContain(
-      'read 100 animals on 1 page; about 8 minutes left: your plan allows 60 requests a minute',
-    );
-    expect(stderr).toMatch(/\x1b\[Kread 200 animals; waiting 30 s \(rate limit\), until 12:00:30 UTC/);
-  });
+test('while all pages are read, a terminal shows what was read and found, and no question is asked', async () => {
+  const { code, stderr } = await run(
+    'find zoe',
+    { ...WIDE, typed: [] },
+    { windows: [{ ...MINUTE, limit: 4 }] },
+  );
+  expect(code).toBe(0);
+  expect(stderr).toContain(
+    '\x1b[Kread 100 animals on 1 page, found 20; your plan allows 4 requests a minute',
+  );
+  expect(stderr).toContain('\x1b[Kread 200 animals on 2 pages, found 40');
+  expect((await run('find zoe')).stderr).toBe('');
 });
 
-describe('pets count', () => {
-  test.each([
-    [[], 'available\t125\nsold\t125\n'],
-    [['--by', 'category'], '1\t84\n2\t83\n3\t83\n'],
-    [['--by', 'status,category', '--category', '1'], 'available\t1\t42\nsold\t1\t42\n'],
-    [['--category', '2', '--status', 'sold'], 'sold\t42\n'],
-    [['--json', '--by', 'category', '--category', '2'], '[{"categoryId":2,"animals":83}]\n'],
-  ])('%j', async (flags, expected) => {
-    const { code, stdout } = await run(['count', ...flags].join(' '));
-    expect([code, stdout]).toEqual([0, expected]);
+test('while all pages are read, a terminal shows no rest of the progress before the error after Ctrl-C', async () => {
+  const shop = shopOf(manyAnimals(250));
+  const handler: Handler = (request, response, count) =>
+    count === 1 ? shop(request, response, count) : reply(response, 429, {}, { 'Retry-After': '30' });
+  const { code, stdout, stderr } = await runAgainst(handler, ['list', '--all', '--color', 'never'], {
+    ...WIDE,
+    onSleep: (_, raise) => raise('SIGINT'),
   });
+  expect([code, stdout]).toEqual([130, '']);
+  expect(stderr).toMatch(/read 100 animals on 1 page\r\x1b\[Kerror: interrupted\n$/);
+});
 
-  test.each([
+test('while all pages are read, a terminal shows the time that is left if the service sends the number of animals, also while it waits', async () => {
+  const shop = shopOf(manyAnimals(1_000));
+  const handler: Handler = (request, response, count) => {
+    response.setHeader('X-Total-Count', '50000');
+    response.setHeader('RateLimit', `"minute";r=${Math.max(0, 3 - count)};t=30`);
+    response.setHeader('RateLimit-Policy', '"minute";q=60;w=60');
+    if (count === 4) reply(response, 429, {}, { 'Retry-After': '30' });
+    else shop(request, response, count);
+  };
+  const { code, stderr } = await runAgainst(handler, ['list', '--all', '--color', 'never'], WIDE);
+  expect(code).toBe(0);
+  expect(stderr).toContain(
+    'read 100 animals on 1 page; about 8 minutes left: your plan allows 60 requests a minute',
+  );
+  expect(stderr).toMatch(/\x1b\[Kread 200 animals; waiting 30 s \(rate limit\), until 12:00:30 UTC/);
+});
+
+test.each([
+  [[], 'available\t125\nsold\t125\n'],
+  [['--by', 'category'], '1\t84\n2\t83\n3\t83\n'],
+  [['--by', 'status,category', '--category', '1'], 'available\t1\t42\nsold\t1\t42\n'],
+  [['--category', '2', '--status', 'sold'], 'sold\t42\n'],
+  [['--json', '--by', 'category', '--category', '2'], '[{"categoryId":2,"animals":83}]\n'],
+])('pets count: %j', async (flags, expected) => {
+  const { code, stdout } = await run(['count', ...flags].join(' '));
+  expect([code, stdout]).toEqual([0, expected]);
+});
+
+test.each([
+  [
+    80,
     [
-      80,
-      [
-        'CATEGORY  ANIMALS',
-        '       1       17  ####################',
-        '       2       16  ###################',
-        '       3       17  ####################',
-        '',
-      ],
+      'CATEGORY  ANIMALS',
+      '       1       17  ####################',
+      '       2       16  ###################',
+      '       3       17  ####################',
+      '',
     ],
-    [30, ['CATEGORY  ANIMALS', '       1       17', '       2       16', '       3       17', '']],
-  ])('on a terminal of %i columns has bars if they fit', async (columns, lines) => {
-    const { stdout, stderr } = await run('count --by category --name rex --status sold', { columns });
-    expect(stdout.split('\n')).toEqual(lines);
-    expect(stderr.replace(/\s+/g, ' ')).toContain('note: 50 animals, status sold, name "rex"');
-  });
+  ],
+  [30, ['CATEGORY  ANIMALS', '       1       17', '       2       16', '       3       17', '']],
+])('pets count on a terminal of %i columns has bars if they fit', async (columns, lines) => {
+  const { stdout, stderr } = await run('count --by category --name rex --status sold', { columns });
+  expect(stdout.split('\n')).toEqual(lines);
+  expect(stderr.replace(/\s+/g, ' ')).toContain('note: 50 animals, status sold, name "rex"');
+});
 
-  test('counts values of any type, a negative number as a number, and missing ones last', async () => {
-    const body =
-      '[{"id":1,"name":"a"},{"id":2,"name":"b","categoryId":null},{"id":3,"name":"c","categoryId":"7"},{"id":4,"name":"d","categoryId":7},{"id":5,"name":"e","categoryId":["x"]},{"id":6,"name":"f","categoryId":-3}]';
-    const { stdout } = await runAgainst(respondWith(body), ['count', '--by', 'category', '--csv']);
-    expect(stdout).toBe('categoryId,animals\r\n-3,1\r\n7,2\r\n"[""x""]",1\r\n,2\r\n');
-  });
+test('pets count counts values of any type, a negative number as a number, and missing ones last', async () => {
+  const body =
+    '[{"id":1,"name":"a"},{"id":2,"name":"b","categoryId":null},{"id":3,"name":"c","categoryId":"7"},{"id":4,"name":"d","categoryId":7},{"id":5,"name":"e","categoryId":["x"]},{"id":6,"name":"f","categoryId":-3}]';
+  const { stdout } = await runAgainst(respondWith(body), ['count', '--by', 'category', '--csv']);
+  expect(stdout).toBe('categoryId,animals\r\n-3,1\r\n7,2\r\n"[""x""]",1\r\n,2\r\n');
 });
 
 // `pets list --all --ndjson` requests each page before it writes the previous one.

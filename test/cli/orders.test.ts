@@ -164,27 +164,25 @@ describe('--sum', () => {
   });
 });
 
-describe('on a terminal, the note below the orders', () => {
-  test.each<[string[], string]>([
-    [[], '4 orders'],
-    [['--where', 'status=placed', '--where', 'animals=7'], '1 of 4 orders: status=placed, animals=7'],
-    [['--sum', 'amount', '--where', 'id=1'], '1 of 4 orders: id=1'],
-    [
-      ['--since', 'yesterday', '--until', 'today'],
-      '1 of 4 orders: placedAt since 2026-11-19 00:00:00 CET, placedAt before 2026-11-20 00:00:00 CET',
-    ],
-  ])('for %j is: %s', async (argv, note) => {
-    const { stderr } = await run(argv, { columns: 200 });
-    expect(stderr).toContain(`note: ${note}\n`);
-  });
+test.each<[string[], string]>([
+  [[], '4 orders'],
+  [['--where', 'status=placed', '--where', 'animals=7'], '1 of 4 orders: status=placed, animals=7'],
+  [['--sum', 'amount', '--where', 'id=1'], '1 of 4 orders: id=1'],
+  [
+    ['--since', 'yesterday', '--until', 'today'],
+    '1 of 4 orders: placedAt since 2026-11-19 00:00:00 CET, placedAt before 2026-11-20 00:00:00 CET',
+  ],
+])('on a terminal, the note below the orders for %j is: %s', async (argv, note) => {
+  const { stderr } = await run(argv, { columns: 200 });
+  expect(stderr).toContain(`note: ${note}\n`);
+});
 
-  test('says which values can be selected if there are none with this value', async () => {
-    const { code, stdout, stderr } = await run(['--where', 'status=Placed'], { columns: 200 });
-    expect([code, stdout]).toEqual([0, '']);
-    expect(stderr).toMatch(
-      /^note: none of the 4 orders at .* matches status=Placed\. The values of status are: delivered, placed, ""\n$/,
-    );
-  });
+test('on a terminal, the note below the orders says which values can be selected if there are none with this value', async () => {
+  const { code, stdout, stderr } = await run(['--where', 'status=Placed'], { columns: 200 });
+  expect([code, stdout]).toEqual([0, '']);
+  expect(stderr).toMatch(
+    /^note: none of the 4 orders at .* matches status=Placed\. The values of status are: delivered, placed, ""\n$/,
+  );
 });
 
 describe('times in orders', () => {
@@ -235,29 +233,24 @@ test.each<[string, string[], string]>([
   expect([code, stdout, stderr]).toEqual([0, text, '']);
 });
 
-describe('options that need fields', () => {
-  test.each([
-    ['{"orders":[]}', ['--where', 'a=1']],
-    ['[1,{"a":2}]', ['--since', '7d']],
-    ['[1,{"a":2}]', ['--until', '7d']],
-    ['null', ['--sort', 'a']],
-    ['"none"', ['--columns', 'a']],
-    ['[[]]', ['--sum', 'a']],
-    ['[[]]', ['--csv']],
-  ])('are exit code 1 if the body is %s: %j', async (body, argv) => {
-    const { code, stdout, stderr } = await run(argv, { body });
-    const what = argv[0] === '--csv' ? 'the format csv' : argv[0];
-    expect([code, stdout]).toEqual([1, '']);
-    expect(stderr).toContain(`${what} cannot be used: the service did not send a list of objects`);
-  });
+test.each([
+  ['{"orders":[]}', ['--where', 'a=1']],
+  ['[1,{"a":2}]', ['--since', '7d']],
+  ['[1,{"a":2}]', ['--until', '7d']],
+  ['null', ['--sort', 'a']],
+  ['"none"', ['--columns', 'a']],
+  ['[[]]', ['--sum', 'a']],
+  ['[[]]', ['--csv']],
+])('options that need fields are exit code 1 if the body is %s: %j', async (body, argv) => {
+  const { code, stdout, stderr } = await run(argv, { body });
+  const what = argv[0] === '--csv' ? 'the format csv' : argv[0];
+  expect([code, stdout]).toEqual([1, '']);
+  expect(stderr).toContain(`${what} cannot be used: the service did not send a list of objects`);
+});
 
-  test('need orders with a time', async () => {
-    const other = await run(['--since', '7d'], { body: '[{"id":1,"at":"soon"}]' });
-    expect([other.code, other.stderr]).toEqual([
-      1,
-      expect.stringContaining('no field of the orders contains'),
-    ]);
-  });
+test('options that need fields need orders with a time', async () => {
+  const other = await run(['--since', '7d'], { body: '[{"id":1,"at":"soon"}]' });
+  expect([other.code, other.stderr]).toEqual([1, expect.stringContaining('no field of the orders contains')]);
 });
 
 test.each<[string[], string]>([
@@ -293,54 +286,52 @@ test.each<[string[], string]>([
 const orders = (body: unknown, columns?: number, flags: readonly string[] = []) =>
   run(flags, { body: typeof body === 'string' ? body : JSON.stringify(body), ...(columns && { columns }) });
 
-describe('orders on a terminal', () => {
-  test.each<[string, unknown, string[], string?]>([
+test.each<[string, unknown, string[], string?]>([
+  [
+    'objects with different fields are a table of all fields, with nested values on one line',
+    [{ id: 1, b: 'x' }, { id: 20, c: [1.5, { x: null }] }, { c: null }],
+    ['ID  B  C', ' 1  x', '20     [1.5,{"x":null}]', ''],
+    '3 orders',
+  ],
+  [
+    'an empty string differs from a missing field',
+    [{ a: '', b: ' ' }, { b: '""' }],
+    ['A   B', '""  " "', '    ""'],
+    '2 orders',
+  ],
+  [
+    'fields may have the names of built-in properties',
+    '[{"__proto__":1,"constructor":"x","toString":2,"isLosslessNumber":true},{"a":1}]',
     [
-      'objects with different fields are a table of all fields, with nested values on one line',
-      [{ id: 1, b: 'x' }, { id: 20, c: [1.5, { x: null }] }, { c: null }],
-      ['ID  B  C', ' 1  x', '20     [1.5,{"x":null}]', ''],
-      '3 orders',
+      '__PROTO__  CONSTRUCTOR  TOSTRING  ISLOSSLESSNUMBER  A',
+      '        1  x                   2  true',
+      `${' '.repeat(52)}1`,
     ],
-    [
-      'an empty string differs from a missing field',
-      [{ a: '', b: ' ' }, { b: '""' }],
-      ['A   B', '""  " "', '    ""'],
-      '2 orders',
-    ],
-    [
-      'fields may have the names of built-in properties',
-      '[{"__proto__":1,"constructor":"x","toString":2,"isLosslessNumber":true},{"a":1}]',
-      [
-        '__PROTO__  CONSTRUCTOR  TOSTRING  ISLOSSLESSNUMBER  A',
-        '        1  x                   2  true',
-        `${' '.repeat(52)}1`,
-      ],
-      '2 orders',
-    ],
-    ['a nested object, as JSON', { total: [2] }, ['{', '  "total": [', '    2', '  ]', '}']],
-    ['objects without fields', [{}, {}], [], '2 orders'],
-    ['a number with all its digits', '12345678901234567890.10', ['12345678901234567890.10']],
-  ])('%s', async (_name, body, lines, note = '') => {
-    const { code, stdout, stderr } = await orders(body, 80);
-    expect([code, stdout]).toEqual([0, lines.map((line) => `${line}\n`).join('')]);
-    expect(stderr).toBe(note && `note: ${note}\n`);
-  });
+    '2 orders',
+  ],
+  ['a nested object, as JSON', { total: [2] }, ['{', '  "total": [', '    2', '  ]', '}']],
+  ['objects without fields', [{}, {}], [], '2 orders'],
+  ['a number with all its digits', '12345678901234567890.10', ['12345678901234567890.10']],
+])('orders on a terminal: %s', async (_name, body, lines, note = '') => {
+  const { code, stdout, stderr } = await orders(body, 80);
+  expect([code, stdout]).toEqual([0, lines.map((line) => `${line}\n`).join('')]);
+  expect(stderr).toBe(note && `note: ${note}\n`);
+});
 
-  test('for an empty list, the note names the service', async () => {
-    const { code, stdout, stderr, server } = await orders([], 80);
-    expect([code, stdout]).toEqual([0, '']);
-    expect(stderr).toBe(`note: no orders at ${new URL(server.url).host} (key from PETS_API_KEY)\n`);
-  });
+test('orders on a terminal for an empty list, the note names the service', async () => {
+  const { code, stdout, stderr, server } = await orders([], 80);
+  expect([code, stdout]).toEqual([0, '']);
+  expect(stderr).toBe(`note: no orders at ${new URL(server.url).host} (key from PETS_API_KEY)\n`);
+});
 
-  test('field names may have control characters or be longer than a line', async () => {
-    const long = 'x'.repeat(500);
-    const fields = ['a\u001b[31m\u202e\r', long, `${long}y`, '', `last\u001b[2J${long}`];
-    const body = [Object.fromEntries(fields.map((field) => [field, long]))];
-    const { stdout, stderr } = await orders(body, 80);
-    expect(stdout + stderr).not.toMatch(/[\u001b\u202e\r]/);
-    const lines = stdout.split('\n').slice(0, -1);
-    expect(lines).toHaveLength(2);
-    for (const line of lines) expect(stringWidth(line)).toBeLessThanOrEqual(80);
-    expect(stderr.length).toBeLessThan(400);
-  });
+test('orders on a terminal field names may have control characters or be longer than a line', async () => {
+  const long = 'x'.repeat(500);
+  const fields = ['a\u001b[31m\u202e\r', long, `${long}y`, '', `last\u001b[2J${long}`];
+  const body = [Object.fromEntries(fields.map((field) => [field, long]))];
+  const { stdout, stderr } = await orders(body, 80);
+  expect(stdout + stderr).not.toMatch(/[\u001b\u202e\r]/);
+  const lines = stdout.split('\n').slice(0, -1);
+  expect(lines).toHaveLength(2);
+  for (const line of lines) expect(stringWidth(line)).toBeLessThanOrEqual(80);
+  expect(stderr.length).toBeLessThan(400);
 });

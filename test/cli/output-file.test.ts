@@ -12,7 +12,7 @@ import {
 } from 'node:fs/promises';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
-import { describe, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { commands as allCommands } from '../../src/cli/commands/index.ts';
 import type { Context } from '../../src/cli/core/context.ts';
 import { openOutput } from '../../src/cli/output/output-file.ts';
@@ -157,34 +157,32 @@ test('another name of the old file keeps the old contents', async () => {
   expect([text, await readFile(join(directory, 'animals.backup'), 'utf8')]).toEqual([ROW, OLD]);
 });
 
-describe('symbolic links', () => {
-  test.each<[name: string, target: string]>([
-    ['to a file', 'target'],
-    ['to a link', 'second'],
-    ['through a linked directory and back', 'linked/../target2'],
-  ])('%s are followed and kept', async (_name, target) => {
-    const { text, path, directory } = await write('animals', {
-      prepare: async (file) => {
-        const home = join(file, '..');
-        await mkdir(join(home, 'sub/inner'), { recursive: true });
-        await symlink('sub/inner', join(home, 'linked'));
-        await symlink('target', join(home, 'second'));
-        for (const name of ['target', 'sub/target2']) await writeOld(join(home, name));
-        await symlink(target, file);
-      },
-    });
-    expect([text, await readlink(path)]).toEqual([ROW, target]);
-    const written = target === 'second' ? 'target' : target === 'linked/../target2' ? 'sub/target2' : target;
-    expect((await stat(join(directory, written))).size).toBe(ROW.length);
-    expect((await readdir(directory, { recursive: true })).filter((name) => name.includes('.new-'))).toEqual(
-      [],
-    );
+test.each<[name: string, target: string]>([
+  ['to a file', 'target'],
+  ['to a link', 'second'],
+  ['through a linked directory and back', 'linked/../target2'],
+])('symbolic links: %s are followed and kept', async (_name, target) => {
+  const { text, path, directory } = await write('animals', {
+    prepare: async (file) => {
+      const home = join(file, '..');
+      await mkdir(join(home, 'sub/inner'), { recursive: true });
+      await symlink('sub/inner', join(home, 'linked'));
+      await symlink('target', join(home, 'second'));
+      for (const name of ['target', 'sub/target2']) await writeOld(join(home, name));
+      await symlink(target, file);
+    },
   });
+  expect([text, await readlink(path)]).toEqual([ROW, target]);
+  const written = target === 'second' ? 'target' : target === 'linked/../target2' ? 'sub/target2' : target;
+  expect((await stat(join(directory, written))).size).toBe(ROW.length);
+  expect((await readdir(directory, { recursive: true })).filter((name) => name.includes('.new-'))).toEqual(
+    [],
+  );
+});
 
-  test('to themselves are an error', async () => {
-    const { code, stderr } = await write('animals', { prepare: (path) => symlink('animals', path) });
-    expect([code, stderr]).toEqual([1, expect.stringContaining('too many symbolic links')]);
-  });
+test('symbolic links to themselves are an error', async () => {
+  const { code, stderr } = await write('animals', { prepare: (path) => symlink('animals', path) });
+  expect([code, stderr]).toEqual([1, expect.stringContaining('too many symbolic links')]);
 });
 
 test.each<[why: string, name: string, prepare: (path: string) => Promise<unknown>, message: string]>([

@@ -1,6 +1,6 @@
 import { mkdir, readdir, readFile, rm, truncate, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { describe, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { freshMachine, type Machine, serve } from '../helpers/pets.ts';
 
 /** A machine with a running service. Its store has the sample animals, one more animal and two API keys. */
@@ -28,77 +28,73 @@ const check = async (machine: Machine, directory: string) => {
   return { code, report: stdout && JSON.parse(stdout), error: stderr && JSON.parse(stderr).error };
 };
 
-describe('pets store check', () => {
-  test('prints the animals, the last id and the sequence number', async () => {
-    const { machine, directory } = await machineWithClosedStore();
-    const { stdout } = await machine.pets(['store', 'check', directory]);
-    expect(stdout).toMatch(/animals +67\n {2}last id +67\n {2}sequence number +22\n {2}orders +20\n/);
-    expect((await check(machine, directory)).report).toMatchObject({ directory, ...REPORT });
-  });
-
-  test.each<[string, (path: { journal: string; directory: string }) => Promise<unknown>, RegExp]>([
-    [
-      'a shortened journal',
-      ({ journal }) => readFile(journal).then(({ length }) => truncate(journal, length - 5)),
-      /the last \d+ bytes of the journal .* complete animals in them: 1,.* next animal gets the id 71,.*; before them: 66 animals, last id 66, sequence number 21/,
-    ],
-    [
-      'a changed journal',
-      async ({ journal }) =>
-        writeFile(journal, (await readFile(journal, 'utf8')).replace('"id":1,', '"id":2,')),
-      /damaged at byte \d+/,
-    ],
-    ['damaged bans', ({ directory }) => writeFile(join(directory, 'bans.json'), 'x'), /bans\.json is/],
-    ['no journal', ({ journal }) => rm(journal), /journal\.ndjson is missing, but .*: .*keys/],
-  ])('fails for a store with %s, and changes nothing', async (_, damage, message) => {
-    const { machine, directory, journal, copyArgs } = await machineWithClosedStore();
-    await damage({ journal, directory });
-    const names = await readdir(machine.home, { recursive: true });
-    const error = { code: 'store_error', message: expect.stringMatching(message) };
-    expect(await check(machine, directory)).toMatchObject({ code: 1, error });
-    // A journal that ends early can be copied.
-    if (!message.source.startsWith('the last')) expect((await machine.pets(copyArgs)).code).toBe(1);
-    expect(await readdir(machine.home, { recursive: true })).toEqual(names);
-  });
+test('pets store check prints the animals, the last id and the sequence number', async () => {
+  const { machine, directory } = await machineWithClosedStore();
+  const { stdout } = await machine.pets(['store', 'check', directory]);
+  expect(stdout).toMatch(/animals +67\n {2}last id +67\n {2}sequence number +22\n {2}orders +20\n/);
+  expect((await check(machine, directory)).report).toMatchObject({ directory, ...REPORT });
 });
 
-describe('pets store copy', () => {
-  test('copies to an empty directory with progress on a terminal, prints the counts of both, and refuses any other', async () => {
-    const { machine, directory, copy, copyArgs } = await machineWithClosedStore();
-    await mkdir(copy);
-    const { code, stdout, stderr } = await machine.pets(copyArgs, { columns: 80, env: { NO_COLOR: '1' } });
-    // The copy has all animals in one record.
-    const counts = /animals +67 of 67\n.*orders +20 of 20\n {2}API keys +2 of 2\n$/s;
-    expect([code, stdout]).toEqual([0, expect.stringMatching(counts)]);
-    for (const status of [
-      '[----------------] 0/67 animals copied',
-      '[################] 67/67 animals verified',
-    ])
-      expect(stderr).toContain(status);
-    expect((await check(machine, copy)).report).toMatchObject({ ...REPORT, sequence: 21 });
-    for (const target of [copy, directory, join(directory, 'journal.ndjson')]) {
-      const ran = await machine.pets(['store', 'copy', directory, target]);
-      const refused = /is not empty|is not a directory|is both the source and the target/;
-      expect(ran).toMatchObject({ code: 1, stderr: expect.stringMatching(refused) });
-    }
-  });
+test.each<[string, (path: { journal: string; directory: string }) => Promise<unknown>, RegExp]>([
+  [
+    'a shortened journal',
+    ({ journal }) => readFile(journal).then(({ length }) => truncate(journal, length - 5)),
+    /the last \d+ bytes of the journal .* complete animals in them: 1,.* next animal gets the id 71,.*; before them: 66 animals, last id 66, sequence number 21/,
+  ],
+  [
+    'a changed journal',
+    async ({ journal }) =>
+      writeFile(journal, (await readFile(journal, 'utf8')).replace('"id":1,', '"id":2,')),
+    /damaged at byte \d+/,
+  ],
+  ['damaged bans', ({ directory }) => writeFile(join(directory, 'bans.json'), 'x'), /bans\.json is/],
+  ['no journal', ({ journal }) => rm(journal), /journal\.ndjson is missing, but .*: .*keys/],
+])('pets store check fails for a store with %s, and changes nothing', async (_, damage, message) => {
+  const { machine, directory, journal, copyArgs } = await machineWithClosedStore();
+  await damage({ journal, directory });
+  const names = await readdir(machine.home, { recursive: true });
+  const error = { code: 'store_error', message: expect.stringMatching(message) };
+  expect(await check(machine, directory)).toMatchObject({ code: 1, error });
+  // A journal that ends early can be copied.
+  if (!message.source.startsWith('the last')) expect((await machine.pets(copyArgs)).code).toBe(1);
+  expect(await readdir(machine.home, { recursive: true })).toEqual(names);
+});
 
-  test('removes what it has written if it is interrupted: exit code 130', async () => {
-    const { machine, copy, copyArgs } = await machineWithClosedStore();
-    await mkdir(copy);
-    const program = machine.startProgram(copyArgs);
-    await expect.poll(() => program.handlersLeft(), { interval: 0 }).toBe(1);
-    program.raise('SIGTERM');
-    expect([await program.ended, program.stdout()]).toEqual([130, '']);
-    expect([await readdir(copy), program.handlersLeft()]).toEqual([[], 0]);
-  });
+test('pets store copy copies to an empty directory with progress on a terminal, prints the counts of both, and refuses any other', async () => {
+  const { machine, directory, copy, copyArgs } = await machineWithClosedStore();
+  await mkdir(copy);
+  const { code, stdout, stderr } = await machine.pets(copyArgs, { columns: 80, env: { NO_COLOR: '1' } });
+  // The copy has all animals in one record.
+  const counts = /animals +67 of 67\n.*orders +20 of 20\n {2}API keys +2 of 2\n$/s;
+  expect([code, stdout]).toEqual([0, expect.stringMatching(counts)]);
+  for (const status of [
+    '[----------------] 0/67 animals copied',
+    '[################] 67/67 animals verified',
+  ])
+    expect(stderr).toContain(status);
+  expect((await check(machine, copy)).report).toMatchObject({ ...REPORT, sequence: 21 });
+  for (const target of [copy, directory, join(directory, 'journal.ndjson')]) {
+    const ran = await machine.pets(['store', 'copy', directory, target]);
+    const refused = /is not empty|is not a directory|is both the source and the target/;
+    expect(ran).toMatchObject({ code: 1, stderr: expect.stringMatching(refused) });
+  }
+});
 
-  test('leaves out a damaged last line, with a notice', async () => {
-    const { machine, journal, copy, copyArgs } = await machineWithClosedStore();
-    await truncate(journal, (await readFile(journal)).length - 5);
-    const notice =
-      /last \d+ bytes of the journal in \S+store .* complete animals in them: 1, .*; they were not copied/;
-    expect(await machine.pets(copyArgs)).toMatchObject({ code: 0, stderr: expect.stringMatching(notice) });
-    expect(await check(machine, copy)).toMatchObject({ code: 0, report: { animals: 66, lastId: 70 } });
-  });
+test('pets store copy removes what it has written if it is interrupted: exit code 130', async () => {
+  const { machine, copy, copyArgs } = await machineWithClosedStore();
+  await mkdir(copy);
+  const program = machine.startProgram(copyArgs);
+  await expect.poll(() => program.handlersLeft(), { interval: 0 }).toBe(1);
+  program.raise('SIGTERM');
+  expect([await program.ended, program.stdout()]).toEqual([130, '']);
+  expect([await readdir(copy), program.handlersLeft()]).toEqual([[], 0]);
+});
+
+test('pets store copy leaves out a damaged last line, with a notice', async () => {
+  const { machine, journal, copy, copyArgs } = await machineWithClosedStore();
+  await truncate(journal, (await readFile(journal)).length - 5);
+  const notice =
+    /last \d+ bytes of the journal in \S+store .* complete animals in them: 1, .*; they were not copied/;
+  expect(await machine.pets(copyArgs)).toMatchObject({ code: 0, stderr: expect.stringMatching(notice) });
+  expect(await check(machine, copy)).toMatchObject({ code: 0, report: { animals: 66, lastId: 70 } });
 });

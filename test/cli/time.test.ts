@@ -56,65 +56,61 @@ test('ISO 8601, or undefined if out of range', () => {
 const resolve = (text: string, zone: string, now = '2026-11-20T12:00:00Z') =>
   new Date(parseTimeLimit(text).time(Date.parse(now), () => zone)).toISOString();
 
-describe('a time on the command line', () => {
-  test.each([
-    ['2026-11-20', 'UTC', '2026-11-20T00:00:00.000Z'],
-    ['2026-11-20', 'Pacific/Kiritimati', '2026-11-19T10:00:00.000Z'],
-    ['2026-11-20T14:30', 'Europe/Berlin', '2026-11-20T13:30:00.000Z'],
-    ['2026-11-20 14:30:05.1239', 'Europe/Berlin', '2026-11-20T13:30:05.123Z'],
-    ['2026-11-20T14:30:00Z', 'Europe/Berlin', '2026-11-20T14:30:00.000Z'],
-    ['1969-12-31T23:59:59,999999Z', 'Europe/Berlin', '1969-12-31T23:59:59.999Z'],
-    ['2026-11-20T14:30:00-0330', 'Europe/Berlin', '2026-11-20T18:00:00.000Z'],
-    ['2026-11-20T14:30+05', 'Europe/Berlin', '2026-11-20T09:30:00.000Z'],
-    ['now', 'Europe/Berlin', '2026-11-20T12:00:00.000Z'],
-    ['today', 'Europe/Berlin', '2026-11-19T23:00:00.000Z'],
-    ['12h', 'Europe/Berlin', '2026-11-20T00:00:00.000Z'],
-    ['7d', 'Europe/Berlin', '2026-11-12T23:00:00.000Z'],
-    ['2w', 'Europe/Berlin', '2026-11-05T23:00:00.000Z'],
-    ['0001-01-01', 'UTC', '0001-01-01T00:00:00.000Z'],
-  ])('%s in %s is %s', (text, zone, expected) => {
-    expect(resolve(text, zone)).toBe(expected);
-  });
-
-  const none =
-    '|20261120|2026-13-05|2026-00-05|2026-02-30|2027-02-29|2026-11-20T24:00|2026-11-20T14|2026-11-20T14:60|2026-11-20T14:30 CET|2026-11-20Z|20.11.2026|11/20/2026|7|d|-7d|7 d|7m|monday|toString';
-  test.each(none.split('|'))('%j is none', (text) => {
-    expect(() => parseTimeLimit(text)).toThrow(/^must be today, yesterday, a number of days or hours ago/);
-  });
+test.each([
+  ['2026-11-20', 'UTC', '2026-11-20T00:00:00.000Z'],
+  ['2026-11-20', 'Pacific/Kiritimati', '2026-11-19T10:00:00.000Z'],
+  ['2026-11-20T14:30', 'Europe/Berlin', '2026-11-20T13:30:00.000Z'],
+  ['2026-11-20 14:30:05.1239', 'Europe/Berlin', '2026-11-20T13:30:05.123Z'],
+  ['2026-11-20T14:30:00Z', 'Europe/Berlin', '2026-11-20T14:30:00.000Z'],
+  ['1969-12-31T23:59:59,999999Z', 'Europe/Berlin', '1969-12-31T23:59:59.999Z'],
+  ['2026-11-20T14:30:00-0330', 'Europe/Berlin', '2026-11-20T18:00:00.000Z'],
+  ['2026-11-20T14:30+05', 'Europe/Berlin', '2026-11-20T09:30:00.000Z'],
+  ['now', 'Europe/Berlin', '2026-11-20T12:00:00.000Z'],
+  ['today', 'Europe/Berlin', '2026-11-19T23:00:00.000Z'],
+  ['12h', 'Europe/Berlin', '2026-11-20T00:00:00.000Z'],
+  ['7d', 'Europe/Berlin', '2026-11-12T23:00:00.000Z'],
+  ['2w', 'Europe/Berlin', '2026-11-05T23:00:00.000Z'],
+  ['0001-01-01', 'UTC', '0001-01-01T00:00:00.000Z'],
+])('a time on the command line: %s in %s is %s', (text, zone, expected) => {
+  expect(resolve(text, zone)).toBe(expected);
 });
 
-describe('when clocks change', () => {
-  // In Berlin, 29 March 2026 has 23 hours, and 25 October 2026 has 25. In Beirut and Havana, clocks change at midnight.
-  test.each([
-    ['2026-03-29T02:30', 'Europe/Berlin', '2026-03-29T01:30:00.000Z'],
-    ['2026-10-25T02:30', 'Europe/Berlin', '2026-10-25T00:30:00.000Z'],
-    ['2026-11-01', 'America/Havana', '2026-11-01T04:00:00.000Z'],
-    ['2011-12-31', 'Pacific/Apia', '2011-12-30T10:00:00.000Z'],
-  ])('%s in %s is %s', (text, zone, expected) => {
-    expect(resolve(text, zone)).toBe(expected);
-  });
+const none =
+  '|20261120|2026-13-05|2026-00-05|2026-02-30|2027-02-29|2026-11-20T24:00|2026-11-20T14|2026-11-20T14:60|2026-11-20T14:30 CET|2026-11-20Z|20.11.2026|11/20/2026|7|d|-7d|7 d|7m|monday|toString';
+test.each(none.split('|'))('a time on the command line: %j is none', (text) => {
+  expect(() => parseTimeLimit(text)).toThrow(/^must be today, yesterday, a number of days or hours ago/);
+});
 
-  test.each([['2026-03-30T08:00:00Z', '2026-03-28T23:00:00.000Z', '2026-03-29T22:00:00.000Z', 23]])(
-    'at %s in Berlin, yesterday is from %s to %s, which is %i hours',
-    (now, start, end, hours) => {
-      expect(resolve('yesterday', 'Europe/Berlin', now)).toBe(start);
-      expect(resolve('today', 'Europe/Berlin', now)).toBe(end);
-      expect(Date.parse(end) - Date.parse(start)).toBe(hours * 3_600_000);
-    },
-  );
+// In Berlin, 29 March 2026 has 23 hours, and 25 October 2026 has 25. In Beirut and Havana, clocks change at midnight.
+test.each([
+  ['2026-03-29T02:30', 'Europe/Berlin', '2026-03-29T01:30:00.000Z'],
+  ['2026-10-25T02:30', 'Europe/Berlin', '2026-10-25T00:30:00.000Z'],
+  ['2026-11-01', 'America/Havana', '2026-11-01T04:00:00.000Z'],
+  ['2011-12-31', 'Pacific/Apia', '2011-12-30T10:00:00.000Z'],
+])('when clocks change: %s in %s is %s', (text, zone, expected) => {
+  expect(resolve(text, zone)).toBe(expected);
+});
 
-  const zones = ['America/St_Johns', 'Europe/Berlin', 'Australia/Lord_Howe'];
-  test.each(zones)('every hour of a year in %s is found again', (zone) => {
-    const format = createTimeFormatter(zone);
-    for (let hour = 0; hour < 365 * 24; hour += 5) {
-      const instant = Date.UTC(2026, 0, 1, hour);
-      const [date, time] = format(instant).split(' ');
-      const found = instantOf(Date.parse(`${date}T${time}Z`), zone);
-      // An hour that a clock shows twice is found the first time.
-      expect([0, 3_600_000]).toContain(instant - found);
-      if (found !== instant) expect(format(found).slice(0, 19)).toBe(format(instant).slice(0, 19));
-    }
-  });
+test.each([['2026-03-30T08:00:00Z', '2026-03-28T23:00:00.000Z', '2026-03-29T22:00:00.000Z', 23]])(
+  'when clocks change at %s in Berlin, yesterday is from %s to %s, which is %i hours',
+  (now, start, end, hours) => {
+    expect(resolve('yesterday', 'Europe/Berlin', now)).toBe(start);
+    expect(resolve('today', 'Europe/Berlin', now)).toBe(end);
+    expect(Date.parse(end) - Date.parse(start)).toBe(hours * 3_600_000);
+  },
+);
+
+const zones = ['America/St_Johns', 'Europe/Berlin', 'Australia/Lord_Howe'];
+test.each(zones)('when clocks change every hour of a year in %s is found again', (zone) => {
+  const format = createTimeFormatter(zone);
+  for (let hour = 0; hour < 365 * 24; hour += 5) {
+    const instant = Date.UTC(2026, 0, 1, hour);
+    const [date, time] = format(instant).split(' ');
+    const found = instantOf(Date.parse(`${date}T${time}Z`), zone);
+    // An hour that a clock shows twice is found the first time.
+    expect([0, 3_600_000]).toContain(instant - found);
+    if (found !== instant) expect(format(found).slice(0, 19)).toBe(format(instant).slice(0, 19));
+  }
 });
 
 test.each<[string, string | undefined, string | undefined, string]>([

@@ -1,4 +1,4 @@
-import { describe, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { manualClock } from '../helpers/clock.ts';
 import { runInTerminal, startInTerminal } from '../helpers/context.ts';
 import { runAgainst } from '../helpers/in-terminal.ts';
@@ -17,28 +17,26 @@ const refusedOnce =
       ? replyError(response, 429, 'rate_limited', { 'Retry-After': String(seconds) })
       : reply(response, 200, []);
 
-describe('after a refused connection to this machine', () => {
-  const list = async (args: string[], columns?: number) => {
-    const env = { PETS_BASE_URL: `http://127.0.0.1:${await closedPort()}/v1`, PETS_API_KEY: 'pets_k' };
-    return runInTerminal(['list', ...args], { env, ...(columns && { columns }) });
-  };
+const list = async (args: string[], columns?: number) => {
+  const env = { PETS_BASE_URL: `http://127.0.0.1:${await closedPort()}/v1`, PETS_API_KEY: 'pets_k' };
+  return runInTerminal(['list', ...args], { env, ...(columns && { columns }) });
+};
 
-  test('a command whose output is not a terminal announces five waits, and then fails', async () => {
-    const { code, stderr } = await list([]);
-    expect(code).toBe(6);
-    expect(stderr.match(/^waiting .*/gm)).toEqual([
-      'waiting 1 s (no response), until 12:00:00 UTC',
-      'waiting 1 s (no response), until 12:00:01 UTC',
-      'waiting 2 s (no response), until 12:00:03 UTC',
-      'waiting 4 s (no response), until 12:00:07 UTC',
-      'waiting 6 s (no response), until 12:00:13 UTC',
-    ]);
-  });
+test('after a refused connection to this machine, a command whose output is not a terminal announces five waits, and then fails', async () => {
+  const { code, stderr } = await list([]);
+  expect(code).toBe(6);
+  expect(stderr.match(/^waiting .*/gm)).toEqual([
+    'waiting 1 s (no response), until 12:00:00 UTC',
+    'waiting 1 s (no response), until 12:00:01 UTC',
+    'waiting 2 s (no response), until 12:00:03 UTC',
+    'waiting 4 s (no response), until 12:00:07 UTC',
+    'waiting 6 s (no response), until 12:00:13 UTC',
+  ]);
+});
 
-  test('with a terminal, there are three attempts', async () => {
-    const { code, stderr } = await list(['--debug'], 80);
-    expect([code, stderr.match(/failed: NetworkError/g)?.length]).toEqual([6, 3]);
-  });
+test('after a refused connection to this machine with a terminal, there are three attempts', async () => {
+  const { code, stderr } = await list(['--debug'], 80);
+  expect([code, stderr.match(/failed: NetworkError/g)?.length]).toEqual([6, 3]);
 });
 
 test('a terminal shows a countdown of every wait, in steps of a second', async () => {
@@ -71,25 +69,23 @@ test('a countdown does not last longer if the clock is set back', async () => {
   expect([code, slept]).toEqual([0, 5_010]);
 });
 
-describe('a wait', () => {
-  test('is reported with its reason, length and end', async () => {
-    const { code, stderr } = await runAgainst(refusedOnce(30), ['list', '--color', 'never'], { columns: 80 });
-    expect(code).toBe(0);
-    expect(stderr).toContain('waiting 30 s (rate limit), until 12:00:30 UTC');
-    const json = await runAgainst(refusedOnce(30), ['list', '--json']);
-    expect(JSON.parse(json.stderr.split('\n')[0] ?? '')).toEqual({
-      wait: { reason: 'rate limit', seconds: 30, until: '2026-11-20T12:00:30.000Z' },
-    });
+test('a wait is reported with its reason, length and end', async () => {
+  const { code, stderr } = await runAgainst(refusedOnce(30), ['list', '--color', 'never'], { columns: 80 });
+  expect(code).toBe(0);
+  expect(stderr).toContain('waiting 30 s (rate limit), until 12:00:30 UTC');
+  const json = await runAgainst(refusedOnce(30), ['list', '--json']);
+  expect(JSON.parse(json.stderr.split('\n')[0] ?? '')).toEqual({
+    wait: { reason: 'rate limit', seconds: 30, until: '2026-11-20T12:00:30.000Z' },
   });
+});
 
-  test('longer than PETS_MAX_WAIT fails immediately with exit code 5 and reports the end of the wait', async () => {
-    const { code, stderr, server } = await runAgainst(refusedOnce(30), ['list'], {
-      env: { PETS_MAX_WAIT: '29' },
-    });
-    expect(code).toBe(5);
-    expect(stderr).toContain('until 12:00:30 UTC (in 30 s)');
-    expect(server.requests).toHaveLength(1);
+test('a wait longer than PETS_MAX_WAIT fails immediately with exit code 5 and reports the end of the wait', async () => {
+  const { code, stderr, server } = await runAgainst(refusedOnce(30), ['list'], {
+    env: { PETS_MAX_WAIT: '29' },
   });
+  expect(code).toBe(5);
+  expect(stderr).toContain('until 12:00:30 UTC (in 30 s)');
+  expect(server.requests).toHaveLength(1);
 });
 
 test('Ctrl-C ends profiles --check before the next service is requested', async () => {

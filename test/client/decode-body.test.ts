@@ -1,5 +1,5 @@
 import { gzipSync } from 'node:zlib';
-import { describe, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { ContractError, RateLimitError } from '../../src/client/errors.ts';
 import { list, PET, rejection, testClient } from '../helpers/client.ts';
 import { scriptedServer } from '../helpers/scripted-server.ts';
@@ -25,23 +25,21 @@ async function connect({ status = 200, headers, bytes }: Response) {
 const coding = (name: string) => ({ 'Content-Encoding': name });
 const type = (charset: string) => ({ 'Content-Type': `application/json; charset=${charset}` });
 
-describe('a body is decoded', () => {
-  test.each<[string, Record<string, string>, Buffer]>([
-    ['as UTF-8', {}, utf8],
-    ['without its byte order mark', {}, Buffer.concat([bom, utf8])],
-    ['with gzip, in any case', coding('GZIP'), gzip],
-    ['from a quoted charset in any case', type('"Windows-1252"'), windows1252],
-    ['from UTF-16', type('utf-16le'), utf16],
-  ])('%s', async (_name, headers, bytes) => {
-    const { client } = await connect({ headers, bytes });
-    expect((await list(client)).value).toMatchObject([{ name: NAME }]);
-  });
+test.each<[string, Record<string, string>, Buffer]>([
+  ['as UTF-8', {}, utf8],
+  ['without its byte order mark', {}, Buffer.concat([bom, utf8])],
+  ['with gzip, in any case', coding('GZIP'), gzip],
+  ['from a quoted charset in any case', type('"Windows-1252"'), windows1252],
+  ['from UTF-16', type('utf-16le'), utf16],
+])('a body is decoded: %s', async (_name, headers, bytes) => {
+  const { client } = await connect({ headers, bytes });
+  expect((await list(client)).value).toMatchObject([{ name: NAME }]);
+});
 
-  test('with gzip if it is an error', async () => {
-    const bytes = gzipSync('{"code":"a_code","message":"Zu groß","status":400}');
-    const { client } = await connect({ status: 400, headers: coding('gzip'), bytes });
-    expect(await rejection(list(client))).toMatchObject({ code: 'a_code', message: 'Zu groß' });
-  });
+test('a body is decoded with gzip if it is an error', async () => {
+  const bytes = gzipSync('{"code":"a_code","message":"Zu groß","status":400}');
+  const { client } = await connect({ status: 400, headers: coding('gzip'), bytes });
+  expect(await rejection(list(client))).toMatchObject({ code: 'a_code', message: 'Zu groß' });
 });
 
 const bomb = Buffer.alloc(65 * 1024 * 1024);

@@ -126,58 +126,56 @@ test('animals with another status are left out on every page, and this is report
   );
 });
 
-describe('the prefetch', () => {
-  async function start(handler: Handler) {
-    const server = await scriptedServer(handler);
-    const tested = testClient(server.url);
-    const pages = listPages(tested.client, { limit: 1 }, () => true);
-    const next = async () => (await pages.next()).value?.pets.map(({ id }: Pet) => Number(id));
-    const requested = (count: number) => expect.poll(() => server.requests).toHaveLength(count);
-    return { server, pages, next, requested, ...tested };
-  }
+async function start(handler: Handler) {
+  const server = await scriptedServer(handler);
+  const tested = testClient(server.url);
+  const pages = listPages(tested.client, { limit: 1 }, () => true);
+  const next = async () => (await pages.next()).value?.pets.map(({ id }: Pet) => Number(id));
+  const requested = (count: number) => expect.poll(() => server.requests).toHaveLength(count);
+  return { server, pages, next, requested, ...tested };
+}
 
-  test('depends on the headers of the page, and each page is requested once', async () => {
-    const server = await scriptedServer(pagesTo(3));
-    const { client } = testClient(server.url);
-    const asked: unknown[] = [];
-    const canPrefetch = ({ link: target }: HttpHeaders) => asked.push(target) === 1;
-    const pages = listPages(client, { limit: 1 }, canPrefetch);
-    await pages.next();
-    await expect.poll(() => server.requests).toHaveLength(2);
-    await pages.next();
-    await sleep(50);
-    expect(server.requests).toHaveLength(2);
-    await pages.next();
-    expect([server.requests.length, (await pages.next()).done]).toEqual([3, true]);
-    // The last page has no next page that could be prefetched.
-    expect(asked).toEqual([2, 3].map((page) => link(page).Link));
-  });
+test('the prefetch depends on the headers of the page, and each page is requested once', async () => {
+  const server = await scriptedServer(pagesTo(3));
+  const { client } = testClient(server.url);
+  const asked: unknown[] = [];
+  const canPrefetch = ({ link: target }: HttpHeaders) => asked.push(target) === 1;
+  const pages = listPages(client, { limit: 1 }, canPrefetch);
+  await pages.next();
+  await expect.poll(() => server.requests).toHaveLength(2);
+  await pages.next();
+  await sleep(50);
+  expect(server.requests).toHaveLength(2);
+  await pages.next();
+  expect([server.requests.length, (await pages.next()).done]).toEqual([3, true]);
+  // The last page has no next page that could be prefetched.
+  expect(asked).toEqual([2, 3].map((page) => link(page).Link));
+});
 
-  test.each<[string, Handler, typeof ApiFailure | typeof ContractError]>([
-    ['an error', (_, response) => replyError(response, 400), ApiFailure],
-    ['an invalid body', (_, response) => reply(response, 200, [{ id: 'x' }]), ContractError],
-  ])('with %s: the error surfaces when the page is consumed', async (_name, second, kind) => {
-    const { next, requested } = await start((request, response, count) =>
-      count === 1 ? pagesTo(2)(request, response, count) : second(request, response, count),
-    );
-    expect(await next()).toEqual([1]);
-    await requested(2);
-    await sleep(50);
-    expect(await rejection(next())).toBeInstanceOf(kind);
-  });
+test.each<[string, Handler, typeof ApiFailure | typeof ContractError]>([
+  ['an error', (_, response) => replyError(response, 400), ApiFailure],
+  ['an invalid body', (_, response) => reply(response, 200, [{ id: 'x' }]), ContractError],
+])('the prefetch with %s: the error surfaces when the page is consumed', async (_name, second, kind) => {
+  const { next, requested } = await start((request, response, count) =>
+    count === 1 ? pagesTo(2)(request, response, count) : second(request, response, count),
+  );
+  expect(await next()).toEqual([1]);
+  await requested(2);
+  await sleep(50);
+  expect(await rejection(next())).toBeInstanceOf(kind);
+});
 
-  test('is ended without an error or a retry when the client is closed', async () => {
-    const closed = gate();
-    const { pages, next, requested, server, client, slept } = await start((request, response, count) => {
-      if (count === 1) pagesTo(2)(request, response, count);
-      else request.socket.once('close', closed.open);
-    });
-    await next();
-    await requested(2);
-    await pages.return(undefined);
-    await client.close();
-    await closed.opened;
-    await sleep(50);
-    expect([slept, server.requests.length]).toEqual([[], 2]);
+test('the prefetch is ended without an error or a retry when the client is closed', async () => {
+  const closed = gate();
+  const { pages, next, requested, server, client, slept } = await start((request, response, count) => {
+    if (count === 1) pagesTo(2)(request, response, count);
+    else request.socket.once('close', closed.open);
   });
+  await next();
+  await requested(2);
+  await pages.return(undefined);
+  await client.close();
+  await closed.opened;
+  await sleep(50);
+  expect([slept, server.requests.length]).toEqual([[], 2]);
 });

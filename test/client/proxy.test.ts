@@ -1,4 +1,4 @@
-import { describe, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { ApiFailure, NetworkError, OutcomeUnknownError, ProxyError } from '../../src/client/errors.ts';
 import { add, KEY, list, PET, rejection, testClient } from '../helpers/client.ts';
 import { runInTerminal } from '../helpers/context.ts';
@@ -30,46 +30,44 @@ test('a proxy for http gets requests with an absolute URL, and the user name and
   expect([server.requests.length, attempts.length]).toEqual([2, 2]);
 });
 
-describe('a proxy that refuses', () => {
-  const attempt = async (baseUrl: string, refuse: number, call: typeof list | typeof add) => {
-    const proxy = await proxyServer(1, { refuse });
-    const { client, attempts } = testClient(baseUrl, { proxy: proxy.url });
-    return { failure: (await rejection(call(client))) as Error, proxy, attempts };
-  };
+const attempt = async (baseUrl: string, refuse: number, call: typeof list | typeof add) => {
+  const proxy = await proxyServer(1, { refuse });
+  const { client, attempts } = testClient(baseUrl, { proxy: proxy.url });
+  return { failure: (await rejection(call(client))) as Error, proxy, attempts };
+};
 
-  test.each([
-    [407, 1],
-    [403, 1],
-    [502, 6],
-  ])('a tunnel with %i: nothing was sent, after %i requests', async (status, count) => {
-    for (const call of [list, add]) {
-      const { failure, proxy } = await attempt(SECURE_SHOP, status, call);
-      expect(failure).toBeInstanceOf(ProxyError);
-      expect(failure).toMatchObject({
-        status,
-        sent: false,
-        message: expect.stringContaining(String(status)),
-      });
-      expect(proxy.requests).toEqual(Array(count).fill('CONNECT shop.invalid:443'));
-      expect(proxy.tunnelled()).toBe('');
-    }
-  });
+test.each([
+  [407, 1],
+  [403, 1],
+  [502, 6],
+])('a proxy that refuses a tunnel with %i: nothing was sent, after %i requests', async (status, count) => {
+  for (const call of [list, add]) {
+    const { failure, proxy } = await attempt(SECURE_SHOP, status, call);
+    expect(failure).toBeInstanceOf(ProxyError);
+    expect(failure).toMatchObject({
+      status,
+      sent: false,
+      message: expect.stringContaining(String(status)),
+    });
+    expect(proxy.requests).toEqual(Array(count).fill('CONNECT shop.invalid:443'));
+    expect(proxy.tunnelled()).toBe('');
+  }
+});
 
-  test('a request with 407: nothing was forwarded, and there is no retry', async () => {
-    for (const call of [list, add]) {
-      const { failure, attempts } = await attempt(SHOP, 407, call);
-      expect(failure).toBeInstanceOf(ProxyError);
-      expect(failure).toMatchObject({ sent: false, message: expect.stringContaining('407') });
-      expect(attempts).toHaveLength(1);
-    }
-  });
+test('a proxy that refuses a request with 407: nothing was forwarded, and there is no retry', async () => {
+  for (const call of [list, add]) {
+    const { failure, attempts } = await attempt(SHOP, 407, call);
+    expect(failure).toBeInstanceOf(ProxyError);
+    expect(failure).toMatchObject({ sent: false, message: expect.stringContaining('407') });
+    expect(attempts).toHaveLength(1);
+  }
+});
 
-  test('a request with 502: it may have been forwarded', async () => {
-    const { failure } = await attempt(SHOP, 502, add);
-    expect(failure).toBeInstanceOf(OutcomeUnknownError);
-    expect(failure.cause).toBeInstanceOf(ApiFailure);
-    expect((await attempt(SHOP, 502, list)).attempts).toHaveLength(6);
-  });
+test('a proxy that refuses a request with 502: it may have been forwarded', async () => {
+  const { failure } = await attempt(SHOP, 502, add);
+  expect(failure).toBeInstanceOf(OutcomeUnknownError);
+  expect(failure.cause).toBeInstanceOf(ApiFailure);
+  expect((await attempt(SHOP, 502, list)).attempts).toHaveLength(6);
 });
 
 test.each([SHOP, SECURE_SHOP])('a proxy that does not run: nothing was sent to %s', async (baseUrl) => {
@@ -100,33 +98,31 @@ test('a certificate error of the service behind a tunnel is not an error of the 
   expect(requests).toEqual([]);
 });
 
-describe('the command', () => {
-  test('names the proxy in an error, and shows neither its password nor the API key', async () => {
-    const { port } = await proxyServer(1, { refuse: 407 });
-    const env = {
-      PETS_BASE_URL: SECURE_SHOP,
-      PETS_API_KEY: 'pets_secret_key',
-      HTTPS_PROXY: `http://ada:hunter2@127.0.0.1:${port}`,
-    };
-    for (const flags of [['--debug'], ['--debug', '--json']]) {
-      const { code, stdout, stderr } = await runInTerminal(['list', ...flags], { env });
-      const message = `the proxy 127.0.0.1:${port} rejected the user and password in HTTPS_PROXY (407)`;
-      expect([code, stderr]).toEqual([6, expect.stringContaining(message)]);
-      for (const secret of ['hunter2', Buffer.from('ada:hunter2').toString('base64'), 'pets_secret_key'])
-        expect(stdout + stderr).not.toContain(secret);
-    }
-  });
+test('the command names the proxy in an error, and shows neither its password nor the API key', async () => {
+  const { port } = await proxyServer(1, { refuse: 407 });
+  const env = {
+    PETS_BASE_URL: SECURE_SHOP,
+    PETS_API_KEY: 'pets_secret_key',
+    HTTPS_PROXY: `http://ada:hunter2@127.0.0.1:${port}`,
+  };
+  for (const flags of [['--debug'], ['--debug', '--json']]) {
+    const { code, stdout, stderr } = await runInTerminal(['list', ...flags], { env });
+    const message = `the proxy 127.0.0.1:${port} rejected the user and password in HTTPS_PROXY (407)`;
+    expect([code, stderr]).toEqual([6, expect.stringContaining(message)]);
+    for (const secret of ['hunter2', Buffer.from('ada:hunter2').toString('base64'), 'pets_secret_key'])
+      expect(stdout + stderr).not.toContain(secret);
+  }
+});
 
-  test('profiles --check asks a proxy that requires a password only once', async () => {
-    const proxy = await proxyServer(1, { refuse: 407 });
-    const profile = JSON.stringify({ baseUrl: SECURE_SHOP, key: 'pets_k' });
-    const { stdout } = await runInTerminal(['profiles', '--check', '--json'], {
-      env: { HTTPS_PROXY: proxy.url },
-      files: { 'prod.json': profile, 'staging.json': profile },
-    });
-    const messages = JSON.parse(stdout).map(({ check }: { check?: { message: string } }) => check?.message);
-    const refused = expect.stringContaining('requires a user and password (407)');
-    expect(messages).toEqual([refused, refused, undefined]);
-    expect(proxy.requests).toEqual(['CONNECT shop.invalid:443']);
+test('the command profiles --check asks a proxy that requires a password only once', async () => {
+  const proxy = await proxyServer(1, { refuse: 407 });
+  const profile = JSON.stringify({ baseUrl: SECURE_SHOP, key: 'pets_k' });
+  const { stdout } = await runInTerminal(['profiles', '--check', '--json'], {
+    env: { HTTPS_PROXY: proxy.url },
+    files: { 'prod.json': profile, 'staging.json': profile },
   });
+  const messages = JSON.parse(stdout).map(({ check }: { check?: { message: string } }) => check?.message);
+  const refused = expect.stringContaining('requires a user and password (407)');
+  expect(messages).toEqual([refused, refused, undefined]);
+  expect(proxy.requests).toEqual(['CONNECT shop.invalid:443']);
 });

@@ -83,49 +83,47 @@ describe('a response delays the requests of other processes', () => {
   });
 });
 
-describe('a cool-down that another process starts while this one connects', () => {
-  async function race(milliseconds: number, ...steps: Step[]) {
-    const tested = await machine(...steps);
-    const other = tested.process().service;
-    let attempts = 0;
-    // The timer of an attempt starts after the process has read the state, and before the connection is ready.
-    const startTimer = () => void (attempts++ === 0 && other.startPause(milliseconds));
-    return { ...tested, ...tested.process({ startTimer: () => startTimer() as undefined }) };
-  }
+async function race(milliseconds: number, ...steps: Step[]) {
+  const tested = await machine(...steps);
+  const other = tested.process().service;
+  let attempts = 0;
+  // The timer of an attempt starts after the process has read the state, and before the connection is ready.
+  const startTimer = () => void (attempts++ === 0 && other.startPause(milliseconds));
+  return { ...tested, ...tested.process({ startTimer: () => startTimer() as undefined }) };
+}
 
-  test.each([
-    ['a read', list],
-    ['a creation', add],
-  ])('defers %s', async (_name, call) => {
-    const { client, arrivals, attempts, slept } = await race(30_000, { status: 429 });
-    await call(client);
-    expect(slept).toEqual([30_000, 60_000]);
-    expect([arrivals.length, attempts.length]).toEqual([2, 2]);
-  });
+test.each([
+  ['a read', list],
+  ['a creation', add],
+])('a cool-down that another process starts while this one connects defers %s', async (_name, call) => {
+  const { client, arrivals, attempts, slept } = await race(30_000, { status: 429 });
+  await call(client);
+  expect(slept).toEqual([30_000, 60_000]);
+  expect([arrivals.length, attempts.length]).toEqual([2, 2]);
+});
 
-  test('or writes its log defers a creation, also on an open connection', async () => {
-    const { process, arrivals, start } = await machine();
-    const { client, service } = process();
-    await list(client);
-    const log: string[] = [];
-    const sendLog = {
-      intent: async () => void (log.push('intent') === 1 && service.startPause(30_000)),
-      notSent: async () => void log.push('not sent'),
-    };
-    await client.call('createPet', { body: { name: 'Rex', categoryId: 3n } }, { sendLog });
-    expect([arrivals, log]).toEqual([
-      [start, start + 30_000],
-      ['intent', 'not sent', 'intent'],
-    ]);
-  });
+test('a cool-down that another process starts while this one connects or writes its log defers a creation, also on an open connection', async () => {
+  const { process, arrivals, start } = await machine();
+  const { client, service } = process();
+  await list(client);
+  const log: string[] = [];
+  const sendLog = {
+    intent: async () => void (log.push('intent') === 1 && service.startPause(30_000)),
+    notSent: async () => void log.push('not sent'),
+  };
+  await client.call('createPet', { body: { name: 'Rex', categoryId: 3n } }, { sendLog });
+  expect([arrivals, log]).toEqual([
+    [start, start + 30_000],
+    ['intent', 'not sent', 'intent'],
+  ]);
+});
 
-  test('longer than allowed: a creation fails and is not ambiguous', async () => {
-    const { client, start, arrivals } = await race(HOUR);
-    const failure = await rejection(add(client));
-    expect(failure).toBeInstanceOf(RateLimitError);
-    expect(failure).toMatchObject({ fromResponse: false, until: start + HOUR });
-    expect(arrivals).toEqual([]);
-  });
+test('a cool-down that another process starts while this one connects longer than allowed: a creation fails and is not ambiguous', async () => {
+  const { client, start, arrivals } = await race(HOUR);
+  const failure = await rejection(add(client));
+  expect(failure).toBeInstanceOf(RateLimitError);
+  expect(failure).toMatchObject({ fromResponse: false, until: start + HOUR });
+  expect(arrivals).toEqual([]);
 });
 
 test('a success of a request that was sent before a cool-down does not end it', async () => {

@@ -1,6 +1,6 @@
 import { readdir, readFile, stat } from 'node:fs/promises';
 import { join } from 'node:path';
-import { describe, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { expectNoLeaks } from '../helpers/failure.ts';
 import { freshMachine, type Machine, petsInShell, serve } from '../helpers/pets.ts';
 
@@ -55,52 +55,50 @@ test('login, profiles, use and logout', async () => {
 });
 
 // test/e2e/crash.slow.test.ts tests that animals also survive `kill -9`.
-describe('acknowledged animals are kept', () => {
-  test.each(['9223372036854775807', '-9223372036854775808'])(
-    'with every digit of categoryId %s, through a restart and in every format',
-    async (big) => {
-      const machine = await freshMachine();
-      const service = await serve(machine, ['--data', storeOf(machine)]);
-      await machine.pets(['use', 'local']);
-      const pet = `{"id":1,"name":"Rex","categoryId":${big},"status":"available"}`;
-      expect(await stdoutOf(machine, ['add', 'Rex', '--category', big, '--json'])).toBe(`${pet}\n`);
-      const everywhere = async () => {
-        expect(await stdoutOf(machine, ['list', '--json'])).toBe(`[${pet}]\n`);
-        expect(await stdoutOf(machine, ['list', '--ndjson'])).toBe(`${pet}\n`);
-        expect(await stdoutOf(machine, ['list'])).toBe(`1\tRex\t${big}\tavailable\n`);
-        expect(await stdoutOf(machine, ['list', '--csv'])).toContain(`\r\n1,Rex,${big},available\r\n`);
-        expect(await stdoutOf(machine, ['get', '1', '--json'])).toBe(`${pet}\n`);
-      };
-      await everywhere();
-      await service.end('SIGTERM');
-      expect(await readFile(join(machine.home, 'store', 'journal.ndjson'), 'utf8')).toContain(pet);
-      await serve(machine, ['--data', storeOf(machine)]);
-      await everywhere();
-    },
-  );
+test.each(['9223372036854775807', '-9223372036854775808'])(
+  'acknowledged animals are kept with every digit of categoryId %s, through a restart and in every format',
+  async (big) => {
+    const machine = await freshMachine();
+    const service = await serve(machine, ['--data', storeOf(machine)]);
+    await machine.pets(['use', 'local']);
+    const pet = `{"id":1,"name":"Rex","categoryId":${big},"status":"available"}`;
+    expect(await stdoutOf(machine, ['add', 'Rex', '--category', big, '--json'])).toBe(`${pet}\n`);
+    const everywhere = async () => {
+      expect(await stdoutOf(machine, ['list', '--json'])).toBe(`[${pet}]\n`);
+      expect(await stdoutOf(machine, ['list', '--ndjson'])).toBe(`${pet}\n`);
+      expect(await stdoutOf(machine, ['list'])).toBe(`1\tRex\t${big}\tavailable\n`);
+      expect(await stdoutOf(machine, ['list', '--csv'])).toContain(`\r\n1,Rex,${big},available\r\n`);
+      expect(await stdoutOf(machine, ['get', '1', '--json'])).toBe(`${pet}\n`);
+    };
+    await everywhere();
+    await service.end('SIGTERM');
+    expect(await readFile(join(machine.home, 'store', 'journal.ndjson'), 'utf8')).toContain(pet);
+    await serve(machine, ['--data', storeOf(machine)]);
+    await everywhere();
+  },
+);
 
-  test.each(['ndjson', 'csv'])(
-    'a list as %s seeds another store with exactly the same list',
-    async (format) => {
-      const machine = await freshMachine();
-      const service = await serve(machine, ['--data', join(machine.home, 'first')]);
-      await machine.pets(['use', 'local']);
-      const formulas = ['=1+1', "'=x", "''+", "'", '-', '@a', '\tt', '\rr'];
-      const names = [...formulas, '"a,b"', 'two\nlines', 'a\r\nb', '🐈‍⬛', 'é\u0301'];
-      const rows = names.map((name, i) => ({ name, categoryId: 10 ** 15 + i }));
-      const file = await machine.file('rows.json', JSON.stringify(rows));
-      await stdoutOf(machine, ['import', file]);
-      const before = await stdoutOf(machine, ['list', '--all', `--${format}`]);
-      await service.end('SIGTERM');
-      const seed = await machine.file(`animals.${format}`, before);
-      await serve(machine, ['--data', join(machine.home, 'second'), '--seed', seed]);
-      expect(await stdoutOf(machine, ['list', '--all', `--${format}`])).toBe(before);
-      const after = await jsonOf(machine, ['list', '--all']);
-      // Rows that are in flight together can get ids in any order.
-      expect(after.map((pet: { name: string }) => pet.name).sort()).toEqual([...names].sort());
-    },
-  );
-});
+test.each(['ndjson', 'csv'])(
+  'acknowledged animals are kept a list as %s seeds another store with exactly the same list',
+  async (format) => {
+    const machine = await freshMachine();
+    const service = await serve(machine, ['--data', join(machine.home, 'first')]);
+    await machine.pets(['use', 'local']);
+    const formulas = ['=1+1', "'=x", "''+", "'", '-', '@a', '\tt', '\rr'];
+    const names = [...formulas, '"a,b"', 'two\nlines', 'a\r\nb', '🐈‍⬛', 'é\u0301'];
+    const rows = names.map((name, i) => ({ name, categoryId: 10 ** 15 + i }));
+    const file = await machine.file('rows.json', JSON.stringify(rows));
+    await stdoutOf(machine, ['import', file]);
+    const before = await stdoutOf(machine, ['list', '--all', `--${format}`]);
+    await service.end('SIGTERM');
+    const seed = await machine.file(`animals.${format}`, before);
+    await serve(machine, ['--data', join(machine.home, 'second'), '--seed', seed]);
+    expect(await stdoutOf(machine, ['list', '--all', `--${format}`])).toBe(before);
+    const after = await jsonOf(machine, ['list', '--all']);
+    // Rows that are in flight together can get ids in any order.
+    expect(after.map((pet: { name: string }) => pet.name).sort()).toEqual([...names].sort());
+  },
+);
 
 test('files are 0600 and directories 0700, also under umask 0', async () => {
   const machine = await freshMachine();

@@ -112,49 +112,47 @@ describe('the key dev', () => {
   });
 });
 
-describe('the developer token', () => {
-  test('is in --json and in a private file while the server runs, and after each use there is a new address', async () => {
-    const { machine, start } = await machineWithStore();
-    const service = await start('--seed');
-    const events = () =>
-      service
-        .stdout()
-        .trim()
-        .split('\n')
-        .map((line) => JSON.parse(line));
-    const folder = join(machine.configDirectory, 'stores');
-    const file = join(folder, (await readdir(folder)).find((name) => extname(name) === '.server') ?? '');
-    const { url, token, page } = service;
-    expect(JSON.parse(await readFile(file, 'utf8'))).toEqual({ url, token });
-    expect((await fetch(new URL('/keys', url), bearer(token))).status).toBe(200);
-    const body = JSON.stringify({ code: page.split('#c=')[1] });
-    const headers = { 'Content-Type': 'application/json' };
-    const opened = await fetch(new URL('/session', page), { method: 'POST', body, headers });
-    expect(await opened.json()).toEqual({ token: expect.stringMatching(/^pets_/) });
-    await expect.poll(events).toMatchObject([
-      { event: 'listening', page },
-      { event: 'page', page: expect.stringMatching(/^http:\/\/127\.0\.0\.1:\d+\/#c=pets_[\w-]{43}$/) },
-    ]);
-    expect(service.stdout().split(page).length).toBe(2);
-    await service.end('SIGTERM');
-    await expect(readFile(file)).rejects.toThrow('ENOENT');
-    // The file of a later server of the same store stays.
-    const again = await start();
-    await writeFile(file, '{"url":"http://127.0.0.1:1/v1","token":"other"}');
-    await again.end('SIGTERM');
-    expect(await readFile(file, 'utf8')).toContain('other');
-  });
+test('the developer token is in --json and in a private file while the server runs, and after each use there is a new address', async () => {
+  const { machine, start } = await machineWithStore();
+  const service = await start('--seed');
+  const events = () =>
+    service
+      .stdout()
+      .trim()
+      .split('\n')
+      .map((line) => JSON.parse(line));
+  const folder = join(machine.configDirectory, 'stores');
+  const file = join(folder, (await readdir(folder)).find((name) => extname(name) === '.server') ?? '');
+  const { url, token, page } = service;
+  expect(JSON.parse(await readFile(file, 'utf8'))).toEqual({ url, token });
+  expect((await fetch(new URL('/keys', url), bearer(token))).status).toBe(200);
+  const body = JSON.stringify({ code: page.split('#c=')[1] });
+  const headers = { 'Content-Type': 'application/json' };
+  const opened = await fetch(new URL('/session', page), { method: 'POST', body, headers });
+  expect(await opened.json()).toEqual({ token: expect.stringMatching(/^pets_/) });
+  await expect.poll(events).toMatchObject([
+    { event: 'listening', page },
+    { event: 'page', page: expect.stringMatching(/^http:\/\/127\.0\.0\.1:\d+\/#c=pets_[\w-]{43}$/) },
+  ]);
+  expect(service.stdout().split(page).length).toBe(2);
+  await service.end('SIGTERM');
+  await expect(readFile(file)).rejects.toThrow('ENOENT');
+  // The file of a later server of the same store stays.
+  const again = await start();
+  await writeFile(file, '{"url":"http://127.0.0.1:1/v1","token":"other"}');
+  await again.end('SIGTERM');
+  expect(await readFile(file, 'utf8')).toContain('other');
+});
 
-  test('is not printed to a person, and --ephemeral and --no-page write no file; the description of the API is named', async () => {
-    const machine = await freshMachine();
-    for (const args of [['--ephemeral', '--no-profile'], ['--no-page']]) {
-      const printed = await printedBy(machine, args);
-      const files = await readdir(machine.configDirectory, { recursive: true }).catch(() => []);
-      expect(files.filter((name) => name.endsWith('.server'))).toEqual([]);
-      expect(printed.match(/#c=/g) ?? []).toHaveLength(args.includes('--no-page') ? 0 : 1);
-      expect(printed).toMatch(/API described in .*http:\/\/127\.0\.0\.1:\d+\/openapi\.json/);
-    }
-  });
+test('the developer token is not printed to a person, and --ephemeral and --no-page write no file; the description of the API is named', async () => {
+  const machine = await freshMachine();
+  for (const args of [['--ephemeral', '--no-profile'], ['--no-page']]) {
+    const printed = await printedBy(machine, args);
+    const files = await readdir(machine.configDirectory, { recursive: true }).catch(() => []);
+    expect(files.filter((name) => name.endsWith('.server'))).toEqual([]);
+    expect(printed.match(/#c=/g) ?? []).toHaveLength(args.includes('--no-page') ? 0 : 1);
+    expect(printed).toMatch(/API described in .*http:\/\/127\.0\.0\.1:\d+\/openapi\.json/);
+  }
 });
 
 describe('a fixed key', () => {
@@ -228,86 +226,79 @@ describe('a fixed key', () => {
   );
 });
 
-describe('a notice', () => {
-  /** The notices of a start with these options. */
-  const noticesOf = async (machine: Machine, args: readonly string[]): Promise<string[]> => {
-    const service = await serve(machine, args);
-    await service.end('SIGTERM');
-    return notices(service.stderr());
-  };
+/** The notices of a start with these options. */
+const noticesOf = async (machine: Machine, args: readonly string[]): Promise<string[]> => {
+  const service = await serve(machine, args);
+  await service.end('SIGTERM');
+  return notices(service.stderr());
+};
 
-  test('reports that --plan does not change the key of a store, and names a command that works', async () => {
-    const { machine, data, start } = await machineWithStore();
-    // Nothing listens at this address. At the default one, another server could run.
-    await machine.saveProfile('local', { baseUrl: 'http://127.0.0.1:9/v1' });
-    for (const plan of [['--plan', 'free'], ['--plan', 'free'], []])
-      expect(await noticesOf(machine, [...data, '--no-profile', ...plan])).toEqual([]);
-    const [notice = '', ...others] = await noticesOf(machine, [
-      ...data,
-      '--no-profile',
-      '--plan',
-      'business',
-    ]);
-    expect(others).toEqual([]);
-    const [, line = ''] =
-      /^--plan business was ignored, because the store is not new and its key has plan free; .*: pets (keys add .*)$/.exec(
-        notice,
-      ) ?? [];
-    expect(await machine.pets(line.replace('<name>', 'faster').split(' '))).toMatchObject({ code: 0 });
-    const service = await start('--plan', 'business');
-    expect(notices(service.stderr())).toEqual([]);
-    expect(await statusOf(service, service.key)).toBe(200);
-  });
+test('a notice reports that --plan does not change the key of a store, and names a command that works', async () => {
+  const { machine, data, start } = await machineWithStore();
+  // Nothing listens at this address. At the default one, another server could run.
+  await machine.saveProfile('local', { baseUrl: 'http://127.0.0.1:9/v1' });
+  for (const plan of [['--plan', 'free'], ['--plan', 'free'], []])
+    expect(await noticesOf(machine, [...data, '--no-profile', ...plan])).toEqual([]);
+  const [notice = '', ...others] = await noticesOf(machine, [...data, '--no-profile', '--plan', 'business']);
+  expect(others).toEqual([]);
+  const [, line = ''] =
+    /^--plan business was ignored, because the store is not new and its key has plan free; .*: pets (keys add .*)$/.exec(
+      notice,
+    ) ?? [];
+  expect(await machine.pets(line.replace('<name>', 'faster').split(' '))).toMatchObject({ code: 0 });
+  const service = await start('--plan', 'business');
+  expect(notices(service.stderr())).toEqual([]);
+  expect(await statusOf(service, service.key)).toBe(200);
+});
 
-  const NO_PAGE =
-    'other machines may reach this server, so it has no page and no other developer tools; to have them: --page';
-  const PLAIN =
-    'other machines can reach this server, and API keys are sent to it unencrypted; use a reverse proxy with TLS';
-  const tls = ['--public-url', 'https://shop.test/v1'];
+const NO_PAGE =
+  'other machines may reach this server, so it has no page and no other developer tools; to have them: --page';
+const PLAIN =
+  'other machines can reach this server, and API keys are sent to it unencrypted; use a reverse proxy with TLS';
+const tls = ['--public-url', 'https://shop.test/v1'];
 
-  test.each([
-    [['--host', '127.0.0.1'], []],
-    [
-      ['--host', '0.0.0.0'],
-      [NO_PAGE, PLAIN],
-    ],
-    [['--host', '0.0.0.0', '--no-page'], [PLAIN]],
-    [['--host', '0.0.0.0', ...tls], [NO_PAGE]],
-    [['--host', '0.0.0.0', ...tls, '--page'], []],
-    [['--allow-host', 'shop.test'], [NO_PAGE]],
-    [['--trust-proxy', '127.0.0.1'], [NO_PAGE]],
-    [tls, [NO_PAGE]],
-    [[...tls, '--no-page'], []],
-  ])('with %j warns about who can reach the server: %j', async (args, expected) => {
-    const machine = await freshMachine();
-    const service = await serve(machine, ['--ephemeral', ...args]);
-    expect(service.url).toMatch(/^http:\/\/127\.0\.0\.1:\d+\/v1$/);
-    expect((await machine.pets(['--profile', 'local', 'list'])).code).toBe(0);
-    await service.end('SIGTERM');
-    expect(notices(service.stderr())).toEqual(expected);
-  });
+test.each([
+  [['--host', '127.0.0.1'], []],
+  [
+    ['--host', '0.0.0.0'],
+    [NO_PAGE, PLAIN],
+  ],
+  [['--host', '0.0.0.0', '--no-page'], [PLAIN]],
+  [['--host', '0.0.0.0', ...tls], [NO_PAGE]],
+  [['--host', '0.0.0.0', ...tls, '--page'], []],
+  [['--allow-host', 'shop.test'], [NO_PAGE]],
+  [['--trust-proxy', '127.0.0.1'], [NO_PAGE]],
+  [tls, [NO_PAGE]],
+  [[...tls, '--no-page'], []],
+])('a notice with %j warns about who can reach the server: %j', async (args, expected) => {
+  const machine = await freshMachine();
+  const service = await serve(machine, ['--ephemeral', ...args]);
+  expect(service.url).toMatch(/^http:\/\/127\.0\.0\.1:\d+\/v1$/);
+  expect((await machine.pets(['--profile', 'local', 'list'])).code).toBe(0);
+  await service.end('SIGTERM');
+  expect(notices(service.stderr())).toEqual(expected);
+});
 
-  test('about the options and the profile is not shown with --quiet, but one about a problem is', async () => {
-    const { machine, store, data } = await machineWithStore();
-    const running = await serve(machine, ['--data', join(machine.home, 'other')]);
-    const args = [...data, '--allow-host', 'shop.test', '--seed'];
-    await noticesOf(machine, args);
-    const journal = () => readFile(join(store, 'journal.ndjson'), 'utf8');
-    const before = await journal();
-    expect(await noticesOf(machine, [...args, '--plan', 'free'])).toEqual([
-      'store is not empty; --seed was ignored',
-      NO_PAGE,
-      expect.stringContaining('--plan free was ignored'),
-      `profile local was not changed, because it points to a running service at ${running.url}`,
-    ]);
-    expect(await journal()).toBe(before);
-    expect(await noticesOf(machine, [...args, '--plan', 'free', '--quiet'])).toEqual([]);
-    const path = join(store, 'keys', 'shop.json');
-    await writeFile(path, '{"half":');
-    expect(await noticesOf(machine, [...args, '--quiet'])).toEqual([
-      `${path} is damaged: it is not valid JSON; revoke the key, then create it again`,
-    ]);
-  });
+test('a notice about the options and the profile is not shown with --quiet, but one about a problem is', async () => {
+  const { machine, store, data } = await machineWithStore();
+  const running = await serve(machine, ['--data', join(machine.home, 'other')]);
+  const args = [...data, '--allow-host', 'shop.test', '--seed'];
+  await noticesOf(machine, args);
+  const journal = () => readFile(join(store, 'journal.ndjson'), 'utf8');
+  const before = await journal();
+  expect(await noticesOf(machine, [...args, '--plan', 'free'])).toEqual([
+    'store is not empty; --seed was ignored',
+    NO_PAGE,
+    expect.stringContaining('--plan free was ignored'),
+    `profile local was not changed, because it points to a running service at ${running.url}`,
+  ]);
+  expect(await journal()).toBe(before);
+  expect(await noticesOf(machine, [...args, '--plan', 'free', '--quiet'])).toEqual([]);
+  const path = join(store, 'keys', 'shop.json');
+  await writeFile(path, '{"half":');
+  expect(await noticesOf(machine, [...args, '--quiet'])).toEqual([
+    `${path} is damaged: it is not valid JSON; revoke the key, then create it again`,
+  ]);
 });
 
 describe.skipIf(process.platform === 'win32')('the first 429 of a run with a command', () => {
@@ -346,55 +337,53 @@ test('--seed with a file that has only orders works again', async () => {
   expect(stdout).toBe(`${orders}\n`);
 });
 
-describe('--log', () => {
-  test.each([
-    ['--log', 1],
-    ['--no-page', 0],
-  ])('with %s, %i requests are printed to stderr', async (option, count) => {
-    const service = await serve(await freshMachine(), ['--ephemeral', option]);
-    await statusOf(service, service.key);
+test.each([
+  ['--log', 1],
+  ['--no-page', 0],
+])('--log with %s, %i requests are printed to stderr', async (option, count) => {
+  const service = await serve(await freshMachine(), ['--ephemeral', option]);
+  await statusOf(service, service.key);
+  await service.end('SIGTERM');
+  const request = {
+    time: expect.stringMatching(/^\d{4}-.*Z$/),
+    id: expect.stringMatching(/^[0-9a-f]{12}-\d+$/),
+    keyName: '(ephemeral)',
+    client: '127.0.0.1',
+    method: 'GET',
+    url: '/v1/pets',
+    status: 200,
+    milliseconds: expect.any(Number),
+  };
+  const lines = service.stderr().split('\n').filter(Boolean);
+  expect(lines.map((line) => JSON.parse(line))).toEqual(Array(count).fill({ request }));
+});
+
+test('--log contains no secret that a client sends as a request id or in a URL, in any form', async () => {
+  const machine = await freshMachine();
+  const chosen = { PETS_SERVE_KEY: KEY, PETS_SERVE_TOKEN: 'my-own-token-0123456789' };
+  for (const env of [{}, chosen]) {
+    const service = await serve(machine, ['--ephemeral', '--log'], { env });
+    const { url, key = KEY } = service;
+    const headers = { Authorization: `Bearer ${key}`, 'X-Request-Id': key };
+    const { status } = await fetch(`${url}/pets?key=${key}&password=hunter2`, { headers });
+    expect(status).toBe(200);
+    for (const secret of [key, chosen.PETS_SERVE_TOKEN, 'other-secret'])
+      await fetch(`${url}/pets?x=${secret.replaceAll('-', '%2d')}`, bearer('other-secret'));
     await service.end('SIGTERM');
-    const request = {
-      time: expect.stringMatching(/^\d{4}-.*Z$/),
-      id: expect.stringMatching(/^[0-9a-f]{12}-\d+$/),
-      keyName: '(ephemeral)',
-      client: '127.0.0.1',
-      method: 'GET',
-      url: '/v1/pets',
-      status: 200,
-      milliseconds: expect.any(Number),
-    };
-    const lines = service.stderr().split('\n').filter(Boolean);
-    expect(lines.map((line) => JSON.parse(line))).toEqual(Array(count).fill({ request }));
-  });
+    expect(service.stderr()).toContain('/v1/pets?key=');
+    expect(service.stderr()).not.toContain(key);
+    expect(service.stderr()).not.toContain('hunter2');
+    if (env === chosen) expect(service.stderr()).not.toMatch(/…6789|0123456789|other.{1,3}secret/);
+  }
+});
 
-  test('contains no secret that a client sends as a request id or in a URL, in any form', async () => {
-    const machine = await freshMachine();
-    const chosen = { PETS_SERVE_KEY: KEY, PETS_SERVE_TOKEN: 'my-own-token-0123456789' };
-    for (const env of [{}, chosen]) {
-      const service = await serve(machine, ['--ephemeral', '--log'], { env });
-      const { url, key = KEY } = service;
-      const headers = { Authorization: `Bearer ${key}`, 'X-Request-Id': key };
-      const { status } = await fetch(`${url}/pets?key=${key}&password=hunter2`, { headers });
-      expect(status).toBe(200);
-      for (const secret of [key, chosen.PETS_SERVE_TOKEN, 'other-secret'])
-        await fetch(`${url}/pets?x=${secret.replaceAll('-', '%2d')}`, bearer('other-secret'));
-      await service.end('SIGTERM');
-      expect(service.stderr()).toContain('/v1/pets?key=');
-      expect(service.stderr()).not.toContain(key);
-      expect(service.stderr()).not.toContain('hunter2');
-      if (env === chosen) expect(service.stderr()).not.toMatch(/…6789|0123456789|other.{1,3}secret/);
-    }
-  });
-
-  test('that nothing reads does not stop the service, and it ends', async () => {
-    const service = await serveCommand(await freshMachine(), ['--ephemeral', '--no-profile', '--log']);
-    service.child.stderr?.pause();
-    const path = `${service.url}/pets?${'x'.repeat(4_000)}`;
-    for (let i = 0; i < 20; i++)
-      await Promise.all(Array.from({ length: 40 }, () => fetch(path, bearer(service.key))));
-    expect(await service.end('SIGTERM')).toEqual({ code: 0, signal: null });
-  });
+test('--log that nothing reads does not stop the service, and it ends', async () => {
+  const service = await serveCommand(await freshMachine(), ['--ephemeral', '--no-profile', '--log']);
+  service.child.stderr?.pause();
+  const path = `${service.url}/pets?${'x'.repeat(4_000)}`;
+  for (let i = 0; i < 20; i++)
+    await Promise.all(Array.from({ length: 40 }, () => fetch(path, bearer(service.key))));
+  expect(await service.end('SIGTERM')).toEqual({ code: 0, signal: null });
 });
 
 test("profile local is not changed while the other store's service responds, and then replaced", async () => {

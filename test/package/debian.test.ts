@@ -1,7 +1,7 @@
 import { execFileSync, spawnSync } from 'node:child_process';
 import { readdirSync, readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
-import { describe, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { debianPackage } from '../helpers/debian.ts';
 import { temporaryDirectory } from '../helpers/temp.ts';
 
@@ -52,29 +52,27 @@ test('the package contains the program, completion, the man page, the unit, the 
   }
 });
 
-describe('the man page', () => {
-  const manPage = async () => join(await unpacked(), 'usr/share/man/man1/pets.1.gz');
+const manPage = async () => join(await unpacked(), 'usr/share/man/man1/pets.1.gz');
 
-  test.skipIf(!isInstalled('man'))('shows every command, and man reports no warning', async () => {
-    const { stdout, stderr } = spawnSync('man', ['--warnings', '-l', await manPage()], {
-      encoding: 'utf8',
-      env: { ...process.env, LC_ALL: 'C.UTF-8', MANWIDTH: '100' },
-    });
-    expect(stderr).toBe('');
-    for (const usage of [
-      'pets list [options]',
-      'pets keys add [options] <name>',
-      '--idempotency-key <key>',
-      '--output <file>',
-    ]) {
-      expect(stdout).toContain(usage);
-    }
+test.skipIf(!isInstalled('man'))('the man page shows every command, and man reports no warning', async () => {
+  const { stdout, stderr } = spawnSync('man', ['--warnings', '-l', await manPage()], {
+    encoding: 'utf8',
+    env: { ...process.env, LC_ALL: 'C.UTF-8', MANWIDTH: '100' },
   });
+  expect(stderr).toBe('');
+  for (const usage of [
+    'pets list [options]',
+    'pets keys add [options] <name>',
+    '--idempotency-key <key>',
+    '--output <file>',
+  ]) {
+    expect(stdout).toContain(usage);
+  }
+});
 
-  test.skipIf(!isInstalled('mandoc'))('has no problem that mandoc finds', async () => {
-    const { stdout } = spawnSync('mandoc', ['-T', 'lint', await manPage()], { encoding: 'utf8' });
-    expect(stdout).toBe('');
-  });
+test.skipIf(!isInstalled('mandoc'))('the man page has no problem that mandoc finds', async () => {
+  const { stdout } = spawnSync('mandoc', ['-T', 'lint', await manPage()], { encoding: 'utf8' });
+  expect(stdout).toBe('');
 });
 
 test.skipIf(!isInstalled('lintian'))('lintian finds nothing besides what the package explains', () => {

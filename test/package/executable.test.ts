@@ -1,7 +1,7 @@
 import { execFileSync } from 'node:child_process';
-import { existsSync, readFileSync, statSync } from 'node:fs';
+import { readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
-import { describe, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { NODE } from '../../.config/package/executable.ts';
 import manifest from '../../package.json' with { type: 'json' };
 import { KEY, PET } from '../helpers/client.ts';
@@ -36,26 +36,17 @@ test('--version --json shows the pinned version of Node and the form of the inst
   });
 });
 
-describe('the environment', () => {
-  test.each(['--require /nowhere.js', '--no-such-option', '--max-old-space-size=1'])(
-    'NODE_OPTIONS=%s of another program is ignored',
-    async (options) => {
-      const ran = await listAnimals(await freshMachine(), { NODE_OPTIONS: options });
-      expect([ran.code, JSON.parse(ran.stdout)]).toEqual([0, [PET]]);
-    },
-  );
+test.each(['--require /nowhere.js', '--no-such-option', '--max-old-space-size=1'])(
+  'the environment: NODE_OPTIONS=%s of another program is ignored',
+  async (options) => {
+    const ran = await listAnimals(await freshMachine(), { NODE_OPTIONS: options });
+    expect([ran.code, JSON.parse(ran.stdout)]).toEqual([0, [PET]]);
+  },
+);
 
-  test('an option of Node is an option of pets, which does not have it', async () => {
-    const { code, stderr } = await (await freshMachine()).command(['--node-options=--version']);
-    expect([code, stderr]).toEqual([2, expect.stringContaining('--node-options')]);
-  });
-
-  test('no directory for compiled code is created', async () => {
-    const machine = await freshMachine();
-    for (let run = 0; run < 3; run++) expect(await listAnimals(machine, {})).toMatchObject({ code: 0 });
-    expect(existsSync(join(machine.home, '.local', 'state', 'pets'))).toBe(true);
-    expect(existsSync(join(machine.home, '.local', 'state', 'pets', 'compiled'))).toBe(false);
-  });
+test('the environment an option of Node is an option of pets, which does not have it', async () => {
+  const { code, stderr } = await (await freshMachine()).command(['--node-options=--version']);
+  expect([code, stderr]).toEqual([2, expect.stringContaining('--node-options')]);
 });
 
 test('the executable contains the licenses of pets, of the libraries and of Node', () => {
