@@ -91,14 +91,11 @@ test.each([
   expect(resolve(text, zone)).toBe(expected);
 });
 
-test.each([['2026-03-30T08:00:00Z', '2026-03-28T23:00:00.000Z', '2026-03-29T22:00:00.000Z', 23]])(
-  'when clocks change at %s in Berlin, yesterday is from %s to %s, which is %i hours',
-  (now, start, end, hours) => {
-    expect(resolve('yesterday', 'Europe/Berlin', now)).toBe(start);
-    expect(resolve('today', 'Europe/Berlin', now)).toBe(end);
-    expect(Date.parse(end) - Date.parse(start)).toBe(hours * 3_600_000);
-  },
-);
+test('yesterday has 23 hours in Berlin if clocks changed', () => {
+  const now = '2026-03-30T08:00:00Z';
+  expect(resolve('yesterday', 'Europe/Berlin', now)).toBe('2026-03-28T23:00:00.000Z');
+  expect(resolve('today', 'Europe/Berlin', now)).toBe('2026-03-29T22:00:00.000Z');
+});
 
 const zones = ['America/St_Johns', 'Europe/Berlin', 'Australia/Lord_Howe'];
 test.each(zones)('when clocks change every hour of a year in %s is found again', (zone) => {
