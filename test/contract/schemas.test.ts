@@ -1,5 +1,5 @@
 import fc from 'fast-check';
-import { describe, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import * as z from 'zod/mini';
 import type { ErrorStatus } from '../../src/contract/error-codes.ts';
 import { describeIssues } from '../../src/contract/issues.ts';
@@ -14,16 +14,16 @@ const issues = (schema: z.ZodMiniType, value: unknown): string => {
   return describeIssues(result.error);
 };
 
-describe('describeIssues lists the invalid fields', () => {
-  test.each([
-    [{}, 'name is required; categoryId is required'],
-    [{ name: 1, categoryId: 1 }, 'name must be a string'],
-    [{ name: '', categoryId: 1, status: 'x' }, 'status must be one of available, pending, sold'],
-    [{ name: 'a\ud800', categoryId: 1 }, 'name must be valid Unicode, without lone surrogates'],
-    [[], 'must be a JSON object'],
-    [null, 'must be a JSON object'],
-  ])('%j: %s', (value, message) => expect(issues(NewPet, value)).toBe(message));
-});
+test.each([
+  [{}, 'name is required; categoryId is required'],
+  [{ name: 1, categoryId: 1 }, 'name must be a string'],
+  [{ name: '', categoryId: 1, status: 'x' }, 'status must be one of available, pending, sold'],
+  [{ name: 'a\ud800', categoryId: 1 }, 'name must be valid Unicode, without lone surrogates'],
+  [[], 'must be a JSON object'],
+  [null, 'must be a JSON object'],
+])('describeIssues lists the invalid fields of %j: %s', (value, message) =>
+  expect(issues(NewPet, value)).toBe(message),
+);
 
 test('Pet keeps unknown fields, NewPet drops them', () => {
   const pet = { id: 1, name: 'Rex', categoryId: 3, status: 'sold', colour: 'red' };

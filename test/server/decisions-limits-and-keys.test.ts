@@ -7,58 +7,54 @@ import { create, KEY, operationPaths, start } from '../helpers/service.ts';
 
 // `D7` and so on are the numbers of the decisions in docs/service.md.
 
-describe('D7 a 429', () => {
-  test('has an Error body and Retry-After in whole seconds, rounded up, at least 1, and adds nothing', async () => {
-    const { clock, store, call } = await start({
-      quota: { perMinute: 1, perDay: 100 },
-      time: '2026-11-20T12:00:17.300Z',
-    });
-    await call('/v1/pets');
-    const paths = [...operationPaths, '/v1/nothing'];
-    const calls = [call('/v1/pets', create(REX)), ...paths.map((path) => call(path))];
-    for (const refused of await Promise.all(calls)) {
-      expect(refused.status).toBe(429);
-      expect(refused.headers.get('retry-after')).toBe('43');
-      expect(await refused.json()).toEqual({
-        code: 'rate_limited',
-        message: expect.any(String),
-        status: 429,
-      });
-    }
-    expect(await store.size()).toBe(0);
-    clock.set('2026-11-20T12:00:59.999Z');
-    expect((await call('/v1/pets')).headers.get('retry-after')).toBe('1');
-    clock.set('2026-11-20T12:01:00Z');
-    expect((await call('/v1/pets')).status).toBe(200);
+test('D7 a 429 has an Error body and Retry-After in whole seconds, rounded up, at least 1, and adds nothing', async () => {
+  const { clock, store, call } = await start({
+    quota: { perMinute: 1, perDay: 100 },
+    time: '2026-11-20T12:00:17.300Z',
   });
+  await call('/v1/pets');
+  const paths = [...operationPaths, '/v1/nothing'];
+  const calls = [call('/v1/pets', create(REX)), ...paths.map((path) => call(path))];
+  for (const refused of await Promise.all(calls)) {
+    expect(refused.status).toBe(429);
+    expect(refused.headers.get('retry-after')).toBe('43');
+    expect(await refused.json()).toEqual({
+      code: 'rate_limited',
+      message: expect.any(String),
+      status: 429,
+    });
+  }
+  expect(await store.size()).toBe(0);
+  clock.set('2026-11-20T12:00:59.999Z');
+  expect((await call('/v1/pets')).headers.get('retry-after')).toBe('1');
+  clock.set('2026-11-20T12:01:00Z');
+  expect((await call('/v1/pets')).status).toBe(200);
 });
 
-describe('D8 windows', () => {
-  test('are aligned to the UTC minute and day; the headers report the window with fewer requests left', async () => {
-    const { clock, call } = await start({
-      quota: { perMinute: 5, perDay: 7 },
-      time: '2026-11-20T23:58:59.500Z',
-    });
-    const seen = async () => {
-      const { status, headers } = await call('/v1/pets');
-      return [
-        status,
-        ...['limit', 'remaining', 'reset'].map((name) => Number(headers.get(`x-ratelimit-${name}`))),
-      ];
-    };
-    const [minute, midnight] = ['2026-11-20T23:59:00Z', '2026-11-21T00:00:00Z'].map(
-      (at) => Date.parse(at) / 1_000,
-    );
-    for (let left = 4; left >= 0; left--) expect(await seen()).toEqual([200, 5, left, minute]);
-    expect(await seen()).toEqual([429, 5, 0, minute]);
-    clock.set('2026-11-20T23:59:00Z');
-    expect(await seen()).toEqual([200, 7, 1, midnight]);
-    expect(await seen()).toEqual([200, 7, 0, midnight]);
-    // The 429 above did not count.
-    expect(await seen()).toEqual([429, 7, 0, midnight]);
-    clock.set('2026-11-21T00:00:00Z');
-    expect((await seen()).slice(0, 3)).toEqual([200, 5, 4]);
+test('D8 windows are aligned to the UTC minute and day; the headers report the window with fewer requests left', async () => {
+  const { clock, call } = await start({
+    quota: { perMinute: 5, perDay: 7 },
+    time: '2026-11-20T23:58:59.500Z',
   });
+  const seen = async () => {
+    const { status, headers } = await call('/v1/pets');
+    return [
+      status,
+      ...['limit', 'remaining', 'reset'].map((name) => Number(headers.get(`x-ratelimit-${name}`))),
+    ];
+  };
+  const [minute, midnight] = ['2026-11-20T23:59:00Z', '2026-11-21T00:00:00Z'].map(
+    (at) => Date.parse(at) / 1_000,
+  );
+  for (let left = 4; left >= 0; left--) expect(await seen()).toEqual([200, 5, left, minute]);
+  expect(await seen()).toEqual([429, 5, 0, minute]);
+  clock.set('2026-11-20T23:59:00Z');
+  expect(await seen()).toEqual([200, 7, 1, midnight]);
+  expect(await seen()).toEqual([200, 7, 0, midnight]);
+  // The 429 above did not count.
+  expect(await seen()).toEqual([429, 7, 0, midnight]);
+  clock.set('2026-11-21T00:00:00Z');
+  expect((await seen()).slice(0, 3)).toEqual([200, 5, 4]);
 });
 
 describe('D17 both windows', () => {

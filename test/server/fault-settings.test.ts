@@ -129,30 +129,28 @@ test('the error for hostile settings is short', () => {
   );
 });
 
-describe('a rule applies to a request', () => {
-  test.each<[match: object | undefined, answer: number | undefined, request: string, applies: boolean]>([
-    [undefined, 503, 'GET /v1/pets', true],
-    [{}, 503, 'POST /v1/pets', true],
-    [{ method: 'POST' }, 503, 'POST /v1/pets', true],
-    [{ method: 'POST' }, 503, 'GET /v1/pets', false],
-    [{ method: 'GET' }, 503, 'HEAD /v1/pets', false],
-    [{ method: 'HEAD' }, 503, 'HEAD /v1/pets', true],
-    [{ path: '/v1/pets' }, 503, 'POST /v1/pets', true],
-    [{ path: '/v1/pets' }, 503, 'GET /v1/pets?limit=5', true],
-    [{ path: '/v1/pets' }, 503, 'GET /v1/pets/5', false],
-    [{ path: '/v1/pets/5' }, 503, 'GET /v1/pets/5', true],
-    [{ path: '/v1/pets/5' }, 503, 'GET /v1/pets/%35', true],
-    [{ path: '/v1/pets/5' }, 503, 'GET /v1/pets/6', false],
-    [{ path: '/v1/pets/{petId}' }, 503, 'GET /v1/pets/6', true],
-    [{ path: '/v1/pets/{petId}' }, 503, 'GET /v1/pets', false],
-    [undefined, 201, 'POST /v1/pets', true],
-    [undefined, 201, 'GET /v1/pets', false],
-    [{ path: '/v1/pets' }, 200, 'POST /v1/pets', false],
-    [undefined, undefined, 'GET /v1/pets', true],
-  ])('%j with answer %j and %s: %s', (match, answer, line, applies) => {
-    const faults = createFaults({ seed: 1, rules: [{ match, answer, latency: { min: 1, max: 1 } }] });
-    expect(faults.applyRule(request(line)) !== undefined).toBe(applies);
-  });
+test.each<[match: object | undefined, answer: number | undefined, request: string, applies: boolean]>([
+  [undefined, 503, 'GET /v1/pets', true],
+  [{}, 503, 'POST /v1/pets', true],
+  [{ method: 'POST' }, 503, 'POST /v1/pets', true],
+  [{ method: 'POST' }, 503, 'GET /v1/pets', false],
+  [{ method: 'GET' }, 503, 'HEAD /v1/pets', false],
+  [{ method: 'HEAD' }, 503, 'HEAD /v1/pets', true],
+  [{ path: '/v1/pets' }, 503, 'POST /v1/pets', true],
+  [{ path: '/v1/pets' }, 503, 'GET /v1/pets?limit=5', true],
+  [{ path: '/v1/pets' }, 503, 'GET /v1/pets/5', false],
+  [{ path: '/v1/pets/5' }, 503, 'GET /v1/pets/5', true],
+  [{ path: '/v1/pets/5' }, 503, 'GET /v1/pets/%35', true],
+  [{ path: '/v1/pets/5' }, 503, 'GET /v1/pets/6', false],
+  [{ path: '/v1/pets/{petId}' }, 503, 'GET /v1/pets/6', true],
+  [{ path: '/v1/pets/{petId}' }, 503, 'GET /v1/pets', false],
+  [undefined, 201, 'POST /v1/pets', true],
+  [undefined, 201, 'GET /v1/pets', false],
+  [{ path: '/v1/pets' }, 200, 'POST /v1/pets', false],
+  [undefined, undefined, 'GET /v1/pets', true],
+])('a rule for %j with answer %j applies to %s: %s', (match, answer, line, applies) => {
+  const faults = createFaults({ seed: 1, rules: [{ match, answer, latency: { min: 1, max: 1 } }] });
+  expect(faults.applyRule(request(line)) !== undefined).toBe(applies);
 });
 
 const long = `ü${'x'.repeat(200)}`;

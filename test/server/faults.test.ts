@@ -40,38 +40,34 @@ describe('the fault of the nth request', () => {
   });
 });
 
-describe('--fail-rate', () => {
-  test('causes a 503 that is not counted and stores nothing', async () => {
-    const { store, call } = await start({ faults: { failRate: 1, seed: 1 } });
-    for (const init of [{}, create(REX), create(REX, { 'Idempotency-Key': '"a"' }), create('nonsense')]) {
-      const response = await call('/v1/pets', init);
-      expect(response.status).toBe(503);
-      expect(response.headers.get('x-ratelimit-remaining')).toBe('60');
-      expect(response.headers.get('idempotency-supported')).toBe('true');
-      expect(await response.json()).toEqual({
-        code: 'injected_fault',
-        message: expect.any(String),
-        status: 503,
-      });
-    }
-    expect(await store.size()).toBe(0);
-  });
+test('--fail-rate causes a 503 that is not counted and stores nothing', async () => {
+  const { store, call } = await start({ faults: { failRate: 1, seed: 1 } });
+  for (const init of [{}, create(REX), create(REX, { 'Idempotency-Key': '"a"' }), create('nonsense')]) {
+    const response = await call('/v1/pets', init);
+    expect(response.status).toBe(503);
+    expect(response.headers.get('x-ratelimit-remaining')).toBe('60');
+    expect(response.headers.get('idempotency-supported')).toBe('true');
+    expect(await response.json()).toEqual({
+      code: 'injected_fault',
+      message: expect.any(String),
+      status: 503,
+    });
+  }
+  expect(await store.size()).toBe(0);
 });
 
-describe('--latency', () => {
-  test('delays every response, including errors, but none outside the API', async () => {
-    const held: number[] = [];
-    const { call } = await start({
-      faults: { latency: { min: 40, max: 40 }, seed: 1 },
-      sleep: async (milliseconds) => void held.push(milliseconds),
-    });
-    await call('/v1/pets');
-    await call('/v1/pets', { headers: { Authorization: '' } });
-    expect(held).toEqual([40, 40]);
-    await call('/healthz');
-    await call('/v1/pets', { method: 'OPTIONS' });
-    expect(held).toEqual([40, 40]);
+test('--latency delays every response, including errors, but none outside the API', async () => {
+  const held: number[] = [];
+  const { call } = await start({
+    faults: { latency: { min: 40, max: 40 }, seed: 1 },
+    sleep: async (milliseconds) => void held.push(milliseconds),
   });
+  await call('/v1/pets');
+  await call('/v1/pets', { headers: { Authorization: '' } });
+  expect(held).toEqual([40, 40]);
+  await call('/healthz');
+  await call('/v1/pets', { method: 'OPTIONS' });
+  expect(held).toEqual([40, 40]);
 });
 
 test('many delayed responses at once cause no warning of Node', async () => {

@@ -30,9 +30,3 @@ test('GET /metrics shows the calls of a database, its connections, and how many 
   const { pets_database_reconnects_total: reconnects } = await metrics();
   expect(reconnects?.samples['']).toBeGreaterThan(0);
 });
-
-test('a service with a directory has no metrics of a database', async () => {
-  const service = await serve(await freshMachine(), ['--ephemeral', '--no-profile']);
-  const text = await (await fetch(new URL('/metrics', service.url))).text();
-  expect(text).not.toContain('database');
-});

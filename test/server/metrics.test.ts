@@ -93,13 +93,13 @@ describe('GET /metrics', () => {
     expect(durations?.samples).toMatchObject({ _count: 3, 'le="+Inf"': 3 });
   });
 
-  test('needs no key, has the type of the format, and names neither keys nor animals', async () => {
+  test('needs no key, has the type of the format, and names no keys, no animals and, with a directory, no database', async () => {
     const { call, fetchMetrics, key } = await startWithMetrics();
     await call('/pets', create('{"name":"Secret","categoryId":1}'));
     await call(`/pets?${key}`, { headers: { 'X-Request-Id': key } });
     const response = await fetchMetrics();
     expect(response.headers.get('content-type')).toBe('text/plain; version=0.0.4; charset=utf-8');
-    expect(await response.text()).not.toMatch(new RegExp(`${key}|Secret|till`));
+    expect(await response.text()).not.toMatch(new RegExp(`${key}|Secret|till|database`));
     expect((await fetchMetrics()).headers.get('x-ratelimit-limit')).toBe('60');
   });
 });

@@ -77,10 +77,8 @@ describe('the document', () => {
   });
 });
 
-describe('the document and the contract', () => {
-  test('state the same', () => {
-    expect(factsOf(document)).toEqual(factsOfContract());
-  });
+test('the document and the contract state the same', () => {
+  expect(factsOf(document)).toEqual(factsOfContract());
 });
 
 test('the service serves the document without a key', async () => {

@@ -133,19 +133,17 @@ describe.each(['write', 'datasync'])('after an I/O error of %s', (call) => {
   });
 });
 
-describe('checkWritable', () => {
-  it('fails while a file cannot be created, and checks at most once a second', async () => {
-    const { store, faults, clock, directory } = await openWithOne();
-    await store.checkWritable();
-    faults.on = { 'open create': 'ENOSPC' };
-    await store.checkWritable();
-    clock.advance(1_000);
-    await expect(store.checkWritable()).rejects.toThrow(StoreUnwritableError);
-    faults.on = {};
-    clock.advance(1_000);
-    await store.checkWritable();
-    expect(await namesIn(directory)).toEqual(['journal.ndjson']);
-  });
+it('checkWritable fails while a file cannot be created, and checks at most once a second', async () => {
+  const { store, faults, clock, directory } = await openWithOne();
+  await store.checkWritable();
+  faults.on = { 'open create': 'ENOSPC' };
+  await store.checkWritable();
+  clock.advance(1_000);
+  await expect(store.checkWritable()).rejects.toThrow(StoreUnwritableError);
+  faults.on = {};
+  clock.advance(1_000);
+  await store.checkWritable();
+  expect(await namesIn(directory)).toEqual(['journal.ndjson']);
 });
 
 describe.each(['EMFILE', 'ENFILE', 'EACCES', 'EPERM'])(

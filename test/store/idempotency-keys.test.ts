@@ -38,37 +38,36 @@ describe('idempotency keys', () => {
   });
 });
 
-describe('a full set of idempotency keys', () => {
-  it.each([24, 48, 240])('has room again after %i hours, although no key was added meanwhile', (hours) => {
+it.each([24, 48, 240])(
+  'a full set of idempotency keys has room again after %i hours, although no key was added meanwhile',
+  (hours) => {
     const keys = new IdempotencyKeys(4);
     for (const name of ['a', 'b', 'c', 'd']) keys.add(hashed(name), 0, 0, 0);
     expect(keys.hasRoom(24 * HOUR_MS - 1)).toBe(false);
     expect(keys.hasRoom(hours * HOUR_MS)).toBe(true);
     keys.add(hashed('e'), 1, hours * HOUR_MS, hours * HOUR_MS);
     expect(keys.find(hashed('e'), hours * HOUR_MS)).toBe(1);
-  });
-});
+  },
+);
 
-describe('fingerprintOf', () => {
-  const of = (scope: string, key: string, { bodyHash = BODY, secret = SECRET } = {}) =>
-    Object.values(fingerprintOf({ scope, key, bodyHash }, secret)).join(' ');
+const fingerprint = (scope: string, key: string, { bodyHash = BODY, secret = SECRET } = {}) =>
+  Object.values(fingerprintOf({ scope, key, bodyHash }, secret)).join(' ');
 
-  it('differs for each scope, key, body and store', () => {
-    const all = [
-      of('a', 'bc'),
-      of('ab', 'c'),
-      of('', 'abc'),
-      of('1:a', 'b'),
-      of('1', ':ab'),
-      of('a\u0000', 'b'),
-      of('a', '\u0000b'),
-      of('a', '\ud800'),
-      of('a', '\udbff'),
-      of('a', 'bc', { bodyHash: `${'1'.repeat(31)}2${'1'.repeat(32)}` }),
-      of('a', 'bc', { bodyHash: `2${'1'.repeat(63)}` }),
-      of('a', 'bc', { secret: '6'.repeat(64) }),
-    ];
-    expect(new Set(all).size).toBe(all.length);
-    expect(of('a', 'bc')).toBe(all[0]);
-  });
+it('fingerprintOf differs for each scope, key, body and store', () => {
+  const all = [
+    fingerprint('a', 'bc'),
+    fingerprint('ab', 'c'),
+    fingerprint('', 'abc'),
+    fingerprint('1:a', 'b'),
+    fingerprint('1', ':ab'),
+    fingerprint('a\u0000', 'b'),
+    fingerprint('a', '\u0000b'),
+    fingerprint('a', '\ud800'),
+    fingerprint('a', '\udbff'),
+    fingerprint('a', 'bc', { bodyHash: `${'1'.repeat(31)}2${'1'.repeat(32)}` }),
+    fingerprint('a', 'bc', { bodyHash: `2${'1'.repeat(63)}` }),
+    fingerprint('a', 'bc', { secret: '6'.repeat(64) }),
+  ];
+  expect(new Set(all).size).toBe(all.length);
+  expect(fingerprint('a', 'bc')).toBe(all[0]);
 });

@@ -244,16 +244,8 @@ test('GET /requests shows the requests that match; `summary=true` leaves out hea
 test('an invalid query is refused', async () => {
   const { use } = await startWithTools();
   for (const query of [
-    ...[
-      'summary=',
-      'summary=yes',
-      'id=1&id=2',
-      'status=99',
-      'status=4xx',
-      'status=',
-      'limit=0',
-      'limit=1001',
-    ],
+    ...['summary=', 'summary=yes', 'id=1&id=2', 'limit=0', 'limit=1001'],
+    ...['status=99', 'status=4xx', 'status='],
     ...['wait=21', 'wait=-1', 'wait=1.5', 'since=x', 'since=', 'since=00000000-', 'path=%zz'],
   ]) {
     const response = await use(`/requests?${query}`);

@@ -80,13 +80,10 @@ test('credentials in headers are not shown, whatever the header is named, and ne
   for (const header of [
     ...['Authorization: Basic YWRhOmh1bnRlcjI=', 'authorization: Bearer hunter2-hunter2'],
     ...['AUTHORIZATION: hunter2hunter2', 'Proxy-Authorization: Bearer hunter2hunter2'],
-    ...[
-      'Cookie: session=hunter2hunter2',
-      'Set-Cookie: session=hunter2hunter2',
-      'X-Session-Id: hunter2hunter2',
-    ],
+    ...['Cookie: session=hunter2hunter2', 'Set-Cookie: session=hunter2hunter2'],
+    ...['X-Session-Id: hunter2hunter2', 'X-Password: hunter2hunter2'],
     ...['X-Api-Key: hunter2hunter2', 'apikey: hunter2hunter2', 'Ocp-Apim-Subscription-Key: hunter2hunter2'],
-    ...['X-Auth: hunter2hunter2', 'X-Forwarded-Authorization: hunter2hunter2', 'X-Password: hunter2hunter2'],
+    ...['X-Auth: hunter2hunter2', 'X-Forwarded-Authorization: hunter2hunter2'],
     ...['X-Vault-Token: hunter2hunter2', 'X-Client-Secret: hunter2hunter2'],
     ...['X-Forwarded: Bearer hunter2hunter2', 'X-Other: basic aHVudGVyMjpodW50ZXIy'],
   ]) {
