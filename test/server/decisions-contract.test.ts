@@ -2,6 +2,7 @@ import { describe, expect, test } from 'vitest';
 import { sampleData } from '../../src/server/sample-data.ts';
 import { expectCommonHeaders } from '../helpers/raw-client.ts';
 import { REX } from '../helpers/raw-requests.ts';
+import { startReal } from '../helpers/real-service.ts';
 import { create, operationPaths, start } from '../helpers/service.ts';
 
 // `D12` and so on are the numbers of the decisions in docs/service.md.
@@ -27,6 +28,15 @@ test('D12 a deprecated operation works until the last millisecond of 4 December 
 });
 
 describe('D14 the body of a creation', () => {
+  test('a stored name with a lone surrogate is served, also after a restart', async () => {
+    const pets = [{ id: 1n, name: '🐶\ud800', categoryId: 1n, status: 'sold' as const }];
+    const service = await startReal({ seed: async () => ({ pets, orders: [] }) });
+    await service.restart();
+    for (const path of ['/pets', '/pets/1']) {
+      expect(await (await service.call(path)).text()).toContain('"name":"🐶\\ud800"');
+    }
+  });
+
   test.each([
     ['[]', 'The body must be a JSON object'],
     ['7', 'The body must be a JSON object'],
