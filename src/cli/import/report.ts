@@ -209,7 +209,7 @@ export function stopError(
     const when = whenText(console, known.values());
     reasons.push(`${countText(known.size - unknown, rows.length)} added${unknownText(unknown)} ${when}`);
   }
-  for (const [{ at, source, rows: all, finishedAt }, common] of [...earlier].slice(0, IMPORTS_NAMED)) {
+  for (const [{ at, source, finishedAt }, common] of [...earlier].slice(0, IMPORTS_NAMED)) {
     const which = `the import of ${fileName(source)} on ${formatMinute(at, console.timeZone())}`;
     if (known.size === 0) reasons.push(`${common.size} of its rows ${wereOrWas(common.size)} in ${which}`);
     if (finishedAt === undefined) reasons.push(`${which} was interrupted`);
