@@ -17,7 +17,7 @@ import { exitCodes } from '../core/exit-codes.ts';
 import { shellQuote } from '../core/shell-words.ts';
 import { CallError } from '../errors/describe-error.ts';
 import type { StatusVariants } from '../output/console.ts';
-import { drawBar, formatCount } from '../output/text.ts';
+import { drawBar, formatCount, MAX_NAMES } from '../output/text.ts';
 import { type Connection, listAllCommand, readProfile } from '../profiles/profile.ts';
 import type { CommandContext } from '../program/command.ts';
 import { canConfirm, confirm } from '../prompts/prompt.ts';
@@ -98,7 +98,7 @@ async function importRows(setting: Setting, file: LedgerFile, yes: boolean): Pro
   else {
     const isContinued = file.ledger.imports.has(planned.its.seq);
     if (isContinued || before.added.length > 0) {
-      const left = pending.length > ROWS_NAMED ? '' : `; left: ${namesOf(pending, input.unit)}`;
+      const left = pending.length > MAX_NAMES ? '' : `; left: ${namesOf(pending, input.unit)}`;
       console.notice(
         `${isContinued ? 'continuing an earlier import: ' : ''}${addedText(console, planned, before)}${left}`,
       );
@@ -108,8 +108,7 @@ async function importRows(setting: Setting, file: LedgerFile, yes: boolean): Pro
     reportEarlier(console, planned, input.unit, (option) => commandWith(context, option));
     const isPiped = input.path === undefined;
     const repeated = planned.again.size > 0 ? `, ${planned.again.size} of them a second time,` : '';
-    const atMost = before.open.length > 0 ? 'at most ' : '';
-    const rows = `${atMost}${formatCount(pending.length, 'row')}${repeated}`;
+    const rows = `${atMost(before)}${formatCount(pending.length, 'row')}${repeated}`;
     const wasAsked = !yes && (await confirmProduction(context, connection, rows, isPiped));
     if (!wasAsked) reportTarget(context, connection, `adding ${rows} at`);
     stop = await send(setting, planned, before, file);
@@ -123,15 +122,15 @@ async function importRows(setting: Setting, file: LedgerFile, yes: boolean): Pro
   return summarize(console, total, after, unknownHint);
 }
 
-/** If at most this many rows are left, a message names them. */
-const ROWS_NAMED = 8;
-
 /** The rows to send, in the order of the file: those without a result, and those that may turn out to be not added. */
 const pendingRows = ({ new: fresh, failed, open }: RowGroups, { rows }: PetFile): PetRow[] =>
   fresh
     .concat(failed, open)
     .sort((a, b) => a - b)
     .map((position) => rows[position] as PetRow);
+
+/** Rows that may have been added are perhaps not added now. */
+const atMost = ({ open }: RowGroups): string => (open.length > 0 ? 'at most ' : '');
 
 function nothingToDo({ connection, context }: Setting, planned: Plan, groups: RowGroups): string {
   const next =
@@ -151,10 +150,9 @@ async function dryRun(setting: Setting, ledger: Ledger): Promise<number> {
   await writePreview(console, pending, input.unit);
   if (pending.length === 0) console.notice(nothingToDo(setting, planned, groups));
   else {
-    const atMost = groups.open.length > 0 ? 'at most ' : '';
     const already = groups.added.length > 0 ? `; ${addedText(console, planned, groups)}` : '';
     console.notice(
-      `dry run: would add ${atMost}${pending.length} of ${formatCount(input.rows.length, 'row')} from ${input.name} at ${targetLabel(connection)}${already}`,
+      `dry run: would add ${atMost(groups)}${pending.length} of ${formatCount(input.rows.length, 'row')} from ${input.name} at ${targetLabel(connection)}${already}`,
     );
     reportEarlier(console, planned, input.unit, (option) => commandWith(context, option));
   }

@@ -7,7 +7,7 @@ export const formatCount = (count: number, noun: string): string =>
   `${count} ${noun}${count === 1 ? '' : 's'}`;
 
 /** How many names a message lists, and the maximum width of a name in terminal columns. */
-const MAX_NAMES = 8;
+export const MAX_NAMES = 8;
 const MAX_NAME_WIDTH = 24;
 
 /** Names of fields, or their values, as a message shows them: `id, status and 3 more`. */
