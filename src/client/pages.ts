@@ -94,9 +94,9 @@ function nextLink(headers: HttpHeaders, page: URL, base: URL): URL | undefined {
   const target = findLink(headers, 'next');
   if (target === undefined) return undefined;
   try {
-    const { href, pathname, search } = new URL(target, page);
-    const url = new URL(pathname.startsWith(base.pathname) ? page : href);
-    return Object.assign(url, { pathname, search });
+    const link = new URL(target, page);
+    const isBelow = link.pathname.startsWith(base.pathname);
+    return isBelow ? new URL(page.origin + link.pathname + link.search) : link;
   } catch (cause) {
     throw new ContractError(200, `invalid link to the next page: ${target}`, { cause });
   }

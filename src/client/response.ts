@@ -47,8 +47,9 @@ export function decodeBody(bytes: Buffer, headers: HttpHeaders): Pick<HttpRespon
     return failed(code === 'ERR_BUFFER_TOO_LARGE' ? TOO_LARGE : `invalid ${coding} data (${message})`);
   }
   try {
-    // Without `stream`, Node 20 decodes windows-1252 as ISO 8859-1 (nodejs/node#56542).
-    return { body: new TextDecoder(charset, { fatal: true }).decode(text, { stream: true }) };
+    const decoder = new TextDecoder(charset, { fatal: true });
+    // Without `stream`, Node 20 decodes windows-1252 as ISO 8859-1 (nodejs/node#56542). With it, UTF-8 takes three times as long.
+    return { body: decoder.decode(text, { stream: decoder.encoding !== 'utf-8' }) };
   } catch (error) {
     const isUnknown = error instanceof RangeError;
     return failed(isUnknown ? `charset ${charset} is not supported` : `not valid ${charset} text`);

@@ -91,9 +91,11 @@ export async function requestWithRetry(
   let ambiguous = false;
   try {
     for (let attempt = 1; ; ) {
-      if (!ignorePause) await waitForPause(options, request.method);
-      await sendLog?.intent();
-      // Checked again when a connection is ready, because another request may have started a pause since.
+      // A request that only waits must not be in the log. Without a log, the check by `canSend` is enough.
+      if (sendLog) {
+        if (!ignorePause) await waitForPause(options, request.method);
+        await sendLog.intent();
+      }
       const canSend = () => ignorePause || service.pause(request.method) === undefined;
       const { outcome, timings } = await transport.send({
         ...request,
@@ -104,6 +106,7 @@ export async function requestWithRetry(
       });
       if ('error' in outcome && outcome.error instanceof DeferredError) {
         if (!ambiguous) await sendLog?.notSent();
+        await waitForPause(options, request.method);
         continue;
       }
       options.onAttempt?.({ request, outcome, timings });

@@ -1,6 +1,7 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import type { AttemptOutcome } from '../../src/client/attempt.ts';
+import type { Attempt, AttemptOutcome } from '../../src/client/attempt.ts';
+import { DeferredError } from '../../src/client/errors.ts';
 import { requestWithRetry, type WaitEvent } from '../../src/client/retry.ts';
 import { createServiceState } from '../../src/client/service-state.ts';
 import { cases } from '../helpers/cases.ts';
@@ -72,7 +73,8 @@ test('a call is never sent too early, never waits longer than allowed, and never
       };
       const options = {
         transport: {
-          async send() {
+          async send({ canSend }: Attempt) {
+            if (!canSend()) return { outcome: { error: new DeferredError('') }, timings: { whole: 0 } };
             const step = chain[Math.min(sent.length, chain.length - 1)] as Step;
             sent.push({ at: clock.now(), step });
             return { outcome: step.outcome, timings: { whole: 0 } };
