@@ -14,7 +14,7 @@ import { temporaryDirectory } from '../helpers/temp.ts';
 
 const AT = '2026-11-20T12:00:00.000Z';
 const HASHES = Buffer.from('0123456789abcdef0123456789ABCDEF').toString('base64');
-const sent = { at: AT, apiKeyHash: '0'.repeat(64) };
+const sent = { name: 'Rex', at: AT, apiKeyHash: '0'.repeat(64) };
 const pet = { id: 2n ** 63n - 1n, name: 'Zoë "Z"\u2028\n', categoryId: 1n, colour: { hex: '#fff' } };
 const RECORDS: LedgerRecord[] = [
   { kind: 'import', seq: 1, at: AT, source: '/a.csv', hashes: HASHES },

@@ -39,13 +39,19 @@ function resultOf(
   now: number,
 ): LedgerRecord {
   const base = { ...place, seq: ledger.seq + 1 };
-  const open = { kind: 'open', ...base, at: new Date(now).toISOString(), apiKeyHash: HASH } as const;
+  const open = {
+    kind: 'open',
+    ...base,
+    name: 'x',
+    at: new Date(now).toISOString(),
+    apiKeyHash: HASH,
+  } as const;
   const records: Record<string, LedgerRecord> = {
     '': { kind: 'added', ...base, pet: { id: BigInt(base.seq), name: 'x' } },
     '-': { kind: 'failed', ...base, error: { code: 'no', message: 'no' } },
     '~': { ...open, endedAt: open.at, message: 'lost' },
     '?': open,
-    '!': { kind: 'answered', ...base, message: 'no animal' },
+    '!': { kind: 'answered', ...base, name: 'x', message: 'no animal' },
   };
   return records[sign] ?? { kind: 'notSent', ...base };
 }
@@ -56,7 +62,8 @@ function resultOf(
  * that are settled come first, in parentheses. Returns what the import really does, in the same form.
  */
 function run(ledger: Ledger, step: string, now: number): string {
-  const [, file = '', text = '', option, outcome = ''] = /^(\S+) (\S+)(?: --(\S+))? → (.*)$/.exec(step) ?? [];
+  const [, file = '', text = '', option, outcome = ''] =
+    /^(\S+) (\S+)(?: --(\S+))? → (.*?)(?:;.*)?$/.exec(step) ?? [];
   const signs = [...outcome.matchAll(/[A-Z]([-~?!_]?)/g)].map(([, sign = '']) => sign);
   const rows = rowsOf(text);
   forgetOldRows(ledger, now);
@@ -99,7 +106,13 @@ it.each<[string, ...(string | number)[]]>([
   ['an interrupted import continues', 'v1 ABCDE → AB…', 'v1 ABCDE → CDE', 'v1 ABCDE → '],
   ['under another name, in another order, or from a pipe', 'v1 ABC → A…', 'v2 CBA → C…', '- BAC → B'],
   ['also with an option, which counts only for another import', 'v1 AB → A…', 'v1 AB --add-again → B'],
-  ['then --add-again adds all of it again', 'v1 AB → AB', 'v1 AB --add-again → A…', 'v1 AB → B', 'v2 AB → '],
+  [
+    'then --add-again adds all of it again',
+    'v1 AB → AB',
+    'v1 AB --add-again → A…; again: AB',
+    'v1 AB → B',
+    'v2 AB → ',
+  ],
   ['an import never expires while it is interrupted', 'v1 AB → A…', 900, 'v1 AB → B'],
   ['a complete import is known for 30 days', 'v1 AB → AB', 31, 'v1 AB → AB'],
   ['a file that is imported every night stays known', 'v1 AB → AB', 29, 'v1 AB → ', 29, 'v1 AB → '],

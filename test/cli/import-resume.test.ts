@@ -153,7 +153,7 @@ describe('a changed file', () => {
       text: 'name,category,status\nRex,1,\nBella,2,sold\nLola,3,\n',
       code: 1,
       stderr:
-        '; 1 row has another category or status than when animals.csv was imported: line 3 Bella; it becomes a second animal unless you remove the row, because the service cannot change animals\n',
+        '; 1 row has another category or status than when animals.csv was imported: line 3 Bella; it becomes a second animal unless you remove the row\n',
     },
   );
 
@@ -172,7 +172,13 @@ describe('a changed file', () => {
     {
       text: 'name,category\nRex,1\nLola,3\n',
       code: 1,
-      stderr: '; 1 row of animals.csv that may have been added is not in this file\n',
+      stderr: '; 1 animal of animals.csv is not in this file, and stays as before: Bella (maybe added)\n',
+    },
+    {
+      text: 'name,category\nRex,1\nBella,3\nLola,3\n',
+      code: 1,
+      stderr:
+        '; 1 row may have been added with another category or status: line 3 Bella; to see whether that happened: pets find <name>\n',
     },
     {
       text: `name,category,status\nRex,1,\nBella,2,\nLolita,3,sold\n`,
@@ -214,13 +220,12 @@ describe('a file with rows of an earlier one', () => {
     {
       args: '--skip-added',
       sends: 'Max',
-      stderr:
-        /^note: added 1 of 3 rows; 2 rows with an id skipped, because the service cannot change animals\n$/,
+      stderr: /^note: added 1 of 3 rows; 2 rows with an id skipped\n$/,
     },
     {
       isOffline: true,
       stderr:
-        ': 1 of 3 rows was added on 2026-11-20 12:00 UTC from animals.csv; 2 rows with an id skipped, because the service cannot change animals; to add a new animal, leave its id empty',
+        ': 1 of 3 rows was added on 2026-11-20 12:00 UTC from animals.csv; 2 rows with an id skipped; to add a new animal, leave its id empty',
     },
     {
       text: '[{"id":18,"name":"Rex","categoryId":1}]',

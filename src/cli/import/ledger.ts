@@ -82,6 +82,7 @@ const RowRecord = z.discriminatedUnion('kind', [
   z.object({
     kind: z.literal('open'),
     ...attempt,
+    name: z.string(),
     /** The time of the first request, and the API key. They decide whether it may be sent again. */
     at: IsoTime,
     apiKeyHash: Sha256,
@@ -98,7 +99,7 @@ const RowRecord = z.discriminatedUnion('kind', [
     ...attempt,
     error: z.object({ code: z.string(), message: z.string(), status: z.optional(z.int()) }),
   }),
-  z.object({ kind: z.literal('answered'), ...attempt, message: z.string() }),
+  z.object({ kind: z.literal('answered'), ...attempt, name: z.string(), message: z.string() }),
 ]);
 /** The state of a row. */
 export type RowRecord = z.infer<typeof RowRecord>;

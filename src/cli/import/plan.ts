@@ -36,7 +36,7 @@ export type Plan = {
   elsewhere: ReadonlyMap<number, RowPosition>;
   /**
    * The rows that are sent although an earlier import added an equal row, or may have added it, by their positions in the
-   * file. Empty if the user has made a choice, or if an import continues.
+   * file. Empty with `--skip-added`, or if an import continues.
    */
   again: ReadonlyMap<number, RowPosition>;
   earlier: EarlierImports;
@@ -114,8 +114,8 @@ export function plan(
     const its = { seq, at, source, skipAdded, hashes: own, rows: states, finishedAt: undefined };
     return { its, rows, indexes: [...rows.keys()], elsewhere, again, earlier };
   }
-  if (choice === 'add-again') return begin(false);
   const known = findKnown([...rows.keys()], { hashes, ids: rows.map(({ id }) => id) }, imports);
+  if (choice === 'add-again') return begin(false, none, known);
   const counts = countByImport(known.values());
   let isVersion = false;
   for (const its of imports) {

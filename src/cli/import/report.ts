@@ -16,8 +16,10 @@ import {
   type RowRecord,
 } from './ledger.ts';
 import {
+  type Choice,
   countByImport,
   type EarlierImports,
+  isKnown,
   locateRow,
   type Plan,
   type RowGroups,
@@ -175,9 +177,7 @@ const unknownText = (count: number): string =>
 
 /** Every count is of all rows of the file, so each message also says how many of them are not sent because of their ids. */
 const skippedText = ({ withId }: RowGroups): string =>
-  withId.length === 0
-    ? ''
-    : `; ${formatCount(withId.length, 'row')} with an id skipped, because the service cannot change animals`;
+  withId.length === 0 ? '' : `; ${formatCount(withId.length, 'row')} with an id skipped`;
 
 /** When and from which file rows were added, such as `on 2026-11-20 13:00 CET from v1.csv`. */
 function whenText({ timeZone }: Console, places: Iterable<RowPosition>): string {
@@ -226,8 +226,8 @@ export function stopError(
 
 /**
  * Names what has changed since earlier versions of the file were imported: rows that have the name of an animal that was
- * added, but another category or status; animals whose names are not in the file; and how many rows that may have been
- * added are not in it. `isNew` tells whether the row at a position is not known.
+ * added, or may have been, but another category or status; and animals whose names are not in the file. `isNew` tells whether
+ * the row at a position is not known.
  */
 export function changesText(
   { rows, unit }: { rows: readonly PetRow[]; unit: PetFile['unit'] },
@@ -236,21 +236,27 @@ export function changesText(
 ): string[] {
   return [...earlier].slice(0, IMPORTS_NAMED).flatMap(([{ source, rows: all }, common]) => {
     if (2 * common.size < all.length) return [];
-    const left = all.flatMap((row, i) => (row?.kind === 'added' && !common.has(i) ? row.pet : []));
-    const names = new Set(left.map(({ name }) => name));
+    const left = all.filter((row, i) => isKnown(row) && !common.has(i));
+    const added = left.flatMap((row) => (row?.kind === 'added' ? row.pet : []));
+    const unknown = left.filter(isUnknown);
+    const names = new Set(added.map(({ name }) => name));
+    const others = new Set(unknown.flatMap(({ name }) => (names.has(name) ? [] : name)));
     const changed = rows.filter(({ pet }, position) => names.has(pet.name) && isNew(position));
-    for (const { pet } of changed) names.delete(pet.name);
-    const missing = left.filter(({ name }) => names.has(name)).map(({ name, id }) => `${name} (id ${id})`);
+    const uncertain = rows.filter(({ pet }, position) => others.has(pet.name) && isNew(position));
+    const present = new Set([...changed, ...uncertain].map(({ pet }) => pet.name));
+    const missing = [
+      ...added.map(({ name, id }) => ({ name, note: `id ${id}` })),
+      ...unknown.map(({ name }) => ({ name, note: 'maybe added' })),
+    ].filter(({ name }) => !present.has(name));
     const [have, each] = changed.length === 1 ? ['has', 'it'] : ['have', 'each'];
     const [are, stay] = missing.length === 1 ? ['is', 'stays'] : ['are', 'stay'];
-    const unknown = all.filter((row, i) => isUnknown(row) && !common.has(i)).length;
     return [
       changed.length > 0 &&
-        `${formatCount(changed.length, 'row')} ${have} another category or status than when ${fileName(source)} was imported: ${namesOf(changed, unit)}; ${each} becomes a second animal unless you remove the row, because the service cannot change animals`,
+        `${formatCount(changed.length, 'row')} ${have} another category or status than when ${fileName(source)} was imported: ${namesOf(changed, unit)}; ${each} becomes a second animal unless you remove the row`,
+      uncertain.length > 0 &&
+        `${formatCount(uncertain.length, 'row')} may have been added with another category or status: ${namesOf(uncertain, unit)}; to see whether that happened: pets find <name>`,
       missing.length > 0 &&
-        `${formatCount(missing.length, 'animal')} of ${fileName(source)} ${are} not in this file, and ${stay} as before: ${listNames(missing)}`,
-      unknown > 0 &&
-        `${formatCount(unknown, 'row')} of ${fileName(source)} that may have been added ${unknown === 1 ? 'is' : 'are'} not in this file`,
+        `${formatCount(missing.length, 'animal')} of ${fileName(source)} ${are} not in this file, and ${stay} as before: ${listNames(missing.map(({ name, note }) => `${name} (${note})`))}`,
     ].filter((text) => text !== false);
   });
 }
@@ -262,12 +268,11 @@ export const namesOf = (rows: readonly PetRow[], unit: PetFile['unit']): string 
 /** Names what a user should know about a plan: rows that are added a second time, and rows that have changed. */
 export function reportEarlier(
   console: Console,
-  plan: Plan,
-  unit: PetFile['unit'],
+  { plan, choice, unit }: { plan: Plan; choice: Choice; unit: PetFile['unit'] },
   commandWith: (option: string) => string,
 ): void {
   const { rows, again, earlier } = plan;
-  if (again.size > 0) {
+  if (again.size > 0 && choice === undefined) {
     const named = [...again.keys()].sort((a, b) => a - b).map((position) => rows[position] as PetRow);
     const addedAgain = named.map(({ line, pet }) => ({ line, name: pet.name }));
     const when = whenText(console, again.values());

@@ -105,7 +105,9 @@ async function importRows(setting: Setting, file: LedgerFile, yes: boolean): Pro
     }
     if (isContinued && setting.choice === 'add-again')
       console.notice('--add-again adds every row again only after this import is complete');
-    reportEarlier(console, planned, input.unit, (option) => commandWith(context, option));
+    reportEarlier(console, { plan: planned, choice: setting.choice, unit: input.unit }, (option) =>
+      commandWith(context, option),
+    );
     const isPiped = input.path === undefined;
     const repeated = planned.again.size > 0 ? `, ${planned.again.size} of them a second time,` : '';
     const rows = `${atMost(before)}${formatCount(pending.length, 'row')}${repeated}`;
@@ -142,7 +144,7 @@ function nothingToDo({ connection, context }: Setting, planned: Plan, groups: Ro
 
 /** Prints the rows that the command would send without `--dry-run`, and sends nothing. */
 async function dryRun(setting: Setting, ledger: Ledger): Promise<number> {
-  const { input, connection, context } = setting;
+  const { input, connection, context, choice } = setting;
   const { console } = context;
   const planned = planFor(setting, ledger);
   const groups = groupRows(planned);
@@ -154,7 +156,9 @@ async function dryRun(setting: Setting, ledger: Ledger): Promise<number> {
     console.notice(
       `dry run: would add ${atMost(groups)}${pending.length} of ${formatCount(input.rows.length, 'row')} from ${input.name} at ${targetLabel(connection)}${already}`,
     );
-    reportEarlier(console, planned, input.unit, (option) => commandWith(context, option));
+    reportEarlier(console, { plan: planned, choice, unit: input.unit }, (option) =>
+      commandWith(context, option),
+    );
   }
   return exitCodes.ok;
 }
@@ -184,7 +188,7 @@ async function confirmProduction(
   }
   throw new CliError('not confirmed; no row was sent', {
     code: 'declined',
-    hint: 'to leave out rows that were added before, add --skip-added; to try the file first, use --dry-run or --profile staging; to skip the question, add --yes',
+    hint: 'to see what would be added: --dry-run; to try it at another service: --profile staging',
   });
 }
 

@@ -284,7 +284,7 @@ async function sendRow(run: Run, position: number, conditions: InFlightCondition
       if (current?.kind === 'open' && current.endedAt === undefined) return;
       // Not later than now, even if the clock was set back: the service forgets the idempotency key after 24 hours.
       const at = open?.at ?? new Date(clock.now()).toISOString();
-      attempt = { kind: 'open', ...place, at, apiKeyHash };
+      attempt = { kind: 'open', ...place, name: pet.name, at, apiKeyHash };
       await append(attempt);
     },
     async notSent(status?: number) {
@@ -305,7 +305,7 @@ async function sendRow(run: Run, position: number, conditions: InFlightCondition
     const reason = redactKey(cause instanceof Error ? cause.message : String(cause), apiKey);
     if (isAmbiguous && hasSuccessStatus(cause)) {
       const text = `the service responded, but not with the animal: ${reason}`;
-      write({ kind: 'answered', ...place, message: text });
+      write({ kind: 'answered', ...place, name: pet.name, message: text });
       return { kind: 'lost', text };
     }
     if (cause instanceof ApiFailure && ROW_STATUSES.includes(cause.status)) {
