@@ -127,7 +127,7 @@ scenario(
     code: 8,
     stdout: /^LINE.*\n *102 +failed(.*\n){26}$/,
     stderr:
-      /^([\s\S]*note: line \d+:){20}(?![\s\S]*note: line)[\s\S]*note: … and 6 more; for all messages, add --json\n/,
+      /^(?:(?![^\n]*note: line)[^\n]*\n)*(?:[^\n]*note: line \d+:[^\n]*\n {2}[^\n]*\n){20}note: … and 6 more; for all messages, add --json\n/,
   },
 );
 scenario(
