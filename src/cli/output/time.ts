@@ -41,20 +41,23 @@ export function formatDeadline(instant: number, now: number, zone: string): stri
  * are set forward, they show a later time at the result.
  */
 export function instantOf(wallTime: number, zone: string): number {
+  const wallTimeAt = wallClock(zone);
   // The offset changes at most once from the day before to the day after, so one of the two offsets is right.
-  const [before, after] = [wallTime - DAY, wallTime + DAY].map(
-    (instant) => wallTimeAt(instant, zone) - instant,
-  );
+  const [before, after] = [wallTime - DAY, wallTime + DAY].map((instant) => wallTimeAt(instant) - instant);
   const earlier = wallTime - Math.max(before ?? 0, after ?? 0);
-  return wallTimeAt(earlier, zone) === wallTime ? earlier : wallTime - Math.min(before ?? 0, after ?? 0);
+  return wallTimeAt(earlier) === wallTime ? earlier : wallTime - Math.min(before ?? 0, after ?? 0);
 }
 
 /** The start of the day that is `days` days after the day of `now`, in a time zone. */
 export function startOfDay(now: number, days: number, zone: string): number {
-  return instantOf((Math.floor(wallTimeAt(now, zone) / DAY) + days) * DAY, zone);
+  return instantOf((Math.floor(wallClock(zone)(now) / DAY) + days) * DAY, zone);
 }
 
-function wallTimeAt(instant: number, zone: string): number {
-  const [date, time] = createTimeFormatter(zone)(instant).split(' ');
-  return Date.parse(`${date}T${time}Z`) + (((instant % 1_000) + 1_000) % 1_000);
+/** Returns a function that converts an instant to the instant at which clocks in UTC show what clocks in `zone` show. */
+function wallClock(zone: string): (instant: number) => number {
+  const format = createTimeFormatter(zone);
+  return (instant) => {
+    const [date, time] = format(instant).split(' ');
+    return Date.parse(`${date}T${time}Z`) + (((instant % 1_000) + 1_000) % 1_000);
+  };
 }
