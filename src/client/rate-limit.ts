@@ -1,5 +1,5 @@
 import { header } from '../contract/headers.ts';
-import { type HttpHeaders, parseHttpDate, readHeader, readHeaders, readList } from './response.ts';
+import { type HttpHeaders, parseHttpDate, readHeader, readHeaderList, readHeaders } from './response.ts';
 
 const SECOND = 1_000;
 
@@ -54,11 +54,11 @@ export function parseRetryAfter(headers: HttpHeaders, now: number): number | und
 
 /**
  * Reads the rate-limit windows whose end and requests left are known: those in RateLimit, or else the one of the
- * X-RateLimit headers. Ends are rounded down to seconds, because most headers have whole seconds. The header
+ * X-RateLimit headers. Headers usually have the time left, rounded up to seconds, so ends are rounded down. The header
  * RateLimit-Policy has the limits of the windows in RateLimit, as in `"minute";q=60;w=60, "day";q=1000;w=86400`.
  */
 export function readRateLimits(headers: HttpHeaders, now: number): RateLimit[] {
-  const policies = readList(headers, header.rateLimitPolicy);
+  const policies = readHeaderList(headers, header.rateLimitPolicy);
   const limits = readWindows(headers, now).flatMap((window) => {
     const { name, remaining } = window;
     const delay = longestDelay([window]);
@@ -95,7 +95,7 @@ function readWindows(headers: HttpHeaders, now: number): ReportedWindow[] {
       remaining: remaining.length === 0 ? undefined : Math.min(...remaining),
       delay: delayUntil(Math.max(-1, ...numbersIn(headers, header.rateLimitReset))),
     },
-    ...readList(headers, header.rateLimitWindows).map(({ value: name, parameters }) => ({
+    ...readHeaderList(headers, header.rateLimitWindows).map(({ value: name, parameters }) => ({
       name,
       remaining: parseNumber(parameters['r']),
       delay: delayUntil(parseNumber(parameters['t'])),

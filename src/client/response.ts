@@ -196,7 +196,7 @@ export function readHeaders(headers: HttpHeaders, name: string): readonly string
 }
 
 /** An element of a header that is a list. Names of parameters are in lower case. */
-export type ListElement = {
+export type HeaderElement = {
   /** `</v1/pets?page=2>` with its brackets, or the content of a quoted string, or a token. */
   value: string;
   /** A parameter without a value has an empty text. If a parameter is repeated, the first one counts. */
@@ -211,7 +211,7 @@ const UP_TO_SEMICOLON = /(?:"(?:[^"\\]|\\.)*"?|<[^>]*>?|[^"<;]+)+/g;
  * Reads a header whose elements have parameters, such as `</pets?page=2>; rel="next"` (Link, RFC 8288) or
  * `"minute";r=0;t=30` (RateLimit, RFC 9651). Valueless parameters and empty elements are valid.
  */
-export const readList = (headers: HttpHeaders, name: string): ListElement[] =>
+export const readHeaderList = (headers: HttpHeaders, name: string): HeaderElement[] =>
   (readHeaders(headers, name).join().match(UP_TO_COMMA) ?? [])
     .filter((text) => text.trim() !== '')
     .map((text) => {
@@ -231,7 +231,7 @@ function unquote(text: string): string {
 
 /** The target of the first link with this relation (RFC 8288). `relation` must be in lower case. */
 export function findLink(headers: HttpHeaders, relation: string): string | undefined {
-  for (const { value, parameters } of readList(headers, 'Link')) {
+  for (const { value, parameters } of readHeaderList(headers, 'Link')) {
     const relations = parameters['rel']?.toLowerCase().split(/\s+/) ?? [];
     if (relations.includes(relation) && /^<.*>$/s.test(value)) return value.slice(1, -1).trim();
   }

@@ -5,7 +5,7 @@ import {
   affectedRequestNumber,
   effectOf,
   type FaultForm,
-  formatRange,
+  formatLatency,
   formOf,
   isUsedUp,
   matchChoices,
@@ -52,7 +52,7 @@ export function FaultsView({ page }: { page: Page }) {
 function CurrentFaults({ faults: { latency, failRate = 0, seed, rules = [] } }: { faults: FaultSettings }) {
   return (
     <>
-      {latency && <p>Responses are delayed by {formatRange(latency)}.</p>}
+      {latency && <p>Responses are delayed by {formatLatency(latency)}.</p>}
       {failRate > 0 && (
         <p>
           {Number((failRate * 100).toPrecision(3))} % of the requests fail (seed {seed}).

@@ -112,12 +112,12 @@ export const nameMatch = ({ method, path }: Match = {}): string =>
 
 export function effectOf({ answer, retryAfter, latency }: Rule): string {
   const retry = retryAfter === undefined ? '' : `, Retry-After ${retryAfter} s`;
-  const effects = [latency && `takes ${formatRange(latency)} longer`, answer && `gets ${answer}${retry}`];
+  const effects = [latency && `takes ${formatLatency(latency)} longer`, answer && `gets ${answer}${retry}`];
   return effects.filter(Boolean).join(' and ');
 }
 
 /** Formats a range of milliseconds in seconds, such as `0.1 to 0.3 s`. */
-export const formatRange = ({ min, max }: { min: number; max: number }): string =>
+export const formatLatency = ({ min, max }: { min: number; max: number }): string =>
   min === max ? `${seconds(min)} s` : `${seconds(min)} to ${seconds(max)} s`;
 
 /** The number of the first request that an added rule decided about; undefined if there is none yet. */

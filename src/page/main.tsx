@@ -5,7 +5,7 @@ import { areFaultsActive } from './faults.ts';
 import { FaultsView } from './faults-view.tsx';
 import { KeysView } from './keys-view.tsx';
 import { type Page, runPage } from './page.ts';
-import { OptionText, Problem, useAttempt } from './parts.tsx';
+import { Problem, ServerText, useAttempt } from './parts.tsx';
 import { formatRoute, views } from './request-log.ts';
 import { RequestsView } from './requests-view.tsx';
 import { serviceUrl } from './server.ts';
@@ -112,7 +112,7 @@ function ResetButton({ page, plan }: { page: Page; plan: ResetPlan }) {
     <div class="tools">
       {plan.reason !== undefined && (
         <span id="reset-reason" class="note">
-          <OptionText text={plan.reason} />
+          <ServerText text={plan.reason} />
         </span>
       )}
       <span role="status">{done}</span>

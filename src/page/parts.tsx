@@ -21,7 +21,7 @@ export function useAttempt() {
 }
 
 /** Shows a text from the server. Options in it, such as `--quiet`, are not broken at their hyphens. */
-export const OptionText = ({ text }: { text: string }) =>
+export const ServerText = ({ text }: { text: string }) =>
   escapeInvisible(text)
     .split(/(--[a-z][a-z-]*)/)
     .map((part, i) => (i % 2 === 1 ? <code key={part}>{part}</code> : part));
@@ -29,7 +29,7 @@ export const OptionText = ({ text }: { text: string }) =>
 export const Problem = ({ text }: { text: string }) =>
   text === '' ? null : (
     <p class="problem" role="alert">
-      <OptionText text={text} />
+      <ServerText text={text} />
     </p>
   );
 

@@ -20,7 +20,7 @@ type Change = {
   uptime?: ReturnType<typeof uptimeOf>;
 };
 
-/** A machine whose processes share a state directory, and a fallback for temporary files. */
+/** A machine whose processes share two state directories. They use the second one if the first is not writable. */
 async function machine() {
   const home = await temporaryDirectory();
   const clock = manualClock();

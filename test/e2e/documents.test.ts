@@ -79,7 +79,7 @@ test('every npm script and every file of the repository that a document names ex
   expect(problems).toEqual([]);
 });
 
-/** The links of a document whose file is not among `files`, whose heading is missing, or which are not https. */
+/** The broken links of a document. `files` returns the text of a file that a link may lead to. */
 function brokenLinks(
   { name, text }: { name: string; text: string },
   files: (path: string) => string | undefined,

@@ -223,7 +223,7 @@ describe('the page', () => {
     await page.getByText('2 requests that any web page can send').waitFor();
     await page.getByText("--cors 'http://shop.example'").waitFor();
     expect(await rows(page).count()).toBe(0);
-    // The origin of a page from a file, one that runs a command in a shell, and texts that are no origins.
+    // One that would run a command in a shell without quotes, that of a page from a file, and values that no option fits.
     for (const [origin, command] of [
       ["http://a';$(reboot);'", "--cors 'http://a'\\'';$(reboot);'\\'''"],
       ['null', ''],

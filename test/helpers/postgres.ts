@@ -39,7 +39,7 @@ export async function freshDatabase(): Promise<string> {
   return url;
 }
 
-/** Creates an empty database in the shared server, whose clock is `clock`. */
+/** Creates an empty database in the shared server. The location uses `clock` instead of the server's clock. */
 export async function freshLocation(clock: SteadyClock) {
   const url = await freshDatabase();
   return { url, location: await databaseLocation(url, { clock, testTime: clock.now }) };

@@ -21,7 +21,7 @@ type Word = { value: string; description?: string };
 type Kind = 'files' | 'directories' | 'commands' | 'keys';
 
 /**
- * The candidates for the last word. It is empty if the cursor follows a space.
+ * The candidates for the last of `words`. That word is empty if the cursor follows a space.
  *
  * @param program all commands, and the options that every command accepts
  * @param words all words after the name of the program, up to the cursor

@@ -266,7 +266,7 @@ export const namesOf = (rows: readonly PetRow[], unit: PetFile['unit']): string 
   listNames(rows.map(({ line, pet }) => `${unit} ${line} ${quoteIfBlank(pet.name)}`));
 
 /** Names what a user should know about a plan: rows that are added a second time, and rows that have changed. */
-export function reportEarlier(
+export function reportRepeatedAndChanged(
   console: Console,
   { plan, choice, unit }: { plan: Plan; choice: Choice; unit: PetFile['unit'] },
   commandWith: (option: string) => string,

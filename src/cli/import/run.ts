@@ -17,7 +17,7 @@ import { exitCodes } from '../core/exit-codes.ts';
 import { shellQuote } from '../core/shell-words.ts';
 import { CallError } from '../errors/describe-error.ts';
 import type { StatusVariants } from '../output/console.ts';
-import { drawBar, formatCount, MAX_NAMES } from '../output/text.ts';
+import { drawBar, formatCount, MAX_LISTED_NAMES } from '../output/text.ts';
 import { type Connection, listAllCommand, readProfile } from '../profiles/profile.ts';
 import type { CommandContext } from '../program/command.ts';
 import { canConfirm, confirm } from '../prompts/prompt.ts';
@@ -27,7 +27,7 @@ import { type Choice, groupRows, type Plan, plan, type RowGroups } from './plan.
 import {
   addedText,
   namesOf,
-  reportEarlier,
+  reportRepeatedAndChanged,
   stopError,
   summarize,
   totalsText,
@@ -98,14 +98,14 @@ async function importRows(setting: Setting, file: LedgerFile, yes: boolean): Pro
   else {
     const isContinued = file.ledger.imports.has(planned.its.seq);
     if (isContinued || before.added.length > 0) {
-      const left = pending.length > MAX_NAMES ? '' : `; left: ${namesOf(pending, input.unit)}`;
+      const left = pending.length > MAX_LISTED_NAMES ? '' : `; left: ${namesOf(pending, input.unit)}`;
       console.notice(
         `${isContinued ? 'continuing an earlier import: ' : ''}${addedText(console, planned, before)}${left}`,
       );
     }
     if (isContinued && setting.choice === 'add-again')
       console.notice('--add-again adds every row again only after this import is complete');
-    reportEarlier(console, { plan: planned, choice: setting.choice, unit: input.unit }, (option) =>
+    reportRepeatedAndChanged(console, { plan: planned, choice: setting.choice, unit: input.unit }, (option) =>
       commandWith(context, option),
     );
     const isPiped = input.path === undefined;
@@ -124,14 +124,14 @@ async function importRows(setting: Setting, file: LedgerFile, yes: boolean): Pro
   return summarize(console, total, after, unknownHint);
 }
 
-/** The rows to send, in the order of the file: those without a result, and those that may turn out to be not added. */
+/** The rows to send, in the order of the file: those never sent, those rejected before, and those that may turn out not added. */
 const pendingRows = ({ new: fresh, failed, open }: RowGroups, { rows }: PetFile): PetRow[] =>
   fresh
     .concat(failed, open)
     .sort((a, b) => a - b)
     .map((position) => rows[position] as PetRow);
 
-/** Rows that may have been added are perhaps not added now. */
+/** Returns `at most ` if the run may find that some rows were added before, and then does not send them. */
 const atMost = ({ open }: RowGroups): string => (open.length > 0 ? 'at most ' : '');
 
 function nothingToDo({ connection, context }: Setting, planned: Plan, groups: RowGroups): string {
@@ -156,7 +156,7 @@ async function dryRun(setting: Setting, ledger: Ledger): Promise<number> {
     console.notice(
       `dry run: would add ${atMost(groups)}${pending.length} of ${formatCount(input.rows.length, 'row')} from ${input.name} at ${targetLabel(connection)}${already}`,
     );
-    reportEarlier(console, { plan: planned, choice, unit: input.unit }, (option) =>
+    reportRepeatedAndChanged(console, { plan: planned, choice, unit: input.unit }, (option) =>
       commandWith(context, option),
     );
   }

@@ -160,7 +160,7 @@ export function createConsole(context: Context, { json, color, output, width, ..
     json: format === 'json',
     /** True with `--json`. Events are then one JSON object per line on stderr. */
     hasJsonEvents: json,
-    /** The time zone of times in messages: the user's on a terminal, otherwise UTC. */
+    /** The time zone of times in messages: the user's if stderr is a terminal, but UTC with `--json`. */
     timeZone: (): string => (stderr.isTTY === true && !json ? localTimeZone() : 'UTC'),
     localTimeZone,
     localTime(instant: number): string {

@@ -6,14 +6,15 @@ import { quoteIfBlank, sanitizeForTerminal } from './sanitize.ts';
 export const formatCount = (count: number, noun: string): string =>
   `${count} ${noun}${count === 1 ? '' : 's'}`;
 
-/** How many names a message lists, and the maximum width of a name in terminal columns. */
-export const MAX_NAMES = 8;
+/** How many names `listNames` lists. */
+export const MAX_LISTED_NAMES = 8;
+/** The maximum width of such a name, in terminal columns. */
 const MAX_NAME_WIDTH = 24;
 
 /** Names of fields, or their values, as a message shows them: `id, status and 3 more`. */
 export function listNames(names: readonly string[]): string {
   const shown = names
-    .slice(0, MAX_NAMES)
+    .slice(0, MAX_LISTED_NAMES)
     .map((name) => cutToWidth(quoteIfBlank(sanitizeForTerminal(name)), MAX_NAME_WIDTH));
   const others = names.length - shown.length;
   return shown.join(', ') + (others > 0 ? ` and ${others} more` : '');

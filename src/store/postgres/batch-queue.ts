@@ -18,7 +18,7 @@ export type BatchQueueOptions<Item, Result> = {
   elapsed?(): number;
 };
 
-/** The shortest time between two calls if the second does not wait for the result of the first, in milliseconds. */
+/** If the maximum number of calls is running, another one starts only this many milliseconds after the latest one. */
 const SPACING_MS = 3;
 
 type Entry<Item, Result> = {

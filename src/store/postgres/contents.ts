@@ -5,7 +5,7 @@ import { MAX_READ_ANIMALS, READ_BATCH_BYTES, type StoreContents, type StoredAnim
 import { StoreError } from '../errors.ts';
 import { requireValidKeys } from '../keys/keys.ts';
 import { StoredPet } from '../stored-json.ts';
-import { createCallFunction } from './database.ts';
+import { createFunctionCaller } from './database.ts';
 import { readBans, readKeys } from './postgres-keys.ts';
 import { STATUS_NUMBERS, STATUSES } from './postgres-store.ts';
 import { createStoreIfMissing, readIdentity } from './schema.ts';
@@ -71,7 +71,7 @@ export async function readDatabase(
   const meta = rows[0] as MetaRow;
   const lastId = BigInt(meta.lastId);
   const orders = await client.query<{ body: string }>('select body from pets.orders order by position');
-  const keys = requireValidKeys(await readKeys(createCallFunction(client, id)));
+  const keys = requireValidKeys(await readKeys(createFunctionCaller(client, id)));
   return {
     report: {
       id,
@@ -113,7 +113,8 @@ async function* readAnimals(client: Client, readAt: number): AsyncGenerator<Stor
     if (animals.length > 0) yield animals;
     lastId = rows.at(-1)?.id;
   }
-  // The loop takes the next key only after it has found the animal of `key`. So a key that is left has no animal.
+  // The loop takes the next key only after an animal has matched `key`. If a key is left, no animal that was not taken by
+  // another key has the text of its response.
   if (key) {
     throw new StoreError(
       `the response of an idempotency key in the table pets.idempotency is not the text of an animal (id ${key.id})`,

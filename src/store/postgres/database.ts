@@ -140,7 +140,7 @@ async function endTransaction<Result>(
 }
 
 /** Calls a function of the schema `pets`, and returns its rows. A single value is in the column `result`. */
-export type CallFunction = <Row extends QueryResultRow>(
+export type FunctionCaller = <Row extends QueryResultRow>(
   name: string,
   ...values: readonly unknown[]
 ) => Promise<Row[]>;
@@ -151,11 +151,11 @@ export type DatabaseForServer = {
   place: string;
   /** About the time of a round trip to the database, in milliseconds. */
   roundTrip(): number;
-  call: CallFunction;
+  call: FunctionCaller;
   /** Like `call`, but calls of the same function follow each other, because they would wait for the same locks. */
-  callSerially: CallFunction;
+  callSerially: FunctionCaller;
   /** Runs a task in a transaction of its own, without the time limit of other calls. */
-  transaction<Result>(task: (call: CallFunction) => Promise<Result>): Promise<Result>;
+  transaction<Result>(task: (call: FunctionCaller) => Promise<Result>): Promise<Result>;
   /** The time that replaces the clock of the database in tests, in milliseconds since the epoch; otherwise null. */
   testTime(): number | null;
 };
@@ -175,8 +175,8 @@ export function statementForCall(
 }
 
 /** Returns a function that calls functions of the schema `pets` on one connection, without a time limit. */
-export const createCallFunction =
-  (client: Client, storeId: string): CallFunction =>
+export const createFunctionCaller =
+  (client: Client, storeId: string): FunctionCaller =>
   async (name, ...values) => {
     const [{ text }, all] = statementForCall(name, storeId, values);
     return (await client.query(text, all)).rows;

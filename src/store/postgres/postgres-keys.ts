@@ -3,7 +3,7 @@ import * as z from 'zod/mini';
 import { describeIssues } from '../../contract/issues.ts';
 import { StoreError } from '../errors.ts';
 import { type KeyOrError, type KeyTable, type StoredBans, StoredKey } from '../keys/keys.ts';
-import { type CallFunction, createCallFunction } from './database.ts';
+import { createFunctionCaller, type FunctionCaller } from './database.ts';
 import { sqlStateOf } from './failures.ts';
 
 const UNIQUE_VIOLATION = '23505';
@@ -18,7 +18,7 @@ type KeyRow = {
 };
 
 /** Reads the keys of a store. @throws the error of the call */
-export async function readKeys(call: CallFunction): Promise<KeyOrError[]> {
+export async function readKeys(call: FunctionCaller): Promise<KeyOrError[]> {
   return (await call<KeyRow>('list_keys')).map(parseKey);
 }
 
@@ -41,7 +41,7 @@ export class PostgresKeys implements KeyTable {
   }
 
   read(): Promise<KeyOrError[]> {
-    return readKeys(createCallFunction(this.#client, this.#storeId));
+    return readKeys(createFunctionCaller(this.#client, this.#storeId));
   }
 
   bans(): Promise<StoredBans> {

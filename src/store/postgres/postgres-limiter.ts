@@ -9,7 +9,7 @@ import {
   type Usage,
 } from '../limits/limiter.ts';
 import { BatchQueue } from './batch-queue.ts';
-import type { CallFunction, DatabaseForServer } from './database.ts';
+import type { DatabaseForServer, FunctionCaller } from './database.ts';
 
 /** A request to count; with `count` 0, the counts are only read. */
 type Take = { caller: string; quota: Quota; count: 0 | 1 };
@@ -107,7 +107,7 @@ export class PostgresLimiter implements Limiter {
 
   async #take(
     groups: ReadonlyMap<string, { quota: Quota; count: number }>,
-    call: CallFunction,
+    call: FunctionCaller,
   ): Promise<ReadonlyMap<string, TakeRow>> {
     const callers = [...groups.keys()];
     const all = [...groups.values()];

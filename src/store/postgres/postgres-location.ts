@@ -5,10 +5,10 @@ import { KeyManager } from '../keys/keys.ts';
 import { parseDatabaseTarget } from './connect/database-url.ts';
 import { readDatabase, validateContents, writeDatabase } from './contents.ts';
 import {
-  type CallFunction,
-  createCallFunction,
+  createFunctionCaller,
   Database,
   type DatabaseForServer,
+  type FunctionCaller,
   inTransaction,
   statementForCall,
 } from './database.ts';
@@ -138,7 +138,7 @@ async function openBackend(
   });
   let wasFull = false;
   const caller =
-    (isSerial: boolean): CallFunction =>
+    (isSerial: boolean): FunctionCaller =>
     async (name, ...values) => {
       const [statement, all] = statementForCall(name, identity.id, values);
       try {
@@ -155,7 +155,7 @@ async function openBackend(
     callSerially: caller(true),
     transaction: (task) =>
       pool.lend((client) =>
-        inTransaction(client, place, () => task(createCallFunction(client, identity.id))),
+        inTransaction(client, place, () => task(createFunctionCaller(client, identity.id))),
       ),
     testTime: () => database.testTime(),
   };

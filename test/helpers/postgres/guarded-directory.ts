@@ -24,8 +24,8 @@ rm -rf "$1"
 `;
 
 /**
- * A temporary directory for a program that runs longer than one call. `remove` removes it. If this process ends without
- * calling `remove`, for example by SIGKILL, another process ends the program and removes the directory.
+ * Creates a temporary directory for a program that keeps running after the function that starts it has returned. When
+ * `remove` is called, or this process ends in any way, another process ends the program and removes the directory.
  */
 export async function guardedDirectory() {
   const path = await makeTemporaryDirectory();

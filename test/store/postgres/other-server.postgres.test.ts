@@ -70,7 +70,7 @@ async function untilStandby({ store }: Backend): Promise<void> {
   expect(results.filter((result) => !Array.isArray(result))).toEqual([]);
 }
 
-/** `forget` lets time pass, so that known keys are read again, and the store is checked again. */
+/** Opens a store in `size` servers, each with an animal. `forget` advances their clock, so they read the API keys again. */
 async function openWithKey(url: string, size = 1) {
   const location = await databaseLocation(url);
   await location.migrate();
