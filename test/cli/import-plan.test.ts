@@ -73,7 +73,7 @@ function run(ledger: Ledger, step: string, now: number): string {
   if (!('its' in planned)) {
     const known = countByImport(planned.known.values());
     const counts = [...planned.earlier].map(
-      ([its, common]) => `${its.source?.slice(1)} ${known.get(its) ?? 0} ${common.size}`,
+      ([its, common]) => `${its.source?.slice(1)} ${known.get(its) ?? 0} ${common}`,
     );
     const ids = rows.some(({ id }) => id !== undefined) ? '; ids' : '';
     return does(`stops: ${planned.known.size} known; ${counts.join(', ')}${ids}`);

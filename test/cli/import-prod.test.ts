@@ -53,7 +53,7 @@ describe('import to profile prod at a terminal', () => {
     expect([rerun.code, rerun.stderr]).toEqual([0, expect.stringContaining('Add 1 row at')]);
     expect((await again({ typed: [] })).stderr).toContain('nothing to do');
     const all = await again({ args: ['--profile', 'prod', '--add-again'], typed: ['n'] });
-    expect(all.stderr).toContain('Add 3 rows, 3 of them a second time, at');
+    expect(all.stderr).toContain('Add 3 rows, 3 of them again, at');
   });
 });
 

@@ -132,7 +132,7 @@ describe('a changed file', () => {
     await run({});
     await writeFile(file, CORRECTED);
     const { stderr } = await add([file], {}, '--');
-    const left = '1 animal of animals.csv is not in this file, and stays as before: Bella (id 2)\n';
+    const left = '1 animal imported from animals.csv is not in this file, and stays as before: id 2 Bella\n';
     expect(stderr).toContain(left);
     expect(stderr).toContain(
       'pets import --skip-added -- FILE; to add all 3: pets import --add-again -- FILE\n',
@@ -153,7 +153,21 @@ describe('a changed file', () => {
       text: 'name,category,status\nRex,1,\nBella,2,sold\nLola,3,\n',
       code: 1,
       stderr:
-        '; 1 row has another category or status than when animals.csv was imported: line 3 Bella; it becomes a second animal unless you remove the row\n',
+        '. Also: 1 row has another category or status than when animals.csv was imported: line 3 Bella; the service cannot change animals, so it becomes a second one unless you remove the row\n',
+    },
+  );
+
+  const other = '1 row has another category or status than when animals.csv was imported: line 3 Bella; ';
+  scenario(
+    'names rows that would become second animals, even if no row is the same, or if it is the older file',
+    {},
+    { replies: { Bella: 422 }, code: 8 },
+    { text: 'name,category\nRex,1\nBella,3\nLola,3\n', args: '--skip-added', sends: 'Bella' },
+    { text: CSV, sends: 'Bella', stderr: [other, 'note: added 1 of 3 rows; 2 were added before\n'] },
+    {
+      text: 'name,category\nRex,7\nLola,7\nMax,7\n',
+      columns: 200,
+      stderr: [': line 2 Rex, line 3 Lola; the service', 'adding 3 rows, 2 of them again, at'],
     },
   );
 
@@ -172,13 +186,13 @@ describe('a changed file', () => {
     {
       text: 'name,category\nRex,1\nLola,3\n',
       code: 1,
-      stderr: '; 1 animal of animals.csv is not in this file, and stays as before: Bella (maybe added)\n',
+      stderr: '. Also: 1 row of animals.csv that may have been added is not in this file: Bella\n',
     },
     {
       text: 'name,category\nRex,1\nBella,3\nLola,3\n',
       code: 1,
       stderr:
-        '; 1 row may have been added with another category or status: line 3 Bella; to see whether that happened: pets find <name>\n',
+        '1 row may have been added with another category or status: line 3 Bella; search with pets find <name>, and remove the rows whose animals are there\n',
     },
     {
       text: `name,category,status\nRex,1,\nBella,2,\nLolita,3,sold\n`,
@@ -195,7 +209,7 @@ describe('a file with rows of an earlier one', () => {
   for (const [args, stderr] of [
     [
       '',
-      'note: 1 of 31 rows was added on 2026-11-20 12:00 UTC from animals.csv, and will be added a second time: line 32 Rex; to add only the others: pets import',
+      'note: 1 of 31 rows was added on 2026-11-20 12:00 UTC from animals.csv, and will be added again: line 32 Rex; to add only the others: pets import',
     ],
     ['--json', `{"addedAgain":${JSON.stringify(rex)}}\n`],
   ] as const)
@@ -220,12 +234,13 @@ describe('a file with rows of an earlier one', () => {
     {
       args: '--skip-added',
       sends: 'Max',
-      stderr: /^note: added 1 of 3 rows; 2 rows with an id skipped\n$/,
+      stderr:
+        /^note: none of 3 rows was added; 2 rows with an id skipped: line 2 Rex, line 3 Bella; left: line 4 Max\nnote: added 1 of 3 rows; 2 rows with an id skipped: line 2 Rex, line 3 Bella\n$/,
     },
     {
       isOffline: true,
       stderr:
-        ': 1 of 3 rows was added on 2026-11-20 12:00 UTC from animals.csv; 2 rows with an id skipped; to add a new animal, leave its id empty',
+        ': 1 of 3 rows was added on 2026-11-20 12:00 UTC from animals.csv; 2 rows with an id skipped: line 2 Rex, line 3 Bella; to add a new animal, leave its id empty',
     },
     {
       text: '[{"id":18,"name":"Rex","categoryId":1}]',

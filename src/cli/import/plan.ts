@@ -8,6 +8,7 @@ import {
   type Ledger,
   type LedgerRecord,
   nextRecordTime,
+  type RecordOf,
   type RowPosition,
   type RowRecord,
 } from './ledger.ts';
@@ -39,20 +40,34 @@ export type Plan = {
    * file. Empty with `--skip-added`, or if an import continues.
    */
   again: ReadonlyMap<number, RowPosition>;
-  earlier: EarlierImports;
+  /** Empty with `--add-again`. */
+  changes: readonly Changes[];
 };
-
-/**
- * The imports that have known rows of the file, or at least half of whose rows are in the file, each with the indexes of its
- * rows that are also in the file.
- */
-export type EarlierImports = ReadonlyMap<Import, ReadonlySet<number>>;
 
 /** Why an import does not begin: the user has to choose what to do with known rows. */
 export type Stop = {
   /** The rows of the file that are known. */
   known: ReadonlyMap<number, RowPosition>;
-  earlier: EarlierImports;
+  /**
+   * The imports that have known rows of the file, or at least half of whose rows are in the file, with the number of their rows
+   * that are in the file.
+   */
+  earlier: ReadonlyMap<Import, number>;
+  changes: readonly Changes[];
+};
+
+/**
+ * How a file differs from that of an earlier import, if it is probably another version of that file. The positions are those
+ * of rows that would be sent, and that have the name of a row of the import, but another category or status.
+ */
+export type Changes = {
+  its: Import;
+  /** The positions of rows that have the name of an animal that was added. */
+  changed: readonly number[];
+  /** The positions of rows that have the name of a row that may have been added. */
+  uncertain: readonly number[];
+  /** The records of rows that were added, or may have been, and whose names are not in the file. */
+  missing: readonly KnownRecord[];
 };
 
 /** Where a row of the file is recorded, or will be. */
@@ -97,39 +112,91 @@ export function plan(
     if (its.rows.length !== rows.length || (its.finishedAt !== undefined && choice === 'add-again')) continue;
     const indexes = pair(hashesFor(its.skipAdded), its);
     if (indexes.includes(-1)) continue;
-    const continued: Plan = { its, rows, indexes, elsewhere: none, again: none, earlier: new Map() };
+    const continued: Plan = { its, rows, indexes, elsewhere: none, again: none, changes: [] };
     const { new: fresh, failed, withId } = groupRows(continued);
     const counts = (place: RowPosition) =>
       place.its !== its && (its.skipAdded || (place.its.rows[place.index]?.seq ?? 0) > its.seq);
     const ids = its.skipAdded ? rows.map(({ id }) => id) : [];
     const elsewhere = findKnown([...fresh, ...failed, ...withId], { hashes, ids }, imports, counts);
-    return { ...continued, elsewhere };
+    return withChanges({ ...continued, elsewhere });
   }
 
-  const earlier = new Map<Import, ReadonlySet<number>>();
+  function withChanges(begun: Plan): Plan {
+    const { new: fresh, failed } = groupRows(begun);
+    const others = imports.filter((each) => each !== begun.its);
+    return { ...begun, changes: findChanges(rows, hashes, fresh.concat(failed), others) };
+  }
   function begin(skipAdded: boolean, elsewhere = none, again = none): Plan {
     const [seq, at] = [ledger.seq + 1, nextRecordTime(ledger, now)];
     const states = new Array<undefined>(rows.length).fill(undefined);
     const own = joinHashes(hashesFor(skipAdded));
     const its = { seq, at, source, skipAdded, hashes: own, rows: states, finishedAt: undefined };
-    return { its, rows, indexes: [...rows.keys()], elsewhere, again, earlier };
+    return { its, rows, indexes: [...rows.keys()], elsewhere, again, changes: [] };
   }
   const known = findKnown([...rows.keys()], { hashes, ids: rows.map(({ id }) => id) }, imports);
   if (choice === 'add-again') return begin(false, none, known);
+  if (choice === 'skip-added' || known.size === rows.length) return withChanges(begin(true, known));
   const counts = countByImport(known.values());
+  const earlier = new Map<Import, number>();
   let isVersion = false;
   for (const its of imports) {
-    const common = new Set(pair(hashes, its).filter((index) => index >= 0));
-    const isHalf = 2 * common.size >= its.rows.length && its.rows.some(isKnown);
+    const common = pair(hashes, its).filter((index) => index >= 0).length;
+    const isHalf = 2 * common >= its.rows.length && its.rows.some(isKnown);
     if (isHalf || counts.has(its)) earlier.set(its, common);
     isVersion ||= isHalf;
   }
-  if (choice === 'skip-added' || known.size === rows.length) return begin(true, known);
   const isFamiliar = source !== undefined && imports.some((its) => its.source === source);
   const isUnfinished = [...counts.keys()].some(({ finishedAt }) => finishedAt === undefined);
   const isMuch = isFamiliar || isUnfinished || 2 * known.size >= rows.length;
-  if (hasIds || isVersion || (known.size > 0 && isMuch)) return { known, earlier };
-  return begin(false, none, known);
+  if (hasIds || isVersion || (known.size > 0 && isMuch)) {
+    const unknown = [...rows.keys()].filter((position) => !known.has(position));
+    return { known, earlier, changes: findChanges(rows, hashes, unknown, imports) };
+  }
+  return withChanges(begin(false, none, known));
+}
+
+type KnownRecord = RecordOf<'open' | 'added' | 'answered'>;
+
+const nameIn = (record: KnownRecord): string => (record.kind === 'added' ? record.pet.name : record.name);
+
+/**
+ * Compares a file with earlier imports of which it is probably another version: at least half of their rows, or half of the
+ * names that they have added, are in the file. The latest import comes first. A row with an id is never reported.
+ *
+ * @param unknown the positions of the rows that are not known, and would be sent
+ */
+function findChanges(
+  rows: readonly PetRow[],
+  hashes: readonly string[],
+  unknown: readonly number[],
+  imports: readonly Import[],
+): Changes[] {
+  if (imports.length === 0) return [];
+  const names = new Set(rows.map(({ pet }) => pet.name));
+  const ids = new Set(rows.map(({ id }) => String(id)));
+  const isPresent = (record: KnownRecord) =>
+    names.has(nameIn(record)) || (record.kind === 'added' && ids.has(String(record.pet.id)));
+  const reported = new Set<number>();
+  return imports.toReversed().flatMap((its) => {
+    const common = new Set(pair(hashes, its));
+    common.delete(-1);
+    const known = its.rows.filter(isKnown);
+    const left = its.rows.filter((record, i): record is KnownRecord => isKnown(record) && !common.has(i));
+    const missing = left.filter((record) => !isPresent(record));
+    if (known.length === 0 || (2 * common.size < its.rows.length && 2 * missing.length > known.length))
+      return [];
+    const take = (records: readonly KnownRecord[]) => {
+      const wanted = new Set(records.map(nameIn));
+      const found = unknown.filter(
+        (i) => rows[i]?.id === undefined && wanted.has(rows[i]?.pet.name ?? '') && !reported.has(i),
+      );
+      for (const position of found) reported.add(position);
+      return found;
+    };
+    const changed = take(left.filter(({ kind }) => kind === 'added'));
+    const uncertain = take(left.filter(isUnknown));
+    return [{ its, changed, uncertain, missing }];
+  });
 }
 
 /**
@@ -145,7 +212,7 @@ export function createFinishedRecords({ its, elsewhere }: Plan, ledger: Ledger, 
 }
 
 /** Whether the row was added, or may have been added. */
-export const isKnown = (record: RowRecord | undefined): boolean =>
+export const isKnown = (record: RowRecord | undefined): record is KnownRecord =>
   record?.kind === 'added' || isUnknown(record);
 
 /** How many of the rows are recorded in each import. */

@@ -5,7 +5,7 @@ import { exitCodes } from '../core/exit-codes.ts';
 import { type Console, isClosedPipe } from '../output/console.ts';
 import { type Column, print } from '../output/printer.ts';
 import { quoteIfBlank } from '../output/sanitize.ts';
-import { formatCount, listNames } from '../output/text.ts';
+import { formatCount, listNames, MAX_LISTED_NAMES } from '../output/text.ts';
 import { formatMinute } from '../output/time.ts';
 import type { PetFile, PetRow } from '../rows/read-file.ts';
 import {
@@ -16,10 +16,9 @@ import {
   type RowRecord,
 } from './ledger.ts';
 import {
+  type Changes,
   type Choice,
   countByImport,
-  type EarlierImports,
-  isKnown,
   locateRow,
   type Plan,
   type RowGroups,
@@ -122,11 +121,17 @@ function messageOf(record: RowRecord | undefined): string {
   return isUnknown(record) ? (record.message ?? '') : '';
 }
 
-/** How many rows this run has added, and how many an earlier one, such as `added 1 of 3 rows; 2 were added before`. */
-export function totalsText({ rows }: Plan, before: RowGroups, after: RowGroups): string {
+/**
+ * How many rows this run has added, and how many an earlier one, such as `added 1 of 3 rows; 2 were added before`. If the outcome
+ * of rows was open, the earlier run may have added them.
+ */
+export function totalsText(plan: Plan, before: RowGroups, after: RowGroups, unit: PetFile['unit']): string {
   const earlier = before.added.length;
+  const settled = before.open.filter((position) => recordOf(plan, position)?.kind === 'added').length;
+  const perhaps = settled === 0 ? '' : `, ${settled} of them perhaps before`;
   const already = earlier === 0 ? '' : `; ${earlier} ${wereOrWas(earlier)} added before`;
-  return `added ${after.added.length - earlier} of ${formatCount(rows.length, 'row')}${already}${skippedText(after)}`;
+  const count = formatCount(plan.rows.length, 'row');
+  return `added ${after.added.length - earlier} of ${count}${perhaps}${already}${skippedText(plan, after, unit)}`;
 }
 
 /**
@@ -157,27 +162,30 @@ export function summarize(
 }
 
 /** How many rows of the file were added, when, and from which files, such as `2 of 3 rows were added on … from …`. */
-export function addedText(console: Console, plan: Plan, groups: RowGroups): string {
+export function addedText(console: Console, plan: Plan, groups: RowGroups, unit: PetFile['unit']): string {
   const places = groups.added.map((position) => locateRow(plan, position));
   const when = whenText(console, places);
   const unknown = unknownText(groups.open.length + groups.answered.length);
-  return `${countText(places.length, plan.rows.length)} added${when && ` ${when}`}${unknown}${skippedText(groups)}`;
+  const skipped = skippedText(plan, groups, unit);
+  return `${countText(places.length, plan.rows.length)} added${when && ` ${when}`}${unknown}${skipped}`;
 }
 
-const wereOrWas = (count: number): string => (count === 1 ? 'was' : 'were');
+const wereOrWas = (count: number): string => (count <= 1 ? 'was' : 'were');
 
-/** `all 3 rows were`, or `1 of 3 rows was`. */
+/** `all 3 rows were`, `1 of 3 rows was`, or `none of 3 rows was`. */
 const countText = (count: number, total: number): string =>
   count === total && total > 1
     ? `all ${total} rows were`
-    : `${count} of ${formatCount(total, 'row')} ${wereOrWas(count)}`;
+    : `${count || 'none'} of ${formatCount(total, 'row')} ${wereOrWas(count)}`;
 
 const unknownText = (count: number): string =>
   count === 0 ? '' : `, and ${formatCount(count, 'row')} may have been added`;
 
 /** Every count is of all rows of the file, so each message also says how many of them are not sent because of their ids. */
-const skippedText = ({ withId }: RowGroups): string =>
-  withId.length === 0 ? '' : `; ${formatCount(withId.length, 'row')} with an id skipped`;
+const skippedText = ({ rows }: Plan, { withId }: RowGroups, unit: PetFile['unit']): string =>
+  withId.length === 0
+    ? ''
+    : `; ${formatCount(withId.length, 'row')} with an id skipped${namesIfFew(rows, withId, unit)}`;
 
 /** When and from which file rows were added, such as `on 2026-11-20 13:00 CET from v1.csv`. */
 function whenText({ timeZone }: Console, places: Iterable<RowPosition>): string {
@@ -192,97 +200,109 @@ const fileName = (source: string | undefined): string =>
 
 /** Why the import stops, and how to go on. `commandWith` returns the command line of this run with one more option. */
 export function stopError(
-  { known, earlier }: Stop,
+  { known, earlier, changes }: Stop,
   file: PetFile,
   console: Console,
   commandWith: (option: string) => string,
 ): CliError {
-  const { rows, name } = file;
-  const withId = rows.filter(({ id }) => id !== undefined).length;
+  const { rows, name, unit } = file;
+  const withId = [...rows.keys()].filter((position) => rows[position]?.id !== undefined);
   const reasons: string[] = [];
-  if (withId > 0)
+  if (withId.length > 0) {
+    const have = withId.length === 1 ? 'has' : 'have';
+    const other = withId.filter((position) => !known.has(position));
+    const isKnown = other.length > 0 && other.length < withId.length;
+    const differing = isKnown ? ` (not as they were added: ${namesOf(rowsAt(rows, other), unit)})` : '';
     reasons.push(
-      `${formatCount(withId, 'row')} ${withId === 1 ? 'has' : 'have'} an id, and the service cannot change animals`,
+      `${formatCount(withId.length, 'row')} ${have} an id, and the service cannot change animals${differing}`,
     );
+  }
   if (known.size > 0) {
     const unknown = [...known.values()].filter(({ its, index }) => isUnknown(its.rows[index])).length;
     const when = whenText(console, known.values());
-    reasons.push(`${countText(known.size - unknown, rows.length)} added${unknownText(unknown)} ${when}`);
+    const names = 2 * known.size < rows.length ? namesIfFew(rows, [...known.keys()], unit) : '';
+    reasons.push(
+      `${countText(known.size - unknown, rows.length)} added${unknownText(unknown)} ${when}${names}`,
+    );
   }
   for (const [{ at, source, finishedAt }, common] of [...earlier].slice(0, IMPORTS_NAMED)) {
     const which = `the import of ${fileName(source)} on ${formatMinute(at, console.timeZone())}`;
-    if (known.size === 0) reasons.push(`${common.size} of its rows ${wereOrWas(common.size)} in ${which}`);
+    if (known.size === 0) reasons.push(`${common} of its rows ${wereOrWas(common)} in ${which}`);
     if (finishedAt === undefined) reasons.push(`${which} was interrupted`);
   }
-  reasons.push(...changesText(file, earlier, (position) => !known.has(position)));
-  const again = `to add all ${rows.length}${withId > 0 ? ' as new animals' : ''}: ${commandWith('--add-again')}`;
-  const others = withId > 0 ? 'new rows without an id' : 'others';
-  const skip = `to add only the ${others}: ${commandWith('--skip-added')}`;
-  return new CliError(`${name}: nothing was sent, because ${reasons.join('; ')}`, {
+  const texts = changesText(file, changes);
+  const also = texts.length === 0 ? '' : `. Also: ${texts.join('; ')}`;
+  const again = `to add all ${rows.length}${withId.length > 0 ? ' as new animals' : ''}: ${commandWith('--add-again')}`;
+  const others = withId.length > 0 ? 'new rows without an id' : 'others';
+  const first = changes.some(({ changed }) => changed.length > 0) ? 'remove the changed rows, then ' : '';
+  const skip = `to add only the ${others}: ${first}${commandWith('--skip-added')}`;
+  return new CliError(`${name}: nothing was sent, because ${reasons.join('; ')}${also}`, {
     code: 'already_imported',
-    hint: `${withId === rows.length ? 'to add a new animal, leave its id empty, and remove the other rows' : skip}; ${again}`,
+    hint: `${withId.length === rows.length ? 'to add a new animal, leave its id empty, and remove the other rows' : skip}; ${again}`,
   });
 }
 
-/**
- * Names what has changed since earlier versions of the file were imported: rows that have the name of an animal that was
- * added, or may have been, but another category or status; and animals whose names are not in the file. `isNew` tells whether
- * the row at a position is not known.
- */
-export function changesText(
+/** Describes the changes since earlier versions of the file were imported, one text for each kind of change. */
+function changesText(
   { rows, unit }: { rows: readonly PetRow[]; unit: PetFile['unit'] },
-  earlier: EarlierImports,
-  isNew: (position: number) => boolean,
+  changes: readonly Changes[],
 ): string[] {
-  return [...earlier].slice(0, IMPORTS_NAMED).flatMap(([{ source, rows: all }, common]) => {
-    if (2 * common.size < all.length) return [];
-    const left = all.filter((row, i) => isKnown(row) && !common.has(i));
-    const added = left.flatMap((row) => (row?.kind === 'added' ? row.pet : []));
-    const unknown = left.filter(isUnknown);
-    const names = new Set(added.map(({ name }) => name));
-    const others = new Set(unknown.flatMap(({ name }) => (names.has(name) ? [] : name)));
-    const changed = rows.filter(({ pet }, position) => names.has(pet.name) && isNew(position));
-    const uncertain = rows.filter(({ pet }, position) => others.has(pet.name) && isNew(position));
-    const present = new Set([...changed, ...uncertain].map(({ pet }) => pet.name));
-    const missing = [
-      ...added.map(({ name, id }) => ({ name, note: `id ${id}` })),
-      ...unknown.map(({ name }) => ({ name, note: 'maybe added' })),
-    ].filter(({ name }) => !present.has(name));
+  return changes.slice(0, IMPORTS_NAMED).flatMap(({ its, changed, uncertain, missing }) => {
+    const source = fileName(its.source);
+    const added = missing.flatMap((record) => (record.kind === 'added' ? record.pet : []));
+    const unknown = missing.filter(isUnknown);
     const [have, each] = changed.length === 1 ? ['has', 'it'] : ['have', 'each'];
-    const [are, stay] = missing.length === 1 ? ['is', 'stays'] : ['are', 'stay'];
+    const areOrIs = (count: number) => (count === 1 ? 'is' : 'are');
     return [
       changed.length > 0 &&
-        `${formatCount(changed.length, 'row')} ${have} another category or status than when ${fileName(source)} was imported: ${namesOf(changed, unit)}; ${each} becomes a second animal unless you remove the row`,
+        `${formatCount(changed.length, 'row')} ${have} another category or status than when ${source} was imported: ${namesOf(rowsAt(rows, changed), unit)}; the service cannot change animals, so ${each} becomes a second one unless you remove the row`,
       uncertain.length > 0 &&
-        `${formatCount(uncertain.length, 'row')} may have been added with another category or status: ${namesOf(uncertain, unit)}; to see whether that happened: pets find <name>`,
-      missing.length > 0 &&
-        `${formatCount(missing.length, 'animal')} of ${fileName(source)} ${are} not in this file, and ${stay} as before: ${listNames(missing.map(({ name, note }) => `${name} (${note})`))}`,
+        `${formatCount(uncertain.length, 'row')} may have been added with another category or status: ${namesOf(rowsAt(rows, uncertain), unit)}; search with pets find <name>, and remove the rows whose animals are there`,
+      added.length > 0 &&
+        `${formatCount(added.length, 'animal')} imported from ${source} ${areOrIs(added.length)} not in this file, and ${added.length === 1 ? 'stays' : 'stay'} as before: ${listNames(added.map(({ name, id }) => `id ${id} ${name}`))}`,
+      unknown.length > 0 &&
+        `${formatCount(unknown.length, 'row')} of ${source} that may have been added ${areOrIs(unknown.length)} not in this file: ${listNames(unknown.map(({ name }) => name))}`,
     ].filter((text) => text !== false);
   });
 }
+
+const rowsAt = (rows: readonly PetRow[], positions: readonly number[]): PetRow[] =>
+  positions.map((position) => rows[position] as PetRow);
+
+/** Names rows after a colon if they are few enough for a message. */
+export const namesIfFew = (
+  rows: readonly PetRow[],
+  positions: readonly number[],
+  unit: PetFile['unit'],
+): string =>
+  positions.length === 0 || positions.length > MAX_LISTED_NAMES
+    ? ''
+    : `: ${namesOf(rowsAt(rows, positions), unit)}`;
 
 /** Some rows as a message names them, such as `line 2 Rex, line 5 Bella`. */
 export const namesOf = (rows: readonly PetRow[], unit: PetFile['unit']): string =>
   listNames(rows.map(({ line, pet }) => `${unit} ${line} ${quoteIfBlank(pet.name)}`));
 
-/** Names what a user should know about a plan: rows that are added a second time, and rows that have changed. */
+/** Reports which rows are added again, and which have changed since another version of the file was imported. */
 export function reportRepeatedAndChanged(
   console: Console,
   { plan, choice, unit }: { plan: Plan; choice: Choice; unit: PetFile['unit'] },
   commandWith: (option: string) => string,
 ): void {
-  const { rows, again, earlier } = plan;
+  const { rows, again, changes } = plan;
   if (again.size > 0 && choice === undefined) {
-    const named = [...again.keys()].sort((a, b) => a - b).map((position) => rows[position] as PetRow);
+    const named = rowsAt(
+      rows,
+      [...again.keys()].sort((a, b) => a - b),
+    );
     const addedAgain = named.map(({ line, pet }) => ({ line, name: pet.name }));
     const when = whenText(console, again.values());
-    const text = `${countText(again.size, rows.length)} added ${when}, and will be added a second time: `;
+    const text = `${countText(again.size, rows.length)} added ${when}, and will be added again: `;
     const skip = `; to add only the others: ${commandWith('--skip-added')}`;
     if (console.hasJsonEvents) console.event({ addedAgain }, '');
     else console.notice(`${text}${namesOf(named, unit)}${skip}`);
   }
-  const isNew = (position: number) => recordOf(plan, position) === undefined;
-  for (const text of changesText({ rows, unit }, earlier, isNew)) console.notice(text);
+  for (const text of changesText({ rows, unit }, changes)) console.notice(text);
 }
 
 /** Prints the rows that an import would send; a terminal only shows the first ones, so that the user can check the columns. */

@@ -26,6 +26,7 @@ import { chooseLedger, type Ledger, type LedgerFile, openLedger, readLedger } fr
 import { type Choice, groupRows, type Plan, plan, type RowGroups } from './plan.ts';
 import {
   addedText,
+  namesIfFew,
   namesOf,
   reportRepeatedAndChanged,
   stopError,
@@ -97,11 +98,12 @@ async function importRows(setting: Setting, file: LedgerFile, yes: boolean): Pro
   if (isRerun) await finish(planned, file, clock.now());
   else {
     const isContinued = file.ledger.imports.has(planned.its.seq);
-    if (isContinued || before.added.length > 0) {
+    if (isContinued || before.added.length + before.withId.length > 0) {
+      const start = isContinued ? 'continuing an earlier import: ' : '';
+      const isFew = !isContinued && 2 * before.added.length < input.rows.length;
+      const added = isFew ? namesIfFew(input.rows, before.added, input.unit) : '';
       const left = pending.length > MAX_LISTED_NAMES ? '' : `; left: ${namesOf(pending, input.unit)}`;
-      console.notice(
-        `${isContinued ? 'continuing an earlier import: ' : ''}${addedText(console, planned, before)}${left}`,
-      );
+      console.notice(`${start}${addedText(console, planned, before, input.unit)}${added}${left}`);
     }
     if (isContinued && setting.choice === 'add-again')
       console.notice('--add-again adds every row again only after this import is complete');
@@ -109,8 +111,9 @@ async function importRows(setting: Setting, file: LedgerFile, yes: boolean): Pro
       commandWith(context, option),
     );
     const isPiped = input.path === undefined;
-    const repeated = planned.again.size > 0 ? `, ${planned.again.size} of them a second time,` : '';
-    const rows = `${atMost(before)}${formatCount(pending.length, 'row')}${repeated}`;
+    const changed = planned.changes.flatMap((each) => each.changed).length;
+    const again = planned.again.size + changed;
+    const rows = `${atMost(before)}${formatCount(pending.length, 'row')}${again > 0 ? `, ${again} of them again,` : ''}`;
     const wasAsked = !yes && (await confirmProduction(context, connection, rows, isPiped));
     if (!wasAsked) reportTarget(context, connection, `adding ${rows} at`);
     stop = await send(setting, planned, before, file);
@@ -119,7 +122,9 @@ async function importRows(setting: Setting, file: LedgerFile, yes: boolean): Pro
   await console.finish();
   if (stop) throw stop;
   const after = groupRows(planned);
-  const total = isRerun ? nothingToDo(setting, planned, after) : totalsText(planned, before, after);
+  const total = isRerun
+    ? nothingToDo(setting, planned, after)
+    : totalsText(planned, before, after, input.unit);
   const unknownHint = `to see the animals: ${listAllCommand(connection, context.platform)}; the next run of the command compares these rows with the inventory`;
   return summarize(console, total, after, unknownHint);
 }
@@ -134,12 +139,12 @@ const pendingRows = ({ new: fresh, failed, open }: RowGroups, { rows }: PetFile)
 /** Returns `at most ` if the run may find that some rows were added before, and then does not send them. */
 const atMost = ({ open }: RowGroups): string => (open.length > 0 ? 'at most ' : '');
 
-function nothingToDo({ connection, context }: Setting, planned: Plan, groups: RowGroups): string {
+function nothingToDo({ input, connection, context }: Setting, planned: Plan, groups: RowGroups): string {
   const next =
     groups.withId.length > 0
       ? 'to add a new animal, leave its id empty'
       : `to add all of them anyway: ${commandWith(context, '--add-again')}`;
-  return `nothing to do at ${targetLabel(connection)}: ${addedText(context.console, planned, groups)}; ${next}`;
+  return `nothing to do at ${targetLabel(connection)}: ${addedText(context.console, planned, groups, input.unit)}; ${next}`;
 }
 
 /** Prints the rows that the command would send without `--dry-run`, and sends nothing. */
@@ -152,7 +157,7 @@ async function dryRun(setting: Setting, ledger: Ledger): Promise<number> {
   await writePreview(console, pending, input.unit);
   if (pending.length === 0) console.notice(nothingToDo(setting, planned, groups));
   else {
-    const already = groups.added.length > 0 ? `; ${addedText(console, planned, groups)}` : '';
+    const already = groups.added.length > 0 ? `; ${addedText(console, planned, groups, input.unit)}` : '';
     console.notice(
       `dry run: would add ${atMost(groups)}${pending.length} of ${formatCount(input.rows.length, 'row')} from ${input.name} at ${targetLabel(connection)}${already}`,
     );
@@ -188,7 +193,7 @@ async function confirmProduction(
   }
   throw new CliError('not confirmed; no row was sent', {
     code: 'declined',
-    hint: 'to see what would be added: --dry-run; to try it at another service: --profile staging',
+    hint: 'to see what would be added, use --dry-run',
   });
 }
 
@@ -225,7 +230,7 @@ async function send(
   const resume = `to continue: ${commandWith(context)}`;
   const reportStopped = () => {
     bar.end();
-    console.notice(`${totalsText(planned, before, groupRows(planned))}; ${resume}`);
+    console.notice(`${totalsText(planned, before, groupRows(planned), input.unit)}; ${resume}`);
   };
   const work = (client: Client, signal: AbortSignal) =>
     carryOut(planned, before, file, {
