@@ -225,7 +225,7 @@ function compareCreated(
   const [name, receivedName] = [sent.name, received.name];
   if (fold(name) !== fold(receivedName))
     throw refuse(`the name ${JSON.stringify(receivedName)} instead of ${JSON.stringify(name)}`);
-  if (ids.has(id)) throw refuse(`id ${id}, as after an earlier creation`);
+  if (ids.has(id)) throw refuse(`id ${id}, which the service has already given to another animal`);
   ids.add(id);
   const changes = (['status', 'categoryId'] as const)
     .filter((field) => {

@@ -81,7 +81,7 @@ function whyNotFollow(next: URL, base: URL, seen: ReadonlySet<string>): Contract
   const refuse = (reason: string) =>
     new ContractError(200, `the next page is ${reason}, so it was not requested`);
   if (!next.pathname.startsWith(base.pathname))
-    return refuse(`${next.href}, which is not below ${base.href} because a proxy probably changes paths`);
+    return refuse(`${next.href}, outside ${base.href} (a proxy may have changed the path)`);
   return seen.has(next.href) ? refuse('an earlier page') : undefined;
 }
 

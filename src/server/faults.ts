@@ -93,7 +93,7 @@ export const FaultRule = strictObject({
     error: `can be used only with the answer ${RETRYABLE_STATUSES.join(' or ')}`,
   }),
   z.refine(({ match, answer }) => operationsAt(match, answer).size > 0, {
-    error: 'must match an operation that can have its answer, such as {"method":"POST","path":"/v1/pets"}',
+    error: 'matches no operation that can have its answer; 201 needs {"method":"POST","path":"/v1/pets"}',
   }),
 );
 /** `times`: how many requests the rule applies to; `applied`: how many it has applied to; `retryAfter` is in seconds. */

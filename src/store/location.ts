@@ -17,7 +17,7 @@ export async function parseLocation(text: string, context: LocationContext): Pro
   // A mistyped URL would name a new directory. The error does not contain the text, which may contain a password.
   if (!isAbsolute(text) && !/^\.\.?[/\\]/.test(text) && /[:@=$"'`]|\/\//.test(text)) {
     throw new StoreError(
-      'the store is neither named by a directory nor by the URL of a PostgreSQL database',
+      'the store must be a directory, or the URL of a PostgreSQL database',
       'use a directory, or a URL such as postgres://user@host/database; ' +
         'start the name of a directory with ./ if it contains : @ = $ // or quotes',
     );

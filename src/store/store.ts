@@ -115,9 +115,9 @@ export function formatTornEnd(
   { start, bytes, animals, unreadableBytes, nextId }: TornEnd,
 ): string {
   return (
-    `the last ${bytes} bytes of the journal in ${place} (from byte ${start}) are not a valid record: a write was ` +
-    `interrupted, or another program changed them; complete animals in them: ${animals}, other bytes: ${unreadableBytes}; ` +
-    `the next animal gets the id ${nextId}, because these bytes may contain lower ids`
+    `the journal in ${place} ends with ${bytes} bytes (from byte ${start}) that are not a valid record, because a write was ` +
+    `interrupted or another program changed the file; they contain ${animals} complete ${animals === 1 ? 'animal' : 'animals'} ` +
+    `and ${unreadableBytes} other bytes, and may contain ids below ${nextId}, so the next animal gets that id`
   );
 }
 

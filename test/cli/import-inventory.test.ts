@@ -62,7 +62,7 @@ type Case = {
 
 const LOST_REX = '2 added 1 Max; 3 added 2 Bella; 4 unknown Rex';
 const LOLA = '5 added 4 Lola';
-const CLOSED = 'outcome unknown: other side closed';
+const CLOSED = 'outcome unknown: connection closed';
 const old = (count: number): StoredPet[] =>
   Array.from({ length: count }, (_, i) => ({ ...rex, id: i + 1, name: `old ${i}` }));
 
@@ -75,7 +75,7 @@ describe('a second import of unknown rows', () => {
         lost: { Bella: 'after adding', Rex: 'before adding' },
         file: 'Lulu Max Bella Rex Lola',
         results:
-          '2 added id-1 Lulu; 3 added id-2 Max; 4 unknown Bella may be animal id-3; 5 added id-5 Rex; 6 added id-4 Lola',
+          '2 added id-1 Lulu; 3 added id-2 Max; 4 unknown Bella may have been added as animal id-3; 5 added id-5 Rex; 6 added id-4 Lola',
         sent: 'Rex',
         notice: 'note: compared 2 rows with 4 animals: 1 not added, 1 may have been added\n',
       },
@@ -85,7 +85,8 @@ describe('a second import of unknown rows', () => {
       {
         options: { pets: [rex] },
         file: 'Rex Max Bella',
-        results: '2 unknown Rex may be one of the animals 1, 2; 3 added 3 Max; 4 added 4 Bella',
+        results:
+          '2 unknown Rex may have been added as one of the animals 1, 2; 3 added 3 Max; 4 added 4 Bella',
       },
     ],
     [
@@ -108,7 +109,7 @@ describe('a second import of unknown rows', () => {
             return false;
           };
         },
-        results: `${LOST_REX} may be animal 3; ${LOLA}`,
+        results: `${LOST_REX} may have been added as animal 3; ${LOLA}`,
       },
     ],
     [
@@ -137,7 +138,14 @@ describe('a second import of unknown rows', () => {
 
   it.each<[string, Reply, boolean, number, number[], string]>([
     ['waits for the request of a lost row', 'lost', false, 0, [30_000], 'waiting 30 s (earlier requests)'],
-    ['compares a row that was interrupted', 'interrupt', false, 0, [30_000], 'comparing 1 row that may have'],
+    [
+      'compares a row that was interrupted',
+      'interrupt',
+      false,
+      0,
+      [30_000],
+      'searching the inventory for 1 row that may have',
+    ],
     ['does not wait an hour later', 'interrupt', false, 1, [], 'compared 1 row with 0 animals'],
     ['repeats an interrupted row if the service supports keys', 'interrupt', true, 0, [], 'added 1 of 1 row'],
   ])('%s', async (_, reply, supportsKeys, hoursLater, expected, notice) => {

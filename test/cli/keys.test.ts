@@ -297,7 +297,7 @@ describe('pets keys add --save', () => {
     const port = await closedPort();
     await machine.saveProfile('local', { baseUrl: `http://127.0.0.1:${port}/v1` });
     const { code, stdout, stderr } = await machine.pets(['keys', 'add', 'till', '--save', '--data', two]);
-    const next = `to profile local. Next: pets serve --data '${two}'\n`;
+    const next = `to profile local. Next: pets serve --port ${port} --data '${two}'\n`;
     expect([code, stderr]).toEqual([0, expect.stringContaining(next)]);
     const service = await serve(machine, ['--data', two, '--port', String(port)]);
     expect(service.key).toBe(stdout.trim());

@@ -178,7 +178,7 @@ const FIRST = 'only the first 20 animals; for all, add --all';
 
 /** Each case has the notice on a terminal and the one in a script, for 250 animals or for these. */
 test.each<[string, ShopOptions, terminal: string, script: string, animals?: []]>([
-  ['list', PLENTY, '20 animals; more available: pets list --all', FIRST],
+  ['list', PLENTY, '20 animals; for all: pets list --all', FIRST],
   ['list', {}, 'no animals at HOST. Add one: pets add <name> --category <id>', '', []],
   ['list --status sold', {}, 'no sold animals at HOST. See all: pets list --all', '', []],
   [
@@ -216,7 +216,7 @@ test('the suggested command uses the same service and lists the rest', async () 
   const files = { 'staging.json': JSON.stringify({ baseUrl: server.url, key: 'pets_secret_k2mX' }) };
   const flags = ['--profile', 'staging', '--base-url', `${server.url}/`, '--color', 'never'];
   const { stderr } = await runInTerminal(['list', '--status', 'sold', ...flags], { ...WIDE, files });
-  const [, command = ''] = /more available: pets (.*)\n/.exec(stderr) ?? [];
+  const [, command = ''] = /for all: pets (.*)\n/.exec(stderr) ?? [];
   expect(command).toBe(`list --profile staging --base-url ${server.url}/ --status sold --all`);
   const rest = await runInTerminal([...command.split(' '), '--color', 'never'], { ...WIDE, files });
   expect([rest.code, rest.stderr]).toEqual([

@@ -101,7 +101,7 @@ describe('a key is only sent to the service it is for', () => {
     ['for profile local', { profile: 'local' }, 'start the local service: pets serve --seed'],
     ['with only PETS_BASE_URL', { ...OTHER_URL, isNew: true }, `set PETS_API_KEY to the key for ${OTHER}`],
     ['for another PETS_BASE_URL', { ...OTHER_URL, prod: PROD }, 'or unset PETS_BASE_URL'],
-    ['for another --base-url', { prod: PROD, baseUrl: OTHER }, `login --profile prod --base-url ${OTHER}`],
+    ['for another --base-url', { prod: PROD, baseUrl: OTHER }, `login --profile <name> --base-url ${OTHER}`],
   ] as [string, Given, string][])('the hint if there is no usable key %s', (_name, given, hint) => {
     expect(thrown(() => resolveConnection(sources(given))).hint).toContain(hint);
   });

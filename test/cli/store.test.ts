@@ -39,7 +39,7 @@ test.each<[string, (path: { journal: string; directory: string }) => Promise<unk
   [
     'a shortened journal',
     ({ journal }) => readFile(journal).then(({ length }) => truncate(journal, length - 5)),
-    /the last \d+ bytes of the journal .* complete animals in them: 1,.* next animal gets the id 71,.*; before them: 66 animals, last id 66, sequence number 21/,
+    /the journal in .* ends with \d+ bytes .* contain 1 complete animal .* ids below 71, .*; the valid part has 66 animals, last id 66, sequence number 21/,
   ],
   [
     'a changed journal',
@@ -56,7 +56,7 @@ test.each<[string, (path: { journal: string; directory: string }) => Promise<unk
   const error = { code: 'store_error', message: expect.stringMatching(message) };
   expect(await check(machine, directory)).toMatchObject({ code: 1, error });
   // A journal that ends early can be copied.
-  if (!message.source.startsWith('the last')) expect((await machine.pets(copyArgs)).code).toBe(1);
+  if (!message.source.includes('the valid part')) expect((await machine.pets(copyArgs)).code).toBe(1);
   expect(await readdir(machine.home, { recursive: true })).toEqual(names);
 });
 
@@ -94,7 +94,7 @@ test('pets store copy leaves out a damaged last line, with a notice', async () =
   const { machine, journal, copy, copyArgs } = await machineWithClosedStore();
   await truncate(journal, (await readFile(journal)).length - 5);
   const notice =
-    /last \d+ bytes of the journal in \S+store .* complete animals in them: 1, .*; they were not copied/;
+    /the journal in \S+store ends with \d+ bytes .* contain 1 complete animal .*; they were not copied/;
   expect(await machine.pets(copyArgs)).toMatchObject({ code: 0, stderr: expect.stringMatching(notice) });
   expect(await check(machine, copy)).toMatchObject({ code: 0, report: { animals: 66, lastId: 70 } });
 });

@@ -95,7 +95,9 @@ describe('an animal in the response to a creation', () => {
     const { outcome } = await addTwo({}, { id: 1, name: 'Max', categoryId: 3 });
     expect(outcome).toBe('unexpected response: an animal with the name "Max" instead of "Rex"');
     const { second } = await addTwo({}, { id: 1, name: 'Rex' }, { id: '1', name: 'Rex' });
-    expect(second).toBe('unexpected response: an animal with id 1, as after an earlier creation');
+    expect(second).toBe(
+      'unexpected response: an animal with id 1, which the service has already given to another animal',
+    );
   });
 });
 

@@ -125,13 +125,11 @@ describe('a torn end', () => {
     const [backup = ''] = (await readdir(directory)).filter((name) =>
       name.startsWith(`journal.torn-${last}-`),
     );
-    expect(warnings).toEqual([
-      expect.stringContaining(`the last ${damaged.length - last} bytes of the journal`),
-    ]);
+    expect(warnings).toEqual([expect.stringContaining(` ends with ${damaged.length - last} bytes `)]);
     expect(warnings[0]).toContain(
-      `complete animals in them: ${animals}, other bytes: ${tornEnd?.unreadableBytes};`,
+      `contain ${animals} complete ${animals === 1 ? 'animal' : 'animals'} and ${tornEnd?.unreadableBytes} other bytes, `,
     );
-    expect(warnings[0]).toContain(`the next animal gets the id ${nextId},`);
+    expect(warnings[0]).toContain(`ids below ${nextId}, so the next animal gets that id`);
     expect(warnings[0]).toContain(`moved to ${join(directory, backup)}`);
     expect((await readFile(join(directory, backup))).equals(damaged.subarray(last))).toBe(true);
     const kept = await readFile(path);

@@ -398,7 +398,7 @@ function describeRest(
   if (more === 'unknown') return 'there may be more: the service sends no link to a next page';
   if (!context.console.isForPeople)
     return `only the first ${formatCount(shown, 'animal')}; for all, add --all`;
-  return `more available: ${followUpCommand(context, 'list')}${status ? ` --status ${status}` : ''} --all`;
+  return `for all: ${followUpCommand(context, 'list')}${status ? ` --status ${status}` : ''} --all`;
 }
 
 /** The number of requests sent and left, if few are left in a window that does not end soon; otherwise empty. */

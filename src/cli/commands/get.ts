@@ -136,7 +136,9 @@ async function searchList(
     },
   );
   const read = `read ${formatCount(reading.animals, 'animal')} with ${formatCount(reading.pages, 'request')}`;
-  context.console.notice(`the service no longer offers single animals, so its list was searched: ${read}`);
+  context.console.notice(
+    `the service no longer supports requests for one animal, so the whole list was searched: ${read}`,
+  );
   if (reading.more === 'unknown' && found.size < wanted.size)
     context.console.notice('there may be more: the service sends no link to a next page');
   for (const id of ids) await onRead(id, found.get(String(id)));

@@ -9,7 +9,7 @@ export const importCommand: Command<ImportRequest> = {
     'pets import animals.csv',
     'pets import animals.csv --dry-run',
     'pets import animals.csv --skip-added',
-    'pets import - --format ndjson < animals.ndjson',
+    "pets import - --format ndjson --json < animals.ndjson | jq '.[].pet.id'",
   ],
   arguments: [
     {
@@ -27,7 +27,7 @@ export const importCommand: Command<ImportRequest> = {
     {
       flags: '--skip-added',
       description:
-        'add only the rows that were not added before; without it, an import stops if many of its rows were, and adds them a second time if only a few were',
+        'add only the rows that were not added before; without it, the import stops if many rows were added before, and adds them again if only a few were',
       conflicts: ['addAgain'],
     },
     { flags: '--add-again', description: 'add every row, including those that were added before' },

@@ -28,7 +28,7 @@ export const login: Command<Options> = {
   examples: [
     'pets login',
     'pets login --base-url https://api.example.com/v1',
-    'pets login --profile staging --base-url https://staging.example.com < key.txt',
+    'pets login --profile staging --base-url https://staging.example/v1 < key.txt',
   ],
   options: [
     profileOption,

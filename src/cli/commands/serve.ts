@@ -48,9 +48,13 @@ export const serve: Command<ServeOptions> = {
       },
       {
         flags: '--seed [file]',
-        description: 'fill an empty store with sample animals, or from a .json, .ndjson or .csv file',
+        description:
+          'fill an empty store with sample animals and orders, or with the animals of a .json, .ndjson or .csv file; {"pets":[…],"orders":[…]} has orders, too',
       },
-      { flags: '--resettable', description: 'let POST /reset replace all animals and orders with the seed' },
+      {
+        flags: '--resettable',
+        description: 'let POST /reset (without /v1) replace all animals and orders with the seed',
+      },
     ]),
     ...inGroup('Keys', [
       {
@@ -67,7 +71,7 @@ export const serve: Command<ServeOptions> = {
       {
         flags: '--ban-after <number>',
         description:
-          'ban a key that sends this many requests in a minute although it got a 429; the first second does not count; 0 = never',
+          'ban a key after this many requests in the minute after a 429, without those in its first second; 0 = never',
         parse: integer(0, 1_000_000),
         default: 10,
       },
@@ -139,7 +143,7 @@ export const serve: Command<ServeOptions> = {
       {
         flags: '--page',
         description:
-          'serve the developer page, and obey the header Prefer, even if other machines can reach the service',
+          'serve the developer page, and let requests choose their response with the header Prefer, even if other machines can reach the service',
       },
       { flags: '--no-page', description: 'serve no developer page, and ignore the header Prefer' },
     ]),

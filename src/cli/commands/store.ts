@@ -25,11 +25,14 @@ const check: Command<Place> = {
   async run(options, context) {
     const location = await findStoreLocation(options['dir|url'], context);
     const path = location.place;
-    const report = await location.check().catch(hintIfMissing('give a store: pets store check <dir|url>'));
+    const hint = options['dir|url']
+      ? 'check the name of the store'
+      : 'give a store: pets store check <dir|url>';
+    const report = await location.check().catch(hintIfMissing(hint));
     if (report.tornEnd) {
       const { animals, lastId, sequence } = report;
       throw new CliError(
-        `${formatTornEnd(path, report.tornEnd)}; before them: ${formatCount(animals, 'animal')}, last id ${lastId ?? '-'}, sequence number ${sequence}`,
+        `${formatTornEnd(path, report.tornEnd)}; the valid part has ${formatCount(animals, 'animal')}, last id ${lastId ?? '-'}, sequence number ${sequence}`,
         {
           code: 'store_error',
           hint: 'the next pets serve with this store moves these bytes to a backup file',
@@ -69,12 +72,10 @@ const copy: Command<{ from: string; to: string }> = {
         console.status([`${drawBar(done, total)} ${count}`, count]);
       },
     });
-    const reports = await copying
-      .catch(hintIfMissing('give a store: pets store copy <dir|url> <dir|url>'))
-      .finally(() => {
-        unsubscribe();
-        console.status(undefined);
-      });
+    const reports = await copying.catch(hintIfMissing('check the name of the store')).finally(() => {
+      unsubscribe();
+      console.status(undefined);
+    });
     await printReport(target.place, reports.copy, context, reports.source);
     const { tornEnd } = reports.source;
     if (tornEnd) console.notice(`${formatTornEnd(source.place, tornEnd)}; they were not copied`);

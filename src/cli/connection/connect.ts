@@ -259,10 +259,10 @@ function reportDeprecation(
   const days = sunset && Math.ceil((sunset.getTime() - now) / DAY);
   let when = days === undefined ? 'on a day that it has not announced' : `on ${day} (in ${days} days)`;
   if (days !== undefined && days <= 0) when = `soon (${day} has passed)`;
-  const what = operation === 'getPet' ? 'the request for one animal' : 'a request of this command';
+  const what = operation === 'getPet' ? 'requests for one animal' : 'a request that this command needs';
   const then = operation === 'getPet' ? '; pets get will then read the whole list' : '';
   const more = link === undefined ? '' : ` (see ${link})`;
-  console.notice(`the service removes ${what} ${when}${then}${more}`);
+  console.notice(`the service will stop supporting ${what} ${when}${then}${more}`);
 }
 
 /** A wait of the client, or of `pets import` for requests of an earlier run that the service may still receive. */

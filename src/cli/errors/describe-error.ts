@@ -391,7 +391,7 @@ function networkHint(
 }
 
 /** Describes why a request got no valid response. */
-const networkReason = (error: Error): string =>
+export const networkReason = (error: Error): string =>
   error instanceof ProtocolError ? protocolReason(error) : systemReason(error);
 
 /** The end of a hint if the user has set a variable such as ALL_PROXY. */

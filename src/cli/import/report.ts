@@ -122,12 +122,19 @@ function messageOf(record: RowRecord | undefined): string {
 }
 
 /**
- * How many rows this run has added, and how many an earlier one, such as `added 1 of 3 rows; 2 were added before`. If the outcome
- * of rows was open, the earlier run may have added them.
+ * How many rows this run has added, and how many an earlier one, such as `added 1 of 3 rows; 2 were added before`. If this run has
+ * repeated a request, the earlier run may have added its row. `firstAttempt` is the lowest number of an attempt of this run.
  */
-export function totalsText(plan: Plan, before: RowGroups, after: RowGroups, unit: PetFile['unit']): string {
+export function totalsText(
+  plan: Plan,
+  { before, after, firstAttempt }: { before: RowGroups; after: RowGroups; firstAttempt: number },
+  unit: PetFile['unit'],
+): string {
   const earlier = before.added.length;
-  const settled = before.open.filter((position) => recordOf(plan, position)?.kind === 'added').length;
+  const settled = before.open.filter((position) => {
+    const record = recordOf(plan, position);
+    return record?.kind === 'added' && record.seq < firstAttempt;
+  }).length;
   const perhaps = settled === 0 ? '' : `, ${settled} of them perhaps before`;
   const already = earlier === 0 ? '' : `; ${earlier} ${wereOrWas(earlier)} added before`;
   const count = formatCount(plan.rows.length, 'row');

@@ -23,7 +23,7 @@ import type { CommandContext } from '../program/command.ts';
 import { canConfirm, confirm } from '../prompts/prompt.ts';
 import { type InputOptions, type PetFile, type PetRow, readPetFile } from '../rows/read-file.ts';
 import { chooseLedger, type Ledger, type LedgerFile, openLedger, readLedger } from './ledger.ts';
-import { type Choice, groupRows, type Plan, plan, type RowGroups } from './plan.ts';
+import { type Choice, groupRows, type Plan, plan, type RowGroups, recordOf } from './plan.ts';
 import {
   addedText,
   namesIfFew,
@@ -92,6 +92,7 @@ async function importRows(setting: Setting, file: LedgerFile, yes: boolean): Pro
   const { console, clock } = context;
   const planned = planFor(setting, file.ledger);
   const before = groupRows(planned);
+  const firstAttempt = file.ledger.seq + 1;
   const pending = pendingRows(before, input);
   const isRerun = pending.length === 0;
   let stop: CliError | undefined;
@@ -124,8 +125,15 @@ async function importRows(setting: Setting, file: LedgerFile, yes: boolean): Pro
   const after = groupRows(planned);
   const total = isRerun
     ? nothingToDo(setting, planned, after)
-    : totalsText(planned, before, after, input.unit);
-  const unknownHint = `to see the animals: ${listAllCommand(connection, context.platform)}; the next run of the command compares these rows with the inventory`;
+    : totalsText(planned, { before, after, firstAttempt }, input.unit);
+  const isSettled = after.open.every((position) => {
+    const record = recordOf(planned, position);
+    return record?.kind === 'open' && record.candidates !== undefined;
+  });
+  const next = isSettled
+    ? 'to add a row that is missing there, put it into its own file, and use --add-again'
+    : 'the next run of the command compares these rows with the inventory';
+  const unknownHint = `to see the animals: ${listAllCommand(connection, context.platform)}; ${next}`;
   return summarize(console, total, after, unknownHint);
 }
 
@@ -226,21 +234,28 @@ async function send(
   file: LedgerFile,
 ): Promise<CliError | undefined> {
   const { console, clock, globals } = context;
+  const firstAttempt = file.ledger.seq + 1;
   const bar = createProgressBar(context, input.rows.length);
   const resume = `to continue: ${commandWith(context)}`;
   const reportStopped = () => {
     bar.end();
-    console.notice(`${totalsText(planned, before, groupRows(planned), input.unit)}; ${resume}`);
+    console.notice(
+      `${totalsText(planned, { before, after: groupRows(planned), firstAttempt }, input.unit)}; ${resume}`,
+    );
   };
   const work = (client: Client, signal: AbortSignal) =>
     carryOut(planned, before, file, {
       ...{ client, clock, apiKey: connection.key, timeout: globals.timeout * 1_000 },
       progress: createProgress(context),
       async beforeComparing(rows, wait) {
-        console.notice(`comparing ${formatCount(rows, 'row')} that may have been added with the inventory`);
+        console.notice(`searching the inventory for ${formatCount(rows, 'row')} that may have been added`);
         if (wait === 0) return;
         const reporter = createWaitReporter(context, console.status);
-        reporter.onWait({ reason: 'earlier requests', milliseconds: wait, until: clock.now() + wait });
+        reporter.onWait({
+          reason: 'earlier requests',
+          milliseconds: wait,
+          until: clock.now() + wait,
+        });
         await reporter.sleep(wait, signal);
       },
       onCompared({ rows, animals, notAdded, whyIncomplete }) {
@@ -248,7 +263,7 @@ async function send(
         console.notice(
           whyIncomplete === undefined
             ? `compared ${formatCount(rows, 'row')} with ${formatCount(animals, 'animal')}: ${result}`
-            : `the rows stay unknown, because the list of animals may be incomplete: ${whyIncomplete}`,
+            : `it is still unknown whether these rows were added, because the list of animals may be incomplete: ${whyIncomplete}`,
         );
       },
       onSending: (rows) => bar.begin(input.rows.length - rows),

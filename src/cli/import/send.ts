@@ -4,6 +4,7 @@ import {
   ClientError,
   hasSuccessStatus,
   InterruptedError,
+  NetworkError,
   OutcomeUnknownError,
 } from '../../client/errors.ts';
 import { type RateLimit, readScarcestRateLimit } from '../../client/rate-limit.ts';
@@ -16,6 +17,7 @@ import type { NewPet, ReceivedPet } from '../../contract/schemas.ts';
 import { hashKey } from '../../store/keys/keys.ts';
 import { type Progress, readPages } from '../animals/list-animals.ts';
 import { CliError } from '../core/errors.ts';
+import { networkReason } from '../errors/describe-error.ts';
 import { redactKey } from '../output/redact.ts';
 import {
   idempotencyKeyOf,
@@ -302,7 +304,8 @@ async function sendRow(run: Run, position: number, conditions: InFlightCondition
   } catch (error) {
     const isAmbiguous = error instanceof OutcomeUnknownError;
     const cause = isAmbiguous ? error.cause : error;
-    const reason = redactKey(cause instanceof Error ? cause.message : String(cause), apiKey);
+    const message = cause instanceof Error ? cause.message : String(cause);
+    const reason = redactKey(cause instanceof NetworkError ? networkReason(cause) : message, apiKey);
     if (isAmbiguous && hasSuccessStatus(cause)) {
       const text = `the service responded, but not with the animal: ${reason}`;
       write({ kind: 'answered', ...place, name: pet.name, message: text });
@@ -404,7 +407,7 @@ async function compareWithInventory(rows: readonly OpenRow[], run: Run): Promise
       return run.file.append({ kind: 'notSent', import: open.import, row: open.row, seq: open.seq });
     }
     const candidates = found.slice(0, MAX_CANDIDATES).map(({ id }) => id);
-    const message = `may be ${found.length === 1 ? 'animal' : 'one of the animals'} ${candidates.join(', ')}`;
+    const message = `may have been added as ${found.length === 1 ? 'animal' : 'one of the animals'} ${candidates.join(', ')}`;
     const unsettled = `sent at ${open.at} without a response that shows whether the animal was added`;
     const shown =
       whyIncomplete === undefined ? { message, candidates } : { message: open.message ?? unsettled };

@@ -92,10 +92,13 @@ function findTarget(name: string): { path: string; existing: fs.Stats | undefine
     const own = join(fs.realpathSync.native(dirname(name)), basename(name));
     const path = existing?.isFile() ? fs.realpathSync.native(name) : own;
     if (!isReplaceable || name === '-' || SYSTEM.test(own) || SYSTEM.test(path))
-      throw new CliError(`cannot write ${name}: it is not a regular file, but for example a directory`, {
-        code: 'file_error',
-        hint: 'name another file, or leave out --output, and redirect the output with >',
-      });
+      throw new CliError(
+        `cannot write ${name}: it is ${existing?.isDirectory() ? 'a directory' : 'not a regular file'}`,
+        {
+          code: 'file_error',
+          hint: 'name another file, or leave out --output, and redirect the output with >',
+        },
+      );
     // `rename` would also replace a file that is protected against writing.
     if (existing) fs.accessSync(path, fs.constants.W_OK);
     fs.accessSync(dirname(path), fs.constants.W_OK | fs.constants.X_OK);

@@ -223,11 +223,11 @@ function isOnlyLocal({ readProfile }: Sources): boolean {
  * PETS_BASE_URL sets `baseUrl`.
  */
 function otherOrigin(
-  { keySource, baseUrl, profile }: Omit<Connection, 'key'>,
+  { keySource, baseUrl }: Omit<Connection, 'key'>,
   home: string,
   isEnvironment: boolean,
 ): CliError {
-  let hint = `log in to it: pets login --profile ${profile} --base-url ${baseUrl}`;
+  let hint = `set PETS_API_KEY to a key for that service, or save one: pets login --profile <name> --base-url ${baseUrl}`;
   if (isEnvironment) hint = 'set PETS_API_KEY to the key for PETS_BASE_URL, or unset PETS_BASE_URL';
   if (keySource === 'PETS_API_KEY')
     hint = `if PETS_API_KEY is a key for ${baseUrl}, set PETS_BASE_URL=${baseUrl}`;

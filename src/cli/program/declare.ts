@@ -12,7 +12,7 @@ export const profileOption: Option = {
 };
 export const baseUrlOption: Option = {
   flags: '--base-url <url>',
-  description: 'base URL of the service, including /v1',
+  description: 'base URL of the service, including /v1; a saved key is only sent to its own service',
 };
 
 /** The options that every command accepts, before or after its name. */
@@ -192,7 +192,7 @@ function parserOf({ parse, choices }: Argument | Option, name: string, hint: str
       if (!(error instanceof ArgumentError)) throw error;
       const lowerCase = choices?.find((choice) => choice === text.trim().toLowerCase());
       throw usageError(
-        `${name} ${error.message}, not ${JSON.stringify(text)}`,
+        `${name} ${error.message}${error.message.startsWith('must not') ? '' : `, not ${JSON.stringify(text)}`}`,
         lowerCase === undefined ? hint : `did you mean ${lowerCase}? Use lower case`,
       );
     }

@@ -200,7 +200,7 @@ export const environmentVariables: Readonly<Record<string, string>> = {
   PETS_SERVE_KEY:
     'API key that pets serve accepts instead of a generated one: at least 20 characters, or 8 if only this machine can reach the service',
   PETS_SERVE_TOKEN:
-    'developer token of pets serve, at least 20 characters (default: a new one); set it for pets keys list too',
+    'developer token of pets serve, at least 20 characters (default: a new one); pets keys list reads it, too',
   'XDG_CONFIG_HOME, XDG_STATE_HOME, XDG_DATA_HOME':
     'base directories for configuration, state and data files',
   'HTTP_PROXY, HTTPS_PROXY, NO_PROXY':
@@ -236,7 +236,7 @@ export const topics: Readonly<Record<string, Topic>> = {
   },
   documents: {
     intro:
-      'These documents are in $(npm root --global)/pets-cli of the npm package, and in /usr/share/doc/pets of the Debian package.',
+      'These documents are in node_modules/pets-cli of the npm package (with --global: $(npm root --global)/pets-cli), and in /usr/share/doc/pets of the Debian package.',
     title: 'Documents',
     items: Object.entries(documentsBySubject),
     termColumns: 40,

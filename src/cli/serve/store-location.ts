@@ -10,7 +10,8 @@ import type { CommandContext, Option } from '../program/command.ts';
 
 export const dataOption: Option = {
   flags: '--data <dir|url>',
-  description: 'directory or postgres:// URL of the store (animals and API keys)',
+  description:
+    'directory or postgres:// URL of the store with animals and API keys (default: PETS_DATA, or a directory in your home)',
   parse: checkStoreArgument,
 };
 
