@@ -118,14 +118,16 @@ export function expectError({ status, headers, body }: RawResponse): void {
   const error = JSON.parse(body);
   expect(error).toEqual({ code: expect.any(String), message: expect.any(String), status });
   expect(errorCodes[error.code as ErrorCode]).toBe(status);
-  expect(headers['content-type']).toBe('application/json');
-  expectCommonHeaders(headers);
+  expectCommonHeaders(headers, { 'content-type': 'application/json' });
 }
 
 /** Checks the headers that every response has (docs/service.md 8.3 and 10). */
-export function expectCommonHeaders(headers: Record<string, string>): void {
-  expect(headers['x-request-id']).toMatch(/^[A-Za-z0-9._-]{1,64}$/);
-  expect(headers['x-ratelimit-limit']).toMatch(/^[1-9]\d*$/);
-  expect(headers['x-ratelimit-remaining']).toMatch(/^\d+$/);
-  expect(headers['x-ratelimit-reset']).toMatch(/^[1-9]\d*$/);
+export function expectCommonHeaders(headers: Record<string, string>, more: object = {}): void {
+  expect(headers).toMatchObject({
+    'x-request-id': expect.stringMatching(/^[A-Za-z0-9._-]{1,64}$/),
+    'x-ratelimit-limit': expect.stringMatching(/^[1-9]\d*$/),
+    'x-ratelimit-remaining': expect.stringMatching(/^\d+$/),
+    'x-ratelimit-reset': expect.stringMatching(/^[1-9]\d*$/),
+    ...more,
+  });
 }

@@ -5,7 +5,7 @@ import { type AccessLogEntry, type AppOptions, createApp } from '../../src/serve
 import { type ListenOptions, listen } from '../../src/server/connection/listen.ts';
 import { createFaults, type FaultOptions } from '../../src/server/faults.ts';
 import { hashKey } from '../../src/store/keys/keys.ts';
-import { createMemoryLimiter } from '../../src/store/limits/limiter.ts';
+import { type BanRule, createMemoryLimiter } from '../../src/store/limits/limiter.ts';
 import { manualClock } from './clock.ts';
 import { fetchDocumented } from './openapi.ts';
 import { memoryStore } from './store-fixtures.ts';
@@ -30,25 +30,48 @@ export const operationPaths = [
 ];
 
 /** Starts the service on a free loopback port, with two keys and a manual clock. Stops the service after the test. */
-export async function start({ quota = plans.free, time, limits, faults, ...options }: ServiceOptions = {}) {
+export async function start({ quota = plans.free, ...options }: ServiceOptions = {}) {
+  const accessLog: Omit<AccessLogEntry, 'sentHeaders'>[] = [];
+  const service = await launch({
+    ...options,
+    quotas: { [KEY]: quota, [OTHER_KEY]: quota },
+    onAccess: ({ sentHeaders: _, ...each }) => accessLog.push(each),
+  });
+  onTestFinished(() => service.listening.stop(0));
+  const call = (path: string, init: RequestInit = {}) =>
+    fetchDocumented(service.listening.origin, path, {
+      ...init,
+      headers: { Authorization: `Bearer ${KEY}`, 'Content-Type': 'application/json', ...init.headers },
+    });
+  return { ...service, accessLog, call };
+}
+
+/** Starts the service without an access log, which would grow the heap. The caller stops it. `quotas` are those of its keys. */
+export async function launch({
+  quotas,
+  ban,
+  time,
+  limits,
+  faults,
+  ...options
+}: Omit<ServiceOptions, 'quota'> &
+  Pick<AppOptions, 'onAccess'> & { quotas: Readonly<Record<string, Quota>>; ban?: BanRule }) {
   const clock = manualClock(time);
   const store = options.store ?? (await memoryStore(clock));
-  const accessLog: Omit<AccessLogEntry, 'sentHeaders'>[] = [];
   const errors: unknown[] = [];
+  const known = new Map(
+    Object.entries(quotas).map(([key, quota]) => [hashKey(key), { name: 'shop', quota }]),
+  );
   const app = createApp({
-    limiter: createMemoryLimiter(clock),
+    limiter: createMemoryLimiter(clock, ban && { rule: ban }),
     anonymousLimiter: createMemoryLimiter(clock),
     tools: { paths: [] },
     ...options,
     faults: createFaults(faults),
     store,
-    keys: {
-      find: (sha256) =>
-        [KEY, OTHER_KEY].map(hashKey).includes(sha256) ? { name: 'shop', quota } : undefined,
-    },
+    keys: { find: (sha256) => known.get(sha256) },
     clock,
     onError: (error) => errors.push(error),
-    onAccess: ({ sentHeaders: _, ...each }) => accessLog.push(each),
   });
   // Clients compare times in a response with its Date header, so that header must show the manual clock.
   const handle: typeof app.handle = (request, response, refusal) => {
@@ -63,13 +86,7 @@ export async function start({ quota = plans.free, time, limits, faults, ...optio
     limits,
     onRefused,
   });
-  onTestFinished(() => listening.stop(0));
-  const call = (path: string, init: RequestInit = {}) =>
-    fetchDocumented(listening.origin, path, {
-      ...init,
-      headers: { Authorization: `Bearer ${KEY}`, 'Content-Type': 'application/json', ...init.headers },
-    });
-  return { refusedConnections: () => refusedConnections, clock, store, errors, accessLog, listening, call };
+  return { refusedConnections: () => refusedConnections, clock, store, errors, listening };
 }
 
 /** The options of `call` for a creation. */

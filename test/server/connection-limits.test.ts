@@ -102,7 +102,7 @@ describe('a connection above the limit', () => {
 
   test('gets 503 even if the client is still sending a large body', async () => {
     const { listening } = await startFull();
-    const body = Buffer.alloc(50_000_000, ' ');
+    const body = Buffer.alloc(15_000_000, ' ');
     const request = { method: 'POST', body, headers: { Authorization: `Bearer ${KEY}` } };
     for (let i = 0; i < 3; i++) {
       expect((await fetch(`${listening.origin}/v1/pets`, request)).status).toBe(503);
@@ -110,9 +110,9 @@ describe('a connection above the limit', () => {
   });
 
   test('does not disturb the connections below the limit, and is served when one of them has closed', async () => {
-    const { listening, served, call } = await startFull();
-    const refused = await Promise.all(Array.from({ length: 20 }, () => call('/v1/pets')));
-    expect(refused.map(({ status }) => status)).toEqual(Array.from({ length: 20 }, () => 503));
+    const { listening, served } = await startFull();
+    const attempts = Array.from({ length: 20 }, () => sendRaw(listening.port, get('/v1/pets')));
+    expect((await Promise.all(attempts)).map(([first]) => first?.status)).toEqual(Array(20).fill(503));
     served[0]?.write(get('/v1/pets'));
     const [response] = parseResponses(await nextData(served[0] as Socket));
     expect(response?.status).toBe(200);
@@ -151,14 +151,14 @@ describe('a client that sends requests without reading responses', () => {
     };
     const { listening } = await start({ ...rich, store });
     const socket = connectTo(listening.port).pause();
-    await new Promise((resolve) => socket.write(open('GET', '/v1/pets').repeat(500), resolve));
+    await new Promise((resolve) => socket.write(open('GET', '/v1/pets').repeat(100), resolve));
     // Other clients still get responses.
     for (let i = 0; i < 20; i++)
       expect((await sendRaw(listening.port, get('/healthz')))[0]?.status).toBe(200);
     expect(lists).toBeLessThan(30);
     socket.resume();
-    await expect.poll(() => lists, { timeout: 60_000 }).toBe(500);
-  }, 90_000);
+    await expect.poll(() => lists).toBe(100);
+  });
 
   test('does not block others: requests of another connection are handled in between', async () => {
     const { listening, accessLog } = await start(atLoopback);
@@ -188,18 +188,19 @@ describe('a service that is stopped', () => {
 
   test('stops although clients keep sending; requests already received are still handled', async () => {
     const { listening, accessLog } = await start(atLoopback);
-    const flood = `GET /v1/pets HTTP/1.1\r\n${HOST}\r\n`.repeat(2_000);
+    // The buffers of a connection hold few of such long requests.
+    const flood = `GET /v1/pets HTTP/1.1\r\n${HOST}X: ${'x'.repeat(2_000)}\r\n\r\n`.repeat(100);
     for (let i = 0; i < 4; i++) {
       const socket = connectTo(listening.port).resume();
       let left = 200;
       const pour = () => void (socket.destroyed || left-- === 0 || socket.write(flood, pour));
       pour();
     }
-    await expect.poll(() => accessLog.length, { timeout: 60_000 }).toBeGreaterThan(500);
+    await expect.poll(() => accessLog.length).toBeGreaterThan(500);
     const before = accessLog.length;
     // `stop` must resolve long before the grace period ends, although the clients continue to send.
     await listening.stop(60_000);
-    // Only requests that the service had already received are handled, not all 400,000 of each connection.
+    // Only requests that the service had already received are handled, not all 20,000 of each connection.
     expect(accessLog.length - before).toBeLessThan(40_000);
   });
 

@@ -90,14 +90,14 @@ describe('requests on one connection', () => {
   });
 
   test('are all counted, even if thousands are pipelined', async () => {
-    const bytes = open('GET', '/v1/pets').repeat(4_999) + get('/v1/pets');
+    const bytes = open('GET', '/v1/pets').repeat(1_999) + get('/v1/pets');
     const { statuses, accessLog } = await sendToService(bytes, {
-      quota: { perMinute: 3_000, perDay: 10_000 },
+      quota: { perMinute: 1_500, perDay: 10_000 },
     });
-    expect(statuses).toHaveLength(5_000);
-    expect(statuses.filter((status) => status === 200)).toHaveLength(3_000);
-    expect(statuses.slice(3_000).every((status) => status === 429)).toBe(true);
-    expect(accessLog).toHaveLength(5_000);
+    expect(statuses).toHaveLength(2_000);
+    expect(statuses.filter((status) => status === 200)).toHaveLength(1_500);
+    expect(statuses.slice(1_500).every((status) => status === 429)).toBe(true);
+    expect(accessLog).toHaveLength(2_000);
   });
 
   test('cannot be smuggled in as the body of another request', async () => {

@@ -6,6 +6,7 @@ import { gate } from '../helpers/gate.ts';
 import { REX } from '../helpers/raw-requests.ts';
 import { startReal } from '../helpers/real-service.ts';
 import { create, type ServiceOptions, start } from '../helpers/service.ts';
+import { startWithTools } from '../helpers/tools.ts';
 
 const prefer = (value: string, init: RequestInit = {}): RequestInit => ({
   ...init,
@@ -273,14 +274,10 @@ describe('a fault rule', () => {
 });
 
 async function startWithFaults(options: Parameters<typeof startReal>[0] = {}) {
-  const real = await startReal(options);
-  const { token } = real.service();
-  const send = async (method: string, body?: string, headers: Record<string, string> = {}) => {
-    const response = await fetch(new URL('/faults', real.service().url), {
-      method,
-      ...(body !== undefined && { body }),
-      headers: { Authorization: `Bearer ${token}`, 'Content-Type': 'application/json', ...headers },
-    });
+  const real = await startWithTools(options);
+  const send = async (method: string, body?: string) => {
+    const headers = { 'Content-Type': 'application/json' };
+    const response = await real.use('/faults', { method, headers, ...(body !== undefined && { body }) });
     return { status: response.status, body: await response.json() };
   };
   const put = (settings: unknown) => send('PUT', JSON.stringify(settings));

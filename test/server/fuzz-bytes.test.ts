@@ -5,11 +5,11 @@ import { petJson } from '../../src/contract/schemas.ts';
 import type { Store } from '../../src/store/store.ts';
 import { cases } from '../helpers/cases.ts';
 import { requestOf } from '../helpers/fuzz/requests.ts';
-import { Connection, legible, replayed, startFuzzed } from '../helpers/fuzz/wire.ts';
+import { Connection, legible, replayed } from '../helpers/fuzz/wire.ts';
 import { heap } from '../helpers/heap.ts';
 import { expectCommonHeaders, expectError, parseResponses, type RawResponse } from '../helpers/raw-client.ts';
-import { AUTH, get, HOST, post } from '../helpers/raw-requests.ts';
-import { KEY } from '../helpers/service.ts';
+import { AUTH, atLoopback, get, HOST, post } from '../helpers/raw-requests.ts';
+import { KEY, launch } from '../helpers/service.ts';
 import { memoryStore } from '../helpers/store-fixtures.ts';
 
 // After random bytes, all responses are valid HTTP, the connection closes, and other clients are not affected.
@@ -98,11 +98,13 @@ test(`${BYTES} byte sequences get valid responses or none, and use no memory aft
   timeout: BYTES * 50 + 60_000,
 }, async () => {
   const figures = { inputs: 0, statuses: new Set<number>() };
-  const service = await startFuzzed({
+  const service = await launch({
+    ...atLoopback,
     quotas: { [KEY]: plans.enterprise },
-    store: async (clock) => Object.assign(await memoryStore(clock), { add: addNothing }),
+    store: Object.assign(await memoryStore(), { add: addNothing }),
     limits: shortLimits,
   });
+  const { port, stop } = service.listening;
   const before = sockets();
   let warm: number | undefined;
   try {
@@ -111,8 +113,8 @@ test(`${BYTES} byte sequences get valid responses or none, and use no memory aft
         fc.asyncProperty(
           fc.array(input, { minLength: 1, maxLength: INPUTS_OF_A_BATCH, size: 'max' }),
           async (batch) => {
-            await Promise.all(batch.map((each) => play(service.port, each, figures.statuses)));
-            await expect.poll(() => ask(service.port), { message: 'the status of a good request' }).toBe(200);
+            await Promise.all(batch.map((each) => play(port, each, figures.statuses)));
+            await expect.poll(() => ask(port), { message: 'the status of a good request' }).toBe(200);
             expect(service.errors, 'internal errors').toEqual([]);
             await expect.poll(sockets, { interval: 2 }).toBe(before);
             figures.inputs += batch.length;
@@ -124,7 +126,7 @@ test(`${BYTES} byte sequences get valid responses or none, and use no memory aft
     }
     expect(heap() - (warm ?? 0), 'heap growth in bytes').toBeLessThan(MEGABYTES * 1_000_000);
   } finally {
-    await service.stop();
+    await stop(0);
   }
   // The inputs must reach all of these responses.
   if (BYTES >= 1_000) {

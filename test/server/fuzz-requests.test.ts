@@ -9,11 +9,12 @@ import {
   requestOf,
   requestsWithOneOddPart,
 } from '../helpers/fuzz/requests.ts';
-import { Connection, legible, replayed, startFuzzed } from '../helpers/fuzz/wire.ts';
+import { Connection, legible, replayed } from '../helpers/fuzz/wire.ts';
 import { heap } from '../helpers/heap.ts';
 import { expectDocumented } from '../helpers/openapi.ts';
 import { expectCommonHeaders, expectError, type RawResponse } from '../helpers/raw-client.ts';
-import { memoryStore } from '../helpers/store-fixtures.ts';
+import { atLoopback } from '../helpers/raw-requests.ts';
+import { launch } from '../helpers/service.ts';
 
 // Each random request on a random connection gets one response, and the responses are consistent with each other.
 
@@ -100,7 +101,7 @@ test(`${REQUESTS} requests get one valid response each, and no animal is lost or
 });
 
 test('each odd part of a request gets its own response, and nothing else does', async () => {
-  const service = await startFuzzed({ quotas: { [UNLIMITED]: plans.enterprise }, ban, store: memoryStore });
+  const service = await launch({ ...atLoopback, quotas: { [UNLIMITED]: plans.enterprise }, ban });
   const model = new Model();
   const requests = requestsWithOneOddPart(UNLIMITED, 300);
   while (requests.length > 0) {
@@ -110,7 +111,7 @@ test('each odd part of a request gets its own response, and nothing else does', 
     await flyAll(service, model, new Map(), flights);
   }
   expect(service.errors, 'internal errors').toEqual([]);
-  await service.stop();
+  await service.listening.stop(0);
 });
 
 async function play(
@@ -119,7 +120,7 @@ async function play(
 ) {
   const limited = Object.fromEntries(LIMITED.map((key) => [key, quota]));
   const quotas = { ...limited, [UNLIMITED]: plans.enterprise };
-  const service = await startFuzzed({ quotas, time, ban, faults, store: memoryStore });
+  const service = await launch({ ...atLoopback, quotas, time, ban, faults });
   const model = new Model();
   const lines = new Map<number, Connection>();
   try {
@@ -131,7 +132,7 @@ async function play(
       }
     }
     for (const line of lines.values()) await expectEnd(line);
-    expect(await walk(service.port)).toBe(
+    expect(await walk(service.listening.port)).toBe(
       [...model.pets.keys()]
         .sort((a, b) => Number(a - b))
         .map((id) => model.pets.get(id))
@@ -140,19 +141,19 @@ async function play(
     expect(service.errors, 'internal errors').toEqual([]);
   } finally {
     for (const line of lines.values()) line.reset();
-    await service.stop();
+    await service.listening.stop(0);
   }
 }
 
 /** Sends flights at the same time, and checks the responses alone and against all earlier ones. */
 async function flyAll(
-  { port, store, clock }: Awaited<ReturnType<typeof startFuzzed>>,
+  { listening, store, clock }: Awaited<ReturnType<typeof launch>>,
   model: Model,
   lines: Map<number, Connection>,
   flights: readonly Flight[],
   hasFaults = false,
 ): Promise<RawResponse[]> {
-  const exchanges = await Promise.all(flights.map((flight, i) => fly(port, lines, i, flight)));
+  const exchanges = await Promise.all(flights.map((flight, i) => fly(listening.port, lines, i, flight)));
   for (const { request, response } of exchanges.flat()) {
     try {
       expectSound(request, response, hasFaults);

@@ -1,54 +1,8 @@
 import { connect, type Socket } from 'node:net';
-import type { Quota } from '../../../src/contract/plans.ts';
-import { createApp } from '../../../src/server/app.ts';
-import { listen } from '../../../src/server/connection/listen.ts';
-import { createFaults } from '../../../src/server/faults.ts';
-import { hashKey } from '../../../src/store/keys/keys.ts';
-import { type BanRule, createMemoryLimiter } from '../../../src/store/limits/limiter.ts';
-import type { Store } from '../../../src/store/store.ts';
-import { type ManualClock, manualClock } from '../clock.ts';
 import { type IsBodiless, type RawResponse, takeResponse } from '../raw-client.ts';
-import { atLoopback } from '../raw-requests.ts';
-import type { ServiceOptions } from '../service.ts';
 
 /** How long to wait for a response, in milliseconds. The time is long, because the machine may be busy. */
 const TIMEOUT_MS = 10_000;
-
-/**
- * Starts the service on a free loopback port, without an access log, which would grow the heap. The caller stops it. `quotas`
- * are those of the keys that the service knows.
- */
-export async function startFuzzed({
-  quotas,
-  time,
-  limits,
-  ban = { after: 0, milliseconds: 0 },
-  ...options
-}: {
-  quotas: Readonly<Record<string, Quota>>;
-  store: (clock: ManualClock) => Promise<Store>;
-  ban?: BanRule;
-} & Pick<ServiceOptions, 'time' | 'faults' | 'limits'>) {
-  const clock = manualClock(time);
-  const store = await options.store(clock);
-  const errors: unknown[] = [];
-  const known = new Map(
-    Object.entries(quotas).map(([key, quota]) => [hashKey(key), { name: 'shop', quota }]),
-  );
-  const app = createApp({
-    store,
-    keys: { find: async (sha256) => known.get(sha256) },
-    limiter: createMemoryLimiter(clock, { rule: ban }),
-    anonymousLimiter: createMemoryLimiter(clock),
-    hosts: atLoopback.hosts,
-    tools: { paths: [] },
-    faults: createFaults(options.faults),
-    clock,
-    onError: (error) => errors.push(error),
-  });
-  const { port, stop } = await listen(() => app, { host: '127.0.0.1', port: 0, limits });
-  return { clock, store, errors, port, stop: () => stop(0) };
-}
 
 /** A connection that buffers received bytes until they are read as responses. */
 export class Connection {
