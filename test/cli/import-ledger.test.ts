@@ -94,7 +94,9 @@ describe('a ledger', () => {
     const ends = [...bytes.keys()].filter((at) => bytes[at] === 0x0a);
     const none = [undefined, undefined];
     const expected = [[], none, ['open', undefined], ['added', undefined], ['added', 'open']];
+    const isNearAnEnd = (length: number) => ends.some((end) => Math.abs(end - length) <= 2);
     for (let length = (ends[0] ?? 0) + 1; length <= bytes.length; length++) {
+      if (length % 8 !== 0 && !isNearAnEnd(length)) continue;
       const kinds = expected[ends.filter((end) => end < length).length - 1];
       await writeFile(path, bytes.subarray(0, length));
       expect(kindsOf(await readLedger(whole)), `cut at ${length}`).toEqual(kinds);

@@ -11,8 +11,8 @@ import { scriptedServer } from '../helpers/scripted-server.ts';
 async function machineWithStores() {
   const machine = await freshMachine();
   const [one, two] = [join(machine.home, 'one'), join(machine.home, 'my two')];
-  for (const store of [one, two])
-    await (await serve(machine, ['--no-profile', '--data', store])).end('SIGTERM');
+  const starts = [one, two].map((store) => serve(machine, ['--no-profile', '--data', store]));
+  await Promise.all(starts.map(async (start) => (await start).end('SIGTERM')));
   return { machine, one, two };
 }
 
@@ -70,7 +70,9 @@ describe('pets keys list', () => {
     // The clock stands still, so that no new minute begins.
     const service = await serve(stores.machine, ['--data', stores.one], { clock: manualClock() });
     for (let i = 0; i < 2; i++)
-      await fetch(`${service.url}/pets`, { headers: { Authorization: `Bearer ${service.key}` } });
+      await fetch(`${service.url}/pets`, {
+        headers: { Authorization: `Bearer ${service.key}`, Connection: 'close' },
+      });
     return { ...stores, service };
   }
 

@@ -64,19 +64,16 @@ async function expectNoPassword(argv: readonly string[], env: Record<string, str
 const wordsOf = (line: string, url: string) => line.split(' ').map((word) => word.replace('URL', () => url));
 
 describe.each(urls)('%s is never printed', (_form, url) => {
-  test.each([[[]], [['--json']], [['--debug']], [['--json', '--debug']]])(
-    'in the command line, with %j',
-    async (flags) => {
-      for (const line of opening) {
-        const { code, stderr } = await expectNoPassword([...flags, ...wordsOf(line, url)]);
-        expect(code, stderr).toBe(1);
-        expect(stderr.split(NOTICE), line).toHaveLength(2);
-        expect(stderr).toMatch(/store_error|^error: /m);
-      }
-      for (const line of wrong)
-        expect((await expectNoPassword([...flags, ...wordsOf(line, url)])).code).not.toBe(0);
-    },
-  );
+  test.each([[[]], [['--debug']], [['--json', '--debug']]])('in the command line, with %j', async (flags) => {
+    for (const line of opening) {
+      const { code, stderr } = await expectNoPassword([...flags, ...wordsOf(line, url)]);
+      expect(code, stderr).toBe(1);
+      expect(stderr.split(NOTICE), line).toHaveLength(2);
+      expect(stderr).toMatch(/store_error|^error: /m);
+    }
+    for (const line of wrong)
+      expect((await expectNoPassword([...flags, ...wordsOf(line, url)])).code).not.toBe(0);
+  });
 
   test('from PETS_DATA, without a notice', async () => {
     for (const line of ['serve --port 0', 'keys list', 'store check']) {

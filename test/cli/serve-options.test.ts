@@ -83,16 +83,6 @@ test('--trust-proxy, --allow-host and --cors may be given twice; the origin of -
   }
 });
 
-test.each([
-  [[], 503],
-  [['--allow-host', 'shop.test'], 200],
-  [['--trust-proxy', '10.0.0.1'], 200],
-  [['--allow-host', 'shop.test', '--page'], 503],
-])('with the options %j, a request for an error with Prefer gets %i', async (args, status) => {
-  const { call } = await serve(args);
-  expect((await call('/pets', { Prefer: 'code=503' })).status).toBe(status);
-});
-
 test('--latency and --fail-rate repeat the same faults with the same --fault-seed', async () => {
   const run = async (args: string[]) => {
     const held: number[] = [];

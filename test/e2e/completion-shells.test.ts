@@ -152,7 +152,6 @@ const files = ['my animals.csv', 'my store'];
 const lines: readonly (readonly [typed: string, offered: readonly string[]])[] = [
   ['pets lo', ['login', 'logout']],
   ['pets list --status=', statuses],
-  ['pets list --status=so', ['sold']],
   ["pets list --status 's", ['sold']],
   ['pets list --sort na', ['name', 'name:desc']],
   ['pets count --by status,', ['status,category']],
@@ -161,7 +160,6 @@ const lines: readonly (readonly [typed: string, offered: readonly string[]])[] =
   ['pets import my', files],
   ['pets serve --seed=my', files],
   ['pets serve --data=my', ['my store']],
-  ['pets serve --seed my', files],
   ['pets serve -- unam', ['uname']],
   ['pets serve --seed -- cat my', files],
   ['true | pets use l', ['local']],

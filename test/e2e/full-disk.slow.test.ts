@@ -1,11 +1,26 @@
-import { readdirSync } from 'node:fs';
+import { execFileSync, spawnSync } from 'node:child_process';
+import { closeSync, mkdtempSync, openSync, readdirSync, rmSync, writeSync } from 'node:fs';
+import { mkdir } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { describe, expect, test } from 'vitest';
+import { describe, expect, onTestFinished, test } from 'vitest';
 import { listAllPets } from '../helpers/list-all-pets.ts';
-import { canMount, mountReadOnly, mountSmallDisk } from '../helpers/mount.ts';
 import { freshMachine, type Machine, serveCommand } from '../helpers/pets.ts';
+import { temporaryDirectory } from '../helpers/temp.ts';
 
 // test/store/failed-writes.test.ts has the other ways in which a disk refuses writes.
+
+const MEBIBYTE = 2 ** 20;
+
+/** Whether this process can mount a file system. Only root can. */
+const canMount = (() => {
+  if (process.platform !== 'linux') return false;
+  const directory = mkdtempSync(join(tmpdir(), 'pets-mount-'));
+  const { status } = spawnSync('mount', ['-t', 'tmpfs', '-o', 'size=1m', 'tmpfs', directory]);
+  if (status === 0) execFileSync('umount', [directory]);
+  rmSync(directory, { recursive: true });
+  return status === 0;
+})();
 
 type Service = { url: string; key: string };
 
@@ -127,3 +142,48 @@ test.skipIf(!canMount)(
     expect(await create(service, 'three')).toMatchObject({ status: 201, id: 3 });
   },
 );
+
+/** Mounts an empty file system of 1 MiB. Returns its directory, and functions that fill it and make space again. */
+async function mountSmallDisk() {
+  const directory = await temporaryDirectory();
+  execFileSync('mount', ['-t', 'tmpfs', '-o', 'size=1m', 'tmpfs', directory]);
+  onTestFinished(() => void execFileSync('umount', ['--lazy', directory]));
+  const filler = join(directory, 'filler');
+  return {
+    directory,
+    /** Fills the file system, except about `free` bytes. */
+    fill(free = 0): void {
+      const file = openSync(filler, 'a');
+      try {
+        for (let size = MEBIBYTE; size >= 1; size >>= 1) writeAll(file, size);
+      } finally {
+        closeSync(file);
+      }
+      if (free > 0) execFileSync('truncate', ['--size', `-${free}`, filler]);
+    },
+    empty: () => rmSync(filler, { force: true }),
+  };
+}
+
+/** Writes blocks of this size until there is no space for another one. */
+function writeAll(file: number, size: number): void {
+  const block = Buffer.alloc(size);
+  try {
+    while (writeSync(file, block) === size);
+  } catch (error) {
+    if (!(error instanceof Error && 'code' in error && error.code === 'ENOSPC')) throw error;
+  }
+}
+
+/** Mounts a directory a second time, read-only. `makeWritable` removes that restriction. */
+async function mountReadOnly(directory: string) {
+  const copy = join(await temporaryDirectory(), 'read-only');
+  await mkdir(copy);
+  execFileSync('mount', ['--bind', directory, copy]);
+  execFileSync('mount', ['-o', 'remount,bind,ro', copy]);
+  onTestFinished(() => void execFileSync('umount', ['--lazy', copy]));
+  return {
+    directory: copy,
+    makeWritable: () => void execFileSync('mount', ['-o', 'remount,bind,rw', copy]),
+  };
+}

@@ -2,7 +2,7 @@ import { spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { chmod, readdir, readFile, stat } from 'node:fs/promises';
 import { join } from 'node:path';
-import { describe, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { KEY, PET } from '../helpers/client.ts';
 import { gate } from '../helpers/gate.ts';
 import { freshMachine, type Machine, petsInShell, serve } from '../helpers/pets.ts';
@@ -32,8 +32,9 @@ async function prepare(handler: Handler = onePage) {
 const namesIn = async ({ home }: Machine) => (await readdir(home)).filter((name) => !name.startsWith('.'));
 
 // test/cli/output-file.test.ts has the other signals.
-describe('an interrupted command leaves the old file', () => {
-  test.each(['SIGTERM', 'SIGKILL'] as const)('%s', async (signal) => {
+test.each(['SIGTERM', 'SIGKILL'] as const)(
+  'a command that is interrupted by %s leaves the old file',
+  async (signal) => {
     const waiting = gate();
     const { machine, options } = await prepare(endless(waiting.open));
     const file = await machine.file('animals.ndjson', OLD);
@@ -49,8 +50,8 @@ describe('an interrupted command leaves the old file', () => {
     if (signal === 'SIGKILL')
       expect(left).toEqual([expect.stringMatching(/^animals\.ndjson\.new-[0-9a-f]{16}$/)]);
     else expect(left).toEqual([]);
-  });
-});
+  },
+);
 
 test('a new file has the mode that the umask allows, and a replaced file keeps its mode', async () => {
   const { machine, shell } = await prepare();
@@ -63,7 +64,7 @@ test('a new file has the mode that the umask allows, and a replaced file keeps i
   expect([code, ...modes]).toEqual([0, 0o640, 0o664]);
 });
 
-test.each(['/dev/stdout', '/dev/fd/3', '/proc/self/fd/3'])(
+test.each(['/dev/stdout', '/proc/self/fd/3'])(
   '--output %s does not replace a file that the shell opened for appending',
   async (output) => {
     const { machine, shell } = await prepare();

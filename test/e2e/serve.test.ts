@@ -9,7 +9,10 @@ import { freshMachine, type Machine, type ProgramOptions, serve, serveCommand } 
 const KEY = 'my-own-key-0123456789';
 const TOKEN = 'my-token/of+20=characters';
 
-const bearer = (credential: string) => ({ headers: { Authorization: `Bearer ${credential}` } });
+// A connection that stays open would delay the end of a service by 100 ms.
+const bearer = (credential: string) => ({
+  headers: { Authorization: `Bearer ${credential}`, Connection: 'close' },
+});
 
 const statusOf = async ({ url }: { url: string }, key: string): Promise<number> =>
   (await fetch(`${url}/pets`, bearer(key))).status;
@@ -207,8 +210,6 @@ describe('a fixed key', () => {
     ['a file that does not exist', {}, ['--key-file', 'none'], 2, 'the key file none does not exist'],
     ['a directory', {}, ['--key-file', '/'], 1, 'cannot read /'],
     ['a token of 19 characters', token('nineteen-characters'), [], 2, 'PETS_SERVE_TOKEN is too short'],
-    ['a token with a space', token('a secret of twenty characters'), [], 2, 'TOKEN is not valid'],
-    ['an empty token', token(''), [], 2, 'the token in PETS_SERVE_TOKEN is empty'],
     ['a token that is the key', { ...key20, ...token('twenty-characters-20') }, [], 2, 'are the same'],
     ['a key of 8 characters for this machine', key8, [], 0, ''],
     ['a key of 20 characters with --allow-host', key20, reachable, 0, ''],
@@ -266,8 +267,6 @@ test.each([
   [['--host', '0.0.0.0', '--no-page'], [PLAIN]],
   [['--host', '0.0.0.0', ...tls], [NO_PAGE]],
   [['--host', '0.0.0.0', ...tls, '--page'], []],
-  [['--allow-host', 'shop.test'], [NO_PAGE]],
-  [['--trust-proxy', '127.0.0.1'], [NO_PAGE]],
   [tls, [NO_PAGE]],
   [[...tls, '--no-page'], []],
 ])('a notice with %j warns about who can reach the server: %j', async (args, expected) => {
@@ -359,29 +358,23 @@ test.each([
 });
 
 test('--log contains no secret that a client sends as a request id or in a URL, in any form', async () => {
-  const machine = await freshMachine();
-  const chosen = { PETS_SERVE_KEY: KEY, PETS_SERVE_TOKEN: 'my-own-token-0123456789' };
-  for (const env of [{}, chosen]) {
-    const service = await serve(machine, ['--ephemeral', '--log'], { env });
-    const { url, key = KEY } = service;
-    const headers = { Authorization: `Bearer ${key}`, 'X-Request-Id': key };
-    const { status } = await fetch(`${url}/pets?key=${key}&password=hunter2`, { headers });
-    expect(status).toBe(200);
-    for (const secret of [key, chosen.PETS_SERVE_TOKEN, 'other-secret'])
-      await fetch(`${url}/pets?x=${secret.replaceAll('-', '%2d')}`, bearer('other-secret'));
-    await service.end('SIGTERM');
-    expect(service.stderr()).toContain('/v1/pets?key=');
-    expect(service.stderr()).not.toContain(key);
-    expect(service.stderr()).not.toContain('hunter2');
-    if (env === chosen) expect(service.stderr()).not.toMatch(/…6789|0123456789|other.{1,3}secret/);
-  }
+  const env = { PETS_SERVE_KEY: KEY, PETS_SERVE_TOKEN: 'my-own-token-0123456789' };
+  const service = await serve(await freshMachine(), ['--ephemeral', '--log'], { env });
+  const headers = { Authorization: `Bearer ${KEY}`, 'X-Request-Id': KEY };
+  const { status } = await fetch(`${service.url}/pets?key=${KEY}&password=hunter2`, { headers });
+  expect(status).toBe(200);
+  for (const secret of [KEY, env.PETS_SERVE_TOKEN, 'other-secret'])
+    await fetch(`${service.url}/pets?x=${secret.replaceAll('-', '%2d')}`, bearer('other-secret'));
+  await service.end('SIGTERM');
+  expect(service.stderr()).toContain('/v1/pets?key=');
+  expect(service.stderr()).not.toMatch(/hunter2|…6789|0123456789|other.{1,3}secret/);
 });
 
 test('--log that nothing reads does not stop the service, and it ends', async () => {
   const service = await serveCommand(await freshMachine(), ['--ephemeral', '--no-profile', '--log']);
   service.child.stderr?.pause();
   const path = `${service.url}/pets?${'x'.repeat(4_000)}`;
-  for (let i = 0; i < 20; i++)
+  for (let i = 0; i < 10; i++)
     await Promise.all(Array.from({ length: 40 }, () => fetch(path, bearer(service.key))));
   expect(await service.end('SIGTERM')).toEqual({ code: 0, signal: null });
 });
@@ -433,5 +426,41 @@ test.skipIf(process.platform === 'win32')(
     // Let the thread that opens the pipe end.
     await writeFile(pipe, '');
     expect(await readdir(machine.home)).toEqual(['seed.ndjson']);
+  },
+);
+
+/** Adds an animal, moves the store, and adds another one. Prints the responses, and waits for the end of the service. */
+const MOVE = `
+  import { renameSync } from 'node:fs';
+  const send = async (name) => {
+    const headers = { Authorization: 'Bearer ' + process.env.PETS_API_KEY, 'Content-Type': 'application/json' };
+    const body = JSON.stringify({ name, categoryId: 1 });
+    const response = await fetch(process.env.PETS_BASE_URL + '/pets', { method: 'POST', headers, body });
+    const { id, code } = await response.json();
+    console.log(name, response.status, id ?? code);
+  };
+  await send('before');
+  renameSync(process.env.DATA, process.env.DATA + '-moved');
+  await send('after').catch(() => console.log('after: no connection'));
+  setTimeout(() => {}, 60_000);`;
+
+// test/store/journal-store.test.ts has the other ways to lose a journal, and failed-writes.test.ts the errors of a disk.
+test.skipIf(process.platform === 'win32')(
+  'a store that was moved ends the service with the reason, and acknowledges nothing',
+  async () => {
+    const machine = await freshMachine();
+    const data = join(machine.home, 'store');
+    const { code, stdout, stderr } = await machine.shell(
+      `pets serve --json --data "${data}" -- "$NODE" --input-type=module -e "$MOVE"`,
+      { env: { MOVE, DATA: data } },
+    );
+    expect(code).toBe(1);
+    expect(stderr).toContain(
+      `${join(data, 'journal.ndjson')} was moved, replaced or deleted while it was in use`,
+    );
+    expect(stderr).toContain('"store_error"');
+    // The service ends the command, often before it prints the response.
+    expect(stdout).toContain('before 201 1');
+    expect(stdout).not.toContain('after 201');
   },
 );

@@ -34,7 +34,7 @@ describe('the bytes on stdout are the same', () => {
 
   test('with any standard streams', async () => {
     const { stdout } = await machine.pets(['list', '--profile', 'local', '--json']);
-    for (const streams of ['', '< /dev/null', '<&-', '| cat', '2> /dev/null', '--no-input']) {
+    for (const streams of ['< /dev/null', '<&-', '| cat', '--no-input']) {
       const ran = await machine.shell(`pets list --profile local --json ${streams}`);
       expect([streams, ran.code, ran.stdout]).toEqual([streams, 0, stdout]);
     }
@@ -67,7 +67,7 @@ test.each([...PRERENDERED, list, `${list} --json`, `${list} --ndjson`, `${list} 
 
 test.each([
   ...PRERENDERED.flatMap((command) =>
-    ['>&-', '> /dev/null', '2>&-', '<&-'].map((end): [string, number] => [`${command} ${end}`, 0]),
+    ['>&-', '2>&-', '<&-'].map((end): [string, number] => [`${command} ${end}`, 0]),
   ),
   ['pets list --limit 0 2> /dev/full', 2],
   ['pets list --limit 0 2>&-', 2],

@@ -1,28 +1,6 @@
 import { createServer } from 'node:http';
-import express, { type Express, type Response } from 'express';
+import express, { type Response } from 'express';
 import { listenOnLoopback } from './listen.ts';
-
-/** Starts an Express app, and stops it after the test. Returns the host and port of the app. */
-export async function startExpress(configure: (app: Express, host: () => string) => void): Promise<string> {
-  let host = '';
-  const app = express();
-  configure(app, () => host);
-  host = `127.0.0.1:${await listenOnLoopback(createServer(app))}`;
-  return host;
-}
-
-/**
- * An inventory with one animal on each of three pages. Its links are absolute and contain the address of the
- * server, which clients of a reverse proxy cannot reach.
- */
-export const inventoryWithAbsoluteLinks = (): Promise<string> =>
-  startExpress((app, host) =>
-    app.get('/v1/pets', (request, response) => {
-      const page = Number(request.query['page'] ?? 1);
-      if (page < 3) response.links({ next: `http://${host()}/v1/pets?page=${page + 1}` });
-      response.json([{ id: page, name: 'Rex', categoryId: 1, status: 'sold' }]);
-    }),
-  );
 
 /** Whether the service adds the animal of a request before it cuts the connection instead of responding. */
 export type Loss = 'after adding' | 'before adding';
@@ -61,22 +39,22 @@ export async function inventoryWithoutKeys({
       return stored;
     },
   };
-  service.host = await startExpress((app) => {
-    app.get('/v1/pets', (request, response) => {
-      service.lists++;
-      const offset = Number(request.query['offset'] ?? 0);
-      if (service.onList(response, offset)) return;
-      const end = offset + (pageSize ?? service.pets.length);
-      if (end < service.pets.length) response.links({ next: `/v1/pets?offset=${end}` });
-      response.json(service.pets.slice(offset, end));
-    });
-    app.post('/v1/pets', express.json(), (request, response) => {
-      service.sent.push(request.body.name);
-      const loss = service.lose(request.body.name);
-      const stored = loss === 'before adding' ? undefined : service.add(request.body);
-      if (loss) response.destroy();
-      else response.status(201).json(stored);
-    });
+  const app = express();
+  app.get('/v1/pets', (request, response) => {
+    service.lists++;
+    const offset = Number(request.query['offset'] ?? 0);
+    if (service.onList(response, offset)) return;
+    const end = offset + (pageSize ?? service.pets.length);
+    if (end < service.pets.length) response.links({ next: `/v1/pets?offset=${end}` });
+    response.json(service.pets.slice(offset, end));
   });
+  app.post('/v1/pets', express.json(), (request, response) => {
+    service.sent.push(request.body.name);
+    const loss = service.lose(request.body.name);
+    const stored = loss === 'before adding' ? undefined : service.add(request.body);
+    if (loss) response.destroy();
+    else response.status(201).json(stored);
+  });
+  service.host = `127.0.0.1:${await listenOnLoopback(createServer(app))}`;
   return service;
 }

@@ -1,6 +1,7 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdir, rm, writeFile } from 'node:fs/promises';
+import { globalAgent } from 'node:http';
 import { dirname, join } from 'node:path';
 import type { Readable } from 'node:stream';
 import { onTestFinished } from 'vitest';
@@ -100,7 +101,10 @@ export async function makeMachine() {
   async function pets(args: readonly string[], options: ProgramOptions = {}): Promise<RunResult> {
     if (needsProcess(options)) return command(args, options);
     const { ended, stdout, stderr } = startOnMachine(args, options);
-    return { code: await ended, stdout: stdout(), stderr: stderr() };
+    const code = await ended;
+    // A process would end with its idle connections. Here, a server would wait 100 ms for them when it stops.
+    for (const socket of Object.values(globalAgent.freeSockets).flat()) socket?.destroy();
+    return { code, stdout: stdout(), stderr: stderr() };
   }
 
   /** Runs a line of sh in which `pets` is the built command, for tests of pipes, redirections, limits and umasks. */

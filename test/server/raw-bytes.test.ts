@@ -6,7 +6,7 @@ import { startReal } from '../helpers/real-service.ts';
 import { KEY } from '../helpers/service.ts';
 
 // Requests of a hostile client, sent as bytes. `sendToService` checks that each error response is complete.
-// helpers/fuzz/parts.ts has the other odd parts of requests.
+// helpers/fuzz/requests.ts has the other odd parts of requests.
 
 type Row = [about: string, bytes: string | Buffer, status: number];
 
@@ -54,7 +54,6 @@ describe('the framing of a request', () => {
     ['a bare line feed in a header', list(`${HOST}X-A: a\nAuthorization: Bearer ${KEY}\r\n`), 400],
     ['HTTP/2 from the start', 'PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n', 400],
     ['HTTP/0.9', list(HOST + AUTH, '0.9'), 400],
-    ['HTTP/2.0 in plain text', list(HOST + AUTH + CLOSE, '2.0'), 400],
     ['TLS', Buffer.from('16030100a5010000a10303', 'hex'), 400],
     ['a target of more than 8 KiB', get(`/v1/pets?x=${'x'.repeat(9_216)}`), 431],
     [

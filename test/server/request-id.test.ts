@@ -18,10 +18,8 @@ test.each([
   ['x'.repeat(64), true],
   ['', false],
   ['x'.repeat(65), false],
-  ['a b', false],
   ['a, b', false],
   ['ä', false],
-  ['a/b', false],
   ['a\r\nX-Request-Id: b', false],
 ])('the request id %j is accepted: %s', async (id, isAccepted) => {
   const [received] = await idsOf(get('/v1/pets', `X-Request-Id: ${id}\r\n`));

@@ -1,8 +1,5 @@
-import { readdir } from 'node:fs/promises';
-import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { copyStore } from '../../src/store/copy-store.ts';
-import { journalLocation } from '../../src/store/journal/journal-location.ts';
 import { writeDatabase } from '../../src/store/postgres/contents.ts';
 import { inTransaction } from '../../src/store/postgres/database.ts';
 import { postgresLocation } from '../../src/store/postgres/postgres-location.ts';
@@ -16,7 +13,6 @@ import {
 import { type ManualClock, manualClock } from '../helpers/clock.ts';
 import { createSchema, storeIdOf } from '../helpers/postgres/store-schema.ts';
 import { connectTo, freshDatabase, sharedCluster } from '../helpers/postgres.ts';
-import { temporaryDirectory } from '../helpers/temp.ts';
 import {
   type CopyPlace,
   collect,
@@ -25,6 +21,7 @@ import {
   fill,
   manyAnimals,
   type NewPlace,
+  newDirectory,
   openServer,
   watched,
 } from './contract/copying.ts';
@@ -53,11 +50,6 @@ const newSchema: NewPlace = async (clock) => {
   const place = await newDatabase(clock);
   await createSchema(await connectTo(place.url));
   return place;
-};
-
-const newDirectory: NewPlace = async (clock) => {
-  const home = await temporaryDirectory();
-  return { location: journalLocation(join(home, 'store'), clock), state: () => readdir(home) };
 };
 
 describeCopying('from a directory to a database', newDirectory, newDatabase);

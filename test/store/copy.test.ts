@@ -1,4 +1,4 @@
-import { chmod, cp, mkdir, readdir, readFile, stat, symlink, truncate, writeFile } from 'node:fs/promises';
+import { chmod, cp, mkdir, readFile, stat, symlink, truncate, writeFile } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import type { StoreContents, StoredAnimal, StoreLocation } from '../../src/store/backend.ts';
@@ -18,15 +18,9 @@ import {
   describeCopying,
   fill,
   manyAnimals,
-  type NewPlace,
+  namesIn,
+  newDirectory,
 } from './contract/copying.ts';
-
-const namesIn = async (directory: string) => (await readdir(directory, { recursive: true })).sort();
-
-const newDirectory: NewPlace = async (clock) => {
-  const home = await temporaryDirectory();
-  return { location: journalLocation(join(home, 'store'), clock), state: () => namesIn(home) };
-};
 
 describeCopying('from a directory to a directory', newDirectory, newDirectory);
 
@@ -99,17 +93,10 @@ describe.each([
   ['an empty directory', ['mounted']],
   ['no directory', []],
 ])('a copy to %s', (_, existing) => {
-  /** The names of the file system calls of a copy. */
-  async function callsOfCopy() {
-    const { target, copyTo } = await storeToCopy();
-    const calls: string[] = [];
-    await copyTo(target, (name) => void calls.push(name));
-    return calls;
-  }
-
   test('leaves the target as before after any error, and nothing like a store if the process is killed', async () => {
-    const calls = await callsOfCopy();
     const { home, at, open, copyTo } = await storeToCopy();
+    const calls: string[] = [];
+    await copyTo(join(await temporaryDirectory(), 'copy'), (name) => void calls.push(name));
     for (const directory of existing) await mkdir(join(home, directory));
     const target = join(home, 'mounted', ...(existing.length > 0 ? [] : ['a', 'b']));
     const before = await namesIn(home);

@@ -25,8 +25,8 @@ function randomJournal(seed: number, at: number) {
   const texts: string[] = [];
   const keys = new Map<string, string>();
   let id = FIRST_IDS[seed % FIRST_IDS.length] ?? 0n;
-  for (let seq = 1; texts.length < 30_000; seq++) {
-    if (random() < 0.1) {
+  for (let seq = 1; texts.length < 12_000; seq++) {
+    if (random() < 0.2) {
       lines.push(journalLine(`"seq":${seq},"at":${at},"order":{"seq":${seq}}}`));
       continue;
     }
@@ -34,7 +34,7 @@ function randomJournal(seed: number, at: number) {
     const count = random() < (isEven ? 0.7 : 0.05) ? 1 : 1 + upTo(isEven ? 40 : 400);
     for (let i = 0; i < count; i++) {
       id += BigInt(1 + upTo(3));
-      const name = random() < 0.0002 ? '猫'.repeat(upTo(700_000)) : `"é\\${id}${'x'.repeat(upTo(40))}`;
+      const name = random() < 0.0005 ? '猫'.repeat(upTo(700_000)) : `"é\\${id}${'x'.repeat(upTo(40))}`;
       const status = petStatuses[upTo(3)] ?? 'sold';
       const text = petJson({ ...animal(name, { status }), id });
       texts.push(text);

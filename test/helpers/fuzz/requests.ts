@@ -1,10 +1,259 @@
 import fc from 'fast-check';
 import { errorCodes } from '../../../src/contract/error-codes.ts';
-import { type OperationName, operations } from '../../../src/contract/operations.ts';
+import { API_PREFIX, type OperationName, operations } from '../../../src/contract/operations.ts';
+import { encodeCursor } from '../../../src/server/routes.ts';
 import type { CreateRequest } from '../../../src/store/store.ts';
-import { body } from './bodies.ts';
-import { type Frame, oneOddPart, type Parts, partsOf } from './parts.ts';
+import { table } from '../openapi.ts';
+import { type Body, body, mostly } from './bodies.ts';
 import { legible } from './wire.ts';
+
+/** A part of a request. `refused` is the status of the error that an invalid part causes if the service evaluates it. */
+type Part = { text: string; refused?: number };
+
+const fine = (...texts: string[]): Part[] => texts.map((text) => ({ text }));
+const wrong = (refused: number, ...texts: string[]): Part[] => texts.map((text) => ({ text, refused }));
+
+const line = (name: string) => (value: string) => `${name}: ${value}\r\n`;
+const lines = (name: string, ...values: string[]) => values.map(line(name));
+
+/** A path, with the operation of each method. An unversioned route has `page` instead of an operation. */
+type Place = Part & {
+  isApi: boolean;
+  methods: Partial<Record<string, OperationName | 'page'>>;
+  reads?: bigint;
+  /** The status of the operation's error for an invalid id in the path. */
+  refusedByOperation?: number;
+};
+
+const place = (text: string, template: string, more: Partial<Place> = {}): Place => ({
+  text,
+  isApi: true,
+  methods: Object.fromEntries(
+    table
+      .filter(([, operation]) => operation.path === template)
+      .flatMap(([name, { method }]) => [[method, name], ...(method === 'GET' ? [['HEAD', name]] : [])]),
+  ),
+  ...more,
+});
+const page = (text: string): Place => ({ text, isApi: false, methods: { GET: 'page', HEAD: 'page' } });
+const nowhere = (isApi: boolean, refused: number, ...texts: string[]): Place[] =>
+  wrong(refused, ...texts).map((part) => ({ ...part, isApi, methods: {} }));
+
+const ids = [1n, 2n, 3n, 5n, 9n, 15n, 25n, 2n ** 63n - 1n, -1n, 0n];
+const noIds = ['x', '', '01', '+1', '1.0', '1e0', '%00', '1%00', '%20', '%F0%9F%98%80', '..%2f..%2fetc'];
+const places = table.flatMap(([, { path }]) =>
+  path.includes('{')
+    ? ids.map((id) => place(API_PREFIX + path.replace(/\{\w+\}/, `${id}`), path, { reads: id }))
+    : [place(API_PREFIX + path, path)],
+);
+const oddPlaces = [
+  place(`${API_PREFIX}/p%65ts`, '/pets'),
+  place(`${API_PREFIX}/pets/%31`, '/pets/{petId}', { reads: 1n }),
+  ...[...noIds, '9223372036854775808', '9'.repeat(90)].map((id) =>
+    place(`${API_PREFIX}/pets/${id}`, '/pets/{petId}', { refusedByOperation: 404 }),
+  ),
+  ...['/healthz', '/openapi.json'].map(page),
+  ...nowhere(true, 404, '/v1', '/v1/cats', '/v1//pets', '/v1/constructor', '/v1/pets%2F1', '/v1/pets/1/2'),
+  ...nowhere(true, 404, '/v1/../v1/pets', '/v1/pets#x'),
+  ...nowhere(false, 404, '/', '/__proto__', '/%76%31/pets', '/v1%2Fpets', '/v1x', '/favicon.ico'),
+  ...nowhere(true, 400, '/v1/pets/%zz', '/v1/pets/%c3%28', '/v1/%'),
+  ...nowhere(false, 400, '//v1/pets', '//evil.example/v1/pets', 'ftp://127.0.0.1/v1/pets', '*'),
+  // The host of an absolute target counts, not the one in the Host header.
+  ...['http://LOCALHOST:7387', 'HTTPS://127.0.0.1'].map((url) => place(`${url}/v1/pets`, '/pets')),
+  ...nowhere(false, 404, 'http://127.0.0.1', 'http://127.0.0.1/v2/pets'),
+  ...nowhere(false, 400, 'http://127.0.0.1//v1/pets', 'http://user@127.0.0.1/v1/pets', 'http:///v1/pets'),
+  ...nowhere(false, 421, 'http://evil.example/v1/pets'),
+];
+const randomPlace = fc
+  .string({ unit: 'grapheme' })
+  .map((text) => nowhere(true, 404, `/v1/x${encodeURIComponent(text)}`)[0] as Place);
+
+const cursor = encodeCursor(3n);
+type Query = Part & { refusedByList?: number };
+const goodQueries = [
+  ...['', '', '?', '?limit=5', '?limit=100&status=pending', '?status=sold', `?cursor=${cursor}`],
+  ...['?%6cimit=7', '?limit=1', '?&x&&limit=1&', '?__proto__=1&constructor=2', '?colour=red'],
+];
+const badQueries = [
+  ...['?a&a', '?limit=1&%6cimit=1', '?a+b=1&a%20b=1', '?__proto__=1&__proto__=2', '?x=%zz', '?%c3%28'],
+];
+const queriesRefusedByList = [
+  ...['limit=', 'limit=0', 'limit=101', 'limit=1000', 'limit=-1', 'limit=%2B1', 'limit=05', 'limit=1.0'],
+  ...['limit=1e1', 'limit=+1', 'limit=ten', 'limit=1%00', 'status=', 'status=lost'],
+  ...['status=sold=sold', 'cursor=', 'cursor=3', `cursor=${cursor}A`, `cursor=${cursor.toUpperCase()}`],
+];
+
+type Authorization = Part & { key?: string };
+const authorizations = (keys: readonly string[]) => {
+  const named = line('Authorization');
+  const first = named(`Bearer ${keys[0]}`);
+  return {
+    good: keys.flatMap((key) =>
+      fine(named(`Bearer ${key}`), named(`BEARER  ${key} `)).map((part) => ({ ...part, key })),
+    ) as Authorization[],
+    bad: [
+      ...wrong(401, '', ...['Bearer no', `Basic ${keys[0]}`, `Bearer ${keys[0]} x`].map(named)),
+      ...wrong(400, first + first, `${first}AUTHORIZATION: Bearer no\r\n`, named('Bearer no') + first),
+    ] as Authorization[],
+  };
+};
+
+const JSON_TYPE = line('Content-Type')('application/json');
+const KEYS = ['k1', 'k2', 'k3', 'k4'];
+const LONG_KEYS = [256, 4_000].map((length) => `"${'x'.repeat(length)}"`);
+type Idempotency = Part & { key?: string };
+const key = line('Idempotency-Key');
+
+const UPGRADES = ['websocket', 'h2c', 'TLS/1.0'].map((protocol) => `Upgrade\r\nUpgrade: ${protocol}`);
+
+type Prefer = Part & { code?: string };
+const statuses = [...new Set<number>(Object.values(errorCodes))];
+
+/** How a body is sent, with Content-Length or in chunks. The sizes of chunks repeat if there are more chunks. */
+type Frame = 'length' | { sizes: readonly number[]; extension: string; trailer: string };
+const frame: fc.Arbitrary<Frame> = fc.oneof(
+  { arbitrary: fc.constant<Frame>('length'), weight: 6 },
+  {
+    arbitrary: fc.record({
+      sizes: fc.array(fc.integer({ min: 1, max: 3_000 }), { minLength: 1, maxLength: 4 }),
+      extension: fc.constantFrom('', ';x=1', ';y="z"'),
+      trailer: fc.constantFrom('', 'X-Trailer: 1\r\n'),
+    }),
+    weight: 3,
+  },
+);
+
+type Choice<Value> = { good: readonly Value[]; bad: readonly Value[] };
+
+/** What each part of a request with one of these API keys can be: usually correct, or wrong or odd in one way. */
+const choicesOf = (keys: readonly string[]) => ({
+  method: {
+    good: fine('GET', 'POST', 'POST', 'POST', 'HEAD', 'OPTIONS'),
+    // Node's parser rejects unknown methods, and CONNECT has no handler, so they get 405 whatever the path is.
+    bad: [
+      ...fine('PUT', 'DELETE', 'PATCH', 'TRACE', 'PROPFIND', 'M-SEARCH'),
+      ...wrong(405, 'BREW', 'get', 'CONNECT'),
+    ],
+  },
+  place: { good: [...Array<Place>(10).fill(place('/v1/pets', '/pets')), ...places], bad: oddPlaces },
+  query: {
+    good: fine(...goodQueries) as Query[],
+    bad: [
+      ...wrong(400, ...badQueries),
+      ...queriesRefusedByList.map((text) => ({ text: `?${text}`, refusedByList: 400 })),
+    ] as Query[],
+  },
+  version: { good: ['1.1'], bad: ['1.0'] },
+  host: {
+    good: fine(...lines('Host', '127.0.0.1', 'localhost:80', 'LOCALHOST:9000', '[::1]:7387', '127.8.8.8')),
+    bad: [
+      ...wrong(400, '', line('Host')('::1').repeat(2), lines('Host', '127.0.0.1', 'evil.example').join('')),
+      ...wrong(400, ...lines('Host', '', '127.0.0.1/v1', 'user@127.0.0.1', '127.0.0.1, evil.example')),
+      ...wrong(400, ...lines('Host', '127.0.0.1:port')),
+      ...wrong(421, ...lines('Host', 'evil.example', 'evil.example:7387', '192.0.2.1', '[::2]:1')),
+      ...wrong(421, ...lines('Host', '127.0.0.1.evil.example', 'localhost.evil.example')),
+    ],
+  },
+  authorization: authorizations(keys),
+  type: {
+    good: fine(
+      ...lines('Content-Type', 'application/json', 'Application/JSON; charset="UTF-8"'),
+      `${JSON_TYPE}Content-Encoding: identity\r\n`,
+    ),
+    bad: [
+      // Any website can send the first two without being asked.
+      ...wrong(415, '', ...lines('Content-Type', 'text/plain', 'application/jsonp')),
+      ...wrong(415, line('Content-Type')('application/json; charset=utf-16')),
+      ...wrong(415, `${JSON_TYPE}Content-Encoding: gzip\r\n`),
+      ...wrong(400, JSON_TYPE.repeat(2), `${JSON_TYPE}Content-Type: text/plain\r\n`),
+    ],
+  },
+  idempotency: {
+    good: [
+      ...Array<Idempotency>(8).fill({ text: '' }),
+      ...KEYS.flatMap((each) => fine(key(`"${each}"`), key(each)).map((part) => ({ ...part, key: each }))),
+    ],
+    bad: [
+      ...wrong(400, ...['', '""', '"open', 'a b', '"a"b"', '"\\a"', '\xe9', '"\xe9"', '"a", "b"'].map(key)),
+      // Tools send such placeholders.
+      ...wrong(400, ...['<string>', '{{$guid}}', '{key}', 'x'.repeat(256), ...LONG_KEYS].map(key)),
+      ...wrong(400, key('k1').repeat(2)),
+    ] as Idempotency[],
+  },
+  prefer: {
+    good: fine('', '', '', ...lines('Prefer', 'respond-async', 'recode=500', '')) as Prefer[],
+    bad: ['200', '201', '204', '999', '', 'x', ...statuses.map(String)].map(
+      (code): Prefer => ({ text: line('Prefer')(`wait=1, code=${code}`), code }),
+    ),
+  },
+  expectation: {
+    good: fine('', '', '', line('Expect')('100-continue')),
+    bad: wrong(417, line('Expect')('banana')),
+  },
+  rest: {
+    good: fine(
+      ...['', '', ''],
+      ...lines('Origin', 'https://a.example', 'null'),
+      ...lines('X', 'x'.repeat(3_000), '\xff'),
+    ),
+    bad: wrong(431, line('X')('x'.repeat(9_000))),
+  },
+  connection: {
+    good: [''],
+    bad: lines('Connection', 'close', 'keep-alive', ...UPGRADES),
+  },
+});
+type Choices = ReturnType<typeof choicesOf>;
+type Kind = keyof Choices;
+type Value<Each extends Kind> = (Choices[Each]['good'] | Choices[Each]['bad'])[number];
+type Parts = { [Each in Kind]: Value<Each> } & {
+  frame: Frame;
+  body: Body;
+  /** Whether to send a body although the operation has none. */
+  hasBody: boolean;
+};
+
+/** Generates the parts of a request with one of these API keys. */
+function partsOf(keys: readonly string[]): fc.Arbitrary<Parts> {
+  const arbitraries = Object.entries(choicesOf(keys)).map(
+    ([kind, { good, bad }]: [string, Choice<unknown>]) => [
+      kind,
+      kind === 'place'
+        ? fc.oneof(
+            { arbitrary: mostly(fc.constantFrom(...good), fc.constantFrom(...bad)), weight: 12 },
+            randomPlace,
+          )
+        : mostly(fc.constantFrom(...good), fc.constantFrom(...bad)),
+    ],
+  );
+  return fc.record({ ...Object.fromEntries(arbitraries), frame, body, hasBody: fc.boolean() });
+}
+
+const REX: Body = {
+  bytes: Buffer.from('{"name":"Rex","categoryId":1}'),
+  pet: { name: 'Rex', categoryId: 1n, status: 'available' },
+};
+
+/** The parts of ordinary requests with a key, each with every other choice of one part, or with one of these bodies. */
+function oneOddPart(apiKey: string, bodies: readonly Body[]): Parts[] {
+  const choices = choicesOf([apiKey]);
+  const usual = Object.fromEntries(Object.entries(choices).map(([kind, { good }]) => [kind, good[0]]));
+  const list = { ...usual, frame: 'length', body: REX, hasBody: false } as Parts;
+  const create = { ...list, method: { text: 'POST' } };
+  const variants = (base: Parts, kinds = Object.keys(choices) as Kind[]) =>
+    kinds.flatMap((kind) => {
+      const { good, bad }: Choice<unknown> = choices[kind];
+      return [...new Set([...good, ...bad])].map((value): Parts => ({ ...base, [kind]: value }));
+    });
+  return [
+    ...[...variants(list), ...variants(create)],
+    ...[
+      { ...list, version: '1.0' },
+      { ...list, place: page('/healthz') },
+    ].flatMap((base) => variants(base, ['host'])),
+    ...bodies.map((each) => ({ ...create, body: each })),
+  ];
+}
 
 /** A request, and the results that are possible regardless of earlier requests. */
 export type FuzzedRequest = {

@@ -1,16 +1,27 @@
+import { readdir } from 'node:fs/promises';
+import { join } from 'node:path';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { INT64_MAX } from '../../../src/contract/json.ts';
 import { type PetStatus, petJson } from '../../../src/contract/schemas.ts';
 import type { Backend, StoreContents, StoredAnimal, StoreLocation } from '../../../src/store/backend.ts';
 import { copyStore } from '../../../src/store/copy-store.ts';
+import { journalLocation } from '../../../src/store/journal/journal-location.ts';
 import { hashKey, makeKey } from '../../../src/store/keys/keys.ts';
 import { fingerprintOf } from '../../../src/store/store.ts';
 import { type ManualClock, manualClock } from '../../helpers/clock.ts';
 import { allTexts, animal, idempotency, withId } from '../../helpers/store-fixtures.ts';
+import { temporaryDirectory } from '../../helpers/temp.ts';
 
 /** A place without a store, and what is there, which a copy that fails must not change. */
 export type CopyPlace = { location: StoreLocation; state(): Promise<unknown> };
 export type NewPlace = (clock: ManualClock) => Promise<CopyPlace>;
+
+export const namesIn = async (directory: string) => (await readdir(directory, { recursive: true })).sort();
+
+export const newDirectory: NewPlace = async (clock) => {
+  const home = await temporaryDirectory();
+  return { location: journalLocation(join(home, 'store'), clock), state: () => namesIn(home) };
+};
 
 const HOUR_MS = 3_600_000;
 const SECRET = '5'.repeat(64);
