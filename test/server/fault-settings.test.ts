@@ -93,9 +93,9 @@ const invalid: [value: unknown, error: string][] = [
   [{ seed: -1 }, 'seed must be an integer from 0 to'],
   [[{ match: { method: 'OPTIONS' }, answer: 503 }], 'rule 1: match.method must be one of GET, HEAD, POST'],
   [[{ match: { path: 5 }, answer: 503 }], 'rule 1: match.path must be a string'],
-  [[{ match: { path: '/v1/%70ets' }, answer: 503 }], 'rule 1 must match an operation'],
-  [[{ match: { method: 'POST', path: '/v1/store/orders' }, answer: 503 }], 'rule 1 must match an operation'],
-  [[{ match: { method: 'POST' }, answer: 200 }], 'rule 1 must match an operation that can have its answer'],
+  [[{ match: { path: '/v1/%70ets' }, answer: 503 }], 'rule 1 matches no operation'],
+  [[{ match: { method: 'POST', path: '/v1/store/orders' }, answer: 503 }], 'rule 1 matches no operation'],
+  [[{ match: { method: 'POST' }, answer: 200 }], 'rule 1 matches no operation that can have its answer'],
   [Array(MAX_RULES + 1).fill({}), `rules must have at most ${MAX_RULES} rules`],
 ];
 
