@@ -92,10 +92,8 @@ export async function requestWithRetry(
   try {
     for (let attempt = 1; ; ) {
       // A request that only waits must not be in the log. Without a log, the check by `canSend` is enough.
-      if (sendLog) {
-        if (!ignorePause) await waitForPause(options, request.method);
-        await sendLog.intent();
-      }
+      if (sendLog && !ignorePause) await waitForPause(options, request.method);
+      await sendLog?.intent();
       const canSend = () => ignorePause || service.pause(request.method) === undefined;
       const { outcome, timings } = await transport.send({
         ...request,
