@@ -14,7 +14,7 @@ const gzip = gzipSync(utf8);
 
 type Response = { status?: number; headers: Record<string, string>; bytes: Buffer };
 
-/** Lists animals at a server that sends this response to every request. */
+/** Creates a client of a server that sends this response to every request. */
 async function connect({ status = 200, headers, bytes }: Response) {
   const server = await scriptedServer((_, response) => {
     response.writeHead(status, { 'Content-Type': 'application/json', ...headers }).end(bytes);

@@ -3,8 +3,7 @@ import { ApiFailure, ContractError, OutcomeUnknownError, RateLimitError } from '
 import { add, KEY, list, PET, rejection, testClient } from '../helpers/client.ts';
 import { reply, scriptedServer } from '../helpers/scripted-server.ts';
 
-// The server sends a complete response that is not a success. The tests check the error of a read, and whether a creation
-// is ambiguous.
+// The client does not accept these responses. The tests check the error of a read, and whether a creation is ambiguous.
 
 const HTML = '<html>Welcome to the hotel</html>';
 const asHtml = { 'Content-Type': 'text/html' };
@@ -72,7 +71,7 @@ test.each([
 ])('a response larger than 64 MiB with status %i', async (status, kind, attempts) => {
   const chunk = Buffer.alloc(4 * 1024 * 1024, ' ');
   const server = await scriptedServer((_, response, count) => {
-    // The last attempt gets an empty body, so that the test sends less data.
+    // With 501, the client does not try again, so the test sends less data.
     if (count === 2) return reply(response, status === 500 ? 501 : status, '');
     response.writeHead(status);
     const more = () => {

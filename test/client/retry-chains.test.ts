@@ -118,7 +118,7 @@ test('a call is never sent too early, never waits longer than allowed, and never
         .filter(({ reason }) => reason === 'connection')
         .map(({ milliseconds }) => milliseconds);
       expect(ownWaits.reduce((sum, each) => sum + each, 0)).toBeLessThanOrEqual(15_000);
-      // With jitter of at most 10 %, or a quarter of a second.
+      // Jitter adds at most 10 % or a quarter of a second, whichever is more.
       for (const wait of slept) expect(wait).toBeLessThanOrEqual(Math.max(maxWait * 1.1, maxWait + 250));
       const { outcome } = result;
       if ('response' in outcome && outcome.response.status === success) return;

@@ -45,7 +45,7 @@ const starts = {
   'a chunk': `STATUS${CHUNKED}8\r\n[{"id":1\r\n`,
 };
 
-/** Responses that are not HTTP, or that make the client close the connection. */
+/** Responses that are not valid HTTP, or that have an interim status and no final response. */
 const unexpected: [string, Act, isPermanent?: boolean][] = [
   ['text that is not HTTP', begin('SSH-2.0-OpenSSH_9.6\r\n', close), true],
   ['a header without a colon', begin('HTTP/1.1 200 OK\r\nBad Header\r\n\r\n', close), true],
@@ -171,7 +171,7 @@ describe.each(calls)('$name', ({ call, supportsIdempotency, isRetried }) => {
   });
 });
 
-// A creation with several attempts stays ambiguous until a success; retry-chains.test.ts has all combinations of failures.
+// A creation with several attempts stays ambiguous until a success; retry-chains.test.ts combines failures at random.
 
 const error = (status: number, code = 'a_code') => ({ code, message: 'no', status });
 const respond =

@@ -10,7 +10,7 @@ const SECOND = 1_000;
 
 type Step = { status: number; code?: string; headers?: (clock: ManualClock) => Record<string, string> };
 
-/** Starts a service that responds to the first requests with `steps`, and then with success. `process()` creates a client. */
+/** Starts a service that responds with `steps`, and then with success. `process()` creates a client. */
 async function machine(...steps: Step[]) {
   const stateDirectories = [stateDirectory()];
   const clock = manualClock();
