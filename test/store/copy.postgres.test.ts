@@ -26,7 +26,7 @@ import {
   watched,
 } from './contract/copying.ts';
 
-/** What is in the schema `pets`; undefined if there is none. */
+/** What is in the schema `pets`; undefined if there is no such schema. */
 async function stateOf(url: string) {
   const client = await connectTo(url);
   const { rows } = await client.query("select from pg_namespace where nspname = 'pets'");
@@ -58,7 +58,6 @@ describeCopying('from a database to a database with an empty schema', newDatabas
 
 const nameOf = (url: string) => new URL(url).pathname.slice(1);
 
-/** A directory with a store of 2,500 animals, and a database for its copy. */
 async function storeToCopy() {
   const clock = manualClock();
   const { location: source } = await newDirectory(clock);

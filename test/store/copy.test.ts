@@ -26,7 +26,7 @@ describeCopying('from a directory to a directory', newDirectory, newDirectory);
 
 const FILES = ['bans.json', 'journal.ndjson', 'keys', 'keys/till.json'];
 
-/** A closed store with an animal that has an idempotency key, an API key and a ban, and the directory `home` for copies. */
+/** A closed store with two animals (one with an idempotency key), two orders, an API key and a ban, in `home`. */
 async function storeToCopy() {
   const clock = manualClock();
   const home = await temporaryDirectory();

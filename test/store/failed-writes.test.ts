@@ -16,7 +16,7 @@ const journalIn = (directory: string) => readFile(join(directory, 'journal.ndjso
 const namesIn = async (directory: string) =>
   (await readdir(directory)).filter((name) => !name.startsWith('lock-')).sort();
 
-/** Opens a store. `faults.on` has the errors with which calls of the file system fail, by the name of the call. */
+/** Opens a store. `faults.on` has the error codes of the calls of the file system, or of `lock`, that fail. */
 async function openFaulty(directory: string, on: Record<string, string> = {}) {
   const faults: { on: Record<string, string>; onCall?: Intercept } = { on };
   const files = interceptFiles(async (name, path) => {
@@ -42,7 +42,6 @@ async function openFaulty(directory: string, on: Record<string, string> = {}) {
   return { store, faults, clock, warnings, failures };
 }
 
-/** A store with one animal, which was added with an idempotency key. */
 async function openWithOne() {
   const directory = await temporaryDirectory();
   const opened = await openFaulty(directory);
@@ -168,7 +167,6 @@ describe.each(['EMFILE', 'ENFILE', 'EACCES', 'EPERM'])(
 );
 
 describe('opening a store on a disk that refuses writes', () => {
-  /** Creates a store with two animals and closes it. Returns its directory. */
   async function closedStore() {
     const { directory, store } = await openWithOne();
     await store.add({ pet: animal('second') });

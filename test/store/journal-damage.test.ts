@@ -21,7 +21,7 @@ import {
 } from '../helpers/store-fixtures.ts';
 import { temporaryDirectory } from '../helpers/temp.ts';
 
-/** A journal with one animal per record, and the offsets at which its lines start. */
+/** A journal with one animal per record, and the offsets at which its lines start and the last one ends. */
 async function sampleJournal(count: number): Promise<{ bytes: Buffer; starts: number[] }> {
   const directory = await temporaryDirectory();
   const store = await openJournalStore({ directory, clock: manualClock(), lock: noLock });
@@ -63,7 +63,7 @@ const insert = (bytes: Buffer, at: number, more: Buffer | string) =>
   Buffer.concat([bytes.subarray(0, at), Buffer.from(more), bytes.subarray(at)]);
 
 describe('a torn end', () => {
-  /** `nextId` is 3 if the bytes are too few for an animal, and `animals` is how many of them are complete. */
+  /** `animals` is the number of complete animals in the bytes. `nextId` is 3 if the bytes are too few for an animal. */
   it.each<[string, animals: number, nextId: number, (bytes: Buffer, last: number) => Buffer]>([
     ['all but one byte of the record', 1, 5, (bytes) => bytes.subarray(0, -2)],
     ['half of the record', 0, 4, (bytes, last) => bytes.subarray(0, (last + bytes.length) >> 1)],

@@ -11,7 +11,7 @@ import { temporaryDirectory } from '../helpers/temp.ts';
 const OLD = { ...seedOf(1n, 40n), orders: [{ old: true }] };
 const NEW = { ...seedOf(1n, 2n, 3n), orders: [{ new: 1 }, { new: 2 }] };
 
-/** Resets a store in a process that ends at the call `killAt` of the file system. Returns what the next process reads. */
+/** Resets a store until call `killAt` of the file system. Returns how that ended, and what the next process reads. */
 async function killReset(killAt: number, losesPower: boolean) {
   const files = new SimulatedDisk(randomOf(killAt));
   const open = () => openJournalStore({ directory: '/store', clock: manualClock(), lock: noLock, files });
@@ -56,7 +56,7 @@ test('a check whether the store can write waits while a reset replaces the journ
   const release = gate();
   let isResetting = false;
   const files = interceptFiles(async (name, path) => {
-    // The first call after the new journal has its name.
+    // The first call after the new journal was renamed to journal.ndjson.
     if (!isResetting || name !== 'open read' || !path.endsWith('journal.ndjson')) return;
     replaced.open();
     await release.opened;
@@ -68,7 +68,7 @@ test('a check whether the store can write waits while a reset replaces the journ
   isResetting = true;
   const resetting = store.reset(NEW);
   await replaced.opened;
-  // An earlier check no longer counts.
+  // After this time, the result of an earlier check no longer counts.
   clock.advance(2_000);
   const checking = store.checkWritable();
   setImmediate(release.open);

@@ -13,7 +13,6 @@ import { temporaryDirectory } from '../helpers/temp.ts';
 const keysOf = (directory: string) => new KeyManager(new KeyFiles(directory), manualClock());
 const create = (directory: string, request: KeyRequest) => keysOf(directory).create(request);
 
-/** A cache of a directory with one key. `warnings` are those of the cache. */
 async function cacheWithKey(plan: KeyRequest['plan'] = 'pro', intercept: Intercept = () => {}) {
   const directory = await temporaryDirectory();
   const { key } = await create(directory, { name: 'a', plan });

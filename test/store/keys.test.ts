@@ -196,7 +196,7 @@ it('a server that resets its store accepts its keys', async () => {
   const [replaced, released] = [gate(), gate()];
   let isResetting = false;
   const files = interceptFiles(async (name) => {
-    // The first call after the new journal has its name.
+    // The first call after the new journal was renamed to journal.ndjson.
     if (!isResetting || name !== 'syncDirectory') return;
     isResetting = false;
     replaced.open();

@@ -72,7 +72,7 @@ class Simulation {
   #refused = new Set<string>();
   /** The errors of calls that failed in the current process. */
   #faults = new Set<'EIO' | 'ENOSPC'>();
-  /** False while the current process has not synced the last record that it read, so that the record may be lost. */
+  /** False while the current process has not synced the last record that it read. That record may be lost. */
   #isSynced = true;
   #seeds: string[][] = [];
   #nextName = 0;
@@ -197,7 +197,7 @@ class Simulation {
     if (key) this.#responses.set(key, result.pet);
   }
 
-  /** Returns false if the seed failed, after which the store rejects every creation. */
+  /** Adds a seed. Returns false if that failed in such a way that the store rejects every creation. */
   async #seed(store: JournalStore): Promise<boolean> {
     const firstId = BigInt(1 + this.#upTo(50));
     const names = Array.from({ length: 1 + this.#upTo(30) }, () => `s${this.#nextName++}`);
@@ -225,7 +225,7 @@ class Simulation {
   async #recover(store: JournalStore): Promise<void> {
     this.#disk.fate = () => undefined;
     const wasFull = this.#faults.has('ENOSPC');
-    // A server may fail to lock the directory three times.
+    // At most the first three attempts to lock the directory fail, the first of them before the store is open.
     for (let check = 0; check < 3; check++) {
       this.#clock.advance(1_000);
       await store.checkWritable().catch((error) => this.#checkAllowed(error));
@@ -278,7 +278,7 @@ class Simulation {
     this.counts.listed += listed.size;
   }
 
-  /** Repeats every acknowledged request that had an idempotency key. Each must get its first response again. */
+  /** Repeats all acknowledged requests with an idempotency key. Each must get its first response. Closes the store. */
   async #replayAll(store: JournalStore): Promise<void> {
     for (const [key, text] of this.#responses) {
       const result = await store.add({ pet: animal(), idempotency: idempotency(key) });

@@ -12,7 +12,7 @@ import { type ManualClock, manualClock } from '../../helpers/clock.ts';
 import { allTexts, animal, idempotency, withId } from '../../helpers/store-fixtures.ts';
 import { temporaryDirectory } from '../../helpers/temp.ts';
 
-/** A place without a store, and what is there, which a copy that fails must not change. */
+/** A place without a store. `state` returns what is there, which a copy that fails must not change. */
 export type CopyPlace = { location: StoreLocation; state(): Promise<unknown> };
 export type NewPlace = (clock: ManualClock) => Promise<CopyPlace>;
 
@@ -56,7 +56,6 @@ const stored = (id: bigint, name = 'Rex', status: PetStatus = 'available'): Stor
   text: petJson({ id, ...animal(name, { status, categoryId: INT64_MAX }) }),
 });
 
-/** The contents of a store with these animals. */
 export function contentsOf(animals: readonly StoredAnimal[], clock: ManualClock): StoreContents {
   const lastId = animals.at(-1)?.id;
   return {
@@ -85,7 +84,7 @@ export function contentsOf(animals: readonly StoredAnimal[], clock: ManualClock)
   };
 }
 
-/** Everything that a store could change by mistake. Its last animals are lost, but their ids were issued. */
+/** Everything that a store could change by mistake. Ids up to 39 were issued, although the last animal has id 21. */
 function hostileContents(clock: ManualClock): StoreContents {
   const animals: StoredAnimal[] = HOSTILE_NAMES.map((name, i) => stored(BigInt(i + 1), name));
   for (const [i, key] of ['early', 'late'].entries()) {
@@ -100,11 +99,10 @@ function hostileContents(clock: ManualClock): StoreContents {
 export const manyAnimals = (count: number): StoredAnimal[] =>
   Array.from({ length: count }, (_, i) => stored(BigInt(i + 1)));
 
-/** Makes a store in the place. */
 export const fill = ({ location }: CopyPlace, contents: StoreContents): Promise<void> =>
   location.write(contents, async () => {});
 
-/** Collects everything, so that two stores can be compared. */
+/** Collects everything that a store and its copy must have in common. */
 export async function collect(contents: StoreContents) {
   const { animals, readAt: _, report, ...rest } = contents;
   const all: StoredAnimal[] = [];
@@ -112,7 +110,7 @@ export async function collect(contents: StoreContents) {
   return { ...rest, id: report.id, all };
 }
 
-/** A location whose contents call `next` before each part of the animals that is read from it. */
+/** A location that calls `next` before each part of the animals that is read from it, and before their end. */
 export function watched(location: StoreLocation, next: () => unknown): StoreLocation {
   const watch = (contents: StoreContents): StoreContents => ({
     ...contents,

@@ -11,8 +11,8 @@ import { describeResetting } from './resetting.ts';
 import { describeSeeding } from './seeding.ts';
 
 /**
- * Tests everything that `StoreLocation` and `Backend` promise (src/store/backend.ts), only through these interfaces. Time
- * passes only when a test advances its clock. The clock never goes back, because not all stores use the server's clock.
+ * Tests everything that `StoreLocation` and `Backend` promise (src/store/backend.ts), only through these interfaces.
+ * The tests use a manual clock, which never goes back, because not all stores use the server's clock.
  */
 export function describeBackend(name: string, openLocation: OpenLocation): void {
   describe(`contract of a store: ${name}`, () => {

@@ -7,7 +7,7 @@ import type { Places } from './place.ts';
 
 const [HOUR, DAY] = [3_600_000, 86_400_000];
 const BODIES = ['1'.repeat(64), '2'.repeat(64)];
-/** Keys that a store could confuse, also together with their scopes. */
+/** Keys that a store could confuse, also if it joins scope and key: `a` and `kk`, or `ak` and `k`. */
 const KEYS = ['k', 'kk', 'K', 'k ', ' ', '"', '\\', "'", '~'.repeat(255)];
 const SCOPES = ['a', 'ak', 'b'];
 const NAMES = ['Rex', 'a\u0000', '\ud800', '猫'];
@@ -46,7 +46,7 @@ export function describeIdempotency({ newPlace, openStore }: Places): void {
             };
             const [scope, key, bodyHash] = [pick(SCOPES), pick(KEYS), pick(BODIES)];
             const name = JSON.stringify([scope, key]);
-            // A store may reject the second of two requests with a known key that it gets at the same time.
+            // No known key is sent twice at the same time, because a store may reject the second request.
             if (random() < 0.2 || repeated.has(name)) {
               add();
               return { pet };

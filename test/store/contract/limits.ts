@@ -27,7 +27,7 @@ class Model {
   begun = 0;
   #callers = new Map<string, ReturnType<typeof newCaller>>();
 
-  /** The caller in the windows of the time `now`. */
+  /** Resets the windows and the ban of the caller that have ended at `now`, and returns the caller. */
   of(name: string, now: number) {
     const caller = this.#callers.get(name) ?? newCaller();
     this.#callers.set(name, caller);
@@ -65,7 +65,7 @@ class Model {
       return accepted;
     }
     if (caller.first?.resetAt !== decision.retryAt) caller.first = { resetAt: decision.retryAt, at: now };
-    // Requests within a second may have been sent before the 429 arrived, so they do not count.
+    // Requests within a second after the first 429 may have been sent before it arrived, so they do not count.
     if (now - caller.first.at < SECOND) return decision;
     caller.counted = [...caller.counted.filter((at) => now - at < MINUTE), now];
     if (rule.after === 0 || caller.counted.length < rule.after) return decision;
@@ -159,7 +159,7 @@ export function describeLimits({ newPlace }: Places): void {
         } else {
           const [lifted = name] = model.bans(now).keys();
           const isBanned = model.bans(now).has(lifted);
-          // Whether refused requests are forgotten if there is no ban is not defined.
+          // Without a ban, it is not defined whether the limiter forgets refused requests.
           if (random() < 0.4 && (isBanned || !model.of(lifted, now).first)) {
             seen.lifted += isBanned ? 1 : 0;
             model.lift(lifted, now);
@@ -173,12 +173,12 @@ export function describeLimits({ newPlace }: Places): void {
           rule = pick(RULES);
           backend = await open(rule);
           model.restart(rule, now);
-          // Not every store keeps the windows.
+          // Not every store keeps the windows when it is closed, so only the bans are compared.
           const usage = await backend.limiter.usage(CALLERS);
           expect(usage.map(({ bannedUntil }) => bannedUntil)).toEqual(
             model.usage(now).map(({ bannedUntil }) => bannedUntil),
           );
-          // A store may count the bans that this rule ignores until their callers return.
+          // If the rule turns bans off, a store may count earlier bans until their callers return.
           const active = rule.after === 0 ? expect.any(Number) : model.bans(now).size;
           expect(await backend.banCounts()).toEqual({ begun: 0, active });
           for (const [banned, until] of model.bans(now))

@@ -5,12 +5,12 @@ import type { Store } from '../../../src/store/store.ts';
 import { type ManualClock, manualClock } from '../../helpers/clock.ts';
 
 /**
- * Creates a location without a store, which is removed after the test. Everything that the store decides by time must
- * use `clock`.
+ * Creates a location without a store. The location is removed after the test. Everything that the store decides by time
+ * must use `clock`.
  */
 export type OpenLocation = (clock: ManualClock) => Promise<{
   location: StoreLocation;
-  /** How often the API keys were read. All servers of the location must be closed. */
+  /** How often the API keys were read. Before a call, all servers of the location must be closed. */
   keyReads(): Promise<number>;
 }>;
 
@@ -18,7 +18,7 @@ export const BAN_RULE: BanRule = { after: 10, milliseconds: 300_000 };
 
 /** Functions for tests of the stores that `openLocation` can create. */
 export function placesOf(openLocation: OpenLocation) {
-  /** A location without a store. `open` opens it for a server, which is closed after the test. */
+  /** Creates a location without a store. `open` opens it as a server does, and closes it after the test. */
   async function newPlace(time?: string) {
     const clock = manualClock(time);
     const { location, keyReads } = await openLocation(clock);

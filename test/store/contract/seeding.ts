@@ -72,7 +72,7 @@ export function describeSeeding({ newPlace, openStore }: Places): void {
 
     it('loses no animal that is added meanwhile', async () => {
       const store = await openStore();
-      // Another server could also add an animal first, so the seed may be refused.
+      // The store may add the animal first, and then refuse the seed.
       const [isSeeded, added] = await Promise.all([store.seed(seedOf(7n)), store.add({ pet: animal() })]);
       expect(added).toMatchObject(withId(isSeeded ? 8n : 1n));
       expect(await store.size()).toBe(isSeeded ? 2 : 1);

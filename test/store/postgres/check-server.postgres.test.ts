@@ -13,7 +13,7 @@ const settings = {
   full_page_writes: 'on',
 };
 
-/** A database server with the given settings. */
+/** A fake client of a database server whose settings have these changes. */
 function clientWith(changes: Partial<typeof settings>): SchemaClient {
   const rows = Object.entries({ ...settings, ...changes }).map(([name, value]) => ({ name, value }));
   const query = async () => ({ rows });

@@ -31,7 +31,6 @@ const QUERY =
 let server: Cluster;
 let files: string;
 
-/** Copies a file of test/helpers/tls for the server. */
 async function copyForServer(name: string, mode = 0o644): Promise<string> {
   const path = join(files, name);
   await copyFile(join(TLS_DIRECTORY, name), path);

@@ -53,7 +53,6 @@ beforeEach(async () => {
 
 type QueueOptions = { place?: string; prepare?: boolean; password?: () => string };
 
-/** A queue that inserts numbers, and its connections. */
 function openQueue({ place = url, prepare = true, password = () => '' }: QueueOptions = {}) {
   const target = parseDatabaseTarget(place, { env: {}, userName: undefined });
   const pool = new Pool({
@@ -254,7 +253,7 @@ test('calls at the same time run on several connections, and each gets its rows'
   const { pool } = openQueue();
   const statement = { name: 'echo', text: 'select $1::int as n, pg_sleep(0.005)' };
   const numbers = Array.from({ length: 20 }, (_, i) => i);
-  // The others are opened in the background while the calls run.
+  // More connections are opened in the background while the calls run.
   const countAfterCalls = async () => {
     const rows = await Promise.all(numbers.map((n) => pool.call<{ n: number }>(statement, [n])));
     expect(rows.map(([row]) => row?.n)).toEqual(numbers);
@@ -281,7 +280,7 @@ test('one connection is enough if the database has no other', async () => {
     expect(await Promise.all(reads)).toEqual(numbers.map((n) => [{ n }]));
   }
   expect(await backendsOfQueue()).toHaveLength(1);
-  // A long task borrows it.
+  // A long task borrows the only connection.
   expect(await pool.lend(async (client) => (await client.query('select 7 as n')).rows)).toEqual([{ n: 7 }]);
   expect(await queue.add(7)).toBe(7);
   const { hint } = await openQueue()

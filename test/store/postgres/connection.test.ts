@@ -10,7 +10,7 @@ const SLOW = { name: 'slow', text: 'select 3' };
 
 type Callback = (error: Error | null, result?: unknown) => void;
 
-/** A client of the driver that responds to each call at once, except to the statement `slow`. */
+/** A fake client of the driver. It responds to each call at once, except to the statement `slow`. */
 function fakeClient() {
   const client = new EventEmitter();
   const slow: Callback[] = [];
@@ -29,7 +29,7 @@ function fakeClient() {
   });
 }
 
-/** A connection to a database that is up or down. `tick` runs the next retry, and returns its delay in milliseconds. */
+/** A pool for a database that is up or down. `tick` runs only the latest timer, and returns its delay in ms. */
 function createConnection({ random = 0 } = {}) {
   const clock = manualClock();
   const database = {

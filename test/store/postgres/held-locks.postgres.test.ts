@@ -74,7 +74,7 @@ test('large creations are committed although their server reads no results, so t
   await callFunction(client, 'is_empty');
   const [statuses, none] = [bodies.map(() => 0), null];
   callFunction(client, 'create_animals', statuses, bodies, none, none).catch(() => {});
-  // The call has been sent when the id of the store, which is known already, has been awaited.
+  // `callFunction` already knows the id of the store, so it sends the call before the next turn of the event loop.
   await new Promise((resolve) => setImmediate(resolve));
   client.connection.stream.pause();
   await expect.poll(() => store.size()).toBe(bodies.length);

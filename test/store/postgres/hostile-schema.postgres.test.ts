@@ -20,11 +20,11 @@ import { allTexts, animal, idempotency, seedOf } from '../../helpers/store-fixtu
 
 const nameOf = (url: string) => new URL(url).pathname.slice(1);
 
-/** What each hostile object does: it would run with the rights of the user of the statement. */
+/** What a hostile function does. It would run with the rights of the user of the statement. */
 const TRAP = `language plpgsql as $$ begin insert into public.trapped values (current_user::text); return $1; end $$`;
 
 /**
- * Functions that fit calls better than those of PostgreSQL with the same names, and operators that are found first if
+ * Functions and operators that are used in place of those of PostgreSQL, because they fit calls better, or because
  * `public` is searched first. They record their users.
  */
 const HOSTILE = `

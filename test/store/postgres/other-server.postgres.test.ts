@@ -22,7 +22,7 @@ import { animal, idempotency, seedOf } from '../../helpers/store-fixtures.ts';
 
 const QUOTA = { perMinute: 100, perDay: 1_000 };
 
-/** All calls of a server: each kind of request needs one of them. */
+/** All calls that a server makes to its store. */
 const CALLS: Record<string, (backend: Backend, sha256: string) => Promise<unknown>> = {
   'a read of an animal': ({ store }) => store.get(1n),
   'a list': async ({ store }) => store.list({ limit: 1 }),
@@ -40,7 +40,7 @@ const CALLS: Record<string, (backend: Backend, sha256: string) => Promise<unknow
   'a reset': ({ reset }) => reset(seedOf(1n)),
 };
 
-/** What became of each call: `done`, or the message of its error. */
+/** The result of each call: `done`, or the outcome and the message of its error. */
 async function outcomesOf(backend: Backend, sha256: string): Promise<Record<string, unknown>> {
   const results: Record<string, unknown> = {};
   for (const [name, call] of Object.entries(CALLS)) {
@@ -52,13 +52,12 @@ async function outcomesOf(backend: Backend, sha256: string): Promise<Record<stri
   return results;
 }
 
-/** The same outcome for all calls. */
 const all = (outcome: unknown) => Object.fromEntries(Object.keys(CALLS).map((name) => [name, outcome]));
 
-/** The outcome of a call because of a standby server. */
+/** The result of a call that reaches a standby server. */
 const STANDBY = ['not_done', expect.stringMatching(/standby server/)];
 
-/** Reads until all connections that were cut have been replaced. No read may succeed. */
+/** Reads until a read fails because it has reached the standby server. No read may succeed. */
 async function untilStandby({ store }: Backend): Promise<void> {
   const results: unknown[] = [];
   const read = async () => {
@@ -70,7 +69,7 @@ async function untilStandby({ store }: Backend): Promise<void> {
   expect(results.filter((result) => !Array.isArray(result))).toEqual([]);
 }
 
-/** Opens a store in `size` servers, each with an animal. `forget` advances their clock, so they read the API keys again. */
+/** Opens a store in `size` servers, each with an animal. `forget` advances the clock, so they read API keys again. */
 async function openWithKey(url: string, size = 1) {
   const location = await databaseLocation(url);
   await location.migrate();
@@ -78,7 +77,7 @@ async function openWithKey(url: string, size = 1) {
   let later = 0;
   const clock = { now: Date.now, elapsed: () => performance.now() + later };
   const servers = await Promise.all(Array.from({ length: size }, () => openDatabase(url, { clock })));
-  // Use the connections, so that there are some to the first server.
+  // Connect each server to the first database server.
   await Promise.all(servers.map(({ store }) => store.add({ pet: animal() })));
   return {
     location,
@@ -147,7 +146,7 @@ test.each([
   expect(await outcomesOf(server, sha256)).toEqual(all(['not_done', expect.any(String)]));
 });
 
-/** Values of the parameters after the first two, for functions that decide by them what to do. Otherwise all are null. */
+/** Values of the parameters after the first two, for functions that decide by them what to do. All others get null. */
 const VALUES: Record<string, unknown[][]> = {
   read_pages: [[[null], [1], [1]]],
   take: [0, 1].map((count) => [[Buffer.alloc(32)], [count], [1], [1], 0, 0, null]),
@@ -177,15 +176,15 @@ test('every function refuses a standby server, another store, and another versio
         () => 'done',
         ({ code }) => code,
       );
-    // A function that locks rows fails before it finds that it must not.
+    // On a standby server, a function that locks rows fails with 25006 before it can check the server.
     expect(['PETS1', '25006'], name).toContain(await codeOf(onStandby, id, version, ...others));
     expect(await codeOf(client, randomUUID(), version, ...others), name).toBe('PETS1');
     for (const other of [SCHEMA_VERSION - 1, SCHEMA_VERSION + 1])
       expect(await codeOf(client, id, other, ...others), name).toBe('PETS1');
-    // Otherwise, pgpool-II sends calls to standby servers.
+    // pgpool-II sends calls of functions that are not volatile to standby servers.
     expect(volatility, name).toBe('v');
     expect(settings, name).toContain('search_path=pg_catalog, pets, pg_temp');
-    // A pooler does not pass on the limit of the server.
+    // A pooler does not pass on the lock timeout that a server asks for when it connects.
     if (WAITING.includes(name)) expect(settings, name).toContain('lock_timeout=1400ms');
   }
   expect(await client.query('select from pets.callers')).toMatchObject({ rowCount: 0 });

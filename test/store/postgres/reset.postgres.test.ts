@@ -2,7 +2,6 @@ import type { Client } from 'pg';
 import { expect, test } from 'vitest';
 import { callFunction, create, freshStore, take } from '../../helpers/postgres/store-schema.ts';
 
-/** Replaces everything by one animal. */
 const reset = (client: Client) => callFunction(client, 'reset', [1], [0], ['{"id":1,"name":"Rex"}'], []);
 
 test('a reset and takes of several callers never wait for each other in a circle', async () => {

@@ -5,7 +5,7 @@ import { databaseLocation, openDatabase } from '../../helpers/postgres/backends.
 import { connectTo, hasPgbouncer, startCluster, startPgbouncer } from '../../helpers/postgres.ts';
 import { animal, seedOf } from '../../helpers/store-fixtures.ts';
 
-// docs/postgres.md recommends limits of time for the user if servers connect through pgbouncer. They are for short calls.
+// docs/postgres.md recommends timeouts for the role if servers connect through pgbouncer. They must not end long tasks.
 
 const LIMIT_MS = 100;
 

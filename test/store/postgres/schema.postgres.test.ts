@@ -23,7 +23,6 @@ import { connectTo, freshDatabase, sharedCluster } from '../../helpers/postgres.
 
 const databaseOf = (url: string) => new URL(url).pathname.slice(1);
 
-/** Runs statements in the database as a superuser. */
 const asSuperuser = (url: string, sql: string) => sharedCluster().sql(databaseOf(url), sql);
 
 async function tables(client: Client): Promise<string[]> {
@@ -33,7 +32,6 @@ async function tables(client: Client): Promise<string[]> {
   return rows.map(({ relname }) => relname);
 }
 
-/** Migrates the schema, and returns which store the database contains. */
 async function migrateAndIdentify(client: Client): Promise<StoreIdentity> {
   await createSchema(client);
   return readIdentity(client);
@@ -60,7 +58,7 @@ test('three servers that start at the same time create one store', async () => {
   let settled = 0;
   const starts = clients.map((client) => migrateAndIdentify(client).finally(() => settled++));
   const results = Promise.all(starts);
-  // All of them have seen that the schema is missing.
+  // Wait until all three have seen that the schema is missing.
   for (let waiting = 0; waiting < 3 && settled === 0; await sleep(5)) {
     const { rows } = await lock.query(
       `select from pg_locks where locktype = 'advisory' and not granted

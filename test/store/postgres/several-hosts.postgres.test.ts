@@ -10,7 +10,7 @@ import {
   USER_WITH_PASSWORD,
 } from '../../helpers/postgres.ts';
 
-/** Opens connections to the hosts as a user who is not a superuser. */
+/** `connect` opens a connection to the host that accepts writes, as a user who is not a superuser. */
 function connectorFor(ports: readonly number[], user = 'pets') {
   const hosts = ports.map((port) => `127.0.0.1:${port}`).join(',');
   const url = `postgres://${user}@${hosts}/postgres?target_session_attrs=read-write`;
@@ -23,7 +23,6 @@ function connectorFor(ports: readonly number[], user = 'pets') {
   return { connect };
 }
 
-/** The port of the server of a connection. */
 const portOf = async (client: Client): Promise<number> =>
   Number((await client.query("select current_setting('port') as port")).rows[0].port);
 
@@ -49,7 +48,7 @@ test('the server that accepts writes is used, wherever it is in the URL', async 
       `127.0.0.1:${closed}: connect ECONNREFUSED 127.0.0.1:${closed})`,
     outcome: 'not_done',
   });
-  // It is unavailable, because it can become the primary server.
+  // A standby server counts as unavailable, because it can become the primary server.
   await expect(connectorFor([standby.port]).connect()).rejects.toMatchObject({
     message: 'the database is read-only, because it is a standby server',
     outcome: 'not_done',

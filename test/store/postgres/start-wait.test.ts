@@ -30,7 +30,7 @@ async function open(url: string, onSleep: (waits: number) => void = () => {}) {
 const urlOf = (port: number) => `postgres://pets@127.0.0.1:${port}/pets?sslmode=disable`;
 const closed = async () => urlOf(await closedPort());
 
-/** A server that responds to its connections with these errors of PostgreSQL, and with the last one from then on. */
+/** The URL of a server that responds to connections with these errors of PostgreSQL; the last one is repeated. */
 async function refusing(...codes: string[]): Promise<string> {
   const server = createServer((socket) => {
     const code = codes.length > 1 ? codes.shift() : codes[0];
