@@ -55,7 +55,7 @@ async function fakeClaim(directory: string, name: string, reply: () => string | 
   onTestFinished(() => void server.close());
 }
 
-/** Sleeps shorter than a second are real. Longer sleeps are timeouts, which must not expire on a busy machine. */
+/** Sleeps shorter than a second are real. All others are timeouts, which must not expire on a busy machine. */
 const withoutTimeouts = (milliseconds: number) =>
   milliseconds >= 1_000 ? new Promise<void>(() => {}) : sleep(milliseconds);
 
