@@ -78,7 +78,6 @@ beforeAll(async () => {
 });
 afterAll(() => dispose());
 
-/** A command line, and texts that the error contains. */
 type Line = readonly [line: string, ...contains: string[]];
 
 /** The arguments of a command line. Words in single quotes may be empty or have spaces. */
@@ -129,7 +128,7 @@ const wrongLines: Line[] = [
   ['list --sort colour', '--sort must be one of name, name:desc', 'pets help list'],
   ['list --sort NAME', '--sort must be one of', 'did you mean name?'],
   ['count --by colour', '--by must be status, category, or both', 'pets help count'],
-  // Unknown and missing words.
+  // Wrong words and options, most of them with a suggestion.
   ['lst', 'lst', 'list'],
   ['ls', "'ls'", 'did you mean pets list'],
   ['find Rex Bella', 'find accepts only one argument', 'pets find "Rex Bella"'],
@@ -174,7 +173,7 @@ const wrongLines: Line[] = [
   ['completion', 'missing <shell>', 'pets completion bash'],
   ['completion tcsh', 'one of bash, zsh, fish, powershell', 'pets help completion'],
   ['help nothing', 'nothing', 'pets help documents'],
-  // Options that cannot be combined.
+  // Options that cannot be combined, and wrong commands of pets serve.
   ['list --all --limit 5', '--all', '--limit'],
   ['list --ndjson --csv', '--ndjson and --csv cannot be combined'],
   ['serve --data x --ephemeral', '--ephemeral cannot be used with --data'],

@@ -7,7 +7,7 @@ import { listAllPets } from '../helpers/list-all-pets.ts';
 import { listenOnLoopback } from '../helpers/listen.ts';
 import { freshMachine, serve } from '../helpers/pets.ts';
 
-// A service cannot start with these seed files, data directories, addresses and commands.
+// Seed files, data directories and addresses that pets serve or pets keys cannot use.
 
 // test/cli/seed-file.test.ts has the errors of each format.
 describe('a seed file with errors is refused, and nothing is added', () => {

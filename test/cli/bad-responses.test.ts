@@ -4,17 +4,15 @@ import { freshMachine } from '../helpers/pets.ts';
 import { type Handler, reply, scriptedServer } from '../helpers/scripted-server.ts';
 import { rawServer } from '../helpers/wire-server.ts';
 
-// Servers that break the contract, and connections that fail. Each error names the server and its mistake, and shows no API
-// key. test/client/error-responses.test.ts and describe-error.test.ts have more of them.
+// Servers that break the contract, and connections that fail. Each error names the server and the mistake, and shows no
+// API key. test/client/error-responses.test.ts and describe-error.test.ts have more errors.
 
-/** A machine whose profile prod points to this URL. */
 async function loggedIn(url: string) {
   const machine = await freshMachine();
   await machine.saveProfile('prod', { baseUrl: url, key: CANARY });
   return machine;
 }
 
-/** A server with this handler, and a machine whose profile prod points to it. */
 async function withServer(handler: Handler) {
   const server = await scriptedServer(handler);
   return { server, machine: await loggedIn(server.url) };

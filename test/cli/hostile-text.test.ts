@@ -8,7 +8,7 @@ import { type Handler, reply, scriptedServer } from '../helpers/scripted-server.
 import { temporaryDirectory } from '../helpers/temp.ts';
 
 // Text from a service, a file or an argument must not control the terminal or break a table. These tests show that all
-// output is sanitised. sanitize.test.ts and table.test.ts test each kind of text.
+// output is sanitized. sanitize.test.ts and table.test.ts test each kind of text.
 
 const TEXT = `\u001b[2J\u009b31m\r\na\tb\\\u202e\u200b\ud83d 👨‍👩‍👧‍👦猫${'x'.repeat(10_000)}`;
 
@@ -26,7 +26,7 @@ const failing =
   (_, response) =>
     reply(response, status, { code, message, status });
 
-/** Animals with the text in every field, or only in the name. */
+/** Animals with the text in every field except the name, or only in the name. */
 const PETS = [{ id: TEXT, name: 'Rex', categoryId: TEXT, status: TEXT, nested: [TEXT] }, PET];
 
 test.each<[string[], number, unknown]>([

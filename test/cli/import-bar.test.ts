@@ -5,7 +5,7 @@ import { createConsole } from '../../src/cli/output/console.ts';
 import type { CommandContext } from '../../src/cli/program/command.ts';
 import { manualClock } from '../helpers/clock.ts';
 
-/** A progress bar of 100 rows, of which `done` were done before. `line` and `lines` return what the bar has shown. */
+/** A progress bar of 100 rows, `done` of them done before. `line` is what is shown now; `lines` are all full lines. */
 function bar({ done = 0, columns = 120, json = false } = {}) {
   const clock = manualClock();
   const stderr = Object.assign(new PassThrough(), columns > 0 ? { isTTY: true, columns } : {});
@@ -19,12 +19,10 @@ function bar({ done = 0, columns = 120, json = false } = {}) {
   shown.begin(done);
   return {
     bar: shown,
-    /** Finishes `rows` more rows in this time. */
     advance(rows: number, milliseconds: number) {
       clock.advance(milliseconds);
       for (let i = 0; i < rows; i++) shown.advance();
     },
-    /** The line that is shown now. */
     line: () => text.split('\r\x1b[K').at(-1),
     lines: () => text.split('\n').slice(0, -1),
   };

@@ -56,7 +56,6 @@ type Case = {
   between?: (service: Shop['service']) => void;
   results: string;
   sent?: string;
-  /** Text that a notice contains. */
   notice?: string;
 };
 

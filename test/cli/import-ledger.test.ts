@@ -41,7 +41,6 @@ async function place(more: Partial<LedgerEnvironment> = {}) {
   };
   const path = join(directory, 'ledger.ndjson');
   const lines = async () => (await readFile(path, 'utf8')).trimEnd().split('\n');
-  /** Writes all records, the last two as one line. */
   const write = async () => {
     const file = await open();
     for (const record of RECORDS.slice(0, 3)) await file.append(record);

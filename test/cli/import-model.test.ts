@@ -78,7 +78,7 @@ class World {
   #isQuick: boolean;
   /** The most animals with each hash that the files may have added. */
   #allowed = new Map<string, number>();
-  /** Those from imports that are forgotten. */
+  /** The same, for imports that are forgotten. */
   #base = new Map<string, number>();
   #isLocked = false;
 
@@ -108,7 +108,7 @@ class World {
     return Array.from({ length: 1 + Math.floor(this.#random() * 10) }, () => this.#row());
   }
 
-  /** The first animals of the service as rows with ids, of which one was changed. */
+  /** The first animals of the service as rows with ids. In half of the cases, the first one is changed. */
   #exported(): PetRow[] {
     const rows: PetRow[] = this.#service.animals.slice(0, 4).map(({ pet: { id, name, categoryId } }) => ({
       line: 1,
@@ -119,7 +119,7 @@ class World {
     return first && this.#chance(0.5) ? [{ ...first, pet: this.#row().pet }, ...more] : rows;
   }
 
-  /** Changes, renames or replaces a file, as people do between two imports. */
+  /** Changes, renames, replaces or copies a file, as people do between two imports. */
   #edit(): void {
     const file = this.#pick(this.#files);
     const at = Math.floor(this.#random() * file.rows.length);
@@ -234,7 +234,7 @@ class World {
         const again = new Set([...planned.again.keys()].map((i) => animalHash(rows[i]?.pet ?? NO_PET)));
         const isAgain = (hash: string) => choice === 'add-again' || again.has(hash);
         if (choice === 'add-again') figures.addedAgain++;
-        // With --skip-added, a row with an id is not sent. If it is an animal of the service, there is one more like it.
+        // With --skip-added, a row with an id is not sent, so it counts only if it is an animal of the service.
         const exists = ({ id, pet }: PetRow) =>
           this.#service.animals.some((each) => each.pet.id === id && each.hash === animalHash(pet));
         const isCounted = (row: PetRow) => choice !== 'skip-added' || row.id === undefined || exists(row);
@@ -266,7 +266,7 @@ class World {
     }
   }
 
-  /** The service may now have as many animals as the file has rows, or as many more if `isAgain`. */
+  /** For each hash, the service may now have as many animals as there are rows, or as many more if `isAgain`. */
   #allow(rows: readonly PetRow[], isAgain: (hash: string) => boolean): void {
     const counts = new Map<string, number>();
     for (const { pet } of rows) counts.set(animalHash(pet), (counts.get(animalHash(pet)) ?? 0) + 1);
@@ -276,7 +276,7 @@ class World {
     }
   }
 
-  /** Never twice. */
+  /** Throws if an animal was added more often than is allowed. */
   #check(): void {
     const counts = new Map<string, number>();
     for (const { hash } of this.#service.animals) counts.set(hash, (counts.get(hash) ?? 0) + 1);
@@ -288,7 +288,7 @@ class World {
     }
   }
 
-  /** One true result for each row. */
+  /** Throws unless each row has one true result. A row with an id needs none if `skipAdded`. */
   #checkReport(results: { row: PetRow; record: RowRecord | undefined }[], skipAdded: boolean): void {
     const byId = new Map(this.#service.animals.map(({ pet, hash }) => [String(pet.id), hash]));
     const ids = new Set<string>();
@@ -313,8 +313,8 @@ class World {
 type Animal = { pet: ReceivedPet; hash: string; at: number };
 
 /**
- * A service that loses requests and responses, refuses requests, and sends an empty list, until `isReliable` is set. It
- * supports idempotency keys in 60 % of cases, and forgets them after 24 hours.
+ * A service that loses requests and responses, refuses requests and rows, and sends empty lists and invalid responses,
+ * until `isReliable` is set. It supports idempotency keys in 60 % of cases, and forgets them after 24 hours.
  */
 function createService(random: () => number, figures: ImportFigures, now: () => number) {
   const supportsIdempotency = random() < 0.6;
@@ -331,7 +331,7 @@ function createService(random: () => number, figures: ImportFigures, now: () => 
   const service = {
     isReliable: false,
     animals,
-    /** Whether every row has a certain outcome in the end. */
+    /** Whether the outcome of every row is known in the end. */
     isExact: supportsIdempotency && !rejectsRows && !answersBadly,
     client: (apiKey: string): Client =>
       ({

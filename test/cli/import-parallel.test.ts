@@ -65,7 +65,7 @@ const LINES = Array.from({ length: 40 }, (_, i) =>
   expect.stringMatching(`^${i + 2} added \\d+ animal ${i}$`),
 );
 
-/** Holds responses until `count` requests are waiting, and then releases them, the latest first. Never holds animal 0. */
+/** Holds responses until `count` requests are waiting, and then releases all, latest first. Never holds animal 0. */
 function gate(count: number) {
   const waiting: (() => void)[] = [];
   let isOpen = false;

@@ -29,8 +29,8 @@ const rowsOf = (text: string): PetRow[] =>
   }));
 
 /**
- * The record of a row by the sign after it: `-` failed, `~` and `?` are open with and without a message, `!` answered, and
- * `_` not sent. A row without a sign is added.
+ * The record of a row by the sign after it: `-` failed, `~` and `?` are open with and without a message, `!` answered,
+ * and `_` not sent. A row without a sign is added.
  */
 function resultOf(
   ledger: Ledger,
@@ -59,7 +59,8 @@ function resultOf(
 /**
  * Runs a step such as `v1 ABCD --skip-added → AB-…`: imports the file v1 with four rows and the option. After the arrow
  * are the rows that are sent, with the signs of their results, and `…` if the run is interrupted after them. Open rows
- * that are settled come first, in parentheses. Returns what the import really does, in the same form.
+ * that are settled come first, in parentheses. `stops:` has counts, and `again:` has rows that are added again. Returns
+ * what the import really does, in the same form.
  */
 function run(ledger: Ledger, step: string, now: number): string {
   const [, file = '', text = '', option, outcome = ''] =

@@ -6,7 +6,7 @@ import { KEY } from '../helpers/service.ts';
 const QUESTION = 'Add 3 rows at';
 const ALL = ['Rex', 'Bella', 'Lola'];
 
-/** Where the command runs, its arguments and its input, and whether the profiles have the service's base URL. */
+/** Where the command runs, its arguments and its input. The profiles have `savedUrl`, or else the service's URL. */
 type Situation = TerminalOptions & { args?: string[]; input?: string; savedUrl?: string };
 
 /** Adds a file with three rows, at a terminal at which `typed` is typed. */

@@ -14,7 +14,7 @@ import {
 
 describe('a row of which the service has refused the request', () => {
   const INCOMPLETE: Step = { replies: { Bella: 401 }, stdout: '', sends: 'Rex Bella' };
-  // Bella gets another idempotency key, so the service counts four of them.
+  // The service gives each idempotency key the next id. Bella gets a second key, so no animal has the id 2.
   const REST = { sends: 'Bella Lola', results: '2 added 1 Rex, 3 added 3 Bella, 4 added 4 Lola' };
   // Without idempotency keys, a row that may have been added would become unknown.
   for (const [what, first] of [

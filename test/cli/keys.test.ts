@@ -7,7 +7,7 @@ import { closedPort } from '../helpers/listen.ts';
 import { freshMachine, type Machine, type ProgramOptions, serve } from '../helpers/pets.ts';
 import { scriptedServer } from '../helpers/scripted-server.ts';
 
-/** A machine with two stores, `one` and `my two`, and nothing else. */
+/** A machine with two stores, `one` and `my two`, and no profiles. */
 async function machineWithStores() {
   const machine = await freshMachine();
   const [one, two] = [join(machine.home, 'one'), join(machine.home, 'my two')];

@@ -17,7 +17,7 @@ type ShopOptions = {
   hasLinks?: boolean;
 };
 
-/** Responds to `GET /pets` with pages of these animals, as the service does: filtered by status, with links. */
+/** Responds to `GET /pets` with pages of these animals, filtered by status as the service does. */
 function shopOf(animals: readonly Animal[], options: ShopOptions = {}): Handler {
   const { windows = [], spent = 0, hasLinks = true } = options;
   return ({ url = '' }, response, count) => {
@@ -43,7 +43,6 @@ function shopOf(animals: readonly Animal[], options: ShopOptions = {}): Handler 
 const NAMES = ['Rex', 'Bella', 'Zoë', 'T-Rex', 'Max'];
 const STATUSES = ['available', 'sold'];
 
-/** Animals with ids from 1 on, five names, two statuses and the categories 1 to 3. */
 const manyAnimals = (count: number): Animal[] =>
   Array.from({ length: count }, (_, i) => ({
     id: i + 1,

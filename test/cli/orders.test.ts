@@ -11,7 +11,7 @@ const ORDERS = `[
 
 type Run = { body?: string; columns?: number; timeZone?: string };
 
-/** Runs `pets orders` in Berlin, at 12:00 UTC on 20 November 2026. */
+/** Runs `pets orders` at 12:00 UTC on 20 November 2026, by default in Berlin. */
 const run = (argv: readonly string[], { body = ORDERS, columns, timeZone = 'Europe/Berlin' }: Run = {}) =>
   runAgainst(respondWith(body), ['orders', ...argv], {
     timeZone,
@@ -19,7 +19,6 @@ const run = (argv: readonly string[], { body = ORDERS, columns, timeZone = 'Euro
     ...(columns !== undefined && { columns }),
   });
 
-/** The ids of the orders that the command prints. */
 async function idsOf(argv: readonly string[], options?: Run): Promise<string> {
   const { code, stdout } = await run([...argv, '--columns', 'id'], options);
   expect(code).toBe(0);

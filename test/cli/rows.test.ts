@@ -24,7 +24,6 @@ async function rowsOf(format: RowFormat, text: string): Promise<RawRow[]> {
   return rows;
 }
 
-/** The line of each row, with its value or error. */
 const inShort = async (format: RowFormat, text: string) =>
   (await rowsOf(format, text)).map((row) => [row.line, 'error' in row ? row.error : row.value]);
 

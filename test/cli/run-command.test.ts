@@ -8,8 +8,8 @@ import { runCommand } from '../../src/cli/serve/run-server.ts';
 import { gate } from '../helpers/gate.ts';
 import { temporaryDirectory } from '../helpers/temp.ts';
 
-// These tests call the function that implements `pets serve -- <command>`, because tests of the built command would need delays
-// or a terminal. More tests are in test/e2e/serve-command.test.ts.
+// These tests call the function that implements `pets serve -- <command>`, because tests of the built command would need
+// delays or a terminal. More tests are in test/e2e/serve-command.test.ts.
 
 /** Runs a Node.js program that executes `lines` and then does not exit by itself. */
 async function run(lines: string, { isTTY = false, abort = new AbortController() } = {}) {

@@ -13,7 +13,7 @@ async function machineWithStore() {
   return { machine, directory, service, journal: join(directory, 'journal.ndjson') };
 }
 
-/** The same after the service has ended, with a command that copies the store, and where. */
+/** The same after the service has ended. `copyArgs` is a command that copies the store to `copy`. */
 async function machineWithClosedStore() {
   const { service, ...rest } = await machineWithStore();
   await service.end('SIGTERM');

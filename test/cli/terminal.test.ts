@@ -4,7 +4,7 @@ import { type Handler, reply, replyError } from '../helpers/scripted-server.ts';
 
 // Tests of the output on a terminal of a given width. The program runs in this process.
 
-/** Has 15 animals, each on a page of its own. */
+/** Lists 15 animals, each on a page of its own, and responds to all other requests with 410. */
 const gone: Handler = (request, response) => {
   const { pathname, searchParams } = new URL(request.url ?? '', 'http://service');
   if (pathname !== '/v1/pets') return replyError(response, 410, 'operation_removed');

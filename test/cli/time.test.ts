@@ -81,7 +81,7 @@ test.each(none.split('|'))('a time on the command line: %j is none', (text) => {
   expect(() => parseTimeLimit(text)).toThrow(/^must be today, yesterday, a number of days or hours ago/);
 });
 
-// In Berlin, 29 March 2026 has 23 hours, and 25 October 2026 has 25. In Beirut and Havana, clocks change at midnight.
+// Berlin has no 2:30 on 29 March 2026 and two on 25 October. Havana has two midnights. Apia had no 30 December 2011.
 test.each([
   ['2026-03-29T02:30', 'Europe/Berlin', '2026-03-29T01:30:00.000Z'],
   ['2026-10-25T02:30', 'Europe/Berlin', '2026-10-25T00:30:00.000Z'],
@@ -107,7 +107,7 @@ test.each([
     const instant = Date.parse(changes[halfHour & 1] ?? '') + (halfHour >> 1) * 1_800_000;
     const [date, time] = format(instant).split(' ');
     const found = instantOf(Date.parse(`${date}T${time}Z`), zone);
-    // A time that a clock shows twice is found the first time.
+    // Of two instants at which a clock shows the same time, `instantOf` returns the first.
     expect([0, minutes * 60_000]).toContain(instant - found);
     if (found !== instant) expect(format(found).slice(0, 19)).toBe(format(instant).slice(0, 19));
   }
