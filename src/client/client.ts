@@ -38,15 +38,15 @@ export type ClientOptions = Omit<RequestOptions, 'transport' | 'service'> &
     key: string;
     userAgent: string;
     redact?: Redact | undefined;
-    /** Called if a response differs from what was asked or sent. A message puts the service's name before the text. */
+    /** Called if a response differs from the request or the specification. Messages put the host before the text. */
     onDifference?: ((difference: string) => void) | undefined;
     /** Called once a day for an operation that the service removes within `NOTICE_TIME`. */
     onDeprecated?: ((deprecated: { operation: OperationName } & Deprecation) => void) | undefined;
-    /** Calls `onDeprecated` for every response that announces a removal instead. */
+    /** Calls `onDeprecated` instead for every response that shows that its operation is deprecated. */
     reportsEveryDeprecation?: boolean;
   };
 
-/** How long before its removal users learn about a deprecated operation, in milliseconds: half a year. */
+/** How long before the removal of an operation users get notices, in milliseconds: half a year. */
 const NOTICE_TIME = 180 * 86_400_000;
 
 export type CallOptions = Partial<Pick<RequestPolicy, 'ignorePause' | 'sendLog'>> & {

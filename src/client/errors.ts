@@ -6,7 +6,7 @@ export abstract class ClientError extends Error {
   }
 }
 
-/** The service returned an error (docs/service.md 7). */
+/** The service returned an error (docs/service.md 7), or the request was not sent because of an earlier 503. */
 export class ApiFailure extends ClientError {
   readonly status: number;
   /** The error code in the response; undefined if the body is not an `ErrorBody`. */

@@ -4,7 +4,7 @@ import type { Client } from './client.ts';
 import { ContractError } from './errors.ts';
 import { findLink, type HttpHeaders, readHeader } from './response.ts';
 
-/** `more` shows whether more animals follow. It is `unknown` if they may follow, but the service sends no link. */
+/** `more` shows whether more animals follow. It is `unknown` if they may follow, but the page has no link to them. */
 export type PetPage = { pets: ReceivedPet[]; more: 'yes' | 'no' | 'unknown' };
 
 type Query = OperationInput<'listPets'>['query'];
@@ -50,8 +50,8 @@ export async function* listPages(
     hasLinks ||= (next ?? findLink(headers, 'first')) !== undefined;
     emptyPages = pets.length === 0 ? emptyPages + 1 : 0;
     read += pets.length;
-    // A page without a next link is the last, unless X-Total-Count is larger than the number of animals read. If the
-    // service has sent neither that header nor any links, more animals may follow a full page.
+    // A page without a next link is the last, unless it has animals and X-Total-Count is larger than the number read.
+    // If the service has sent neither that header nor any links, more animals may follow a full page.
     const total = Number(readHeader(headers, 'X-Total-Count') ?? (hasLinks ? 0 : Number.NaN));
     const isUnknown = pets.length > 0 && (Number.isNaN(total) ? pets.length >= query.limit : total > read);
     const more = next ? 'yes' : isUnknown ? 'unknown' : 'no';
@@ -87,8 +87,8 @@ function whyNotFollow(next: URL, base: URL, seen: ReadonlySet<string>): Contract
 
 /**
  * The URL of the next page; undefined without a link. A service behind a proxy may link to its internal address, but
- * the API key must not be sent to another origin. So if the path is below that of the base URL, the result has the path
- * and query of the link, and the origin of the current page. @throws ContractError if the link is not a URL
+ * the API key must not be sent to another origin. So a link below the path of the base URL gets the origin of the
+ * current page. Any other link stays as it is, for `whyNotFollow`. @throws ContractError if the link is not a URL
  */
 function nextLink(headers: HttpHeaders, page: URL, base: URL): URL | undefined {
   const target = findLink(headers, 'next');

@@ -37,11 +37,11 @@ export function requestedDelay(headers: HttpHeaders, now: number): number | unde
   return parseRetryAfter(headers, now) ?? longestDelay(exhausted) ?? longestDelay(windows);
 }
 
-/** The milliseconds until all rate-limit windows without requests left have ended; undefined without such windows. */
+/** The milliseconds until all rate-limit windows without requests left have ended; undefined if no end is known. */
 export const delayIfExhausted = (headers: HttpHeaders, now: number): number | undefined =>
   longestDelay(readWindows(headers, now).filter(({ remaining = 1 }) => remaining <= 0));
 
-/** The delay in Retry-After (seconds or an HTTP-date), in milliseconds from now. The longest of repeated headers counts. */
+/** The longest delay in Retry-After headers (seconds or HTTP-dates), in milliseconds; undefined without a valid one. */
 export function parseRetryAfter(headers: HttpHeaders, now: number): number | undefined {
   const delays = splitValues(headers, header.retryAfter).map((text) => {
     // RFC 9110 does not allow fractions of a second, but some services send them.
@@ -125,6 +125,6 @@ const splitValues = (headers: HttpHeaders, name: string): string[] =>
   // Do not split at the comma of an HTTP-date.
   readHeaders(headers, name).flatMap((text) => text.split(/,(?! \d\d[ -][A-Z])/).map((part) => part.trim()));
 
-/** The time in the Date header, or else `now`. The local clock may be wrong, so times are compared with this one. */
+/** The time in the Date header, or else `now`. Headers are compared with it, because the local clock may be wrong. */
 const serverTime = (headers: HttpHeaders, now: number): number =>
   parseHttpDate(readHeader(headers, 'Date')?.trim() ?? '') ?? now;

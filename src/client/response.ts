@@ -17,9 +17,9 @@ export type HttpResponse = {
   status: number;
   headers: HttpHeaders;
   body: string;
-  /** Why the body could not be decoded; `body` is then empty. */
+  /** Why the body could not be received or decoded; `body` is then empty. */
   unreadable?: string;
-  /** The error code in the body, if it is an `ErrorBody`. */
+  /** The error code in the body of an error response; undefined if the body is not an `ErrorBody`. */
   code?: string | undefined;
 };
 
@@ -229,7 +229,7 @@ function unquote(text: string): string {
   return /^".*"$/s.test(trimmed) ? trimmed.slice(1, -1).replace(/\\(.)/gs, '$1') : trimmed;
 }
 
-/** The target of the first link with this relation (RFC 8288). `relation` must be in lower case. */
+/** The target of the first link with this relation (RFC 8288), if any. `relation` must be in lower case. */
 export function findLink(headers: HttpHeaders, relation: string): string | undefined {
   for (const { value, parameters } of readHeaderList(headers, 'Link')) {
     const relations = parameters['rel']?.toLowerCase().split(/\s+/) ?? [];

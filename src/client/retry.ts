@@ -43,7 +43,7 @@ export type RequestOptions = {
   /** Interrupts the call. Its reason must be an InterruptedError. */
   signal: AbortSignal;
   timeoutMilliseconds: number;
-  /** The longest wait before an attempt; undefined if calls must not wait or be retried. */
+  /** The longest wait before an attempt, without its random part; undefined if calls must not wait or be retried. */
   maxWaitMilliseconds: number | undefined;
   /** Give up early after refused connections: the service is on this machine, and a user is waiting at a terminal. */
   failsFastIfRefused: boolean;
@@ -53,7 +53,7 @@ export type RequestOptions = {
 
 export type RequestPolicy = Pick<RetryState, 'idempotent'> & {
   isSuccess(status: number): boolean;
-  /** Sends during a pause too; during a rate limit once a minute. A success, or a 429 that names a delay, ends the pause. */
+  /** Sends during a pause too; during a rate limit only once a minute. The response can end or replace the pause. */
   ignorePause: boolean;
   sendLog?: SendLog | undefined;
 };
@@ -68,7 +68,7 @@ export type SendLog = {
 
 /**
  * The outcome of a call. `ambiguous` is true if an attempt may have been applied although no response confirms it.
- * `neededMaxWait` is set if only `maxWaitMilliseconds` excluded another attempt (see `RetryDecision`).
+ * `neededMaxWait` is set if another attempt was excluded only because its wait was too long (see `RetryDecision`).
  */
 export type SendResult = { outcome: AttemptOutcome; ambiguous: boolean; neededMaxWait?: number | undefined };
 
@@ -76,8 +76,8 @@ export type SendResult = { outcome: AttemptOutcome; ambiguous: boolean; neededMa
 export const IDEMPOTENT_RETRY_MS = IDEMPOTENCY_KEY_LIFETIME_MS - 3_600_000;
 
 /**
- * Sends a request until it succeeds or `decideRetry` excludes another attempt. A ClientError becomes part of the
- * result; any other error is thrown.
+ * Sends a request until it succeeds, `decideRetry` excludes another attempt, or a shared pause is too long to wait for.
+ * A ClientError becomes part of the result; any other error is thrown.
  */
 export async function requestWithRetry(
   options: RequestOptions,
@@ -134,7 +134,7 @@ export async function requestWithRetry(
   }
 }
 
-/** Waits for the end of a pause that a user's processes share. @throws RateLimitError, ApiFailure, InterruptedError */
+/** Waits until no shared pause is left. @throws RateLimitError or ApiFailure if one is too long, InterruptedError */
 async function waitForPause(options: RequestOptions, method: string): Promise<void> {
   const { service, clock, signal, maxWaitMilliseconds: maxWait } = options;
   for (;;) {
@@ -212,7 +212,7 @@ const isInProgress = ({ status, code }: HttpResponse): boolean =>
 export type RetryState = {
   /** Whether sending the request twice has the same effect as sending it once. */
   idempotent: boolean;
-  /** Whether the service has shown that it supports the Idempotency-Key of the request, which makes a retry safe. */
+  /** Whether the service has shown support for Idempotency-Key, and the key may still be sent: a retry is safe. */
   supportsIdempotency: boolean;
   /** Whether this attempt or an earlier one may have been applied although no response confirms it. */
   ambiguous: boolean;
@@ -224,7 +224,7 @@ export type RetryState = {
 
 export type RetryDecision =
   | { retry: true; wait: number; reason: WaitReason }
-  /** `neededMaxWait` is set if only `maxWait` excludes the retry. With this `maxWait`, the call would be retried. */
+  /** `neededMaxWait` is the `maxWait` that would allow the retry; set only if the wait is longer than `maxWait`. */
   | { retry: false; neededMaxWait?: number };
 
 /** How often a request is attempted, and the waits in between: `backoff`, doubled after each attempt, up to `cap`. */
@@ -293,8 +293,8 @@ const rateLimitDelay = (headers: HttpResponse['headers'], now: number): number =
   Math.max(requestedDelay(headers, now) ?? UNKNOWN_RATE_LIMIT, MIN_RATE_LIMIT);
 
 /**
- * How long no request with this API key may be sent after a response. After a 429, this is the delay before a retry. If the
- * rate-limit window has no requests left, this is the time until its end. Otherwise undefined.
+ * How long no request with this API key may be sent after a response, in milliseconds: after a 429, the delay before a
+ * retry; otherwise, the time until all rate-limit windows without requests left have ended, or undefined without any.
  */
 export const coolDownAfter = ({ status, headers }: HttpResponse, now: number): number | undefined =>
   status === 429 ? rateLimitDelay(headers, now) : delayIfExhausted(headers, now);

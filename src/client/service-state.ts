@@ -42,7 +42,7 @@ export type ServiceState = ReturnType<typeof createServiceState>;
 
 /**
  * The host and port of a base URL: the same text for http and https, with and without the dot at the end of the host, and
- * for all names of this machine. Never used to decide where an API key is sent, because http and https look the same.
+ * for all loopback names. Never used to decide where an API key is sent, because http and https look the same.
  */
 function serverOf(baseUrl: string): string {
   const { hostname, port } = new URL(baseUrl);
@@ -115,7 +115,7 @@ export function createServiceState(
     return isNew;
   }
 
-  /** The time until the end of a wait, in milliseconds. Processes whose system times differ get the same result. */
+  /** The milliseconds until a wait ends; at most 0 after its end. With a boot id, the system time does not matter. */
   function remaining(entry: string): number {
     const [, , duration, at, boot, started] = WAIT.exec(entry) ?? [];
     const byClock = clock.now() - Number(at);
@@ -153,7 +153,7 @@ export function createServiceState(
     },
     /** Lets all requests with this API key wait, or only those with this method. */
     startPause: (milliseconds: number, method: string = ALL): void => startWait(method, milliseconds),
-    /** Ends all pauses. Requests that ignore pauses stay limited to one a minute. */
+    /** Ends all pauses. Keeps `wait-probe`, the limit for requests that ignore a rate limit. */
     endPauses: (): void => remove((entry) => WAIT.test(entry) && !entry.startsWith('wait-probe,')),
     /**
      * Whether a request that ignores the pause may be sent now. During a rate limit, it is true at most once a minute
