@@ -104,7 +104,7 @@ const MAX_DIGITS = String(INT64_MAX).length;
 
 const fits = (value: bigint) => value >= INT64_MIN && value <= INT64_MAX;
 
-/** Parses an integer in canonical decimal form (no `+`, leading zero or exponent); undefined for any other text. */
+/** Parses an int64 in canonical decimal form (no `+`, leading zero or exponent); undefined for any other text. */
 export function parseInt64(text: string): bigint | undefined {
   if (!/^(?:0|-?[1-9]\d{0,18})$/.test(text)) return undefined;
   const value = BigInt(text);

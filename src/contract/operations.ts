@@ -9,7 +9,7 @@ export const pageSize = { min: 1, max: 100, default: 20 } as const;
 
 const limitRange = `must be an integer from ${pageSize.min} to ${pageSize.max}`;
 
-/** The text of the query parameter `limit` or of the option `--limit`. */
+/** The text of the query parameter `limit`. */
 export const PageLimit = z.pipe(
   z.custom<string>(
     (text) => typeof text === 'string' && /^[1-9]\d{0,2}$/.test(text) && Number(text) <= pageSize.max,
@@ -18,7 +18,7 @@ export const PageLimit = z.pipe(
   z.transform(Number),
 );
 
-/** An operation, as the router, the client, the command line and the OpenAPI description use it. */
+/** An operation, as the service and the client use it. A test compares openapi.json with all operations. */
 export type Operation = {
   method: 'GET' | 'POST';
   /** Relative to the base URL; `{name}` is a path parameter. */
