@@ -99,7 +99,7 @@ export class AppendFile {
 
   /**
    * Appends the bytes and syncs them. Concurrent calls run one after the other. With `start`, replaces the bytes from
-   * that one to the end.
+   * this offset to the end.
    *
    * @throws NotAppendedError if nothing was appended. If another program changed the file, later calls throw this too
    * @throws any other error if the bytes may have been appended. If the file system only refuses writes for now, the
@@ -162,7 +162,7 @@ export class AppendFile {
   /** Removes the bytes after `#end`. Without the sync, they could return after a power loss. */
   async #rollBack(): Promise<void> {
     const { size } = await this.#file.stat();
-    // Only bytes that this object has written may be removed, not those of a program to which the file was moved.
+    // If the file was moved, the bytes after `#end` may be those of another program, so they must not be removed.
     await requireSameFile(this.#files, this.#path, { ...this.#status, size: Math.max(size, this.#end) });
     await this.#file.truncate(this.#end);
     await this.#file.datasync();

@@ -41,7 +41,7 @@ const RETRY_MS = 10;
  * the lock. If processes see each other, the claim with the smallest name stays and the others withdraw and wait.
  *
  * @throws DirectoryInUseError if another process holds the lock
- * @throws LockError if the directory cannot contain a socket, or other processes claim the directory for too long
+ * @throws LockError if no socket can be created in the directory, or other processes claim the directory for too long
  */
 export async function acquireDirectoryLock(
   directory: string,
@@ -244,7 +244,7 @@ async function readState(socket: Socket): Promise<ClaimState> {
   } catch (error) {
     const errno = errnoOf(error);
     if (errno === 'ECONNREFUSED' || errno === 'ENOENT') return { state: 'dead' };
-    // Any other error (no permission, full backlog) means that the owner is alive.
+    // Any other error (no permission, full backlog) does not show that the owner has ended.
     return { state: errno === 'ECONNRESET' || errno === 'EPIPE' ? 'claiming' : 'silent' };
   }
 }

@@ -143,7 +143,7 @@ export const isMissing = (error: unknown): error is Error => errnoOf(error) === 
 
 // The errors of directory-lock.ts. They are here so that commands can recognize them without loading that module.
 
-/** Another process holds the lock. `pid` and `url` are that process's, if known. */
+/** Another process holds the lock, or may hold it but does not respond. `pid` and `url` are that process's, if known. */
 export class DirectoryInUseError extends Error {
   override name = 'DirectoryInUseError';
   readonly directory: string;
@@ -346,8 +346,8 @@ export async function fsyncAncestors(fileSystem: FileSystem, directory: string):
 export type StateDirectory = {
   path: string;
   /**
-   * Whether the directory is in one for temporary files, where another user may have created it first. It is used only
-   * if this user owns it and other users have no access to it.
+   * Whether the directory is in one for temporary files, where another user may have created it first. Such a
+   * directory is used only if this user owns it and other users have no access to it.
    */
   isTemporary: boolean;
 };
@@ -368,7 +368,7 @@ export function isOwnDirectory(path: string, forbidden: number): boolean {
   }
 }
 
-/** Whether no other user can have put files into the directory. */
+/** Whether no other user can have put files into the directory. Only a temporary directory is checked. */
 export const isTrusted = ({ path, isTemporary }: StateDirectory): boolean =>
   !isTemporary || isOwnDirectory(path, 0o077);
 
