@@ -143,7 +143,7 @@ export const isMissing = (error: unknown): error is Error => errnoOf(error) === 
 
 // The errors of directory-lock.ts. They are here so that commands can recognize them without loading that module.
 
-/** Another process holds the lock, or may hold it but does not respond. `pid` and `url` are that process's, if known. */
+/** Another process holds or may hold the lock. `pid` and `url` are that process's, if known. */
 export class DirectoryInUseError extends Error {
   override name = 'DirectoryInUseError';
   readonly directory: string;
