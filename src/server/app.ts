@@ -59,7 +59,7 @@ export type AccessLogEntry = Pick<
   time: number;
   /** The status of the response, even if the client left before the service sent it. */
   status: number;
-  /** The code of an error response. */
+  /** The code of an error response; undefined if the response was mocked. */
   code: ErrorCode | undefined;
   milliseconds: number;
 };
@@ -163,7 +163,7 @@ export function createApp(options: StartingOptions | AppOptions) {
     }
   }
 
-  /** Creates the context of a request. `request` is undefined if the bytes on the connection were not valid HTTP. */
+  /** Creates the context of a request. `request` is undefined if Node did not pass the bytes on as a request. */
   const begin = (socket: Socket, request?: IncomingMessage): RequestContext =>
     createContext(requestId(request), peerAddress(socket), request, clock.elapsed());
 
@@ -212,7 +212,7 @@ export function createApp(options: StartingOptions | AppOptions) {
 
   return {
     handle,
-    /** Creates and reports the response to bytes that Node's HTTP parser rejected. The caller sends it. */
+    /** Creates and reports the response to bytes that Node did not pass on as a request. The caller sends it. */
     errorResponse(error: ServiceError, socket: Socket): SentResponse {
       const context = begin(socket);
       const sent = complete(error, context);

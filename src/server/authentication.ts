@@ -64,7 +64,7 @@ export function createAuthentication(options: AuthenticationOptions) {
     }
   }
 
-  /** Counts a request that was not authenticated, whatever the reason. @throws ServiceError 429 unless `isLocal` */
+  /** Counts a request without a valid credential. @throws ServiceError 429 above the limit, unless `isLocal` */
   async function countAnonymous(context: RequestContext): Promise<void> {
     const decision = await anonymousLimiter.take(networkOf(context.client), ANONYMOUS_QUOTA);
     context.window = decision.window;

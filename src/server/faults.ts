@@ -19,7 +19,7 @@ const RETRYABLE_STATUSES: readonly number[] = [errorCodes.rate_limited, errorCod
 
 const errorStatuses: readonly number[] = [...new Set(Object.values(errorCodes))];
 
-/** The statuses that the response of an operation can have. */
+/** The statuses that a mocked response of an operation can have. */
 const statusesOf = (operation: OperationName): number[] => [
   operations[operation].success.status,
   ...errorStatuses,
@@ -76,7 +76,7 @@ const Match = strictObject({
 });
 type Match = z.output<typeof Match>;
 
-/** A rule decides the response to some requests (docs/testing.md). Without `match`, it applies to every operation. */
+/** A rule for responses (docs/testing.md). Without `match`, it applies to every operation that can have its answer. */
 export const FaultRule = strictObject({
   match: z.optional(Match),
   answer: z.optional(z.literal(allStatuses, { error: `must be one of ${allStatuses.join(', ')}` })),
@@ -128,7 +128,7 @@ export type FaultOptions = FaultSettings & { seed: number };
 /** A random fault, or what a rule does to a request. `latency` is in milliseconds. */
 export type Fault = { latency: number | undefined; mock: RequestedMock | undefined };
 
-/** What a rule sees of a request: its operation and the path parameters. */
+/** What a rule sees of a request: the method, the operation and the path parameters. */
 export type FaultRequest = { method: string; operation: OperationName; params: Params };
 
 export type Faults = ReturnType<typeof createFaults>;
@@ -146,7 +146,7 @@ export function createFaults(initial: FaultOptions = { seed: 0 }) {
      */
     nextRandom: (): Fault => drawFault(options, requests++),
 
-    /** Returns the effect of the first matching rule, and counts it as applied. Its latency replaces the random one. */
+    /** Returns what the first matching rule does, if any, and counts its use. A latency replaces the random one. */
     applyRule(request: FaultRequest): Fault | undefined {
       const rule = rules.find((each) => isLeft(each) && matches(each, request));
       if (rule === undefined) return undefined;

@@ -49,7 +49,7 @@ export type Redactor = {
  * Returns a function that creates the redactor of a request from its headers. `GET /requests` and `--log` use it
  * (docs/testing.md). The redactor replaces the credentials in the headers, `secrets`, all generated API keys, users and
  * passwords in URLs, and the values of parameters, of form fields and of members of JSON objects that are named like a
- * secret. If a secret appears only after decoding, the whole part of the text that contains it is replaced.
+ * secret. If a secret appears only after decoding, the part with the secret, or the whole text, is replaced.
  */
 export function createRequestRedactors(
   secrets: readonly string[],

@@ -48,7 +48,7 @@ export type ServiceOptions = Pick<ToolsOptions, FromTools> & {
   onAccess?: OnAccess | undefined;
 };
 
-/** Called for each response, with a function that replaces the secrets in a text of the request, as `GET /requests` does. */
+/** Called for each response that belongs in the log, with a function that replaces secrets in a text of the request. */
 export type OnAccess = (entry: AccessLogEntry, redact: (text: string) => string) => void;
 
 export type Service = Awaited<ReturnType<typeof startService>>;

@@ -30,9 +30,9 @@ export const createContext = (
   id,
   /** The client's IP address. */
   client,
-  /** Undefined if the request was not valid HTTP. */
+  /** Undefined if Node did not pass the request on: usually, it was not valid HTTP. */
   request,
-  /** The method and the target as the client sent them; `-` if the request was not valid HTTP. */
+  /** The method and the target as the client sent them; `-` if `request` is undefined. */
   method: request?.method ?? '-',
   url: request?.url ?? '-',
   /** The headers as the client sent them, alternately: name, value, name, value. */
@@ -59,7 +59,7 @@ export const createContext = (
   isCounted: false,
   /** The mocked response that was sent; undefined for a real one. */
   asked: undefined as RequestedMock | undefined,
-  /** The response that `--fail-rate` chose for the request. `Prefer` and rules take precedence. */
+  /** The response that `--fail-rate` chose for the request. `Prefer` and rules with an answer take precedence. */
   randomFault: undefined as RequestedMock | undefined,
   /** The injected latency of the response, in milliseconds. */
   latency: 0,
@@ -68,7 +68,7 @@ export const createContext = (
   /** The recorded beginning of the body; each character is one byte. `bodyBytes` is the size of the whole body. */
   body: '',
   bodyBytes: 0,
-  /** The number in the log of this start, from 1; 0 until the request has ended. Unlike ids, numbers are unique. */
+  /** The number in the log of this start, from 1; 0 before the request is in the log. Unlike ids, numbers are unique. */
   number: 0,
   /** The number of the request that this one repeats, if `POST /requests` sent it. */
   again: undefined as number | undefined,
@@ -101,7 +101,7 @@ export type IsTrustedProxy = (address: string) => boolean;
 /**
  * Returns the address of the client of a request (docs/service.md 5.2). If the peer is a trusted proxy, this is the
  * rightmost address in X-Forwarded-For that does not belong to a trusted proxy, or the leftmost address if all do. In any
- * other case, and if the header contains anything but addresses, this is the address of the peer.
+ * other case, or if the header is missing or contains anything but addresses, this is the address of the peer.
  */
 export function clientAddress(
   { socket, headers }: Pick<IncomingMessage, 'socket' | 'headers'>,

@@ -30,7 +30,7 @@ export type DescribedRunningRequest = Sent<ReturnType<Describer['describeRunning
 
 /**
  * Returns functions that describe recorded requests without `secrets` and without the credentials of each request.
- * `creations` are the creations in the log, the newest first; a replayed request got the response to one of them.
+ * `creations` are the creations in the log, the newest first, to find the one whose response a replayed request got.
  */
 export function createRequestDescriber(
   secrets: readonly string[],

@@ -63,7 +63,7 @@ const MAX_ORIGIN = 200;
 
 /**
  * How many stray requests are recorded per minute; more are only counted. A request is stray if it is not valid HTTP or
- * its Host is not allowed: it does not show who sent it, so any website can send it as often as it likes.
+ * its Host is not allowed. Such requests do not show who sent them, so any website could fill the log with them.
  */
 const MAX_STRAY = 20;
 
@@ -137,7 +137,7 @@ export function createRecorder({ clock, cors }: RecorderOptions) {
     };
   }
 
-  /** Adds a running request to the log, or only counts it if it is stray. Does nothing for other requests. */
+  /** Adds a running request to the log, or only counts it if `isStray`. Does nothing for other requests. */
   function end(context: RequestContext, ended: RequestEnd): void {
     const index = running.indexOf(context);
     if (index === -1) return;
@@ -168,7 +168,7 @@ export function createRecorder({ clock, cors }: RecorderOptions) {
   }
 
   return {
-    /** Records a request from its arrival, unless it is one that is only counted. Call `end` once. */
+    /** Records a request from its arrival, but only counts one that `otherOrigin` finds. Call `end` once. */
     begin(context: RequestContext): void {
       const { request, id } = context;
       const origin = request && otherOrigin(request, cors);

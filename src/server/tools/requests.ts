@@ -175,8 +175,8 @@ const OWN_HEADERS =
   /^(?:connection|keep-alive|proxy-connection|transfer-encoding|content-length|expect|upgrade|te|trailer|idempotency-key|x-request-id)$/i;
 
 /**
- * `POST /requests` sends a recorded request again, with its own credentials, which do not leave the server
- * (docs/testing.md). The server sends it to its own address, so everything is checked again that was checked before.
+ * `POST /requests` sends a recorded request again, with the recorded credentials, which do not leave the server
+ * (docs/testing.md). The request goes to the server's own address, so everything is checked again.
  */
 export function createSendAgainHandler(
   recorder: Recorder,

@@ -92,7 +92,7 @@ export function createTools(options: ToolsOptions) {
     ...['/', '/page/{file}'].map((path) => publicPath(path, 'page', page, '/')),
     // Browsers ask for this by themselves, and it should not fill the log.
     publicPath('/favicon.ico', 'page', () => ({ status: 204, body: '' }), '/'),
-    // The page signs in here with a code, so it needs no token.
+    // The page signs in here with a code instead of a token.
     toolPath('/session', 'open', { POST: options.openSession }),
     toolPath('/requests', 'token', {
       GET: createRequestsHandler(recorder, options),
