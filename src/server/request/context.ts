@@ -68,7 +68,7 @@ export const createContext = (
   /** The recorded beginning of the body; each character is one byte. `bodyBytes` is the size of the whole body. */
   body: '',
   bodyBytes: 0,
-  /** The number in the log of this start, from 1; 0 before the request is in the log. Unlike ids, numbers are unique. */
+  /** The number in the log of this start, from 1; 0 until the request is in the log. Unlike ids, numbers are unique. */
   number: 0,
   /** The number of the request that this one repeats, if `POST /requests` sent it. */
   again: undefined as number | undefined,
