@@ -51,7 +51,7 @@ function readNumber(text: string, field: string, max: number): number {
 }
 
 /**
- * Formats the fields as a body of `PUT /faults`. Empty fields are left out; the service checks the rules.
+ * Formats the fields as a body of `PUT /faults`, without empty ones. But an empty latency equals the other one.
  *
  * @throws Error if the rules are not a JSON array, or another field is not a number in its range
  */

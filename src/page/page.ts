@@ -27,7 +27,7 @@ const TYPING_MS = 250;
 export type State = {
   route: Route;
   session: 'none' | 'starting' | 'begun';
-  /** Why there is no session. */
+  /** Why the session ended or the last attempt to sign in failed; empty otherwise. */
   signInProblem: string;
   /** Why the last poll failed; empty if it did not. */
   connectionProblem: string;

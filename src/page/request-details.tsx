@@ -145,7 +145,7 @@ function bodyNote(content: WholeRequest['request']): string {
   return content.cutOff ? `${length}, of which only the beginning is recorded` : length;
 }
 
-/** A button that sends a request again. If the request has a body or can change something, opens a form first. */
+/** A button that sends a request again. Except for a GET or HEAD without a body, the button opens a form first. */
 function SendAgain({ page, whole }: { page: Page; whole: WholeRequest }) {
   const { number, method, operation, notAgain, request } = whole;
   const { problem, isBusy, attempt } = useAttempt();

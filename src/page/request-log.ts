@@ -74,7 +74,7 @@ export type Route = { view: keyof typeof views; filter: RequestFilter; request: 
 
 export const startRoute: Route = { view: 'requests', filter: noFilter, request: undefined };
 
-/** Reads the fragment of an address. An unknown view returns `previous`; views without a filter keep its filter. */
+/** Reads a fragment: `startRoute` if empty, `previous` for an unknown view. `#faults` and `#keys` set only the view. */
 export function parseRoute(hash: string, previous: Route): Route {
   if (hash === '') return startRoute;
   const [name, query] = hash.slice(1).split('?', 2);

@@ -17,7 +17,7 @@ import {
   statusKind,
 } from './text.ts';
 
-/** How many pixels from its top the page counts as not scrolled. */
+/** A page that is scrolled by at most this many pixels counts as not scrolled. */
 const TOP = 10;
 
 type ListedRequest = LoggedRequest | RunningRequest;
@@ -42,7 +42,7 @@ export function RequestsView({ page }: { page: Page }) {
     body.current?.querySelector('.opened')?.scrollIntoView({ block: 'nearest' });
   }, [opened, isOpenedShown]);
 
-  /** Opens the request whose row was clicked, unless the click ends the selection of a text. */
+  /** Opens the request whose row was clicked, unless the click was on a link or ended the selection of a text. */
   function open({ target, currentTarget, detail }: MouseEvent): void {
     const button = (target as Element).closest('tr')?.querySelector('button');
     const isSelecting = detail > 0 && getSelection()?.isCollapsed === false;
@@ -150,7 +150,7 @@ const finished = (
     .filter((each) => each.number > newest && each.id === id && each.method === method)
     .find((each) => each.url === url && each.client === client);
 
-/** Lets the arrow keys move through the rows, with the details if they are open, and Escape close the details. */
+/** Lets arrow keys, Home and End move through the rows, with the details if they are open; Escape closes these. */
 function useArrowKeys(page: Page, body: { current: HTMLElement | null }): void {
   useEffect(() => {
     function move(event: KeyboardEvent): void {

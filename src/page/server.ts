@@ -12,7 +12,7 @@ export const serviceUrl = (): string => new URL('.', location.href).href.slice(0
 /** How long the page waits for the response to a `GET`. The server may delay that of a poll by a second. */
 const TIMEOUT_MS = 8_000;
 
-/** Sends requests with the token of the session, which all tabs share. A 401 ends it, and calls `onSignedOut`. */
+/** Sends requests with the session's token, which all tabs share. A 401 for it ends the session: calls `onSignedOut`. */
 export function createToolsClient(onSignedOut: (message: string) => void) {
   let token = storedToken();
 
@@ -70,7 +70,7 @@ export function createToolsClient(onSignedOut: (message: string) => void) {
   };
 }
 
-/** Returns a response and its JSON. @throws Error if there is none, or no JSON, because a proxy has responded */
+/** Returns a response and its JSON. @throws Error if there is no response, or no JSON in it (from a proxy) */
 async function receive(path: string, init: RequestInit) {
   try {
     const response = await fetch(path, init);
