@@ -92,7 +92,7 @@ function createPool(origin: string | URL, { connect }: Pool.Options): Pool {
 // string can contain `HTTP/1.1`, and a string has no line breaks.
 const CONTINUE = /^(?:HTTP\/1\.[01] 100[^\r\n]*\r\n(?:[^\r\n]+\r\n)*\r\n)+/;
 
-/** Hides interim responses with status 100, for which pets never asks: undici would close the connection. */
+/** Hides interim responses with status 100 from undici, which would close the connection because pets asks for none. */
 function skipContinue(socket: Socket): void {
   const read = socket.read.bind(socket);
   socket.read = (size) => {
