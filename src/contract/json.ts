@@ -43,7 +43,7 @@ export function findJsonError(text: string): { line: number; column: number } | 
     parse(text, undefined, { onDuplicateKey: ({ newValue }) => newValue });
     return undefined;
   } catch (error) {
-    // JSON.parse reports a position only for some errors. lossless-json always does.
+    // JSON.parse reports a position only for some errors, lossless-json for all but too many nesting levels.
     const [, position] = / at position (\d+)$/.exec((error as Error).message) ?? [];
     if (position === undefined) return undefined;
     const lines = text.slice(0, Number(position)).split('\n');
