@@ -112,8 +112,8 @@ async function createClaim(directory: string, short: string): Promise<Claim> {
     remove: () => fs.unlink(join(directory, name)),
   });
   try {
-    // The umask decides the mode of a new socket. Every user who can enter the directory may ask whether this process
-    // lives; otherwise, a claim that remains after a kill would look alive to another user.
+    // Let every user who can enter the directory ask whether this process lives, whatever the umask is. Otherwise, a
+    // claim that remains after a kill would look alive to another user.
     await fs.chmod(join(directory, pending), 0o666);
     await fs.rename(join(directory, pending), join(directory, name));
   } catch (error) {

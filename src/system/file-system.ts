@@ -71,7 +71,7 @@ export const realFileSystem: FileSystem = {
   mkdir: (path) => fs.mkdir(path, { mode: 0o700 }),
   chmod: fs.chmod,
   readdir: (path) => fs.readdir(path),
-  // Synchronously, because this takes less than a microsecond and the thread pool would add twenty.
+  // This call is synchronous, because it takes less than a microsecond and the thread pool would add twenty.
   stat: async (path) => statSync(path),
   async version(path) {
     const { ino, size, mtimeMs, ctimeMs } = statSync(path);
@@ -171,7 +171,7 @@ export class LockError extends Error {
 
 const PART_BYTES = 2 ** 16;
 
-/** Writes all of `buffer` at `position`, repeating short writes. */
+/** Writes all of `buffer` at `position`, in several writes if the system writes only a part at once. */
 export async function writeFully(file: OpenFile, buffer: Uint8Array, position: number): Promise<void> {
   for (let done = 0; done < buffer.length; ) {
     const written = await file.write(buffer, done, buffer.length - done, position + done);
@@ -200,7 +200,7 @@ export async function withFile<T>(file: OpenFile, use: (file: OpenFile) => Promi
   }
 }
 
-/** Reads the bytes from `start` to `end`. Each part is valid until the next one is read. */
+/** Reads the bytes from `start` to `end` or the end of the file. Each part is valid until the next one is read. */
 export async function* readParts(file: OpenFile, start: number, end: number): AsyncGenerator<Buffer> {
   const buffer = Buffer.allocUnsafeSlow(PART_BYTES);
   for (let position = start; position < end; ) {
