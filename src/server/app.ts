@@ -50,7 +50,7 @@ import {
 } from './routes.ts';
 import type { Recorder } from './tools/recorder.ts';
 
-/** A request and its response, for the access log. `createRequestRedactors` removes the secrets in it. */
+/** A request and its response, for the access log. Contains secrets: see `createRequestRedactors`. */
 export type AccessLogEntry = Pick<
   RequestContext,
   'id' | 'client' | 'method' | 'url' | 'sentHeaders' | 'keyName'

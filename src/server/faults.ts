@@ -263,7 +263,7 @@ const toInteger = (text: string): number => (/^[1-9]\d*$/.test(text) ? Number(te
  * Returns an example of the operation's response with a status, without running the operation. `path` is the one that was
  * requested, and `allow` lists its methods.
  *
- * @throws ServiceError 400 if the operation has no response with this status, or if the Retry-After is not possible
+ * @throws ServiceError 400 if the status is not possible, or if `retryAfter` is invalid or not possible with the status
  */
 export function mockResponse(
   { status, retryAfter, source }: RequestedMock,

@@ -137,7 +137,7 @@ const REQUEST_LINE = /^[!#$%&'*+.^_`|~\w-]* \S+ HTTP\/1\.[01]\r?\n/;
 
 type ParserError = Error & { code?: string; rawPacket?: Buffer; bytesParsed?: number };
 
-/** The error response to a request that Node's parser rejected (docs/service.md 10). */
+/** The error response to a request that Node rejected (docs/service.md 8.5 and 10). */
 function toServiceError({ code = '', rawPacket, bytesParsed }: ParserError): ServiceError {
   if (code === 'HPE_INVALID_METHOD' && REQUEST_LINE.test(rawPacket?.toString('latin1', bytesParsed) ?? ''))
     return methodNotAllowed('The service', allMethodsHeader);

@@ -18,7 +18,7 @@ type Connection = {
   latest: PendingRequest | undefined;
   /** Whether the connection closes after the latest request. Requests that arrive after it are ignored. */
   isClosing: boolean;
-  /** The error that the parser found in the latest request or after it. */
+  /** The error that ends the connection, in the latest request or after it. */
   error: ServiceError | undefined;
   /** The last well-formed Authorization header, and the SHA-256 of the key in it. */
   authorization: string | undefined;
@@ -115,7 +115,7 @@ export function createRequestQueue(handle: Handle) {
     },
 
     /**
-     * Records the error that the parser found on a connection, and waits until all pending requests have been handled.
+     * Records the error that ends a connection, and waits until all pending requests have been handled.
      * If the error interrupts a body, a handler that reads this body fails with the error.
      *
      * @returns whether the error needs a response of its own

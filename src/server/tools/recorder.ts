@@ -168,7 +168,7 @@ export function createRecorder({ clock, cors }: RecorderOptions) {
   }
 
   return {
-    /** Records a request from its arrival, but only counts one that `otherOrigin` finds. Call `end` once. */
+    /** Records a request from its arrival, or only counts it if it has an `otherOrigin`. Call `end` once. */
     begin(context: RequestContext): void {
       const { request, id } = context;
       const origin = request && otherOrigin(request, cors);
