@@ -139,7 +139,7 @@ const matcherOf =
     (status === undefined || recorded.status === status) &&
     (path === undefined || pathOfRequest(recorded) === path);
 
-/** Whether a request or its response contains a text (given in lower case), ignoring case, or a number that equals it. */
+/** Whether a request or its response contains a lower-case text, ignoring case, or a number that equals the text. */
 function contains({ request, response, ...summary }: DescribedRequest, text: string): boolean {
   const texts = [request, response].flatMap((message) => [
     message?.body ?? '',
