@@ -12,7 +12,7 @@ export const serviceUrl = (): string => new URL('.', location.href).href.slice(0
 /** How long the page waits for the response to a `GET`. The server may delay that of a poll by a second. */
 const TIMEOUT_MS = 8_000;
 
-/** Sends requests with the session's token, which all tabs share. A 401 for it ends the session: calls `onSignedOut`. */
+/** Sends requests with the token of the session, shared by all tabs. A 401 for it ends the session (`onSignedOut`). */
 export function createToolsClient(onSignedOut: (message: string) => void) {
   let token = storedToken();
 

@@ -286,7 +286,7 @@ function createRun(options: AppOptions): Run {
   ): Promise<ServiceResponse> {
     const { status, retryAfter, applied } = asked;
     const { window, windows, now, retryAt } = await showWindow(principal, context);
-    // `count` throws the 429, unless the limit or the ban has ended since; then the request counts, and is still mocked.
+    // `count` throws the 429, unless the limit or the ban has ended since; then the request counts, and is mocked.
     if (applied !== undefined && retryAt !== undefined) await count(principal, context);
     if (found instanceof ServiceError) throw found;
     const shown = retryAfter ? { ...window, resetAt: now + retryAfter * 1_000 } : window;
