@@ -15,8 +15,8 @@ export interface StoreLocation {
   /** Whether several servers can use the store at a time. `pets serve` creates no API key in such a store. */
   readonly isShared: boolean;
   /**
-   * Begins to open an existing store for a server. Locks a store in a directory. Opens a store in a database, so that a
-   * server that replaces another one is ready as soon as it listens. Does not create a store.
+   * Begins to open an existing store for a server. Locks a store in a directory if the disk allows that. Opens a store
+   * in a database, so that a server that replaces another one is ready as soon as it listens. Does not create a store.
    *
    * @throws StoreError, for example if another server has locked the directory, StoreUnavailableError if the database
    * cannot be reached for now, or the reason of `options.signal`
@@ -34,16 +34,17 @@ export interface StoreLocation {
   check(): Promise<StoreReport>;
   /**
    * Passes everything in the store, as it is at one point in time, to a task, also while servers use the store.
-   * Verifies what the task reads, like `check`. The task cannot use the contents after it has ended.
+   * Verifies what the task reads, like `check`. The contents must not be used after the task has ended.
    *
    * @throws StoreError, or the reason of `signal`
    */
   read<Result>(task: (contents: StoreContents) => Promise<Result>, signal?: AbortSignal): Promise<Result>;
   /**
-   * Creates a store with these contents. The directory or database must be empty. After an error, it is as before. Only
-   * after a StoreUnavailableError with the outcome `unknown`, it may contain the complete store.
+   * Creates a store with these contents. Needs an empty or new directory, or a database with no store, or with an empty
+   * one that no server has opened. After an error, the location is as before. Only after a StoreUnavailableError with
+   * the outcome `unknown`, it may contain the complete store.
    *
-   * @param verify reads what was written, before that becomes a store. If `verify` is rejected, no store is created
+   * @param verify reads what was written, before the location becomes a store. If `verify` rejects, no store is created
    * @throws StoreError, or the reason of `signal`
    */
   write(
@@ -52,7 +53,7 @@ export interface StoreLocation {
     signal?: AbortSignal,
   ): Promise<void>;
   /**
-   * Creates the schema of a database if there is none, as `open` does.
+   * Creates the schema of a database if there is none, as `StoreClaim.open` does.
    *
    * @returns whether the schema was created; undefined if the store needs none
    * @throws StoreError
@@ -102,9 +103,9 @@ export type BackendOptions = {
   onFailure(error: Error): void;
   /** Resolves after this time, or earlier if the server stops. */
   sleep(milliseconds: number): Promise<void>;
-  /** Called after each fsync with its duration in milliseconds. */
+  /** Called after each sync of the journal with its duration in milliseconds. */
   onSync?: ((milliseconds: number) => void) | undefined;
-  /** Called after each call of a database with its name and its duration in milliseconds. */
+  /** Called after each successful call to the database with its name and its duration in milliseconds. */
   onCall?: ((name: string, milliseconds: number) => void) | undefined;
 };
 
@@ -129,9 +130,9 @@ export interface Backend {
    * StoreUnavailableError, StoreFailedError
    */
   reset(seed: Seed): Promise<void>;
-  /** How many bans there are, for metrics. */
+  /** How many bans have begun, and how many are active, for metrics. */
   banCounts(): Promise<BanCounts>;
-  /** The current connections, for metrics. Missing if the store is not in a database. */
+  /** The connections to the database, for metrics. Missing if the store is not in a database. */
   databaseMetrics?(): DatabaseMetrics;
   /** Completes pending writes, and closes the store. */
   close(): Promise<void>;

@@ -27,7 +27,7 @@ export async function copyStore(
     throw new StoreError(`${source.place} is both the source and the target`, 'name another target');
   }
 
-  /** Calculates a checksum of the contents while their animals are read. */
+  /** Returns the animals of the contents. While they are read, reports progress and calculates the checksum. */
   function watch(contents: StoreContents, step: CopyProgress['step']) {
     const checksum = new Checksum(contents);
     const total = contents.report.animals;

@@ -1,6 +1,6 @@
 import { DirectoryInUseError, errnoOf, LockError, systemMessageOf } from '../system/file-system.ts';
 
-/** The store cannot be opened or used. `hint` is a next step for the user. */
+/** An operation on a store or on its API keys failed. `hint` is a next step for the user. */
 export class StoreError extends Error {
   readonly hint: string;
 
@@ -12,8 +12,8 @@ export class StoreError extends Error {
 }
 
 /**
- * The database of the store, or one of its files, cannot be used for now. A retry can succeed. If `outcome` is
- * `unknown`, the change may have been stored.
+ * The store's database, or a file of the store, cannot be used for now. A retry can succeed. If `outcome` is `unknown`,
+ * the change may have been stored.
  */
 export class StoreUnavailableError extends StoreError {
   readonly outcome: 'not_done' | 'unknown';
@@ -31,7 +31,7 @@ export class StoreUnavailableError extends StoreError {
 /** Nothing was stored, for example because the disk is full. In most cases, a retry can succeed later. */
 export class StoreUnwritableError extends StoreError {}
 
-/** A write failed, or another program changed the journal. Data that was to be written may have been stored. */
+/** A write or a check of the journal failed, or another program changed it. Data to be written may have been stored. */
 export class StoreFailedError extends StoreError {}
 
 /** The properties of a new API key are not valid. */

@@ -39,8 +39,9 @@ export type Page = { pets: Buffer; next?: bigint };
 export type Seed = { pets: readonly (CreateRequest['pet'] & Pick<Pet, 'id'>)[]; orders: readonly unknown[] };
 
 /**
- * The inventory. Reads return only durable data. Several processes may share a store, so callers must not cache data.
- * Reads continue while the store cannot write.
+ * The inventory. Reads return only durable data, except that the last record of a journal may not be durable until the
+ * server has been able to write. Several processes may share a store, so callers must not cache data. Reads continue
+ * while the store cannot write.
  *
  * @throws StoreFailedError from every method except `close` if the store has noticed that another program deleted or
  * changed the data, or if seeding failed
@@ -105,7 +106,7 @@ export type TornEnd = {
   animals: number;
   /** How many of the bytes are not part of a complete animal. */
   unreadableBytes: number;
-  /** The lowest id that no animal in these bytes can have had. */
+  /** The id after the highest one that an animal in these bytes can have had. */
   nextId: bigint;
 };
 

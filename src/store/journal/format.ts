@@ -22,8 +22,8 @@ import { IsoTime, StoredPet } from '../stored-json.ts';
  * created: `key` and `body` are the two halves of its fingerprint. The text of that animal is the response to a replay.
  * Ids up to `lastId` are not issued again: lost animals, or the store of which this is a copy, may have used them.
  *
- * A later version may add fields to any of these lines; older versions ignore them. It may also add records with
- * another field in place of `pets`, `order` and `lastId`; older versions refuse to read these.
+ * A later version may add fields to any of these lines; older versions ignore them, except those of animals and orders.
+ * A later version may also add records without `pets`, `order` and `lastId`; older versions refuse to read these.
  */
 
 const FORMAT = 1;
@@ -40,7 +40,7 @@ export const MAX_LINE_BYTES = 16 * 2 ** 20;
 const MAX_RECORD_BYTES = MAX_LINE_BYTES / 2;
 /** An upper bound of the size of an entry of `keys`, in bytes. */
 const KEY_BYTES = 110;
-/** The maximum number of animals in a record, and the approximate maximum of their bytes. */
+/** The maximum number of animals in a record, and the approximate maximum of their bytes if there are several. */
 export const MAX_BATCH_ANIMALS = 1000;
 const MAX_BATCH_BYTES = 2 ** 20;
 
@@ -115,7 +115,7 @@ function withChecksum(covered: string): Buffer {
   return Buffer.concat([Buffer.from(prefixOf(rest.subarray(0, -1))), rest]);
 }
 
-/** An animal in a record. `length` is the length of its JSON text in bytes. An id that is a number is parsed faster. */
+/** An animal in a record. `length` is the length of its JSON text in bytes. `id` can be a number for faster parsing. */
 type RecordedPet = { id: number | bigint; status: PetStatus; length: number };
 
 /** The idempotency key with which the animal with the index `pet` in the record was created. */
@@ -145,7 +145,7 @@ const KEY = /\{"pet":(\d{1,4}),"key":"[0-9a-f]{32}","body":"[0-9a-f]{32}"\}/y;
 const BATCH_START = /"seq":(\d{1,15}),"at":(\d{1,15}),"pets":\[/y;
 const KEYS_START = '],"keys":[';
 
-/** Parses a line of the file `path` from the byte `start` on. Its checksum must be valid. @throws StoreError */
+/** Parses the line at the byte `start` of the file `path`. Its checksum must be valid. @throws StoreError */
 export function parseRecord(line: Buffer, path: string, start: number): JournalRecord {
   const record = parseBatch(line) ?? parseAnyRecord(line.toString());
   if (record === 'unknown_kind') {
@@ -184,7 +184,7 @@ function parseBatch(line: Buffer): JournalRecord | undefined {
   return { seq: Number(seq), at: Number(at), texts: line.subarray(start, petsEnd), pets, keys };
 }
 
-/** Passes each item of a comma-separated list to `use`. Returns the end of the last one for which it returned true. */
+/** Passes items of a comma-separated list to `use` until it returns false. Returns the end of the last one before. */
 function matchItems(
   item: RegExp,
   text: string,
@@ -295,7 +295,7 @@ export class BatchSize {
 }
 
 /**
- * The number of bytes that the text of an animal or an order needs in a record.
+ * The number of bytes that an animal or an order needs in a record, with `hasKey` also for its idempotency key.
  *
  * @throws StoreError if the record would be too long
  */

@@ -40,7 +40,7 @@ export function journalLocation(
 ): StoreLocation {
   const directory = resolve(place);
 
-  /** Returns a function that throws the reason of `signal` if that was aborted, and otherwise converts an error. */
+  /** Returns a function that throws the reason of `signal` if that was aborted, otherwise the error as a StoreError. */
   const failWith =
     (action: string, signal?: AbortSignal) =>
     (error: unknown): never => {
@@ -48,7 +48,7 @@ export function journalLocation(
       throw toStoreError(error, action);
     };
 
-  /** @throws StoreMissingError, or another StoreError if other files show that there was a store */
+  /** @throws StoreMissingError, or another StoreError, for example if other files show that there was a store */
   async function requireJournal(): Promise<void> {
     const names = await namesIn(directory, files).catch(failWith(`read ${directory}`));
     if (!hasJournal(directory, names)) throw new StoreMissingError(directory);
@@ -110,7 +110,7 @@ const namesIn = (directory: string, files: FileSystem): Promise<string[]> =>
   });
 
 /**
- * Opens the store in a directory for a server. Requests are counted in memory, and bans are kept in a file.
+ * Opens or creates the store in a directory for a server. Requests are counted in memory, and bans are kept in a file.
  *
  * @param lock the lock of the directory, if this process has locked it
  */
@@ -148,7 +148,7 @@ async function openJournalBackend(
       rule: options.bans,
       stored: await loadBans(directory),
       async save(bans) {
-        // Without the lock, another server may use the directory. This locks it if the disk accepts writes now.
+        // Without the lock, another server may use the directory. `checkWritable` locks it if the disk allows that now.
         if (!store.isLocked) await store.checkWritable().catch(() => {});
         if (!store.isLocked) return false;
         try {
@@ -247,10 +247,10 @@ function* readAnimals({ pets, keys }: Journal, readAt: number): Generator<Stored
 
 /**
  * Writes the contents of a store to `target`, which must be an empty directory or not exist. The journal gets its name
- * last. Until then, no server creates a store in the directory, because it contains keys without a journal
+ * last. Until then, no server creates a store in the directory, because a folder `keys` without a journal is an error
  * (`hasJournal`). After an error, everything that was written is deleted.
  *
- * @param verify reads what was written, before that becomes a store. If `verify` is rejected, no store is created
+ * @param verify reads what was written, before the target becomes a store. If `verify` rejects, no store is created
  */
 async function writeContents(
   target: string,

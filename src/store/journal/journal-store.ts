@@ -155,7 +155,7 @@ export class JournalStore implements Store {
     return this.#lock !== undefined;
   }
 
-  /** Prepares for writing, unless the disk refuses that for now. `refusal` is the error if it has refused already. */
+  /** Prepares for writing, unless the disk refuses that for now. `refusal` is the error if it has refused the lock. */
   async startWriter(refusal?: unknown): Promise<void> {
     try {
       if (refusal !== undefined) throw refusal;
@@ -224,7 +224,7 @@ export class JournalStore implements Store {
     }
   }
 
-  /** Replaces everything with a seed. Creations that have begun precede this, and later ones follow it. */
+  /** Replaces all animals and orders with a seed, after the creations that have begun. Later ones wait. */
   async reset(seed: Seed): Promise<void> {
     while (true) {
       await this.checkWritable();
@@ -258,9 +258,9 @@ export class JournalStore implements Store {
   }
 
   /**
-   * Checks that the path of the journal leads to the file of this store. Otherwise, the server must stop.
+   * Checks that the path of the journal leads to the file of this store. If it leads to another one, calls `onFailure`.
    *
-   * @throws StoreUnavailableError
+   * @throws StoreUnavailableError if the path leads to another file, or if that cannot be checked
    */
   async requireInPlace(): Promise<void> {
     while (this.#seeding) await this.#seeding;
@@ -283,7 +283,7 @@ export class JournalStore implements Store {
   /**
    * Returns the journal, or a promise of it if its file must be checked first.
    *
-   * @throws StoreFailedError if another program has changed the journal, StoreError if the store is closed
+   * @throws StoreFailedError in the state `stopped`, or if the check fails; StoreError if the store is closed
    */
   #read(): Journal | Promise<Journal> {
     this.#status.throwIfStopped();

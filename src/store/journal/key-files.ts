@@ -24,7 +24,7 @@ export const encodeKey = (key: StoredKey): Buffer => Buffer.from(`${JSON.stringi
 export class KeyFiles implements KeyTable {
   readonly path: string;
   #files: FileSystem;
-  /** What `read` has read, by name. A file is read again only if its version changes. */
+  /** The valid keys that `read` has read, by name. The file of such a key is read again only if its version changes. */
   #read = new Map<string, { version: string; key: StoredKey }>();
 
   constructor(directory: string, files: FileSystem = realFileSystem) {

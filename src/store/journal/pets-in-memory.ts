@@ -4,7 +4,7 @@ import type { JournalRecord } from './format.ts';
 
 /** A page ends after this many bytes, because slow clients can make the server hold many pages in memory. */
 const MAX_PAGE_BYTES = 2 ** 20;
-/** Each new chunk is twice as large as the one before, within these limits. So replacing a small store is cheap. */
+/** Each new chunk is twice as large as the one before, within these limits, or larger if one record needs it. */
 const MIN_CHUNK_BYTES = 2 ** 16;
 const MAX_CHUNK_BYTES = 2 ** 23;
 /** Longer than any chunk. A text starts at the byte `start % SPAN` of the chunk with the number `start / SPAN`. */
@@ -69,7 +69,7 @@ export class PetsInMemory {
     }
   }
 
-  /** Finds the start of the page by bisection, so that pages far into the list are fast too. */
+  /** Returns a page. Finds its start without reading all animals before it, so pages far into the list are fast too. */
   page({ limit, status, after }: PageQuery): Page {
     const from = after === undefined ? 0 : this.#firstFrom(after + 1n);
     const positions = status && this.#byStatus[status];

@@ -146,7 +146,7 @@ export async function readJournal({
   });
 }
 
-/** Reads only the first line of a journal. @throws StoreError if the journal is damaged, or of a newer version */
+/** Reads only the first line of a journal. @throws StoreError (damaged, or of a newer version), or a system error */
 export async function readJournalHeader(directory: string, files: FileSystem): Promise<JournalHeader> {
   const path = join(directory, JOURNAL_FILE);
   const start = await withFile(await files.open(path, 'read'), (file) =>
@@ -161,7 +161,7 @@ const noHeaderError = (path: string) => damageError(path, 0, 'the first line is 
 
 /**
  * Reads the first `size` bytes chunk by chunk, and passes each line without its newline and the position of its first
- * byte to `use`, until `use` returns false.
+ * byte to `use`, until `use` returns false, or a line is longer than `MAX_LINE_BYTES`.
  *
  * @throws the reason of `signal`
  * @returns the end of the last line for which `use` returned true, with its newline

@@ -57,7 +57,7 @@ export class JournalWriter {
   /** The number of animals that are queued or being written. */
   #waiting = 0n;
 
-  /** Reports the result of each write to `status`. After a failed write, its error rejects all waiting animals. */
+  /** Reports the result of each write to `status`. A failed write also rejects the animals in later batches. */
   constructor(journal: Journal, settings: WriteSettings, status: WriteStatus) {
     this.#journal = journal;
     this.#settings = settings;
@@ -210,7 +210,7 @@ async function saveTornEnd(files: FileSystem, path: string, { start, bytes }: To
  * error return the error for the requests that it concerns. The states:
  *
  * - `writable`: it can do both.
- * - `refused`: the disk refuses writes for now, or another server uses the store. Each write is tried again.
+ * - `refused`: the disk refuses writes for now, or another server uses the store. Later writes are still tried.
  * - `failed`: it can only read until a restart, because a write failed and may have damaged the end of the journal.
  * - `stopped`: it cannot even read, because another program changed the journal, or seeding failed.
  */
@@ -236,7 +236,7 @@ export class WriteStatus {
     if (this.#failure) throw this.#failure;
   }
 
-  /** Records that the store cannot write for now, so nothing was stored. */
+  /** Records that the store cannot write for now. Returns the error for requests of which nothing was stored. */
   refused(error: unknown): StoreUnwritableError {
     const { message, hint } = toStoreError(error, `write ${this.#path}`);
     if (this.#state === 'writable') {
@@ -279,14 +279,14 @@ export class WriteStatus {
     return failure;
   }
 
-  /** Records that a check of the journal's file has failed. Without the lock, every read begins with this check. */
+  /** Returns the error of a failed check of the journal's file. If another program has changed it, records that too. */
   fileCheckFailed(error: unknown): StoreFailedError {
     if (error instanceof FileChangedError) return this.stopped(error);
     const { message, hint } = toStoreError(error, `read ${this.#path}`);
     return new StoreFailedError(message, hint, { cause: error });
   }
 
-  /** Records that the store can write. */
+  /** Records that the store can write. This ends only the state `refused`. */
   succeeded(): void {
     if (this.#state !== 'refused') return;
     this.#state = 'writable';

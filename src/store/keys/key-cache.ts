@@ -72,7 +72,7 @@ export class KeyCache implements AcceptedKeys {
 
   async #lookUp(sha256: string): Promise<AcceptedKey | undefined> {
     if (this.#byHash.has(sha256)) {
-      // A read that is already running may be recent enough to show that the key was not revoked.
+      // A read that is already running may be recent enough to show whether the key was revoked.
       await this.#read();
       if (this.#age < FRESH_MS) return this.#byHash.get(sha256);
     }

@@ -8,8 +8,8 @@ type RateLimitWindows = Readonly<Record<'minute' | 'day', RateLimitWindow>>;
 
 /**
  * `window` is the one of `windows` that has fewer requests left, or describes the ban of a banned caller. `now` is the
- * time at which the limiter decided, by its own clock. `retryAt` is set if the request is rejected, and `banned` if the
- * caller is banned. All times are in milliseconds since the epoch.
+ * time at which the limiter decided, by its own clock. `retryAt` is set if the request is rejected (`peek`: would
+ * be rejected), and `banned` if the caller is banned. All times are in milliseconds since the epoch.
  */
 export type RateLimitDecision = {
   window: RateLimitWindow;
@@ -44,7 +44,7 @@ export interface Limiter {
   usage(callers: readonly string[]): Promise<Usage[]>;
   /** If a caller is banned, ends the ban and forgets the rejected requests. @throws StoreUnavailableError */
   liftBan(caller: string): Promise<void>;
-  /** The window of the last decision about the caller, for responses while the counts are not available. */
+  /** The window of the last decision about the caller, if known, for responses while the counts are not available. */
   lastWindow(caller: string): RateLimitWindow | undefined;
 }
 
@@ -101,8 +101,8 @@ const SECOND = 1_000;
 const MINUTE = 60_000;
 const DAY = 86_400_000;
 /**
- * How far the two clocks may drift apart, in milliseconds, before that counts as a step of the system time. They are
- * read one after the other, and have different resolutions.
+ * How far `now` and `elapsed` of the clock may drift apart, in milliseconds, before that counts as a step of the system
+ * time. They are read one after the other, and have different resolutions.
  */
 const CLOCK_TOLERANCE = 100;
 
@@ -118,8 +118,8 @@ type BanOptions = {
   /** Bans of an earlier run. */
   stored?: BansByCaller;
   /**
-   * Stores all bans when a ban begins or its end changes. It must not reject, and returns whether the bans were stored.
-   * If not, it is called again at later requests.
+   * Stores all bans after one has begun, was lifted or got another end. Must not reject. Returns whether the bans were
+   * stored. If not, it is called again at later requests.
    */
   save?(bans: BansByCaller): Promise<boolean>;
 };

@@ -113,8 +113,8 @@ async function* readAnimals(client: Client, readAt: number): AsyncGenerator<Stor
     if (animals.length > 0) yield animals;
     lastId = rows.at(-1)?.id;
   }
-  // The loop takes the next key only after an animal has matched `key`. If a key is left, no animal that was not taken by
-  // another key has the text of its response.
+  // The loop takes the next key only after an animal has matched `key`. If a key is left, its response is not the text
+  // of an animal, or an earlier key has the same animal.
   if (key) {
     throw new StoreError(
       `the response of an idempotency key in the table pets.idempotency is not the text of an animal (id ${key.id})`,

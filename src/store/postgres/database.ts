@@ -7,7 +7,7 @@ import { failureKind, toCallError } from './failures.ts';
 import { CONNECT_TIMEOUT_MS, type Statement } from './pool.ts';
 import { beginSql, checkServer, SCHEMA_VERSION } from './schema.ts';
 
-/** How long a command waits for a connection, and for the response to the first query. */
+/** How long a command waits for a connection, and then for the responses to the first two queries. */
 const START_TIMEOUT_MS = 4_000;
 
 type TransactionOptions = {
@@ -42,7 +42,7 @@ export class Database {
     return this.#testTime?.() ?? null;
   }
 
-  /** Opens a connection for a running server. Its calls have short time limits. */
+  /** Opens a connection for the short calls of a running server. */
   connect(): Promise<Client> {
     return this.#connector.connect({ timeout: CONNECT_TIMEOUT_MS, isServer: true });
   }
@@ -161,8 +161,8 @@ export type DatabaseForServer = {
 };
 
 /**
- * The statement that calls a function of the schema `pets`, and its values. The function refuses the call if the
- * database contains another store, or is on a standby server. No other schema can replace a name in the statement.
+ * The statement that calls a function of the schema `pets`, and its values. The function refuses the call on a standby
+ * server, or if the store or the version of the schema differs. No other schema can replace a name in the statement.
  */
 export function statementForCall(
   name: string,

@@ -5,7 +5,7 @@ import { StoreError, StoreUnavailableError, StoreUnwritableError } from '../erro
  * What the failure of a call means:
  *
  * - `not_done`: nothing was stored, and the database cannot be used for now.
- * - `unknown`: the call may have been stored.
+ * - `unknown`: the change may have been stored.
  * - `store_full`: the disk of the database is full. Nothing was stored.
  */
 export type FailureKind = 'not_done' | 'unknown' | 'store_full';
@@ -14,8 +14,8 @@ export type FailureKind = 'not_done' | 'unknown' | 'store_full';
 export type CallPhase = 'connecting' | 'sent';
 
 /**
- * Kinds by the start of the SQLSTATE (PostgreSQL documentation, appendix A); the first match decides. Any other error
- * is `not_done`, because PostgreSQL has rolled the statement back.
+ * Kinds by the start of the SQLSTATE (PostgreSQL documentation, appendix A); the first match decides. Any other
+ * SQLSTATE means `not_done`, because PostgreSQL has rolled the statement back.
  */
 const KINDS: readonly (readonly [prefix: string, kind: FailureKind])[] = [
   ['40003', 'unknown'], // statement_completion_unknown

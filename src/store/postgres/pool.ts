@@ -5,7 +5,7 @@ import type { DatabaseMetrics } from '../backend.ts';
 import { closedError, failureKind, isConnectionOutdated, toCallError } from './failures.ts';
 
 // The connections of a running server. Every call ends within about two seconds. PostgreSQL gives up before the driver
-// does, so that the outcome is known. A call without any result may have been stored.
+// does, so that the outcome is known. The change of a call without any result may have been stored.
 
 /** The longest time to connect, in milliseconds. */
 export const CONNECT_TIMEOUT_MS = 1_000;
@@ -14,8 +14,8 @@ export const CONNECT_TIMEOUT_MS = 1_000;
 export const CALL_TIMEOUT_MS = 2_000;
 
 /**
- * The largest number of connections. Creations and counted requests, which wait for locks, need one each. On the other
- * connections, reads do not wait for these locks.
+ * The largest number of connections. All creations use one, and all counts of requests another, because they wait for
+ * locks. On the other connections, reads do not wait for these locks.
  */
 export const MAX_CONNECTIONS = 4;
 
@@ -31,7 +31,7 @@ const NO_MORE_MS = 1_000;
 /** An additional connection that was not used for this long is closed, because other servers may need it. */
 const IDLE_MS = 10_000;
 
-/** A failure of calls with the same name is not reported again for this long, in milliseconds. */
+/** A warning with the same name, such as the name of a call, is not reported again for this long, in milliseconds. */
 const REPEAT_MS = 60_000;
 
 /** Starts a timer and returns a handle, with which `clearTimeout` cancels the timer. */
@@ -67,14 +67,14 @@ export type PoolOptions = {
 
 /**
  * The connections of a server, which any call can use. The first call opens one. Others are opened while all are busy,
- * if the database has free connections; one is enough. A lost connection is replaced. While there is none, calls wait
- * for one attempt to connect. If it fails, they are rejected at once until an attempt in the background succeeds.
+ * if the database has free connections; one is enough. If the last one is lost, it is replaced. While there is none,
+ * calls wait for an attempt to connect. If that fails, they are rejected at once until one in the background succeeds.
  */
 export class Pool {
   #options: Required<PoolOptions>;
   #connections = new Set<Connection>();
   #opening: Promise<void> | undefined;
-  /** Why there is no connection. Undefined while there is one, and before the first attempt. */
+  /** Why there is no connection. Undefined while there is one, and until an attempt to open one has failed. */
   #failure: Error | undefined;
   /** The earliest times, as `clock.elapsed()`, to try again to open the only connection, or an additional one. */
   #nextAttemptAt = Number.NEGATIVE_INFINITY;
@@ -82,7 +82,7 @@ export class Pool {
   /** Ends the pause before an attempt to connect. */
   #endPause = () => {};
   #calls = new Set<Promise<unknown>>();
-  /** When a warning about calls with this name was last reported. */
+  /** When a warning with this name was last reported. */
   #warnedAt = new Map<string, number>();
   /** How many lost connections were not replaced yet, and how many were. */
   #lost = 0;
@@ -346,7 +346,7 @@ class Connection {
    * Sends a call and returns the rows. Ends the connection if they do not arrive within `timeout` milliseconds, because
    * all later calls would wait too.
    *
-   * @throws the error of the driver, or another error if the connection has ended or the timeout has passed
+   * @throws the error of the driver, or another one if the timeout has passed or no replica has confirmed the commit
    */
   call<Row extends QueryResultRow>(statement: Statement, values: unknown[], timeout: number): Promise<Row[]> {
     const { clock, prepare, startTimer } = this.#options;

@@ -55,7 +55,7 @@ export function postgresLocation(url: string, context: LocationContext): StoreLo
 /** How long a command waits for the API keys, in milliseconds: other commands can hold locks, and replicas can hang. */
 const KEYS_TIMEOUT_MS = 10_000;
 
-/** Opens a store that exists. Several servers can use a database, so there is nothing to lock. */
+/** Opens the store if it exists. Several servers can use a database, so there is nothing to lock. */
 async function claimDatabase(database: Database, options: BackendOptions): Promise<StoreClaim> {
   const openExisting = () => openBackend(database, options, { creates: false });
   let existing = await whenStarted(openExisting, options).catch((error) => {
@@ -95,7 +95,7 @@ async function whenStarted(task: () => Promise<Backend>, options: BackendOptions
 
 const CANNOT_CONNECT_NOW = '57P03';
 
-/** Whether one of the database's addresses refuses connections, or it has no address yet, or says that it starts. */
+/** Whether an error shows that the database refuses connections, has no address or socket yet, or is starting. */
 function isStarting(error: unknown): boolean {
   if (error instanceof AggregateError && error.errors.some(isStarting)) return true;
   if (!(error instanceof Error) || !('code' in error)) return false;
@@ -108,7 +108,7 @@ function isStarting(error: unknown): boolean {
 /**
  * Opens the store in a database for a server. With `creates`, creates the store if needed.
  *
- * @throws StoreMissingError if there is no store and `creates` is false, or another StoreError
+ * @throws StoreMissingError if there is no store and `creates` is false, another StoreError, or the reason of `signal`
  */
 async function openBackend(
   database: Database,

@@ -53,7 +53,7 @@ type PageRow = { n: number; animals: string; next_id: string | null };
 /** The maximum number of pages in one call, which returns them together. Each can have 1 MiB. */
 const MAX_PAGES = 16;
 
-/** Several calls that read pages can run at a time. */
+/** How many calls that read pages the database can work on at a time. */
 const PARALLEL_READS = 3;
 
 /** A check whether the database can be written uses the result of a check that began less than this time ago. */
@@ -149,7 +149,7 @@ export class PostgresStore implements Store {
     return row?.result === true;
   }
 
-  /** Replaces everything with a seed. Creations of other servers are completed before it, or follow it. */
+  /** Replaces all animals and orders with a seed. Creations of any server are completed before this, or follow it. */
   async reset(seed: Seed): Promise<void> {
     await this.#calls.transaction((call) => call('reset', ...valuesOf(seed)));
   }

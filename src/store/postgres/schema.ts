@@ -22,7 +22,7 @@ const SCHEMA_SQL = [
 
 /**
  * Sets where names without a schema are looked up. In some databases, every role may create functions and operators in
- * `public`, which could replace those of PostgreSQL for other roles. So could temporary objects, which come last.
+ * `public`, which could replace those of PostgreSQL for other roles. Temporary objects could too, so they come last.
  */
 const SEARCH_PATH = 'set local search_path = pg_catalog, pg_temp';
 

@@ -4,7 +4,7 @@ declare module 'pgpass/lib/helper.js' {
   const helper: {
     /** The path in `PGPASSFILE`, or that of `.pgpass` in `HOME`. */
     getFileName(env: Env): string;
-    /** Whether the file is regular, and others have no access to it. */
+    /** Whether the file is regular, others have no access to it, and `PGPASSWORD` is not set. */
     usePgPass(stats: import('node:fs').Stats, path: string): boolean;
     getPassword(
       connection: Connection,

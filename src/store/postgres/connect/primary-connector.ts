@@ -46,8 +46,8 @@ const LIMITS = {
 const KEEP_ALIVE_DELAY_MS = 10_000;
 
 /**
- * The SQL that reads a `ServerRow`. Function names contain the schema, because others can contain functions with the
- * same names. Some hosted databases lack the functions for the timeline, which is needed only to choose between hosts.
+ * The SQL that reads a `ServerRow`. Function names contain the schema, because other schemas can have functions with
+ * these names. Some hosted databases lack the functions for the timeline, which is needed only to choose between hosts.
  */
 const describeServer = (hasOtherHosts: boolean) => `select pg_catalog.pg_is_in_recovery() as "isStandby",
   pg_catalog.current_setting('transaction_read_only') as "readOnly",
@@ -120,7 +120,7 @@ export class PrimaryConnector {
   }
 }
 
-/** Connects, and returns the timeline (0 for one host). @throws StoreUnavailableError, or an error of the driver */
+/** Connects, and returns the timeline (0 for one host). @throws StoreError, or an error of the driver */
 async function openPrimary(client: Client, hasOtherHosts: boolean): Promise<number> {
   // Without a listener, an error after the connection is made would end the process.
   client.on('error', () => {});

@@ -32,8 +32,7 @@ set search_path = pg_catalog, pets, pg_temp
 -- Use one plan in each session, and never read the whole table: it may be small when the plan is made, and grow later.
 set plan_cache_mode = force_generic_plan
 set enable_seqscan = off
--- A wait for a lock ends before pets serve gives up. Through a pooler, the limits that pets serve sets for its connection are
--- lost, so this one is set here.
+-- A wait for a lock ends before pets serve gives up. The limit is set here, because poolers drop those of a connection.
 set lock_timeout = '1400ms'
 as $$
 #variable_conflict use_column
@@ -135,8 +134,8 @@ begin
         changed.day_used := day_used;
       end if;
 
-      -- Refused requests count toward a ban only if a second has passed since the first refused request of the window: the
-      -- client may have sent earlier ones before it received the first 429 (docs/service.md 8.4, D9).
+      -- Refused requests count toward a ban only if a second has passed since the first refused request of the window:
+      -- the client may have sent earlier ones before it received the first 429 (docs/service.md 8.4, D9).
       if refused > 0 and ban_after > 0 then
         window_end := case when day_left <= minute_left then day_end else minute_end end;
         recent := array(select at from unnest(stored.counted) as at where now - at < minute);

@@ -10,7 +10,7 @@ create table pets.meta (
   version int not null,
   -- Salts the fingerprints of idempotency keys.
   secret text not null check (secret ~ '^[0-9a-f]{64}$'),
-  -- Ids up to this one are not issued: a store from which this one was copied has issued them.
+  -- Ids up to `last_id` are not issued: the store from which this store was copied may have issued them.
   last_id bigint not null default 0,
   created timestamptz not null default now(),
   -- When the first server opened the store; null if none has. From then on, the id and the secret do not change.
