@@ -15,7 +15,7 @@ import { fingerprintOf } from '../src/store/store.ts';
 const CHUNK_BYTES = 2 ** 20;
 const statuses: readonly PetStatus[] = ['available', 'pending', 'sold'];
 
-/** How a store got its animals. A line of the journal has 1,000 animals if `seeded`; one, and its key, if `added`. */
+/** How a store got its animals: `seeded`, 1,000 per journal line, or `added`, one per line with an idempotency key. */
 export type Origin = 'seeded' | 'added';
 
 /** The nth animal; every third one is available. */

@@ -5,7 +5,7 @@ import type { Row } from './rows.ts';
 /** The environment in which a suite measures. */
 export type Bench = {
   lab: Lab;
-  /** How often each side is measured, after one warm-up round. */
+  /** How often each side is measured after the warm-up. */
   rounds: number;
   /** The installed servers of other projects. */
   peers: readonly Peer[];

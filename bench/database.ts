@@ -20,7 +20,7 @@ export class BenchDatabase {
     this.#programs = programs;
   }
 
-  /** Undefined if PostgreSQL is not installed. */
+  /** Starts a PostgreSQL server. Undefined if PostgreSQL is not installed. */
   static async start(lab: Lab): Promise<BenchDatabase | undefined> {
     const installation = findPostgres();
     return installation && new BenchDatabase(lab, await createCluster(), installation.directory);
@@ -49,13 +49,13 @@ export class BenchDatabase {
     return Promise.all(Array.from({ length: count }, launch));
   }
 
-  /** A proxy to the server, with a round trip that takes at least this long. `urlOf` converts the URL of a database. */
+  /** A proxy to the server, with a round trip that takes at least this long. `urlOf` puts the proxy into a URL. */
   async delayed(roundTripMilliseconds: number) {
     const { port, close } = await delayingProxy(this.#cluster.port, roundTripMilliseconds);
     return { close, urlOf: (url: string) => url.replace(`:${this.#cluster.port}/`, `:${port}/`) };
   }
 
-  /** Runs a script of pgbench with 32 connections. */
+  /** Returns a contestant that runs a script of pgbench with 32 connections. */
   pgbench(url: string, script: string): Contestant {
     const file = this.#lab.path('pgbench.sql');
     const options = ['-n', '-M', 'prepared', '-c', '32', '-j', '1', '-f', file];

@@ -28,7 +28,7 @@ export async function delayingProxy(target: number, roundTripMilliseconds: numbe
   };
 }
 
-/** Timers end in the order in which they were started, so that bytes keep their order. */
+/** Forwards bytes after a delay. Timers end in the order in which they were started, so the bytes keep their order. */
 function relay(from: Socket, to: Socket, milliseconds: number): void {
   from.on('data', (bytes) => setTimeout(() => to.write(bytes), milliseconds));
   from.on('close', () => setTimeout(() => to.destroy(), milliseconds));

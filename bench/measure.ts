@@ -2,8 +2,8 @@
 export type Samples = readonly number[];
 
 /**
- * Measures the contestants in turn. Each round starts with another contestant, so that other load on the machine affects
- * all contestants. The first round is a warm-up, whose figures are discarded.
+ * Measures the contestants in turn. Each round starts with another contestant, so that other load on the machine
+ * affects all contestants. The first round is a warm-up, whose figures are discarded.
  */
 export async function inTurns<Name extends string, T>(
   rounds: number,

@@ -15,7 +15,7 @@ const cli = (...path: string[]): string => join(folder, 'node_modules', ...path)
 /** A server of another project. `path` is the path of a list of 20 animals. */
 export type Peer = { name: string; path: string; launch(prefix?: readonly string[]): Promise<Server> };
 
-/** Installs missing peers, and returns those that start and respond. */
+/** Installs missing peers, and returns those that start and respond. If the installation fails, returns none. */
 export async function findPeers(lab: Lab, onNotice: (notice: string) => void): Promise<Peer[]> {
   try {
     await installPeers(lab, onNotice);

@@ -5,7 +5,7 @@ import { dirname } from 'node:path';
 import { median, type Samples } from './measure.ts';
 import type { Bounds, Measured, Row, Side } from './rows.ts';
 
-/** The date, the versions and the machine of a measurement. */
+/** The date, the versions, the machine and the number of rounds of a measurement. */
 export type Setting = ReturnType<typeof describeSetting>;
 
 export function describeSetting(rounds: number) {

@@ -53,7 +53,7 @@ async function run(chosen: Options): Promise<void> {
     if (signal) process.exitCode = 128 + constants.signals[signal];
   } finally {
     await lab.close();
-    // After a signal, `measure` fails, because `close` kills the processes. Wait until `measure` has printed its results.
+    // After a signal, `measure` fails, because `close` kills the processes. Wait until it has printed the results.
     await measured.catch(() => {});
   }
   process.exit();

@@ -35,7 +35,7 @@ type Launch = {
   args: readonly string[];
   /** A command that runs Node, such as `taskset` with its arguments. */
   prefix?: readonly string[] | undefined;
-  /** The URL at which the server will listen. Without `url`, the server must print its URL and key as a line of JSON. */
+  /** The URL at which the server will listen. Without `url`, the server must print a line of JSON with its URL. */
   url?: string;
   /** The API key, if the server prints none. */
   key?: string;
@@ -71,7 +71,7 @@ export async function start(
   };
 }
 
-/** Returns the milliseconds until a server responds, and stops the server. */
+/** Launches a server, stops it after its first response, and returns the milliseconds until that response. */
 export async function ready(launch: () => Promise<Server>): Promise<number> {
   const { milliseconds, stop } = await launch();
   await stop();

@@ -19,12 +19,12 @@ export type Contestant = {
 const WARM_UP_SECONDS = 6;
 const ROUND_SECONDS = 2;
 const PEER_SECONDS = 1;
-/** How often the servers are started. V8 optimises each process differently, so one process is not representative. */
+/** How often the servers are started. V8 optimizes each process differently, so one process is not representative. */
 const STARTS = 3;
 
 /**
- * Measures requests per second of `pets serve` relative to a peer. A round measures the peer for one second, `pets serve`
- * for two seconds, and the peer again for one second. `start` starts both, which are then warmed up.
+ * Measures requests per second of `pets serve` relative to a peer. A round measures the peer for one second, `pets
+ * serve` for two seconds, and the peer again for one second. `start` starts both, which are then warmed up.
  */
 export async function compareRates(
   bench: Bench,
@@ -60,8 +60,8 @@ export async function compareRates(
 }
 
 /**
- * Puts load on a program, and returns the processor time per request of each process in microseconds. `times` returns the
- * processor times of the processes so far, in milliseconds.
+ * Puts load on a program, and returns the processor time per request of each process in microseconds. `times` returns
+ * the processor times of the processes so far, in milliseconds; undefined for an unknown time, as in the result.
  */
 export async function timesPerRequest(
   contestant: Contestant,

@@ -1,4 +1,4 @@
-// This server does only the minimum. It sends a constant page of 1.5 KB, and syncs the body of a POST before it responds.
+// A minimal server. It sends a constant page of 1.5 KB, and syncs the body of a POST before it responds.
 import { open, unlink } from 'node:fs/promises';
 import { createServer } from 'node:http';
 import { tmpdir } from 'node:os';

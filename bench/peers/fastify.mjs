@@ -1,4 +1,4 @@
-// Serves the route and animals of `pets serve` with fastify. The server checks the key and uses fastify's serialiser.
+// Serves `GET /v1/pets` with fastify. The server checks the key and uses fastify's serializer.
 import Fastify from 'fastify';
 import { animals, authorization } from './animals.mjs';
 

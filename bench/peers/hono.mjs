@@ -1,4 +1,4 @@
-// Serves the route and animals of `pets serve` with hono. The server checks the key and uses JSON.stringify.
+// Serves `GET /v1/pets` with hono. The server checks the key and uses JSON.stringify.
 import { serve } from '@hono/node-server';
 import { Hono } from 'hono';
 import { animals, authorization } from './animals.mjs';

@@ -1,6 +1,6 @@
 -- Use: wrk … -s wrk.lua <url> -- <method>. The last line of the output has the figures as JSON.
--- After the method, `keys <prefix>` sends a new idempotency key with each request, and `paths <file>` requests the paths
--- in a file in turn.
+-- After the method, `keys <prefix>` sends a new idempotency key with each request, or `paths <file>` requests the
+-- paths in a file in turn.
 function init(args)
   wrk.headers["Authorization"] = "Bearer " .. os.getenv("PETS_API_KEY")
   wrk.method = args[1]

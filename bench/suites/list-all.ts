@@ -8,7 +8,7 @@ import { peer, pets, serve, start } from '../servers.ts';
 
 const COUNT = 100_000;
 
-/** Lists 100,000 animals, page by page, into a file. */
+/** Measures the rate and the peak memory of listing 100,000 animals, page by page, into a file. */
 export const listAll: Suite = {
   usesPeers: false,
   async run({ lab, rounds }: Bench): Promise<Row[]> {

@@ -12,7 +12,7 @@ const kinds: Record<Origin, string> = {
   added: 'added, one per line with an idempotency key',
 };
 
-/** Measures a start with a journal of a million animals: the time until the first response with 200, and peak memory. */
+/** Measures a start with a journal of a million animals: the time to the first response with 200, and peak memory. */
 export const million: Suite = {
   usesPeers: false,
   async run(bench) {

@@ -22,7 +22,7 @@ select id, body from pets.animals where id > :after order by id limit 20;`;
 const post: Load = { method: 'POST', connections: 32 };
 const keyed: Load = { ...post, keyed: true };
 
-/** Each server gets 32 connections. The servers, the database and wrk share the cores, so more servers are not faster. */
+/** Each server has 32 connections. Servers, database and wrk share the cores, so more servers are not faster. */
 const creations: readonly { what: string; load: Load; servers: number; least: number }[] = [
   { what: 'POST', load: post, servers: 1, least: 0.45 },
   { what: 'POST', load: post, servers: 2, least: 0.5 },
@@ -108,7 +108,7 @@ async function compareSizes(bench: Bench, database: BenchDatabase): Promise<Row>
   });
 }
 
-/** Measures the rate of a server with a slow network to the database. */
+/** Measures the rate of a server for each of the `ROUND_TRIPS` to the database, in milliseconds. */
 async function measureDistances(bench: Bench, database: BenchDatabase): Promise<Row[]> {
   const store = await database.createStore(ANIMALS);
   const rows: Row[] = [];
@@ -163,7 +163,7 @@ async function measureProcessors(
   });
 }
 
-/** Requests for pages at 1,000 places of a store with `count` animals. */
+/** Requests for pages at 1,000 positions of a store with `count` animals. */
 function randomPages({ lab }: Bench, count: number): Load {
   const file = lab.path(`pages-${count}`);
   const paths = Array.from({ length: 1_000 }, (_, i) => {

@@ -14,7 +14,7 @@ const PAGES = 1_000;
 const WARM_UP_SECONDS = 3;
 const SECONDS = 3;
 
-/** What a server is started with, and the most that it may take of the processor time of the minimal server. */
+/** The options of a server, and its maximum processor time relative to that of the minimal server. */
 const variants = [
   { what: 'without the page', options: ['--no-page'], most: 1.25 },
   { what: 'with the page, which records the requests', options: [], most: 1.5 },
@@ -46,7 +46,7 @@ const startOurs = ({ lab, onCore }: Bench, options: readonly string[]): Promise<
 const startMinimal = ({ lab, onCore }: Bench): Promise<Server> =>
   start(lab, { prefix: onCore(0), args: [peer('minimal-server.mjs'), lab.path('animals.json')] });
 
-/** Each sample has a server of its own, because V8 compiles the code differently in each process. */
+/** Compares processor times. Each sample has its own server, because V8 compiles the code differently in each process. */
 async function compareTimes(bench: Bench): Promise<Row[]> {
   const sample = (startServer: () => Promise<Server>) => async () => {
     const server = await startServer();
@@ -78,7 +78,7 @@ async function underPages(bench: Bench, server: Server): Promise<Contestant> {
   return underLoad(bench, { method: 'GET', connections: 32, paths: file }, server);
 }
 
-/** Follows the links of all pages, and checks that the pages have all animals in order. */
+/** Returns the paths of all pages, which it finds by their links. Checks that the pages have all animals in order. */
 async function pagesOf(server: Server): Promise<string[]> {
   const paths: string[] = [];
   let animals = 0;
