@@ -1,4 +1,4 @@
-// `npm run test:all` runs every test, including the slow ones, with all random cases.
+// `npm run test:all` runs all tests except test/package/, including the slow ones, with all random cases.
 import { configDefaults, defineConfig } from 'vitest/config';
 import base from './vitest.config.ts';
 

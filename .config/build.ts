@@ -1,5 +1,5 @@
-// Bundles the command into dist/. The files are the entry, chunks of the program that are loaded when a command needs
-// them, and the output that the entry prints without loading the program.
+// Bundles the command into dist/: the entry, chunks of the program that are loaded when a command needs them, output
+// that the entry prints without loading the program, the man page, the developer page, and the licenses.
 import { spawnSync } from 'node:child_process';
 import { chmod, readFile, rm, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';

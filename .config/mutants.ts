@@ -1,10 +1,10 @@
 // Plants the defects of mutants.json one at a time in a copy of the working tree, and reports which of them the tests
 // find. mutants-found.json is the record of earlier runs. The run fails if a defect is not found that was found before,
-// or if the code of a defect has changed, so that the defect must be adapted.
+// if the code of a defect has changed, so that the defect must be adapted, or if a test also fails without the defect.
 //
 //   npm run mutants                        every defect, with the tests of npm test; takes about an hour on two cores
 //   npm run mutants -- --all               also with the slow tests and those of PostgreSQL
-//   npm run mutants -- --quick             only with the tests of the mirrored folder of test/
+//   npm run mutants -- --quick             only with the tests that import the file, and those of its mirrored folder
 //   npm run mutants -- --only <id> <id>    only these defects
 //   npm run mutants -- --all --tests <part of a path>    with --all: only these test files; may be repeated
 //   npm run mutants -- --list              the defects, and whether they were found before
@@ -97,7 +97,7 @@ async function runAll(): Promise<void> {
   if (lost.length + counts['to be adapted'] + counts.unclear > 0) process.exitCode = 1;
 }
 
-/** Runs the tests with one defect, until one fails. That test must pass without the defect. */
+/** Runs the tests with one defect, until a test fails. That test must pass without the defect. */
 async function runOne(copy: string, { file, find, replace }: Defect): Promise<Result> {
   const path = join(copy, file);
   const source = readSource(path);
@@ -135,7 +135,7 @@ function build(copy: string) {
 
 /**
  * The tests in the order in which they probably find a defect of this file: first those that import the file, or have
- * its name or the name of its folder, then those of the mirrored folder, then all others.
+ * its name or the name of its folder, then those of the mirrored folder, then all others. Options can change this.
  */
 function stagesOf(copy: string, file: string): Stage[] {
   const { tests, all, quick } = options;

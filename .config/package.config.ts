@@ -1,4 +1,4 @@
-// `npm run test:package` runs the end-to-end tests on the executable, and the tests of the Debian package.
+// `npm run test:package` runs the end-to-end tests and a test of TLS on the executable, and the tests in test/package/.
 import { join } from 'node:path';
 import { configDefaults, defineConfig } from 'vitest/config';
 import base from './vitest.config.ts';

@@ -1,4 +1,4 @@
-// Takes .github/page.png, the picture of the page in the README, with Chromium. It is part of `npm run picture`.
+// Takes .github/page.png, the picture of the page in the README, with Chromium. Part of `npm run picture`.
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { join } from 'node:path';

@@ -11,7 +11,7 @@ declare module 'vitest' {
 
 export default async function setup(project: TestProject) {
   const installation = findPostgres();
-  // Without fsync, tests are faster. A test that kills a server starts another one.
+  // Without fsync, tests are faster. A test that kills a server starts a server of its own for this.
   const cluster =
     installation && (await createCluster({ settings: { fsync: 'off', full_page_writes: 'off' } }));
   project.provide('postgresPort', cluster?.port);

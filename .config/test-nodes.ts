@@ -1,4 +1,4 @@
-// Runs every test with each supported Node line, in a clean clone of the last commit.
+// Runs `npm run test:all` with each supported Node line, or those given, each in a clean clone of the last commit.
 import { execFileSync, spawnSync } from 'node:child_process';
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';

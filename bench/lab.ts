@@ -7,7 +7,7 @@ import { join } from 'node:path';
 /** A temporary directory and the processes that use it. `close` ends the processes and deletes the directory. */
 export class Lab {
   readonly directory = mkdtempSync(join(tmpdir(), 'pets-bench-'));
-  /** The default environment of processes, without the user's settings. With TMPDIR, all servers use one file system. */
+  /** The default environment of processes, without the user's settings. TMPDIR puts all servers on one file system. */
   readonly env: NodeJS.ProcessEnv = {
     PATH: process.env['PATH'],
     HOME: this.directory,

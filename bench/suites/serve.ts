@@ -46,7 +46,7 @@ const startOurs = ({ lab, onCore }: Bench, options: readonly string[]): Promise<
 const startMinimal = ({ lab, onCore }: Bench): Promise<Server> =>
   start(lab, { prefix: onCore(0), args: [peer('minimal-server.mjs'), lab.path('animals.json')] });
 
-/** Compares processor times. Each sample has its own server, because V8 compiles the code differently in each process. */
+/** Compares processor times. Each sample has its own server, because V8 compiles code differently in each process. */
 async function compareTimes(bench: Bench): Promise<Row[]> {
   const sample = (startServer: () => Promise<Server>) => async () => {
     const server = await startServer();
