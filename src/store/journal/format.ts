@@ -242,7 +242,7 @@ function parseAnyRecord(text: string): JournalRecord | 'unknown_kind' | undefine
   };
 }
 
-/** An animal to be written, with its JSON text and the idempotency key with which it was created. */
+/** An animal to be written, with its JSON text and the fingerprint of its idempotency key, if it has one. */
 export type PetToWrite = {
   id: bigint;
   status: PetStatus;

@@ -48,7 +48,7 @@ export interface Limiter {
   lastWindow(caller: string): RateLimitWindow | undefined;
 }
 
-/** The requests that a caller has made in the current windows. The ends are in milliseconds since the epoch. */
+/** The counted requests of a caller in the current windows. The ends are in milliseconds since the epoch. */
 type WindowCounts = {
   minute: { endsAt: number; used: number };
   day: { endsAt: number; used: number };
