@@ -19,9 +19,9 @@ export type OpenPage = {
 };
 
 /**
- * Starts one browser for all tests of a file. Without Chromium the tests are skipped, except in `.ci/run`, where they fail.
- * Returns a function that opens an address. After each test, the console must have no errors but `expectedErrors`, and there
- * must have been no request to another origin.
+ * Starts one browser for all tests of a file. Without Chromium, the tests are skipped, except in `.ci/run`, where they
+ * fail. Returns a function that opens an address. A test fails if the page threw an error, sent a request to another
+ * origin, or wrote an error to the console that does not match `expectedErrors`.
  */
 export function useBrowser(): (
   url: string,

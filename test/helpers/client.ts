@@ -72,7 +72,7 @@ export function testClient(
   };
 }
 
-/** The error that a promise rejects with. */
+/** Returns the error that a promise rejects with. Rejects if the promise resolves. */
 export const rejection = (promise: Promise<unknown>): Promise<unknown> =>
   promise.then(
     () => {
@@ -81,7 +81,6 @@ export const rejection = (promise: Promise<unknown>): Promise<unknown> =>
     (error: unknown) => error,
   );
 
-/** A read, a creation, and a creation at a service that is known to support Idempotency-Key. */
 export const calls = [
   { name: 'a read', call: list, supportsIdempotency: false, isRetried: true },
   { name: 'a creation', call: add, supportsIdempotency: false, isRetried: false },

@@ -3,7 +3,7 @@ import type { Uptime } from '../../src/system/uptime.ts';
 
 export type ManualClock = ReturnType<typeof manualClock>;
 
-/** A clock that only the test changes. `advance` lets time pass, and `set` only changes the system time. */
+/** A clock that only the test changes. `advance` lets time pass; `set` and `step` change only the system time. */
 export function manualClock(start = '2026-11-20T12:00:00Z') {
   let now = Date.parse(start);
   let elapsed = 0;
@@ -13,7 +13,6 @@ export function manualClock(start = '2026-11-20T12:00:00Z') {
     set(time: string) {
       now = Date.parse(time);
     },
-    /** Changes the system time without letting time pass. */
     step(milliseconds: number) {
       now += milliseconds;
     },

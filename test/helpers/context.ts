@@ -103,7 +103,7 @@ function collector(columns: number | undefined) {
 export type TerminalOptions = {
   /** The width of the terminal; undefined if stdout and stderr are pipes. */
   columns?: number;
-  /** The lines that the user types; undefined if stdin is an empty pipe. */
+  /** The lines that the user types; undefined if stdin is a pipe. */
   typed?: readonly string[];
   /** The content of a pipe on standard input, if `typed` is undefined. */
   stdin?: string;
@@ -114,7 +114,7 @@ export type TerminalOptions = {
   env?: Record<string, string>;
   /** The content of files that are created in the configuration directory, by name. */
   files?: Record<string, string>;
-  /** The system's directory for temporary files, which is a new directory by default. */
+  /** The system's directory for temporary files, which is the new home directory by default. */
   temporaryDirectory?: string;
   /** The clock, for example of an earlier run. By default, it starts at 12:00 on 20 November 2026. */
   clock?: ManualClock;

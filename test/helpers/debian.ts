@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { repository } from './documents.ts';
 import { runProgram } from './npm-packages.ts';
 
-/** The packages of a minimal Debian with systemd, and those that pets needs. The started Debian has no network. */
+/** The packages for systemd and for pets. They are installed in advance, because the started Debian has no network. */
 const PACKAGES = 'systemd,systemd-sysv,dbus,libnss-systemd,ca-certificates,libatomic1,libstdc++6';
 
 /** The reason why this machine cannot install and start a Debian of its own; undefined if it can. */
@@ -18,7 +18,7 @@ export function whyNoDebianRoot(): string | undefined {
   return missing.length > 0 ? `not installed: ${missing.join(', ')}` : undefined;
 }
 
-/** Installs the release of Debian that this machine has into a directory. @throws if that fails */
+/** Installs this machine's release of Debian, or `stable` if it is unknown, into a directory. @throws if that fails */
 export async function installDebian(root: string): Promise<void> {
   const release = await readFile('/etc/os-release', 'utf8');
   const [, codename = 'stable'] = /^VERSION_CODENAME=(\S+)$/m.exec(release) ?? [];
@@ -31,7 +31,7 @@ export async function installDebian(root: string): Promise<void> {
   await writeFile(join(root, 'usr', 'bin', 'sudo'), '#!/bin/sh\nexec "$@"\n', { mode: 0o755 });
 }
 
-/** Starts Debian with systemd, runs a script as root, and stops Debian. Returns the output of the script. */
+/** Starts Debian, runs a script as root, stops Debian, and returns the output. @throws if Debian does not start */
 export async function bootDebian(root: string, script: string): Promise<string> {
   const units = join(root, 'etc', 'systemd', 'system');
   const unit = `[Unit]
@@ -62,7 +62,6 @@ StandardError=inherit
   });
 }
 
-/** Copies a file into /root of a Debian. */
 export const copyToDebian = (root: string, path: string, name: string): Promise<void> =>
   copyFile(path, join(root, 'root', name));
 

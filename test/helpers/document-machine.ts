@@ -29,7 +29,7 @@ export const isRunnable = ({ language, text }: Block): boolean =>
 export const needsPostgres = ({ language, text }: Block): boolean =>
   language === 'sql' || text.includes('postgres://');
 
-/** Declares a test for each section that has selected blocks. Its blocks run in order on one machine. */
+/** Declares a test for each section with selected blocks that can run here. These run in order on one machine. */
 export function testBlocks(isSelected: (block: Block) => boolean): void {
   const selected = documents
     .flatMap(readBlocks)
@@ -57,14 +57,14 @@ function missingPrograms(blocks: readonly Block[]): string[] {
   return [...missing, ...(needsTerminal && !hasTerminal() ? ['script (util-linux)'] : [])];
 }
 
-/** The port, databases and URLs in the documents. Tests replace them with those of a running service and database. */
+/** The port, databases and URLs in the documents. Tests replace them with those of their own servers. */
 const DEFAULT_PORT = '7387';
 const EXAMPLE_DATABASE = /\b(?:db|replica)\.example:5432\b/g;
 const EXAMPLE_URL = /https:\/\/(?:[\w.-]*example\.com|shop\.example)(\/v1)?/g;
 
 type ReaderMachine = Awaited<ReturnType<typeof readerMachine>>;
 
-/** Creates a machine for these blocks. It has the variables of a service if the blocks read them and set none. */
+/** Creates a machine for these blocks. It has the variables of a service if blocks read one and set none. */
 async function readerMachine(blocks: readonly Block[]) {
   const machine = await freshMachine();
   const { url, key, token } = await serve(await freshMachine(), ['--ephemeral', '--seed', '--no-profile']);
@@ -107,7 +107,7 @@ async function readerMachine(blocks: readonly Block[]) {
       npm_config_update_notifier: 'false',
       ...(needsService && { PETS_API_KEY: key, PETS_BASE_URL: url, PETS_SERVE_TOKEN: token }),
     },
-    /** Replaces the documents' URL and port with those of this test. */
+    /** Replaces the URLs, port and databases of the documents with those of this test. */
     localize: (command: string) =>
       command
         .replace(EXAMPLE_URL, (_, version) => (version ? url : new URL(url).origin))
@@ -128,7 +128,7 @@ async function readerMachine(blocks: readonly Block[]) {
   };
 }
 
-/** Starts PostgreSQL for a reader. Its programs then connect as superuser by default. */
+/** Starts PostgreSQL for a reader. With the variables in `env`, psql connects as superuser by default. */
 async function startDatabase() {
   const cluster = await startCluster();
   const url = cluster.url('pets', 'pets_server');
@@ -145,8 +145,8 @@ async function startDatabase() {
 }
 
 /**
- * Writes a script `pets` that runs the built command. If `pets serve` runs no command, the script starts it in the background, as
- * in a second terminal, with this port by default, and prints its first output.
+ * Writes a script `pets` that runs the built command. The script starts `pets serve` without `--help` and `--` in the
+ * background, as in a second terminal, with this port by default, and prints the first output of the server.
  */
 async function writeProgram(bin: string, port: string): Promise<void> {
   const script = `#!/bin/sh
@@ -167,7 +167,7 @@ kill -0 $! 2> /dev/null || wait $!
   await writeFile(join(bin, 'pets'), script, { mode: 0o755 });
 }
 
-/** Writes the files that the documents assume: animals, a key, the examples, and a project with tests and libraries. */
+/** Writes the files that the documents assume: animals, ids, a key, a project with a test, examples, and libraries. */
 async function writeProject(directory: string, key: string): Promise<void> {
   const check = `const { PETS_BASE_URL: url, PETS_API_KEY: key } = process.env;
 const { status } = await fetch(url + '/pets', { headers: { Authorization: 'Bearer ' + key } });
@@ -229,7 +229,7 @@ async function runProgram([program = '', ...args]: readonly string[], { director
   return { code: code as number, output };
 }
 
-/** Runs the commands of a `console` block in a terminal, and compares what they print with the document. */
+/** Runs the commands of a `console` block in a terminal. Each must succeed, and print what the document shows. */
 async function runConsole({ at, text }: Block, machine: ReaderMachine): Promise<void> {
   // The commands follow `$ `, each with the output below it.
   const steps = text
@@ -256,7 +256,7 @@ async function runConsole({ at, text }: Block, machine: ReaderMachine): Promise<
   }
 }
 
-/** Widths of columns are ignored, because they depend on the length of the URL. */
+/** Replaces the spaces between columns with two, because the widths of columns depend on the length of the URL. */
 const collapse = (text: string): string => `${text.replace(/(\S) {2,}/g, '$1  ').trimEnd()}\n`;
 
 /** In a document, `…` stands for any text within a line, and a line that is only `…` for any number of lines. */

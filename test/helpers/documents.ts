@@ -61,13 +61,13 @@ export type Block = {
 };
 
 /**
- * How a block is run. Without a directive, it runs in a directory with the example files and a project with tests, on a
- * machine that is logged in to a service with the sample animals at https://api.example.com/v1. The blocks of a section run
- * one after the other on one machine. If one of them needs PostgreSQL, an empty server runs at db.example:5432, and psql
- * connects as superuser.
+ * How a block is run. Without a directive, it runs in a directory with the example files and a project with a test, on
+ * a machine that is logged in to a service with the sample animals at https://api.example.com/v1. The blocks of a
+ * section run one after the other on one machine. If one of them needs PostgreSQL, an empty server runs at
+ * db.example:5432, and psql connects as superuser.
  *
  *     <!-- run: package -->        in a directory with the files of the published package
- *     <!-- run: store -->          the store of pets serve exists; with PostgreSQL, PETS_DATA is the URL of a store there
+ *     <!-- run: store -->          the store of pets serve exists; with PostgreSQL, PETS_DATA is the URL of this store
  *     <!-- run: debian -->         by test/package/, on a new installation of Debian with systemd and without Node
  *     <!-- not run: reason -->     not at all
  */

@@ -19,7 +19,7 @@ export type Failure = RunOptions & {
   contains: readonly string[];
 };
 
-/** Runs a command without and with `--json`. The command must fail, and both outputs must obey the rules for errors. */
+/** Runs a command without and with `--json`. Both runs must fail as described, leak nothing, and keep the files. */
 export async function expectFailure(
   machine: Machine,
   args: readonly string[],
@@ -44,8 +44,8 @@ export async function expectFailure(
 }
 
 /**
- * Returns the files that a failed command must not change: those outside of the state directory. Removes the stored
- * state of services, because a stored cool-down would keep the next command from sending a request.
+ * Returns the files outside of the state directory, which a failed command must not change. Checks that the state has
+ * no canary. Removes the state of services, because a stored cool-down would keep the next command from requests.
  */
 async function keptFiles({ home }: Machine): Promise<Record<string, string>> {
   const state = join('.local', 'state');
@@ -55,7 +55,7 @@ async function keptFiles({ home }: Machine): Promise<Record<string, string>> {
   return Object.fromEntries(entries.filter(([name]) => !state.startsWith(name) && !name.startsWith(state)));
 }
 
-/** Checks that the output has no stack trace, no path of the program's own files, no canary and no `undefined`. */
+/** Checks that the output has no stack trace, no path of the program, no canary, and no text such as `undefined`. */
 export function expectNoLeaks({ stdout, stderr }: Pick<RunResult, 'stdout' | 'stderr'>): void {
   const output = stdout + stderr;
   expect(output).not.toMatch(/^\s+at /m);
@@ -76,7 +76,7 @@ export function lastError({ stderr }: Pick<RunResult, 'stderr'>): {
   return JSON.parse(line).error;
 }
 
-/** The mode and content of every file below a directory, by path. Sockets and directories have only a mode. */
+/** The mode and content of every file below a directory, by path. Directories, sockets and links have only a mode. */
 export async function snapshot(directory: string): Promise<Record<string, string>> {
   const entries: Record<string, string> = {};
   for (const name of (await readdir(directory, { recursive: true })).sort()) {

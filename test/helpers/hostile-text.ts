@@ -24,7 +24,7 @@ export const graphemes = {
   'a space': ' ',
 } as const;
 
-/** Texts of these graphemes, any code points, escape sequences, invisible characters and lone surrogates. */
+/** Texts of these graphemes, any code points, and others that break naive output, such as escape sequences. */
 export const hostileTexts = fc
   .array(
     fc.oneof(

@@ -18,7 +18,8 @@ export const manyRows = (count: number) =>
 
 /**
  * The reaction of the service to a creation. With `lost`, the service adds the animal and cuts the connection. With
- * `interrupt`, the command gets Ctrl-C while it waits for the response. A number is the status of an error response.
+ * `interrupt`, the command gets Ctrl-C while it waits for the response. A number is the status of an error.
+ * A function sends the response itself. Without a reply, the response is 201.
  */
 export type Reply = 'lost' | 'interrupt' | number | ((response: ServerResponse) => void);
 /** Replies by the name of the animal. `*` is for all other names. Each attempt takes the next reply of a list. */
@@ -29,7 +30,7 @@ export type Options = {
   file?: string;
   /** Whether the scripted service reports that it supports idempotency keys. */
   supportsKeys?: boolean;
-  /** The remaining requests that each response of the scripted service reports; it reports none by default. */
+  /** The number in X-RateLimit-Remaining of the scripted service, which has no such header by default. */
   remaining?: number | undefined;
   /** If set, the service is the real one with this quota. When the command waits, the clock of the service advances. */
   quota?: Quota;
@@ -40,7 +41,7 @@ export type Step = Omit<TerminalOptions, 'files'> & {
   /** The new content of the file, which is written before the command runs. */
   text?: string;
   replies?: Replies;
-  /** First moves the times in the ledger this many hours back, and deletes the stored state of services. */
+  /** First moves the ledger's times back and a real service's clock ahead by these hours, and deletes cool-downs. */
   hoursLater?: number;
   /** Arguments after `pets import FILE`, separated by spaces. */
   args?: string;
@@ -48,14 +49,14 @@ export type Step = Omit<TerminalOptions, 'files'> & {
   code?: number;
   /** The names of the animals that the service received from this command, separated by spaces. */
   sends?: string;
-  /** How many idempotency keys the service has received in all steps. */
+  /** How many idempotency keys the service has received in all steps so far. */
   keys?: number;
   /** The command sends no request. */
   isOffline?: true;
   /** The command does not even create the state directory. */
   createsNothing?: true;
   stdout?: string | RegExp;
-  /** The first four columns of stdout in a pipe. Spaces separate the columns, and commas separate the lines. */
+  /** The first four columns of stdout in a pipe, except empty ones, separated by spaces. Commas separate the lines. */
   results?: string;
   /** In stderr, FILE and DIRECTORY replace the paths of the file and of its directory. */
   stderr?: string | RegExp | (string | RegExp)[];
@@ -109,7 +110,6 @@ export async function importing({
     return { code, stdout: stdout(), stderr: shown };
   }
 
-  /** Runs the commands of the steps one after the other, and checks each. */
   async function run(...steps: Step[]): Promise<void> {
     for (const [i, step] of steps.entries()) {
       const { text, replies = {}, hoursLater = 0, args = '', code = 0, sends, ...expected } = step;
@@ -143,7 +143,6 @@ export async function importing({
   return { service, directory, file, stateFiles, ledgerPath, ledger, startAdd, add, run };
 }
 
-/** Declares a test that runs the steps one after the other. */
 export const scenario = (name: string, options: Options, ...steps: Step[]): void =>
   test(name, async () => (await importing(options)).run(...steps));
 

@@ -7,8 +7,8 @@ import { makeTemporaryDirectory } from './temp.ts';
 export type ProgramResult = { code: number | null; output: string };
 
 /**
- * Installs packages, such as `dredd@14.1.0`, in a new temporary directory, without running their install scripts. Tests use
- * this for programs that are too large or too old for the dependencies of this package.
+ * Installs packages, such as `dredd@14.1.0`, in a new temporary directory, without running their install scripts. Tests
+ * use this for programs that are too large or too old for the dependencies of this package.
  *
  * @returns the directory, which the caller must remove; undefined if npm cannot install the packages
  */

@@ -82,7 +82,6 @@ const operationsOf = (document: OpenApiDocument) =>
 
 export const described = operationsOf(document);
 
-/** The operation of the document with this operationId. */
 export const describedAs = (name: OperationName) => {
   const found = described.find(({ operationId }) => operationId === name);
   if (!found) throw new Error(`${name} is not described`);
@@ -91,11 +90,7 @@ export const describedAs = (name: OperationName) => {
 
 export type Observed = { status: number; headers: Headers; text: string };
 
-/**
- * Validates responses against an OpenAPI 3.1 document.
- *
- * @param source the parsed JSON document
- */
+/** Returns functions that validate responses against an OpenAPI 3.1 document. `source` is its parsed JSON. */
 export function conformance(source: unknown) {
   const document = source as OpenApiDocument;
   const all = operationsOf(document);
@@ -113,7 +108,6 @@ export function conformance(source: unknown) {
       ? []
       : (ajv.errors ?? []).map(({ instancePath, message }) => `${where}${instancePath} ${message}`);
 
-  /** The operations that the document has for a path. */
   const operationsAt = (path: string) =>
     all.filter((each) =>
       new RegExp(`^${base}${each.path.replace(/\{\w+\}/g, '[^/]+')}$`).test(path.replace(/[?#].*/, '')),
@@ -165,7 +159,7 @@ export function conformance(source: unknown) {
 
 const { violations, describes } = conformance(document);
 
-/** Checks that the document allows a response to a request. A mocked error may be one that the operation never has. */
+/** Checks that the document allows a response. Mocked errors may have any status. Skips OPTIONS and unknown paths. */
 export function expectDocumented(method: string, path: string, observed: Observed): void {
   const { headers, text } = observed;
   if (method === 'OPTIONS' || !describes(path)) return;
@@ -197,13 +191,13 @@ function parseJson(text: string): unknown {
   }
 }
 
-// Compares the OpenAPI document with the contract. Both functions return the same facts in the same form: one reads them
-// from a document, the other derives them from the tables of the contract. Texts are left out, except those that repeat
-// a value of the contract.
+// To compare the OpenAPI document with the contract, two functions return facts in the same form: `factsOf` reads them
+// from a document, and `factsOfContract` derives them from the tables of the contract. Texts are left out, except those
+// that repeat a value of the contract.
 
 const SCHEMAS = '#/components/schemas/';
 
-/** A part of a document without texts, examples of single values, and the headers of responses. */
+/** A part of a document without descriptions, examples of single values, headers of responses, and tags. */
 const withoutTexts = (part: object): object =>
   JSON.parse(
     JSON.stringify(part, (key, value) =>

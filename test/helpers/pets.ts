@@ -11,7 +11,6 @@ import { uptimeOf } from './clock.ts';
 import { type Program, startProgram, withDeadline } from './context.ts';
 import { makeTemporaryDirectory } from './temp.ts';
 
-/** The directory of the build. */
 export const DIST = join(import.meta.dirname, '..', '..', 'dist');
 
 /** The path of an executable that contains Node; undefined if tests use the build (`npm run test:package` sets it). */
@@ -38,7 +37,7 @@ export type ProgramOptions = RunOptions & { columns?: number; clock?: SteadyCloc
     Pick<Context, 'sleep' | 'versionDetails'>
   >;
 
-/** A simulated machine of a user, which has its own home directory. The program runs in this directory. */
+/** A simulated machine of a user, which has its own home directory. Processes start in this directory. */
 export type Machine = Awaited<ReturnType<typeof makeMachine>>['machine'];
 
 /** A new machine, removed after the test together with everything that was started on it. */
@@ -70,7 +69,6 @@ export async function makeMachine() {
     return child as ChildProcess;
   };
 
-  /** Starts the built command. */
   function startCommand(args: readonly string[], options?: RunOptions): ChildProcess {
     const [file, ...first] = petsCommand;
     return start(file, [...first, ...args], options);
@@ -151,7 +149,7 @@ export async function makeMachine() {
   return { machine, dispose };
 }
 
-/** Whether the program must run as a process, because an executable is tested. */
+/** Whether the program must run as a process: an executable is tested, and no option prevents this. */
 const needsProcess = (options: ProgramOptions): boolean =>
   EXECUTABLE !== undefined && Object.keys(options).every((name) => name === 'env' || name === 'stdin');
 
@@ -199,7 +197,7 @@ const SERVE = ['serve', '--json', '--port', '0'];
 /** How a process ended. It has a code if it exited by itself, and a signal if a signal ended it. */
 type ProcessEnd = { code: number | null; signal: NodeJS.Signals | null };
 
-/** Starts `pets serve --json --port 0` with more arguments in this process, and waits until it listens. */
+/** Starts `pets serve --json --port 0` with more arguments, and waits until it listens. It runs where `pets` runs. */
 export async function serve(
   machine: Machine,
   args: readonly string[] = [],
@@ -222,7 +220,7 @@ export async function serve(
   };
 }
 
-/** Like `serve`, but starts the built command as a process, which a test can kill. `ended` resolves when it has ended. */
+/** Like `serve`, but always starts a process, which a test can kill. `ended` resolves when the process has ended. */
 export async function serveCommand(machine: Machine, args: readonly string[] = [], options?: RunOptions) {
   const child = machine.startCommand([...SERVE, ...args], options);
   const output = outputOf(child);

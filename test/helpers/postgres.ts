@@ -66,7 +66,7 @@ export async function startSynchronousReplica(primary: Cluster): Promise<Cluster
  * An address that a test moves from one server to another, as DNS or a load balancer does after a failover.
  *
  * @param delay how much later data arrives in each direction, in milliseconds
- * @returns the server at the address
+ * @returns the address, and a function that moves it
  */
 export async function movableAddress(first: Databases, delay = 0) {
   let target = first.port;

@@ -4,7 +4,7 @@ import { listenOnLoopback } from './listen.ts';
 
 /** A proxy on a free loopback port. It forwards requests to port `upstream`, or responds with the status `refuse`. */
 export async function proxyServer(upstream: number, { refuse }: { refuse?: number } = {}) {
-  /** The requests in order, such as `GET http://…` or `CONNECT host:port`. `headers` has the headers of each request. */
+  /** The requests in order, such as `GET http://…` or `CONNECT host:port`. `headers` has the headers of each one. */
   const requests: string[] = [];
   const headers: IncomingHttpHeaders[] = [];
   /** All bytes that clients sent through tunnels. */

@@ -33,7 +33,7 @@ export function spawnInTerminal(
   return child;
 }
 
-/** Runs a shell command in a pseudo-terminal until it exits; returns the screen with its scrollback. */
+/** Runs a shell command in a pseudo-terminal until it exits or times out; returns the screen with its scrollback. */
 export async function recordTerminal(line: string, options: RecordOptions): Promise<xterm.Terminal> {
   const { columns, rows, typed = [], timeoutMilliseconds = 60_000 } = options;
   const terminal = new xterm.Terminal({ cols: columns, rows, scrollback: 10_000, allowProposedApi: true });
@@ -68,7 +68,7 @@ export function screenLines({ buffer }: xterm.Terminal): string[] {
   return lines;
 }
 
-/** Runs the built command in a pseudo-terminal. */
+/** Starts the built command in a pseudo-terminal, which is closed after the test. */
 export function onTerminal({ home, env }: Machine, args: readonly string[]) {
   const line = [...petsCommand, ...args].map((word) => `'${word}'`).join(' ');
   const child = spawnInTerminal(`echo "pid $$."; exec ${line}`, { cwd: home, env, columns: 80, rows: 24 });
@@ -105,7 +105,6 @@ export function onTerminal({ home, env }: Machine, args: readonly string[]) {
       const [, pid] = /^pid (\d+)\./.exec(output) ?? [];
       process.kill(Number(pid), signal);
     },
-    /** Waits until the command has ended. */
     exitCode: async (): Promise<number | null> =>
       (await withDeadline(closed, () => describe('the end of the command')))[0],
     /** Everything that the terminal has shown so far. */

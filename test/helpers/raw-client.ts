@@ -45,8 +45,9 @@ export const nextData = (socket: Socket) => new Promise<Buffer>((resolve) => soc
 export const closed = (socket: Socket) => new Promise((resolve) => socket.once('close', resolve));
 
 /**
- * Starts the service on loopback and sends bytes to it. Checks that every error response is complete, that the document of the
- * service allows the first response, that the store has one animal for each 201, and that no internal error occurred.
+ * Starts the service on loopback and sends bytes to it. Checks that every error response is complete, that the document
+ * of the service allows the first response, that the store has one animal for each 201, and that no internal error
+ * occurred.
  */
 export async function sendToService(bytes: string | Buffer, options: ServiceOptions & RawOptions = {}) {
   const service = await start({ ...atLoopback, ...options });

@@ -11,7 +11,7 @@ import { temporaryDirectory } from './temp.ts';
 
 // Starts proxies of other projects, as Debian installs them.
 
-/** How to run each proxy in the foreground with a configuration file. */
+/** The options with which each proxy prints its version, and runs in the foreground with a configuration file. */
 const PROGRAMS = {
   nginx: { version: '-v', run: (file: string, directory: string) => ['-p', directory, '-c', file] },
   haproxy: { version: '-v', run: (file: string) => ['-db', '-f', file] },
@@ -33,11 +33,7 @@ export type Configure = (port: number, directory: string) => string;
 /** How many ports to try. A proxy cannot choose a free port itself, so another process may take the port first. */
 const MAX_PORTS = 5;
 
-/**
- * Starts a proxy, and waits until it accepts connections. Ends the proxy after the test.
- *
- * @returns its port on 127.0.0.1
- */
+/** Starts a proxy, waits until it accepts connections, and returns its port. Ends the proxy after the test. */
 export async function startProxy(name: ProxyName, configure: Configure): Promise<number> {
   let output = '';
   for (let i = 0; i < MAX_PORTS; i++) {
@@ -113,7 +109,7 @@ export const nginxInFront = (upstream: string): Configure =>
     }`,
   );
 
-/** A reverse proxy for the service at `upstream` (host:port). `backend` has more directives for the section `backend`. */
+/** A reverse proxy for the service at `upstream` (host:port). `backend` is added to the section of that name. */
 export const haproxyInFront =
   (upstream: string, backend = ''): Configure =>
   (port) =>

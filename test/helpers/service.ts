@@ -24,7 +24,7 @@ export type ServiceOptions = Partial<
   limits?: ListenOptions['limits'];
 };
 
-/** The path of each operation, with 1 as its parameter. Operations with the same path have one here. */
+/** The different paths of all operations, with 1 as the parameter. */
 export const operationPaths = [
   ...new Set(Object.values(operations).map(({ path }) => API_PREFIX + path.replace(/\{\w+\}/, '1'))),
 ];
@@ -46,7 +46,7 @@ export async function start({ quota = plans.free, ...options }: ServiceOptions =
   return { ...service, accessLog, call };
 }
 
-/** Starts the service without an access log, which would grow the heap. The caller stops it. `quotas` are those of its keys. */
+/** Starts a service with the keys of `quotas`. The caller stops it. Keeps no access log, which would grow the heap. */
 export async function launch({
   quotas,
   ban,

@@ -42,8 +42,8 @@ async function animalsOf(service: Service): Promise<Map<string, number>> {
 }
 
 /**
- * Ends a service under load, several times. Checks that every acknowledged animal is kept, and that each creation can be repeated.
- * After SIGTERM, no other animal may exist, because every executed request must get its response.
+ * Ends a service under load, several times. Checks that every acknowledged animal is kept, and that each creation can
+ * be repeated. After SIGTERM, no other animal may exist, because every executed request must get its response.
  *
  * @param start starts the service on the same store each time
  */

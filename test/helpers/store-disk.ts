@@ -5,7 +5,7 @@ type Change = { position: number; bytes: Buffer } | { length: number };
 /** The names that one call sets or removes in a directory. A name without a node is removed. */
 type Naming = [string, Node | undefined][];
 
-/** `cached` is what programs read, `durable` is what the disk has, and `pending` are the changes that are not synced. */
+/** `cached` is what programs read, `durable` is what the disk has, and `pending` are the unsynced changes. */
 type FileNode = { ino: number; cached: Buffer; durable: Buffer; pending: Change[] };
 type DirectoryNode = { cached: Map<string, Node>; durable: Map<string, Node>; pending: Naming[] };
 type Node = FileNode | DirectoryNode;

@@ -11,8 +11,8 @@ export type Requests = {
 };
 
 /**
- * Starts the service with its developer tools. Its waits end only when the service or the test aborts them. Waits of at
- * most 100 ms, such as the one before the keys are read again, take no time.
+ * Starts the service with its developer tools. Waits of at most 100 ms, such as the one before the keys are read again,
+ * take no time. Longer waits end only when their signal is aborted.
  */
 export async function startWithTools(options: Parameters<typeof startReal>[0] = {}) {
   const sleep = (milliseconds: number, signal: AbortSignal) =>

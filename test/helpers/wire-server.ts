@@ -62,7 +62,6 @@ export function formatResponse(status: number, body: unknown, headers: Record<st
   return `HTTP/1.1 ${status} Status\r\n${lines.join('')}\r\n${text}`;
 }
 
-/** Closes a connection with a TCP reset. */
 export const reset = (socket: Socket): void => {
   socket.resetAndDestroy();
 };

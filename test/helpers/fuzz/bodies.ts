@@ -95,7 +95,7 @@ const rex: fc.Arbitrary<Text<CreateRequest['pet']>> = fc.constantFrom(...petStat
 }));
 const newPet = fc.oneof({ arbitrary: anyPet, weight: 2 }, { arbitrary: rex, weight: 1 });
 
-/** How a text becomes bytes. `refused` is the status of the error if the bytes are invalid. */
+/** How a text becomes bytes. `refused` is the status of the error if the service must reject the bytes. */
 type Encoding = { bytes: (text: string) => Buffer; refused?: 400 | 413 };
 const padded = (length: number) => (text: string) => {
   const bytes = Buffer.from(text);

@@ -7,7 +7,7 @@ import { table } from '../openapi.ts';
 import { type Body, body, mostly } from './bodies.ts';
 import { legible } from './wire.ts';
 
-/** A part of a request. `refused` is the status of the error that an invalid part causes if the service evaluates it. */
+/** A part of a request. `refused` is the status of the error that an invalid part causes if the service checks it. */
 type Part = { text: string; refused?: number };
 
 const fine = (...texts: string[]): Part[] => texts.map((text) => ({ text }));
@@ -161,7 +161,7 @@ const choicesOf = (keys: readonly string[]) => ({
       `${JSON_TYPE}Content-Encoding: identity\r\n`,
     ),
     bad: [
-      // Any website can send the first two without being asked.
+      // A page of any website can send the first two without a preflight request.
       ...wrong(415, '', ...lines('Content-Type', 'text/plain', 'application/jsonp')),
       ...wrong(415, line('Content-Type')('application/json; charset=utf-16')),
       ...wrong(415, `${JSON_TYPE}Content-Encoding: gzip\r\n`),
@@ -175,7 +175,7 @@ const choicesOf = (keys: readonly string[]) => ({
     ],
     bad: [
       ...wrong(400, ...['', '""', '"open', 'a b', '"a"b"', '"\\a"', '\xe9', '"\xe9"', '"a", "b"'].map(key)),
-      // Tools send such placeholders.
+      // Tools send placeholders such as the first three.
       ...wrong(400, ...['<string>', '{{$guid}}', '{key}', 'x'.repeat(256), ...LONG_KEYS].map(key)),
       ...wrong(400, key('k1').repeat(2)),
     ] as Idempotency[],
@@ -213,7 +213,6 @@ type Parts = { [Each in Kind]: Value<Each> } & {
   hasBody: boolean;
 };
 
-/** Generates the parts of a request with one of these API keys. */
 function partsOf(keys: readonly string[]): fc.Arbitrary<Parts> {
   const arbitraries = Object.entries(choicesOf(keys)).map(
     ([kind, { good, bad }]: [string, Choice<unknown>]) => [
@@ -234,7 +233,7 @@ const REX: Body = {
   pet: { name: 'Rex', categoryId: 1n, status: 'available' },
 };
 
-/** The parts of ordinary requests with a key, each with every other choice of one part, or with one of these bodies. */
+/** A list and a creation with each choice of one part, HTTP/1.0 and /healthz with each Host, and each of the bodies. */
 function oneOddPart(apiKey: string, bodies: readonly Body[]): Parts[] {
   const choices = choicesOf([apiKey]);
   const usual = Object.fromEntries(Object.entries(choices).map(([kind, { good }]) => [kind, good[0]]));
@@ -265,7 +264,7 @@ export type FuzzedRequest = {
   statuses: readonly number[];
   /** The API key whose limit applies: if it is used up, the request gets 429. */
   limitedBy?: string;
-  /** Whether the request consumes quota of the key in `limitedBy`. A request with Prefer does not. */
+  /** Whether the request consumes quota of the key in `limitedBy`. A request with `Prefer: code=…` does not. */
   counts: boolean;
   creates?: { pet: CreateRequest['pet']; caller: string; key?: string };
   /** The id of the requested animal. */
@@ -276,11 +275,11 @@ export type FuzzedRequest = {
   mayEnd: boolean;
 };
 
-/** Generates requests. Most have one of these API keys; a few have an invalid key or none. */
+/** Generates requests. Most have one of these API keys; a few have invalid credentials or none. */
 export const requestOf = (keys: readonly string[]): fc.Arbitrary<FuzzedRequest> =>
   partsOf(keys).map(assemble);
 
-/** Requests that differ from ordinary ones in one part, among them with `bodies` random bodies. */
+/** Requests that differ from ordinary ones in one part, among them creations with `bodies` random bodies. */
 export const requestsWithOneOddPart = (key: string, bodies: number): FuzzedRequest[] =>
   oneOddPart(key, fc.sample(body, { numRuns: bodies, seed: 1 })).map(assemble);
 
@@ -334,7 +333,7 @@ function assemble(parts: Parts): FuzzedRequest {
   return shown(request);
 }
 
-/** The possible statuses of a request that Node's parser accepts. If parts are wrong, only their errors are possible. */
+/** The possible statuses of a request that Node's parser accepts. If parts are wrong, these are only their errors. */
 function possibleStatuses(parts: Parts): number[] {
   const { method, place, query, authorization, prefer } = parts;
   const name = place.methods[method.text];
@@ -367,7 +366,7 @@ function possibleStatuses(parts: Parts): number[] {
   return operation === 'getPet' ? [success.status, 404, 410] : [success.status];
 }
 
-/** The status of the error in the Host header. An absolute target replaces the name, and HTTP/1.0 needs no such header. */
+/** The status of the error in the Host header. An absolute target names the host itself, and HTTP/1.0 needs no Host. */
 function hostRefused({ place, host, version }: Parts): number | undefined {
   if (/^http/i.test(place.text) && host.refused === 421) return undefined;
   if (version === '1.0' && host.text === '') return undefined;

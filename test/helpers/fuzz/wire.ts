@@ -46,7 +46,7 @@ export class Connection {
   /**
    * The next response that is not 1xx; undefined if the connection was closed or no response arrives within 10 s.
    *
-   * @throws Error if the connection was closed within a response
+   * @throws Error if a response is invalid, or the connection was closed within it
    */
   async receive(isBodiless: IsBodiless = () => false): Promise<RawResponse | undefined> {
     const deadline = Date.now() + TIMEOUT_MS;
@@ -61,12 +61,11 @@ export class Connection {
     }
   }
 
-  /** Closes the sending side. */
   end(): void {
     this.socket.end();
   }
 
-  /** What the service sends until it closes the connection, in Latin-1. @throws Error if the connection stays open */
+  /** What the service sends until it closes the connection, in Latin-1. @throws Error if that takes 10 s */
   async rest(): Promise<string> {
     const deadline = Date.now() + TIMEOUT_MS;
     try {

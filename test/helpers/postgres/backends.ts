@@ -24,7 +24,7 @@ export const databaseLocation = (
     ...(testTime && { testTime }),
   });
 
-/** Opens the store in a database, as a server in this process. It is closed after the test. */
+/** Opens the store in a database, as a server does. The store is closed after the test. */
 export async function openDatabase(url: string, settings: BackendSettings = {}): Promise<Backend> {
   const { clock = systemClock, bans = { after: 0, milliseconds: 0 }, onWarning = () => {} } = settings;
   const location = await databaseLocation(url, settings);

@@ -38,7 +38,7 @@ export type Cluster = Databases & {
   resume(): void;
   /** Sends a signal to the processes of all connections with this application name. Returns the number of processes. */
   killBackend(applicationName: string, signal?: 'SIGTERM' | 'SIGKILL'): Promise<number>;
-  /** Sets a parameter, and waits until new connections have it. Some parameters take effect only at the next restart. */
+  /** Sets a parameter, and waits until new connections have it. Some parameters apply only after the next restart. */
   set(name: string, value: string): Promise<void>;
   /** Makes all transactions read-only by default, also those of open connections. */
   setReadOnly(isReadOnly: boolean): Promise<void>;
@@ -162,14 +162,14 @@ export async function createCluster(options: ClusterOptions = {}): Promise<Clust
     promote: async () => void (await sql('postgres', 'select pg_promote()')),
     async remove() {
       resume();
-      // Without a checkpoint
+      // SIGQUIT ends the server without a checkpoint.
       await end('SIGQUIT');
       await removeDirectory();
     },
   };
 }
 
-/** Whether the server accepts connections. Any error except "starting up" shows that it does. */
+/** Whether the server accepts connections. An error that it reports shows that it does, except "starting up". */
 async function acceptsConnections(connectionString: string): Promise<boolean> {
   const client = new Client({ connectionString });
   client.on('error', () => {});

@@ -4,9 +4,9 @@ import { Client, type QueryResult } from 'pg';
 /** The databases of the server that listens on a port of 127.0.0.1. */
 export type Databases = {
   port: number;
-  /** The URL of a database, for a role that is not a superuser. */
+  /** The URL of a database for a role, by default `USER`. */
   url(database: string, user?: string): string;
-  /** Runs statements as a superuser, and returns the rows of the last one. They can write even if the server is read-only. */
+  /** Runs statements as a superuser, even if transactions are read-only by default. Returns the rows of the last. */
   sql(database: string, text: string): Promise<Record<string, unknown>[]>;
   /** Creates a database in which every role may create schemas. Returns the URL. */
   createDatabase(): Promise<string>;

@@ -8,7 +8,7 @@ import { makeTemporaryDirectory } from '../temp.ts';
 import { environment, unprivilegedIdentity } from './programs.ts';
 
 /**
- * A shell script that waits until its stdin closes, which happens when the process of the test ends in any way. Then it
+ * A shell script that waits until its stdin closes: when `remove` is called, or the process of the test ends. Then it
  * ends the program whose process id is in the file `pid`, and removes the directory. A program stopped with SIGSTOP
  * must be continued before it can end. PostgreSQL kills its stopped children after 5 s.
  */

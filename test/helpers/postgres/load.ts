@@ -67,7 +67,7 @@ export type Reply = {
 /** Times of `performance.now()`. */
 export type Period = { from: number; to: number };
 
-/** A request that failed. `path` has no query. `status` is 0 if the connection was cut. */
+/** A request that got a 5xx, or whose connection was cut (`status` 0). `path` has no query. */
 export type Exchange = Period & {
   server: number;
   method: string;
@@ -79,7 +79,7 @@ export type Exchange = Period & {
 /** A creation. Without it, a request is a read. */
 type Creation = { animal: Animal; idempotencyKey?: string | undefined };
 
-/** Sends requests to several servers, and records when each request failed. */
+/** Sends requests to several servers, and records those that failed. */
 export class Traffic {
   readonly servers: readonly FleetServer[];
   readonly failures: Exchange[] = [];
@@ -249,8 +249,8 @@ export class Writers {
 }
 
 /**
- * Reads all animals page by page, and the last page again and again, so that it sees each animal soon after its creation.
- * Remembers pages with a next link, which must never change.
+ * Reads all animals, or those with a status, page by page, and the last page again and again, to see each animal soon
+ * after its creation. Remembers pages with a next link, which must never change.
  */
 export class Follower {
   /** The contents of the final pages, which are those with a next link, by their paths. */

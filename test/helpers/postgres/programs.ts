@@ -10,7 +10,7 @@ const OLDEST_VERSION = 15;
 
 const PROGRAMS = ['postgres', 'initdb', 'pg_basebackup'];
 
-/** Finds the newest PostgreSQL server of version 15 or later. */
+/** Finds the newest PostgreSQL server of version 15 or later; undefined if there is none. */
 export function findPostgres(): Installation | undefined {
   const directories = possibleDirectories().filter((directory) =>
     PROGRAMS.every((name) => existsSync(join(directory, name))),
@@ -25,7 +25,6 @@ export function findPostgres(): Installation | undefined {
     .sort((a, b) => Number.parseInt(b.version, 10) - Number.parseInt(a.version, 10))[0];
 }
 
-/** Whether pgbouncer is installed. */
 export const hasPgbouncer = (): boolean =>
   spawnSync('pgbouncer', ['--version'], { env: environment() }).status === 0;
 
@@ -42,7 +41,7 @@ function possibleDirectories(): string[] {
 /** The user and group for a spawned program. Empty if the programs of PostgreSQL can run as the current user. */
 export type Identity = { uid?: number; gid?: number };
 
-/** PostgreSQL and pgbouncer refuse to run as root. Then they run as `postgres`, or as `nobody`. */
+/** PostgreSQL and pgbouncer refuse to run as root. If this process is root, they run as `postgres` or as `nobody`. */
 export function unprivilegedIdentity(): Identity {
   if (process.getuid?.() !== 0) return {};
   for (const user of ['postgres', 'nobody']) {
@@ -52,7 +51,7 @@ export function unprivilegedIdentity(): Identity {
   throw new Error('PostgreSQL refuses to run as root, and there is no user `postgres` or `nobody`');
 }
 
-/** The environment without variables that change what programs of PostgreSQL do, such as PGPORT. */
+/** The environment in the C locale, without variables that change what programs of PostgreSQL do, such as PGPORT. */
 export function environment(): NodeJS.ProcessEnv {
   const kept = Object.entries(process.env).filter(([name]) => !name.startsWith('PG'));
   // Debian installs pgbouncer in a directory that is not in the PATH of every user.

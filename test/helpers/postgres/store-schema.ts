@@ -30,7 +30,7 @@ export async function callFunction(client: Client, name: string, ...values: unkn
   return (await client.query(text, all)).rows;
 }
 
-/** The functions that servers call, as the database describes them. `count` is the number of parameters after the first two. */
+/** The functions that servers call, from the catalog. `count` is the number of parameters after the first two. */
 export async function storeFunctions(client: Client) {
   const { rows } = await client.query(
     `select proname as name, pronargs - 2 as count, provolatile as volatility, proconfig as settings from pg_proc
@@ -126,7 +126,7 @@ export async function take(
 }
 
 /**
- * Starts a call on `client`, and waits until another transaction blocks it. Returns the result of the call.
+ * Starts a call on `client`, and waits until another transaction blocks it. `result` settles when the call ends.
  *
  * @throws if the call completes without waiting
  */
