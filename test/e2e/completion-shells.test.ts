@@ -11,7 +11,7 @@ import { hasTerminal, spawnInTerminal } from '../helpers/pseudo-terminal.ts';
 
 const TAB = '\t';
 const LEFT = '\x02';
-/** Keys that the start-up files below bind. One inserts all candidates, the other prints the line and clears it. */
+/** Keys of bash or of the start-up files below. One inserts all candidates, the other prints and clears the line. */
 const INSERT_ALL = '\x1b*';
 const PRINT_LINE = '\x14';
 
@@ -30,7 +30,7 @@ async function environmentWithPets({ home, env }: Machine): Promise<Record<strin
   return { ...env, PATH: `${bin}${delimiter}${env['PATH']}`, TERM: 'dumb', LC_ALL: 'C.UTF-8' };
 }
 
-/** The start-up files of the shells. A shell that is ready prints \x1e\x1e. PRINT_LINE prints a line between two \x1e. */
+/** The start-up files of the shells. A ready shell prints \x1e\x1e. PRINT_LINE prints the line between two \x1e. */
 const startUp = {
   bash: (lines: string) => `${lines}
 bind 'set bell-style none'
@@ -99,7 +99,7 @@ async function startEditor(
 const printedLines = (shown: string): string[] =>
   [...shown.matchAll(/\x1e([^\x1e]*)\x1e/g)].map(([, line]) => line ?? '');
 
-/** What a shell offers for each typed line, sorted, without quotes and `--name=`. */
+/** What a shell offers for each typed line, sorted, without quotes, `--name=` and a final slash. */
 async function offeredBy(
   shell: keyof typeof startUp | 'fish',
   machine: Machine,

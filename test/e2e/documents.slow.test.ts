@@ -61,7 +61,7 @@ test('the program understands every example in its help', async () => {
   expect(await misunderstood([...examples].map(([command, at]) => ({ at, command })))).toEqual([]);
 });
 
-/** Creates a certificate for localhost, and returns the files of it and of its key. */
+/** Creates a certificate for localhost. Returns the paths of the certificate and of its key. */
 async function createCertificate(machine: Machine) {
   const certificate = await machine.file('certificate.pem', '');
   const key = await machine.file('key.pem', '');
@@ -82,7 +82,7 @@ async function createCertificate(machine: Machine) {
   return { certificate, key };
 }
 
-/** The path of the service, and what docs/deploy.md says to change in the configuration for it. */
+/** Paths of the service, each with what docs/deploy.md says to change in the configuration for that path. */
 const LOCATIONS = {
   '': [],
   '/inventory': [/location \/ \{[^}]*\}/, /`(location \/inventory\/ \{.*?\})`/],

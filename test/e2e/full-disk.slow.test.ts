@@ -24,7 +24,7 @@ const canMount = (() => {
 
 type Service = { url: string; key: string };
 
-/** Adds an animal whose idempotency key is its name. Returns the status and the body of the response. */
+/** Adds an animal whose idempotency key is its name. Returns parts of the response. */
 async function create({ url, key }: Service, name: string) {
   const response = await fetch(`${url}/pets`, {
     method: 'POST',

@@ -15,8 +15,8 @@ const declarations = readDocument('docs/json-output.d.ts').text;
 type Sample = { root: string; field: string; json: string };
 
 /**
- * Compares each sample with its declared type. Returns the samples that have an extra field, a missing field or another type,
- * and the declared fields and values that no sample has, or that every sample has although they are optional.
+ * Compares each sample with its declared type. Returns the samples that have an extra field, a missing field or another
+ * type, and the declared fields and values that no sample has, or that every sample has although they are optional.
  */
 function checkSamples(declarations: string, samples: readonly Sample[]) {
   const file = ts.createSourceFile('types.ts', declarations, ts.ScriptTarget.ES2023, true);
@@ -24,7 +24,7 @@ function checkSamples(declarations: string, samples: readonly Sample[]) {
     file.statements.filter(ts.isTypeAliasDeclaration).map(({ name, type }) => [name.text, type]),
   );
 
-  /** What a value shows: the nodes of its fields and values, and the `?` of fields that it lacks; undefined if it has another type. */
+  /** The nodes of the fields and values, and the `?` of missing fields; undefined if the value has another type. */
   function shownBy(value: unknown, type: ts.Node | undefined): ts.Node[] | undefined {
     const all = (parts: (ts.Node[] | undefined)[]) =>
       parts.includes(undefined) ? undefined : parts.flatMap((part) => part ?? []);
@@ -170,7 +170,7 @@ async function shopWith(
 
 const errorOf = (status: number, code: string) => ({ code, message: 'no', status });
 
-/** Collects the output of all commands with a real service. */
+/** Collects the output of most commands with a real service. */
 async function withRealService({ run, serve }: Samples): Promise<void> {
   const machine = await freshMachine();
   const store = join(machine.home, 'store');
@@ -231,8 +231,8 @@ async function withRealService({ run, serve }: Samples): Promise<void> {
   await machine.file('store/bans.json', JSON.stringify({ [sha256]: '2999-01-01T00:00:00.000Z' }));
   await run(machine, 'keys list', ['keys', 'list', '--data', store]);
 
-  // Use a store whose key `dev` was created on another machine, then the store after `dev` was revoked, then one without
-  // ids for other animals, in a service that then fails.
+  // Use a store whose key `dev` was created on another machine, then the store after `dev` was revoked, then one
+  // without ids for other animals, in a service that then fails.
   const stranger = await freshMachine();
   await (await serve(stranger, ['--data', store])).end();
   await run(machine, undefined, ['keys', 'revoke', 'dev', '--data', store]);
@@ -330,7 +330,7 @@ async function withSettledRow({ run }: Samples): Promise<void> {
   const clockAt = (time: number) => ({ now: () => time, elapsed: () => performance.now() });
   service.lose = (name) => (name === 'lost' ? 'after adding' : undefined);
   await machine.pets(['import', a], { clock: clockAt(sentAt) });
-  // The first run lost a response 30 s minus 5 ms ago, so the second run waits for 5 ms. --debug reports even such a short wait.
+  // The first run lost a response 30 s minus 5 ms ago, so the second waits for 5 ms. --debug reports even such a wait.
   const clock = clockAt(sentAt + 30_000 - 5);
   await run(machine, 'import <file>', ['import', a, '--debug'], { clock, exit: 8 });
 }
@@ -377,7 +377,7 @@ async function withWaits({ run }: Samples): Promise<void> {
   ]);
 }
 
-/** Collects the progress of a bulk run. Its clock advances by a minute with each reading, so that it reports progress. */
+/** Collects the progress of a bulk run. Its clock advances by a minute with each reading, so it reports progress. */
 async function withProgress({ run }: Samples): Promise<void> {
   let id = 0;
   const machine = await shopWith((request, response) => {

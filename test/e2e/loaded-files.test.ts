@@ -30,7 +30,7 @@ test.skipIf(EXECUTABLE !== undefined).each([
       LOADED: loaded,
       PETS_BASE_URL: server.url,
       PETS_API_KEY: KEY,
-      // pg would otherwise look for a driver that is not part of the package.
+      // The build must ignore this variable, with which pg looks for a driver that is not part of the package.
       NODE_PG_FORCE_NATIVE: '1',
     },
   });

@@ -6,7 +6,7 @@ import { freshMachine, type Machine, serve } from '../helpers/pets.ts';
 import { hasTerminal, onTerminal } from '../helpers/pseudo-terminal.ts';
 import { reply, replyError, scriptedServer } from '../helpers/scripted-server.ts';
 
-// These tests run `pets login` at a terminal.
+// These tests run `pets login`, mostly at a terminal.
 
 const CTRL_C = '\x03';
 const CTRL_Z = '\x1a';
@@ -14,7 +14,7 @@ const ENTER = '\r';
 const KEY_PROMPT = 'API key for profile prod';
 const URL_PROMPT = 'Base URL';
 
-/** Starts `pets login` at a terminal and waits for the first prompt: for the key, or without `baseUrl` for the base URL. */
+/** Starts `pets login` at a terminal. Waits for the prompt for the key, or without `baseUrl` for the base URL. */
 async function startLogin(baseUrl?: string) {
   const machine = await freshMachine();
   const terminal = onTerminal(machine, ['login', ...(baseUrl ? ['--base-url', baseUrl] : [])]);

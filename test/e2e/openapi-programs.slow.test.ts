@@ -5,9 +5,10 @@ import { operations } from '../../src/contract/operations.ts';
 import { installPackages, runProgram } from '../helpers/npm-packages.ts';
 import { type Machine, makeMachine, type RunningService, serve } from '../helpers/pets.ts';
 
-// These tests check the OpenAPI document and a running service with programs of other projects that read such documents.
-// test/server/openapi-document.test.ts runs the linter of Redocly, and openapi-responses.test.ts validates responses. The programs
-// are not development dependencies, because they need hundreds of packages. The version of orval is the last one for Node 20.
+// These tests check the OpenAPI document and a running service with programs of other projects that read such
+// documents. test/server/openapi-document.test.ts runs the linter of Redocly, and openapi-responses.test.ts validates
+// responses. The programs are not development dependencies, because they need hundreds of packages. The version of
+// orval is the last one for Node 20.
 
 const PACKAGES = ['dredd@14.1.0', 'orval@7.13.2'];
 

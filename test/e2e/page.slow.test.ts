@@ -166,7 +166,7 @@ describe('the page', () => {
     await button(page, '1 new request ↑').click();
     await row(page, 'limit=3').waitFor();
     expect(await page.evaluate('scrollY')).toBe(0);
-    // Neither does a request that was made with the page.
+    // A request that is sent from the page does not wait.
     await row(page, 'limit=4').getByRole('button').click();
     await button(page, 'Send again').click();
     await row(page, 'limit=4').nth(1).waitFor();
@@ -223,7 +223,7 @@ describe('the page', () => {
     await page.getByText('2 requests that any web page can send').waitFor();
     await page.getByText("--cors 'http://shop.example'").waitFor();
     expect(await rows(page).count()).toBe(0);
-    // One that would run a command in a shell without quotes, that of a page from a file, and values that no option fits.
+    // An origin that is dangerous in a shell without quotes, that of a page from a file, and values that fit no option.
     for (const [origin, command] of [
       ["http://a';$(reboot);'", "--cors 'http://a'\\'';$(reboot);'\\'''"],
       ['null', ''],
@@ -398,7 +398,7 @@ describe('the page', () => {
     const { page } = await open(service.url());
     await row(page, '429: the key is banned').first().getByRole('button').click();
     await details(page).getByRole('link', { name: 'Keys' }).click();
-    // By the clock of the service, in which it is another day.
+    // The times are those of the service, whose clock shows another day.
     await page.getByText(/^0 of 60 left in this minute, which ends in [1-9]\d* s$/).waitFor();
     await page.getByText(/banned until .* \(.* left\)/).waitFor();
     await button(page, 'Lift ban').click();
@@ -552,7 +552,7 @@ describe('the connection of the page', () => {
     await tab.goto(service.url());
     await textOf(page, '#connection').toBe('Live');
     expect(await page.getByLabel('Search').inputValue()).toBe('limit=3');
-    // What another program has put there cannot be sent as a header.
+    // What another program has stored as the session cannot be sent as a header.
     await page.evaluate("localStorage.setItem('pets-session', 'a\\nb \u0142')");
     await page.reload();
     await page.getByText('This page needs a new address').waitFor();

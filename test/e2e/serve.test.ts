@@ -429,7 +429,7 @@ test.skipIf(process.platform === 'win32')(
   },
 );
 
-/** Adds an animal, moves the store, and adds another one. Prints the responses, and waits for the end of the service. */
+/** Adds an animal, moves the store, and adds another one. Prints the responses, and waits until the service ends. */
 const MOVE = `
   import { renameSync } from 'node:fs';
   const send = async (name) => {
@@ -444,7 +444,7 @@ const MOVE = `
   await send('after').catch(() => console.log('after: no connection'));
   setTimeout(() => {}, 60_000);`;
 
-// test/store/journal-store.test.ts has the other ways to lose a journal, and failed-writes.test.ts the errors of a disk.
+// test/store/journal-store.test.ts has other ways to lose a journal, and failed-writes.test.ts the errors of a disk.
 test.skipIf(process.platform === 'win32')(
   'a store that was moved ends the service with the reason, and acknowledges nothing',
   async () => {
@@ -459,7 +459,7 @@ test.skipIf(process.platform === 'win32')(
       `${join(data, 'journal.ndjson')} was moved, replaced or deleted while it was in use`,
     );
     expect(stderr).toContain('"store_error"');
-    // The service ends the command, often before it prints the response.
+    // The service ends the command, often before the command prints the second response.
     expect(stdout).toContain('before 201 1');
     expect(stdout).not.toContain('after 201');
   },

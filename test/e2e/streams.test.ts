@@ -24,7 +24,7 @@ describe('the bytes on stdout are the same', () => {
     const plain = await machine.command(args);
     expect(plain.stdout).toContain('Fürst Pückler');
     expect(plain.stdout).not.toContain('\u001b');
-    // A variable that had an effect would have it in the company of the others, too.
+    // Several variables are set at once, because one that has an effect has it with others, too.
     const environments: Record<string, string>[] = [
       { LANG: 'C', LC_ALL: 'C', TERM: 'dumb', TZ: 'Pacific/Auckland' },
       { LANG: 'de_DE.UTF-8', COLUMNS: '20', LINES: '5', CI: 'true', GITHUB_ACTIONS: 'true' },

@@ -18,7 +18,7 @@ const workflows = readdirSync(join(repository, DIRECTORY)).map((file) => {
 /** A step with a shell script. `at` is the location of the script, such as `.github/workflows/ci.yml:12`. */
 type ShellStep = { at: string; name: string; script: string };
 
-/** Finds the steps that have a name and a script, which is one line or a block. */
+/** Finds the steps with a script, which is one line or a block, each with the nearest name above the script. */
 function shellSteps({ name: file, text }: { name: string; text: string }): ShellStep[] {
   const lines = text.split('\n');
   return lines.flatMap((line, i): ShellStep[] => {

@@ -229,7 +229,7 @@ async function runProgram([program = '', ...args]: readonly string[], { director
   return { code: code as number, output };
 }
 
-/** Runs the commands of a `console` block in a terminal. Each must succeed, and print what the document shows. */
+/** Runs the commands of a `console` block in a terminal. Each must succeed, and print the output below it, if any. */
 async function runConsole({ at, text }: Block, machine: ReaderMachine): Promise<void> {
   // The commands follow `$ `, each with the output below it.
   const steps = text

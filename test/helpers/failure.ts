@@ -45,7 +45,7 @@ export async function expectFailure(
 
 /**
  * Returns the files outside of the state directory, which a failed command must not change. Checks that the state has
- * no canary. Removes the state of services, because a stored cool-down would keep the next command from requests.
+ * no canary. Removes the state of services, because a stored cool-down would prevent requests of the next command.
  */
 async function keptFiles({ home }: Machine): Promise<Record<string, string>> {
   const state = join('.local', 'state');

@@ -197,7 +197,7 @@ const SERVE = ['serve', '--json', '--port', '0'];
 /** How a process ended. It has a code if it exited by itself, and a signal if a signal ended it. */
 type ProcessEnd = { code: number | null; signal: NodeJS.Signals | null };
 
-/** Starts `pets serve --json --port 0` with more arguments, and waits until it listens. It runs where `pets` runs. */
+/** Starts `pets serve --json --port 0` with more arguments, usually in this process, and waits until it listens. */
 export async function serve(
   machine: Machine,
   args: readonly string[] = [],

@@ -165,7 +165,7 @@ function failuresOf(traffic: Traffic, cluster: Cluster, database: string) {
     },
     async 'SIGKILL of one backend'() {
       await killBackend('SIGKILL');
-      // The server restarts itself.
+      // PostgreSQL restarts itself.
       while (!(await cluster.sql('postgres', 'select 1').catch(() => undefined))) await sleep(10);
       return undefined;
     },

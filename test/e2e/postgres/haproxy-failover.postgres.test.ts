@@ -6,7 +6,7 @@ import { databasesAt } from '../../helpers/postgres/databases.ts';
 import { connectTo, startCluster } from '../../helpers/postgres.ts';
 import { hasProxy, startProxy } from '../../helpers/real-proxies.ts';
 
-/** A server of PostgreSQL, and the REST API of its Patroni. */
+/** A server of PostgreSQL, and a simulated REST API of Patroni, which reports whether the server is the primary. */
 async function startMember({ isPrimary }: { isPrimary: boolean }) {
   const member = { ...(await startCluster()), isPrimary };
   const api = createServer(({ url }, response) => {

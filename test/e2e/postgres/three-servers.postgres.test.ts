@@ -19,7 +19,7 @@ const SERVE = [
 
 const REX = '{"id":1,"name":"Rex","categoryId":1,"status":"available"}';
 const MAX = '"categoryId":9223372036854775807';
-/** A success of each operation and the errors, with a part of the response. */
+/** A success of each operation and some errors, each with a part of the response. */
 const REQUESTS: [method: string, path: string, body: string | undefined, status: number, text: string][] = [
   ['GET', '/pets?limit=1', undefined, 200, `[${REX}]`],
   ['GET', '/pets?limit=1&status=sold', undefined, 200, '"status":"sold"}]'],
