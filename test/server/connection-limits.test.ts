@@ -17,7 +17,7 @@ import { AUTH, atLoopback, get, HOST, JSON_TYPE, open, post, REX, rich } from '.
 import { KEY, start } from '../helpers/service.ts';
 import { memoryStore } from '../helpers/store-fixtures.ts';
 
-// Tests with clients that are slow, do not read responses, or stay connected while the service stops.
+// Tests with clients that are slow, are too many, do not read responses, or stay connected while the service stops.
 
 /** Timeouts that are shorter than the real ones, for a fast test. */
 const shortLimits = { headersTimeout: 100, requestTimeout: 200, connectionsCheckingInterval: 20 };

@@ -30,7 +30,7 @@ const RUNS_AT_A_TIME = 20;
 const MEGABYTES = 6;
 
 const LIMITED = ['pets_limited', 'pets_limited_too'];
-/** Reads all pages in the end. */
+/** The key that reads all pages in the end, and that requests with one odd part have. */
 const UNLIMITED = 'pets_unlimited';
 const ban = { after: 2, milliseconds: 120_000 };
 
@@ -170,7 +170,7 @@ async function flyAll(
   return exchanges.flat().map(({ response }) => response);
 }
 
-/** Sends the requests of a flight, and receives responses until one announces the close. */
+/** Sends the requests of a flight, and receives their responses, at most until one announces the close. */
 async function fly(
   port: number,
   lines: Map<number, Connection>,
@@ -291,7 +291,7 @@ class Model {
     }
   }
 
-  /** Checks that a new animal is the one that was sent, with a new id and an unused idempotency key. */
+  /** Checks that a new animal is the one that was sent, with a new id and an idempotency key unused for 24 hours. */
   #acceptAdded({ response, pet, name }: Created, now: number): void {
     const { id } = parseJson(response.body) as { id: number };
     expect(this.pets.has(BigInt(id)), `id ${id} was given before`).toBe(false);

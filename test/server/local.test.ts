@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 import type { ServiceOptions } from '../../src/server/service.ts';
 import { startReal } from '../helpers/real-service.ts';
 
-// A service is local if only programs on this machine are meant to reach it (docs/testing.md).
+// A service is local if only programs on this machine are meant to reach it (docs/serve.md).
 
 test.each<[when: string, options: Partial<ServiceOptions>, local: boolean, tools: boolean]>([
   ['by default', {}, true, true],

@@ -7,7 +7,6 @@ import { get } from '../helpers/raw-requests.ts';
 import { startReal } from '../helpers/real-service.ts';
 import { create } from '../helpers/service.ts';
 
-/** A service whose metrics are on. */
 async function startWithMetrics(options: Parameters<typeof startReal>[0] = {}) {
   const service = await startReal({ time: '2026-11-20T12:00:10Z', ...options });
   const fetchMetrics = () => fetch(`http://127.0.0.1:${service.port()}/metrics`);

@@ -10,7 +10,7 @@ import { REX } from '../helpers/raw-requests.ts';
 import { create, type ServiceOptions, start } from '../helpers/service.ts';
 import { callsOf, memoryStore } from '../helpers/store-fixtures.ts';
 
-// The helpers that send requests check each response against the document. Here are responses that no other test causes.
+// The helpers that send requests check each response against the document. Here are those that no other test causes.
 
 /** A store whose calls all fail. */
 async function failingStore(error: Error) {

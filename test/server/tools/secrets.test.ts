@@ -37,7 +37,7 @@ const occurrences = (text: string, secrets: readonly string[]) =>
       .map(([name]) => `${secret} ${name}`),
   );
 
-/** A service, and its secrets: the token, a generated key, a key that the user has chosen, and others. */
+/** A service, and secrets: its token, the code of its page, two of its API keys, and a key of another service. */
 async function startWithSecrets() {
   const chosen = 'my+secret/"key"\\with-odd=characters';
   const token = 'my=own/token+of~20?characters';

@@ -155,7 +155,7 @@ test('requests that cannot be sent again say why, and are refused', async () => 
   await call('/pets?token=hunter2');
   await raw('GET', 'http://localhost/v10/pets');
   await sendRaw(port(), 'nonsense\r\n\r\n');
-  // The length of the replacement character is that of the bytes that are no text.
+  // These three bytes are not text. The character that replaces them has three bytes, too.
   await call('/pets', { method: 'POST', body: new Uint8Array([0xf0, 0x9f, 0x98]) });
   await raw('GET', '/v1/pets', `Authorization: Bearer ${key}\r\n`);
   await call('/pets', { method: 'OPTIONS', headers: { Authorization: 'Bearer wrong' } });
