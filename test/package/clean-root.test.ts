@@ -15,14 +15,14 @@ import { makeTemporaryDirectory } from '../helpers/temp.ts';
 const reason = whyNoDebianRoot();
 
 /**
- * The commands of docs/install.md: install the package; install the one file. Then those of docs/deploy.md: write a script;
- * create a key and start the service; make a backup; restore it.
+ * The commands of docs/install.md: install the package; install the one file. Then those of docs/deploy.md: write a
+ * script; create a key and start the service; make a backup; restore it.
  */
 const blocks = ['docs/install.md', 'docs/deploy.md']
   .flatMap((name) => readBlocks(readDocument(name)))
   .filter(({ directive }) => directive === 'debian');
 
-/** Follows the document, uses the service, and removes the package. Each line of output starts with a name. */
+/** Installs, uses and removes the package, and follows the README with it. Each line of output starts with a name. */
 const SCRIPT = `
 report() { name=$1; shift; echo "$name: $("$@" 2>&1 | tr '\\n' ' ')"; }
 mkdir -p .local/bin
