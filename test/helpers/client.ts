@@ -14,7 +14,7 @@ export const add = (client: Client) => client.call('createPet', { body: { name: 
 
 export type TestClientOptions = Partial<ClientOptions> & {
   clock?: ManualClock;
-  /** Whether earlier responses have shown that the service supports Idempotency-Key; unknown by default. */
+  /** Whether the service supports Idempotency-Key, as earlier responses have shown; unknown by default. */
   supportsIdempotency?: boolean;
   /** Called before each wait. The wait itself takes no time, and only advances the clock. */
   onSleep?: (milliseconds: number) => void;

@@ -186,7 +186,7 @@ process.exitCode = status === 200 || status === 503 ? 0 : 1;
   await symlink(join(repository, 'node_modules'), join(directory, 'node_modules'));
 }
 
-/** Copies the files of the published package. */
+/** Copies most files of the published package. */
 async function copyPackage(directory: string): Promise<void> {
   for (const name of ['package.json', 'dist', 'docs', 'README.md', 'CHANGELOG.md', 'LICENSE'])
     await cp(join(repository, name), join(directory, name), { recursive: true });

@@ -54,7 +54,7 @@ export type Block = {
   section: string;
   language: string;
   text: string;
-  /** The word after `run:`. */
+  /** The word after `run:`; undefined if there is none. */
   directive: string | undefined;
   /** The reason after `not run:`; undefined if the block runs. */
   skipReason: string | undefined;

@@ -12,7 +12,7 @@ export type InventoryOptions = {
   pets?: StoredPet[];
   /** The id of the nth animal. The count includes the animals that the service has at first. */
   idOf?: (number: number) => StoredPet['id'];
-  /** Lists pages of this size that are linked by offset. By default, the list has no pages. */
+  /** Lists pages of this size that are linked by offset. By default, one page has all animals. */
   pageSize?: number;
 };
 

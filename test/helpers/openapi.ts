@@ -205,7 +205,6 @@ const withoutTexts = (part: object): object =>
     ),
   );
 
-/** What a document states about the service. */
 export const factsOf = (document: OpenApiDocument) => ({
   paths: withoutTexts(dereference(document, SCHEMAS).paths),
   schemas: withoutTexts(document.components.schemas),
@@ -224,7 +223,6 @@ export const factsOf = (document: OpenApiDocument) => ({
   basePath: document.servers[0]?.url,
 });
 
-/** What the contract requires a document to state. */
 export function factsOfContract(): ReturnType<typeof factsOf> {
   const paths: Record<string, Record<string, object>> = {};
   for (const [operationId, operation] of table) {
@@ -266,7 +264,7 @@ export function factsOfContract(): ReturnType<typeof factsOf> {
   };
 }
 
-/** The body of a request or response. Every body needs a name, so that generated clients have a type for it. */
+/** The body of a request or response. Its schema needs a name, so that generated clients have a type for it. */
 function contentOf(schema: z.ZodMiniType, examples?: Record<string, object>): Content {
   const name = Object.keys(named).find((each) => named[each] === schema);
   if (name === undefined) throw new Error('a schema without a name');

@@ -185,7 +185,7 @@ type ListeningEvent = {
 };
 
 export type RunningService = ListeningEvent & {
-  /** Everything that the service has written so far. */
+  /** What the service has written to stdout, and below to stderr, so far. */
   stdout(): string;
   stderr(): string;
   /** Sends a signal and waits until the service has ended; returns the exit code. */

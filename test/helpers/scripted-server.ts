@@ -7,7 +7,6 @@ export type ScriptedServer = Awaited<ReturnType<typeof scriptedServer>>;
 
 /** An HTTP server on a free loopback port that responds with `handler`; `count` is 1 for the first request. */
 export async function scriptedServer(handler: Handler) {
-  /** All requests in order of arrival. */
   const requests: { method: string; url: string; headers: IncomingMessage['headers']; body: string }[] = [];
   const server = createServer(async (request, response) => {
     const record = {

@@ -35,7 +35,7 @@ export class SimulatedDisk implements FileSystem {
     this.halted = this.#startProcess();
   }
 
-  /** Starts a new process on the same machine. The new process can read all written data, synced or not. */
+  /** Starts a new process, which can read all written data, synced or not, except what a power loss has removed. */
   restart(): void {
     this.calls = 0;
     this.fate = () => undefined;

@@ -71,7 +71,7 @@ export const noLock = async () => ({ announce() {}, async release() {} });
 export const memoryStore = (clock = manualClock()): Promise<Store> =>
   openJournalStore({ directory: '/store', clock, lock: noLock, files: new SimulatedDisk(() => 0.5) });
 
-/** Opens a store with the given journal, adds one animal, and closes it. Reports the result or the error. */
+/** Opens a store with the given journal, adds an animal, and closes the store. Returns the results or the error. */
 export async function openJournal(bytes: Uint8Array, existingDirectory?: string) {
   const directory = existingDirectory ?? (await temporaryDirectory());
   await mkdir(directory, { recursive: true });

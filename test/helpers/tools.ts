@@ -22,7 +22,6 @@ export async function startWithTools(options: Parameters<typeof startReal>[0] = 
     });
   const real = await startReal({ page: true, sleep, ...options });
   const token = () => real.service().token;
-  /** Uses a tool with the token. */
   const use = (path: string, init: RequestInit = {}) =>
     fetch(new URL(path, real.service().url), {
       ...init,

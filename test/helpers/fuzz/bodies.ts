@@ -13,7 +13,7 @@ const MAX_BYTES = 65_536;
 /** The maximum depth of arrays in a field. The service accepts 32 levels, and the animal itself is the first level. */
 const MAX_NESTED = 31;
 
-/** Generates values of `good`, and one in 13 of `bad`. */
+/** Generates values of `good`, and about one in 13 of `bad`. */
 export const mostly = <Good, Bad = Good>(good: fc.Arbitrary<Good>, bad: fc.Arbitrary<Bad>) =>
   fc.oneof({ arbitrary: good, weight: 12 }, { arbitrary: bad, weight: 1 });
 
@@ -123,7 +123,6 @@ const encoding: fc.Arbitrary<Encoding> = mostly<Encoding, Encoding>(
   ),
 );
 
-/** Valid and invalid bodies of creations. */
 export const body: fc.Arbitrary<Body> = fc
   .tuple(newPet, encoding)
   .map(([{ text, value }, { bytes, refused }]) => {

@@ -19,7 +19,7 @@ type Settings = Record<string, string | number>;
 
 export type ClusterOptions = {
   settings?: Settings;
-  /** Makes the server a streaming replica of the server on this port. The caller makes the replication synchronous. */
+  /** Makes the server a streaming replica of the server on this port. The replication is asynchronous at first. */
   replicaOf?: { port: number };
 };
 

@@ -4,7 +4,7 @@ import { freshMachine, serveCommand } from '../pets.ts';
 import { databaseLocation } from './backends.ts';
 import { freeServerPort } from './guarded-directory.ts';
 
-/** A `pets serve` process that a test can kill and start again. It keeps its URL. */
+/** A server whose `pets serve` process a test can kill and start again at the same URL. */
 export type FleetServer = {
   /** The base URL, with /v1. */
   url: string;

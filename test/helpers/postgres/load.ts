@@ -13,7 +13,7 @@ export type Load = {
 };
 
 /**
- * Runs a task while writers add animals and followers read all of them on several servers. Afterwards, checks that
+ * Runs a task while writers add animals and followers read animals on several servers. Afterwards, checks that
  * nothing was lost, added twice or changed.
  *
  * @param key an API key for all requests
@@ -92,7 +92,7 @@ export class Traffic {
     this.#key = key;
   }
 
-  /** Resolves with undefined if the connection was cut. */
+  /** Sends a request. Resolves with undefined if the connection was cut. */
   async send(server: number, path: string, creation?: Creation): Promise<Reply | undefined> {
     const method = creation ? 'POST' : 'GET';
     const from = performance.now();
