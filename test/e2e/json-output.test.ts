@@ -232,7 +232,7 @@ async function withRealService({ run, serve }: Samples): Promise<void> {
   await run(machine, 'keys list', ['keys', 'list', '--data', store]);
 
   // Use a store whose key `dev` was created on another machine, then the store after `dev` was revoked, then one
-  // without ids for other animals, in a service that then fails.
+  // with a single id left, in a service that then fails.
   const stranger = await freshMachine();
   await (await serve(stranger, ['--data', store])).end();
   await run(machine, undefined, ['keys', 'revoke', 'dev', '--data', store]);
@@ -302,7 +302,7 @@ async function withoutData({ run, serve }: Samples): Promise<void> {
   await service.end();
 }
 
-/** Collects the output for rows that fail, and for a lost response from a service without idempotency keys. */
+/** Collects the output with two rate limits, a failed creation, and rows that fail or whose response is lost. */
 async function withLostResponses({ run }: Samples): Promise<void> {
   const machine = await shopWith((request, response, _, body) => {
     const limits = { RateLimit: '"long";r=8;t=100000000, "short";r=9;t=60' };

@@ -23,7 +23,7 @@ const notices = (stderr: string) =>
     .filter((line) => line.startsWith('{"notice"'))
     .map((line) => JSON.parse(line).notice as string);
 
-/** A machine with a store. Each call of `start` starts the service with this store. */
+/** A machine, and a path for a store. Each call of `start` starts the service with this store. */
 async function machineWithStore() {
   const machine = await freshMachine();
   const store = join(machine.home, 'store');
@@ -227,7 +227,6 @@ describe('a fixed key', () => {
   );
 });
 
-/** The notices of a start with these options. */
 const noticesOf = async (machine: Machine, args: readonly string[]): Promise<string[]> => {
   const service = await serve(machine, args);
   await service.end('SIGTERM');

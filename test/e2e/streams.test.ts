@@ -6,7 +6,7 @@ import { expectNoLeaks, lastError } from '../helpers/failure.ts';
 import { freshMachine, type Machine, makeMachine, serve } from '../helpers/pets.ts';
 import { reply, scriptedServer } from '../helpers/scripted-server.ts';
 
-// Scripts rely on the same output in any environment, and with standard streams that are full, closed or read slowly.
+// Scripts need predictable output in any environment, and with standard streams that are full, closed or read slowly.
 
 let machine: Machine;
 let dispose: () => Promise<void>;
