@@ -5,7 +5,7 @@ import { connectTo, nextData } from '../helpers/raw-client.ts';
 import { start } from '../helpers/service.ts';
 import { startWithTools } from '../helpers/tools.ts';
 
-/** The size of everything that a browser loads to show the page. */
+/** The maximum size of everything that a browser loads to show the page. */
 const MAX_BYTES = 64 * 1024;
 
 const files = listBundledFiles(DIST, 'page').map((name) => (name === 'index.html' ? '/' : `/page/${name}`));

@@ -27,7 +27,7 @@ const forms: [name: string, (secret: string) => string][] = [
   ['with other text around it', (secret) => `key=${secret}&x`],
 ];
 
-/** A text contains a secret if it does so in any of its forms. */
+/** The secrets that a text contains, each with the form in which it occurs. */
 const occurrences = (text: string, secrets: readonly string[]) =>
   secrets.flatMap((secret) =>
     forms

@@ -10,7 +10,7 @@ const REX = '{"name":"Rex","categoryId":1}';
 
 async function start(options: Parameters<typeof startWithTools>[0] = {}) {
   const service = await startWithTools({ time: '2026-11-20T12:00:10Z', ...options });
-  /** Sends a recorded request again. Returns the status of that call, and its body: an entry of the log or an error. */
+  /** Sends a recorded request again. Returns the status and the body of the response of the tool. */
   const sendAgain = async (number: unknown, body?: unknown) => {
     const response = await service.use('/requests', {
       method: 'POST',
