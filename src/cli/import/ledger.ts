@@ -31,15 +31,14 @@ import type { CommandContext } from '../program/command.ts';
  * `pets import` keeps one ledger for each service. It is a file of JSON lines (records) with everything that is known
  * about the rows that were sent. What an import does is decided in plan.ts, from the ledger and the rows of the file.
  *
- * A row is known by what it says: by the hash of its animal. Where it is recorded is identified by its import and by its
- * index in the file of that import. The last record of a row is its state. A row without a record was never sent.
+ * A row is known by what it says: by the hash of its animal. A record identifies a row by the `seq` of an import and an
+ * index in that import. The last record of a row is its state. A row without a record was never sent.
  *
  *   import    an import begins, with the hashes of all rows of its file
- *   resumed   an import that was finished continues, because some of its rows can be sent (again)
- *   finished  every row of the import has a result
- *   open      written and synced before a request is sent: the row may have been added. Written again if the request ends
- *             without a response that shows the outcome
- *   notSent   the request had no effect, for example because of the rate limit. The row counts as never sent
+ *   resumed   an import that was finished continues, because it has rows that are open, failed or were never sent
+ *   finished  every row that the import sends has a result. Written again by later runs that skip rows of the import
+ *   open      synced before a request is sent: the row may have been added. Written again if the outcome stays unknown
+ *   notSent   the request had no effect, or the inventory shows that the row was not added. It counts as never sent
  *   added     the service added the animal. The record contains the animal with its id
  *   failed    the service rejected the row. The next run of the import tries again
  *   answered  the service responded with 2xx, but not with the animal. The row is never sent again
@@ -83,14 +82,14 @@ const RowRecord = z.discriminatedUnion('kind', [
     kind: z.literal('open'),
     ...attempt,
     name: z.string(),
-    /** The time of the first request, and the API key. They decide whether it may be sent again. */
+    /** The time of the first request, and the hash of its API key. Both decide whether the request may be repeated. */
     at: IsoTime,
     apiKeyHash: Sha256,
-    /** When the last request had ended; missing if the process was killed before. */
+    /** When the last request had ended; missing if the process was killed before. A comparison then sets it to `at`. */
     endedAt: z.optional(IsoTime),
-    /** Why the outcome is unknown; missing if the next run can send the row again, or if the process was killed. */
+    /** Why the outcome is unknown; missing if the run ended with this request, by an error, Ctrl-C or a kill. */
     message: z.optional(z.string()),
-    /** Set after a comparison with the inventory: the ids of the animals that this row may have added. */
+    /** Set if a comparison with the inventory found animals that this row may have added: their ids, at most 20. */
     candidates: z.optional(z.array(ReceivedPet.shape.id)),
   }),
   z.object({ kind: z.literal('added'), ...attempt, pet: ReceivedPet }),
@@ -111,7 +110,7 @@ const ImportRecord = z.object({
   at: IsoTime,
   /** The real path of the file; missing if the rows came from a pipe. */
   source: z.optional(z.string()),
-  /** Set with `--skip-added`: the import sends no row with an id, and no row that was added, or may have been added, before. */
+  /** Set with `--skip-added`, or if all rows were known: rows with an id, and those added before, are not sent. */
   skipAdded: z.optional(z.literal(true)),
   /** The hashes of all rows, in the order of the file, as base64. */
   hashes: z.string(),
@@ -143,7 +142,7 @@ export type Import = {
   /** `HASH_BYTES` for each row. */
   hashes: Buffer;
   rows: (RowRecord | undefined)[];
-  /** When all rows had a result; undefined if the import was interrupted or stopped early. */
+  /** The time of the latest `finished` record; undefined if the import was interrupted or stopped early. */
   finishedAt: string | undefined;
 };
 
@@ -152,11 +151,11 @@ export type RowPosition = { its: Import; index: number };
 
 export type Ledger = {
   header: LedgerHeader;
-  /** The highest number so far. */
+  /** The highest `seq` so far. */
   seq: number;
   /** The latest time so far (ISO 8601). If the clock was set back, this time may be in the future. */
   at: string;
-  /** In the order in which they began. */
+  /** By their `seq`, in the order in which they began. */
   imports: Map<number, Import>;
 };
 
@@ -167,7 +166,7 @@ export const emptyLedger = (header: LedgerHeader): Ledger => ({
   imports: new Map(),
 });
 
-/** Applies a record to a ledger in memory. Ignores rows of imports that were dropped. */
+/** Applies a record to a ledger in memory. Ignores records of imports that were dropped. */
 export function applyRecord(ledger: Ledger, record: LedgerRecord): void {
   if ('seq' in record) ledger.seq = Math.max(ledger.seq, record.seq);
   if ('at' in record && record.at > ledger.at) ledger.at = record.at;
@@ -218,8 +217,8 @@ export const isUnknown = (record: RowRecord | undefined): record is RecordOf<'op
 const REMEMBERED_MS = 30 * 86_400_000;
 
 /**
- * Drops the rows of imports that have been finished for more than 30 days, except those that may have been added, and
- * those that an unfinished import also has: when it continues, it must not add them again.
+ * Drops the rows of imports that have been finished for more than 30 days, except rows that may have been added, and
+ * added rows that an unfinished import also has: when that import continues, it must not add them again.
  */
 export function forgetOldRows({ imports }: Ledger, now: number): void {
   const isOld = ({ finishedAt }: Import) =>
@@ -250,8 +249,8 @@ export function joinHashes(hashes: readonly string[]): Buffer {
 }
 
 /**
- * A hash of an animal: 128 bits, as base64url. An animal without a status has the same hash as an available one. With an id,
- * it is the hash of a row that is not sent because of this id.
+ * A hash of an animal: 128 bits, as base64url. An animal without a status has the same hash as an available one. With
+ * `id`, the result is the hash of a row that is not sent because it has this id.
  */
 export function animalHash({ name, categoryId, status = 'available' }: NewPet, id?: unknown): string {
   const text = `{"name":${JSON.stringify(name)},"categoryId":${categoryId},"status":"${status}"}${id ?? ''}`;
@@ -271,7 +270,7 @@ const RECORDS_PER_WRITE = 100;
 
 /** Where the ledger of a service is, and what is needed to use it. */
 export type LedgerEnvironment = {
-  /** The ledger's directory, created if missing. */
+  /** The ledger's directory. `openLedger` creates it if it is missing. */
   directory: string;
   /** The base URL of the service. */
   service: string;
@@ -284,8 +283,8 @@ export type LedgerEnvironment = {
 };
 
 /**
- * Where the ledger of a service is: in a state directory. A state directory that already has the ledger is used even if
- * it is not writable, because an import with a new ledger would add the rows again.
+ * Chooses the state directory for the ledger of a service, and prints a note if it is a temporary one. A directory that
+ * already has the ledger is used even if it is not writable: an import with a new ledger would add the rows again.
  *
  * @throws CliError if PETS_STATE_DIR is not writable and has no ledger of this service, unless `dryRun` is set
  */
@@ -304,8 +303,8 @@ export function chooseLedger(context: CommandContext, service: string, dryRun: b
 }
 
 /**
- * Reads the ledger of a service, without locking it, and drops what is not known any more. If there is no file, the ledger
- * is empty. A crash cannot tear the header, because the file is created by an atomic replacement.
+ * Reads the ledger of a service, without locking it, and drops old rows (`forgetOldRows`). If there is no file, the
+ * ledger is empty. A crash cannot tear the header, because the file is created by an atomic replacement.
  *
  * @throws CliError if the ledger is damaged, or was written by a newer version
  */
@@ -433,7 +432,7 @@ const encodeLines = (lines: readonly (LedgerHeader | LedgerLine)[]): Buffer =>
   Buffer.from(lines.map((line) => `${stringifyJson(line)}\n`).join(''));
 
 function writer(ledger: Ledger, file: AppendFile, path: string, release: () => Promise<void>): LedgerFile {
-  // After one record is missing, no later one may be written.
+  // After a record could not be written, no later record may be written.
   let failure: CliError | undefined;
   const fail = (cause: unknown): never => {
     failure ??= fileError('write', path, cause, 'fix the problem, then run the command again to continue');

@@ -17,14 +17,14 @@ import {
  * What an import does with a file:
  *
  * 1. Rows are compared as multisets of their hashes: two equal rows are two animals.
- * 2. If an earlier import had the same rows, it continues. Otherwise a new import begins.
+ * 2. An earlier import of the same rows continues (after its end, not with `--add-again`). Otherwise a new one begins.
  * 3. A row that this import has added is not sent again. Neither is a row that another import has added: at any time with
  *    `--skip-added`, otherwise only since this import began.
  * 4. If the user may not expect that rows are sent again, the new import stops before it begins.
- * 5. A row that may have been added is settled first, wherever it is recorded.
+ * 5. A row that may have been added is settled first, wherever it is recorded, unless it is in `Plan.again`.
  */
 
-/** How the user wants rows to be handled that were imported before. By default, the import stops. */
+/** How the user wants rows to be handled that were imported before. If undefined, `plan` decides, and may stop. */
 export type Choice = 'skip-added' | 'add-again' | undefined;
 
 export type Plan = {
@@ -40,17 +40,17 @@ export type Plan = {
    * file. Empty with `--skip-added`, or if an import continues.
    */
   again: ReadonlyMap<number, RowPosition>;
-  /** Empty with `--add-again`. */
+  /** How the file differs from earlier versions. Empty if a new import begins with `--add-again`. */
   changes: readonly Changes[];
 };
 
-/** Why an import does not begin: the user has to choose what to do with known rows. */
+/** Why an import does not begin, and the user has to choose: rows are known or have ids, or the file is a new version. */
 export type Stop = {
   /** The rows of the file that are known. */
   known: ReadonlyMap<number, RowPosition>;
   /**
-   * The imports that have known rows of the file, or at least half of whose rows are in the file, with the number of their rows
-   * that are in the file.
+   * The imports that have known rows of the file, and those that have any known rows if at least half of all their rows
+   * are in the file. The value is the number of rows of the import that are in the file.
    */
   earlier: ReadonlyMap<Import, number>;
   changes: readonly Changes[];
@@ -66,7 +66,7 @@ export type Changes = {
   changed: readonly number[];
   /** The positions of rows that have the name of a row that may have been added. */
   uncertain: readonly number[];
-  /** The records of rows that were added, or may have been, and whose names are not in the file. */
+  /** The records of rows that were added, or may have been, and whose names and ids are not in the file. */
   missing: readonly KnownRecord[];
 };
 
@@ -160,8 +160,8 @@ type KnownRecord = RecordOf<'open' | 'added' | 'answered'>;
 const nameIn = (record: KnownRecord): string => (record.kind === 'added' ? record.pet.name : record.name);
 
 /**
- * Compares a file with earlier imports of which it is probably another version: at least half of their rows, or half of the
- * names that they have added, are in the file. The latest import comes first. A row with an id is never reported.
+ * Compares a file with earlier imports of which it is probably another version: at least half of their rows are in the
+ * file, or half of their known rows by name or id. The latest import comes first. A row with an id is never reported.
  *
  * @param unknown the positions of the rows that are not known, and would be sent
  */
@@ -229,8 +229,8 @@ function pair(hashes: readonly string[], its: Import): number[] {
 }
 
 /**
- * Pairs rows of the file with equal known rows of imports: first with those that were added, then with those that may have
- * been. A row with an id is paired only with the animal that has this id. The keys are the positions in the file.
+ * Pairs rows of the file with equal known rows for which `counts` is true: first with added ones, then with those that
+ * may have been. A row with an id is paired only with an animal that has this id. The keys are positions in the file.
  */
 function findKnown(
   positions: readonly number[],

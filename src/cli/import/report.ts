@@ -30,15 +30,15 @@ import {
 const ROWS_SHOWN = 100;
 /** The maximum number of messages that a terminal shows in full. */
 const MESSAGES_SHOWN = 20;
-/** The maximum number of earlier imports that an error names. */
+/** The maximum number of earlier imports that a message names. */
 const IMPORTS_NAMED = 3;
 
-/** Whether a table is printed at a terminal. If there are many rows, it lists only those that were not added. */
+/** Whether a table is printed at a terminal, where it has at most `ROWS_SHOWN` rows. */
 const isAtTerminal = ({ isTerminal, format }: Console): boolean => isTerminal && format === 'table';
 
 /**
- * Writes the result of each row that has one. All rows have one unless the run has stopped, or the row has an id. `before` has
- * the rows that earlier runs added.
+ * Writes the results of rows; at a terminal, of at most `ROWS_SHOWN` rows. A row has none if the run stopped before the
+ * row was settled, or if the row is skipped because of its id. `before` has the rows that earlier runs added.
  */
 export async function writeResults(
   console: Console,
@@ -122,8 +122,8 @@ function messageOf(record: RowRecord | undefined): string {
 }
 
 /**
- * How many rows this run has added, and how many an earlier one, such as `added 1 of 3 rows; 2 were added before`. If this run has
- * repeated a request, the earlier run may have added its row. `firstAttempt` is the lowest number of an attempt of this run.
+ * How many rows this run and earlier ones have added, such as `added 1 of 3 rows; 2 were added before`. A row whose
+ * request this run repeated was `perhaps` added before. `firstAttempt` is the lowest number of an attempt of this run.
  */
 export function totalsText(
   plan: Plan,
@@ -168,7 +168,7 @@ export function summarize(
   return exitCodes.ok;
 }
 
-/** How many rows of the file were added, when, and from which files, such as `2 of 3 rows were added on … from …`. */
+/** How many rows were added, such as `2 of 3 rows were added on … from …`, may have been added, or are skipped. */
 export function addedText(console: Console, plan: Plan, groups: RowGroups, unit: PetFile['unit']): string {
   const places = groups.added.map((position) => locateRow(plan, position));
   const when = whenText(console, places);
@@ -276,7 +276,7 @@ function changesText(
 const rowsAt = (rows: readonly PetRow[], positions: readonly number[]): PetRow[] =>
   positions.map((position) => rows[position] as PetRow);
 
-/** Names rows after a colon if they are few enough for a message. */
+/** Names rows after a colon if they are few enough for a message; otherwise empty. */
 export const namesIfFew = (
   rows: readonly PetRow[],
   positions: readonly number[],
@@ -290,7 +290,7 @@ export const namesIfFew = (
 export const namesOf = (rows: readonly PetRow[], unit: PetFile['unit']): string =>
   listNames(rows.map(({ line, pet }) => `${unit} ${line} ${quoteIfBlank(pet.name)}`));
 
-/** Reports which rows are added again, and which have changed since another version of the file was imported. */
+/** Reports which rows are added again without `--add-again`, and what has changed since another version of the file. */
 export function reportRepeatedAndChanged(
   console: Console,
   { plan, choice, unit }: { plan: Plan; choice: Choice; unit: PetFile['unit'] },

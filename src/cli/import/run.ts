@@ -52,7 +52,7 @@ const MAX_ROWS = 1_000_000;
 /** What every step of an import needs. */
 type Setting = { input: PetFile; connection: Connection; context: CommandContext; choice: Choice };
 
-/** `pets import`: checks every row, adds the rows that may be sent, and reports the result of each row. */
+/** `pets import`: checks every row, adds the rows that may be sent (not in a dry run), and reports each result. */
 export async function importFile(request: ImportRequest, context: CommandContext): Promise<number> {
   const { console } = context;
   const connection = connectionFor(context);
@@ -181,7 +181,7 @@ async function dryRun(setting: Setting, ledger: Ledger): Promise<number> {
  * says how many. Returns whether the user was asked. With `isPiped`, the rows came from a pipe, so standard input cannot be
  * used for the answer.
  *
- * @throws CliError if the answer is no
+ * @throws CliError if the answer is no; the errors of `promptText`
  */
 async function confirmProduction(
   context: CommandContext,
@@ -217,7 +217,7 @@ function isProduction(context: CommandContext, { keySource, baseUrl }: Connectio
   }
 }
 
-/** The command line that the user typed, with `more` as its last options. It neither adds rows again nor is a dry run. */
+/** The command line that the user typed, without `--add-again` and `--dry-run`. `more` replaces `--skip-added`. */
 function commandWith({ argv, platform }: Pick<Context, 'argv' | 'platform'>, ...more: string[]): string {
   const dropped = ['--add-again', '--dry-run', ...(more.length > 0 ? ['--skip-added'] : [])];
   // What follows `--` is no option, but may look like one.
@@ -280,7 +280,7 @@ async function send(
   }
 }
 
-/** Replaces the hint of an error after which rows may have been added: the next run finds out what became of them. */
+/** Replaces the hint of an error after which rows may have been added. Returns any other error unchanged. */
 function toRunError(error: unknown, resume: string): unknown {
   if (!(error instanceof CallError && error.cause instanceof OutcomeUnknownError)) return error;
   const { cause, connection } = error;

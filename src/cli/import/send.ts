@@ -42,15 +42,15 @@ export type SendOptions = {
   onCompared(comparison: Comparison): void;
   /** Called before the first of the rows is sent. */
   onSending(rows: number): void;
-  /** Called after each row. */
+  /** Called after each row that has a result. */
   onResult(): void;
 };
 
 /**
- * Carries out a plan: records its beginning, so that everything that the next run needs is on the disk. Sends open rows
- * again if they can be repeated with their idempotency keys, and otherwise compares them with the inventory. Then sends the
- * rows that were certainly not added: first those that were never sent, because those that failed would probably fail
- * again. Returns an error if `createStopRule` has ended the run before its last row.
+ * Carries out a plan: records its beginning, so that everything that the next run needs is on the disk. Compares open
+ * rows with the inventory, unless they can be repeated with their idempotency keys. Then sends those that can be
+ * repeated, and the rows that were certainly not added; failed ones last, because they would probably fail again.
+ * Returns an error if `createStopRule` has ended the run before its last row.
  *
  * @param groups the rows of the plan
  * @throws ClientError and CliError as `sendRows` and `compareWithInventory`
@@ -91,7 +91,7 @@ export async function carryOut(
   return stop;
 }
 
-/** Records that every row of an import has a result. @throws CliError */
+/** Appends the records of `createFinishedRecords` to the ledger. @throws CliError */
 export async function finish(plan: Plan, { ledger, append }: LedgerFile, now: number): Promise<void> {
   const records = createFinishedRecords(plan, ledger, now);
   if (records.length > 0) await append(...records);
@@ -104,13 +104,13 @@ type Run = SendOptions & { plan: Plan; file: LedgerFile; apiKeyHash: string };
 const ROW_STATUSES: readonly number[] = [400, 409, 413, 415, 422];
 /** If this many rows at the start of a run are rejected with the same error, the others probably have the same problem. */
 const SAME_REJECTIONS = 20;
-/** If the responses to this many successive rows are lost, the service or the network probably has a problem. */
+/** If no response shows the outcome of this many successive rows, the service or the network probably has a problem. */
 const LOST_IN_A_ROW = 5;
 const MAX_IN_FLIGHT = 16;
 
 /**
- * What the result of a row means for the rows after it. `lost` means that no response shows the outcome. `text` is the
- * error of a row that was rejected or lost. `headers` are those of the response with which a row was added.
+ * What the result of a row means for the next rows. `lost` means that no response shows the outcome, and `other` has no
+ * effect on them. `text` is the error of a rejected or lost row. `headers` are those of the response that added a row.
  */
 export type RowResult = {
   kind: 'added' | 'rejected' | 'lost' | 'other';
@@ -189,12 +189,12 @@ export type InFlightConditions = {
  * How many rows may be in flight at once. Rows are sent one by one
  *
  * - if the service does not support idempotency keys, because after a crash every row in flight stays unknown
- * - if the service does not report its rate limit, or has refused a request that this limit allowed, because parallel
+ * - if the service does not report its rate limit, or a request was refused or could not be sent, because parallel
  *   requests could then get a 429 that single requests would not get
  * - until a row is added, because the first row often fails for a reason that concerns all rows.
  *
- * Otherwise, up to half of the remaining requests may be in flight. The other half is for retries, for other processes,
- * and for requests in flight, which the latest response may not have counted.
+ * Otherwise, up to half of the remaining requests, at most 16, may be in flight. The other half is for retries, for
+ * other processes, and for requests in flight, which the latest response may not have counted.
  */
 export function maxInFlight({
   supportsIdempotency,
@@ -217,8 +217,8 @@ export const latestRateLimit = (known: RateLimit | undefined, received: RateLimi
     : (received ?? known);
 
 /**
- * Returns a function that gets each result, and decides whether to stop. Until a row is added, only one is in flight, so the
- * first results arrive in the order of the rows.
+ * Returns a function that gets each result, and returns an error if the run must stop. Until a row is added, only one
+ * is in flight, so the first results arrive in the order of the rows.
  */
 export function createStopRule(): (result: RowResult) => CliError | undefined {
   let count = 0;
@@ -273,7 +273,7 @@ async function sendRow(run: Run, position: number, conditions: InFlightCondition
   let attempt: RecordOf<'open'> | undefined = open;
   if (open) {
     const why = whyNotRepeatable(open, run);
-    // The support of idempotency keys may have ended, or 23 hours may have passed, while the run was waiting.
+    // The answer may have changed while the run was waiting, for example because 23 hours have passed.
     if (why !== undefined) {
       recordUnknown(`sent at ${open.at} without a response; not sent again because ${why}`);
       return { kind: 'other' };
@@ -350,7 +350,7 @@ async function sendRow(run: Run, position: number, conditions: InFlightCondition
 /*
  * What becomes of open rows, which may have been added although no response shows it. If it is safe, the request is
  * repeated with the same idempotency key. Otherwise the row is compared with all animals of the service. If one of them
- * may be the row's, the row stays unknown and is not sent. If none is, the row was not added, and is sent.
+ * may be the row's, or the list may be incomplete, the row stays unknown and is not sent. If not, the row is sent.
  *
  * An animal may be the row's although it differs, because the service may change how a name is written, may not send the
  * category, or may have sold the animal since. Animals that the ledger has for other rows do not count.
@@ -418,9 +418,9 @@ async function compareWithInventory(rows: readonly OpenRow[], run: Run): Promise
 }
 
 /**
- * Lists all animals. The list is complete only if it has every animal that the ledger has. If the ledger has none, the service
- * must also respect `limit`, because a service that ignores `limit` may send only its first page, without a link to the next
- * one. Keeps the animals that may belong to a row, by their `nameKey`.
+ * Lists all animals, and keeps those that have the name of a row, and are not in the ledger, by their `nameKey`. The
+ * list is complete only if it has every animal of the ledger. If the ledger has none, the service must also respect
+ * `limit`: otherwise the service may send only its first page, without a link to the next one.
  */
 async function listSimilar(
   rows: readonly OpenRow[],
