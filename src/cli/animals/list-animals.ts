@@ -57,7 +57,7 @@ export const petView = (fields?: readonly string[]): View<ReceivedPet> => ({
   json: fields ? (pet) => stringifyJson(pick(pet, fields)) : petText,
 });
 
-/** Formats an animal as JSON. Uses the faster serializer if the animal has the form that the contract requires. */
+/** Formats an animal as JSON. Uses the faster serializer if the animal has all `petFields`, valid, and no others. */
 function petText(pet: ReceivedPet): string {
   const { id, name, categoryId, status } = pet;
   const isPlain =
@@ -348,11 +348,11 @@ export function createProgress({ console, clock }: CommandContext) {
   }
 }
 
-/** A rough duration: `about 4 minutes` is easier to read than its seconds. */
+/** Formats a rough duration: from 1.5 minutes on in whole minutes, because they are easier to read than seconds. */
 const formatMinutes = (milliseconds: number): string =>
   milliseconds < 1.5 * MINUTE ? formatDuration(milliseconds) : `${Math.round(milliseconds / MINUTE)} minutes`;
 
-/** The footer of a list. `shown` is the number of animals that were printed. */
+/** The footer of a list or a count. `shown` is the number of animals that were printed or counted. */
 export function footerOf(
   context: CommandContext,
   connection: Connection,
@@ -387,7 +387,7 @@ function describeNothing(context: CommandContext, connection: Connection, select
   return `no ${status ? `${status} ` : ''}animals at ${target}${conditions}. ${next}`;
 }
 
-/** Why the list may lack animals that the user expects; undefined if it lacks none. */
+/** Says that the list may lack animals that the user expects, or how to list all; undefined if it lacks none. */
 function describeRest(
   context: CommandContext,
   { status, limit }: Selection,
