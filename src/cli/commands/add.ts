@@ -79,7 +79,7 @@ export const add: Command<Options> = {
   },
 };
 
-/** If the output failed, returns an error that says that the animal was added. Returns any other error unchanged. */
+/** Adds to an output error that the animal was added. Returns any other error, and that of a closed pipe, unchanged. */
 function outputFailed(error: unknown, id: ReceivedPet['id'], context: CommandContext): unknown {
   if (!(error instanceof OutputError) || error.code === 'EPIPE') return error;
   // `pets get` accepts only int64 ids, but some services use other ids.

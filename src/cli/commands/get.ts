@@ -10,7 +10,7 @@ import { createPrinter } from '../output/printer.ts';
 import { formatCount } from '../output/text.ts';
 import type { Command, CommandContext } from '../program/command.ts';
 
-/** An id, or `-` for the ids on standard input. */
+/** Each element is an id, or `-` for the ids on standard input. */
 type Options = { id: (bigint | '-')[] };
 
 const LIST_HINT = 'use the number in the ID column; to search by name: pets find <text>';
@@ -64,10 +64,10 @@ async function readIds({ stdin }: CommandContext): Promise<bigint[]> {
   });
 }
 
-/** Called for each id, in their order; `pet` is undefined if there is no such animal. */
+/** Called for each id, in the order of the ids; `pet` is undefined if there is no such animal. */
 type OnRead = (id: bigint, pet: ReceivedPet | undefined) => Promise<void> | void;
 
-/** Requests the animals one after another, because a burst could exceed the rate limit. */
+/** Requests one animal at a time, because of the rate limit. Searches the list if the operation has been removed. */
 async function readAll(
   context: CommandContext,
   client: Client,

@@ -22,11 +22,11 @@ type AddOptions = Data & {
 
 type ManageKeys = StoreLocation['manageKeys'];
 
-/** Opens the store of `--data`, PETS_DATA or the default. `command` adds `--data` to a command for the same store. */
+/** Finds the store of `--data`, PETS_DATA or the default. `command` adds `--data` to a command if the user gave it. */
 async function openKeys({ data }: Data, context: CommandContext) {
   const location = await findStoreLocation(data, context);
   const command = (words: string) => addDataOption(words, data, location, context.platform);
-  /** @throws CliError if there is no store, or another StoreError */
+  /** @throws CliError if there is no store; any other StoreError */
   const manage: ManageKeys = (task) =>
     location
       .manageKeys(task)
@@ -82,7 +82,7 @@ const add: Command<AddOptions> = {
     const baseUrl = save ? readLocalBaseUrl(context) : undefined;
     const server = baseUrl === undefined ? undefined : await identifyServer(baseUrl);
     const created = await manage(async (keys, storeId) =>
-      // The profile would lead to this server, which rejects the key of another store.
+      // The profile would lead to this server, which may have another store and would then reject the key.
       server?.mayBeRunning && server.storeId !== (await storeId())
         ? undefined
         : keys.create({ name, plan, quota }),
@@ -188,11 +188,11 @@ const list: Command<Data> = {
   },
 };
 
-/** Returns a function that shows more than half of the quota of plan enterprise as `unlimited`: no key uses it up. */
+/** Returns a function that shows more than half of plan enterprise's quota, which no key uses up, as `unlimited`. */
 const showLeft = (enterpriseQuota: number) => (left: unknown) =>
   typeof left === 'number' && left > enterpriseQuota / 2 ? 'unlimited' : left;
 
-/** A narrow table cuts the names. A terminal shows local times. */
+/** A narrow table cuts only the names. A terminal shows local times. */
 function columnsOf({ localTime }: Console): Column<ListedKey>[] {
   const showTime = (time: unknown) => (typeof time === 'string' ? localTime(Date.parse(time)) : time);
   const column = (name: keyof ListedKey, more: Partial<Column<ListedKey>> = {}): Column<ListedKey> => ({

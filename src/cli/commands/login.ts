@@ -147,7 +147,7 @@ async function findService(
   });
 }
 
-/** Prompts until the service accepts the key. If the command ended instead, a key could be typed into the shell. */
+/** Prompts for the key until it is not rejected. If the command ended instead, a key could be typed into the shell. */
 async function promptKey(
   context: CommandContext,
   message: string,

@@ -132,7 +132,7 @@ export const orders: Command<OrderOptions> = {
 const isListOfObjects = (value: unknown): value is readonly Fields[] =>
   Array.isArray(value) && value.every(isObject);
 
-/** The names of all fields, each once. A list that repeats them for every order could need gigabytes. */
+/** The names of all top-level fields, each once. A list that repeats them for every order could need gigabytes. */
 function ownFields(all: readonly Fields[]): string[] {
   const fields = new Set<string>();
   for (const order of all) for (const field of Object.keys(order)) fields.add(field);
@@ -175,7 +175,7 @@ async function printOther(
 function parseCondition(text: string): Condition {
   const equals = text.indexOf('=');
   const field = text.slice(0, equals);
-  // The last character is part of another operator, such as != or >=.
+  // A field that ends with one of these characters is the start of another operator, such as != or >=.
   if (equals <= 0 || /[!<>~=]$/.test(field))
     throw new ArgumentError('must have the form <field>=<value>, such as status=delivered');
   return { field, value: text.slice(equals + 1) };
@@ -220,7 +220,7 @@ const ISO = /^(\d{4}-\d\d-\d\d)(?:[t ](\d\d:\d\d(?::\d\d(?:[.,]\d{1,30})?)?)(z|[
 
 /**
  * The instant of a time such as `2026-11-20T14:30:00+01:00`, in milliseconds since the epoch. A time without an offset
- * from UTC is in the time zone `zone`. Undefined for other texts, and for days that do not exist.
+ * from UTC is in the time zone that `zone` returns. Undefined for other texts, and for days or hours that do not exist.
  */
 function parseInstant(text: string, zone: () => string): number | undefined {
   const [, date, time = '00:00', offset] = ISO.exec(text) ?? [];
@@ -244,8 +244,8 @@ type Selected = { orders: readonly Fields[]; conditions: readonly string[] };
 /**
  * Selects and sorts orders.
  *
- * @throws CliError if no order has a named field, if the field of the times is not clear, or if `--since` is not before
- *   `--until`
+ * @throws CliError if no order has a named field, if it is not clear which field has the times, if that field has none,
+ *   or if `--since` is not before `--until`
  */
 function selectOrders(
   all: readonly Fields[],
@@ -358,10 +358,10 @@ function describeOtherValues(all: readonly Fields[], where: readonly Condition[]
 type Sum = { field: string; orders: number; sum: string };
 
 /**
- * Adds up a field of the selected orders. Its values are numbers or lists of them. Orders without one are not counted.
+ * Adds up a field of the selected orders: numbers, also as text, and lists of them. Orders without any are not counted.
  *
  * @param all the orders in the response, to name an order by its position
- * @throws CliError if a value is not a number
+ * @throws CliError if a value is not a decimal number
  */
 function sumField(selected: readonly Fields[], field: string, all: readonly Fields[]): Sum {
   const numbers: string[] = [];
@@ -376,7 +376,7 @@ function sumField(selected: readonly Fields[], field: string, all: readonly Fiel
   return { field, orders, sum: sumOf(numbers) };
 }
 
-/** A number that can be added up exactly: with up to 20 decimals, and without an exponent. */
+/** A number that can be added up exactly: up to 40 digits before the point, up to 20 after it, and no exponent. */
 const DECIMAL = /^-?\d{1,40}(\.\d{1,20})?$/;
 
 /** The exact sum of decimal numbers such as "12.50", with all their decimals. */

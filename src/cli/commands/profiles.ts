@@ -203,7 +203,7 @@ function reportProblem(context: CommandContext, error: unknown): UserError {
 type KeyCheck = (connection: Connection) => Promise<Check>;
 
 /**
- * Returns a function that checks a key with one request, also while a rate limit pauses other requests. After a proxy
+ * Returns a function that checks a key with one request, but during a rate limit at most once a minute. After a proxy
  * has rejected the user and password (407), keys that need the same proxy get the same result without a request.
  */
 function createKeyCheck(context: CommandContext, rejected: Set<Check>): KeyCheck {
