@@ -51,7 +51,7 @@ export function complete(program: CompletionSpec, words: readonly string[]): Can
 
 /**
  * Parses the words before the cursor. Returns the command, the options that may still be given, the number of
- * arguments, the option that still needs its value, and whether there is a `--`.
+ * arguments, the option whose value may come next, and whether there is a `--`.
  */
 function parse(program: CompletionSpec, words: readonly string[]) {
   let command = program;

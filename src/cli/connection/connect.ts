@@ -57,7 +57,7 @@ export function reportTarget(
 export type ClientSettings = {
   /** Shows a countdown during a wait; undefined removes the countdown. The default is `console.status`. */
   showWait?: (line: StatusVariants | undefined) => void;
-  /** Sends each request only once. */
+  /** Sends each request only once, and never waits before a request. */
   once?: boolean;
 };
 
@@ -313,7 +313,7 @@ export function createWaitReporter(
   };
 }
 
-/** `time` is the end of the wait. */
+/** A line of the countdown, in three lengths. `time` is the end of the wait. */
 function waitLine(reason: string, milliseconds: number, time: string): StatusVariants {
   const left = formatDuration(milliseconds);
   const cause = reason === 'connection' ? 'no response' : reason;
@@ -348,7 +348,7 @@ function reportAttempt(
   );
 }
 
-/** The lines of the headers, an empty line, and the lines of the body. Each line starts with `mark`. */
+/** The lines of the headers and, after an empty line, those of a body if there is one. Each line starts with `mark`. */
 function messageLines(mark: string, headers: object, body: string | undefined): string[] {
   const fields = Object.entries(headers).map(([name, value]) => `${name}: ${value}`);
   const lines = body === undefined ? fields : [...fields, '', ...body.trimEnd().split(/\r?\n/)];

@@ -35,7 +35,7 @@ export function fileError(action: string, path: string, cause: unknown, hint?: s
 /** The text for several TLS error codes. Errors with this text get a hint of their own. */
 export const UNKNOWN_ISSUER = 'its certificate is signed by an unknown authority';
 
-/** The texts for error codes of OpenSSL. Errors with these texts get hints of their own. */
+/** The texts for error codes of OpenSSL. Some hints depend on these texts. */
 export const NOT_HTTPS = 'it does not use https';
 export const OTHER_TLS_VERSION = 'it does not support any version of TLS that pets accepts';
 export const TLS_REFUSED = 'it refused the TLS connection';

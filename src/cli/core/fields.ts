@@ -13,8 +13,8 @@ export const isNumber = (value: unknown): boolean =>
   typeof value === 'number' || typeof value === 'bigint' || isLosslessNumber(value);
 
 /**
- * The value of a field, or undefined if there is none. `customer.name` means the field `name` of the object in
- * `customer`. If `customer` is a list of objects, the value is the list of their `name` fields.
+ * The value of a field, or undefined if there is none. Unless a field is called `customer.name`, that name means the
+ * field `name` of the object in `customer`. If `customer` is a list of objects, the value lists their `name` fields.
  */
 export function fieldAt(value: unknown, name: string): unknown {
   if (!isObject(value)) return undefined;
@@ -63,7 +63,7 @@ export function fieldNames(objects: Iterable<unknown>): Set<string> {
 
 /**
  * The field that a user means. Tables print the names of fields in upper case, so a name in another case is accepted if
- * only one field has that name. Undefined if there is no such field.
+ * only one field has that name. Undefined if no field, or more than one, has it.
  */
 export function findField(objects: readonly unknown[], name: string): string | undefined {
   if (objects.some((object) => fieldAt(object, name) !== undefined)) return name;
@@ -98,9 +98,9 @@ export function numberOf(value: unknown): number | bigint | undefined {
 }
 
 /**
- * Sorts records by a field, or by its first element if it is a list: numbers first, by their value, and then texts in
- * the order of the Unicode root collation, which is the same on every machine. Records without a value are last, also
- * in descending order. Those with equal values stay in their order.
+ * Sorts records by a field, or by its first element if it is a list. Ascending order has numbers first, by their value,
+ * and then texts in the order of the Unicode root collation, which is the same on every machine. Records without a
+ * value are last, also in descending order. Those with equal values stay in their order.
  */
 export function sortByField<Item>(records: readonly Item[], { field, descending }: FieldOrder): Item[] {
   // English has no collation rules of its own, so this is the root collation. `und` would be the locale of the system.

@@ -33,7 +33,7 @@ export function versionDetails(directory: string): VersionDetails {
  * How pets was installed, according to the paths of its files.
  *
  * @param directory a directory of the package
- * @param executable the path of the executable that contains Node, if this is one
+ * @param executable the path of the running file if it is the executable that contains Node
  */
 export function installationKind(
   directory: string,
