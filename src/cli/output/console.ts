@@ -121,7 +121,7 @@ export function createConsole(context: Context, { json, color, output, width, ..
     event({ notice: text }, `${errorColors.yellow('note:')} ${sanitizeForTerminal(text)}`, 2);
   }
 
-  /** The user's time zone, or UTC if Node does not know it. A note then names the variable TZ. */
+  /** The user's time zone, or UTC if Node does not know it. If the value of TZ is the cause, a note says so. */
   function localTimeZone(): string {
     if (userZone !== undefined) return userZone;
     const { TZ = '' } = env;
@@ -160,7 +160,7 @@ export function createConsole(context: Context, { json, color, output, width, ..
     json: format === 'json',
     /** True with `--json`. Events are then one JSON object per line on stderr. */
     hasJsonEvents: json,
-    /** The time zone of times in messages: the user's if stderr is a terminal, but UTC with `--json`. */
+    /** The time zone of times in messages: the user's if stderr is a terminal; UTC elsewhere and with `--json`. */
     timeZone: (): string => (stderr.isTTY === true && !json ? localTimeZone() : 'UTC'),
     localTimeZone,
     localTime(instant: number): string {
@@ -178,7 +178,7 @@ export function createConsole(context: Context, { json, color, output, width, ..
     colors: colorsFor(stdout, env, output ? 'never' : color),
     errorColors,
     write,
-    /** Writes a JSON document: indented on a terminal, elsewhere on one line. @throws OutputError */
+    /** Writes a JSON document: indented on a terminal, elsewhere on one line. @throws the errors of `write` */
     writeJson(value: unknown) {
       const text = stringifyJson(value, { indent: isTerminal ? 2 : undefined });
       return write(`${isTerminal || format !== 'json' ? sanitizeJson(text) : text}\n`);
@@ -192,7 +192,7 @@ export function createConsole(context: Context, { json, color, output, width, ..
     async drain(): Promise<void> {
       if (stderr.writableNeedDrain) await new Promise((resolve) => stderr.write('', resolve));
     },
-    /** Redacts an API key from all further events on stderr, because a service may send the key back. */
+    /** Redacts a secret from all further output on stderr, for example an API key that a service sends back. */
     redact: (key: string) => redactors.set(key, createRedactor(key)),
     redactAll,
     hasStatus,

@@ -130,7 +130,7 @@ export function createPrinter<Row>(console: Console, view: View<Row>): Printer<R
     return mark + text;
   };
 
-  /** Writes an array in parts, because the text of a long list can be longer than a string may be. */
+  /** Writes the rows as JSON. An array for a file or pipe is written in parts: a long one does not fit in a string. */
   async function writeJson(): Promise<void> {
     if (isTerminal || view.isSingle) {
       const texts = kept.map(json);
@@ -201,7 +201,7 @@ function* partsOf<Item>(items: readonly Item[], size: number): Generator<readonl
   for (let start = 0; start < items.length; start += step) yield items.slice(start, start + step);
 }
 
-/** Numbers are aligned to the right. Text of only spaces is shown in quotes. */
+/** A column of numbers is aligned to the right. Text that is empty or only spaces is shown in quotes. */
 function toTableColumn<Row>(
   { name, head, value, shown, isFlexible, color }: Column<Row>,
   rows: readonly Row[],

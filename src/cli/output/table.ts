@@ -16,7 +16,7 @@ export type TableColumn = {
 const GAP = 2;
 /** A flexible column is not cut to less than this, in terminal columns. Most texts can be distinguished at this width. */
 const FLEXIBLE_MIN = 8;
-/** A head is not cut to less than this, unless the cells are wider. */
+/** The head of a column that is not flexible may be cut to the width of the cells, but not to less than this. */
 const HEAD_MIN = 4;
 /** The most UTF-16 units that text takes in one terminal column, even with combining marks. The rest need not be measured. */
 const UNITS_PER_COLUMN = 32;

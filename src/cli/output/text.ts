@@ -11,7 +11,7 @@ export const MAX_LISTED_NAMES = 8;
 /** The maximum width of such a name, in terminal columns. */
 const MAX_NAME_WIDTH = 24;
 
-/** Names of fields, or their values, as a message shows them: `id, status and 3 more`. */
+/** Names and similar short texts, as a message lists them: `id, status and 3 more`. */
 export function listNames(names: readonly string[]): string {
   const shown = names
     .slice(0, MAX_LISTED_NAMES)
@@ -29,8 +29,8 @@ export const drawBar = (done: number, total: number): string =>
 const COLOR = /\x1b\[[\d;]*m/g;
 
 /**
- * The most terminal columns that a text can take, without its colors. Outside Latin, every character counts as two, because
- * loading the exact widths takes longer than a message is worth.
+ * The most terminal columns that a text can take, without its colors. All but Latin letters, common punctuation and
+ * arrows count as two columns, because loading the exact widths takes longer than a message is worth.
  */
 export const widthOf = (text: string): number =>
   text.replace(COLOR, '').replace(/[^\0-\u02ff\u2010-\u2027\u2190-\u21ff]/gu, 'xx').length;
