@@ -78,7 +78,7 @@ const DEV = 'dev';
  * is accepted, creates the key `dev`, unless the store is shared with other servers, already has this key, or has any
  * keys and `--no-profile` is set.
  *
- * @returns `key` is undefined if the store has the key `dev`, but it is not saved here; undefined if there is no key
+ * @returns undefined if no key was found or created; `key` is undefined if the store has `dev`, which is not saved here
  * @throws CliError if the file of the key cannot be read or written; the errors of the store
  */
 export async function ensureDevKey(

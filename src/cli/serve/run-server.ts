@@ -138,7 +138,7 @@ async function serve(run: Run): Promise<number> {
 
 /**
  * Provides the API key of this run. With a fixed key, `--ephemeral` or a command, only this server accepts the key.
- * Otherwise, it is a key of the store. Profile `local` gets the key, except with a command or `--no-profile`.
+ * Otherwise, it is a key of the store. Except with a command or `--no-profile`, `saveLocalProfile` saves the key.
  */
 async function provideKey(run: Run, service: Service): Promise<ProvidedKey> {
   const { options, context, location, secrets, events } = run;

@@ -183,13 +183,13 @@ export async function readKeyUsage(
 }
 
 /**
- * The server at `--base-url`, or else the one whose address is in the file `path`, or else that of profile `local`.
+ * The server at `--base-url`, or else the one whose address is in the file `path`, or else that of `readLocalBaseUrl`.
  * Without PETS_SERVE_TOKEN, only the file can have a token, so no other server can be asked.
  */
 async function findServer(context: CommandContext, path: string): Promise<Server | undefined> {
   const { env, globals } = context;
   const token = env['PETS_SERVE_TOKEN'];
-  // `pets serve` removes the file when it stops, but not if it crashes. Then another program may use the address.
+  // `pets serve` removes the file when it stops, but not if it crashes, so the caller must check which server responds.
   const text = globals.baseUrl === undefined ? await readServerFile(path) : undefined;
   const written = text === undefined ? undefined : parseStoredJson(Server, text);
   if (written && 'data' in written) return { token, ...written.data };

@@ -30,7 +30,7 @@ export function createEventPrinter(
   const { bold, cyan, dim } = console.colors;
   let hasStarted = false;
 
-  /** Prints to stdout. If there is a command, prints to stderr, because the output of the command goes to stdout. */
+  /** Prints to stdout, or to stderr if there is a command, which uses stdout. With `quiet`, prints only JSON to stdout. */
   const print = async (event: Record<string, unknown>, text: string) => {
     hasStarted = true;
     try {
@@ -44,7 +44,7 @@ export function createEventPrinter(
     }
   };
 
-  /** Prints the address and everything that is needed to use the server, and notes about options without effect. */
+  /** Prints the address and everything that is needed to use the server, and notes, for example about ignored options. */
   async function listening(
     service: Service,
     { key, plan: keyPlan, otherService }: ProvidedKey,
@@ -99,7 +99,7 @@ export function createEventPrinter(
         ];
     await print(event, lines.filter((line) => line !== undefined).join('\n'));
     if (quiet) return;
-    // A shared store gets no key. The lines above then show a command that creates one with this plan.
+    // A shared store gets no new key. The lines above then show a command that creates one with this plan.
     const hasOtherPlan = plan !== undefined && keyPlan !== plan && !(location.isShared && !keyPlan);
     const notices = [
       options.seed !== undefined && !seeded && 'store is not empty; --seed was ignored',
@@ -156,8 +156,8 @@ function describeFaults({ latency, failRate, seed, rules = [] }: FaultOptions): 
 const MAX_LOG_BYTES = 2 ** 20;
 
 /**
- * Returns a function that logs requests to stderr (docs/serve.md). If a command runs, it also prints one hint about the
- * rate limit, because tests often run into the limit without noticing it. Undefined if there is nothing to print.
+ * Returns a function that logs requests to stderr (docs/serve.md). If a command runs, the function also prints one hint
+ * about the rate limit, because tests often reach the limit unnoticed. Undefined if there is nothing to print.
  */
 function createRequestPrinter(
   { log, plan = DEFAULT_PLAN, command, quiet = false }: ServeOptions,

@@ -33,7 +33,7 @@ const placeFromVariable = (env: CommandContext['env']): string | undefined =>
  * Finds the local service's store: the one of the argument, or else of PETS_DATA, or else in the user's data directory.
  *
  * @param argument a directory or URL, as the user has written it on the command line
- * @throws StoreError if the argument or PETS_DATA is neither
+ * @throws StoreError if the argument or PETS_DATA is not valid
  */
 export async function findStoreLocation(
   argument: string | undefined,
