@@ -394,7 +394,7 @@ function networkHint(
 export const networkReason = (error: Error): string =>
   error instanceof ProtocolError ? protocolReason(error) : systemReason(error);
 
-/** The end of a hint if the user has set a variable such as ALL_PROXY. */
+/** The end of a hint if the user has set a variable such as ALL_PROXY; otherwise empty. */
 const ignoredProxyNote = (variable: string | undefined): string =>
   variable === undefined ? '' : `; ${variable} is not supported: set HTTPS_PROXY or HTTP_PROXY instead`;
 
@@ -402,7 +402,7 @@ const useBaseUrl = (address: string): string => `use the base URL ${address}`;
 
 const withScheme = (scheme: 'http' | 'https', baseUrl: string): string => baseUrl.replace(/^\w+/, scheme);
 
-/** The base URL with https, if a redirect changes http to https on the same host; undefined for other redirects. */
+/** The base URL with https, if a redirect changes http to https but not the host and path; otherwise undefined. */
 function httpsAddress(baseUrl: string, location: string | undefined): string | undefined {
   if (location === undefined || !URL.canParse(location, baseUrl)) return undefined;
   const [from, to] = [new URL(baseUrl), new URL(location, baseUrl)];

@@ -43,7 +43,7 @@ export type Connection = {
   baseUrl: string;
   key: string;
   keySource: KeySource;
-  /** True if another command needs --base-url to use this base URL. */
+  /** True if another command may need --base-url to use this base URL. */
   needsBaseUrl?: boolean;
 };
 
@@ -175,7 +175,7 @@ export function checkUrl(text: string, source: string): string {
   );
 }
 
-/** @throws CliError with exit code 2 if the key would be sent unencrypted to another machine */
+/** @throws CliError with exit code 2 if the key would be sent unencrypted to another machine without permission */
 export function checkProtocol(baseUrl: string, env: Sources['env']): void {
   const url = new URL(baseUrl);
   if (url.protocol === 'https:' || isLoopbackUrl(url) || env['PETS_ALLOW_HTTP'] === '1') return;
@@ -254,7 +254,7 @@ export const readSettings = (context: HomeContext): Settings => readFile(context
 export const writeSettings = (context: HomeContext, settings: Settings): Promise<void> =>
   writeFile(context, 'settings', settings);
 
-/** Reads a file without the package conf, which would create the directory and is slow to load. */
+/** Reads a file, if it exists, without the package conf, which would create the directory and is slow to load. */
 function readFile<Schema extends z.ZodMiniType>(
   context: HomeContext,
   name: string,

@@ -7,7 +7,7 @@ export type GlobalOptions = {
   profile?: ProfileName;
   baseUrl?: string;
   json: boolean;
-  /** The longest wait for a rate limit, in seconds; 0 never waits. */
+  /** The longest wait before a request, for example for a rate limit, in seconds; 0 never waits. */
   maxWait: number;
   /** Timeout per attempt, in seconds. */
   timeout: number;

@@ -1,8 +1,8 @@
 // Reading a file of animals:
 // 1. Read its bytes, at most 256 MiB, and refuse anything but UTF-8 text with a hint how to save it.
-// 2. Detect its format by its first characters, whatever the file is called.
+// 2. Unless the user has named its format, detect the format by the first characters, whatever the file is called.
 // 3. Parse it, CSV and NDJSON row by row with the line on which each row starts.
-// 4. Check every row, and list all errors with their lines; if there is one, the file is not used at all.
+// 4. Check every row, and list errors with their lines (all or the first 20); if there is one, the file is not used.
 // 5. Return the animals, with their lines and the ids that they have in the file.
 // Ctrl-C ends the reading at any time.
 
@@ -262,7 +262,7 @@ function parseRow(line: number, text: string): RawRow {
   }
 }
 
-/** JSON starts with `[`, or with `{` and the field `pets` or `orders`; other text that starts with `{` is NDJSON. */
+/** JSON starts with `[`, or with `{` and the field `pets` or `orders`. Other text with `{` is NDJSON, all else CSV. */
 export function detectFormat(text: Buffer): RowFormat {
   const start = text.toString('utf8', 0, MAX_ROW_BYTES).trimStart();
   if (/^(?:\[|\{\s*"(?:pets|orders)")/.test(start)) return 'json';
