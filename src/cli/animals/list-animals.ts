@@ -232,7 +232,7 @@ export type Reading = {
   animals: number;
   /** The number of animals that meet the conditions, at most `enough`. */
   found: number;
-  /** Whether more animals follow: on pages that were not read, or more than `enough` on the last page. */
+  /** Whether more animals follow: on pages that were not read, or beyond `enough` on the last page that was read. */
   more: PetPage['more'];
   requests: number;
   /** Reads the rate-limit windows that the latest response with a next page has reported. */

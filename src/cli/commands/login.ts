@@ -113,8 +113,8 @@ async function readKey(context: CommandContext): Promise<string> {
 const listOne = (client: Client) => client.call('listPets', { query: { limit: 1 } });
 
 /**
- * Finds the base URL of the service: the one that the user has given, or else that URL with /v1. It is the first
- * that responds with 401 to a request without a key. The key is not sent to any other URL.
+ * Finds the base URL of the service: `given`, or else `given` with /v1 appended. The result is the first one that
+ * responds with 401 to a request without a key. The key is not sent to any other URL.
  *
  * @throws CallError if the request fails in another way, for example without a connection; CliError if it succeeds
  */

@@ -13,7 +13,7 @@ export type Context = {
   argv: readonly string[];
   env: Readonly<Record<string, string | undefined>>;
   stdin: InputStream;
-  /** Opens the terminal of the process, also if stdin is something else. Undefined on Windows and without terminal. */
+  /** Opens the terminal of the process, even if stdin is not the terminal. Undefined on Windows or without one. */
   openTerminal(): InputStream | undefined;
   stdout: OutputStream;
   stderr: OutputStream;

@@ -10,7 +10,7 @@ export type InstallationKind = 'npm-global' | 'npm-local' | 'executable' | 'deb'
 /** The output of `pets --version --json`. */
 export type VersionDetails = {
   version: string;
-  /** The id of the built commit, with `-dirty` if files had changed since; null if the build did not know the id. */
+  /** The id of the built commit, with `-dirty` if files had changed since; null if unknown, or in a run from source. */
   commit: string | null;
   node: string;
   installedAs: InstallationKind;

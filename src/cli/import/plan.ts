@@ -46,7 +46,7 @@ export type Plan = {
 
 /** Why an import does not begin, and the user has to choose: rows are known or have ids, or the file is a new version. */
 export type Stop = {
-  /** The rows of the file that are known. */
+  /** Where the known rows of the file are recorded, by their positions in the file. */
   known: ReadonlyMap<number, RowPosition>;
   /**
    * The imports that have known rows of the file, and those that have any known rows if at least half of all their rows
@@ -267,7 +267,7 @@ function findKnown(
   return found;
 }
 
-/** Returns a function that takes an item with a key, in their order, and no item twice. */
+/** Returns a function that takes an item with a key, in the order of the items, and no item twice. */
 function takeByKey<Item>(
   items: Iterable<Item>,
   keyOf: (item: Item) => string,

@@ -46,7 +46,7 @@ export type ImportRequest = InputOptions & {
   yes?: boolean;
 };
 
-/** All rows are kept in memory. */
+/** The maximum number of rows in a file, because all of them are kept in memory. */
 const MAX_ROWS = 1_000_000;
 
 /** What every step of an import needs. */
@@ -144,7 +144,7 @@ const pendingRows = ({ new: fresh, failed, open }: RowGroups, { rows }: PetFile)
     .sort((a, b) => a - b)
     .map((position) => rows[position] as PetRow);
 
-/** Returns `at most ` if the run may find that some rows were added before, and then does not send them. */
+/** Returns `at most ` if the run may find that some rows were added before, and then does not send them; else empty. */
 const atMost = ({ open }: RowGroups): string => (open.length > 0 ? 'at most ' : '');
 
 function nothingToDo({ input, connection, context }: Setting, planned: Plan, groups: RowGroups): string {
@@ -217,7 +217,7 @@ function isProduction(context: CommandContext, { keySource, baseUrl }: Connectio
   }
 }
 
-/** The command line that the user typed, without `--add-again` and `--dry-run`. `more` replaces `--skip-added`. */
+/** The command line that the user typed, without `--add-again` and `--dry-run`. Any `more` replaces `--skip-added`. */
 function commandWith({ argv, platform }: Pick<Context, 'argv' | 'platform'>, ...more: string[]): string {
   const dropped = ['--add-again', '--dry-run', ...(more.length > 0 ? ['--skip-added'] : [])];
   // What follows `--` is no option, but may look like one.

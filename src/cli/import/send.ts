@@ -37,7 +37,7 @@ export type SendOptions = {
   apiKey: string;
   /** The timeout of a request in milliseconds. */
   timeout: number;
-  /** Called before open rows are compared with the inventory. Resolves after the wait, in milliseconds. */
+  /** Called before open rows are compared with the inventory. Resolves after `wait` milliseconds. */
   beforeComparing(rows: number, wait: number): Promise<void>;
   onCompared(comparison: Comparison): void;
   /** Called before the first of the rows is sent. */

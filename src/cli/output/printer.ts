@@ -27,7 +27,7 @@ const EXTENSIONS: Readonly<Record<string, Format>> = {
 const OTHER_PROGRAMS = /^\.(xlsx?|ods|pdf|html)$/;
 
 /**
- * The format that the options choose. Without such an option, the extension of the output file decides.
+ * The format that the options choose, or else the extension of the output file, or else the kind of data and of stdout.
  *
  * @throws CliError if several formats are chosen, or if the file's extension does not fit the options or the command
  */
@@ -84,7 +84,7 @@ export type View<Row> = {
 export type Footer = {
   /** Only for people (`Console.isForPeople`): how many rows there are, and which. */
   summary: string;
-  /** For people and scripts: why rows are missing. */
+  /** For people and scripts: why rows may be missing, or how to get all. */
   warning?: string | undefined;
 };
 

@@ -29,8 +29,8 @@ export const drawBar = (done: number, total: number): string =>
 const COLOR = /\x1b\[[\d;]*m/g;
 
 /**
- * The most terminal columns that a text can take, without its colors. All but Latin letters, common punctuation and
- * arrows count as two columns, because loading the exact widths takes longer than a message is worth.
+ * The most terminal columns that a text can take, without its colors. Characters other than ASCII, Latin, common
+ * punctuation and arrows count as two, because loading the exact widths takes longer than a message is worth.
  */
 export const widthOf = (text: string): number =>
   text.replace(COLOR, '').replace(/[^\0-\u02ff\u2010-\u2027\u2190-\u21ff]/gu, 'xx').length;

@@ -2,7 +2,7 @@
 // 1. Read its bytes, at most 256 MiB, and refuse anything but UTF-8 text with a hint how to save it.
 // 2. Unless the user has named its format, detect the format by the first characters, whatever the file is called.
 // 3. Parse it, CSV and NDJSON row by row with the line on which each row starts.
-// 4. Check every row, and list errors with their lines (all or the first 20); if there is one, the file is not used.
+// 4. Check every row, and list errors with their lines (20, or all with --json); if there is one, the file is not used.
 // 5. Return the animals, with their lines and the ids that they have in the file.
 // Ctrl-C ends the reading at any time.
 

@@ -116,7 +116,7 @@ export async function ensureDevKey(
 /**
  * Points profile `local` to this service, unless the profile already points to a running service of another store.
  *
- * @returns the URL of that other service, if the profile was not changed
+ * @returns the URL of that other service; undefined if the profile now points to this service
  */
 export async function saveLocalProfile(
   context: Context,
