@@ -30,7 +30,7 @@ export function createEventPrinter(
   const { bold, cyan, dim } = console.colors;
   let hasStarted = false;
 
-  /** Prints to stdout, or to stderr if there is a command, which uses stdout. With `quiet`, prints only JSON to stdout. */
+  /** Prints to stdout, or to stderr if there is a command, which uses stdout. With `quiet`, only JSON on stdout. */
   const print = async (event: Record<string, unknown>, text: string) => {
     hasStarted = true;
     try {
@@ -44,7 +44,7 @@ export function createEventPrinter(
     }
   };
 
-  /** Prints the address and everything that is needed to use the server, and notes, for example about ignored options. */
+  /** Prints the address and everything that is needed to use the server, and notes, also about ignored options. */
   async function listening(
     service: Service,
     { key, plan: keyPlan, otherService }: ProvidedKey,
