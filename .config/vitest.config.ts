@@ -9,7 +9,8 @@ export default defineConfig({
     exclude: [...configDefaults.exclude, 'test/**/*.{slow,postgres}.test.ts', 'test/package/**'],
     // No module has state, so test files can share the loaded modules. Loading them for each file doubled the time.
     isolate: false,
-    maxWorkers: '100%',
+    // Tests wait for processes and disks in a fifth of their time.
+    maxWorkers: '150%',
     // Even on a busy machine, only a test that hangs reaches this timeout.
     testTimeout: 120_000,
     hookTimeout: 120_000,

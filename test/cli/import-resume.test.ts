@@ -235,12 +235,12 @@ describe('a file with rows of an earlier one', () => {
       args: '--skip-added',
       sends: 'Max',
       stderr:
-        /^note: none of 3 rows was added; 2 rows with an id skipped: line 2 Rex, line 3 Bella; left: line 4 Max\nnote: added 1 of 3 rows; 2 rows with an id skipped: line 2 Rex, line 3 Bella\n$/,
+        /^note: none of 3 rows was added; 2 rows with an id skipped \(line 2 Rex, line 3 Bella\); left: line 4 Max\nnote: added 1 of 3 rows; 2 rows with an id skipped \(line 2 Rex, line 3 Bella\)\n$/,
     },
     {
       isOffline: true,
       stderr:
-        ': 1 of 3 rows was added on 2026-11-20 12:00 UTC from animals.csv; 2 rows with an id skipped: line 2 Rex, line 3 Bella; to add a new animal, leave its id empty',
+        ': 1 of 3 rows was added on 2026-11-20 12:00 UTC from animals.csv; 2 rows with an id skipped (line 2 Rex, line 3 Bella); to add a new animal, leave its id empty',
     },
     {
       text: '[{"id":18,"name":"Rex","categoryId":1}]',

@@ -27,7 +27,7 @@ export const importCommand: Command<ImportRequest> = {
     {
       flags: '--skip-added',
       description:
-        'add only the rows that were not added before; without it, the import stops if many rows were added before, and adds them again if only a few were',
+        'add only the rows that were not added before; without it, an import that seems to repeat an earlier one stops, and other imports add these rows again and name them',
       conflicts: ['addAgain'],
     },
     { flags: '--add-again', description: 'add every row, including those that were added before' },

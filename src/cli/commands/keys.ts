@@ -96,7 +96,9 @@ const add: Command<AddOptions> = {
         : `the server at ${baseUrl} ${has}`;
       throw new CliError(`${problem}; no key was created`, {
         code: 'store_error',
-        hint: "use --data with that server's store, or --base-url with the URL of a server of this store",
+        hint: server?.unreachable
+          ? 'check that the server is running, or leave out --save'
+          : "use --data with that server's store, or --base-url with the URL of a server of this store",
       });
     }
     let isSaved = false;

@@ -1,6 +1,12 @@
 import { parseJson, stringifyJson } from '../../contract/json.ts';
 import { createTimeFormatter } from '../../contract/time-text.ts';
-import { connectionFor, footerLabel, targetLabel, withClient } from '../connection/connect.ts';
+import {
+  connectionFor,
+  followUpCommand,
+  footerLabel,
+  targetLabel,
+  withClient,
+} from '../connection/connect.ts';
 import { CliError, usageError } from '../core/errors.ts';
 import {
   cellText,
@@ -156,16 +162,17 @@ const NEED_FIELDS = ['where', 'since', 'until', 'sort', 'columns', 'sum'] as con
  * @throws CliError if an option or the format needs a list of objects
  */
 async function printOther(
-  { console }: CommandContext,
+  context: CommandContext,
   value: unknown,
   options: OrderOptions,
 ): Promise<undefined> {
+  const { console } = context;
   const flags = NEED_FIELDS.filter((name) => options[name] !== undefined).map((name) => `--${name}`);
   if (['csv', 'excel', 'tsv'].includes(console.format)) flags.push(`the format ${console.format}`);
   if (flags.length > 0)
     throw new CliError(`${flags.join(' and ')} cannot be used: the service did not send a list of objects`, {
       code: 'unsuitable_orders',
-      hint: 'to see what it sent: pets orders --json',
+      hint: `to see what it sent: ${followUpCommand(context, 'orders')} --json`,
     });
   const isNdjson = console.format === 'ndjson';
   await (isNdjson ? print(console, { columns: [] }, [value].flat()) : console.writeJson(value));

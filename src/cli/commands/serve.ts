@@ -49,7 +49,7 @@ export const serve: Command<ServeOptions> = {
       {
         flags: '--seed [file]',
         description:
-          'fill an empty store with sample animals and orders, or with the animals of a .json, .ndjson or .csv file; {"pets":[…],"orders":[…]} has orders, too',
+          'fill an empty store with sample animals and orders, or with the animals of a .json, .ndjson or .csv file; for orders, a .json file with {"pets":[…],"orders":[…]}',
       },
       {
         flags: '--resettable',
@@ -71,7 +71,7 @@ export const serve: Command<ServeOptions> = {
       {
         flags: '--ban-after <number>',
         description:
-          'ban a key after this many requests in the minute after a 429, without those in its first second; 0 = never',
+          'ban a key after this many rejected requests in a minute, not counting those within a second of the first 429; 0 = never',
         parse: integer(0, 1_000_000),
         default: 10,
       },

@@ -317,7 +317,13 @@ export async function readLedger({
 }: LedgerEnvironment): Promise<Ledger> {
   const path = join(directory, LEDGER);
   const bytes = await readBytes(files, path).catch((error) => {
-    if (errnoOf(error) !== 'ENOTDIR') throw error;
+    if (errnoOf(error) !== 'ENOTDIR')
+      throw fileError(
+        'read',
+        path,
+        error,
+        'make it readable; without it, rows of earlier imports are added again',
+      );
   });
   if (bytes === undefined) {
     const nonce = random(16).toString('hex');
@@ -480,6 +486,6 @@ function describePlaceError({ directory, service }: LedgerEnvironment, error: un
   // A new state directory has no ledger, so the rows of earlier imports would be added again.
   const hint = `${fix}; or, if no row of this file was added yet, set PETS_STATE_DIR to a writable directory on a local disk`;
   if (error instanceof LockError)
-    return new CliError(error.message, { code: 'file_error', hint, cause: error });
+    return new CliError(error.message, { code: 'file_error', hint: error.hint, cause: error });
   return errnoOf(error) === undefined ? error : fileError('write', directory, error, hint);
 }

@@ -169,12 +169,19 @@ export function summarize(
 }
 
 /** How many rows were added, such as `2 of 3 rows were added on … from …`, may have been added, or are skipped. */
-export function addedText(console: Console, plan: Plan, groups: RowGroups, unit: PetFile['unit']): string {
+export function addedText(
+  console: Console,
+  plan: Plan,
+  groups: RowGroups,
+  { unit, isNamed = false }: { unit: PetFile['unit']; isNamed?: boolean },
+): string {
   const places = groups.added.map((position) => locateRow(plan, position));
   const when = whenText(console, places);
+  const names =
+    isNamed && 2 * places.length < plan.rows.length ? namesIfFew(plan.rows, groups.added, unit) : '';
   const unknown = unknownText(groups.open.length + groups.answered.length);
   const skipped = skippedText(plan, groups, unit);
-  return `${countText(places.length, plan.rows.length)} added${when && ` ${when}`}${unknown}${skipped}`;
+  return `${countText(places.length, plan.rows.length)} added${names}${when && ` ${when}`}${unknown}${skipped}`;
 }
 
 const wereOrWas = (count: number): string => (count <= 1 ? 'was' : 'were');
@@ -219,17 +226,26 @@ export function stopError(
     const have = withId.length === 1 ? 'has' : 'have';
     const other = withId.filter((position) => !known.has(position));
     const isKnown = other.length > 0 && other.length < withId.length;
-    const differing = isKnown ? ` (not as they were added: ${namesOf(rowsAt(rows, other), unit)})` : '';
+    const differing = isKnown
+      ? ` (not known to be added like this: ${namesOf(rowsAt(rows, other), unit)})`
+      : '';
     reasons.push(
       `${formatCount(withId.length, 'row')} ${have} an id, and the service cannot change animals${differing}`,
     );
   }
   if (known.size > 0) {
-    const unknown = [...known.values()].filter(({ its, index }) => isUnknown(its.rows[index])).length;
-    const when = whenText(console, known.values());
-    const names = 2 * known.size < rows.length ? namesIfFew(rows, [...known.keys()], unit) : '';
+    const places = [...known].filter(([, { its, index }]) => its.rows[index]?.kind === 'added');
+    const names =
+      2 * known.size < rows.length
+        ? namesIfFew(
+            rows,
+            places.map(([position]) => position),
+            unit,
+          )
+        : '';
+    const unknown = unknownText(known.size - places.length);
     reasons.push(
-      `${countText(known.size - unknown, rows.length)} added${unknownText(unknown)} ${when}${names}`,
+      `${countText(places.length, rows.length)} added${names}${unknown} ${whenText(console, known.values())}`,
     );
   }
   for (const [{ at, source, finishedAt }, common] of [...earlier].slice(0, IMPORTS_NAMED)) {
@@ -276,15 +292,11 @@ function changesText(
 const rowsAt = (rows: readonly PetRow[], positions: readonly number[]): PetRow[] =>
   positions.map((position) => rows[position] as PetRow);
 
-/** Names rows after a colon if they are few enough for a message; otherwise empty. */
-export const namesIfFew = (
-  rows: readonly PetRow[],
-  positions: readonly number[],
-  unit: PetFile['unit'],
-): string =>
+/** Names rows in parentheses if they are few enough for a message; otherwise empty. */
+const namesIfFew = (rows: readonly PetRow[], positions: readonly number[], unit: PetFile['unit']): string =>
   positions.length === 0 || positions.length > MAX_LISTED_NAMES
     ? ''
-    : `: ${namesOf(rowsAt(rows, positions), unit)}`;
+    : ` (${namesOf(rowsAt(rows, positions), unit)})`;
 
 /** Some rows as a message names them, such as `line 2 Rex, line 5 Bella`. */
 export const namesOf = (rows: readonly PetRow[], unit: PetFile['unit']): string =>

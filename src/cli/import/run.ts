@@ -26,7 +26,6 @@ import { chooseLedger, type Ledger, type LedgerFile, openLedger, readLedger } fr
 import { type Choice, groupRows, type Plan, plan, type RowGroups, recordOf } from './plan.ts';
 import {
   addedText,
-  namesIfFew,
   namesOf,
   reportRepeatedAndChanged,
   stopError,
@@ -101,10 +100,9 @@ async function importRows(setting: Setting, file: LedgerFile, yes: boolean): Pro
     const isContinued = file.ledger.imports.has(planned.its.seq);
     if (isContinued || before.added.length + before.withId.length > 0) {
       const start = isContinued ? 'continuing an earlier import: ' : '';
-      const isFew = !isContinued && 2 * before.added.length < input.rows.length;
-      const added = isFew ? namesIfFew(input.rows, before.added, input.unit) : '';
+      const added = addedText(console, planned, before, { unit: input.unit, isNamed: !isContinued });
       const left = pending.length > MAX_LISTED_NAMES ? '' : `; left: ${namesOf(pending, input.unit)}`;
-      console.notice(`${start}${addedText(console, planned, before, input.unit)}${added}${left}`);
+      console.notice(`${start}${added}${left}`);
     }
     if (isContinued && setting.choice === 'add-again')
       console.notice('--add-again adds every row again only after this import is complete');
@@ -152,7 +150,7 @@ function nothingToDo({ input, connection, context }: Setting, planned: Plan, gro
     groups.withId.length > 0
       ? 'to add a new animal, leave its id empty'
       : `to add all of them anyway: ${commandWith(context, '--add-again')}`;
-  return `nothing to do at ${targetLabel(connection)}: ${addedText(context.console, planned, groups, input.unit)}; ${next}`;
+  return `nothing to do at ${targetLabel(connection)}: ${addedText(context.console, planned, groups, input)}; ${next}`;
 }
 
 /** Prints the rows that the command would send without `--dry-run`, and sends nothing. */
@@ -165,7 +163,7 @@ async function dryRun(setting: Setting, ledger: Ledger): Promise<number> {
   await writePreview(console, pending, input.unit);
   if (pending.length === 0) console.notice(nothingToDo(setting, planned, groups));
   else {
-    const already = groups.added.length > 0 ? `; ${addedText(console, planned, groups, input.unit)}` : '';
+    const already = groups.added.length > 0 ? `; ${addedText(console, planned, groups, input)}` : '';
     console.notice(
       `dry run: would add ${atMost(groups)}${pending.length} of ${formatCount(input.rows.length, 'row')} from ${input.name} at ${targetLabel(connection)}${already}`,
     );

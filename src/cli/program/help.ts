@@ -190,8 +190,9 @@ export function describeParameter({ description, choices, ...rest }: Argument | 
 
 export const environmentVariables: Readonly<Record<string, string>> = {
   PETS_PROFILE: 'profile to use if --profile is not given: prod, staging or local',
-  PETS_API_KEY: "API key; sent to PETS_BASE_URL if that is set, otherwise to the profile's base URL",
-  PETS_BASE_URL: 'base URL of the service, including /v1',
+  PETS_API_KEY:
+    "API key, unless --profile is given; sent to PETS_BASE_URL if that is set, otherwise to the profile's base URL",
+  PETS_BASE_URL: 'base URL of the service, including /v1, unless --profile is given',
   PETS_MAX_WAIT: 'default for --max-wait, in seconds',
   PETS_ALLOW_HTTP: 'set to 1 to allow plain http to another machine',
   PETS_CONFIG_DIR: 'directory for profiles',
@@ -236,7 +237,7 @@ export const topics: Readonly<Record<string, Topic>> = {
   },
   documents: {
     intro:
-      'These documents are in node_modules/pets-cli of the npm package (with --global: $(npm root --global)/pets-cli), and in /usr/share/doc/pets of the Debian package.',
+      'npm installs these documents in node_modules/pets-cli (with --global: $(npm root --global)/pets-cli), and the Debian package in /usr/share/doc/pets.',
     title: 'Documents',
     items: Object.entries(documentsBySubject),
     termColumns: 40,

@@ -65,7 +65,7 @@ const HINTS: readonly (readonly [pattern: RegExp, hint: string])[] = [
   [/^add --name$/, 'the name is an argument: pets add Rex --category 3'],
   [
     /^add -\w/,
-    'put options before --, and a name that starts with a hyphen after it: pets add --category 3 -- "-x y"',
+    'for the options: pets help add; for a name that begins with a hyphen: pets add --category 3 -- "-x y"',
   ],
   [new RegExp(`^add (${TEXT}?)(?: category)? (\\d+)$`, 'u'), 'did you mean pets add "$1" --category $2?'],
   [
@@ -78,7 +78,8 @@ const HINTS: readonly (readonly [pattern: RegExp, hint: string])[] = [
   [/^\w+ --order$/, 'did you mean --sort <field>?'],
   [/^\w+ --fields$/, 'did you mean --columns <fields>?'],
   [/^list --page$/, 'to fetch all pages: pets list --all'],
-  [/^\w+ --format$/, 'did you mean --json, --ndjson, --csv or --excel?'],
+  [/^(list|find|orders) --format$/, 'did you mean --json, --ndjson, --csv or --excel?'],
+  [/^\w+ --format$/, 'did you mean --json?'],
   [
     /^\w+ --(table|tsv)$/,
     'a terminal shows a table, and a pipe gets tab-separated rows; to choose: --output list.txt or list.tsv',
