@@ -1,5 +1,6 @@
 // `npm test` runs all tests except *.slow.test.ts, *.postgres.test.ts and test/package/, with a tenth of the random
 // cases (test/helpers/cases.ts).
+import { availableParallelism } from 'node:os';
 import { configDefaults, defineConfig } from 'vitest/config';
 
 export default defineConfig({
@@ -9,8 +10,8 @@ export default defineConfig({
     exclude: [...configDefaults.exclude, 'test/**/*.{slow,postgres}.test.ts', 'test/package/**'],
     // No module has state, so test files can share the loaded modules. Loading them for each file doubled the time.
     isolate: false,
-    // Tests wait for processes and disks in a fifth of their time.
-    maxWorkers: '150%',
+    // More than one worker for each processor, because tests wait for processes and disks in a fifth of their time.
+    maxWorkers: Math.ceil(1.5 * availableParallelism()),
     // Even on a busy machine, only a test that hangs reaches this timeout.
     testTimeout: 120_000,
     hookTimeout: 120_000,

@@ -54,7 +54,7 @@ export function single(what: string, unit: string, ours: Samples, bounds?: Bound
 
 export const missing = (what: string, why: string): Row => ({ what, missing: why });
 
-/** A row of samples that not every system provides; a missing row if any sample is missing. */
+/** A row of samples that only Linux provides; without a figure if any sample is missing. */
 export function rowIfKnown(
   what: string,
   sides: readonly (readonly (number | undefined)[])[],

@@ -151,7 +151,7 @@ export function createServiceState(
       const reason = all >= ofMethod ? 'rate limit' : 'server error';
       return { until: clock.now() + Math.max(all, ofMethod), reason };
     },
-    /** Lets all requests with this API key wait, or only those with this method. */
+    /** Pauses all requests with this API key, or only those with this method. */
     startPause: (milliseconds: number, method: string = ALL): void => startWait(method, milliseconds),
     /** Ends all pauses. Keeps `wait-probe`, the limit for requests that ignore a rate limit. */
     endPauses: (): void => remove((entry) => WAIT.test(entry) && !entry.startsWith('wait-probe,')),

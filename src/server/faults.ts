@@ -197,8 +197,8 @@ function matches({ match, answer }: CountedRule, { method, operation, params }: 
 }
 
 /**
- * The operations that a rule can apply to, each with the path parameters in the path of the rule. An answer that is the
- * success status of some operations limits the rule to them.
+ * The operations that a rule can apply to, each with the path parameters in the path of the rule. If `answer` is a
+ * success status, only operations with that status match.
  */
 function operationsAt({ method, path }: Match = {}, answer?: number): Map<OperationName, Params> {
   const found = new Map<OperationName, Params>();

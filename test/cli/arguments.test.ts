@@ -160,7 +160,12 @@ const wrongLines: Line[] = [
   ["list ''", 'list accepts no arguments'],
   ['add “Jörg Müßig” --category 2', 'straight quotes', 'pets add "Jörg Müßig" --category 2'],
   ['add Rex --category=3 extra --status sold', 'only one argument', 'pets add "Lady Bella" --category 3'],
-  ['add -- -x --category 3', 'only one argument', 'for the options: pets help add', 'pets add --category 3 -- "-x y"'],
+  [
+    'add -- -x --category 3',
+    'only one argument',
+    'for the options: pets help add',
+    'pets add --category 3 -- "-x y"',
+  ],
   ['add -x --category 3', 'unknown option -x', 'pets add --category 3 -- "-x y"'],
   ['add Rex 3', 'did you mean pets add Rex --category 3'],
   ["add 'Frau Süß' category 2", 'did you mean pets add "Frau Süß" --category 2'],

@@ -60,7 +60,7 @@ async function keysLike(words: readonly string[], context: CommandContext) {
   }
 }
 
-/** What Tab can complete: the commands, `help`, and the options that every command accepts. */
+/** What Tab can complete: commands with their arguments and options, `help`, and global options. */
 export function completionSpec(commands: CommandContext['commands']): CompletionSpec {
   const helpTopics = Object.keys(topics).map((name) => ({ name, summary: '' }));
   const help = { name: 'help', summary: 'show help', commands: [...namesIn(commands), ...helpTopics] };

@@ -41,7 +41,7 @@ export function cellText(value: unknown): string {
   return value === undefined || value === null ? '' : stringifyJson(value);
 }
 
-/** An object with only these fields, which are named as in `names`. Missing fields are left out. */
+/** The fields in `names`, with these names as keys, even `customer.name`. Missing fields are left out. */
 export function pick(value: unknown, names: readonly string[]): Fields {
   const entries = names.map((name) => [name, fieldAt(value, name)] as const);
   return Object.fromEntries(entries.filter(([, field]) => field !== undefined));

@@ -72,7 +72,7 @@ export const LedgerHeader = z.object({
 });
 export type LedgerHeader = z.infer<typeof LedgerHeader>;
 
-/** Identifies a row, by the `seq` of its import and its index there, and the latest attempt to send it, by its own `seq`. */
+/** Identifies a row by the `seq` of its import and its index there. `seq` identifies the latest attempt to send the row. */
 const attempt = { import: position, row: count, seq: position };
 
 const NotSentRecord = z.object({ kind: z.literal('notSent'), ...attempt });
@@ -85,7 +85,7 @@ const RowRecord = z.discriminatedUnion('kind', [
     /** The time of the first request, and the hash of its API key. Both decide whether the request may be repeated. */
     at: IsoTime,
     apiKeyHash: Sha256,
-    /** When the last request had ended; missing if the process was killed before. A comparison then sets it to `at`. */
+    /** When the last request ended. Missing if the process was killed first, until a comparison sets it to `at`. */
     endedAt: z.optional(IsoTime),
     /** Why the outcome is unknown; missing if the run ended with this request, by an error, Ctrl-C or a kill. */
     message: z.optional(z.string()),

@@ -53,8 +53,8 @@ export const canConfirm = (context: CommandContext): boolean =>
   !context.console.hasJsonEvents && canPrompt(context);
 
 /**
- * Prompts for a secret, which is not shown while the user types it. Asks again after a paste of several lines:
- * otherwise the shell would show the other lines, and keep them in its history. @throws the errors of `promptText`
+ * Prompts for a secret, which is not shown while the user types it. Drops a paste of several lines, which the shell would
+ * otherwise show and keep in its history, and asks again. @throws the errors of `promptText`
  */
 export async function promptSecret(context: Context, message: string, validate: Validate): Promise<string> {
   for (;;) {

@@ -22,7 +22,7 @@ import { IsoTime, StoredPet } from '../stored-json.ts';
  * created: `key` and `body` are the two halves of its fingerprint. The text of that animal is the response to a replay.
  * Ids up to `lastId` are not issued again: lost animals, or the store of which this is a copy, may have used them.
  *
- * A later version may add fields to any of these lines; older versions ignore them, except those of animals and orders.
+ * A later version may add fields to any of these lines; older versions keep them only in animals and orders.
  * A later version may also add records without `pets`, `order` and `lastId`; older versions refuse to read these.
  */
 

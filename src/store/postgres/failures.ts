@@ -78,7 +78,7 @@ export function messageOf(error: unknown): string {
   return error instanceof Error ? error.message : String(error);
 }
 
-/** Next steps by the beginning of the code of Node, or of the SQLSTATE; the first match decides. */
+/** Hints by the start of Node's error code or of the SQLSTATE; the first match decides. */
 const HINTS: readonly (readonly [beginning: RegExp, hint: string])[] = [
   [/^(ENOTFOUND|EAI_AGAIN)/, 'check the host name and the name server'],
   [/^ERR_TLS_CERT/, 'use a host name of the certificate, or sslmode=verify-ca to accept any name'],

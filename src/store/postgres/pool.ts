@@ -5,7 +5,7 @@ import type { DatabaseMetrics } from '../backend.ts';
 import { closedError, failureKind, isConnectionOutdated, toCallError } from './failures.ts';
 
 // The connections of a running server. Every call ends within about two seconds. PostgreSQL gives up before the driver
-// does, so that the outcome is known. The change of a call without any result may have been stored.
+// does, so that the outcome is known. If a call gets no result, its change may have been stored.
 
 /** The longest time to connect, in milliseconds. */
 export const CONNECT_TIMEOUT_MS = 1_000;

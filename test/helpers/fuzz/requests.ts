@@ -260,7 +260,7 @@ export type FuzzedRequest = {
   method: string;
   path: string;
   operation?: OperationName;
-  /** The possible statuses, besides 429 if `limitedBy` is set, and 503 if the request counts. */
+  /** The possible statuses, besides 429 with `limitedBy`, and an injected 503 with `counts`. */
   statuses: readonly number[];
   /** The API key whose limit applies: if it is used up, the request gets 429. */
   limitedBy?: string;
