@@ -91,8 +91,9 @@ export async function requestWithRetry(
   let ambiguous = false;
   try {
     for (let attempt = 1; ; ) {
-      // A request that only waits must not be in the log. Without a log, the check by `canSend` is enough.
-      if (sendLog && !ignorePause) await waitForPause(options, request.method);
+      // A creation waits before it is in the log, and before it has a connection: the service may close an idle one just when
+      // the request is sent, and the outcome would be unknown. For other requests, the check by `canSend` is enough.
+      if (!idempotent && !ignorePause) await waitForPause(options, request.method);
       await sendLog?.intent();
       const canSend = () => ignorePause || service.pause(request.method) === undefined;
       const { outcome, timings } = await transport.send({

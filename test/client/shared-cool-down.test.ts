@@ -2,6 +2,7 @@ import { describe, expect, test } from 'vitest';
 import { RateLimitError } from '../../src/client/errors.ts';
 import { add, list, PET, rejection, type TestClientOptions, testClient } from '../helpers/client.ts';
 import { type ManualClock, manualClock } from '../helpers/clock.ts';
+import { closedPort } from '../helpers/listen.ts';
 import { reply, scriptedServer } from '../helpers/scripted-server.ts';
 import { stateDirectory } from '../helpers/temp.ts';
 
@@ -57,6 +58,13 @@ describe('a response delays the requests of other processes', () => {
     const until = start + seconds * SECOND;
     expect(arrivals).toEqual([start, until]);
     expect(other.waits).toEqual(seconds === 0 ? [] : [{ reason, milliseconds: seconds * SECOND, until }]);
+  });
+
+  test('a creation waits before it has a connection', async () => {
+    const url = `http://127.0.0.1:${await closedPort()}/v1`;
+    const { client, service } = testClient(url, { maxWaitMilliseconds: undefined });
+    service.startPause(30 * SECOND);
+    expect(await rejection(add(client))).toBeInstanceOf(RateLimitError);
   });
 
   test('a request that may not wait after a 503 fails and is not sent', async () => {
