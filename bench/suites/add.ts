@@ -13,7 +13,7 @@ const variants: readonly { what: string; load: Load; least: number }[] = [
   { what: 'one connection', load: { method: 'POST', connections: 1 }, least: 0.8 },
 ];
 
-/** Compares durable `POST /v1/pets`. Both servers respond after a sync, and use the same file system. */
+/** Compares durable `POST /v1/pets` with a bare server. Both respond after a sync, on the same file system. */
 export const add: Suite = {
   usesPeers: false,
   async run(bench) {

@@ -160,7 +160,7 @@ function SendAgain({ page, whole }: { page: Page; whole: WholeRequest }) {
 
   const send = () =>
     attempt(async () => {
-      // An unchanged body is not sent: the server uses the recorded one, with its own white space.
+      // An unchanged body is left out: the server sends the recorded one, white space included.
       const body = draft === original ? undefined : draft;
       const sent = await page.server.send('POST', 'requests', JSON.stringify({ number, body }));
       // If the request still runs, the response has no entry of the log.

@@ -100,7 +100,7 @@ export function createAuthentication(options: AuthenticationOptions) {
       return { id, quota: key.quota };
     },
 
-    /** Counts a request of an authenticated caller. @throws ServiceError 429, StoreUnavailableError */
+    /** Counts a request of a caller. @throws ServiceError 429, StoreUnavailableError, StoreUnwritableError */
     count({ id, quota }: Principal, context: RequestContext): MaybePromise<RateLimitDecision> {
       const taken = limiter.take(id, quota);
       if (!(taken instanceof Promise)) return allowOrRefuse(taken, context);

@@ -130,7 +130,7 @@ describe('a pause', () => {
       const place = await machine();
       const { process, clock } = place;
       let started = 0;
-      // The first three times that the process has read the state and looks at the time, others change the state.
+      // Each of the first three times that the process looks at the time, another process changes the state.
       const interrupted = process({
         now() {
           if (started++ < 3) process().startPause(other + started);

@@ -82,7 +82,7 @@ async function createCertificate(machine: Machine) {
   return { certificate, key };
 }
 
-/** Paths of the service, each with what docs/deploy.md says to change in the configuration for that path. */
+/** For each path of the service: what to replace in nginx.conf, and its replacement in docs/deploy.md. */
 const LOCATIONS = {
   '': [],
   '/inventory': [/location \/ \{[^}]*\}/, /`(location \/inventory\/ \{.*?\})`/],

@@ -133,7 +133,7 @@ const firstCells = (rows: readonly TableRow[]) => rows.map(({ cells }) => withou
 
 const flagsOf = (options: readonly Option[]) => options.map(({ flags }) => flags);
 
-/** Expects that the first two cells of each row are a table of the program, in any order. */
+/** Expects that the first two cells of the rows are the entries of `expected`, in any order. */
 function expectTable(rows: readonly TableRow[], expected: Readonly<Record<string, unknown>>): void {
   const table = rows.map(({ cells }) => cells.map(withoutBackticks));
   expect(Object.fromEntries(table.map(([key, value]) => [key, value]))).toEqual(

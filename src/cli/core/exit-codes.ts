@@ -81,7 +81,7 @@ export type UserError = {
   mayHaveBeenAdded?: true | undefined;
   /** Repeating the command with this key adds no second animal. Set only if the outcome is unknown. */
   idempotencyKey?: string | undefined;
-  /** The next step, usually a command. */
+  /** What the user can do next. */
   hint?: string | undefined;
 };
 

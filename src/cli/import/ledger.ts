@@ -202,8 +202,8 @@ export function* recordsOf(its: Import): Generator<LedgerRecord> {
 }
 
 /**
- * The time of a new record (ISO 8601): now, but never before an earlier record. Otherwise, rows that are imported while the
- * clock is set back would be forgotten too early.
+ * The time (ISO 8601) for a record of a whole import: now, but never before an earlier record. Otherwise, rows that are
+ * imported while the clock is set back would be forgotten too early.
  */
 export function nextRecordTime({ at }: Ledger, now: number): string {
   const present = new Date(now).toISOString();

@@ -140,7 +140,7 @@ export function declareParameters(
       declared.hint ?? help,
       declared.repeatable,
     );
-    // If a command prints data, a second value is an error: it would replace the first one, which can be a condition.
+    // If a command prints data, an option given twice is an error: its first value, such as a filter, would be lost.
     // Settings, such as the options of `pets serve`, may be in a script or an alias, and a later value replaces them.
     const isSingle = option.required && !declared.repeatable && declaration.prints !== undefined;
     if (isSingle) option.argParser(onlyOnce(command, option, parse));

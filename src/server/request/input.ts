@@ -110,7 +110,7 @@ export function readInput(
   request: IncomingMessage,
 ): MaybePromise<Input> {
   const { url = '' } = request;
-  // Validating such a query with the schema would take longer than reading the page (bench/README.md).
+  // For the usual query, validation with the schema would take longer than reading the page.
   const [, limit, cursor] = (name === 'listPets' && ORDINARY_PAGE.exec(url)) || [];
   if (limit !== undefined) return { query: { limit: Number(limit), cursor } } as Input;
 

@@ -160,7 +160,7 @@ export function createRecorder({ clock, cors }: RecorderOptions) {
     const hasResponseBody = sent !== undefined && context.method !== 'HEAD';
     const slot = slotOf(context.number);
     const head = JSON.stringify(headOf(context, ended, hasResponseBody ? sent.bytes : 0));
-    // CR and LF, which headers cannot contain, separate them. JSON would take three times as long as everything here.
+    // LF separates the lines, and CR the headers, which contain neither. JSON would take three times as long as `save`.
     const lines = [head, context.sentHeaders.join('\r'), sent?.headers.join('\r')];
     texts.write(slot, lines.join('\n'), 'utf8');
     texts.write(slot + 1, context.body, 'latin1', MAX_RECORDED_BODY);

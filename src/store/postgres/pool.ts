@@ -177,7 +177,7 @@ export class Pool {
 
   async #lend<Result>(task: (client: Client) => Promise<Result>): Promise<Result> {
     const connection = this.#choose() ?? (await this.#open());
-    // From here on, no other call is sent on this connection. The task begins after those that were sent before.
+    // From here on, no new call gets this connection. PostgreSQL runs the task's statements after the calls sent before.
     this.#connections.delete(connection);
     try {
       return await task(connection.client);

@@ -22,7 +22,7 @@ import { animal, idempotency, seedOf } from '../../helpers/store-fixtures.ts';
 
 const QUOTA = { perMinute: 100, perDay: 1_000 };
 
-/** All calls that a server makes to its store. */
+/** The calls of a server to its store, except `banCounts`, which ignores errors. */
 const CALLS: Record<string, (backend: Backend, sha256: string) => Promise<unknown>> = {
   'a read of an animal': ({ store }) => store.get(1n),
   'a list': async ({ store }) => store.list({ limit: 1 }),

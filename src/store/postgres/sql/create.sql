@@ -23,7 +23,7 @@ set search_path = pg_catalog, pets, pg_temp
 -- Use one plan in each session, and never read the whole table: it may be small when the plan is made, and grow later.
 set plan_cache_mode = force_generic_plan
 set enable_seqscan = off
--- A wait for a lock ends before pets serve gives up. The limit is set here, because poolers drop those of a connection.
+-- A wait for a lock ends before pets serve gives up. The limit is set here, because poolers accept none for connections.
 set lock_timeout = '1400ms'
 as $$
 #variable_conflict use_column
