@@ -39,6 +39,7 @@ export const countCommand: Command<Options> = {
     'pets count',
     'pets count --by status,category',
     'pets count --by category --status available --csv > available.csv',
+    "pets count --status available --json | jq '.[0].animals'",
   ],
   options: [
     {

@@ -26,11 +26,11 @@ export const serve: Command<ServeOptions> = {
   examples: [
     'pets serve --seed                     then: pets --profile local list',
     'pets serve --ephemeral -- npm test    run tests against a throwaway service',
-    'pets serve --seed animals.csv --data ./store --port 0',
+    'pets serve --port 0 --json            prints the url, key, port and pid',
     'pets serve --ephemeral --latency 100-300 --fail-rate 0.1 -- npm test',
   ],
   notes:
-    'The command after -- gets the address and a key in PETS_BASE_URL and PETS_API_KEY. The service describes its API at /openapi.json, has a page that shows each request and why it got its response, and metrics at /metrics. Scripts use POST /reset and the other tools of the page with the token in PETS_SERVE_TOKEN: see docs/testing.md.',
+    'The command after -- gets the address and a key in PETS_BASE_URL and PETS_API_KEY. The service describes its API at /openapi.json, has a page that shows each request and why it got its response, and metrics at /metrics. Scripts use POST /reset and the other tools of the page with the header Authorization: Bearer <token>, the token of PETS_SERVE_TOKEN: see docs/testing.md.',
   arguments: [
     {
       name: '[command...]',
@@ -59,7 +59,7 @@ export const serve: Command<ServeOptions> = {
     ...inGroup('Keys', [
       {
         flags: '--plan <plan>',
-        description: 'plan of the API key of a new store',
+        description: 'plan of the API key of a new store (other limits: see pets help keys add)',
         defaultText: DEFAULT_PLAN,
         choices: planNames,
       },

@@ -22,7 +22,8 @@ export const globalOptions: readonly Option[] = [
   { flags: '--json', description: 'print JSON to stdout, and notices and errors as JSON lines to stderr' },
   {
     flags: '--max-wait <seconds>',
-    description: 'longest wait before a request, for example for a rate limit; 0 never waits',
+    description:
+      'longest single wait, for example for a rate limit; a request is sent up to six times; 0 never waits',
     parse: seconds(0),
     default: 75,
     variable: 'PETS_MAX_WAIT',
