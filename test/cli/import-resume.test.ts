@@ -171,6 +171,16 @@ describe('a changed file', () => {
     },
   );
 
+  test('counts a row that is added again only once, also if an animal with its name has another status', async () => {
+    const { run, add, directory } = await importing();
+    await run({ text: 'name,category,status\nRex,1,\nRex,1,sold\nMax,1,\n' });
+    const other = join(directory, 'other.csv');
+    await writeFile(other, `${manyRows(5)}Rex,1\nMax,9\n`);
+    const { stderr } = await add([], { columns: 200 }, other);
+    expect(stderr).toContain('1 row has another category or status');
+    expect(stderr).toContain('adding 7 rows, 2 of them again, at');
+  });
+
   scenario(
     'with a lost response is added with --skip-added, and that row is repeated with its own key',
     {},

@@ -6,7 +6,7 @@ import { CliError, usageError } from '../core/errors.ts';
 import { integer } from '../core/parsers.ts';
 import { type Console, isClosedPipe } from '../output/console.ts';
 import { type Column, print, printText } from '../output/printer.ts';
-import { DEFAULT_PORT, writeProfile } from '../profiles/profile.ts';
+import { DEFAULT_PORT, portOf, writeProfile } from '../profiles/profile.ts';
 import type { Command, CommandContext, CommandGroup } from '../program/command.ts';
 import { DEFAULT_PLAN } from '../serve/options.ts';
 import { addDataOption, dataOption, findStoreLocation, hintIfMissing } from '../serve/store-location.ts';
@@ -112,8 +112,8 @@ const add: Command<AddOptions> = {
       await printKey(created, command(`pets keys revoke ${name}`), context, isSaved);
     }
     if (baseUrl !== undefined) {
-      const port = new URL(baseUrl).port;
-      const start = port === String(DEFAULT_PORT) ? 'pets serve' : `pets serve --port ${port || 80}`;
+      const port = portOf(new URL(baseUrl));
+      const start = port === String(DEFAULT_PORT) ? 'pets serve' : `pets serve --port ${port}`;
       const next = server?.mayBeRunning ? 'pets --profile local list' : command(start);
       context.console.notice(`saved the key for ${baseUrl} to profile local. Next: ${next}`);
     }

@@ -118,14 +118,12 @@ export function plan(
       place.its !== its && (its.skipAdded || (place.its.rows[place.index]?.seq ?? 0) > its.seq);
     const ids = its.skipAdded ? rows.map(({ id }) => id) : [];
     const elsewhere = findKnown([...fresh, ...failed, ...withId], { hashes, ids }, imports, counts);
-    return withChanges({ ...continued, elsewhere });
+    const planned: Plan = { ...continued, elsewhere };
+    const groups = groupRows(planned);
+    const others = imports.filter((each) => each !== its);
+    return { ...planned, changes: findChanges(rows, hashes, groups.new.concat(groups.failed), others) };
   }
 
-  function withChanges(begun: Plan): Plan {
-    const { new: fresh, failed } = groupRows(begun);
-    const others = imports.filter((each) => each !== begun.its);
-    return { ...begun, changes: findChanges(rows, hashes, fresh.concat(failed), others) };
-  }
   function begin(skipAdded: boolean, elsewhere = none, again = none): Plan {
     const [seq, at] = [ledger.seq + 1, nextRecordTime(ledger, now)];
     const states = new Array<undefined>(rows.length).fill(undefined);
@@ -135,7 +133,9 @@ export function plan(
   }
   const known = findKnown([...rows.keys()], { hashes, ids: rows.map(({ id }) => id) }, imports);
   if (choice === 'add-again') return begin(false, none, known);
-  if (choice === 'skip-added' || known.size === rows.length) return withChanges(begin(true, known));
+  const unknown = [...rows.keys()].filter((position) => !known.has(position));
+  const changes = findChanges(rows, hashes, unknown, imports);
+  if (choice === 'skip-added' || known.size === rows.length) return { ...begin(true, known), changes };
   const counts = countByImport(known.values());
   const earlier = new Map<Import, number>();
   let isVersion = false;
@@ -148,11 +148,8 @@ export function plan(
   const isFamiliar = source !== undefined && imports.some((its) => its.source === source);
   const isUnfinished = [...counts.keys()].some(({ finishedAt }) => finishedAt === undefined);
   const isMuch = isFamiliar || isUnfinished || 2 * known.size >= rows.length;
-  if (hasIds || isVersion || (known.size > 0 && isMuch)) {
-    const unknown = [...rows.keys()].filter((position) => !known.has(position));
-    return { known, earlier, changes: findChanges(rows, hashes, unknown, imports) };
-  }
-  return withChanges(begin(false, none, known));
+  if (hasIds || isVersion || (known.size > 0 && isMuch)) return { known, earlier, changes };
+  return { ...begin(false, none, known), changes };
 }
 
 type KnownRecord = RecordOf<'open' | 'added' | 'answered'>;
