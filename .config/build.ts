@@ -13,8 +13,8 @@ const outdir = 'dist';
 
 // Modules that a library imports although pets never uses them. undici's HTTP/1 client imports its HTTP/2 client and
 // the bodies of fetch, and loading these two would take longer than a request. The index of prom-client imports
-// collectors and libraries that are larger than the rest of prom-client. pg imports a native driver, support for
-// another platform, and code for URLs and passwords, which pets has itself.
+// collectors and libraries that are larger than the rest of prom-client. pg imports a native driver, sockets for
+// Cloudflare, and packages that read URLs and password files, which pets reads before it calls pg.
 const unusedImports = [
   {
     importer: /[\\/]undici[\\/]lib[\\/]dispatcher[\\/]client(-h1)?\.js$/,
@@ -57,7 +57,7 @@ const groups = [
   { name: 'run', test: /cli\/run\.ts$/ },
   { name: 'main', test: /(cli\/main|contract\/error-codes)\.ts$/ },
   { name: 'client', test: /client\/client\.ts$/ },
-  // Negative priorities have no effect.
+  // The first group has the highest priority. Negative priorities, such as `-i`, have no effect.
 ].map((group, i) => ({ ...group, priority: 3 - i }));
 
 // The entry loads the bundled program, instead of containing it.
@@ -128,7 +128,7 @@ function commitDay(): string {
   return stdout?.trim() || new Date().toISOString().slice(0, 10);
 }
 
-/** The license texts of the bundled packages, which their terms require. */
+/** The license texts of the bundled packages. The licenses require that copies include these texts. */
 async function licenses(modules: readonly string[]): Promise<string> {
   const packages = new Set<string>();
   for (const path of modules) {

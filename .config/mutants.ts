@@ -4,7 +4,7 @@
 //
 //   npm run mutants                        every defect, with the tests of npm test; takes about an hour on two cores
 //   npm run mutants -- --all               also with the slow tests and those of PostgreSQL
-//   npm run mutants -- --quick             only with the tests that import the file, and those of its mirrored folder
+//   npm run mutants -- --quick             only with the tests that import the file, and those in its folder of test/
 //   npm run mutants -- --only <id> <id>    only these defects
 //   npm run mutants -- --all --tests <part of a path>    with --all: only these test files; may be repeated
 //   npm run mutants -- --list              the defects, and whether they were found before
@@ -85,7 +85,7 @@ async function runAll(): Promise<void> {
     counts[found === undefined ? 'not found' : 'found']++;
     const byAll = before === 'npm test' ? before : 'npm run test:all';
     const outcome: Outcome = by === undefined ? 'not found' : by === 'all' ? byAll : 'npm test';
-    // A run with fewer tests says nothing about the others.
+    // If only some tests ran, the other tests might still find the defect.
     const isWeaker = by === undefined && (options.quick || options.tests.length > 0);
     if (!isWeaker) writeRecord(id, outcome);
     if (by === undefined && !isWeaker && before !== undefined && before !== 'not found') lost.push(id);
@@ -135,7 +135,7 @@ function build(copy: string) {
 
 /**
  * The tests in the order in which they probably find a defect of this file: first those that import the file, or have
- * its name or the name of its folder, then those of the mirrored folder, then all others. Options can change this.
+ * its name or the name of its folder, then all of test/cli/ for src/cli/, then all others. Options can change this.
  */
 function stagesOf(copy: string, file: string): Stage[] {
   const { tests, all, quick } = options;
@@ -156,7 +156,7 @@ function stagesOf(copy: string, file: string): Stage[] {
   const others: Stage = { config: 'vitest', select: ['--exclude', `${folder}**`] };
   if (!all) return [...stages, others];
   const postgres: Stage = { config: 'all', select: ['.postgres.test.ts'] };
-  // Also the tests of `others`, with all random cases.
+  // This stage includes the tests of `others`, with all random cases.
   const everything: Stage = { config: 'all', select: [] };
   return [...stages, file.startsWith('src/store/postgres/') ? postgres : others, everything];
 }

@@ -1,4 +1,4 @@
-// Runs `npm run test:all` with each supported Node line, or those given, each in a clean clone of the last commit.
+// Runs `npm run test:all` in a clean clone for each Node line that the arguments name, or else for each supported one.
 import { execFileSync, spawnSync } from 'node:child_process';
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';

@@ -10,7 +10,7 @@ export default defineConfig({
     exclude: [...configDefaults.exclude, 'test/**/*.{slow,postgres}.test.ts', 'test/package/**'],
     // No module has state, so test files can share the loaded modules. Loading them for each file doubled the time.
     isolate: false,
-    // More than one worker for each processor, because tests wait for processes and disks in a fifth of their time.
+    // More workers than processors, because tests often wait for processes and disks.
     maxWorkers: Math.ceil(1.5 * availableParallelism()),
     // Even on a busy machine, only a test that hangs reaches this timeout.
     testTimeout: 120_000,
