@@ -61,7 +61,7 @@ export async function compareRates(
 
 /**
  * Puts load on a program, and returns the processor time per request of each process in microseconds. `times` returns
- * the processor times of the processes so far, in milliseconds; undefined for an unknown time, as in the result.
+ * the processor times of the processes so far, in milliseconds. Both return undefined for a time that is not known.
  */
 export async function timesPerRequest(
   contestant: Contestant,

@@ -22,7 +22,7 @@ select id, body from pets.animals where id > :after order by id limit 20;`;
 const post: Load = { method: 'POST', connections: 32 };
 const keyed: Load = { ...post, keyed: true };
 
-/** Each server has 32 connections. Servers, database and wrk share the cores, so more servers are not faster. */
+/** `least` is the smallest ratio to pgbench that meets the target. wrk opens 32 connections to each server. */
 const creations: readonly { what: string; load: Load; servers: number; least: number }[] = [
   { what: 'POST', load: post, servers: 1, least: 0.45 },
   { what: 'POST', load: post, servers: 2, least: 0.5 },

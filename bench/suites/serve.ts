@@ -70,7 +70,7 @@ async function compareTimes(bench: Bench): Promise<Row[]> {
   });
 }
 
-/** A server under requests for all of its pages in turn. */
+/** A contestant: the server, with requests for all of its pages in turn as its load. */
 async function underPages(bench: Bench, server: Server): Promise<Contestant> {
   const file = bench.lab.path(`paths-${server.pid}`);
   const paths = await pagesOf(server);
