@@ -57,7 +57,7 @@ export const petView = (fields?: readonly string[]): View<ReceivedPet> => ({
   json: fields ? (pet) => stringifyJson(pick(pet, fields)) : petText,
 });
 
-/** Formats an animal as JSON. Uses the faster serializer if the animal has all `petFields`, valid, and no others. */
+/** Formats an animal as JSON. Uses a faster serializer if the animal has exactly `petFields`, with valid values. */
 function petText(pet: ReceivedPet): string {
   const { id, name, categoryId, status } = pet;
   const isPlain =
@@ -132,7 +132,7 @@ function parseSort(text: string): FieldOrder {
   return { field: sortFields[name as keyof typeof sortFields], descending: direction === 'desc' };
 }
 
-/** The fields of every animal, by their names in lower case. `category` is the head of a column. */
+/** Maps names in lower case to the fields of every animal. `category` is the head of the column for `categoryId`. */
 const FIELDS: ReadonlyMap<string, string> = new Map([
   ...petFields.map((field) => [field.toLowerCase(), field] as const),
   ['category', 'categoryId'],
@@ -235,9 +235,9 @@ export type Reading = {
   /** Whether more animals follow: on pages that were not read, or beyond `enough` on the last page that was read. */
   more: PetPage['more'];
   requests: number;
-  /** Reads the rate-limit windows that the latest response with a next page has reported. */
+  /** Reads the rate-limit windows from the latest response that has a link to a next page. */
   limits(): readonly RateLimit[];
-  /** The number of animals that the service has, if that response shows it. */
+  /** The number of animals that the service has, if the response that `limits` reads shows it. */
   total: number | undefined;
 };
 
@@ -387,7 +387,7 @@ function describeNothing(context: CommandContext, connection: Connection, select
   return `no ${status ? `${status} ` : ''}animals at ${target}${conditions}. ${next}`;
 }
 
-/** Says that the list may lack animals that the user expects, or how to list all; undefined if it lacks none. */
+/** Says that more animals may follow, or how to list them; undefined if none follow, or if `--limit` ended the list. */
 function describeRest(
   context: CommandContext,
   { status, limit }: Selection,

@@ -26,7 +26,7 @@ type ManageKeys = StoreLocation['manageKeys'];
 async function openKeys({ data }: Data, context: CommandContext) {
   const location = await findStoreLocation(data, context);
   const command = (words: string) => addDataOption(words, data, location, context.platform);
-  /** @throws CliError if there is no store; any other StoreError */
+  /** @throws CliError if there is no store; any other error of `manageKeys` unchanged */
   const manage: ManageKeys = (task) =>
     location
       .manageKeys(task)
@@ -82,7 +82,7 @@ const add: Command<AddOptions> = {
     const baseUrl = save ? readLocalBaseUrl(context) : undefined;
     const server = baseUrl === undefined ? undefined : await identifyServer(baseUrl);
     const created = await manage(async (keys, storeId) =>
-      // The profile would lead to this server, which may have another store and would then reject the key.
+      // Profile local would send the key to the server at `baseUrl`. A server with another store would reject the key.
       server?.mayBeRunning && server.storeId !== (await storeId())
         ? undefined
         : keys.create({ name, plan, quota }),
@@ -123,7 +123,7 @@ const add: Command<AddOptions> = {
 /**
  * Prints a new key. `revocation` is the command that revokes it.
  *
- * @throws CliError if the key cannot be written, to say that it exists; OutputError for the closed pipe of a saved key
+ * @throws OutputError for a closed pipe if the key is saved; CliError for any other failure, to say that the key exists
  */
 async function printKey(
   created: CreatedKey,
@@ -138,7 +138,7 @@ async function printKey(
     await console.finish();
   } catch (error) {
     const isClosed = isClosedPipe(error);
-    // A saved key is not lost, so a closed pipe is not reported as an error, as in other commands.
+    // As in other commands, a closed pipe is not reported if the key is saved, because the key is not lost.
     if (isSaved && isClosed) throw error;
     const reason = isClosed ? 'the pipe was closed' : (error as Error).message;
     throw new CliError(`key ${name} was created, but it could not be written: ${reason}`, {
@@ -190,7 +190,7 @@ const list: Command<Data> = {
   },
 };
 
-/** Returns a function that shows more than half of plan enterprise's quota, which no key uses up, as `unlimited`. */
+/** Shows requests left as `unlimited` if they exceed half of the enterprise quota, which is too large to use up. */
 const showLeft = (enterpriseQuota: number) => (left: unknown) =>
   typeof left === 'number' && left > enterpriseQuota / 2 ? 'unlimited' : left;
 
