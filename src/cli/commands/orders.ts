@@ -138,14 +138,14 @@ export const orders: Command<OrderOptions> = {
 const isListOfObjects = (value: unknown): value is readonly Fields[] =>
   Array.isArray(value) && value.every(isObject);
 
-/** The names of all top-level fields, each once. A list that repeats them for every order could need gigabytes. */
+/** The names of all top-level fields. A set, because the names of every order in one list could need gigabytes. */
 function ownFields(all: readonly Fields[]): string[] {
   const fields = new Set<string>();
   for (const order of all) for (const field of Object.keys(order)) fields.add(field);
   return [...fields];
 }
 
-/** A terminal shows times with an offset from UTC in the user's time zone; other output, as the service sent them. */
+/** If a time has an offset from UTC, a terminal shows it in the user's time zone. Other output keeps it as received. */
 function columnOf(name: string, { localTime }: CommandContext['console']): Column<Fields> {
   const shown = (value: unknown) => {
     const instant = typeof value === 'string' && ISO.exec(value)?.[3] ? parseInstant(value, UTC) : undefined;
@@ -252,7 +252,7 @@ type Selected = { orders: readonly Fields[]; conditions: readonly string[] };
  * Selects and sorts orders.
  *
  * @throws CliError if no order has a named field, if it is not clear which field has the times, if that field has none,
- *   or if `--since` is not before `--until`
+ *   or if `--since` is not before `--until` for the same field
  */
 function selectOrders(
   all: readonly Fields[],
@@ -322,9 +322,9 @@ function requireField(orders: readonly Fields[], name: string, flag: string): st
 const EXAMPLE = '2026-11-20T14:30:00Z';
 
 /**
- * The field that `--since` or `--until` names, or else the only field whose values are times, or null or empty.
+ * The field that `--since` or `--until` names, or else the only field that has only times. Null and empty do not count.
  *
- * @throws CliError if the named field contains no times, or without a name, if none or several fields are times
+ * @throws CliError if the named field has no times; without a name, if no field or several fields have only times
  */
 function timeFieldOf(orders: readonly Fields[], { field: name }: TimeLimit, flag: string): string {
   if (name !== undefined) {
@@ -361,11 +361,11 @@ function describeOtherValues(all: readonly Fields[], where: readonly Condition[]
   return undefined;
 }
 
-/** The exact sum of a field, as the text of a JSON number, and the number of orders that have the field. */
+/** The exact sum of a field, as the text of a JSON number, and the number of orders with a value in the field. */
 type Sum = { field: string; orders: number; sum: string };
 
 /**
- * Adds up a field of the selected orders: numbers, also as text, and lists of them. Orders without any are not counted.
+ * Adds up a field of the selected orders: numbers, numbers as text, and lists of both. Counts the orders with a value.
  *
  * @param all the orders in the response, to name an order by its position
  * @throws CliError if a value is not a decimal number

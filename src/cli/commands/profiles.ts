@@ -203,8 +203,8 @@ function reportProblem(context: CommandContext, error: unknown): UserError {
 type KeyCheck = (connection: Connection) => Promise<Check>;
 
 /**
- * Returns a function that checks a key with one request, but during a rate limit at most once a minute. After a proxy
- * has rejected the user and password (407), keys that need the same proxy get the same result without a request.
+ * Returns a function that checks a key with one request. During a rate limit, it sends one request a minute at most. If
+ * a proxy has rejected the user and password (407), keys that need it get the same result without another request.
  */
 function createKeyCheck(context: CommandContext, rejected: Set<Check>): KeyCheck {
   const { env, clock, console } = context;
