@@ -1,5 +1,5 @@
 // Reading a file of animals:
-// 1. Read its bytes, at most 256 MiB, and refuse anything but UTF-8 text with a hint how to save it.
+// 1. Read its bytes, at most 256 MiB. If they are not UTF-8 text, refuse the file, with a hint how to save it.
 // 2. Unless the user has named its format, detect the format by the first characters, whatever the file is called.
 // 3. Parse it, CSV and NDJSON row by row with the line on which each row starts.
 // 4. Check every row, and list errors with their lines (20, or all with --json); if there is one, the file is not used.
@@ -77,7 +77,7 @@ export async function readPetFile(
   try {
     const input = isPiped ? stdin : createReadStream(file);
     const bytes = await readInput(input, name, interrupt.signal);
-    // A command that fails often leaves an empty file or pipe.
+    // A file or pipe is often empty because the command that should write it has failed.
     if (bytes.length === 0)
       throw usageError(
         `${name} is empty`,
@@ -137,7 +137,7 @@ type Settings = {
   name: string;
   console: Console;
   maxRows?: number;
-  /** What an error prevents, such as `nothing was sent`. */
+  /** The consequence of an error, for its message, such as `nothing was sent`. */
   refused: string;
   signal: AbortSignal | undefined;
 };
@@ -277,8 +277,8 @@ export function describeInvalidRow(error: z.core.$ZodError, value: unknown, isCs
     const label = isCsv && field !== undefined ? columnName(field) : field;
     const isWrongInteger =
       (field === 'categoryId' || field === 'id') && found !== undefined && !z.safeParse(int64, found).success;
-    // A number such as `1E+15`, as spreadsheets write it, is not in plain digits.
     const bounds = field === 'id' ? ID_BOUNDS : `from ${INT64_MIN} to ${INT64_MAX}`;
+    // Spreadsheets write long numbers such as `1E+15`, so the message asks for plain digits.
     const rule = isWrongInteger ? `must be a whole number ${bounds}, in plain digits` : message;
     const shown = found === undefined ? undefined : showValue(found);
     return [label, shown, rule].filter((part) => part !== undefined).join(' ');
