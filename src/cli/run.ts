@@ -71,7 +71,7 @@ function openTerminal(): ReadStream | undefined {
   }
 }
 
-/** The home directory; the root directory, as in containers, if HOME is not set and the system does not know the user. */
+/** The home directory; the root directory if HOME is unset and the system does not know the user, as in a container. */
 function findHome(): string {
   try {
     // With an empty HOME, files would be created in the working directory.

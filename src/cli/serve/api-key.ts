@@ -22,7 +22,7 @@ const MIN_LOCAL_LENGTH = 8;
  * are no options for the secrets themselves, because other users can see the arguments of a process.
  *
  * @param isLocal whether the server is only for programs on this machine; called if there is a key
- * @throws CliError if the file cannot be read, or a secret is invalid or too short; the error of `isLocal`
+ * @throws CliError if the file cannot be read, or the secrets are invalid, too short or equal; the error of `isLocal`
  */
 export async function readSecrets(
   keyFile: string | undefined,
@@ -73,10 +73,10 @@ export type ServedKey = {
 const DEV = 'dev';
 
 /**
- * Finds or creates the API key that `pets serve` prints. Uses the key in profile `local` (not with `--no-profile`), or else
- * the one in the configuration directory, in a file named after the id of the store, if the store accepts it. If neither
- * is accepted, creates the key `dev`, unless the store is shared with other servers, already has this key, or has any
- * keys and `--no-profile` is set.
+ * Finds or creates the API key that `pets serve` prints. Tries the key in profile `local` (not with `--no-profile`) and
+ * then the key in the configuration directory, in a file named after the id of the store. Uses the first that the store
+ * accepts. If it accepts none, creates the key `dev`. Does not create it if several servers can use the store, if the
+ * store already has the key `dev`, or if it has any key and `--no-profile` is set.
  *
  * @returns undefined if no key was found or created; `key` is undefined if the store has `dev`, which is not saved here
  * @throws CliError if the file of the key cannot be read or written; the errors of the store

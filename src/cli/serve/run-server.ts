@@ -40,7 +40,7 @@ type Run = {
   events: EventPrinter;
   /** Aborted with the first reason to stop: the name of a signal, or the error of a store that can no longer be read. */
   ending: AbortController;
-  /** Handles signals: the first stops the server, the second exits immediately. Returns a function that ends this. */
+  /** The first signal stops the server, the second exits immediately. Returns a function that removes the handlers. */
   handleSignals(): () => void;
 };
 
@@ -74,7 +74,7 @@ export async function runServer(options: ServeOptions, context: CommandContext):
   return code;
 }
 
-/** Whether the server is meant only for programs on this machine. @throws CliError if `--host` cannot be found */
+/** Whether the server is only for programs on this machine. @throws CliError if the address of `--host` is not found */
 async function isLocalServer({ host, publicUrl, trustProxy, allowHost }: ServeOptions): Promise<boolean> {
   const { address } = await lookup(host).catch((error) => {
     throw cannotListen(host, error);
@@ -163,8 +163,8 @@ async function provideKey(run: Run, service: Service): Promise<ProvidedKey> {
 }
 
 /**
- * Starts the service. After a signal, waits up to `GRACE_PERIOD` for the current step, and then gives it up, because
- * adding a large seed takes longer. The next start removes the files that such a step has left.
+ * Starts the service. After a signal, the start ends with its current step. A step that takes more than `GRACE_PERIOD`,
+ * such as adding a large seed, is given up. The next start of the server removes the files that the step has left.
  *
  * @returns undefined if a signal or a failure of the store ended the start
  */
@@ -227,7 +227,7 @@ function cannotListen(address: string, error: unknown): CliError {
   });
 }
 
-/** The faults at the start: those in the file of `--faults`, with the fields that other options replace. */
+/** The faults at the start. `--latency`, `--fail-rate` and `--fault-seed` replace fields in the file of `--faults`. */
 async function initialFaults(
   { latency, failRate, faultSeed, faults: path }: ServeOptions,
   { random }: Pick<Context, 'random'>,
@@ -256,7 +256,7 @@ async function readSeed(seed: string | true, { clock, console }: CommandContext,
   return readSeedFile(seed, console, signal);
 }
 
-/** After `abort`, the command gets SIGTERM, and SIGKILL this many milliseconds later. */
+/** If `runCommand` is aborted, the command gets SIGTERM, and SIGKILL this many milliseconds later. */
 const KILL_DELAY = 5_000;
 
 /**

@@ -99,7 +99,8 @@ export function createEventPrinter(
         ];
     await print(event, lines.filter((line) => line !== undefined).join('\n'));
     if (quiet) return;
-    // A shared store gets no new key. The lines above then show a command that creates one with this plan.
+    // If no key of a shared store is saved here, none is created. `--plan` is not ignored then: `lines` has a command
+    // that creates a key of this plan.
     const hasOtherPlan = plan !== undefined && keyPlan !== plan && !(location.isShared && !keyPlan);
     const notices = [
       options.seed !== undefined && !seeded && 'store is not empty; --seed was ignored',

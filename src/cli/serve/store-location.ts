@@ -15,7 +15,7 @@ export const dataOption: Option = {
   parse: checkStoreArgument,
 };
 
-/** A command for the same store: it has `--data` if the user gave it. A password in the URL is left out. */
+/** Adds `--data` and the store to a command if the user gave this option. A password in the URL is left out. */
 export function addDataOption(
   command: string,
   data: string | undefined,
