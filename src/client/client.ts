@@ -38,7 +38,7 @@ export type ClientOptions = Omit<RequestOptions, 'transport' | 'service'> &
     key: string;
     userAgent: string;
     redact?: Redact | undefined;
-    /** Called if a response differs from the request or the specification. Messages put the host before the text. */
+    /** Called if a response contradicts the request or the specification. Messages put the host before `difference`. */
     onDifference?: ((difference: string) => void) | undefined;
     /** Called once a day for an operation that the service removes within `NOTICE_TIME`. */
     onDeprecated?: ((deprecated: { operation: OperationName } & Deprecation) => void) | undefined;

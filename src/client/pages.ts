@@ -42,7 +42,7 @@ export async function* listPages(
     seen.add(url.href);
     const next = nextLink(headers, url, base);
     const refusal = next && whyNotFollow(next, base, seen);
-    // The current page is not parsed yet. Do not prefetch if the current page may be one empty page too many.
+    // The current page is not parsed yet. Do not prefetch if it may be the empty page that exceeds `MAX_EMPTY_PAGES`.
     const isFollowed = next && refusal === undefined && emptyPages < MAX_EMPTY_PAGES;
     const prefetched = isFollowed && canPrefetch(headers) ? request(next) : undefined;
     if (prefetched) await requestWritten();

@@ -135,8 +135,6 @@ export function readDeprecation(headers: HttpHeaders): Deprecation | undefined {
   return { sunset: time === undefined ? undefined : new Date(time), link };
 }
 
-// The texts in the body of an error.
-
 /** Removes the API key from a text. Used before a text is cut, because a part of a key would not be recognized. */
 export type Redact = (text: string) => string;
 

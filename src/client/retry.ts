@@ -91,8 +91,8 @@ export async function requestWithRetry(
   let ambiguous = false;
   try {
     for (let attempt = 1; ; ) {
-      // A creation waits before it is in the log, and before it has a connection: the service may close an idle one just when
-      // the request is sent, and the outcome would be unknown. For other requests, the check by `canSend` is enough.
+      // A creation waits for shared pauses before it is in `sendLog` or has a connection: if an idle connection closes
+      // just when the creation is sent, its outcome is unknown. Other requests wait only when `canSend` returns false.
       if (!idempotent && !ignorePause) await waitForPause(options, request.method);
       await sendLog?.intent();
       const canSend = () => ignorePause || service.pause(request.method) === undefined;
@@ -177,7 +177,7 @@ function updateServiceState(
   const { status, code } = response;
   const isSuccess = status < 300;
   const now = clock.now();
-  // A response to a request during a pause is newer than the pause: a ban may have been lifted meanwhile.
+  // A ban may have been lifted during a pause: a success ends all pauses, a 429 that requests a delay replaces them.
   const isCurrent = isSuccess || (status === 429 && requestedDelay(response.headers, now) !== undefined);
   if (ignorePause && isCurrent) service.endPauses();
   const coolDown = coolDownAfter(response, now);
@@ -185,8 +185,8 @@ function updateServiceState(
   const methodPause = methodPauseAfter(response, now);
   if (methodPause !== undefined) service.startPause(methodPause, method);
   const supportsIdempotency = readHeader(response.headers, header.idempotencySupported) === 'true';
-  // Without the header Idempotency-Supported, only these responses show that there is no support. Others may come from
-  // a proxy, or from a service that has refused the request before it read the API key.
+  // If `isFromService` is true, a missing header Idempotency-Supported shows that there is no support. Another response
+  // may come from a proxy, or from a service that has refused the request before it read the API key.
   const isFromService = isSuccess || (status >= 500 && code !== undefined && !isNotCarriedOut(response));
   if (isFromService || supportsIdempotency) service.recordIdempotencySupport(supportsIdempotency);
 }
@@ -207,7 +207,7 @@ function mayHaveBeenApplied(outcome: AttemptOutcome): boolean {
 const isInProgress = ({ status, code }: HttpResponse): boolean =>
   status === 409 && code === 'idempotency_in_flight';
 
-// The decisions. Times are in milliseconds.
+// How retries are decided. Times are in milliseconds.
 
 /** What a decision depends on besides the outcome of the last attempt. */
 export type RetryState = {
@@ -294,8 +294,8 @@ const rateLimitDelay = (headers: HttpResponse['headers'], now: number): number =
   Math.max(requestedDelay(headers, now) ?? UNKNOWN_RATE_LIMIT, MIN_RATE_LIMIT);
 
 /**
- * How long no request with this API key may be sent after a response, in milliseconds: after a 429, the delay before a
- * retry; otherwise, the time until all rate-limit windows without requests left have ended, or undefined without any.
+ * How long no request with this API key may be sent after a response, in milliseconds. After a 429: the delay before a
+ * retry. Otherwise: the time until all used-up rate-limit windows have ended; undefined if there is no such window.
  */
 export const coolDownAfter = ({ status, headers }: HttpResponse, now: number): number | undefined =>
   status === 429 ? rateLimitDelay(headers, now) : delayIfExhausted(headers, now);

@@ -65,8 +65,8 @@ export const serviceOf = (baseUrl: string): string =>
  * - `notice-getPet`: the day of the latest notice about an operation
  * - `sunset-getPet`: the time at which the service will remove an operation
  *
- * The directory is named by a hash of the server and the key, so that its name reveals neither. The path of the base
- * URL is not hashed, because a limit concerns the key.
+ * The directory is named by a hash of the server and the key, so that its name reveals neither. The hash leaves out the
+ * path of the base URL, because a key has one rate limit for all paths of a server.
  */
 export function createServiceState(
   { baseUrl, key }: { baseUrl: string; key: string },
@@ -115,8 +115,9 @@ export function createServiceState(
     return isNew;
   }
 
-  /** The milliseconds until a wait ends; at most 0 after its end. With a boot id, the system time does not matter. */
+  /** The milliseconds until a wait ends; at most 0 after its end. */
   function remaining(entry: string): number {
+    // The uptime counts if the boot id is still the same, because the system time may have been changed.
     const [, , duration, at, boot, started] = WAIT.exec(entry) ?? [];
     const byClock = clock.now() - Number(at);
     const now = uptime();
