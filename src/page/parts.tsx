@@ -45,7 +45,7 @@ export const Field = ({ label, isWide, children }: FieldProps) => (
 
 type TableProps = { caption: string; columns: readonly string[]; children: JSX.Element };
 
-/** A table whose rows have their ARIA roles even if the style sheet shows them as lists on narrow screens. */
+/** A table with explicit ARIA roles, because browsers drop the implicit ones if the style sheet changes `display`. */
 export const Table = ({ caption, columns, children }: TableProps) => (
   <table role="table">
     <caption class="hidden-text">{caption}</caption>

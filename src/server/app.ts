@@ -55,7 +55,7 @@ export type AccessLogEntry = Pick<
   RequestContext,
   'id' | 'client' | 'method' | 'url' | 'sentHeaders' | 'keyName'
 > & {
-  /** When the response was sent, in milliseconds since the epoch. */
+  /** When the handling of the request ended, in milliseconds since the epoch. */
   time: number;
   /** The status of the response, even if the client left before the service sent it. */
   status: number;
@@ -138,7 +138,7 @@ export function createApp(options: StartingOptions | AppOptions) {
       const path = find(target);
       const kind = path instanceof ServiceError ? 'public' : path.kind;
       context.isTool = kind === 'tool' || kind === 'page';
-      // Pages of other origins must not learn how this service is used.
+      // The tools get no CORS headers, because pages of other origins must not read how the service is used.
       if (cors.length > 0 && !context.isTool)
         context.headers.push(...corsHeaders(request.headers.origin, cors));
       // Requests outside the API, such as health checks, and OPTIONS requests never get an injected fault.

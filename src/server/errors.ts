@@ -73,11 +73,11 @@ export const serviceStarting = (): ServiceError =>
   retryLater('starting', 'The service is starting; the request was not carried out', 1);
 
 /**
- * The response if the store is unavailable, full or has failed (D11); otherwise undefined. `canChange` is whether the
- * request may have changed the store. If not, an unknown outcome is that of another call, such as one of the limiter.
+ * The response if the store is unavailable, full or has failed (D11); otherwise undefined. If `canChange` is false, the
+ * operation cannot have changed the store, so only another change, such as counting the request, can be unknown.
  */
 export function storageError(error: unknown, canChange: boolean): ServiceError | undefined {
-  // A database is often back after a second. Until then, the keys cannot be read either.
+  // A database is often back after a second, so the client may retry then.
   if (error instanceof StoreUnavailableError && canChange && error.outcome === 'unknown')
     return retryLater('unavailable', `${NO_DATABASE} at the moment; the animal may have been added`, 1);
   if (error instanceof StoreUnavailableError)

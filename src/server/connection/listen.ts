@@ -132,7 +132,7 @@ const PARSER_ERRORS: Readonly<Record<string, ServiceError>> = {
 };
 const NOT_HTTP = invalidRequest('The request is not valid HTTP');
 
-/** The rest of a well-formed request line, from the character at which Node's parser stopped because of the method. */
+/** The rest of a valid request line after Node's parser has stopped in a method that it does not know. */
 const REQUEST_LINE = /^[!#$%&'*+.^_`|~\w-]* \S+ HTTP\/1\.[01]\r?\n/;
 
 type ParserError = Error & { code?: string; rawPacket?: Buffer; bytesParsed?: number };

@@ -3,7 +3,7 @@ import type { Socket } from 'node:net';
 import type { ServiceError } from '../errors.ts';
 import type { MaybePromise } from '../response.ts';
 
-/** A request whose response has not been sent completely. */
+/** A request that waits or is being handled, or whose response has not been sent completely. */
 type PendingRequest = {
   request: IncomingMessage;
   response: ServerResponse;
@@ -87,7 +87,7 @@ export function createRequestQueue(handle: Handle) {
     if (pending.length > 0) setImmediate(handleFirst, connection);
   }
 
-  /** Stops reading after Node has passed on the requests that it has read: it resumes reading after each of them. */
+  /** Pauses reading after Node has passed on the requests in its buffer: Node resumes reading after each of them. */
   function pauseLater(connection: Connection, socket: Socket): void {
     setImmediate(() => {
       if (connection.isClosing || connection.pending.length > MAX_PENDING) socket.pause();
@@ -105,7 +105,7 @@ export function createRequestQueue(handle: Handle) {
       if (connection.pending.push(connection.latest) === 1) handleFirst(connection);
     },
 
-    /** Closes each connection after its latest request, or after the next one if no response can announce it now. */
+    /** Closes each connection after its latest response, or, if its headers have been sent, after the next one. */
     stop(sockets: Iterable<Socket>): void {
       isStopping = true;
       for (const connection of Array.from(sockets, connectionOf)) {
