@@ -40,7 +40,7 @@ export const IdempotencyKey = z
 export const IDEMPOTENCY_KEY_LIFETIME_MS = 24 * 60 * 60 * 1_000;
 
 // A quoted string (RFC 9651, 3.3.3), or, because many clients send no quotes, characters of a token (3.3.4) and `=`.
-// Without quotes, `<` and `{` are not valid, so a placeholder of a tool, such as `<string>`, is rejected.
+// Without quotes, `<` and `{` are not valid, so a placeholder that was not replaced, such as `<string>`, is rejected.
 const HEADER = /^(?:"((?:[\x20\x21\x23-\x5b\x5d-\x7e]|\\["\\])*)"|([\w!#$%&'*+.^`|~:/=-]+))$/;
 
 /** Formats an idempotency key as a header value, which is a quoted string. */

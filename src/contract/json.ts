@@ -5,7 +5,7 @@ import { fieldError } from './issues.ts';
 // Numbers that JSON.parse may change: those with 16 digits or more, a fraction or an exponent, and minus zero.
 const INEXACT = /\d(?:\d{15}|[.eE])|-0(?!\d)/;
 
-/** The default limit of nesting levels. The levels are checked before parsing, because lossless-json is recursive. */
+/** The default limit of nesting levels, checked before parsing, because lossless-json could overflow the stack. */
 const MAX_DEPTH = 500;
 
 /** The text may be JSON, but has too many nesting levels to be parsed. */
@@ -24,7 +24,7 @@ export function parseJson(text: string, maxDepth = MAX_DEPTH): unknown {
   return parse(text, undefined, { parseNumber, onDuplicateKey: ({ newValue }) => newValue });
 }
 
-/** Empties strings, whose digits do not matter. A text with escapes stays unchanged: they hide the ends of strings. */
+/** Empties strings, whose digits do not matter. Keeps a text with backslashes, because `\"` does not end a string. */
 const withoutStrings = (text: string): string =>
   text.includes('\\') ? text : text.replaceAll(/"[^"]*"/g, '""');
 
@@ -43,7 +43,7 @@ export function findJsonError(text: string): { line: number; column: number } | 
     parse(text, undefined, { onDuplicateKey: ({ newValue }) => newValue });
     return undefined;
   } catch (error) {
-    // JSON.parse reports a position only for some errors, lossless-json for all but too many nesting levels.
+    // Unlike JSON.parse, lossless-json reports the position of every error except too many nesting levels.
     const [, position] = / at position (\d+)$/.exec((error as Error).message) ?? [];
     if (position === undefined) return undefined;
     const lines = text.slice(0, Number(position)).split('\n');
@@ -83,7 +83,7 @@ function isDeeperThan(text: string, maxDepth: number): boolean {
   return false;
 }
 
-/** Whether the text has more than `max` opening brackets, even in strings. Much faster than counting the depth. */
+/** Whether the text has more than `max` opening brackets, counting those in strings. Faster than finding the depth. */
 function hasMoreBracketsThan(text: string, max: number): boolean {
   let count = 0;
   for (const bracket of ['{', '[']) {

@@ -35,7 +35,7 @@ export function createTimeFormatter(zone: string | undefined): (instant: number)
     return (instant) => `${new Date(instant).toISOString().slice(0, 19).replace('T', ' ')} UTC`;
   const two = '2-digit';
   const time = { year: 'numeric', month: two, day: two, hour: two, minute: two, second: two } as const;
-  // In Sweden, times are written in this order.
+  // Swedish times have the form `2026-11-20 13:00:00 CET`.
   const { format } = new Intl.DateTimeFormat('sv-SE', { ...time, timeZoneName: 'short', timeZone: zone });
   return (instant) => format(instant).replace('\u2212', '-');
 }
