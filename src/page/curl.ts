@@ -2,7 +2,7 @@ import { REDACTED } from '../contract/recorded-text.ts';
 import type { WholeRequest } from './api-types.ts';
 import { INVISIBLE } from './text.ts';
 
-/** A command that sends a request again, and notes about its differences. `command` is undefined if there is none. */
+/** A curl command that repeats a recorded request, if curl can, and notes about what differs from that request. */
 export type Curl = { command: string | undefined; notes: readonly string[] };
 
 /** Headers that curl or the connection sets. */

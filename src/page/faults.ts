@@ -51,7 +51,7 @@ function readNumber(text: string, field: string, max: number): number {
 }
 
 /**
- * Formats the fields as a body of `PUT /faults`, without empty ones. But an empty latency equals the other one.
+ * Formats the fields as a body of `PUT /faults`, without empty fields. A single latency is both `min` and `max`.
  *
  * @throws Error if the rules are not a JSON array, or another field is not a number in its range
  */
@@ -91,7 +91,7 @@ export const matchChoices: readonly Match[] = [
   { method: 'GET', path: '/v1/store/orders' },
 ];
 
-/** What a rule for requests like this one matches; undefined if no rule can match it. */
+/** The `match` of a rule that applies to a request; undefined if no rule can match the request. */
 export function matchOf({
   method,
   url,

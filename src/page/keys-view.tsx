@@ -6,7 +6,7 @@ import { Problem, Row, Table, useAttempt } from './parts.tsx';
 import { formatRoute, noFilter } from './request-log.ts';
 import { escapeAndShorten, formatCount, formatNumber, formatTime } from './text.ts';
 
-/** The API keys, with the requests that are left in both windows of their limits, and their bans. */
+/** The API keys, with the requests that are left in this minute and this day, and their bans. */
 export function KeysView({ page }: { page: Page }) {
   const { keys } = page.state;
   const { problem, isBusy, attempt } = useAttempt();

@@ -142,7 +142,7 @@ export function runPage(render: (page: Page) => void) {
       await server.signIn(hash.slice('#c='.length));
       beginSession();
     } catch (error) {
-      // A session that was opened with another address stays.
+      // If there was a session before, it stays.
       update({ session: server.hasSession() ? 'begun' : 'none', signInProblem: (error as Error).message });
     }
   }

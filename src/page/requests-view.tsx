@@ -139,7 +139,7 @@ function useStillList(current: readonly ListedRequest[], { log, route, addedRule
   return { shown: held.rows, others: held.others, waiting, hold };
 }
 
-/** The logged request that a running one has become, after `newest`. Ids do not suffice: clients may repeat them. */
+/** The logged request that a running one has become, numbered above `newest`. Clients may use an id again. */
 const finished = (
   { id, method, url, client }: RunningRequest,
   requests: readonly ListedRequest[],
@@ -150,7 +150,7 @@ const finished = (
     .filter((each) => each.number > newest && each.id === id && each.method === method)
     .find((each) => each.url === url && each.client === client);
 
-/** Lets arrow keys, Home and End move through the rows, with the details if they are open; Escape closes these. */
+/** Lets arrow keys, Home and End move to another row, and to its details if the details are open. Escape closes them. */
 function useArrowKeys(page: Page, body: { current: HTMLElement | null }): void {
   useEffect(() => {
     function move(event: KeyboardEvent): void {

@@ -70,7 +70,7 @@ export function createToolsClient(onSignedOut: (message: string) => void) {
   };
 }
 
-/** Returns a response and its JSON. @throws Error if there is no response, or no JSON in it (from a proxy) */
+/** Returns a response and its JSON. @throws Error if there is none or it is not JSON, such as that of a proxy */
 async function receive(path: string, init: RequestInit) {
   try {
     const response = await fetch(path, init);

@@ -241,7 +241,7 @@ function draw(seed: number, n: number, purpose: string): number {
 /** Finds `code` and `retry-after` in a `Prefer` header (RFC 7240). Skips quoted texts of other preferences. */
 const PREFERENCE = /"(?:[^"\\]|\\.)*"?|(?:^|,)\s*(code|retry-after)\s*=\s*"?([^\s;,"]*)"?/gi;
 
-/** Reads `Prefer: code=429, retry-after=1` (docs/testing.md); undefined if the header asks for no response. */
+/** Reads `Prefer: code=429, retry-after=1` (docs/testing.md); undefined if the header has no `code`. */
 export function parsePrefer(prefer: string): RequestedMock | undefined {
   const found = [...prefer.matchAll(PREFERENCE)];
   const [code, wait] = ['code', 'retry-after'].map(
