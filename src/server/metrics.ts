@@ -4,7 +4,7 @@ import type { ServiceResponse } from './response.ts';
 
 export type Metrics = ReturnType<typeof createMetrics>;
 
-/** Upper limits of durations, in seconds: from a fast SSD or a database on this machine to a busy disk or a held lock. */
+/** Upper limits of histogram buckets, in seconds: low ones for a fast SSD, high ones for a busy disk or a held lock. */
 const BUCKETS = [0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5];
 
 /** A value of a metric, and its labels. */
@@ -21,8 +21,8 @@ export function createMetrics(
   let prometheus: ReturnType<typeof load> | undefined;
 
   /**
-   * Loads the library that writes the text, and gives it the metrics. The first fsync, the first call of a database or the
-   * first request for metrics does this, so that the service starts fast.
+   * Loads the Prometheus library, and defines the metrics. Called at the first fsync, the first call of the database or
+   * the first request for metrics, so that the service starts fast.
    */
   async function load() {
     const { Counter, Gauge, Histogram, Registry } = await import('prom-client');

@@ -4,7 +4,7 @@ import { notFound } from './errors.ts';
 import { pathOf } from './request/input.ts';
 import type { Handler, RawHeaders, ServiceResponse } from './response.ts';
 
-/** The directory of the build. The path is the same from src/server/ and, in the bundle, from dist/chunks/. */
+/** The directory of the build. The package root is two levels up from src/server/ and, in the bundle, from dist/chunks/. */
 const DIST = join(import.meta.dirname, '..', '..', 'dist');
 const FOLDER = 'page';
 
@@ -32,7 +32,7 @@ const SECURITY_HEADERS: RawHeaders = [
   ...['X-Content-Type-Options', 'nosniff'],
 ];
 
-/** Returns a handler that responds with a file of the page. The files are public: they have no data of the service. */
+/** Returns a handler for the files of the developer page. They are public: they contain no data of the service. */
 export function createPageHandler(): Handler {
   // The files are read when the page is opened for the first time, so that a server starts fast.
   let files: ReadonlyMap<string, ServiceResponse> | undefined;

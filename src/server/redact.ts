@@ -3,7 +3,7 @@ import { REDACTED } from '../contract/recorded-text.ts';
 /** Shorter secrets are not searched for, because they occur in ordinary text. */
 const MIN_LENGTH = 6;
 
-/** How many characters a character of an encoded secret can take up: two backslashes, and `u` with four digits. */
+/** The maximum length of one encoded character of a secret: two backslashes, `u` and four digits. */
 const MAX_ENCODED = 7;
 
 /** The words that name a secret, such as those in X-Api-Key, `?access_token=` and `{"password":…}`. */
@@ -12,7 +12,7 @@ const SECRET_WORDS =
 
 const SECRET_HEADER = new RegExp(`^(?:set-)?cookie2?$|${SECRET_WORDS}`, 'i');
 
-/** Credentials that are the whole value of a header, whatever its name is. */
+/** The beginning of a value that is secret in any header: a scheme, after which the credentials follow. */
 const CREDENTIALS = /^\s*(?:bearer|basic)\s/i;
 
 /** Whether the value of a header is a secret. */
@@ -23,13 +23,13 @@ export const isSecretHeader = (name: string, value: string): boolean =>
 const GENERATED_KEY = /pets_[\w-]{43}/gi;
 const GENERATED_LENGTH = 48;
 
-/** The user and the password in a URL. The pattern excludes slashes, so that no text is searched twice. */
+/** The user and the password in a URL. No match continues past a slash, so that the search takes linear time. */
 const USER_INFO = /:\/\/[^/?#\s"]+@/g;
 
 const NAME = String.raw`[\w.[\]-]{0,40}(?:${SECRET_WORDS})[\w.[\]-]{0,40}`;
 /** A parameter of a URL or of a form whose name contains one of `SECRET_WORDS`. */
 const PARAMETER = new RegExp(String.raw`((?:^|[\s?&;+])${NAME}=)[^&;#\s"]+`, 'gi');
-/** A member of a JSON object with such a name. If its value is an object or an array, all of the rest is replaced. */
+/** A member of a JSON object with such a name. If its value is an object or array, the rest of the text is replaced. */
 const MEMBER = new RegExp(String.raw`("${NAME}"\s*:\s*)(?:"(?:[^"\\]|\\.)*"?|[{[][^]*|[^\s",{}[\]]+)`, 'gi');
 /** A field of a multipart form with such a name. Lengths are bounded, so that no long line is searched many times. */
 const FORM_FIELD = new RegExp(
@@ -99,7 +99,7 @@ const credentialsOf = (headers: readonly string[]): string[] =>
     .flatMap(credentialsIn)
     .slice(0, MAX_CREDENTIALS);
 
-/** The credentials in the value of a header, such as Authorization: all words, or all after the first (the scheme). */
+/** The credentials in the value of a header: its only word, or all words after the first, which is the scheme. */
 function credentialsIn(value: string): string[] {
   const words = value.split(/\s+/).filter(Boolean);
   return words.length > 1 ? words.slice(1) : words;
