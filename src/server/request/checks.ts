@@ -5,7 +5,7 @@ import { invalidRequest, ServiceError } from '../errors.ts';
 
 /** The limit for the line and the headers of a request, in bytes (docs/service.md 8.5). */
 export const MAX_HEADER_BYTES = 8 * 1024;
-/** The bytes of the request line besides the method and the target, and of the empty line after the headers. */
+/** The bytes of the request line without the method and the target, plus the empty line after the headers. */
 const LINE_BYTES = ' '.length + ' HTTP/1.1\r\n'.length + '\r\n'.length;
 const BYTES_PER_HEADER = ': \r\n'.length;
 
@@ -92,8 +92,8 @@ export function allowedHosts(
 }
 
 /**
- * Creates the check of the host of a request (docs/service.md 10; RFC 9112, 3.2). The host is the one of an absolute
- * target, `targetHost`, or else the one in the Host header. The check throws ServiceError 400 if the header is missing,
+ * Creates the check of the host of a request (docs/service.md 10; RFC 9112, 3.2). The host is `targetHost` if the
+ * request target is absolute, otherwise the Host header. The check throws ServiceError 400 if the header is missing,
  * repeated or malformed, and 421 if the name of the host is not allowed. Loopback names and the names in `names` are
  * allowed. If `names` is undefined, every name is allowed. The port does not matter. HTTP/1.0 needs no Host header.
  *

@@ -43,15 +43,15 @@ export const createContext = (
   isApi: false,
   /** The host that the client asked for, with an optional port; undefined if the request names none. */
   host: undefined as string | undefined,
-  /** The label of the route, or `options`; undefined if the request was refused before its route was found. */
+  /** The label of the route, or `options` for an OPTIONS request; undefined until the route is found. */
   operation: undefined as string | undefined,
   /** The name of the API key, if it is valid. */
   keyName: undefined as string | undefined,
   /** Headers of the response, besides those that the handler adds. Alternately names and values. */
   headers: [header.requestId, id] as string[],
-  /** The window that the response reports; undefined for that of the client's address. */
+  /** The window that the response reports. If undefined, the response reports the window of the client's address. */
   window: undefined as RateLimitWindow | undefined,
-  /** Whether `window` is the window of the day, and has allowed or refused the request. */
+  /** Whether the request was checked against the limits of its API key, and `window` is the window of the day. */
   isDay: false,
   /** Whether `window` is the window of an API key. */
   isCaller: false,
@@ -59,7 +59,7 @@ export const createContext = (
   isCounted: false,
   /** The mocked response that was sent; undefined for a real one. */
   asked: undefined as RequestedMock | undefined,
-  /** The response that `--fail-rate` chose for the request. `Prefer` and rules with an answer take precedence. */
+  /** The response that `--fail-rate` chose. A `Prefer` header or a fault rule with an `answer` overrides it. */
   randomFault: undefined as RequestedMock | undefined,
   /** The injected latency of the response, in milliseconds. */
   latency: 0,
@@ -68,7 +68,7 @@ export const createContext = (
   /** The recorded beginning of the body; each character is one byte. `bodyBytes` is the size of the whole body. */
   body: '',
   bodyBytes: 0,
-  /** The number in the log of this start, from 1; 0 until the request is in the log. Unlike ids, numbers are unique. */
+  /** The request's number in the log, from 1 at each start; 0 if it is not in the log. Unlike ids, it is unique. */
   number: 0,
   /** The number of the request that this one repeats, if `POST /requests` sent it. */
   again: undefined as number | undefined,

@@ -198,7 +198,7 @@ function readBytes(request: IncomingMessage): Promise<Buffer> {
       if (!request.readableEnded)
         reject(invalidRequest('The connection closed before the body was complete'));
     };
-    // The body may have been interrupted while the API key was looked up. In this case, the events do not fire again.
+    // If the body was interrupted while the API key was looked up, `interrupted` and `close` do not fire again.
     const { error } = connectionOf(request.socket);
     if (error && !request.complete) reject(error);
     if (request.destroyed) onClose();
@@ -242,7 +242,7 @@ function parseBody(bytes: Buffer): unknown {
   }
 }
 
-/** A JSON string or a number. The end of the string may be missing, so that no text is searched twice. */
+/** A JSON string or a number. The closing quote is optional, so that a string without one is scanned only once. */
 const STRING_OR_NUMBER = /"(?:[^"\\]+|\\.)*"?|[-+.\deE]+/gs;
 
 function hasLongNumber(text: string): boolean {
