@@ -7,7 +7,7 @@ import type { RequestContext } from './request/context.ts';
 
 const SECOND = 1_000;
 
-/** A value, or a promise of it. Ordinary requests need no promises, because promises are slower (bench/README.md). */
+/** A value, or a promise of it. Ordinary requests are handled without promises, which are slower (bench/README.md). */
 export type MaybePromise<Value> = Value | Promise<Value>;
 
 /** Headers as in `rawHeaders` of Node: name, value, name, value, … */
@@ -60,7 +60,7 @@ export function send(
 
 /**
  * Sends a response to a client that has closed its sending side. The client may still wait for the response. If it has
- * left instead, its system rejects the headers, and the body cannot be sent.
+ * disconnected, its operating system resets the connection when the headers arrive, and sending the body fails.
  *
  * @returns whether the client may have received the response
  */

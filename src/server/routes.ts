@@ -42,7 +42,7 @@ type Route<Label extends string, Run> = {
 /** An operation on a path. Its callers need an API key, and their requests are counted (docs/service.md 5 and 8). */
 export type OperationRoute = Route<OperationName, OperationHandler<OperationInput<OperationName>>>;
 
-/** A path with operations, or another path. `methods` has its methods, except HEAD and OPTIONS. */
+/** A path of the API, whose methods are operations, or any other path. `methods` leaves out HEAD and OPTIONS. */
 export type Path =
   | { path: string; access: 'key'; kind: 'public'; methods: Readonly<Record<string, OperationRoute>> }
   | OtherPath;
@@ -239,7 +239,7 @@ export type Params = Readonly<Record<string, string>>;
 /** A path that was requested. `allow` is the value of its Allow header. */
 export type PathMatch = Path & { allow: string; params: Params };
 
-/** Returns a function that finds the path of a request target, or the error 400 or 404. */
+/** Returns a function that finds the path of a request target. If there is none, it returns the error 400 or 404. */
 export function createPathFinder(table: readonly Path[]): (target: string) => PathMatch | ServiceError {
   const paths = table.map((path) => ({
     ...path,

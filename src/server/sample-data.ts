@@ -13,7 +13,7 @@ const MINUTE = 60_000;
 /**
  * The sample data of `pets serve --seed`: animals of every status in several categories, and orders of two weeks.
  *
- * @param now the minute of the last order, in milliseconds since the epoch; by default, the one in the file
+ * @param now in milliseconds since the epoch; moves all orders, so that the last one is in this minute
  */
 export function sampleData(now?: number): Seed {
   const text = readFileSync(new URL('sample-data.json', import.meta.url), 'utf8');

@@ -37,7 +37,7 @@ export type ServiceOptions = Pick<ToolsOptions, FromTools> & {
   onPageUrl?: ((url: string) => void) | undefined;
   /** Secrets that the log does not show, besides API keys that were generated. */
   secrets?: readonly string[] | undefined;
-  /** The faults at the start. */
+  /** The initial faults; the developer tools can change them. */
   faults?: FaultOptions | undefined;
   /** If aborted, the start ends after its current step. */
   signal: AbortSignal;
@@ -166,11 +166,11 @@ export async function startService(options: ServiceOptions) {
       port: listening.port,
       /** Whether only programs on this machine can connect to the service. */
       isLoopback: isLoopbackAddress(address),
-      /** The developer token. Without the developer tools, it only opens the metrics. */
+      /** The developer token. Without the developer tools, it gives access only to the metrics. */
       token: credentials.token,
       /** Returns the address that opens the page of the developer tools once; undefined if the tools are turned off. */
       pageUrl: hasTools ? pageUrl : undefined,
-      /** The faults at the start. */
+      /** The initial faults, even if the developer tools have changed them. */
       faults: options.faults,
       async stop(graceMilliseconds: number): Promise<void> {
         stopping.abort();
