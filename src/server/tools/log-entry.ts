@@ -147,7 +147,7 @@ function notAgain(
 export const isCreation = (recorded: RecordedRequest): boolean =>
   recorded.status === operations.createPet.success.status && outcomeOf(recorded) === 'counted';
 
-/** The number of the creation whose response (with its id) a replayed request got; undefined if not in the log. */
+/** The number of the creation with the same response, which contains the animal's id; undefined if not in the log. */
 const originalOf = (
   { number, responseBody }: RecordedRequest,
   creations: readonly RecordedRequest[],

@@ -49,7 +49,7 @@ export type RecordedBody = { text: string; bytes: number; isCutOff: boolean; isT
 
 /** Contains secrets, which `createRequestDescriber` removes. */
 export type RecordedRequest = Omit<Head, 'bodyBytes' | 'responseBytes'> & {
-  /** The headers, alternately: name, value, name, value. Those of the response are empty if it is not known. */
+  /** The headers, alternately: name, value, name, value. `responseHeaders` is empty if there was no response. */
   headers: readonly string[];
   responseHeaders: readonly string[];
   body: RecordedBody;
@@ -79,15 +79,15 @@ export type RecorderOptions = {
 export function createRecorder({ clock, cors }: RecorderOptions) {
   // Distinguishes cursors of this start from those of earlier starts, whose numbers mean other requests.
   const startId = randomBytes(4).toString('hex');
-  // A Set would keep every request alive until the next full garbage collection, because V8 chains the tables that a growing
-  // Set replaces. On PostgreSQL, that took 7 µs of the 90 µs per creation.
+  // A Set would keep every request alive until the next full garbage collection, because V8 chains the tables that a
+  // growing Set replaces. On PostgreSQL, that took 7 µs of the 90 µs per creation.
   const running: RequestContext[] = [];
   let others: UnrecordedRequests | undefined;
   let stray = { minute: 0, requests: 0 };
   /** The numbers of the requests that the server is sending again, by the ids of the new requests. */
   const repeated = new Map<string, number>();
   const emitter = new EventEmitter<{ request: [] }>();
-  // Each request that waits for others adds a listener, so many listeners are not a leak.
+  // Each `GET /requests` that waits adds a listener, so many listeners are not a leak.
   emitter.setMaxListeners(0);
   // For each request, its head, its body, and the body of its response.
   const texts = new ByteRing(MAX_BYTES, 3 * MAX_REQUESTS);
@@ -101,7 +101,7 @@ export function createRecorder({ clock, cors }: RecorderOptions) {
     others = { requests, origin: origin.slice(0, MAX_ORIGIN), time: clock.now() };
   }
 
-  /** Whether a request is a stray one above `MAX_STRAY`. Counts stray requests. */
+  /** Whether a request is stray and exceeds `MAX_STRAY`. Counts each stray request. */
   function isStray({ method }: RequestContext, { status, time }: RequestEnd): boolean {
     if (method !== '-' && status !== errorCodes.misdirected_request) return false;
     const minute = Math.floor(time / 60_000);
@@ -160,7 +160,7 @@ export function createRecorder({ clock, cors }: RecorderOptions) {
     const hasResponseBody = sent !== undefined && context.method !== 'HEAD';
     const slot = slotOf(context.number);
     const head = JSON.stringify(headOf(context, ended, hasResponseBody ? sent.bytes : 0));
-    // LF separates the lines, and CR the headers, which contain neither. JSON would take three times as long as `save`.
+    // LF separates the lines, and CR the headers, which contain neither. As JSON, headers would take three times as long.
     const lines = [head, context.sentHeaders.join('\r'), sent?.headers.join('\r')];
     texts.write(slot, lines.join('\n'), 'utf8');
     texts.write(slot + 1, context.body, 'latin1', MAX_RECORDED_BODY);
@@ -177,7 +177,7 @@ export function createRecorder({ clock, cors }: RecorderOptions) {
         return;
       }
       if (repeated.size > 0) context.again = repeated.get(id);
-      // From now on, others can learn the id from the log. Their requests with this id must not count as repetitions.
+      // From now on, other clients can learn the id from the log. Their requests must not count as repetitions.
       if (context.again !== undefined) repeated.delete(id);
       running.push(context);
       if (request && hasBody(request)) recordBody(request, context);
@@ -223,8 +223,8 @@ export function createRecorder({ clock, cors }: RecorderOptions) {
 }
 
 /**
- * The origin of a request that a browser sends for another website, unless `cors` allows it; undefined for all other requests.
- * A browser that does not send Sec-Fetch-Site sends Origin with requests that need CORS.
+ * The origin of a request that a browser sends for another website, unless `cors` allows it; undefined for all
+ * other requests. A browser that does not send Sec-Fetch-Site sends Origin with requests that need CORS.
  */
 function otherOrigin({ headers }: IncomingMessage, cors: readonly string[]): string | undefined {
   const { 'sec-fetch-site': site, origin, host, referer = '' } = headers;

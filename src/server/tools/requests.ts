@@ -104,15 +104,15 @@ export function createRequestsHandler(
   }
 
   /**
-   * Waits until requests match, and returns them. Gives up when the `wait` of the query has passed, when the client
-   * closes its side of the connection, and when the server stops; then there are none.
+   * Waits until requests match, and returns them. Returns none if the `wait` of the query has passed, the client has
+   * closed its side of the connection, or the server stops.
    */
   async function waitFor(query: z.infer<typeof Query>, before: Found, socket: Socket): Promise<Found> {
     if (stopping.aborted || socket.destroyed || socket.readableEnded) return before;
     const over = new AbortController();
     const { signal } = over;
     const end = () => over.abort();
-    // If a client gives up, the server may see only that its sending side was closed.
+    // If a client gives up, the server may see only that the client closed its sending side (`end`).
     for (const event of ['end', 'close']) socket.once(event, end);
     sleep((query.wait ?? 0) * 1_000, stopping).then(end, end);
     try {
@@ -139,7 +139,7 @@ const matcherOf =
     (status === undefined || recorded.status === status) &&
     (path === undefined || pathOfRequest(recorded) === path);
 
-/** Whether a request or its response contains a lower-case text, ignoring case, or a number that equals the text. */
+/** Whether a request or its response contains `text`, which is in lower case. Ignores case. Numbers must be equal. */
 function contains({ request, response, ...summary }: DescribedRequest, text: string): boolean {
   const texts = [request, response].flatMap((message) => [
     message?.body ?? '',
@@ -239,7 +239,7 @@ export function createSendAgainHandler(
       });
       if (status === undefined) return undefined;
       const [sent] = recorder.find((recorded) => recorded.id === id, 0, 1);
-      // The request is recorded before its response can arrive, unless its headers have become too large.
+      // The request is in the log before its response arrives, unless the added headers made it too large.
       if (!sent) throw cannotBeSent(number, `it gets ${status} now`);
       return sent;
     } finally {

@@ -16,13 +16,13 @@ export type ToolsOptions = RequestsOptions & {
   cors: readonly string[];
   faults: Faults;
   openSession: Handler;
-  /** The directory or the database of the store, as people know it. */
+  /** The directory of the store, or the URL of its database without the password. */
   location: string;
   /** Whether `POST /reset` may replace the contents of the store with the seed. */
   resettable?: boolean | undefined;
-  /** Reads the seed, at the start with a signal, and once for each reset. Without it, a reset empties the store. */
+  /** Reads the seed for a reset, or for the start, which `signal` can abort. If undefined, resets empty the store. */
   seed?: ((signal?: AbortSignal) => Promise<Seed>) | undefined;
-  /** What people call the seed, such as `the sample data`. */
+  /** What `GET /reset` calls the seed, such as `the sample data` or the path of a file. */
   seedName?: string | undefined;
   /** Called after the store was reset. */
   onReset(): void;
