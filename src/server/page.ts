@@ -4,7 +4,7 @@ import { notFound } from './errors.ts';
 import { pathOf } from './request/input.ts';
 import type { Handler, RawHeaders, ServiceResponse } from './response.ts';
 
-/** The directory of the build. The package root is two levels up from src/server/ and, in the bundle, from dist/chunks/. */
+/** The directory of the build. The package root is two levels up from src/server/ and, if bundled, dist/chunks/. */
 const DIST = join(import.meta.dirname, '..', '..', 'dist');
 const FOLDER = 'page';
 

@@ -160,7 +160,7 @@ export function createRecorder({ clock, cors }: RecorderOptions) {
     const hasResponseBody = sent !== undefined && context.method !== 'HEAD';
     const slot = slotOf(context.number);
     const head = JSON.stringify(headOf(context, ended, hasResponseBody ? sent.bytes : 0));
-    // LF separates the lines, and CR the headers, which contain neither. As JSON, headers would take three times as long.
+    // LF separates the lines, and CR the headers, which contain neither. JSON of them would take three times as long.
     const lines = [head, context.sentHeaders.join('\r'), sent?.headers.join('\r')];
     texts.write(slot, lines.join('\n'), 'utf8');
     texts.write(slot + 1, context.body, 'latin1', MAX_RECORDED_BODY);
