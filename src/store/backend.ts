@@ -141,7 +141,7 @@ export interface Backend {
 /** The properties of an API key that a server needs. */
 export type AcceptedKey = Pick<StoredKey, 'name' | 'plan' | 'sha256'> & { quota: Quota };
 
-/** The API keys that a server accepts. A new key is accepted within 0.1 s, and a revoked key for less than 1 s. */
+/** The API keys that a server accepts. It accepts a new key within 0.1 s, and rejects a revoked key within 1 s. */
 export interface AcceptedKeys {
   /**
    * Finds a key by its SHA-256 in hexadecimal.
@@ -179,7 +179,7 @@ export type StoreContents = {
   secret: string;
   /** When the store was created, in ISO 8601. */
   created: string;
-  /** The id of the next animal. It is higher than the ids of all animals, even of lost ones. */
+  /** The id of the next animal. It is higher than every id that was issued, even to an animal lost in a crash. */
   nextId: bigint;
   orders: readonly OrderJson[];
   keys: readonly StoredKey[];

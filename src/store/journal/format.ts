@@ -133,8 +133,8 @@ export type JournalRecord = {
 };
 
 const INTEGER = '(0|-?[1-9]\\d{0,18})';
-// In a JSON string every quote follows a backslash, so `","` is the end of the name. But if an animal has an unknown
-// field, the match continues to the end of a later animal, and `toPet` rejects it.
+// Every quote inside a JSON string follows a backslash, so `","` ends the name. But if an animal has an unknown field,
+// the match can continue to the end of a later animal. Then `toPet` rejects it.
 const PET = new RegExp(
   `\\{"id":${INTEGER},"name":".*?","categoryId":${INTEGER},"status":"(available|pending|sold)"\\}`,
   'sy',
@@ -184,7 +184,7 @@ function parseBatch(line: Buffer): JournalRecord | undefined {
   return { seq: Number(seq), at: Number(at), texts: line.subarray(start, petsEnd), pets, keys };
 }
 
-/** Passes items of a comma-separated list to `use` until it returns false. Returns the end of the last one before. */
+/** Passes items of a comma-separated list to `use` until it returns false. Returns the end of the last accepted one. */
 function matchItems(
   item: RegExp,
   text: string,
@@ -284,7 +284,7 @@ export class BatchSize {
   #count = 0;
   #bytes = 0;
 
-  /** Adds an animal of so many bytes (see `bytesInRecord`). Returns false, and adds nothing, if the batch is full. */
+  /** Adds an animal of `bytes` bytes (see `bytesInRecord`). Returns false, and adds nothing, if the batch is full. */
   add(bytes: number): boolean {
     if (this.#count > 0 && (this.#count === MAX_BATCH_ANIMALS || this.#bytes + bytes > MAX_BATCH_BYTES))
       return false;
