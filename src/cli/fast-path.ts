@@ -41,7 +41,7 @@ function pageFor({ pages }: Prerendered, argv: readonly string[]): string | unde
   return pages.find((page) => page.arguments.includes(key))?.text;
 }
 
-/** The candidates for `completion <shell> -- <words…>`; undefined for others, or if the program must run. */
+/** The candidates for `completion <shell> -- <words…>`. Undefined for other arguments, or if the program must run. */
 function completionFor(prerendered: Prerendered, argv: readonly string[]): string | undefined {
   const isCompletion = argv[0] === 'completion' && argv[2] === '--';
   if (!isCompletion || pageFor(prerendered, argv.slice(0, 2)) === undefined) return undefined;

@@ -122,7 +122,7 @@ async function runCommand(
     await console.finish();
     return exitCode ?? exitCodes.ok;
   } finally {
-    // Otherwise, an error would be printed at the end of the status line.
+    // An error is printed by another console, which would append it to the status line of this one.
     console.status(undefined);
     output?.discard();
   }

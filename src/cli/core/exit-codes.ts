@@ -73,7 +73,7 @@ export type UserError = {
   exitCode: ExitCode;
   code: string;
   message: string;
-  /** The HTTP status, if the service responded. 429 or 503 also if an earlier response prevented the request. */
+  /** The HTTP status of the response. It is 429 or 503 if an earlier response prevented the request. */
   status?: number | undefined;
   /** When the rate limit allows the next request, in ISO 8601. */
   until?: string | undefined;

@@ -41,7 +41,7 @@ export function cellText(value: unknown): string {
   return value === undefined || value === null ? '' : stringifyJson(value);
 }
 
-/** The fields in `names`, with these names as keys, even `customer.name`. Missing fields are left out. */
+/** Returns an object whose keys are the given names, even `customer.name`. Missing fields are left out. */
 export function pick(value: unknown, names: readonly string[]): Fields {
   const entries = names.map((name) => [name, fieldAt(value, name)] as const);
   return Object.fromEntries(entries.filter(([, field]) => field !== undefined));
@@ -87,7 +87,7 @@ export function parseFields(text: string, resolve = (name: string) => name): str
 export type FieldOrder = { field: string; descending: boolean };
 
 /**
- * The number in a value of `parseJson`, which may also be text such as "12.50". An integer keeps all its digits.
+ * The number in a value of `parseJson`, which may also be text such as "12.50". Integers of up to 40 digits stay exact.
  * Undefined for any other value.
  */
 export function numberOf(value: unknown): number | bigint | undefined {

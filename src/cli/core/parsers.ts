@@ -43,7 +43,7 @@ const numberParser =
     throw new ArgumentError(`must be ${what} from ${min} to ${max}`);
   };
 
-/** About 12 days. The same time in milliseconds is below 2^31, where setTimeout overflows. */
+/** About 12 days. In milliseconds, this is less than 2^31, where setTimeout overflows. */
 const MAX_SECONDS = 1_000_000;
 
 /** Returns a parser for a number of seconds with up to three decimals. */

@@ -4,7 +4,7 @@ import { isSingleExecutable } from '../../system/bundled-files.ts';
 
 export const { version } = manifest;
 
-/** How pets was installed. `source` is a clone, also one that is linked into a global directory of npm. */
+/** How pets was installed. `source` is a clone, even if npm has linked it into its directory of global packages. */
 export type InstallationKind = 'npm-global' | 'npm-local' | 'executable' | 'deb' | 'source';
 
 /** The output of `pets --version --json`. */
@@ -41,12 +41,12 @@ export function installationKind(
   exists: (path: string) => boolean,
 ): InstallationKind {
   if (executable !== undefined) {
-    // The Debian package has this file for the executable in /usr/bin. A copy elsewhere is not part of the package.
+    // The Debian package installs this marker for its executable in /usr/bin. A copy of the executable has no marker.
     const marker = executable.replace(/[^\\/]*$/, '../lib/pets/installed-as-deb');
     return exists(marker) ? 'deb' : 'executable';
   }
   const [, parent] = /^(.*?)[\\/]node_modules[\\/]/.exec(directory) ?? [];
   if (parent === undefined) return 'source';
-  // A project has this file, and so has the cache of npx.
+  // A project has a package.json, and so has the cache of npx. The directory of global packages has none.
   return exists(`${parent}/package.json`) ? 'npm-local' : 'npm-global';
 }

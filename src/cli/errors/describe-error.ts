@@ -39,7 +39,7 @@ import {
   proxyLabel,
 } from '../profiles/profile.ts';
 
-/** An error with the connection that was used. The API key is redacted from the message, but not from the `cause`. */
+/** An error, and the connection that was used. The API key is redacted from the message, but not from the `cause`. */
 export class CallError extends Error {
   readonly connection: Connection;
 
@@ -196,7 +196,7 @@ function describeRateLimit(
   const deadline = formatDeadline(until, now, timeZone());
   const when = deadline === undefined ? '' : ` ${deadline}`;
   const state = code === 'key_banned' ? 'has banned this key' : 'is rate-limited';
-  // The message has the deadline already, so remove the waiting time from the text of `pets serve`.
+  // `pets serve` adds the waiting time to its message. Remove it, because `when` contains the same time.
   const reason = error.message.replace(/\.? Retry in \d+ s\b/, '');
   const message = fromResponse
     ? `${server} ${state}${when}: ${reason}`
@@ -238,7 +238,7 @@ function describeUnknownOutcome(
   );
 }
 
-/** What a 403 without a reason says. The page of nginx and similar servers ends with the name of the server. */
+/** Matches a 403 that gives no reason. The page of nginx and similar servers ends with the name of the server. */
 const NO_REASON = /^(403\s+)?(forbidden\.?(\s+\S+)?)?$/i;
 
 function describeApiFailure(error: ApiFailure, connection: Connection, server: string): UserError {
