@@ -37,7 +37,7 @@ export const Settings = z.object(
 );
 export type Settings = z.infer<typeof Settings>;
 
-/** The service and key that a command uses. The key is empty while `pets login` looks for the base URL. */
+/** The service and key that a command uses. The key is empty while `pets login` checks the base URL without a key. */
 export type Connection = {
   profile: ProfileName;
   baseUrl: string;
@@ -47,7 +47,7 @@ export type Connection = {
   needsBaseUrl?: boolean;
 };
 
-/** The command that lists all animals of the same service, even if the default profile changes before the user runs it. */
+/** The command that lists all animals of the same service, even after the default profile has changed. */
 export function listAllCommand(
   { profile, baseUrl, keySource, needsBaseUrl }: Connection,
   platform: NodeJS.Platform,
@@ -219,8 +219,8 @@ function isOnlyLocal({ readProfile }: Sources): boolean {
 }
 
 /**
- * The error if the key belongs to the origin of `home`, but the request would go to `baseUrl`. `isEnvironment` means that
- * PETS_BASE_URL sets `baseUrl`.
+ * The error if the key belongs to the origin of `home`, but the request would go to `baseUrl`. `isEnvironment` means
+ * that PETS_BASE_URL sets `baseUrl`.
  */
 function otherOrigin(
   { keySource, baseUrl }: Omit<Connection, 'key'>,
@@ -313,9 +313,9 @@ async function writeFile(context: HomeContext, name: string, value: Record<strin
 }
 
 /**
- * Loads conf without the signal handlers of its dependency when-exit. They would deliver every signal twice, and end a
- * server that is stopping. Removing the handlers afterwards would also restore the default action of signals that Node
- * ignores, such as SIGXFSZ.
+ * Loads conf without the signal handlers of its dependency when-exit. They send every signal to the process again,
+ * which would end a server that is stopping. Removing the handlers later would also restore the default action of
+ * signals that Node ignores, such as SIGXFSZ.
  */
 async function loadConf(): Promise<typeof Conf> {
   const { once } = process;

@@ -37,7 +37,7 @@ export type Argument = {
   choices?: readonly string[];
   /** The hint shown for an invalid value; by default a reference to the command's help. */
   hint?: string;
-  /** What completion on Tab looks up for the argument. */
+  /** With `keys`, completion on Tab offers the names of the API keys. */
   completes?: 'keys';
   isHidden?: true;
 };

@@ -88,7 +88,7 @@ export function createProgram(): Commander {
   return program;
 }
 
-/** The global options that decide how errors are printed, as far as the command line was parsed. */
+/** The global options that decide how errors are printed. Options that have not been parsed have their defaults. */
 export function flagsOf(program: Commander): Pick<GlobalOptions, 'json' | 'debug' | 'color'> {
   const { json = false, debug = false, color } = program.opts();
   return { json, debug, color: colorModes.find((mode) => mode === color) ?? 'auto' };

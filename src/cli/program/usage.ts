@@ -40,7 +40,7 @@ const HINTS: readonly (readonly [pattern: RegExp, hint: string])[] = [
     /^(delete|remove|rm|undo|update|edit|set|sell|buy)\b/,
     'the service can only add and show animals, not change or delete them. See: pets help',
   ],
-  // A value without its option, or with hyphens as if it were an option.
+  // Wrong arguments of a command, for example a value without its option.
   [/^(list|find|count|add) (?:--)?(available|pending|sold)$/i, 'did you mean pets $1 --status $2?'],
   [/^(?!use )(\w+(?: \w+)?) (?:--)?(prod|staging|local)$/i, 'did you mean pets $1 --profile $2?'],
   [/^(list|count) (\d+)$/, 'did you mean pets $1 --category $2?'],
