@@ -11,8 +11,8 @@ import { sanitizeForTerminal, sanitizeJson } from './sanitize.ts';
 import { cutToWidth, widthOf, wrapText } from './text.ts';
 
 /**
- * The forms in which commands print data. Rows are a `table`, `lines` with tabs, a `tsv` file, `csv`, CSV for `excel`, or JSON.
- * `text` is not rows, such as a script or a report.
+ * The formats of the data that commands print. `lines` are rows with tabs and without a header, `excel` is CSV that
+ * Excel opens correctly, and `text` is data that is not rows, such as a script or a report.
  */
 export type Format = 'table' | 'lines' | 'tsv' | 'csv' | 'excel' | 'ndjson' | 'json' | 'text';
 
@@ -169,7 +169,7 @@ export function createConsole(context: Context, { json, color, output, width, ..
     },
     /** Whether a person reads the data, because it is written to a terminal. */
     isTerminal,
-    /** Whether a person reads messages about the data: below a table, or about a file. */
+    /** True if people read stderr (a terminal, without `--json`), and the data is a table or goes to a file. */
     isForPeople: stderr.isTTY === true && !json && (format === 'table' || output !== undefined),
     /** The width of tables. A terminal of unknown size reports 0 columns. */
     columns: width ?? (output ? Number.POSITIVE_INFINITY : stdout.columns || DEFAULT_COLUMNS),
@@ -184,8 +184,8 @@ export function createConsole(context: Context, { json, color, output, width, ..
       return write(`${isTerminal || format !== 'json' ? sanitizeJson(text) : text}\n`);
     },
     /**
-     * Ends the data; a file of `--output` is replaced only now. The program calls it after a command has succeeded, so
-     * commands call it only if they can fail after all data is written. Further calls do nothing. @throws OutputError
+     * Ends the data. Only now is the file of `--output` replaced. The program calls this after a command has succeeded.
+     * A command calls it earlier to handle its errors, or if it may still fail. @throws OutputError, InterruptedError
      */
     finish: (): Promise<void> => (finished ??= commit()),
     /** Waits until stderr can take more output. */

@@ -17,8 +17,8 @@ export type OutputFile = {
 };
 
 /**
- * Opens the file of `--output`. A symbolic link to it is kept. The file keeps its mode; a new one gets the mode `mode` minus
- * the umask.
+ * Opens the file of `--output`. A symbolic link to the file is kept. An existing file keeps its mode. A new file gets
+ * `mode` minus the umask.
  *
  * @throws CliError if the file cannot be written, or is not a regular file
  */
@@ -86,7 +86,7 @@ const SYSTEM = /^\/(?:dev(?!\/shm\/)|proc)\//;
 function findTarget(name: string): { path: string; existing: fs.Stats | undefined } {
   try {
     const existing = fs.statSync(name, { throwIfNoEntry: false });
-    // A link that leads nowhere would be replaced.
+    // A link to a missing file is not new: `rename` would replace the link itself.
     const isNew = !/[/\\]$/.test(name) && fs.lstatSync(name, { throwIfNoEntry: false }) === undefined;
     const isReplaceable = existing?.isFile() ?? isNew;
     const own = join(fs.realpathSync.native(dirname(name)), basename(name));

@@ -27,7 +27,7 @@ const EXTENSIONS: Readonly<Record<string, Format>> = {
 const OTHER_PROGRAMS = /^\.(xlsx?|ods|pdf|html)$/;
 
 /**
- * The format that the options choose, or else the extension of the output file, or else the kind of data and of stdout.
+ * Chooses the format by the options, or else by the extension of the output file, or else by `prints` and `isTerminal`.
  *
  * @throws CliError if several formats are chosen, or if the file's extension does not fit the options or the command
  */
@@ -66,7 +66,7 @@ export type Column<Row> = {
   shown?(value: unknown): unknown;
   /** Whether only a table has the column, or only the other formats. */
   only?: 'table' | 'data';
-  /** Whether a narrow table cuts the cells; by default, it cuts texts, but no numbers. */
+  /** Whether a narrow table cuts the cells; by default, it cuts texts, but not numbers. */
   isFlexible?: boolean;
   color?: TableColumn['color'];
 };
@@ -89,9 +89,9 @@ export type Footer = {
 };
 
 export type Printer<Row> = {
-  /** @throws OutputError */
+  /** @throws OutputError, InterruptedError */
   write(rows: readonly Row[]): Promise<void>;
-  /** Completes the output. @throws OutputError */
+  /** Completes the output. @throws OutputError, InterruptedError */
   end(footer?: Footer): Promise<void>;
 };
 
@@ -99,8 +99,8 @@ export type Printer<Row> = {
 const PART_CELLS = 20_000;
 
 /**
- * Prints rows in the format of the console. A table needs all rows to compute its widths, and a JSON document is written only
- * when it is complete, so that stdout stays empty after a failure. The other formats are written as the rows arrive.
+ * Prints rows in the format of the console. A table needs all rows to compute its widths. A JSON document is written
+ * only when it is complete, so that stdout stays empty after a failure. Other formats are written as the rows arrive.
  */
 export function createPrinter<Row>(console: Console, view: View<Row>): Printer<Row> {
   const { format, isTerminal } = console;
@@ -178,7 +178,7 @@ export function createPrinter<Row>(console: Console, view: View<Row>): Printer<R
   };
 }
 
-/** Prints rows that are all known. @throws OutputError */
+/** Prints all rows and the footer at once. @throws OutputError, InterruptedError */
 export async function print<Row>(
   console: Console,
   view: View<Row>,
@@ -190,7 +190,7 @@ export async function print<Row>(
   await printer.end(footer);
 }
 
-/** Prints data that is not rows: as JSON if that was chosen, and otherwise as this text. @throws OutputError */
+/** Prints data that is not rows: `value` for JSON, otherwise `text`. @throws OutputError, InterruptedError */
 export async function printText(console: Console, value: unknown, text: string): Promise<void> {
   if (console.format === 'json') await console.writeJson(value);
   else if (text !== '') await console.write(text);

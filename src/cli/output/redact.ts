@@ -3,7 +3,7 @@ import { sanitizeForTerminal } from './sanitize.ts';
 /**
  * The passwords in a word that is or contains a URL, as they are written. The URL of a database may lack a slash or the
  * colon. If special characters are not percent-encoded, a result can be longer than the password, but not shorter.
- * http(s) URLs are left out: those in arguments cannot contain passwords, so errors repeat them unchanged.
+ * http(s) URLs are left out, because pets accepts none with a password. An error can repeat one that the user entered.
  */
 function passwordsIn(word: string): string[] {
   const [, rest = ''] =
@@ -18,8 +18,8 @@ export const hasPassword = (word: string): boolean => passwordsIn(word).length >
 
 /**
  * Returns a function that removes the passwords of the URLs in `words` from texts that repeat a URL, also in quotes or
- * with escapes. Undefined if there are no passwords. A password is found only where it is in a URL, because it can be an
- * ordinary word.
+ * with escapes. Undefined if there are no passwords. The function finds a password only within a URL, because passwords
+ * can be ordinary words.
  */
 export function createPasswordRemover(words: readonly string[]): ((text: string) => string) | undefined {
   const passwords = words.flatMap(passwordsIn);
@@ -32,7 +32,7 @@ export function createPasswordRemover(words: readonly string[]): ((text: string)
   );
 }
 
-/** Returns a text as it is, as in JSON, and as in quotes for a shell; also each of these with escapes for a terminal. */
+/** Returns a text unchanged, as in JSON, and as in quotes for a shell, each also with escapes for a terminal. */
 function writtenForms(text: string): string[] {
   const forms = [text, JSON.stringify(text).slice(1, -1), text.replaceAll("'", `'\\''`)];
   return forms.flatMap((form) => [form, sanitizeForTerminal(form)]);
@@ -42,8 +42,8 @@ function writtenForms(text: string): string[] {
 type Replacement = readonly [text: string, shown: string];
 
 /**
- * Returns a function that replaces texts, whatever the case of their letters: a key in a header name is printed in lower case.
- * With `areWords`, texts within a longer word stay.
+ * Returns a function that replaces texts. It ignores case, because a key in a header name is printed in lower case.
+ * With `areWords`, a text within a longer word is not replaced.
  */
 function createReplacer(replacements: readonly Replacement[], areWords = false): (text: string) => string {
   // Longer forms come first, because a shorter form may be a prefix of a longer one.

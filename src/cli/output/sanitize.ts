@@ -57,7 +57,7 @@ function replaceInvisible(text: string, escapeWith: (char: string) => string): s
 /** Whether a character is visible, or modifies the character before it in a valid way. */
 function isVisible(char: string, before: readonly string[]): boolean {
   const last = before.at(-1) ?? '';
-  // Private-use characters are visible, and unassigned ones may be in newer Unicode versions. Noncharacters are not.
+  // Private-use characters are visible. Unassigned ones may be visible in newer Unicode versions, noncharacters never.
   if (/[\p{Co}\p{Cn}]/u.test(char))
     return !/[\p{Noncharacter_Code_Point}\p{Default_Ignorable_Code_Point}]/u.test(char);
   // A joiner or non-joiner is valid after a letter of a script without case (such as Arabic), a mark or an emoji.

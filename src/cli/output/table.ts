@@ -14,15 +14,15 @@ export type TableColumn = {
 };
 
 const GAP = 2;
-/** A flexible column is not cut to less than this, in terminal columns. Most texts can be distinguished at this width. */
+/** A flexible column is not cut to fewer terminal columns than this, which suffice to distinguish most texts. */
 const FLEXIBLE_MIN = 8;
 /** The head of a column that is not flexible may be cut to the width of the cells, but not to less than this. */
 const HEAD_MIN = 4;
-/** The most UTF-16 units that text takes in one terminal column, even with combining marks. The rest need not be measured. */
+/** One terminal column shows at most this many UTF-16 units, even with combining marks. Further units are cut. */
 const UNITS_PER_COLUMN = 32;
 
 /**
- * Draws a table that is at most `width` terminal columns wide. Columns that do not fit are left out, from the last one on.
+ * Draws a table at most `width` terminal columns wide. Columns that do not fit are left out, from the last one on.
  *
  * @returns the text and the number of columns that fit
  */
@@ -56,7 +56,7 @@ export function drawTable(
 
 type Size = { natural: number; smallest: number };
 
-/** The widths of the columns that fit. The widest columns shrink first. */
+/** The widths of the columns that fit. If the table is too wide, the widest columns shrink first. */
 function fitColumns(sizes: readonly Size[], width: number): number[] {
   const smallestTable = (columns: readonly Size[]) =>
     columns.reduce((sum, { smallest }) => sum + smallest, GAP * (columns.length - 1));
@@ -79,9 +79,9 @@ const BORDERS =
 const BORDERLESS = Object.fromEntries(BORDERS.split(' ').map((name) => [name, '']));
 
 /**
- * Returns a function that cuts a cell to the width of its column, formats it, and lets cli-table3 align and pad it. That
- * library measures text by an older Unicode version than terminals do, so it draws a placeholder of the same width, which the
- * cell replaces. Drawing takes about 50 µs, so each width is drawn only once.
+ * Returns a function that cuts a cell to the width of its column, formats it, and lets cli-table3 align and pad it.
+ * cli-table3 measures text by an older Unicode version than terminals do, so it draws a placeholder of the same width,
+ * which the cell then replaces. Drawing takes about 50 µs, so each width is drawn only once.
  */
 function createCellDrawer(limit: number, align: 'left' | 'right') {
   const drawn = new Map<number, string>();

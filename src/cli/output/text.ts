@@ -11,7 +11,7 @@ export const MAX_LISTED_NAMES = 8;
 /** The maximum width of such a name, in terminal columns. */
 const MAX_NAME_WIDTH = 24;
 
-/** Names and similar short texts, as a message lists them: `id, status and 3 more`. */
+/** Joins names for a message: `id, status`. Names after the first `MAX_LISTED_NAMES` are only counted: `and 3 more`. */
 export function listNames(names: readonly string[]): string {
   const shown = names
     .slice(0, MAX_LISTED_NAMES)
@@ -48,15 +48,15 @@ export function cutToWidth(text: string, columns: number): string {
   return columns < 1 ? '' : `${kept}…`;
 }
 
-/** Matches a command in a message, such as `pets list --all`. It stays on one line, so that it can be copied. */
+/** Matches a command in a message. `wrapText` keeps a command on one line, so that it can be copied. */
 const COMMAND =
   /\bpets [a-z]+(?: [\w.-]+(?= [-<]))?(?: (?:--?[\w-]+(?:[ =][^\s;,.]+)?|<[^>]+>|"[^"]*"|\d+))*/g;
 
 const NO_BREAK_SPACE = '\u00a0';
 
 /**
- * Wraps each line of a text between words, but not inside commands. Continuation lines are indented. A word that is longer
- * than a line, such as a path, stays whole on its own line.
+ * Wraps each line of a text between words, but not inside commands. Continuation lines are indented. A word that is
+ * longer than a line, such as a path, stays whole on its own line.
  */
 export function wrapText(text: string, columns: number, indent: number): string {
   const kept = text.replace(COMMAND, (command) => command.replaceAll(' ', NO_BREAK_SPACE));

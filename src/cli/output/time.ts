@@ -9,8 +9,8 @@ export function formatIso(instant: number): string | undefined {
 }
 
 /**
- * A time such as `14:03:00 CET`, with the date unless it is today. Times are in milliseconds since the epoch. `zone` is the
- * name of the time zone in the IANA database.
+ * A time such as `14:03:00 CET`, with the date unless it is today. Times are in milliseconds since the epoch. `zone` is
+ * the name of the time zone in the IANA database.
  */
 export function formatTime(instant: number, now: number, zone: string): string {
   if (formatIso(instant) === undefined) return 'a time out of range';
@@ -36,9 +36,9 @@ export function formatDeadline(instant: number, now: number, zone: string): stri
 }
 
 /**
- * The instant at which the clocks in a time zone show a date and time. `wallTime` is the instant at which clocks in UTC
- * show them. If the zone has that time twice, the result is the first instant. If the zone skips it, because its clocks
- * are set forward, they show a later time at the result.
+ * Converts a date and time in a time zone to an instant. `wallTime` is the instant at which clocks in UTC show them. If
+ * clocks in the zone show them twice, the result is the first instant. If these clocks skip 2:30, because they are set
+ * forward from 2:00 to 3:00, the result is the instant at which they show 3:30.
  */
 export function instantOf(wallTime: number, zone: string): number {
   const wallTimeAt = wallClock(zone);
@@ -53,7 +53,7 @@ export function startOfDay(now: number, days: number, zone: string): number {
   return instantOf((Math.floor(wallClock(zone)(now) / DAY) + days) * DAY, zone);
 }
 
-/** Returns a function that converts an instant to the instant at which clocks in UTC show what clocks in `zone` show. */
+/** Returns the reverse of `instantOf`: a function that converts an instant to the `wallTime` that `zone` has then. */
 function wallClock(zone: string): (instant: number) => number {
   const format = createTimeFormatter(zone);
   return (instant) => {
