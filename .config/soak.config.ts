@@ -3,6 +3,7 @@ import { defineConfig, mergeConfig } from 'vitest/config';
 import all from './all.config.ts';
 
 const figures = {
+  PETS_CASES_PERCENT: '100',
   PETS_POWER_LOSS_SEEDS: '200000',
   PETS_BIT_FLIPS: '20000',
   PETS_KILLS: '200',

@@ -4,7 +4,7 @@ import { freshMachine, serveCommand } from '../helpers/pets.ts';
 import { endUnderLoad, WRITERS } from '../helpers/stopping.ts';
 
 // `npm run soak` kills the service more often.
-const KILLS = Number(process.env['PETS_KILLS'] ?? 8);
+const KILLS = Number(process.env['PETS_KILLS'] ?? 4);
 
 test(
   `killed ${KILLS} times with ${WRITERS} writers: no acknowledged animal is lost or duplicated`,

@@ -16,7 +16,7 @@ import { startCluster } from '../../helpers/postgres.ts';
 
 // `npm run soak` causes more failures.
 const count = (variable: `PETS_${string}`, few: number) => Number(process.env[variable] ?? few);
-const KILLS = count('PETS_POSTGRES_SERVER_KILLS', 10);
+const KILLS = count('PETS_POSTGRES_SERVER_KILLS', 5);
 const RESTARTS = count('PETS_POSTGRES_RESTARTS', 4);
 const WAYS_TO_RESTART: readonly IncidentKind[] = [
   'fast restart of the database',
