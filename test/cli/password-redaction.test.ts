@@ -96,6 +96,8 @@ test('a text that is cut within the password', async () => {
 test('is removed from URLs only, because it can be an ordinary word', async () => {
   const { stderr } = await runInTerminal(['lst', 'postgres://pets:list@db/pets']);
   expect(stderr).toContain('did you mean list?');
+  const service = await runInTerminal(['login', 'https://pets:list@shop.example/v1']);
+  expect(service.stderr).toContain('--base-url https://pets@shop.example/v1');
   const remove = createPasswordRemover(['postgres://pets:pets@db/pets']);
   expect(remove?.('cannot reach postgres://pets:pets@db/pets')).toBe('cannot reach postgres://pets@db/pets');
 });
@@ -111,7 +113,7 @@ test.each([
   ['postgres//pets:x@db/pets', true],
   ['./postgres/a:b@c', false],
   ['C:\\store:x@y', false],
-  ['https://pets:x@shop.example/v1', false],
+  ['https://pets:x@shop.example/v1', true],
 ])('%s contains a password: %s', (word, expected) => {
   expect(hasPassword(word)).toBe(expected);
   expect(createPasswordRemover([word]) !== undefined).toBe(expected);

@@ -3,11 +3,10 @@ import { sanitizeForTerminal } from './sanitize.ts';
 /**
  * The passwords in a word that is or contains a URL, as they are written. The URL of a database may lack a slash or the
  * colon. If special characters are not percent-encoded, a result can be longer than the password, but not shorter.
- * http(s) URLs are left out, because pets accepts none with a password. An error can repeat one that the user entered.
  */
 function passwordsIn(word: string): string[] {
   const [, rest = ''] =
-    /(?:^|[^\w+.-])(?!https?:)(?:[\w+.-]+:\/\/|postgres(?:ql)?(?:\/\/|:\/?))(.*)$/is.exec(word) ?? [];
+    /(?:^|[^\w+.-])(?:[\w+.-]+:\/\/|postgres(?:ql)?(?:\/\/|:\/?))(.*)$/is.exec(word) ?? [];
   const [, afterUser] = /^[^:]*:(.+)@/s.exec(rest) ?? [];
   const [, parameter] = /[?&](?:ssl)?password=(.+)$/is.exec(rest) ?? [];
   return [afterUser, parameter].filter((password) => password !== undefined);
