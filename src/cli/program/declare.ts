@@ -23,12 +23,12 @@ export const globalOptions: readonly Option[] = [
   {
     flags: '--max-wait <seconds>',
     description:
-      'longest single wait, for example for a rate limit; a request is sent up to six times; 0 never waits',
+      'longest wait before each of up to six attempts, for example for a rate limit; with 0, pets never waits',
     parse: seconds(0),
     default: 75,
     variable: 'PETS_MAX_WAIT',
   },
-  { flags: '--timeout <seconds>', description: 'timeout per attempt', parse: seconds(0.001), default: 30 },
+  { flags: '--timeout <seconds>', description: 'time limit per attempt', parse: seconds(0.001), default: 30 },
   { flags: '--no-retry', description: 'send each request only once' },
   { flags: '--debug', description: 'log each request to stderr' },
   { flags: '--color <when>', description: 'colorize the output', choices: colorModes, default: 'auto' },
@@ -63,7 +63,7 @@ const outputOptions = {
   },
 } as const satisfies Record<OutputOptionName, Option>;
 
-const ROWS = '; without an option for the format, its extension sets it: .json, .ndjson, .csv, .tsv or .txt';
+const ROWS = '; the extension .json, .ndjson, .csv, .tsv or .txt sets the format, unless an option does';
 
 export const allOutputOptions = Object.keys(outputOptions) as OutputOptionName[];
 

@@ -22,8 +22,8 @@ export const firstCommands = {
     'pets profiles --check': 'show how many requests you have left',
   },
   'In a script': {
-    'pets list --all --json | jq length': 'print JSON',
-    'pets import animals.csv': 'add many animals; rerun to continue',
+    'pets list --all --json | jq length': 'print JSON for another program',
+    'pets import animals.csv': 'add animals; if interrupted, run it again',
   },
   'On your own machine': {
     'pets serve --seed': 'run the service with sample animals',
@@ -123,7 +123,7 @@ function programPage(commands: Commands, columns: number): string {
         ['pets help global', 'options that every command accepts'],
         ['pets help environment', 'environment variables'],
         ['pets help exit-codes', 'what each exit code means'],
-        ['pets help documents', 'documents about a 429, tests, deployment and backup'],
+        ['pets help documents', 'documents: rate limits (429), tests, deployment, backup'],
       ],
       columns,
     ),
@@ -191,8 +191,8 @@ export function describeParameter({ description, choices, ...rest }: Argument | 
 export const environmentVariables: Readonly<Record<string, string>> = {
   PETS_PROFILE: 'profile to use if --profile is not given: prod, staging or local',
   PETS_API_KEY:
-    "API key, unless --profile is given; sent to PETS_BASE_URL if that is set, otherwise to the profile's base URL",
-  PETS_BASE_URL: 'base URL of the service, including /v1, unless --profile is given',
+    "API key; sent to PETS_BASE_URL if that is set, otherwise to the profile's base URL; ignored if --profile is given",
+  PETS_BASE_URL: 'base URL of the service, including /v1; ignored if --profile is given',
   PETS_MAX_WAIT: 'default for --max-wait, in seconds',
   PETS_ALLOW_HTTP: 'set to 1 to allow plain http to another machine',
   PETS_CONFIG_DIR: 'directory for profiles',
@@ -218,7 +218,7 @@ export const documentsBySubject: Readonly<Record<string, string>> = {
   'importing a file': 'docs/import.md',
   'an error code': 'docs/troubleshooting.md',
   'profiles, proxies, certificates': 'docs/configuration.md',
-  'your own tests, faults, reset': 'docs/testing.md',
+  'tests against pets serve, faults, reset': 'docs/testing.md',
   'deploy, nginx, TLS, systemd, metrics': 'docs/deploy.md',
   'backup, restore, upgrade': 'docs/deploy.md',
   'several servers on PostgreSQL': 'docs/deploy.md, docs/postgres.md',
