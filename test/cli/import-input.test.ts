@@ -27,7 +27,7 @@ test.each<[string, string, Step]>([
       args: '--json',
       stderr:
         /^(\{"fault":\{"source":"FILE","line":\d+,"message":"category \\"x\\" must be a whole number from -9223372036854775808 to 9223372036854775807, in plain digits"\}\}\n){60}/,
-      error: { code: 'usage', hint: 'fix the lines above' },
+      error: { code: 'usage', hint: 'fix the errors above' },
     },
   ],
   [

@@ -93,8 +93,8 @@ testRows('csv', 'a CSV header may have any case and delimiter; one that cannot b
   ['"a;b;c;d",name,category\n,Rex,1\n', [2, rex]],
   ['Name;Kategorie;Status\nRex;1;sold\n', [1, missing('column category', 'Name, Kategorie, Status')]],
   ['\nname,,\nRex,,\n', [2, missing('column category', 'name')]],
-  ['name,category,Category_Id\nRex,1,2\n', [1, 'these columns are the same: category, Category_Id']],
-  ['name,category,,Age,,age\nRex,1,,2,,3\n', [1, 'these columns are the same: Age, age']],
+  ['name,category,Category_Id\nRex,1,2\n', [1, 'use only one of these columns: category, Category_Id']],
+  ['name,category,,Age,,age\nRex,1,,2,,3\n', [1, 'use only one of these columns: Age, age']],
   ['Our animals,,\nName;Category ID\nRex;1\n', [1, missing('columns name and category', 'Our animals')]],
   [`name,\x1b[31m${'x'.repeat(200)}\n`, [1, expect.stringMatching(/found: name, \\x1b\[31mx{10,20}…/)]],
 ]);

@@ -98,7 +98,7 @@ test.each<[string, [text: string, error?: string][]]>([
   const seed = await readSeed(name, rows.map(([text]) => text).join('\n'));
   const message = `${errors.length} errors in ${seed.path}; nothing was added`;
   expect(seed.lines).toEqual(errors);
-  expect(seed).toMatchObject({ reason: { code: 'usage', message, hint: 'fix the lines above' } });
+  expect(seed).toMatchObject({ reason: { code: 'usage', message, hint: 'fix the errors above' } });
 });
 
 test('a signal ends the reading of a large file', async () => {

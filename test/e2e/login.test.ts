@@ -70,7 +70,7 @@ describe.skipIf(!hasTerminal())('pets login at a terminal', () => {
     await terminal.waitFor('rejected key');
     await terminal.waitFor(KEY_PROMPT);
     terminal.type(`${CANARY}\n${CANARY}${ENTER}`);
-    await terminal.waitFor('the key contains a line break');
+    await terminal.waitFor('the input has several lines');
     await terminal.waitFor(KEY_PROMPT);
     expect(terminal.output()).not.toContain(CANARY);
     terminal.type(`Bearer ${service.key}${ENTER}`);

@@ -60,7 +60,7 @@ export async function promptSecret(context: Context, message: string, validate: 
   for (;;) {
     const line = await readLine(context, `${message}, input hidden: `, validate, { isHidden: true });
     if (!(await discardPaste(context)) && line !== '') return line;
-    context.stderr.write('the key contains a line break\n');
+    context.stderr.write('the input has several lines, so it was ignored; enter only the key\n');
   }
 }
 

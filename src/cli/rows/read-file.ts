@@ -194,7 +194,7 @@ async function checkRows<Animal>(
   const isCut = errors > MAX_ERRORS_SHOWN && !console.hasJsonEvents;
   const hint = isCut
     ? `fix the first ${MAX_ERRORS_SHOWN} errors above; --json lists all of them`
-    : `fix the ${unit}s above`;
+    : 'fix the errors above';
   throw usageError(`${formatCount(errors, 'error')} in ${name}; ${refused}`, hint);
 }
 
@@ -400,7 +400,7 @@ function readHeader(cells: readonly string[]): { columns: string[] } | RowError 
     (_, i) => names[i] !== '' && names.indexOf(names[i] ?? '') !== names.lastIndexOf(names[i] ?? ''),
   );
   if (repeated.length > 0)
-    return { error: `these columns are the same: ${listNames(repeated.map((cell) => cell.trim()))}` };
+    return { error: `use only one of these columns: ${listNames(repeated.map((cell) => cell.trim()))}` };
   const missing = REQUIRED.filter((field) => !columns.includes(field)).map(columnName);
   if (missing.length === 0) return { columns };
   return {
