@@ -96,7 +96,7 @@ function findTarget(name: string): { path: string; existing: fs.Stats | undefine
         `cannot write ${name}: it is ${existing?.isDirectory() ? 'a directory' : 'not a regular file'}`,
         {
           code: 'file_error',
-          hint: 'name another file, or leave out --output, and redirect the output with >',
+          hint: 'choose another file; for stdout, leave out --output; for a pipe or a device, use > instead',
         },
       );
     // `rename` would also replace a file that is protected against writing.

@@ -227,7 +227,7 @@ function otherOrigin(
   home: string,
   isEnvironment: boolean,
 ): CliError {
-  let hint = `set PETS_API_KEY to a key for that service, or save one: pets login --profile <name> --base-url ${baseUrl}`;
+  let hint = `log in to that service: pets login --profile <name> --base-url ${baseUrl}; or set PETS_BASE_URL and PETS_API_KEY, and leave out --base-url`;
   if (isEnvironment) hint = 'set PETS_API_KEY to the key for PETS_BASE_URL, or unset PETS_BASE_URL';
   if (keySource === 'PETS_API_KEY')
     hint = `if PETS_API_KEY is a key for ${baseUrl}, set PETS_BASE_URL=${baseUrl}`;

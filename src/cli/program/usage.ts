@@ -33,7 +33,7 @@ const HINTS: readonly (readonly [pattern: RegExp, hint: string])[] = [
   [/^(mock|server|start)\b/, 'did you mean pets serve?'],
   [/^(revoke|keys (delete|remove|rm))\b/, 'did you mean pets keys revoke <name>?'],
   [/^keys (new|create)\b/, 'did you mean pets keys add <name>?'],
-  [/^(keys )?(un|lift-?)ban\b/, 'the page of pets serve lifts bans, under Keys'],
+  [/^(keys )?(un|lift-?)ban\b/, 'to lift a ban, open the page of pets serve, and choose Keys'],
   [/^version\b/, 'did you mean pets --version?'],
   [/^(available|pending|sold)$/i, 'did you mean pets list --status $1?'],
   [
