@@ -144,7 +144,10 @@ describe('pets keys list', () => {
     [{ ends: true, file: 'its token' }, 'no pets serve responds at URL"'],
     [{ file: 'no token' }, 'PETS_SERVE_TOKEN is not set to the developer token of the server at URL"'],
     [{ file: 'removed', env: 'TOKEN' }, ''],
-    [{ file: 'removed', env: 'no' }, 'the server at URL has another developer token than PETS_SERVE_TOKEN"'],
+    [
+      { file: 'removed', env: 'no' },
+      'the server at URL does not accept the developer token in PETS_SERVE_TOKEN"',
+    ],
     [{ file: 'removed', env: 'TOKEN', profile: away }, `no pets serve responds at ${away.baseUrl}"`],
   ])('finds the server, or says why it cannot: %j', async (situation, problem) => {
     const { machine, one, service } = await serverWithRequests();
@@ -166,7 +169,7 @@ describe('pets keys list', () => {
     const { machine, one } = await machineWithStores();
     const env = token('my-own-token-0123456789');
     const service = await serve(machine, ['--data', one, '--no-page'], { env });
-    const none = `because the server at ${service.url} has no developer tools; it has them with --page"`;
+    const none = `because the server at ${service.url} has no developer tools; to have them, start it with --page"`;
     expect((await listed(machine, [one], { env })).stderr).toContain(none);
     const store = await idOf(one);
     const other = await scriptedServer((request, response) => {

@@ -41,7 +41,7 @@ export async function readSecrets(
   if (key !== undefined && key === token) {
     throw usageError(
       'PETS_SERVE_TOKEN and the API key are the same',
-      'use different ones, because an API key does not open the developer tools',
+      'use different ones, so that clients with the API key cannot use the developer tools',
     );
   }
   return { key, source, token };

@@ -69,7 +69,10 @@ export const parseHostName = parseWith(
 /** Parses the value of --public-url. Returns the base URL, which ends with /v1 even if that part is left out. */
 export function parsePublicUrl(text: string): string {
   const url = parseBaseUrl(text);
-  if (url === undefined) throw new ArgumentError('must be a URL, for example https://shop.example/inventory');
+  if (url === undefined)
+    throw new ArgumentError(
+      'must be a valid http(s) URL without user, query or fragment, for example https://shop.example/inventory',
+    );
   return url.endsWith(API_PREFIX) ? url : url + API_PREFIX;
 }
 

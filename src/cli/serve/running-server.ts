@@ -172,11 +172,11 @@ export async function readKeyUsage(
   }
   switch (ErrorCode.safeParse(response).data?.code) {
     case 'unauthorized': {
-      const than = token === context.env['PETS_SERVE_TOKEN'] ? ' than PETS_SERVE_TOKEN' : '';
-      return { problem: `the server at ${url} has another developer token${than}` };
+      const source = token === context.env['PETS_SERVE_TOKEN'] ? 'PETS_SERVE_TOKEN' : path;
+      return { problem: `the server at ${url} does not accept the developer token in ${source}` };
     }
     case 'not_found':
-      return { problem: `the server at ${url} has no developer tools; it has them with --page` };
+      return { problem: `the server at ${url} has no developer tools; to have them, start it with --page` };
     default:
       return { problem: `the server at ${url} does not respond with its keys` };
   }
