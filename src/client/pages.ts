@@ -59,7 +59,7 @@ export async function* listPages(
     if (next === undefined) return;
     if (refusal !== undefined) throw refusal;
     if (emptyPages > MAX_EMPTY_PAGES) {
-      throw new ContractError(200, `stopped after ${emptyPages} empty pages in a row`);
+      throw new ContractError(200, `stopped, because the service sent ${emptyPages} empty pages in a row`);
     }
     nextResponse = prefetched ?? request(next);
   }
@@ -72,14 +72,14 @@ function withStatus(client: Client, pets: ReceivedPet[], expected: PetStatus | u
     ({ status }) => typeof status !== 'string' || status.trim().toLowerCase() === expected,
   );
   if (kept.length < pets.length)
-    client.reportDifference(`ignores the status ${expected}; animals with another status are left out`);
+    client.reportDifference(`ignores the filter status=${expected}; other animals are left out`);
   return kept;
 }
 
 /** The error if the next page must not be requested; otherwise undefined. `base` is the base URL with a final slash. */
 function whyNotFollow(next: URL, base: URL, seen: ReadonlySet<string>): ContractError | undefined {
   const refuse = (reason: string) =>
-    new ContractError(200, `the next page is ${reason}, so it was not requested`);
+    new ContractError(200, `the link to the next page leads to ${reason}, so it was not followed`);
   if (!next.pathname.startsWith(base.pathname))
     return refuse(`${next.href}, outside ${base.href} (a proxy may have changed the path)`);
   return seen.has(next.href) ? refuse('an earlier page') : undefined;

@@ -72,7 +72,7 @@ describe.each([true, false])('pages, with prefetch: %s', (all) => {
   ])('are not followed to %s', async (_name, handler, requests, reason) => {
     const { error, server } = await collect(handler, { all });
     expect(error).toBeInstanceOf(ContractError);
-    expect((error as Error).message).toMatch(/, so it was not requested$|^stopped after |^invalid link /);
+    expect((error as Error).message).toMatch(/, so it was not followed$|^stopped, because |^invalid link /);
     expect((error as Error).message).toContain(reason);
     expect(server.requests).toHaveLength(requests);
   });
@@ -122,7 +122,7 @@ test('animals with another status are left out on every page, and this is report
     pages.push(pets.map(({ id }) => String(id)));
   expect(pages).toEqual([['11', '12'], [], ['30', '31', '32', '34']]);
   expect(new Set(differences.filter((each) => each.startsWith('ignores')))).toEqual(
-    new Set(['ignores the status sold; animals with another status are left out']),
+    new Set(['ignores the filter status=sold; other animals are left out']),
   );
 });
 
