@@ -55,7 +55,7 @@ export class IdempotencyKeys {
     this.#inFlight.delete(key);
   }
 
-  /** Adds the key of the animal at the position `pet`. `at` is the record's time in milliseconds since the epoch. */
+  /** Adds a key, unless it has expired. `pet` is its animal's position. `at` is in milliseconds since the epoch. */
   add({ key, body }: Fingerprint, pet: number, at: number, now: number): void {
     this.#inFlight.delete(key);
     if (isExpired(at, now)) return;

@@ -32,7 +32,7 @@ import { hasJournal, openJournalStore, rethrowUnlessUnwritable } from './journal
 import { BANS_FILE, encodeBans, encodeKey, KeyFiles, loadBans, saveBans } from './key-files.ts';
 import { type Journal, readJournal, readJournalHeader } from './read-journal.ts';
 
-/** Returns the location of a store in a directory. Only a server locks the directory. */
+/** Returns the location of a store in a directory. Only a server, which calls `claim`, locks the directory. */
 export function journalLocation(
   place: string,
   clock: Clock,
@@ -184,7 +184,7 @@ async function openJournalBackend(
   }
 }
 
-/** How often the journal is read at most, if it has a torn end, because a server may just be writing the last line. */
+/** A server may just be writing the last line. So a journal with a torn end is read up to this many times in all. */
 const ATTEMPTS = 3;
 
 /**
@@ -288,7 +288,7 @@ async function writeContents(
       await files.unlink(join(target, temporary));
       await fsyncAncestors(files, target);
     } catch (error) {
-      // Delete the journal first, so that the directory contains no store, and the directory of the keys last.
+      // Delete the journal first, so that no server opens it, and `keys` last, so that no server creates a new journal.
       for (const path of written) await fs.rm(path, { force: true }).catch(() => {});
       await fs.rmdir(keyFiles.path).catch(() => {});
       throw error;

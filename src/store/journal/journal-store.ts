@@ -122,7 +122,7 @@ export async function openJournalStore(
   }
 }
 
-/** Returns an error that means that the disk refuses writes for now. The store can still be read. Throws any other. */
+/** Returns the error if the disk refuses writes for now, because the store can still be read. Throws other errors. */
 export function rethrowUnlessUnwritable(error: unknown): unknown {
   if (isUnwritable(error instanceof LockError ? error.cause : error)) return error;
   throw error;
@@ -357,7 +357,7 @@ export class JournalStore implements Store {
     const { files, clock } = this.#settings;
     const { path, header } = this.#journal;
     const { animals, orders } = encodeSeed(seed);
-    // A record that is too long must be found before anything is written.
+    // `bytesInRecord` throws if a record is too long. Check this before anything is written.
     for (const { text } of animals) bytesInRecord(text);
     for (const order of orders) bytesInRecord(order);
     const contents = { orders, animals: [animals], nextId: 1n };

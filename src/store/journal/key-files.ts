@@ -40,7 +40,7 @@ export class KeyFiles implements KeyTable {
     const before = this.#read;
     this.#read = new Map();
     const keys: KeyOrError[] = [];
-    // One file after the other: a busy server has few file descriptors left, and without one, a key would be left out.
+    // Read one file at a time: a busy server has few free file descriptors, and a key that cannot be read is rejected.
     for (const name of await this.#names()) {
       try {
         const version = await this.#files.version(this.pathOf(name));

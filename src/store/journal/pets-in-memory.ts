@@ -7,7 +7,7 @@ const MAX_PAGE_BYTES = 2 ** 20;
 /** Each new chunk is twice as large as the one before, within these limits, or larger if one record needs it. */
 const MIN_CHUNK_BYTES = 2 ** 16;
 const MAX_CHUNK_BYTES = 2 ** 23;
-/** Longer than any chunk. A text starts at the byte `start % SPAN` of the chunk with the number `start / SPAN`. */
+/** Each element of `#starts` is `chunk number * SPAN + offset in the chunk`. Every chunk has fewer bytes than SPAN. */
 const SPAN = 2 ** 24;
 const COMMA = 0x2c;
 

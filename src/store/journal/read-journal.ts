@@ -27,11 +27,11 @@ import { IdempotencyKeys } from './idempotency-keys.ts';
 import { PetsInMemory } from './pets-in-memory.ts';
 
 const CHUNK_BYTES = 2 ** 20;
-/** More bytes than one write can leave. Zeros at the end do not count, because a file system may append any number. */
+/** An interrupted write leaves fewer bytes than this. Zeros at the end do not count: a file system may add many. */
 const MAX_TORN_BYTES = MAX_LINE_BYTES;
 /** The longest header that `readJournalHeader` reads. Headers are much shorter. */
 const MAX_HEADER_BYTES = 4_096;
-/** The most bytes whose checksums are calculated in what may be a torn end. This takes less than a second. */
+/** The search for records after an invalid line takes less than a second: it checks at most this many bytes. */
 const MAX_SEARCHED_BYTES = 16 * MAX_TORN_BYTES;
 const NEWLINE = 0x0a;
 /** The length of the shortest possible animal with the comma after it. */
@@ -160,8 +160,8 @@ export async function readJournalHeader(directory: string, files: FileSystem): P
 const noHeaderError = (path: string) => damageError(path, 0, 'the first line is not a journal header');
 
 /**
- * Reads the first `size` bytes chunk by chunk, and passes each line without its newline and the position of its first
- * byte to `use`, until `use` returns false, or a line is longer than `MAX_LINE_BYTES`.
+ * Reads the first `size` bytes chunk by chunk. Passes to `use` each line, without its newline, and the position of its
+ * first byte. Stops when `use` returns false, or a line is longer than `MAX_LINE_BYTES`.
  *
  * @throws the reason of `signal`
  * @returns the end of the last line for which `use` returned true, with its newline
@@ -216,7 +216,7 @@ function throwIfDamaged(path: string, bytes: Buffer, start: number): void {
   for (let at = bytes.indexOf(LINE_START, 1); at >= 0; at = bytes.indexOf(LINE_START, at + 1)) {
     const newline = bytes.indexOf(NEWLINE, at);
     const line = bytes.subarray(at, newline < 0 ? bytes.length : newline);
-    // Checking many starts of records in one line would take hours. They cannot come from one write.
+    // Each checksum covers the rest of the line. Many starts in one line would take hours, but no write leaves them.
     searched += line.length;
     if (searched > MAX_SEARCHED_BYTES)
       throw damageError(path, start, 'many starts of records follow in one line');
@@ -225,7 +225,7 @@ function throwIfDamaged(path: string, bytes: Buffer, start: number): void {
   }
 }
 
-/** Reads the bytes from `start` to `end` without the zeros at their end. Reads not much more than `MAX_TORN_BYTES`. */
+/** Reads the bytes from `start` to `end` without the zeros at their end. May omit bytes after `MAX_TORN_BYTES`. */
 async function readWithoutZeros(file: OpenFile, start: number, end: number): Promise<Buffer> {
   let length = 0;
   let position = 0;
@@ -246,7 +246,7 @@ async function readWithoutZeros(file: OpenFile, start: number, end: number): Pro
 function describeTornEnd(bytes: Buffer, start: number, size: number, firstId: bigint): TornEnd {
   let animals = 0;
   let readable = 0;
-  // Unreadable bytes can have been animals with consecutive ids. Readable ids can be higher, if a seed has gaps.
+  // An upper bound of the ids, if they are consecutive. Readable ids can be higher, because a seed may have gaps.
   let lastId = firstId - 1n + BigInt(Math.floor((size + 1) / MIN_PET_BYTES));
   if (lastId > INT64_MAX) lastId = INT64_MAX;
   for (const line of bytes.toString('latin1').split('\n')) {

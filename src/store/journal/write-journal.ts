@@ -175,7 +175,7 @@ export class JournalWriter {
     this.#status.succeeded();
   }
 
-  /** Appends a record, and then adds it to the journal in memory, as a reader of the file would. */
+  /** Appends a record to the file. Then adds the record to the journal in memory, as `readJournal` does. */
   async #append({ line, ...record }: ReturnType<typeof encodeBatch>): Promise<void> {
     await (this.#file as AppendFile).append(line);
     this.#journal.add(record, record.at);
@@ -207,9 +207,9 @@ async function saveTornEnd(files: FileSystem, path: string, { start, bytes }: To
 
 /**
  * Remembers whether a store can read and write, and notifies the user once of each change. The methods that record an
- * error return the error for the requests that it concerns. The states:
+ * error return a StoreError for the requests that fail because of it. The states of the store:
  *
- * - `writable`: it can do both.
+ * - `writable`: it can read and write.
  * - `refused`: the disk refuses writes for now, or another server uses the store. Later writes are still tried.
  * - `failed`: it can only read until a restart, because a write failed and may have damaged the end of the journal.
  * - `stopped`: it cannot even read, because another program changed the journal, or seeding failed.
@@ -264,7 +264,7 @@ export class WriteStatus {
     return failure;
   }
 
-  /** Records that a check whether the store can write failed. Most errors mean only that it cannot write for now. */
+  /** Records why `JournalStore.checkWritable` failed. Most errors mean only that the store cannot write for now. */
   checkFailed(error: unknown): StoreUnwritableError | StoreFailedError {
     const isDefect =
       error instanceof NotAppendedError || error instanceof FileChangedError || errnoOf(error) === 'EIO';
@@ -279,7 +279,7 @@ export class WriteStatus {
     return failure;
   }
 
-  /** Returns the error of a failed check of the journal's file. If another program has changed it, records that too. */
+  /** Converts an error of the check of the journal's file. If another program changed the file, stops the store. */
   fileCheckFailed(error: unknown): StoreFailedError {
     if (error instanceof FileChangedError) return this.stopped(error);
     const { message, hint } = toStoreError(error, `read ${this.#path}`);
