@@ -29,7 +29,7 @@ export class KeyCache implements AcceptedKeys {
   #startedAt = Number.NEGATIVE_INFINITY;
   #readAt = Number.NEGATIVE_INFINITY;
   #reading: Promise<void> | undefined;
-  /** The next read, before it has begun. */
+  /** A read that is planned but has not begun. */
   #nextRead: Promise<void> | undefined;
 
   constructor(readKeys: KeyTable['read'], options: KeyCacheOptions) {
@@ -54,7 +54,7 @@ export class KeyCache implements AcceptedKeys {
     if (temporary) return temporary;
     const age = this.#age;
     const known = age < FRESH_MS ? this.#byHash.get(sha256) : undefined;
-    // If this read fails, known keys are accepted until they are `FRESH_MS` old. Then, the next read reports the error.
+    // If this read fails, known keys are accepted until `age` is `FRESH_MS`. Then, `#lookUp` reads again.
     if (known && age >= REFRESH_MS) this.#read().catch(() => {});
     return known ?? this.#lookUp(sha256);
   }

@@ -7,9 +7,9 @@ export type RateLimitWindow = { limit: number; remaining: number; resetAt: numbe
 type RateLimitWindows = Readonly<Record<'minute' | 'day', RateLimitWindow>>;
 
 /**
- * `window` is the one of `windows` that has fewer requests left, or describes the ban of a banned caller. `now` is the
- * time at which the limiter decided, by its own clock. `retryAt` is set if the request is rejected (`peek`: would
- * be rejected), and `banned` if the caller is banned. All times are in milliseconds since the epoch.
+ * If the caller is banned, `banned` is set, and `window` describes the ban. Otherwise, `window` is the one of `windows`
+ * with fewer requests left. `now` is the time of the decision, by the clock of the limiter. `retryAt` is set if the
+ * request is rejected, or, for `peek`, would be rejected. All times are in milliseconds since the epoch.
  */
 export type RateLimitDecision = {
   window: RateLimitWindow;
@@ -21,7 +21,7 @@ export type RateLimitDecision = {
 
 /** When and for how long an API key is banned (docs/service.md 8.4, D9). */
 export type BanRule = {
-  /** How many requests after a 429, within a minute, ban a key; 0 turns bans off. */
+  /** How many rejected requests within a minute ban a key, except those that D9 does not count; 0 turns bans off. */
   after: number;
   /** How long a ban lasts. */
   milliseconds: number;
@@ -40,7 +40,7 @@ export interface Limiter {
   take(caller: string, quota: Quota): RateLimitDecision | Promise<RateLimitDecision>;
   /** The caller's current window and ban, without counting a request. @throws StoreUnavailableError */
   peek(caller: string, quota: Quota): RateLimitDecision | Promise<RateLimitDecision>;
-  /** The current windows and bans of callers, in the same order. Changes nothing. @throws StoreUnavailableError */
+  /** The current windows and bans of `callers`, in the order of `callers`. @throws StoreUnavailableError */
   usage(callers: readonly string[]): Promise<Usage[]>;
   /** If a caller is banned, ends the ban and forgets the rejected requests. @throws StoreUnavailableError */
   liftBan(caller: string): Promise<void>;
@@ -76,7 +76,7 @@ export function decisionFor(
     : { window, windows, now };
 }
 
-/** Subtracts allowed requests from both windows of a decision. `window` is one of them, and still has fewer left. */
+/** Subtracts allowed requests from both windows of a decision. So `window` stays the one with fewer requests left. */
 export function subtractRequests({ windows: { minute, day } }: RateLimitDecision, requests: number): void {
   minute.remaining -= requests;
   day.remaining -= requests;
