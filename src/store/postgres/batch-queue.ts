@@ -74,7 +74,7 @@ export class BatchQueue<Item, Result> {
     const { parallel, roundTrip, maxBatch, elapsed } = this.#options;
     while (this.#waiting.length > 0) {
       if (this.#running.size >= parallel) {
-        // These calls are enough: those that the database works on, and those that are on their way.
+        // Enough calls are running: those that the database works on, and those that can be on their way.
         if (this.#running.size >= parallel + Math.floor(roundTrip() / SPACING_MS)) return;
         const wait = this.#lastSentAt + SPACING_MS - elapsed();
         if (wait > 0) {

@@ -15,8 +15,8 @@ import { createStoreIfMissing, readIdentity } from './schema.ts';
 type MetaRow = { created: string; readAt: string; lastId: string; animals: string };
 
 /**
- * Reads a batch of the animals after an id. When its texts have reached `READ_BATCH_BYTES`, other animals are left out,
- * and only the lengths of their texts are read.
+ * Reads a batch of the animals after an id. The batch ends when its texts have reached `READ_BATCH_BYTES`. Of the next
+ * animals, only the lengths of their texts are read.
  */
 const ANIMALS = `
 select id, status, body

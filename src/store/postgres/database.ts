@@ -162,7 +162,7 @@ export type DatabaseForServer = {
 
 /**
  * The statement that calls a function of the schema `pets`, and its values. The function refuses the call on a standby
- * server, or if the store or the version of the schema differs. No other schema can replace a name in the statement.
+ * server, or if the store or the version of the schema differs. The `search_path` has no effect on the statement.
  */
 export function statementForCall(
   name: string,

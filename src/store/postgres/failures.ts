@@ -40,12 +40,12 @@ export function sqlStateOf(error: unknown): string | undefined {
   return source instanceof DatabaseError ? source.code : undefined;
 }
 
-/** Our own SQLSTATE: the call must not be carried out here (`pets.refuse` in checks.sql). */
+/** Our own SQLSTATE: the call must not run on this server or in this database (`pets.refuse` in checks.sql). */
 const REFUSED = 'PETS1';
 
 /** SQLSTATEs after which a new connection can work although this one cannot. */
 const OUTDATED_CONNECTION = new Set([
-  REFUSED, // a standby server, or another store: the address may lead to another server now
+  REFUSED, // a standby server, another store or schema version: the address may lead to another server now
   '25006', // the server is read-only, and another one may have taken over its address
   '26000', // the server does not know the prepared statement
   '42P05', // the server has another prepared statement with this name

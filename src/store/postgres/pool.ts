@@ -20,8 +20,8 @@ export const CALL_TIMEOUT_MS = 2_000;
 export const MAX_CONNECTIONS = 4;
 
 /**
- * The shortest time between two attempts to replace the last connection, in milliseconds. Jitter adds up to a quarter.
- * After an outage, the service must return within a second.
+ * The shortest time between two attempts to connect while there is no connection, in milliseconds. Jitter adds up to a
+ * quarter. The time is short, because the service must work again within a second after an outage.
  */
 const CONNECT_INTERVAL_MS = 200;
 
@@ -31,7 +31,7 @@ const NO_MORE_MS = 1_000;
 /** An additional connection that was not used for this long is closed, because other servers may need it. */
 const IDLE_MS = 10_000;
 
-/** A warning with the same name, such as the name of a call, is not reported again for this long, in milliseconds. */
+/** The shortest time between two warnings about the same thing, for example the same call, in milliseconds. */
 const REPEAT_MS = 60_000;
 
 /** Starts a timer and returns a handle, with which `clearTimeout` cancels the timer. */
@@ -66,9 +66,9 @@ export type PoolOptions = {
 };
 
 /**
- * The connections of a server, which any call can use. The first call opens one. Others are opened while all are busy,
- * if the database has free connections; one is enough. If the last one is lost, it is replaced. While there is none,
- * calls wait for an attempt to connect. If that fails, they are rejected at once until one in the background succeeds.
+ * The connections of a server. Any call can use them. The first call opens a connection. While all are busy, others are
+ * opened if the database accepts them. If the last one is lost, it is replaced. Without a connection, calls wait for an
+ * attempt to connect. If the attempt fails, calls are rejected at once until a later attempt succeeds.
  */
 export class Pool {
   #options: Required<PoolOptions>;
