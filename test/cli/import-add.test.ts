@@ -137,6 +137,6 @@ scenario(
     replies: { '*': rejection('not\tthis\none') },
     code: 8,
     stdout: /^2\tfailed\t\tRex\tnot\\tthis\\none\n.*this\\none\n.*this\\none\n$/,
-    stderr: /^error: added 0 of 3 rows; 3 failed\n {2}→ run the command again to try the failed/,
+    stderr: /^error: added 0 of 3 rows; 3 failed\n {2}→ fix the cause of the failed rows, then/,
   },
 );

@@ -12,6 +12,7 @@ import {
   countByImport,
   createFinishedRecords,
   groupRows,
+  hasHalf,
   locateRow,
   plan,
 } from '../../src/cli/import/plan.ts';
@@ -59,7 +60,8 @@ function resultOf(
 /**
  * Runs a step such as `v1 ABCD --skip-added → AB-…`: imports the file v1 with four rows and the option. After the arrow
  * are the rows that are sent, with the signs of their results, and `…` if the run is interrupted after them. Open rows
- * that are settled come first, in parentheses. `stops:` has counts, and `again:` has rows that are added again. Returns
+ * that are settled come first, in parentheses. `stops:` has the number of known rows, and for each earlier import
+ * how many of them it has, and how many of its rows are in the file (`few` if less than half), and `again:` has rows that are added again. Returns
  * what the import really does, in the same form.
  */
 function run(ledger: Ledger, step: string, now: number): string {
@@ -73,8 +75,10 @@ function run(ledger: Ledger, step: string, now: number): string {
   const does = (what: string) => `${step.split(' → ')[0]} → ${what}`;
   if (!('its' in planned)) {
     const known = countByImport(planned.known.values());
-    const counts = [...planned.earlier].map(
-      ([its, common]) => `${its.source?.slice(1)} ${known.get(its) ?? 0} ${common}`,
+    const versions = new Map(planned.changes.filter(hasHalf).map(({ its, common }) => [its, common]));
+    const earlier = [...ledger.imports.values()].filter((its) => known.has(its) || versions.has(its));
+    const counts = earlier.map(
+      (its) => `${its.source?.slice(1)} ${known.get(its) ?? 0} ${versions.get(its) ?? 'few'}`,
     );
     const ids = rows.some(({ id }) => id !== undefined) ? '; ids' : '';
     return does(`stops: ${planned.known.size} known; ${counts.join(', ')}${ids}`);
@@ -121,8 +125,8 @@ it.each<[string, ...(string | number)[]]>([
   ['a rejected row is tried again', 'v1 ABC → AB-C', 'v1 ABC → B-', 'v1 ABC --skip-added → B'],
   ['rows that were never sent come before those that failed', 'v1 ABCD → A-B-…', 'v1 ABCD → CDAB'],
   ['the request of a row that had no effect is like none', 'v1 ABC → AB_…', 'v1 ABC → BC'],
-  ['the same path stops', 'v1 ABCDEFGH → ABCDEFGH', 'v1 AVWXYZ → stops: 1 known; v1 1 1'],
-  ['half of the rows stop', 'v1 ABCDEF → ABCDEF', 'v2 ABXY → stops: 2 known; v1 2 2'],
+  ['the same path stops', 'v1 ABCDEFGH → ABCDEFGH', 'v1 AVWXYZ → stops: 1 known; v1 1 few'],
+  ['half of the rows stop', 'v1 ABCDEF → ABCDEF', 'v2 ABXY → stops: 2 known; v1 2 few'],
   ['half of the rows of an earlier import stop', 'v1 AB → AB', 'v2 AVWXYZ → stops: 1 known; v1 1 1'],
   [
     'also those that were not sent, unless nothing was',
@@ -131,7 +135,7 @@ it.each<[string, ...(string | number)[]]>([
   ],
   [
     'rows of an interrupted import stop',
-    ...['v1 ABCDEF → A…', 'v2 AUVWXYZ → stops: 1 known; v1 1 1', 'v2 AUVWXYZ --skip-added → UVWXYZ'],
+    ...['v1 ABCDEF → A…', 'v2 AUVWXYZ → stops: 1 known; v1 1 few', 'v2 AUVWXYZ --skip-added → UVWXYZ'],
   ],
   ['fewer rows are named and sent', 'v1 ABCDEF → ABCDEF', 'v2 AVWXYZ → AVWXYZ; again: A', 'v1 ABCDEF → '],
   [

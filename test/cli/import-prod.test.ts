@@ -25,7 +25,7 @@ describe('import to profile prod at a terminal', () => {
     const { service, result } = await addAtTerminal({ typed: ['y'] });
     const place = `${new URL(service.url).host} (profile prod)`;
     expect(result.code).toBe(0);
-    expect(result.stderr).toContain(`${QUESTION} ${place}, which cannot be undone? [y/N]`);
+    expect(result.stderr).toContain(`${QUESTION} ${place}? [y/N]`);
     expect(result.stderr).not.toContain('note: adding 3 rows at');
     expect(service.names()).toEqual(ALL);
   });

@@ -153,7 +153,7 @@ describe('a changed file', () => {
       text: 'name,category,status\nRex,1,\nBella,2,sold\nLola,3,\n',
       code: 1,
       stderr:
-        '. Also: 1 row has another category or status than when animals.csv was imported: line 3 Bella; the service cannot change animals, so it becomes a second one unless you remove the row\n',
+        '. Also: 1 row has another category or status than when animals.csv was imported: line 3 Bella; the service cannot change animals, so it adds a second animal unless you remove the row\n',
     },
   );
 
@@ -196,13 +196,14 @@ describe('a changed file', () => {
     {
       text: 'name,category\nRex,1\nLola,3\n',
       code: 1,
-      stderr: '. Also: 1 row of animals.csv that may have been added is not in this file: Bella\n',
+      stderr:
+        '. Also: 1 animal imported from animals.csv is not in this file, and stays as before: Bella (may not have been added)\n',
     },
     {
       text: 'name,category\nRex,1\nBella,3\nLola,3\n',
       code: 1,
       stderr:
-        '1 row may have been added with another category or status: line 3 Bella; search with pets find <name>, and remove the rows whose animals are there\n',
+        ': line 3 Bella (may not have been added); the service cannot change animals, so it adds a second animal unless you remove the row\n',
     },
     {
       text: `name,category,status\nRex,1,\nBella,2,\nLolita,3,sold\n`,
@@ -245,12 +246,12 @@ describe('a file with rows of an earlier one', () => {
       args: '--skip-added',
       sends: 'Max',
       stderr:
-        /^note: none of 3 rows was added; 2 rows with an id skipped \(line 2 Rex, line 3 Bella\); left: line 4 Max\nnote: added 1 of 3 rows; 2 rows with an id skipped \(line 2 Rex, line 3 Bella\)\n$/,
+        /^note: none of 3 rows was added; 2 rows with an id were skipped \(line 2 Rex, line 3 Bella\); left: line 4 Max\nnote: added 1 of 3 rows; 2 rows with an id were skipped \(line 2 Rex, line 3 Bella\)\n$/,
     },
     {
       isOffline: true,
       stderr:
-        ': 1 of 3 rows was added on 2026-11-20 12:00 UTC from animals.csv; 2 rows with an id skipped (line 2 Rex, line 3 Bella); to add a new animal, leave its id empty',
+        ': 1 of 3 rows was added on 2026-11-20 12:00 UTC from animals.csv; 2 rows with an id were skipped (line 2 Rex, line 3 Bella); to add a new animal, leave its id empty',
     },
     {
       text: '[{"id":18,"name":"Rex","categoryId":1}]',

@@ -24,7 +24,7 @@ test.skipIf(!hasTerminal()).each([
     timeoutMilliseconds: 20_000,
   });
   const shown = screenLines(screen).join('\n');
-  expect(shown).toMatch(/Add 1 row at 127\.0\.0\.1:\d+ \(profile prod\), which cannot be undone\? \[y\/N\]/);
+  expect(shown).toMatch(/This cannot be undone\. Add 1 row at 127\.0\.0\.1:\d+ \(profile prod\)\? \[y\/N\]/);
   expect(shown).toContain(error);
   expect(shown).toContain(`exit ${code}`);
   expect(server.requests).toEqual([]);

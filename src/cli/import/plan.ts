@@ -48,27 +48,25 @@ export type Plan = {
 export type Stop = {
   /** Where the known rows of the file are recorded, by their positions in the file. */
   known: ReadonlyMap<number, RowPosition>;
-  /**
-   * The imports that have known rows of the file, and those that have any known rows if at least half of all their rows
-   * are in the file. The value is the number of rows of the import that are in the file.
-   */
-  earlier: ReadonlyMap<Import, number>;
   changes: readonly Changes[];
 };
 
-/**
- * How a file differs from that of an earlier import, if it is probably another version of that file. The positions are those
- * of rows that would be sent, and that have the name of a row of the import, but another category or status.
- */
+/** How a file differs from that of an earlier import, if it is probably another version of that file. */
 export type Changes = {
   its: Import;
-  /** The positions of rows that have the name of an animal that was added. */
-  changed: readonly number[];
-  /** The positions of rows that have the name of a row that may have been added. */
-  uncertain: readonly number[];
-  /** The records of rows that were added, or may have been, and whose names and ids are not in the file. */
+  /** How many rows of the import are in the file. */
+  common: number;
+  /**
+   * Rows that would be sent, and that have the name of a known row of the import, but another category or status. The keys
+   * are their positions in the file, the values the records of the known rows.
+   */
+  changed: ReadonlyMap<number, KnownRecord>;
+  /** The records of known rows whose names and ids are not in the file. */
   missing: readonly KnownRecord[];
 };
+
+/** Whether at least half of the rows of the import are in the file. */
+export const hasHalf = ({ its, common }: Changes): boolean => 2 * common >= its.rows.length;
 
 /** Where a row of the file is recorded, or will be. */
 export function locateRow({ its, indexes, elsewhere }: Plan, position: number): RowPosition {
@@ -136,19 +134,10 @@ export function plan(
   const unknown = [...rows.keys()].filter((position) => !known.has(position));
   const changes = findChanges(rows, hashes, unknown, imports);
   if (choice === 'skip-added' || known.size === rows.length) return { ...begin(true, known), changes };
-  const counts = countByImport(known.values());
-  const earlier = new Map<Import, number>();
-  let isVersion = false;
-  for (const its of imports) {
-    const common = pair(hashes, its).filter((index) => index >= 0).length;
-    const isHalf = 2 * common >= its.rows.length && its.rows.some(isKnown);
-    if (isHalf || counts.has(its)) earlier.set(its, common);
-    isVersion ||= isHalf;
-  }
   const isFamiliar = source !== undefined && imports.some((its) => its.source === source);
-  const isUnfinished = [...counts.keys()].some(({ finishedAt }) => finishedAt === undefined);
+  const isUnfinished = [...known.values()].some(({ its }) => its.finishedAt === undefined);
   const isMuch = isFamiliar || isUnfinished || 2 * known.size >= rows.length;
-  if (hasIds || isVersion || (known.size > 0 && isMuch)) return { known, earlier, changes };
+  if (hasIds || changes.some(hasHalf) || (known.size > 0 && isMuch)) return { known, changes };
   return { ...begin(false, none, known), changes };
 }
 
@@ -180,19 +169,16 @@ function findChanges(
     const known = its.rows.filter(isKnown);
     const left = its.rows.filter((record, i): record is KnownRecord => isKnown(record) && !common.has(i));
     const missing = left.filter((record) => !isPresent(record));
-    if (known.length === 0 || (2 * common.size < its.rows.length && 2 * missing.length > known.length))
-      return [];
-    const take = (records: readonly KnownRecord[]) => {
-      const wanted = new Set(records.map(nameIn));
-      const found = unknown.filter(
-        (i) => rows[i]?.id === undefined && wanted.has(rows[i]?.pet.name ?? '') && !reported.has(i),
-      );
-      for (const position of found) reported.add(position);
-      return found;
-    };
-    const changed = take(left.filter(({ kind }) => kind === 'added'));
-    const uncertain = take(left.filter(isUnknown));
-    return [{ its, changed, uncertain, missing }];
+    const byName = new Map(left.map((record) => [nameIn(record), record]));
+    const changed = new Map<number, KnownRecord>();
+    for (const i of unknown) {
+      const record = byName.get(rows[i]?.pet.name ?? '');
+      if (record && rows[i]?.id === undefined && !reported.has(i)) changed.set(i, record);
+    }
+    const changes: Changes = { its, common: common.size, changed, missing };
+    if (known.length === 0 || (!hasHalf(changes) && 2 * missing.length > known.length)) return [];
+    for (const i of changed.keys()) reported.add(i);
+    return [changes];
   });
 }
 

@@ -9,6 +9,7 @@ import { formatCount, listNames, MAX_LISTED_NAMES } from '../output/text.ts';
 import { formatMinute } from '../output/time.ts';
 import type { PetFile, PetRow } from '../rows/read-file.ts';
 import {
+  type Import,
   idempotencyKeyOf,
   isUnknown,
   type LedgerHeader,
@@ -19,6 +20,7 @@ import {
   type Changes,
   type Choice,
   countByImport,
+  hasHalf,
   locateRow,
   type Plan,
   type RowGroups,
@@ -122,20 +124,22 @@ function messageOf(record: RowRecord | undefined): string {
 }
 
 /**
- * How many rows this run and earlier ones have added, such as `added 1 of 3 rows; 2 were added before`. A row whose
- * request this run repeated was `perhaps` added before. `firstAttempt` is the lowest number of an attempt of this run.
+ * How many rows this run and earlier ones have added, such as `added 1 of 3 rows; 2 were added before`. If this run repeated
+ * a request of an earlier run, which of them has added the row is unknown. `header` has the last number of earlier attempts.
  */
 export function totalsText(
+  { seq }: LedgerHeader,
   plan: Plan,
-  { before, after, firstAttempt }: { before: RowGroups; after: RowGroups; firstAttempt: number },
+  before: RowGroups,
+  after: RowGroups,
   unit: PetFile['unit'],
 ): string {
   const earlier = before.added.length;
-  const settled = before.open.filter((position) => {
+  const repeated = before.open.filter((position) => {
     const record = recordOf(plan, position);
-    return record?.kind === 'added' && record.seq < firstAttempt;
+    return record?.kind === 'added' && record.seq <= seq;
   }).length;
-  const perhaps = settled === 0 ? '' : `, ${settled} of them perhaps before`;
+  const perhaps = repeated === 0 ? '' : `, ${repeated} of them perhaps in an earlier run`;
   const already = earlier === 0 ? '' : `; ${earlier} ${wereOrWas(earlier)} added before`;
   const count = formatCount(plan.rows.length, 'row');
   return `added ${after.added.length - earlier} of ${count}${perhaps}${already}${skippedText(plan, after, unit)}`;
@@ -157,7 +161,7 @@ export function summarize(
   const hints: string[] = [];
   if (failed.length > 0) {
     message += `; ${failed.length} failed`;
-    hints.push('run the command again to try the failed rows again');
+    hints.push('fix the cause of the failed rows, then run the command again');
   }
   if (unknown > 0) {
     message += `; ${unknown} may have been added`;
@@ -199,7 +203,7 @@ const unknownText = (count: number): string =>
 const skippedText = ({ rows }: Plan, { withId }: RowGroups, unit: PetFile['unit']): string =>
   withId.length === 0
     ? ''
-    : `; ${formatCount(withId.length, 'row')} with an id skipped${namesIfFew(rows, withId, unit)}`;
+    : `; ${formatCount(withId.length, 'row')} with an id ${wereOrWas(withId.length)} skipped${namesIfFew(rows, withId, unit)}`;
 
 /** When and from which file rows were added, such as `on 2026-11-20 13:00 CET from v1.csv`. */
 function whenText({ timeZone }: Console, places: Iterable<RowPosition>): string {
@@ -214,7 +218,7 @@ const fileName = (source: string | undefined): string =>
 
 /** Why the import stops, and how to go on. `commandWith` returns the command line of this run with one more option. */
 export function stopError(
-  { known, earlier, changes }: Stop,
+  { known, changes }: Stop,
   file: PetFile,
   console: Console,
   commandWith: (option: string) => string,
@@ -227,7 +231,7 @@ export function stopError(
     const other = withId.filter((position) => !known.has(position));
     const isKnown = other.length > 0 && other.length < withId.length;
     const differing = isKnown
-      ? ` (not known to be added like this: ${namesOf(rowsAt(rows, other), unit)})`
+      ? ` (not known to have been added with these values: ${namesOf(rowsAt(rows, other), unit)})`
       : '';
     reasons.push(
       `${formatCount(withId.length, 'row')} ${have} an id, and the service cannot change animals${differing}`,
@@ -248,16 +252,20 @@ export function stopError(
       `${countText(places.length, rows.length)} added${names}${unknown} ${whenText(console, known.values())}`,
     );
   }
-  for (const [{ at, source, finishedAt }, common] of [...earlier].slice(0, IMPORTS_NAMED)) {
-    const which = `the import of ${fileName(source)} on ${formatMinute(at, console.timeZone())}`;
-    if (known.size === 0) reasons.push(`${common} of its rows ${wereOrWas(common)} in ${which}`);
-    if (finishedAt === undefined) reasons.push(`${which} was interrupted`);
-  }
+  const nameOf = ({ at, source }: Import) =>
+    `the import of ${fileName(source)} on ${formatMinute(at, console.timeZone())}`;
+  const versions = changes.filter(hasHalf);
+  if (known.size === 0)
+    for (const { its, common } of versions.slice(0, IMPORTS_NAMED))
+      reasons.push(`${common} of its rows ${wereOrWas(common)} in ${nameOf(its)}`);
+  const earlier = new Set([...countByImport(known.values()).keys(), ...versions.map(({ its }) => its)]);
+  const interrupted = [...earlier].filter(({ finishedAt }) => finishedAt === undefined);
+  for (const its of interrupted.slice(0, IMPORTS_NAMED)) reasons.push(`${nameOf(its)} was interrupted`);
   const texts = changesText(file, changes);
   const also = texts.length === 0 ? '' : `. Also: ${texts.join('; ')}`;
   const again = `to add all ${rows.length}${withId.length > 0 ? ' as new animals' : ''}: ${commandWith('--add-again')}`;
   const others = withId.length > 0 ? 'new rows without an id' : 'others';
-  const first = changes.some(({ changed }) => changed.length > 0) ? 'remove the changed rows, then ' : '';
+  const first = changes.some(({ changed }) => changed.size > 0) ? 'remove the changed rows, then ' : '';
   const skip = `to add only the ${others}: ${first}${commandWith('--skip-added')}`;
   return new CliError(`${name}: nothing was sent, because ${reasons.join('; ')}${also}`, {
     code: 'already_imported',
@@ -270,23 +278,30 @@ function changesText(
   { rows, unit }: { rows: readonly PetRow[]; unit: PetFile['unit'] },
   changes: readonly Changes[],
 ): string[] {
-  return changes.slice(0, IMPORTS_NAMED).flatMap(({ its, changed, uncertain, missing }) => {
+  return changes.slice(0, IMPORTS_NAMED).flatMap(({ its, changed, missing }) => {
     const source = fileName(its.source);
-    const added = missing.flatMap((record) => (record.kind === 'added' ? record.pet : []));
-    const unknown = missing.filter(isUnknown);
-    const [have, each] = changed.length === 1 ? ['has', 'it'] : ['have', 'each'];
-    const areOrIs = (count: number) => (count === 1 ? 'is' : 'are');
+    const changedRows = rowsAt(rows, [...changed.keys()]);
+    const missingNames = missing.map((record) =>
+      isUnknown(record) ? record.name : `id ${record.pet.id} ${record.pet.name}`,
+    );
+    const [has, each] = changed.size === 1 ? ['has', 'it'] : ['have', 'each of them'];
+    const [is, stays] = missing.length === 1 ? ['is', 'stays'] : ['are', 'stay'];
     return [
-      changed.length > 0 &&
-        `${formatCount(changed.length, 'row')} ${have} another category or status than when ${source} was imported: ${namesOf(rowsAt(rows, changed), unit)}; the service cannot change animals, so ${each} becomes a second one unless you remove the row`,
-      uncertain.length > 0 &&
-        `${formatCount(uncertain.length, 'row')} may have been added with another category or status: ${namesOf(rowsAt(rows, uncertain), unit)}; search with pets find <name>, and remove the rows whose animals are there`,
-      added.length > 0 &&
-        `${formatCount(added.length, 'animal')} imported from ${source} ${areOrIs(added.length)} not in this file, and ${added.length === 1 ? 'stays' : 'stay'} as before: ${listNames(added.map(({ name, id }) => `id ${id} ${name}`))}`,
-      unknown.length > 0 &&
-        `${formatCount(unknown.length, 'row')} of ${source} that may have been added ${areOrIs(unknown.length)} not in this file: ${listNames(unknown.map(({ name }) => name))}`,
+      changed.size > 0 &&
+        `${formatCount(changed.size, 'row')} ${has} another category or status than when ${source} was imported: ${namesOf(changedRows, unit)}${perhapsText([...changed.values()])}; the service cannot change animals, so ${each} adds a second animal unless you remove the row`,
+      missing.length > 0 &&
+        `${formatCount(missing.length, 'animal')} imported from ${source} ${is} not in this file, and ${stays} as before: ${listNames(missingNames)}${perhapsText(missing)}`,
     ].filter((text) => text !== false);
   });
+}
+
+/** Says how many of these rows may have been added or not. */
+function perhapsText(records: readonly RowRecord[]): string {
+  const unknown = records.filter(isUnknown).length;
+  if (unknown === 0) return '';
+  return unknown === records.length
+    ? ' (may not have been added)'
+    : ` (${unknown} of them may not have been added)`;
 }
 
 const rowsAt = (rows: readonly PetRow[], positions: readonly number[]): PetRow[] =>

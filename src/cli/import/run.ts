@@ -49,7 +49,14 @@ export type ImportRequest = InputOptions & {
 const MAX_ROWS = 1_000_000;
 
 /** What every step of an import needs. */
-type Setting = { input: PetFile; connection: Connection; context: CommandContext; choice: Choice };
+type Setting = {
+  input: PetFile;
+  connection: Connection;
+  context: CommandContext;
+  choice: Choice;
+  /** The command line that the user typed, without `--add-again` and `--dry-run`. `option` replaces `--skip-added`. */
+  commandWith(option?: string): string;
+};
 
 /** `pets import`: checks every row, adds the rows that may be sent (not in a dry run), and reports each result. */
 export async function importFile(request: ImportRequest, context: CommandContext): Promise<number> {
@@ -66,7 +73,8 @@ export async function importFile(request: ImportRequest, context: CommandContext
   }
   const { dryRun: isDryRun = false, yes = false, addAgain, skipAdded } = request;
   const choice = addAgain ? 'add-again' : skipAdded ? 'skip-added' : undefined;
-  const setting: Setting = { input, connection, context, choice };
+  const commandWith = (option?: string) => repeatCommand(context, option);
+  const setting: Setting = { input, connection, context, choice, commandWith };
   const place = chooseLedger(context, connection.baseUrl, isDryRun);
   if (isDryRun) return dryRun(setting, await readLedger(place));
   const file = await openLedger(place);
@@ -78,52 +86,49 @@ export async function importFile(request: ImportRequest, context: CommandContext
 }
 
 /** The plan for the file. @throws CliError if the import stops */
-function planFor({ input, context, choice }: Setting, ledger: Ledger): Plan {
+function planFor({ input, context, choice, commandWith }: Setting, ledger: Ledger): Plan {
   const { console, clock } = context;
   const planned = plan(input.rows, ledger, { choice, source: input.path, now: clock.now() });
   if ('its' in planned) return planned;
-  throw stopError(planned, input, console, (option) => commandWith(context, option));
+  throw stopError(planned, input, console, commandWith);
 }
 
 /** Sends the rows that may be sent, and reports the result of each row. */
 async function importRows(setting: Setting, file: LedgerFile, yes: boolean): Promise<number> {
-  const { input, connection, context } = setting;
+  const { input, connection, context, choice, commandWith } = setting;
   const { console, clock } = context;
-  const planned = planFor(setting, file.ledger);
+  const { ledger } = file;
+  const planned = planFor(setting, ledger);
   const before = groupRows(planned);
-  const firstAttempt = file.ledger.seq + 1;
   const pending = pendingRows(before, input);
   const isRerun = pending.length === 0;
   let stop: CliError | undefined;
   if (isRerun) await finish(planned, file, clock.now());
   else {
-    const isContinued = file.ledger.imports.has(planned.its.seq);
+    const isContinued = ledger.imports.has(planned.its.seq);
     if (isContinued || before.added.length + before.withId.length > 0) {
       const start = isContinued ? 'continuing an earlier import: ' : '';
       const added = addedText(console, planned, before, { unit: input.unit, isNamed: !isContinued });
       const left = pending.length > MAX_LISTED_NAMES ? '' : `; left: ${namesOf(pending, input.unit)}`;
       console.notice(`${start}${added}${left}`);
     }
-    if (isContinued && setting.choice === 'add-again')
-      console.notice('--add-again adds every row again only after this import is complete');
-    reportRepeatedAndChanged(console, { plan: planned, choice: setting.choice, unit: input.unit }, (option) =>
-      commandWith(context, option),
-    );
+    if (isContinued && choice === 'add-again')
+      console.notice('this run completes the earlier import; after that, --add-again adds every row again');
+    reportRepeatedAndChanged(console, { plan: planned, choice, unit: input.unit }, commandWith);
     const isPiped = input.path === undefined;
-    const changed = planned.changes.flatMap((each) => each.changed).length;
-    const again = planned.again.size + changed;
+    const again = planned.changes.reduce((sum, { changed }) => sum + changed.size, planned.again.size);
     const rows = `${atMost(before)}${formatCount(pending.length, 'row')}${again > 0 ? `, ${again} of them again,` : ''}`;
     const wasAsked = !yes && (await confirmProduction(context, connection, rows, isPiped));
     if (!wasAsked) reportTarget(context, connection, `adding ${rows} at`);
     stop = await send(setting, planned, before, file);
   }
-  await writeResults(console, file.ledger.header, planned, before, input.unit);
+  await writeResults(console, ledger.header, planned, before, input.unit);
   await console.finish();
   if (stop) throw stop;
   const after = groupRows(planned);
   const total = isRerun
     ? nothingToDo(setting, planned, after)
-    : totalsText(planned, { before, after, firstAttempt }, input.unit);
+    : totalsText(ledger.header, planned, before, after, input.unit);
   const isSettled = after.open.every((position) => {
     const record = recordOf(planned, position);
     return record?.kind === 'open' && record.candidates !== undefined;
@@ -145,17 +150,21 @@ const pendingRows = ({ new: fresh, failed, open }: RowGroups, { rows }: PetFile)
 /** Returns `at most ` if the run may find that some rows were added before, and then does not send them; else empty. */
 const atMost = ({ open }: RowGroups): string => (open.length > 0 ? 'at most ' : '');
 
-function nothingToDo({ input, connection, context }: Setting, planned: Plan, groups: RowGroups): string {
+function nothingToDo(
+  { input, connection, context, commandWith }: Setting,
+  planned: Plan,
+  groups: RowGroups,
+): string {
   const next =
     groups.withId.length > 0
       ? 'to add a new animal, leave its id empty'
-      : `to add all of them anyway: ${commandWith(context, '--add-again')}`;
+      : `to add all of them anyway: ${commandWith('--add-again')}`;
   return `nothing to do at ${targetLabel(connection)}: ${addedText(context.console, planned, groups, input)}; ${next}`;
 }
 
 /** Prints the rows that the command would send without `--dry-run`, and sends nothing. */
 async function dryRun(setting: Setting, ledger: Ledger): Promise<number> {
-  const { input, connection, context, choice } = setting;
+  const { input, connection, context, choice, commandWith } = setting;
   const { console } = context;
   const planned = planFor(setting, ledger);
   const groups = groupRows(planned);
@@ -167,9 +176,7 @@ async function dryRun(setting: Setting, ledger: Ledger): Promise<number> {
     console.notice(
       `dry run: would add ${atMost(groups)}${pending.length} of ${formatCount(input.rows.length, 'row')} from ${input.name} at ${targetLabel(connection)}${already}`,
     );
-    reportRepeatedAndChanged(console, { plan: planned, choice, unit: input.unit }, (option) =>
-      commandWith(context, option),
-    );
+    reportRepeatedAndChanged(console, { plan: planned, choice, unit: input.unit }, commandWith);
   }
   return exitCodes.ok;
 }
@@ -192,7 +199,7 @@ async function confirmProduction(
   try {
     const asking = { ...context, stdin: terminal ?? context.stdin };
     if (!canConfirm(asking)) return false;
-    const question = `Add ${rows} at ${targetLabel(connection)}, which cannot be undone?`;
+    const question = `This cannot be undone. Add ${rows} at ${targetLabel(connection)}?`;
     if (await confirm(asking, question)) return true;
   } finally {
     terminal?.destroy();
@@ -215,31 +222,29 @@ function isProduction(context: CommandContext, { keySource, baseUrl }: Connectio
   }
 }
 
-/** The command line that the user typed, without `--add-again` and `--dry-run`. Any `more` replaces `--skip-added`. */
-function commandWith({ argv, platform }: Pick<Context, 'argv' | 'platform'>, ...more: string[]): string {
-  const dropped = ['--add-again', '--dry-run', ...(more.length > 0 ? ['--skip-added'] : [])];
+/** Returns what `Setting.commandWith` does. */
+function repeatCommand({ argv, platform }: Pick<Context, 'argv' | 'platform'>, option?: string): string {
+  const dropped = ['--add-again', '--dry-run', ...(option ? ['--skip-added'] : [])];
   // What follows `--` is no option, but may look like one.
   const end = argv.includes('--') ? argv.indexOf('--') : argv.length;
   const options = argv.slice(0, end).filter((word) => !dropped.includes(word));
-  return shellQuote(['pets', ...options, ...more, ...argv.slice(end)], platform);
+  return shellQuote(['pets', ...options, ...(option ? [option] : []), ...argv.slice(end)], platform);
 }
 
 /** Carries out the plan, shows the progress, and says how to continue if the run ends early. */
 async function send(
-  { input, connection, context }: Setting,
+  { input, connection, context, commandWith }: Setting,
   planned: Plan,
   before: RowGroups,
   file: LedgerFile,
 ): Promise<CliError | undefined> {
   const { console, clock, globals } = context;
-  const firstAttempt = file.ledger.seq + 1;
   const bar = createProgressBar(context, input.rows.length);
-  const resume = `to continue: ${commandWith(context)}`;
+  const resume = `to continue: ${commandWith()}`;
   const reportStopped = () => {
     bar.end();
-    console.notice(
-      `${totalsText(planned, { before, after: groupRows(planned), firstAttempt }, input.unit)}; ${resume}`,
-    );
+    const totals = totalsText(file.ledger.header, planned, before, groupRows(planned), input.unit);
+    console.notice(`${totals}; ${resume}`);
   };
   const work = (client: Client, signal: AbortSignal) =>
     carryOut(planned, before, file, {
