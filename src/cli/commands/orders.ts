@@ -62,19 +62,19 @@ export const orders: Command<OrderOptions> = {
     {
       flags: '--where <field=value>',
       description:
-        'only orders whose field has this value, or whose list contains it (repeatable; several values of one field: any of them)',
+        'only orders whose field is this value, or a list that contains it (repeatable: an order must match each field, with any of its values)',
       parse: parseCondition,
       repeatable: true,
     },
     {
       flags: '--since <time>',
       description:
-        'only orders from this time on: yesterday, today, 7d (days ago), 2026-11-20, 2026-11-20T14:30 or <field>=<time>',
+        'only orders from this time on: yesterday, today, 7d or 12h (ago), 2026-11-20 or 2026-11-20T14:30; to choose the field: <field>=<time>',
       parse: parseTimeLimit,
     },
     {
       flags: '--until <time>',
-      description: 'only orders before this time; a date means its start',
+      description: 'only orders before this time; a day, such as today, means its start at 00:00',
       parse: parseTimeLimit,
     },
     {
@@ -291,7 +291,7 @@ function selectOrders(
       each !== undefined && (flag === '--since' ? each >= time : each < time);
     const without = orders.filter((order) => times.get(order) === undefined).length;
     if (without > 0)
-      console.noticeOnce(`${formatCount(without, 'order')} without a time in ${field}: left out`);
+      console.noticeOnce(`left out ${formatCount(without, 'order')} without a time in ${field}`);
     orders = orders.filter((order) => isIn(times.get(order)));
     conditions.push(`${field} ${word} ${createTimeFormatter(console.timeZone())(time)}`);
   }
@@ -337,7 +337,7 @@ function timeFieldOf(orders: readonly Fields[], { field: name }: TimeLimit, flag
     return values.length > 0 && values.every(isTime);
   });
   if (first === undefined)
-    throw new CliError(`no field of the orders contains times in ISO 8601, such as ${EXAMPLE}`, {
+    throw new CliError(`no field of the orders contains only times in ISO 8601, such as ${EXAMPLE}`, {
       code: 'unsuitable_orders',
       hint: `if only some values of a field are times, name the field: ${flag} <field>=7d`,
     });
