@@ -23,7 +23,7 @@ export const get: Command<Options> = {
     {
       name: '<id...>',
       description:
-        'ids of the animals, or - for standard input; if the service no longer shows single animals, pets searches the whole list',
+        'ids of the animals, or - to read them from standard input; if the service no longer shows single animals, pets searches the whole list',
       parse: (text) => (text === '-' ? text : parseInt64Argument(text)),
       hint: LIST_HINT,
     },
@@ -140,6 +140,6 @@ async function searchList(
     `the service no longer supports requests for one animal, so the whole list was searched: ${read}`,
   );
   if (reading.more === 'unknown' && found.size < wanted.size)
-    context.console.notice('there may be more: the service sends no link to a next page');
+    context.console.notice('there may be more animals, but the service sends no link to a next page');
   for (const id of ids) await onRead(id, found.get(String(id)));
 }

@@ -30,7 +30,7 @@ export const serve: Command<ServeOptions> = {
     'pets serve --ephemeral --latency 100-300 --fail-rate 0.1 -- npm test',
   ],
   notes:
-    'The command after -- gets the address and a key in PETS_BASE_URL and PETS_API_KEY. The service describes its API at /openapi.json, has a page that shows each request and why it got its response, and metrics at /metrics. Scripts use POST /reset and the other tools of the page with the header Authorization: Bearer <token>, the token of PETS_SERVE_TOKEN: see docs/testing.md.',
+    'The command after -- gets the address, a key and a token in PETS_BASE_URL, PETS_API_KEY and PETS_SERVE_TOKEN. The service describes its API at /openapi.json, has metrics at /metrics, and a page that shows each request and why it got its response. To use POST /reset and the other tools of the page from a script, send the header Authorization: Bearer <token>: see docs/testing.md.',
   arguments: [
     {
       name: '[command...]',
@@ -71,7 +71,7 @@ export const serve: Command<ServeOptions> = {
       {
         flags: '--ban-after <number>',
         description:
-          'ban a key after this many rejected requests in a minute, not counting those within a second of the first 429; 0 = never',
+          'ban a key after this many rate-limited requests in a minute; those within a second of the first 429 do not count; 0 = never',
         parse: integer(0, 1_000_000),
         default: 10,
       },
@@ -130,7 +130,7 @@ export const serve: Command<ServeOptions> = {
       },
       {
         flags: '--allow-host <name>',
-        description: 'also accept this Host name (repeatable)',
+        description: 'also accept requests with this name in the header Host (repeatable)',
         parse: parseHostName,
         repeatable: true,
       },

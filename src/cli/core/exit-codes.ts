@@ -28,10 +28,10 @@ export const exitCodeMeanings: readonly (readonly [ExitCode, string])[] = [
   [2, 'wrong usage: invalid argument, option or setting'],
   [3, 'not found'],
   [4, 'no API key for the profile, or the service rejected the key'],
-  [5, 'rate-limited, and the wait is longer than --max-wait, or six attempts were not enough'],
+  [5, 'rate-limited: the wait is longer than --max-wait, or six attempts were not enough'],
   [6, 'network error or timeout; an animal being added may or may not have been added'],
   [7, 'the service failed or sent an unexpected response'],
-  [8, 'some rows failed or may have been added'],
+  [8, 'some rows of an import failed or may have been added'],
   [127, 'the command after -- of pets serve does not exist; if it exists, pets serve exits with its code'],
   [130, 'interrupted by Ctrl-C or a termination signal; pets serve without a command exits with 0'],
 ];
