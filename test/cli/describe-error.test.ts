@@ -107,7 +107,7 @@ test.each<[unknown, number, string, message: string, hint: string | undefined, b
 });
 
 const CHECK = 'check the network and the base URL ';
-const START = 'is the local service running? Start it, with the same --data if it had one: pets serve';
+const START = 'start the local service: pets serve';
 const CERTIFICATE = 'client certificate, which pets cannot send';
 const VERSION = 'it does not support any version of TLS that pets accepts';
 const NEWER = 'the service, or a proxy in front of it, must support TLS 1.2 or newer';
@@ -130,7 +130,7 @@ test.each<[string | undefined, reason: string, hint: string, Partial<Connection>
   ['UND_ERR_SOCKET', 'connection closed', CERTIFICATE, LOGIN],
   ['UND_ERR_SOCKET', 'connection closed', 'use the base URL https://', { ...LOGIN, ...at(LOCAL) }],
   ['UNABLE_TO_GET_ISSUER_CERT_LOCALLY', UNKNOWN, 'NODE_EXTRA_CA_CERTS'],
-  ['CERT_HAS_EXPIRED', 'its certificate has expired', CHECK, LOGIN, false],
+  ['CERT_HAS_EXPIRED', 'its certificate has expired', 'machine, which shows 2026-11-20T12:00:00.000Z'],
   ['CERT_NOT_YET_VALID', 'its certificate is not valid yet', 'machine, which shows 2026-11-20T12:00:00.000Z'],
   ['ERR_TLS_CERT_ALTNAME_INVALID', 'its certificate is for another host name', CHECK],
   ['ERR_SSL_WRONG_VERSION_NUMBER', 'it does not use https', `URL ${LOCAL}`, at(LOCAL.replace('p:', 'ps:'))],

@@ -46,9 +46,8 @@ export const login: Command<Options> = {
     checkProtocol(given, env);
     // Read a piped key before any request is sent, because the key may be invalid.
     const piped = context.stdin.isTTY === true ? undefined : await readKey(context);
-    if (piped === undefined) {
-      requirePrompt(context, "can't prompt for the key", pipeHint(context));
-    }
+    if (piped === undefined)
+      requirePrompt(context, 'cannot ask for a key with --no-input or redirected stderr', pipeHint(context));
     const connectionWith = (baseUrl: string, key = ''): Connection => ({
       profile,
       baseUrl,
@@ -106,7 +105,7 @@ async function readKey(context: CommandContext): Promise<string> {
     throw usageError('there is no key on standard input', `log in at a terminal, or ${pipeHint(context)}`);
   const problem = keyProblem(text);
   if (problem === undefined) return keyIn(text);
-  const hint = 'a key is a single word of visible ASCII characters; copy it again';
+  const hint = 'copy the key again; it is a single word of visible ASCII characters';
   throw new CliError(problem, { code: 'bad_key', hint });
 }
 
@@ -183,7 +182,7 @@ const keyIn = (text: string): string =>
  */
 function keyProblem(text: string): string | undefined {
   const key = keyIn(text);
-  if (/^https?:\/\//i.test(key)) return 'this is a URL, not a key';
+  if (/^https?:\/\//i.test(key)) return 'expected an API key, but got a URL';
   if (API_KEY_PATTERN.test(key)) return undefined;
   if (key === '') return 'the key is empty';
   return /\s/.test(key) ? 'the key contains a space or a line break' : 'the key contains invalid characters';

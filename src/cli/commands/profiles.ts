@@ -231,7 +231,7 @@ function createKeyCheck(context: CommandContext, rejected: Set<Check>): KeyCheck
       if (cause instanceof InterruptedError) throw error;
       const { code, message: reason, until, exitCode } = describeError(error, { ...context, console: times });
       const isTooSoon = cause instanceof RateLimitError && !cause.fromResponse;
-      const message = isTooSoon ? `not checked again within a minute: ${reason}` : reason;
+      const message = isTooSoon ? `already checked within the last minute: ${reason}` : reason;
       const check = { ok: false, message, code, ...(until && { remaining: 0, reset: until }) };
       if (exitCode === exitCodes.noKey) rejected.add(check);
       if (cause instanceof ProxyError && cause.status === 407) refusals.set(proxy?.address, check);

@@ -205,7 +205,7 @@ export function proxyFor(baseUrl: string, env: Context['env']): ProxySetting | u
   // Do not echo the value, because it may contain a password.
   throw usageError(
     `${variable} is not the URL of an HTTP proxy`,
-    'for example http://proxy.example.com:3128; in a user or password, write % as %25',
+    'set it to a URL such as http://proxy.example.com:3128; in a user or password, write % as %25',
   );
 }
 
@@ -257,7 +257,7 @@ function reportDeprecation(
   const now = clock.now();
   const day = sunset?.toLocaleDateString('en-GB', { dateStyle: 'long', timeZone: 'UTC' });
   const days = sunset && Math.ceil((sunset.getTime() - now) / DAY);
-  let when = days === undefined ? 'on a day that it has not announced' : `on ${day} (in ${days} days)`;
+  let when = days === undefined ? 'on a day that it has not announced' : `on ${day} (days left: ${days})`;
   if (days !== undefined && days <= 0) when = `soon (${day} has passed)`;
   const what = operation === 'getPet' ? 'requests for one animal' : 'a request that this command needs';
   const then = operation === 'getPet' ? '; pets get will then read the whole list' : '';

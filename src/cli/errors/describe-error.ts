@@ -282,7 +282,7 @@ function keyHint({ keySource, profile, needsBaseUrl }: Connection): string {
   if (keySource === 'this login')
     return 'nothing was saved; copy the key again, and check that it is for this service';
   return profile === 'local'
-    ? 'restart the local service, which saves a valid key: pets serve; or create one while it runs, with the same --data: pets keys add <name> --save'
+    ? 'restart the local service, which saves a valid key: pets serve; or create a key while it runs: pets keys add <name> --save; if the service uses --data, add the same --data'
     : `log in with a valid key: pets login --profile ${profile}`;
 }
 
@@ -366,7 +366,8 @@ function networkHint(
   const { code = '', sent } = error;
   const url = new URL(baseUrl);
   const isNew = keySource === 'this login';
-  if (code === 'CERT_NOT_YET_VALID') return `check the clock of this machine, which shows ${formatIso(now)}`;
+  if (['CERT_NOT_YET_VALID', 'CERT_HAS_EXPIRED'].includes(code))
+    return `check the clock of this machine, which shows ${formatIso(now)}; if the clock is right, the service must replace its certificate`;
   const reason = networkReason(error);
   if (reason === OTHER_TLS_VERSION)
     return 'the service, or a proxy in front of it, must support TLS 1.2 or newer';
@@ -382,7 +383,7 @@ function networkHint(
   }
   if (url.protocol === 'http:' && isLoopbackUrl(url) && code === 'ECONNREFUSED') {
     const option = url.port === String(DEFAULT_PORT) ? '' : ` --port ${portOf(url)}`;
-    return `is the local service running? Start it, with the same --data if it had one: pets serve${option}`;
+    return `start the local service: pets serve${option}; if it was started with --data before, add the same --data`;
   }
   if (reason === UNKNOWN_ISSUER)
     return 'if you trust that authority, set NODE_EXTRA_CA_CERTS to the file with its certificate';
