@@ -265,7 +265,7 @@ describe('pets keys add --save', () => {
       stdout: '',
       stderr:
         `error: the server at ${url} has another store than ${two}; no key was created\n` +
-        `  → use --data with that server's store, or --base-url with the URL of a server of this store\n`,
+        `  → leave out --save, or choose that server's store with --data, or a server of this store with --base-url\n`,
     });
     expect([await localProfile(machine), await namesOf(machine, two)]).toEqual([before, ['dev']]);
   });

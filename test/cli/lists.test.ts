@@ -170,7 +170,7 @@ describe('--columns', () => {
   });
 });
 
-const NO_LINK = 'there may be more: the service sends no link to a next page';
+const NO_LINK = 'there may be more animals, but the service sends no link to a next page';
 const PLENTY: ShopOptions = { windows: [{ name: 'day', limit: 1_000, seconds: 36_000 }] };
 
 const FIRST = 'only the first 20 animals; for all, add --all';

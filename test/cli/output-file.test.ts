@@ -111,7 +111,7 @@ test('with the extension .json but without --json, notes and errors are text', a
   const { stderr } = await write('a.json', {
     handler: respondWith([PET], { 'X-Total-Count': '2' }),
   });
-  expect(stderr).toBe('note: there may be more: the service sends no link to a next page\n');
+  expect(stderr).toBe('note: there may be more animals, but the service sends no link to a next page\n');
 });
 
 test('an empty list is an empty file', async () => {

@@ -94,7 +94,7 @@ test('pets store copy leaves out a damaged last line, with a notice', async () =
   const { machine, journal, copy, copyArgs } = await machineWithClosedStore();
   await truncate(journal, (await readFile(journal)).length - 5);
   const notice =
-    /the journal in \S+store ends with \d+ bytes .* contain 1 complete animal .*; they were not copied/;
+    /the journal in \S+store ends with \d+ bytes .* contain 1 complete animal .*; these bytes were not copied/;
   expect(await machine.pets(copyArgs)).toMatchObject({ code: 0, stderr: expect.stringMatching(notice) });
   expect(await check(machine, copy)).toMatchObject({ code: 0, report: { animals: 66, lastId: 70 } });
 });

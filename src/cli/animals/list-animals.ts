@@ -94,7 +94,7 @@ export const filterOptions: readonly Option[] = [
     description: 'only animals of this category (repeatable)',
     parse: parseInt64Argument,
     repeatable: true,
-    hint: 'categories are numbers; for those in use: pets count --by category. Repeat the option for several categories',
+    hint: 'categories are numbers; to list those in use: pets count --by category. Repeat the option for several categories',
   },
 ];
 
@@ -395,7 +395,7 @@ function describeRest(
 ): string | undefined {
   // A user who gives --limit knows that the list ends there.
   if (more === 'no' || shown === limit) return undefined;
-  if (more === 'unknown') return 'there may be more: the service sends no link to a next page';
+  if (more === 'unknown') return 'there may be more animals, but the service sends no link to a next page';
   if (!context.console.isForPeople)
     return `only the first ${formatCount(shown, 'animal')}; for all, add --all`;
   return `for all: ${followUpCommand(context, 'list')}${status ? ` --status ${status}` : ''} --all`;

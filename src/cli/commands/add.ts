@@ -14,7 +14,7 @@ import { EMPTY_NAME } from '../rows/input.ts';
 type Options = { name: string; category?: bigint; status?: PetStatus; idempotencyKey?: string };
 
 const EXAMPLE = 'for example: pets add Rex --category 3';
-const CATEGORIES = 'categories are numbers; for those in use: pets count --by category';
+const CATEGORIES = 'categories are numbers; to list those in use: pets count --by category';
 
 const FILE_NAME = /\.(csv|tsv|ndjson|jsonl|json|xlsx?|ods)$/i;
 

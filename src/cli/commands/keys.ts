@@ -98,7 +98,7 @@ const add: Command<AddOptions> = {
         code: 'store_error',
         hint: server?.unreachable
           ? 'check that the server is running, or leave out --save'
-          : "use --data with that server's store, or --base-url with the URL of a server of this store",
+          : "leave out --save, or choose that server's store with --data, or a server of this store with --base-url",
       });
     }
     let isSaved = false;

@@ -26,7 +26,7 @@ const check: Command<Place> = {
     const location = await findStoreLocation(options['dir|url'], context);
     const path = location.place;
     const hint = options['dir|url']
-      ? 'check the name of the store'
+      ? 'check the directory or URL'
       : 'give a store: pets store check <dir|url>';
     const report = await location.check().catch(hintIfMissing(hint));
     if (report.tornEnd) {
@@ -35,7 +35,7 @@ const check: Command<Place> = {
         `${formatTornEnd(path, report.tornEnd)}; the valid part has ${formatCount(animals, 'animal')}, last id ${lastId ?? '-'}, sequence number ${sequence}`,
         {
           code: 'store_error',
-          hint: 'the next pets serve with this store moves these bytes to a backup file',
+          hint: 'the next pets serve with this store moves the invalid bytes to a backup file',
         },
       );
     }
@@ -72,13 +72,13 @@ const copy: Command<{ from: string; to: string }> = {
         console.status([`${drawBar(done, total)} ${count}`, count]);
       },
     });
-    const reports = await copying.catch(hintIfMissing('check the name of the store')).finally(() => {
+    const reports = await copying.catch(hintIfMissing('check the directory or URL')).finally(() => {
       unsubscribe();
       console.status(undefined);
     });
     await printReport(target.place, reports.copy, context, reports.source);
     const { tornEnd } = reports.source;
-    if (tornEnd) console.notice(`${formatTornEnd(source.place, tornEnd)}; they were not copied`);
+    if (tornEnd) console.notice(`${formatTornEnd(source.place, tornEnd)}; these bytes were not copied`);
     return undefined;
   },
 };
