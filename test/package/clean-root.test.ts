@@ -15,14 +15,14 @@ import { makeTemporaryDirectory } from '../helpers/temp.ts';
 const reason = whyNoDebianRoot();
 
 /**
- * The commands of docs/install.md: install the package; install the one file. Then those of docs/deploy.md: write a
- * script; create a key and start the service; make a backup; restore it.
+ * Two blocks of docs/install.md: install the package; install `pets` as one file. Four blocks of docs/deploy.md: write
+ * a script; create a key and start the service; make a backup; restore the backup.
  */
 const blocks = ['docs/install.md', 'docs/deploy.md']
   .flatMap((name) => readBlocks(readDocument(name)))
   .filter(({ directive }) => directive === 'debian');
 
-/** Installs, uses and removes the package, and follows the README with it. Each line of output starts with a name. */
+/** Installs, uses, removes and reinstalls the package, and runs commands of the README. Prints lines `name: text`. */
 const SCRIPT = `
 report() { name=$1; shift; echo "$name: $("$@" 2>&1 | tr '\\n' ' ')"; }
 mkdir -p .local/bin

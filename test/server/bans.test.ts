@@ -34,7 +34,7 @@ const times = (count: number, code: string) => Array.from({ length: count }, () 
 describe('D9 a key that continues after a 429', () => {
   test('is banned for 300 s by the 10th rejected request that arrives a second or more after the first', async () => {
     const { clock, key, call, send, codes } = await overLimit();
-    // Requests within a second may have been sent before the 429 arrived, so they do not count.
+    // Requests within a second after the first 429 may have been sent before it arrived, so they do not count.
     expect(await codes(50)).toEqual(times(50, 'rate_limited'));
     clock.advance(999);
     expect(await codes(10)).toEqual(times(10, 'rate_limited'));

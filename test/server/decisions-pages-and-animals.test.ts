@@ -46,7 +46,7 @@ describe('D1 pagination', () => {
   });
 });
 
-// helpers/fuzz/requests.ts has invalid queries and ids.
+// fuzz-requests.test.ts tests invalid queries and ids.
 
 test('D6 orders are returned exactly as they were seeded, and are an empty array in a new store', async () => {
   const { call } = await start();

@@ -18,7 +18,7 @@ const errorOf = (value: unknown) => {
   const { error } = z.safeParse(FaultSettings, value);
   return error && describeFirstIssue(error, 'The body');
 };
-/** A request such as `GET /v1/pets`, as rules see it. */
+/** Parses a request such as `GET /v1/pets` into the parts that are compared with rules. */
 function request(line: string): FaultRequest {
   const [method = '', target = ''] = line.split(' ');
   const segments = decodeSegments(pathOf(target));

@@ -137,7 +137,7 @@ describe('Prefer: code=NNN', () => {
       const reset = Math.ceil(clock.now() / 1_000 + Number(retryAfter));
       if (expected === 429) expect(Number(header('x-ratelimit-reset'))).toBe(reset);
       else if (expected !== 200) expect(header('x-ratelimit-remaining')).toBe('60');
-      // The message lists what is possible.
+      // The message lists the statuses that `code` can have.
       if (expected === 400)
         expect(await response.json()).toMatchObject({ message: expect.stringContaining('429') });
     }

@@ -30,7 +30,7 @@ const RUNS_AT_A_TIME = 20;
 const MEGABYTES = 6;
 
 const LIMITED = ['pets_limited', 'pets_limited_too'];
-/** The key that reads all pages in the end, and that requests with one odd part have. */
+/** The API key with which `walk` reads all pages. The requests with one odd part have it, too. */
 const UNLIMITED = 'pets_unlimited';
 const ban = { after: 2, milliseconds: 120_000 };
 
@@ -170,7 +170,7 @@ async function flyAll(
   return exchanges.flat().map(({ response }) => response);
 }
 
-/** Sends the requests of a flight, and receives their responses, at most until one announces the close. */
+/** Sends the requests of a flight, and receives their responses, up to the first with `Connection: close`. */
 async function fly(
   port: number,
   lines: Map<number, Connection>,

@@ -14,7 +14,7 @@ test('GET /metrics shows the calls of a database, its connections, and how many 
   expect((await list()).status).toBe(200);
   const { pets_database_call_duration_seconds: calls, ...others } = await metrics();
   expect(calls?.type).toBe('histogram');
-  // The names are those of the functions, whatever the animals and keys are.
+  // The label `call` is the name of an SQL function. It contains no data of animals or keys.
   for (const name of ['take', 'read_pages']) {
     expect(calls?.samples, name).toMatchObject({ [`call="${name}"_count`]: 1 });
   }

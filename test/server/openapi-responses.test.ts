@@ -10,7 +10,7 @@ import { REX } from '../helpers/raw-requests.ts';
 import { create, type ServiceOptions, start } from '../helpers/service.ts';
 import { callsOf, memoryStore } from '../helpers/store-fixtures.ts';
 
-// The helpers that send requests check each response against the document. Here are those that no other test causes.
+// `call` checks each response against the OpenAPI document. These tests get the responses that no other test gets.
 
 /** A store whose calls all fail. */
 async function failingStore(error: Error) {

@@ -6,7 +6,7 @@ import { startReal } from '../helpers/real-service.ts';
 import { KEY } from '../helpers/service.ts';
 
 // Requests of a hostile client, sent as bytes. `sendToService` checks that each error response is complete.
-// helpers/fuzz/requests.ts has the other odd parts of requests.
+// fuzz-requests.test.ts tests other invalid parts of requests.
 
 type Row = [about: string, bytes: string | Buffer, status: number];
 

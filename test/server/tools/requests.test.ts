@@ -435,7 +435,7 @@ test('a request in flight is shown while it runs, without secrets', async () => 
   expect(await requests()).toMatchObject({ running: [], requests: [{ number: 1, status: 200 }] });
 });
 
-// The server notices only when it responds, because a client that waits may have closed only its sending side.
+// The server notices that a client has left only when it responds: the client may have closed only its sending side.
 test.each([
   ['resets the connection', (socket: Socket) => void socket.resetAndDestroy()],
   ['closes the connection', (socket: Socket) => void socket.destroy()],
