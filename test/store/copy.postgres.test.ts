@@ -45,7 +45,7 @@ async function newDatabase(clock: ManualClock): Promise<CopyPlace & { url: strin
   return { url, location: locationOf(url, clock), state: () => stateOf(url) };
 }
 
-/** A database with an empty schema, which `pets store migrate` has created. */
+/** A database with an empty schema, such as `pets store migrate` creates. */
 const newSchema: NewPlace = async (clock) => {
   const place = await newDatabase(clock);
   await createSchema(await connectTo(place.url));

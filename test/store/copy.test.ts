@@ -144,7 +144,7 @@ test('of an idempotency key that was used again after it expired, only the new u
   const store = await open(source);
   await store.add({ pet: animal(), idempotency: idempotency('k') });
   await store.close();
-  // By this clock, the first use has not expired either.
+  // When the clock is set back by a second, the first use has not expired yet.
   clock.advance(-1_000);
   const { all } = await at(source).read(collect);
   expect(all.map((each) => each.idempotency?.at)).toEqual([undefined, undefined, clock.now() + 1_000]);

@@ -63,7 +63,7 @@ const insert = (bytes: Buffer, at: number, more: Buffer | string) =>
   Buffer.concat([bytes.subarray(0, at), Buffer.from(more), bytes.subarray(at)]);
 
 describe('a torn end', () => {
-  /** `animals` is the number of complete animals in the bytes. `nextId` is 3 if the bytes are too few for an animal. */
+  /** `animals` counts the complete animals in the torn end. `nextId` is higher than every id that can be in it. */
   it.each<[string, animals: number, nextId: number, (bytes: Buffer, last: number) => Buffer]>([
     ['all but one byte of the record', 1, 5, (bytes) => bytes.subarray(0, -2)],
     ['half of the record', 0, 4, (bytes, last) => bytes.subarray(0, (last + bytes.length) >> 1)],

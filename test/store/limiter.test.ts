@@ -27,7 +27,7 @@ test('whatever the clock does, no key is refused for longer than its window or i
   const [minute, day, ban] = [60_000, 86_400_000, 7_000];
   const changes = fc.record({
     pause: fc.oneof(fc.integer({ min: 0, max: 20_000 }), fc.integer({ min: 0, max: day / 4 })),
-    // No step, or a multiple of 100 s. The service ignores steps below 0.1 s, because its clocks differ in resolution.
+    // No step, or a multiple of 100 s, because the service does not regard differences up to 0.1 s as steps.
     step: fc.oneof(
       fc.constant(0),
       fc.integer({ min: -2 * 864, max: 2 * 864 }).map((n) => n * 100_000),

@@ -226,7 +226,7 @@ export function describeCopying(name: string, newSource: NewPlace, newTarget: Ne
         const { clock, source, target } = await places();
         await fill(source, contentsOf(manyAnimals(2_500), clock));
         const before = await target.state();
-        // Three parts and the end of the animals, when they are read and when they are compared.
+        // `next` is called before each of three parts and at their end, first in the source and then in the copy.
         const steps = 8;
         for (let failing = 0; failing <= steps; failing++) {
           let step = 0;

@@ -12,7 +12,7 @@ import { describeSeeding } from './seeding.ts';
 
 /**
  * Tests everything that `StoreLocation` and `Backend` promise (src/store/backend.ts), only through these interfaces.
- * The tests use a manual clock, which never goes back, because not all stores use the server's clock.
+ * The clock of the tests never goes back. The effect would differ: a store in a database has the clock of the database.
  */
 export function describeBackend(name: string, openLocation: OpenLocation): void {
   describe(`contract of a store: ${name}`, () => {

@@ -159,7 +159,7 @@ export function describeLimits({ newPlace }: Places): void {
         } else {
           const [lifted = name] = model.bans(now).keys();
           const isBanned = model.bans(now).has(lifted);
-          // Without a ban, it is not defined whether the limiter forgets refused requests.
+          // If a caller is not banned, `liftBan` may or may not forget its refused requests.
           if (random() < 0.4 && (isBanned || !model.of(lifted, now).first)) {
             seen.lifted += isBanned ? 1 : 0;
             model.lift(lifted, now);
@@ -178,7 +178,7 @@ export function describeLimits({ newPlace }: Places): void {
           expect(usage.map(({ bannedUntil }) => bannedUntil)).toEqual(
             model.usage(now).map(({ bannedUntil }) => bannedUntil),
           );
-          // If the rule turns bans off, a store may count earlier bans until their callers return.
+          // If the new rule turns bans off, a store may count an earlier ban until its caller sends a request.
           const active = rule.after === 0 ? expect.any(Number) : model.bans(now).size;
           expect(await backend.banCounts()).toEqual({ begun: 0, active });
           for (const [banned, until] of model.bans(now))
