@@ -151,7 +151,7 @@ test('while connections do not respond, calls try another one every second, beca
   await settled();
   expect(database.attempts).toBe(2);
   database.isUp = false;
-  // The second connection has not responded. The first one still waits.
+  // `tick` ends the second connection, which has not responded. The first one still waits for its response.
   await tick();
   expect(await calls[1]).toBe('unknown');
   expect(database.attempts).toBe(3);

@@ -48,7 +48,7 @@ describe('a database URL', () => {
       'postgres://ann@h1,h2/ann?target_session_attrs=primary',
       { PGTARGETSESSIONATTRS: 'primary' },
     ],
-    // Variables
+    // Environment variables
     [
       'postgres://',
       'postgres://bob@db:5433/shop',

@@ -19,7 +19,7 @@ test('reads do not wait for the check of a store that another program has locked
     );
     return rows.length > 0;
   };
-  /** Whether reads that begin after a check of the locked store end before the check, which ends after 1.4 s. */
+  /** Starts a check that fails after 1.4 s, because the store is locked. Returns whether reads end before that. */
   const readDuringCheck = async () => {
     await client.query('begin; select from pets.meta for update');
     const check = store.checkWritable();
@@ -45,7 +45,7 @@ test('a call whose result nobody reads loses its locks', async () => {
     place: url,
     prepare: true,
     clock: systemClock,
-    // A stopped process does not end its connections.
+    // The timers of this pool never run, as in a stopped process, so only PostgreSQL can end the connection.
     startTimer: () => undefined,
   });
   onTestFinished(() => pool.close());

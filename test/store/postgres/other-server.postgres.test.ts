@@ -69,7 +69,7 @@ async function untilStandby({ store }: Backend): Promise<void> {
   expect(results.filter((result) => !Array.isArray(result))).toEqual([]);
 }
 
-/** Opens a store in `size` servers, each with an animal. `forget` advances the clock, so they read API keys again. */
+/** Opens one store in `size` servers. Each of them adds an animal. After `forget`, they read the API keys again. */
 async function openWithKey(url: string, size = 1) {
   const location = await databaseLocation(url);
   await location.migrate();
@@ -146,7 +146,7 @@ test.each([
   expect(await outcomesOf(server, sha256)).toEqual(all(['not_done', expect.any(String)]));
 });
 
-/** Values of the parameters after the first two, for functions that decide by them what to do. All others get null. */
+/** The arguments after the first two, for functions whose behavior depends on them. Other functions get only nulls. */
 const VALUES: Record<string, unknown[][]> = {
   read_pages: [[[null], [1], [1]]],
   take: [0, 1].map((count) => [[Buffer.alloc(32)], [count], [1], [1], 0, 0, null]),

@@ -34,7 +34,7 @@ test('the server that accepts writes is used, wherever it is in the URL', async 
     [standby.port, primary.port],
     [primary.port, standby.port],
     [closed, standby.port, primary.port],
-    // Two names of the same server
+    // The same server twice
     [primary.port, primary.port],
   ]) {
     const { connect } = connectorFor(ports);
@@ -77,7 +77,7 @@ test('of two servers that accept writes, the one that was promoted last is used'
   await standby.promote();
   const clients = [await connect(), await connect()];
   expect(await Promise.all(clients.map(portOf))).toEqual([standby.port, standby.port]);
-  // Otherwise, calls on earlier connections would still change the old primary server.
+  // The connector ends the first connection, because calls on it would still change the old primary server.
   await ended;
   await old.pause();
   expect(await portOf(await connect())).toBe(standby.port);
