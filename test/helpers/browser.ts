@@ -73,7 +73,9 @@ type AxeViolation = { id: string; impact: string; nodes: { html: string; failure
 
 /** The serious and critical findings of axe-core about a page as it is now. */
 export async function seriousFindings(page: Page): Promise<string[]> {
-  const { violations } = (await page.evaluate("axe.run({ resultTypes: ['violations'] })")) as { violations: AxeViolation[] };
+  const { violations } = (await page.evaluate("axe.run({ resultTypes: ['violations'] })")) as {
+    violations: AxeViolation[];
+  };
   return violations
     .filter(({ impact }) => impact === 'serious' || impact === 'critical')
     .flatMap(({ id, nodes }) => nodes.map(({ html, failureSummary }) => `${id}: ${html}: ${failureSummary}`));

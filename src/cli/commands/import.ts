@@ -27,12 +27,12 @@ export const importCommand: Command<ImportRequest> = {
     {
       flags: '--skip-added',
       description:
-        'add only the rows that were not added before; without it, an import that seems to repeat an earlier one stops, and other imports add these rows again and name them',
+        'add only rows that were not added before; without it, an import that seems to repeat an earlier one stops, and any other import adds such rows again and names them',
       conflicts: ['addAgain'],
     },
     { flags: '--add-again', description: 'add every row, including those that were added before' },
     { flags: '--dry-run', description: 'check the file and show what would be added; add nothing' },
-    { flags: '--yes', description: "don't ask before adding animals to prod's service" },
+    { flags: '--yes', description: "don't ask before adding animals to the service of profile prod" },
   ],
   prints: 'rows',
   async run(options, context) {

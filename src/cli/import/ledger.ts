@@ -296,7 +296,7 @@ export function chooseLedger(context: CommandContext, service: string, dryRun: b
   const chosen = known ?? (dryRun ? undefined : createStateDirectory(context)) ?? directories[0];
   if (chosen.isTemporary && !dryRun)
     context.console.notice(
-      `recording the rows in ${chosen.path}; they are recognized only while this directory exists`,
+      `recording the rows in ${chosen.path}; without this temporary directory, later imports add the same rows again`,
     );
   const { now } = context.clock;
   return { directory: directoryIn(chosen), service, files: realFileSystem, now, random: randomBytes };
