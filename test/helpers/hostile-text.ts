@@ -24,7 +24,7 @@ export const graphemes = {
   'a space': ' ',
 } as const;
 
-/** Texts of these graphemes, any code points, and others that break naive output, such as escape sequences. */
+/** Random texts of these graphemes, any code points, and characters that break naive output, such as control codes. */
 export const hostileTexts = fc
   .array(
     fc.oneof(

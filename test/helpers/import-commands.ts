@@ -41,7 +41,7 @@ export type Step = Omit<TerminalOptions, 'files'> & {
   /** The new content of the file, which is written before the command runs. */
   text?: string;
   replies?: Replies;
-  /** First moves the ledger's times back and a real service's clock ahead by these hours, and deletes cool-downs. */
+  /** Simulates that these hours pass before the command runs. A negative number simulates a clock that was set back. */
   hoursLater?: number;
   /** Arguments after `pets import FILE`, separated by spaces. */
   args?: string;
@@ -56,7 +56,7 @@ export type Step = Omit<TerminalOptions, 'files'> & {
   /** The command does not even create the state directory. */
   createsNothing?: true;
   stdout?: string | RegExp;
-  /** The first four columns of stdout in a pipe, except empty ones, separated by spaces. Commas separate the lines. */
+  /** Columns 1 to 4 of each line of stdout, without empty ones, separated by spaces. Commas separate the lines. */
   results?: string;
   /** In stderr, FILE and DIRECTORY replace the paths of the file and of its directory. */
   stderr?: string | RegExp | (string | RegExp)[];
@@ -208,7 +208,7 @@ async function scriptedService(supportsKeys: boolean, remaining: number | undefi
     beforeReply: async (_name: string): Promise<void> => {},
     mostInFlight: 0,
     names: () => names,
-    /** The number of idempotency keys, also of rejected animals. */
+    /** The number of different idempotency keys in all creations, including rejected ones. */
     keyCount: () => animals.size,
     requestCount: () => server.requests.length,
   };

@@ -109,7 +109,7 @@ const UPGRADES = ['websocket', 'h2c', 'TLS/1.0'].map((protocol) => `Upgrade\r\nU
 type Prefer = Part & { code?: string };
 const statuses = [...new Set<number>(Object.values(errorCodes))];
 
-/** How a body is sent, with Content-Length or in chunks. The sizes of chunks repeat if there are more chunks. */
+/** How a body is sent: with Content-Length, or in chunks. After the last of the `sizes`, the first is used again. */
 type Frame = 'length' | { sizes: readonly number[]; extension: string; trailer: string };
 const frame: fc.Arbitrary<Frame> = fc.oneof(
   { arbitrary: fc.constant<Frame>('length'), weight: 6 },
@@ -125,7 +125,7 @@ const frame: fc.Arbitrary<Frame> = fc.oneof(
 
 type Choice<Value> = { good: readonly Value[]; bad: readonly Value[] };
 
-/** What each part of a request with one of these API keys can be: usually correct, or wrong or odd in one way. */
+/** The usual values (`good`) and the wrong or unusual values (`bad`) of each part of a request. `keys` are API keys. */
 const choicesOf = (keys: readonly string[]) => ({
   method: {
     good: fine('GET', 'POST', 'POST', 'POST', 'HEAD', 'OPTIONS'),
@@ -161,7 +161,7 @@ const choicesOf = (keys: readonly string[]) => ({
       `${JSON_TYPE}Content-Encoding: identity\r\n`,
     ),
     bad: [
-      // A page of any website can send the first two without a preflight request.
+      // A page of any website can send text/plain or no Content-Type without a preflight request.
       ...wrong(415, '', ...lines('Content-Type', 'text/plain', 'application/jsonp')),
       ...wrong(415, line('Content-Type')('application/json; charset=utf-16')),
       ...wrong(415, `${JSON_TYPE}Content-Encoding: gzip\r\n`),
@@ -233,7 +233,7 @@ const REX: Body = {
   pet: { name: 'Rex', categoryId: 1n, status: 'available' },
 };
 
-/** A list and a creation with each choice of one part, HTTP/1.0 and /healthz with each Host, and each of the bodies. */
+/** GET and POST with each value of each part, GET in HTTP/1.0 and of /healthz with each Host, POST with each body. */
 function oneOddPart(apiKey: string, bodies: readonly Body[]): Parts[] {
   const choices = choicesOf([apiKey]);
   const usual = Object.fromEntries(Object.entries(choices).map(([kind, { good }]) => [kind, good[0]]));
@@ -260,7 +260,7 @@ export type FuzzedRequest = {
   method: string;
   path: string;
   operation?: OperationName;
-  /** The possible statuses, besides 429 with `limitedBy`, and an injected 503 with `counts`. */
+  /** The possible statuses. Not included: 429 if `limitedBy` is set, and an injected 503 if `counts` is true. */
   statuses: readonly number[];
   /** The API key whose limit applies: if it is used up, the request gets 429. */
   limitedBy?: string;
@@ -279,7 +279,7 @@ export type FuzzedRequest = {
 export const requestOf = (keys: readonly string[]): fc.Arbitrary<FuzzedRequest> =>
   partsOf(keys).map(assemble);
 
-/** Requests that differ from ordinary ones in one part, among them creations with `bodies` random bodies. */
+/** Requests that differ from ordinary ones in one or two parts. `bodies` is the number of random bodies. */
 export const requestsWithOneOddPart = (key: string, bodies: number): FuzzedRequest[] =>
   oneOddPart(key, fc.sample(body, { numRuns: bodies, seed: 1 })).map(assemble);
 
@@ -333,7 +333,7 @@ function assemble(parts: Parts): FuzzedRequest {
   return shown(request);
 }
 
-/** The possible statuses of a request that Node's parser accepts. If parts are wrong, these are only their errors. */
+/** The possible statuses of a request that Node's parser accepts: those of its errors, if it has errors. */
 function possibleStatuses(parts: Parts): number[] {
   const { method, place, query, authorization, prefer } = parts;
   const name = place.methods[method.text];
