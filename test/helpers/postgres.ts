@@ -98,7 +98,7 @@ export async function movableAddress(first: Databases, delay = 0) {
   return { port, url, moveTo };
 }
 
-/** Starts a pgbouncer in transaction mode. `settings` are those of its section `pgbouncer`. */
+/** Starts pgbouncer, by default in transaction mode. `settings` are added to its section `pgbouncer`. */
 export async function startPgbouncer(
   upstream: Pick<Databases, 'port'>,
   settings: Record<string, string | number> = {},

@@ -11,7 +11,7 @@ export type BackendSettings = Partial<Pick<LocationContext, 'testTime'>> & {
   onWarning?: (message: string) => void;
 };
 
-/** The location of a database URL, without settings of a user. */
+/** The location of a database URL. Ignores the environment variables and the name of the current user. */
 export const databaseLocation = (
   url: string,
   { testTime, clock = systemClock }: BackendSettings = {},

@@ -169,7 +169,7 @@ export async function createCluster(options: ClusterOptions = {}): Promise<Clust
   };
 }
 
-/** Whether the server accepts connections. An error that it reports shows that it does, except "starting up". */
+/** Whether the server accepts connections. It does if it reports an error, unless the error is "starting up". */
 async function acceptsConnections(connectionString: string): Promise<boolean> {
   const client = new Client({ connectionString });
   client.on('error', () => {});
@@ -228,7 +228,7 @@ async function createDataDirectory(
     unix_socket_directories: directory,
     max_connections: 200,
     shared_buffers: '32MB',
-    // The primary server keeps what a stopped replica has not received.
+    // Without this setting, a primary server may remove log records that a stopped replica has not received.
     wal_keep_size: '256MB',
     // By default, a replica waits 5 s before it tries to connect again.
     wal_retrieve_retry_interval: '100ms',

@@ -17,7 +17,7 @@ export type Databases = {
 /** The superuser that initdb creates. Three connections are reserved for superusers. */
 export const SUPERUSER = 'postgres';
 
-/** The role of tests, which needs no password. */
+/** The role that tests use by default. It needs no password. */
 export const USER = 'pets';
 
 /** A role that needs a password. */

@@ -86,8 +86,8 @@ export async function waitUntilReady(
 const [FIRST_PORT, LAST_PORT] = [15_000, 32_000];
 
 /**
- * A free port on 127.0.0.1. A server that stops keeps its port for the next start, so the port is not one that the
- * operating system gives to outgoing connections (from 32,768).
+ * A free port on 127.0.0.1, below the ports that the operating system gives to outgoing connections (from 32,768).
+ * Otherwise, while a test restarts a server, an outgoing connection could take the port of the server.
  */
 export async function freeServerPort(): Promise<number> {
   for (;;) {

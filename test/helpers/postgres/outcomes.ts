@@ -1,4 +1,4 @@
-/** What became of each item: its result, or the outcome or the class of its error. */
+/** The result of each promise. For a rejected promise, the `outcome` of its error, or else the class of the error. */
 export async function outcomes(added: Promise<number>[]): Promise<unknown[]> {
   const settled = await Promise.allSettled(added);
   return settled.map((each) => {

@@ -30,7 +30,7 @@ export async function callFunction(client: Client, name: string, ...values: unkn
   return (await client.query(text, all)).rows;
 }
 
-/** The functions that servers call, from the catalog. `count` is the number of parameters after the first two. */
+/** The functions that servers call. `count` is the number of parameters after the store id and the schema version. */
 export async function storeFunctions(client: Client) {
   const { rows } = await client.query(
     `select proname as name, pronargs - 2 as count, provolatile as volatility, proconfig as settings from pg_proc
@@ -39,7 +39,7 @@ export async function storeFunctions(client: Client) {
   return rows;
 }
 
-/** The ids of the stores by their connections. A query for them in a transaction could change what a test observes. */
+/** Caches the store id of each connection, because a query in a transaction could change what a test observes. */
 const storeIds = new WeakMap<Client, Promise<string>>();
 
 export function storeIdOf(client: Client): Promise<string> {
