@@ -128,7 +128,7 @@ async function readerMachine(blocks: readonly Block[]) {
   };
 }
 
-/** Starts PostgreSQL for a reader. With the variables in `env`, psql connects as superuser by default. */
+/** Starts PostgreSQL for the commands in documents. With `env`, psql connects to it as superuser by default. */
 async function startDatabase() {
   const cluster = await startCluster();
   const url = cluster.url('pets', 'pets_server');

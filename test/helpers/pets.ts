@@ -13,7 +13,7 @@ import { makeTemporaryDirectory } from './temp.ts';
 
 export const DIST = join(import.meta.dirname, '..', '..', 'dist');
 
-/** The path of an executable that contains Node; undefined if tests use the build (`npm run test:package` sets it). */
+/** The path of the executable that `npm run test:package` tests. It contains Node. Undefined if tests use the build. */
 export const EXECUTABLE = process.env['PETS_EXECUTABLE'];
 
 /** The first words of a command line that starts the built command. */
@@ -21,7 +21,7 @@ export const petsCommand: readonly [string, ...string[]] = EXECUTABLE
   ? [EXECUTABLE]
   : [process.execPath, join(DIST, 'pets.js')];
 
-/** The words of `petsCommand` for a line of sh. Tests may put such a line between single quotes. */
+/** The words of `petsCommand` for sh, in double quotes, so that tests can put them between single quotes. */
 export const petsInShell = petsCommand.map((word) => `"${word.replace(/[\\$`"]/g, '\\$&')}"`).join(' ');
 
 export type RunResult = { code: number | null; stdout: string; stderr: string };
@@ -32,7 +32,7 @@ export type RunOptions = {
   stdin?: string;
 };
 
-/** With `columns`, the program runs in a terminal of this width. The other options replace parts of the process. */
+/** With `columns`, the program runs in a terminal of this width. `clock` and the functions replace the real ones. */
 export type ProgramOptions = RunOptions & { columns?: number; clock?: SteadyClock } & Partial<
     Pick<Context, 'sleep' | 'versionDetails'>
   >;
@@ -100,7 +100,7 @@ export async function makeMachine() {
     if (needsProcess(options)) return command(args, options);
     const { ended, stdout, stderr } = startOnMachine(args, options);
     const code = await ended;
-    // A process would end with its idle connections. Here, a server would wait 100 ms for them when it stops.
+    // Close idle connections, as the end of a process would. Otherwise, a server waits 100 ms for them when it stops.
     for (const socket of Object.values(globalAgent.freeSockets).flat()) socket?.destroy();
     return { code, stdout: stdout(), stderr: stderr() };
   }
@@ -180,12 +180,12 @@ type ListeningEvent = {
   pid: number;
   /** The developer token. */
   token: string;
-  /** The address that opens the page once. */
+  /** The URL that opens the developer page. It works only once. */
   page: string;
 };
 
 export type RunningService = ListeningEvent & {
-  /** What the service has written to stdout, and below to stderr, so far. */
+  /** What the service has written to stdout so far. */
   stdout(): string;
   stderr(): string;
   /** Sends a signal and waits until the service has ended; returns the exit code. */

@@ -1,4 +1,4 @@
-/** A metric with its samples by their labels. The sum and count of a histogram have the suffixes _sum and _count. */
+/** A metric. The keys of `samples` are labels, followed by _sum or _count for the sum or count of a histogram. */
 type Family = { type: string; samples: Record<string, number> };
 
 /** Parses metrics in the text format of Prometheus. */

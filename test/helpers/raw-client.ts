@@ -67,7 +67,7 @@ export async function sendToService(bytes: string | Buffer, options: ServiceOpti
 export function parseResponses(bytes: Buffer): RawResponse[] {
   const responses: RawResponse[] = [];
   for (let rest = bytes; rest.length > 0; ) {
-    // A response that no JSON follows is a response to HEAD, which has no body despite its Content-Length.
+    // If no JSON follows the headers, the response has no body. A response to HEAD still has a Content-Length.
     const taken = takeResponse(rest, (next) => !/^[{[]/.test(next.toString('latin1', 0, 1)));
     if (!taken) throw new Error(`incomplete response: ${rest.toString('latin1', 0, 1_000)}`);
     responses.push(taken.response);

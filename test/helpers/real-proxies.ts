@@ -9,7 +9,7 @@ import { onTestFinished } from 'vitest';
 import { closedPort } from './listen.ts';
 import { temporaryDirectory } from './temp.ts';
 
-// Starts proxies of other projects, as Debian installs them.
+// Starts nginx, HAProxy, Squid and tinyproxy. The path of the password program of Squid is the one in Debian.
 
 /** The options with which each proxy prints its version, and runs in the foreground with a configuration file. */
 const PROGRAMS = {

@@ -43,7 +43,7 @@ async function animalsOf(service: Service): Promise<Map<string, number>> {
 
 /**
  * Ends a service under load, several times. Checks that every acknowledged animal is kept, and that each creation can
- * be repeated. After SIGTERM, no other animal may exist, because every executed request must get its response.
+ * be repeated. After SIGTERM, only acknowledged animals may exist, because each executed request gets its response.
  *
  * @param start starts the service on the same store each time
  */

@@ -1,6 +1,6 @@
 import { type FileSystem, realFileSystem } from '../../src/system/file-system.ts';
 
-/** A function that runs before each call of the file system, but after `close`. If it throws, the call fails. */
+/** Runs before each call of the file system, or after the call if it is `close`. If it throws, the call fails. */
 export type Intercept = (name: string, path: string) => void | Promise<void>;
 
 /** The real file system with an interceptor. */

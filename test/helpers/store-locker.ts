@@ -1,5 +1,5 @@
-// This process opens a store, adds an animal, prints `{"isOpen":true}`, and then runs until it is killed. With the mode
-// `exit`, or if it cannot open the store and prints the error, it ends as soon as nothing keeps it running.
+// This process opens a store, adds an animal, and prints `{"isOpen":true}`. Then a timer keeps it running until it is
+// killed. With the mode `exit`, there is no timer, so it ends unless the store keeps it running.
 import { openJournalStore } from '../../src/store/journal/journal-store.ts';
 
 const [directory = '', url, mode] = process.argv.slice(2);
