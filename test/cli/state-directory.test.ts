@@ -27,7 +27,7 @@ async function homeless({ limit = Number.POSITIVE_INFINITY } = {}) {
 
 const LIST = ['list', '--json', '--max-wait', '0'];
 
-/** Counts the notes in the output that no state directory is writable. */
+/** How often the output says that no state directory is writable. */
 const noticesIn = (stderr: string) => stderr.split('none of these directories is writable').length - 1;
 
 test.each(['the directory for temporary files', 'PETS_STATE_DIR'])(

@@ -64,7 +64,6 @@ test('pets store copy copies to an empty directory with progress on a terminal, 
   const { machine, directory, copy, copyArgs } = await machineWithClosedStore();
   await mkdir(copy);
   const { code, stdout, stderr } = await machine.pets(copyArgs, { columns: 80, env: { NO_COLOR: '1' } });
-  // The copy has all animals in one record.
   const counts = /animals +67 of 67\n.*orders +20 of 20\n {2}API keys +2 of 2\n$/s;
   expect([code, stdout]).toEqual([0, expect.stringMatching(counts)]);
   for (const status of [
@@ -72,6 +71,7 @@ test('pets store copy copies to an empty directory with progress on a terminal, 
     '[################] 67/67 animals verified',
   ])
     expect(stderr).toContain(status);
+  // The copy has all animals in one record, so its sequence number is lower by 1.
   expect((await check(machine, copy)).report).toMatchObject({ ...REPORT, sequence: 21 });
   for (const target of [copy, directory, join(directory, 'journal.ndjson')]) {
     const ran = await machine.pets(['store', 'copy', directory, target]);

@@ -52,7 +52,7 @@ test('ISO 8601, or undefined if out of range', () => {
   ]);
 });
 
-/** The instant that an argument means, at this time in this time zone. */
+/** The instant that `text` means at the time `now` in the time zone `zone`. */
 const resolve = (text: string, zone: string, now = '2026-11-20T12:00:00Z') =>
   new Date(parseTimeLimit(text).time(Date.parse(now), () => zone)).toISOString();
 
@@ -81,7 +81,7 @@ test.each(none.split('|'))('a time on the command line: %j is none', (text) => {
   expect(() => parseTimeLimit(text)).toThrow(/^must be today, yesterday, a number of days or hours ago/);
 });
 
-// Berlin has no 2:30 on 29 March 2026 and two on 25 October. Havana has two midnights. Apia had no 30 December 2011.
+// On these dates, Berlin skips 2:30, Berlin repeats 2:30, Havana repeats midnight, and Apia has just skipped a day.
 test.each([
   ['2026-03-29T02:30', 'Europe/Berlin', '2026-03-29T01:30:00.000Z'],
   ['2026-10-25T02:30', 'Europe/Berlin', '2026-10-25T00:30:00.000Z'],

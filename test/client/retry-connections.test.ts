@@ -14,7 +14,7 @@ import { manualClock } from '../helpers/clock.ts';
 import { gate } from '../helpers/gate.ts';
 import { type Act, formatResponse, reset, type WireServer, wireServer } from '../helpers/wire-server.ts';
 
-// If a connection ends or stalls, a creation is not sent twice, and its outcome is reported correctly.
+// If a connection ends or stalls, a creation is repeated only with a supported key. Its outcome is reported correctly.
 
 const LENGTH = 'Content-Type: application/json\r\nContent-Length: 100\r\n\r\n';
 const CHUNKED = 'Content-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n';
