@@ -11,7 +11,7 @@ import { hasTerminal, spawnInTerminal } from '../helpers/pseudo-terminal.ts';
 
 const TAB = '\t';
 const LEFT = '\x02';
-/** Keys of bash or of the start-up files below. One inserts all candidates, the other prints and clears the line. */
+/** The first key inserts all candidates of a word. The second prints and clears the line. See `startUp` below. */
 const INSERT_ALL = '\x1b*';
 const PRINT_LINE = '\x14';
 
@@ -71,7 +71,7 @@ async function startEditor(
     columns: 80,
     rows: 24,
   });
-  // Killing `script` closes the terminal, which ends the shell.
+  // The child is script(1). Killing it closes the terminal, which ends the shell.
   onTestFinished(async () => {
     const ended = once(child, 'exit');
     if (child.kill('SIGKILL')) await ended;
@@ -224,7 +224,7 @@ describe.skipIf(!canTestShell('bash'))('bash', () => {
   });
 
   test('works if = and : do not break words, and uses the completion of the command after serve --', async () => {
-    // The package bash-completion has this function.
+    // Replaces the function `_command_offset` of bash-completion, which completes another command.
     const offset = `_command_offset() { COMPREPLY=("\${COMP_WORDS[$1]}-is-at-$1"); }`;
     const editor = await startEditor('bash', await shop(), `COMP_WORDBREAKS=" "; ${script}; ${offset}`);
     const typed = 'pets --base-url http://a:1 list --status=so';

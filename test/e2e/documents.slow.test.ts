@@ -25,7 +25,7 @@ test.skipIf(!hasTerminal())(
 
 const spans = [...new Map(documents.flatMap(readCommandSpans).map((span) => [span.command, span])).values()];
 
-/** If only a terminal or a base URL is missing, exit code 2 is fine, because the arguments were valid. */
+/** With these errors, exit code 2 is fine: the arguments were valid, but a terminal, base URL or key is missing. */
 const ARGUMENTS_ARE_VALID = /can't prompt|no terminal to ask|no base URL|no key on standard input/;
 
 /** Runs commands; returns those that the shell or the program does not understand. */
@@ -120,7 +120,7 @@ describe.skipIf(!hasProxy('nginx'))('docs/examples/nginx.conf', () => {
       expect(listed).toMatchObject({ code: 0, stderr: '' });
       expect(JSON.parse(listed.stdout)).toHaveLength(150);
 
-      /** Requests a path as a client with this address, which claims to have another one. */
+      /** Requests a path from this local address. The header X-Forwarded-For claims another address. */
       const request = async (target: string, localAddress: string) => {
         const headers = { Host: 'shop.example', 'X-Forwarded-For': '198.51.100.7' };
         const ca = readFileSync(certificate);

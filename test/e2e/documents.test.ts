@@ -27,7 +27,7 @@ import {
   tableRows,
 } from '../helpers/documents.ts';
 
-// documents.slow.test.ts runs the blocks that need neither PostgreSQL nor a new Debian, and the commands in the text.
+// documents.slow.test.ts runs commands in the text, and blocks that need neither PostgreSQL nor a new Debian system.
 
 describe('each console block of the README shows what the program prints', () => {
   testBlocks(({ document, language }) => document === 'README.md' && language === 'console');

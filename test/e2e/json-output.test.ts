@@ -15,8 +15,8 @@ const declarations = readDocument('docs/json-output.d.ts').text;
 type Sample = { root: string; field: string; json: string };
 
 /**
- * Compares each sample with its declared type. Returns the samples that have an extra field, a missing field or another
- * type, and the declared fields and values that no sample has, or that every sample has although they are optional.
+ * Compares each sample with its declared type. `errors` has the samples that do not match their types. `unseen` names
+ * the declared fields and values that no sample has, and the optional fields that every sample has.
  */
 function checkSamples(declarations: string, samples: readonly Sample[]) {
   const file = ts.createSourceFile('types.ts', declarations, ts.ScriptTarget.ES2023, true);
@@ -24,7 +24,7 @@ function checkSamples(declarations: string, samples: readonly Sample[]) {
     file.statements.filter(ts.isTypeAliasDeclaration).map(({ name, type }) => [name.text, type]),
   );
 
-  /** The nodes of the fields and values, and the `?` of missing fields; undefined if the value has another type. */
+  /** The fields and literals of `type` that `value` has, and the `?` of missing fields; undefined if they differ. */
   function shownBy(value: unknown, type: ts.Node | undefined): ts.Node[] | undefined {
     const all = (parts: (ts.Node[] | undefined)[]) =>
       parts.includes(undefined) ? undefined : parts.flatMap((part) => part ?? []);
@@ -231,8 +231,8 @@ async function withRealService({ run, serve }: Samples): Promise<void> {
   await machine.file('store/bans.json', JSON.stringify({ [sha256]: '2999-01-01T00:00:00.000Z' }));
   await run(machine, 'keys list', ['keys', 'list', '--data', store]);
 
-  // Use a store whose key `dev` was created on another machine, then the store after `dev` was revoked, then one
-  // with a single id left, in a service that then fails.
+  // Start three services: on another machine than the one that created the key `dev`, after `dev` was revoked, and with
+  // a single id left. The clock of the last service fails once.
   const stranger = await freshMachine();
   await (await serve(stranger, ['--data', store])).end();
   await run(machine, undefined, ['keys', 'revoke', 'dev', '--data', store]);
@@ -260,7 +260,7 @@ async function withRealService({ run, serve }: Samples): Promise<void> {
   await full.end();
 }
 
-/** Opens the page, after which the server prints its new address. */
+/** Opens the page. The server then prints a new address of the page. */
 async function usePage({ page }: { page: string }): Promise<void> {
   const body = JSON.stringify({ code: new URL(page).hash.slice(3) });
   const headers = { 'Content-Type': 'application/json' };
@@ -320,7 +320,7 @@ async function withLostResponses({ run }: Samples): Promise<void> {
   await run(machine, 'import <file>', ['import', a], { exit: 8 });
 }
 
-/** Collects the output for a row that stays unknown, because the service's ids are text. */
+/** Collects the output for a row that may have been added as a listed animal. The ids of the service are text. */
 async function withSettledRow({ run }: Samples): Promise<void> {
   const service = await inventoryWithoutKeys({ idOf: (number) => `id-${number}` });
   const machine = await freshMachine();
@@ -330,7 +330,7 @@ async function withSettledRow({ run }: Samples): Promise<void> {
   const clockAt = (time: number) => ({ now: () => time, elapsed: () => performance.now() });
   service.lose = (name) => (name === 'lost' ? 'after adding' : undefined);
   await machine.pets(['import', a], { clock: clockAt(sentAt) });
-  // The first run lost a response 30 s minus 5 ms ago, so the second waits for 5 ms. --debug reports even such a wait.
+  // The second run starts 5 ms too early to compare the row with the list, and waits. --debug reports even such a wait.
   const clock = clockAt(sentAt + 30_000 - 5);
   await run(machine, 'import <file>', ['import', a, '--debug'], { clock, exit: 8 });
 }

@@ -4,7 +4,7 @@ import { freshMachine } from '../helpers/pets.ts';
 import { hasProxy, nginxServer, startProxy } from '../helpers/real-proxies.ts';
 import { AUTHORITY, TLS_DIRECTORY } from '../helpers/tls-server.ts';
 
-// These tests run `pets login` with addresses of servers of other projects that do not accept its requests.
+// These tests run `pets login` with nginx servers that do not accept its connections or requests.
 
 const ENV = { NODE_EXTRA_CA_CERTS: AUTHORITY };
 const CERTIFICATE = `

@@ -40,7 +40,7 @@ afterAll(async () => {
 const run = (program: string, ...args: string[]) =>
   runProgram(join(directory ?? '', 'node_modules', '.bin', program), args, directory ?? '');
 
-/** Writes a file into that directory. */
+/** Writes a file into the directory of the document. */
 const write = (name: string, text: string) => writeFile(join(directory ?? '', name), text);
 
 test('the client that orval generates calls every operation', async ({ skip }) => {

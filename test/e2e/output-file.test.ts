@@ -31,7 +31,7 @@ async function prepare(handler: Handler = onePage) {
 /** The names in the home directory, without those of the program's own directories. */
 const namesIn = async ({ home }: Machine) => (await readdir(home)).filter((name) => !name.startsWith('.'));
 
-// test/cli/output-file.test.ts has SIGINT.
+// test/cli/output-file.test.ts tests SIGINT.
 test.each(['SIGTERM', 'SIGKILL'] as const)(
   'a command that is interrupted by %s leaves the old file',
   async (signal) => {

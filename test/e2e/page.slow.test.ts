@@ -164,7 +164,7 @@ describe('the page', () => {
     await button(page, '1 new request ↑').click();
     await row(page, 'limit=3').waitFor();
     expect(await page.evaluate('scrollY')).toBe(0);
-    // A request that is sent from the page does not wait.
+    // The opened request, and the request that a new rule affects, appear immediately.
     await row(page, 'limit=4').getByRole('button').click();
     await button(page, 'Send again').click();
     await row(page, 'limit=4').nth(1).waitFor();
@@ -183,7 +183,7 @@ describe('the page', () => {
     await row(page, 'limit=7').waitFor();
     expect(await details(page).count()).toBe(0);
     await page.setViewportSize({ width: 1_280, height: 800 });
-    // The results of a search never wait.
+    // The results of a search appear immediately, although the mouse points at a row.
     await row(page, 'limit=1').first().hover();
     await page.getByLabel('Search').focus();
     await page.keyboard.type('limit=2');
@@ -550,7 +550,7 @@ describe('the connection of the page', () => {
     await tab.goto(service.url());
     await textOf(page, '#connection').toBe('Live');
     expect(await page.getByLabel('Search').inputValue()).toBe('limit=3');
-    // What another program has stored as the session cannot be sent as a header.
+    // Another program can store a session that cannot be sent as a header.
     await page.evaluate("localStorage.setItem('pets-session', 'a\\nb \u0142')");
     await page.reload();
     await page.getByText('This page needs a new address').waitFor();

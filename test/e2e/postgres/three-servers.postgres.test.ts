@@ -123,7 +123,7 @@ describe.each(['haproxy', 'nginx'] as const)('three servers behind %s', (name) =
         await expect.poll(() => countRequests(server, '"POST"')).toBeGreaterThan(20);
         await server.end(i === 0 ? 'SIGKILL' : 'SIGTERM');
         const { port } = new URL(server.url);
-        // The last --port applies.
+        // `serveCommand` also passes --port 0. The last --port applies.
         const started = await serveCommand(machine, [...SERVE, '--data', data, '--port', port]);
         await expect.poll(() => countRequests(started, '"POST"')).toBeGreaterThan(20);
       }
