@@ -52,7 +52,7 @@ export function startProgram(
   return {
     /** Resolves with the exit code. */
     ended,
-    /** What the program has written to stdout, and below to stderr, so far. */
+    /** `stdout` and `stderr` return what the program has written to these streams so far. */
     stdout: stdout.text,
     stderr: stderr.text,
     /** The first line on stdout. Rejects if the program ends without writing one, or does not write one within 60 s. */

@@ -27,7 +27,7 @@ export async function installDebian(root: string): Promise<void> {
   if (code !== 0) throw new Error(`debootstrap ended with ${code}: ${output}`);
   // A temporary directory has mode 0700, but the users of Debian must be able to enter its root.
   await chmod(root, 0o755);
-  // The commands in the documents run as root.
+  // The documents use sudo. Here, their commands run as root, so sudo only executes its arguments.
   await writeFile(join(root, 'usr', 'bin', 'sudo'), '#!/bin/sh\nexec "$@"\n', { mode: 0o755 });
 }
 

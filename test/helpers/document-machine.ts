@@ -29,7 +29,7 @@ export const isRunnable = ({ language, text }: Block): boolean =>
 export const needsPostgres = ({ language, text }: Block): boolean =>
   language === 'sql' || text.includes('postgres://');
 
-/** Declares a test for each section with selected blocks that can run here. These run in order on one machine. */
+/** Declares a test for each section. It runs the selected blocks of the section in order on one machine. */
 export function testBlocks(isSelected: (block: Block) => boolean): void {
   const selected = documents
     .flatMap(readBlocks)
@@ -64,7 +64,7 @@ const EXAMPLE_URL = /https:\/\/(?:[\w.-]*example\.com|shop\.example)(\/v1)?/g;
 
 type ReaderMachine = Awaited<ReturnType<typeof readerMachine>>;
 
-/** Creates a machine for these blocks. It has the variables of a service if blocks read one and set none. */
+/** Creates a machine for these blocks. If they read, but do not set, variables such as PETS_API_KEY, it has them. */
 async function readerMachine(blocks: readonly Block[]) {
   const machine = await freshMachine();
   const { url, key, token } = await serve(await freshMachine(), ['--ephemeral', '--seed', '--no-profile']);
@@ -145,8 +145,8 @@ async function startDatabase() {
 }
 
 /**
- * Writes a script `pets` that runs the built command. The script starts `pets serve` without `--help` and `--` in the
- * background, as in a second terminal, with this port by default, and prints the first output of the server.
+ * Writes a script `pets` that runs the built command. Unless the arguments contain `--help` or `--`, the script starts
+ * `pets serve` in the background, as in a second terminal, with this port by default, and prints its first output.
  */
 async function writeProgram(bin: string, port: string): Promise<void> {
   const script = `#!/bin/sh
