@@ -44,7 +44,7 @@ test('a call sends and reads exact numbers, and sends a new idempotency key with
 });
 
 describe('an animal in the response to a creation', () => {
-  /** Creates two animals, the second named Rex. Returns both outcomes, and the differences reported for added animals. */
+  /** Creates two animals, the second named Rex. Returns both outcomes, and the differences reported for them. */
   async function addTwo(sent: object, ...received: [object, object?]) {
     const differences: string[] = [];
     const { client, server } = await connect(
