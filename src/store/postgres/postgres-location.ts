@@ -52,7 +52,7 @@ export function postgresLocation(url: string, context: LocationContext): StoreLo
   };
 }
 
-/** How long a command waits for the API keys, in milliseconds: other commands can hold locks, and replicas can hang. */
+/** The longest time to read or change the API keys, in milliseconds. Locks and synchronous replicas can cause waits. */
 const KEYS_TIMEOUT_MS = 10_000;
 
 /** Opens the store if it exists. Several servers can use a database, so there is nothing to lock. */
@@ -100,7 +100,7 @@ function isStarting(error: unknown): boolean {
   if (error instanceof AggregateError && error.errors.some(isStarting)) return true;
   if (!(error instanceof Error) || !('code' in error)) return false;
   const { code, syscall } = error as NodeJS.ErrnoException;
-  // A socket in a directory does not exist before the database creates it.
+  // ENOENT: the database has not created its Unix socket yet.
   if (syscall === 'connect') return code === 'ECONNREFUSED' || code === 'ENOENT';
   return syscall === 'getaddrinfo' || code === CANNOT_CONNECT_NOW;
 }

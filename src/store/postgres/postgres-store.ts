@@ -56,7 +56,7 @@ const MAX_PAGES = 16;
 /** How many calls that read pages the database can work on at a time. */
 const PARALLEL_READS = 3;
 
-/** A check whether the database can be written uses the result of a check that began less than this time ago. */
+/** For how long the result of a check whether the database can be written is used, in ms after the check began. */
 const CHECK_MS = 1_000;
 
 /** The SQLSTATE of an id that is not an int64. */
@@ -72,7 +72,7 @@ export class PostgresStore implements Store {
   #options: PostgresStoreOptions;
   #creations: BatchQueue<NewAnimal, CreateResult>;
   #pages: BatchQueue<PageRequest, PageRow>;
-  /** The idempotency keys of creations that are running on this server, by the first half of their fingerprint. */
+  /** For each creation with an idempotency key that is running on this server: the first half of its fingerprint. */
   #inFlight = new Set<string>();
   #check: { at: number; result: Promise<unknown> } | undefined;
 

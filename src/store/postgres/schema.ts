@@ -42,8 +42,8 @@ set local idle_in_transaction_session_timeout = 0;
 set local synchronous_commit = on`;
 
 /**
- * Creates the store if the database contains none. Call this in a READ COMMITTED transaction. Until that has ended, no
- * other program can create the store. If the store exists, the privileges of a server are enough.
+ * Creates the store if the database contains none. Call this in a READ COMMITTED transaction. Until the transaction
+ * has ended, no other program can create the store. If the store exists, the privileges of a server are enough.
  *
  * @returns whether it created the store
  * @throws StoreError, for example if the schema has another version, or an error of the driver
@@ -98,7 +98,7 @@ export async function readIdentity(client: SchemaClient, place = 'the database')
 }
 
 /**
- * Reads which store the database contains, for a server. Marks the store, so that no copy replaces its id and secret.
+ * Reads the identity of the store for a server. Marks the store as opened, so that `pets store copy` cannot replace it.
  *
  * @throws StoreMissingError, StoreError, or an error of the driver
  */
@@ -107,7 +107,7 @@ export async function markOpenedAndReadIdentity(
   place?: string,
 ): Promise<StoreIdentity> {
   await readIdentity(client, place);
-  // The update waits for the end of a copy, which may have replaced the id and the secret.
+  // The update waits for a running `pets store copy`. It may replace the id and the secret, so read them again.
   await client.query('update pets.meta set opened = now() where opened is null');
   return readIdentity(client, place);
 }
@@ -117,7 +117,7 @@ type State = { hasSchema: boolean; store?: StoreIdentity };
 
 /** @throws StoreError if this program cannot use the schema, or an error of the driver */
 async function readState(client: SchemaClient): Promise<State> {
-  // A query of the tables of the catalog sees what another transaction has created while this one waited for the lock.
+  // After a wait for the lock, this query of catalog tables sees the store that another transaction has created.
   const [found] = await rowsOf<{ hasSchema: boolean; hasMeta: boolean }>(
     client,
     `select count(*) > 0 as "hasSchema", count(c.oid) > 0 as "hasMeta"

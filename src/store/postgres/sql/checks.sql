@@ -1,6 +1,6 @@
--- Raises the error of a call that must not be carried out. The other functions call it if the database server is a
--- standby server, which may lag, or if the isolation level is wrong, or if `store` is not the id of the store in the
--- database, or `known` not the version of its schema.
+-- Raises the error of a call that must not be carried out. The other functions call it if the isolation level is wrong,
+-- if the database server is a standby server (which may lag), if the store in the database does not have the id
+-- `store`, or if its schema does not have the version `known`.
 create function pets.refuse(store uuid, known int) returns void
 language plpgsql
 set search_path = pg_catalog, pets, pg_temp
@@ -26,9 +26,9 @@ begin
 end
 $$;
 
--- Raises an error if this is a standby server, if the database does not contain this store with this version of the
--- schema, or if the role may not read the keys. Only rarely called functions call it, because a nested call takes time;
--- the others contain the check. Servers also call it on each new connection.
+-- Raises an error if the database server is a standby server, if the database does not contain this store with this
+-- version of the schema, or if the role may not read the keys. Only rarely called functions call it, because a nested
+-- call takes time. The other functions contain their own checks. pets serve also calls it on each new connection.
 create function pets.check_store(store uuid, known int) returns void
 language plpgsql
 set search_path = pg_catalog, pets, pg_temp

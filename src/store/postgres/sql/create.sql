@@ -1,6 +1,6 @@
 -- Adds animals, and returns a row for each: its number in the arrays from 1, `added`, `replayed` or `mismatch`, the id
 -- if it was added, and the JSON text of the first response if it was replayed. The result contains no other texts,
--- because a client that does not read a large result would keep the lock.
+-- because a client that does not read a large result would keep the lock on pets.meta.
 --
 -- `bodies` contains JSON texts without their beginning `{"id":…`, such as `,"name":"Rex"}`. `fingerprints` and `hashes`
 -- contain the two halves of the fingerprints of idempotency keys, or null for animals without a key. If no animal has a
@@ -23,7 +23,7 @@ set search_path = pg_catalog, pets, pg_temp
 -- Use one plan in each session, and never read the whole table: it may be small when the plan is made, and grow later.
 set plan_cache_mode = force_generic_plan
 set enable_seqscan = off
--- A wait for a lock ends before pets serve gives up. The limit is set here, because poolers accept none for connections.
+-- The wait for a lock must end before pets serve stops waiting for the call. Poolers refuse this setting on connect.
 set lock_timeout = '1400ms'
 as $$
 #variable_conflict use_column

@@ -32,7 +32,7 @@ set search_path = pg_catalog, pets, pg_temp
 -- Use one plan in each session, and never read the whole table: it may be small when the plan is made, and grow later.
 set plan_cache_mode = force_generic_plan
 set enable_seqscan = off
--- A wait for a lock ends before pets serve gives up. The limit is set here, because poolers accept none for connections.
+-- The wait for a lock must end before pets serve stops waiting for the call. Poolers refuse this setting on connect.
 set lock_timeout = '1400ms'
 as $$
 #variable_conflict use_column
@@ -61,7 +61,7 @@ begin
   for n, id in
     select item.n, item.caller from unnest(callers) with ordinality as item (caller, n) order by item.caller
   loop
-    -- Most requests are granted. If both windows go on and have room, this statement is enough, which halves the time.
+    -- Most requests are granted. If no window has ended and both have room, this statement is enough, in half the time.
     now := coalesce(at_ms, floor(extract(epoch from clock_timestamp()) * 1000)::bigint);
     update pets.callers c
     set minute_used = c.minute_used + counts[n], day_used = c.day_used + counts[n]

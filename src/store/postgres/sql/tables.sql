@@ -1,6 +1,6 @@
 -- The tables of the schema pets. A running server uses them only through the functions in the other files. Each
 -- function has its own search_path, so that no function or operator of another schema replaces one of PostgreSQL.
--- Functions are VOLATILE, also those that only read, because pgpool-II would send others to standby servers.
+-- All functions are VOLATILE, even those that only read: pgpool-II would send calls of STABLE ones to standby servers.
 
 -- The only row identifies the store. Every transaction that adds or removes animals locks the row.
 create table pets.meta (
@@ -25,7 +25,7 @@ values (
 
 -- `status`: 0 available, 1 pending, 2 sold. `body` is the JSON text of the animal, as responses contain it, byte for
 -- byte. Its type is text, because a name can have \u0000 or half of a surrogate pair (docs/service.md, D14). The type
--- jsonb refuses such a text, and from the type json not even another field of it can be read.
+-- jsonb refuses such a text. The type json stores it, but then no field can be read, not even the id.
 create table pets.animals (
   id bigint primary key,
   status smallint not null check (status in (0, 1, 2)),
