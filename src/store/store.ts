@@ -39,9 +39,9 @@ export type Page = { pets: Buffer; next?: bigint };
 export type Seed = { pets: readonly (CreateRequest['pet'] & Pick<Pet, 'id'>)[]; orders: readonly unknown[] };
 
 /**
- * The inventory. Reads return only durable data, except that the last record of a journal may not be durable until the
- * server has been able to write. Several processes may share a store, so callers must not cache data. Reads continue
- * while the store cannot write.
+ * The inventory. Reads return only durable data, with one exception: after the start, the last record of a journal may
+ * not be durable until the server can open the journal for writing. Several processes may share a store, so callers
+ * must not cache data. Reads continue while the store cannot write.
  *
  * @throws StoreFailedError from every method except `close` if the store has noticed that another program deleted or
  * changed the data, or if seeding failed

@@ -8,7 +8,7 @@ const INSTANT_RULE = 'must be an ISO 8601 time';
 const INSTANT = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?Z$/;
 
 export const Sha256 = z.string(fieldError(SHA256_RULE)).check(z.regex(/^[0-9a-f]{64}$/, SHA256_RULE));
-/** A UTC time such as `2026-11-20T12:00:00.000Z`. zod's own schema would also load its JSON Schema converter. */
+/** A UTC time such as `2026-11-20T12:00:00.000Z`. zod's schema for times would load its JSON Schema converter. */
 export const IsoTime = z
   .string(fieldError(INSTANT_RULE))
   .check(z.refine((text) => INSTANT.test(text) && !Number.isNaN(Date.parse(text)), INSTANT_RULE));

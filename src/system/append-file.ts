@@ -56,11 +56,11 @@ export class AppendFile {
   #files: FileSystem;
   #path: string;
   #file: OpenFile;
-  /** The expected status. The size is not known while `#isTorn`. */
+  /** The expected status. While `#isTorn` is true, the size may be wrong. */
   #status: FileStatus;
   /** The end of the last durable append. */
   #end: number;
-  /** Whether there may be bytes after `#end`, which a failed append has left. */
+  /** Whether there may be bytes after `#end`, which must be removed before the next append. */
   #isTorn: boolean;
   #last: Promise<unknown> = Promise.resolve();
   #failure: { error: unknown } | undefined;

@@ -262,7 +262,7 @@ function listenError(cause: unknown, directory: string): LockError {
 
 /** The longest socket path on macOS in bytes; Linux allows 4 more. Node 20 silently truncates longer paths. */
 const MAX_SOCKET_PATH = 103;
-/** The length of the longest file name of a claim. */
+/** The length of the longest file name of a claim: the name that it has before it is renamed to `lock-…`. */
 const MAX_NAME_LENGTH = 'claim-4294967295-ffffffff'.length;
 
 /**

@@ -346,7 +346,7 @@ export async function fsyncAncestors(fileSystem: FileSystem, directory: string):
 export type StateDirectory = {
   path: string;
   /**
-   * Whether the directory is in one for temporary files, where another user may have created it first. Such a
+   * Whether the path is in the directory for temporary files, where another user may have created it first. Such a
    * directory is used only if this user owns it and other users have no access to it.
    */
   isTemporary: boolean;
