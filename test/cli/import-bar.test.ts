@@ -5,7 +5,7 @@ import { createConsole } from '../../src/cli/output/console.ts';
 import type { CommandContext } from '../../src/cli/program/command.ts';
 import { manualClock } from '../helpers/clock.ts';
 
-/** A progress bar of 100 rows, `done` of them done before. `line` is what is shown now; `lines` are all full lines. */
+/** A progress bar of 100 rows. Earlier runs did `done` rows. `line()` is the text after the last redraw. */
 function bar({ done = 0, columns = 120, json = false } = {}) {
   const clock = manualClock();
   const stderr = Object.assign(new PassThrough(), columns > 0 ? { isTTY: true, columns } : {});

@@ -38,7 +38,7 @@ async function shop(
       service.sent.length = 0;
       service.lists = 0;
     },
-    /** Runs the command again a minute later, so that it does not wait for earlier requests. */
+    /** Runs the command again a minute later. Then the timeout of lost requests has passed, so it need not wait. */
     async settle(args: string[] = []) {
       const clock = { now: () => Date.now() + 60_000, elapsed: () => performance.now() };
       const result = await add(args, { clock });

@@ -204,7 +204,7 @@ describe('a record', () => {
     const { append } = await open();
     calls.length = 0;
     await Promise.all([append(start), append(record)]);
-    // Append the others while the first record is being written.
+    // Append two more records while the first one is being written.
     const first = append(record);
     await vi.waitFor(() => expect(calls.filter((name) => name === 'write')).toHaveLength(2));
     await Promise.all([first, append(record), append(record)]);

@@ -76,9 +76,9 @@ class World {
   #service: ReturnType<typeof createService>;
   #usesManyKeys: boolean;
   #isQuick: boolean;
-  /** The most animals with each hash that the files may have added. */
+  /** How many animals the files may have added at most, by `animalHash`. */
   #allowed = new Map<string, number>();
-  /** The same, for imports that are forgotten. */
+  /** The same for earlier imports, which the ledger may have forgotten after 30 days. */
   #base = new Map<string, number>();
   #isLocked = false;
 
@@ -266,7 +266,7 @@ class World {
     }
   }
 
-  /** For each hash, the service may now have as many animals as there are rows, or as many more if `isAgain`. */
+  /** Allows as many animals of each hash as there are rows. If `isAgain`, adds this number to the allowed number. */
   #allow(rows: readonly PetRow[], isAgain: (hash: string) => boolean): void {
     const counts = new Map<string, number>();
     for (const { pet } of rows) counts.set(animalHash(pet), (counts.get(animalHash(pet)) ?? 0) + 1);
@@ -354,7 +354,7 @@ function createService(random: () => number, figures: ImportFigures, now: () => 
       if (name === 'listPets') return { value: animals.slice(0, 1).map(({ pet }) => pet), headers };
       const { idempotencyKey = '', sendLog } = options;
       await sendLog?.intent();
-      // If the process is killed now, the service receives the request nevertheless.
+      // The service goes on with this request even if the process is killed during the wait.
       figures.parallel += Number(++inFlight > 1);
       await new Promise(setImmediate);
       inFlight--;

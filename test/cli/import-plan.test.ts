@@ -21,7 +21,7 @@ import type { PetRow } from '../../src/cli/rows/read-file.ts';
 const DAY = 86_400_000;
 const HASH = '0'.repeat(64);
 
-/** `A`, or `A7` for an animal with the id 7. Each letter is the name of an animal. */
+/** The rows of a text such as `AB7`: an animal with the name A, and one with the name B and the id 7. */
 const rowsOf = (text: string): PetRow[] =>
   [...text.matchAll(/([A-Z])(\d*)/g)].map(([, name = '', id], i) => ({
     line: i + 2,
@@ -60,9 +60,9 @@ function resultOf(
 /**
  * Runs a step such as `v1 ABCD --skip-added → AB-…`: imports the file v1 with four rows and the option. After the arrow
  * are the rows that are sent, with the signs of their results, and `…` if the run is interrupted after them. Open rows
- * that are settled come first, in parentheses. `stops:` has the number of known rows, and for each earlier import
- * how many of them it has, and how many of its rows are in the file (`few` if less than half), and `again:` has rows that are added again. Returns
- * what the import really does, in the same form.
+ * that are settled come first, in parentheses. `stops:` has the number of known rows, and for each earlier import how many
+ * of them it has and how many of its rows are in the file (`few` if less than half). `again:` has the rows that are added
+ * again. Returns what really happens, in the same form.
  */
 function run(ledger: Ledger, step: string, now: number): string {
   const [, file = '', text = '', option, outcome = ''] =

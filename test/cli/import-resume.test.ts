@@ -16,7 +16,7 @@ describe('a row of which the service has refused the request', () => {
   const INCOMPLETE: Step = { replies: { Bella: 401 }, stdout: '', sends: 'Rex Bella' };
   // The service gives each idempotency key the next id. Bella gets a second key, so no animal has the id 2.
   const REST = { sends: 'Bella Lola', results: '2 added 1 Rex, 3 added 3 Bella, 4 added 4 Lola' };
-  // Without idempotency keys, a row that may have been added would become unknown.
+  // The service does not report that it supports idempotency keys, so pets would not repeat a row with unknown outcome.
   for (const [what, first] of [
     ['because of the API key', { ...INCOMPLETE, code: 4 }],
     [

@@ -11,7 +11,7 @@ type Animal = Record<string, unknown>;
 type ShopOptions = {
   /** The rate-limit windows, which the responses report. By default, there are none. */
   windows?: { name: string; limit: number; seconds: number }[];
-  /** The requests that others have already sent in each window. */
+  /** How many requests other clients have already sent in each window. */
   spent?: number;
   /** Whether a page has a link to the next one. */
   hasLinks?: boolean;
@@ -175,7 +175,7 @@ const PLENTY: ShopOptions = { windows: [{ name: 'day', limit: 1_000, seconds: 36
 
 const FIRST = 'only the first 20 animals; for all, add --all';
 
-/** Each case has the notice on a terminal and the one in a script, for 250 animals or for these. */
+/** Each case has the notices on a terminal and in a script. A last `[]` means no animals instead of 250. */
 test.each<[string, ShopOptions, terminal: string, script: string, animals?: []]>([
   ['list', PLENTY, '20 animals; for all: pets list --all', FIRST],
   ['list', {}, 'no animals at HOST. Add one: pets add <name> --category <id>', '', []],

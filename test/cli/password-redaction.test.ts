@@ -26,7 +26,7 @@ const urls: [string, string][] = [
   ['another database', `mysql://pets:${PASSWORD_CANARY}@${CLOSED}/pets`],
 ];
 
-/** Command lines; `URL` stands for the URL. Those in `opening` use the URL as the place of a store. */
+/** Command lines, in which each of `urls` replaces `URL`. Those in `opening` use it as the place of a store. */
 const opening = [
   'serve --port 0 --data URL',
   'serve --port 0 --data URL -- node --version',
