@@ -177,7 +177,7 @@ function reasonOf(authorization: string, name: keyof typeof ADVICE): string {
   if (!/^Bearer\b/i.test(authorization)) return 'The Authorization header has no Bearer scheme';
   if (/^Bearer +["'].*["'] *$/i.test(authorization)) return `The ${name} is in quotation marks`;
   if (!BEARER.test(authorization)) return `The ${name} is empty or has spaces`;
-  return `The ${name} is unknown${name === 'API key' ? '' : ', or from an earlier start'}`;
+  return `The ${name} is unknown${name === 'API key' ? '' : ', or from an earlier start of pets serve'}`;
 }
 
 const Session = z.object({ code: z.string({ error: 'must be a string' }) }, 'must be an object with a code');
@@ -205,10 +205,10 @@ export function createCredentials(token = generateKey(), onNewCode: () => void =
     openSession: (async (request) => {
       const sent = await readBodyAs(Session, request);
       if (usedCodes.has(sent.code))
-        throw unauthorized('This address was already used', 'Open the one that pets serve has printed since');
+        throw unauthorized('This address was already used', 'Open the one that pets serve has printed last');
       if (hashKey(sent.code) !== hashKey(code))
         throw unauthorized(
-          'This address is wrong, or from an earlier start',
+          'This address is wrong, or from an earlier start of pets serve',
           'Open the one that pets serve has printed last',
         );
       usedCodes.add(code);

@@ -93,7 +93,7 @@ export const FaultRule = strictObject({
     error: `can be used only with the answer ${RETRYABLE_STATUSES.join(' or ')}`,
   }),
   z.refine(({ match, answer }) => operationsAt(match, answer).size > 0, {
-    error: 'matches no operation that can have its answer; 201 needs {"method":"POST","path":"/v1/pets"}',
+    error: 'matches no operation, or none that can have its answer (201: POST /v1/pets; 200: the others)',
   }),
 );
 /** `times`: how many requests the rule applies to; `applied`: how many it has applied to; `retryAfter` is in seconds. */

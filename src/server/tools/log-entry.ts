@@ -140,7 +140,7 @@ function notAgain(
   if (isCutOff) return 'only the beginning of its body is recorded';
   if (length !== undefined && Number(length) !== bytes) return 'its body did not arrive completely';
   if (!isText) return 'its body is not text';
-  return isShown ? undefined : 'a secret in it is not shown';
+  return isShown ? undefined : 'a secret in its URL or body was redacted';
 }
 
 /** Whether a request has added an animal. */
@@ -162,7 +162,7 @@ export function describeReason(recorded: RecordedRequest, original: number | und
   const { status, latency } = recorded;
   const delay = latency === 0 ? '' : formatDuration(latency);
   if (status === 0)
-    return `the client had closed the connection${delay && `; your faults delayed the response by ${delay}`}`;
+    return `the client closed the connection before the response${delay && `; your faults delayed the response by ${delay}`}`;
   return reasonOf(recorded, original) + (delay && `, delayed by ${delay}`);
 }
 
@@ -181,9 +181,9 @@ function reasonOf(recorded: RecordedRequest, original: number | undefined): stri
       return `${limit} of ${limit} requests ${keyName === undefined ? 'without a valid key ' : ''}of this ${window} are used`;
   }
   if (message !== undefined) return message.replace(/\.$/, '');
-  if (outcome === 'not_counted') return 'needs no key, and is not counted';
+  if (outcome === 'not_counted') return 'this request needs no key, and is not counted';
   return outcome === 'replayed'
-    ? `the same response as ${original === undefined ? 'an earlier request' : `request ${original}`}, by its ${header.idempotencyKey}`
+    ? `repeats the response of ${original === undefined ? 'an earlier request' : `request ${original}`}, because both have the same ${header.idempotencyKey}`
     : `counted: ${remaining} of ${limit} requests are left in this ${window}`;
 }
 

@@ -153,7 +153,7 @@ describe('the page', () => {
   }
   const codeOf = (url = '') => url.split('/#c=')[1] ?? '';
   const WRONG =
-    'This address is wrong, or from an earlier start. Open the one that pets serve has printed last';
+    'This address is wrong, or from an earlier start of pets serve. Open the one that pets serve has printed last';
 
   test('gets a session with the code of its address, which works once; then there is a new address', async () => {
     const { signIn, statusOf, code, printed, service } = await startPage();
@@ -165,7 +165,7 @@ describe('the page', () => {
     expect(await signIn(first)).toEqual({
       status: 401,
       token: undefined,
-      message: 'This address was already used. Open the one that pets serve has printed since',
+      message: 'This address was already used. Open the one that pets serve has printed last',
     });
     expect(codeOf(printed[0])).not.toBe(first);
     expect((await signIn(codeOf(printed[0]))).status).toBe(200);
@@ -209,7 +209,7 @@ describe('the page', () => {
     const response = await send('/requests', { headers: bearer(token) });
     expect(await response.json()).toMatchObject({
       message:
-        'The developer token is unknown, or from an earlier start. For the page, open the address that pets serve has printed last; a program sends `Authorization: Bearer <PETS_SERVE_TOKEN>`',
+        'The developer token is unknown, or from an earlier start of pets serve. For the page, open the address that pets serve has printed last; a program sends `Authorization: Bearer <PETS_SERVE_TOKEN>`',
     });
     for (const old of [first, unused])
       expect(await signIn(old)).toMatchObject({ status: 401, message: WRONG });

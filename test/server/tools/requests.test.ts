@@ -97,7 +97,12 @@ test('GET /requests shows what happened to each request, and why it got its resp
       expect.stringContaining('Send `Authorization: Bearer <API_KEY>`'),
     ],
     ['/pets', create(REX, key), '201 counted', 'counted: 57 of 60 requests are left in this minute'],
-    ['/pets', create(REX, key), '201 replayed', 'the same response as request 6, by its Idempotency-Key'],
+    [
+      '/pets',
+      create(REX, key),
+      '201 replayed',
+      'repeats the response of request 6, because both have the same Idempotency-Key',
+    ],
     ['/pets', { method: 'OPTIONS' }, '204 not_counted', expect.any(String)],
     ['/nothing', {}, '404 not_found counted', expect.stringMatching(/[^.]$/)],
     [`/pets?${twice}`, {}, '400 invalid_request counted', 'The query parameter x is given more than once'],
@@ -106,7 +111,7 @@ test('GET /requests shows what happened to each request, and why it got its resp
     await expectNewest(what, because);
   }
   await use('/openapi.json');
-  await expectNewest('200 not_counted', 'needs no key, and is not counted');
+  await expectNewest('200 not_counted', 'this request needs no key, and is not counted');
   for (let i = 0; i < 60; i++) await call('/pets');
   await call('/pets', create(REX));
   const refused = await expectNewest(
@@ -152,7 +157,8 @@ test('GET /requests says if a limit per day, missing keys, faults or a creation 
     await call('/pets', creation);
     await call('/pets', creation);
   }
-  const repeated = (what: string) => `the same response as ${what}, by its Idempotency-Key`;
+  const repeated = (what: string) =>
+    `repeats the response of ${what}, because both have the same Idempotency-Key`;
   expect(await because()).toBe(repeated(`request ${number + 4}`));
   expect(await because(`?number=${number + 3}`)).toBe(repeated(`request ${number + 2}`));
   await restart();
@@ -457,7 +463,8 @@ test.each([
       time: '2026-11-20T12:00:00.000Z',
       milliseconds: 2_100,
       keyName: 'till',
-      because: 'the client had closed the connection; your faults delayed the response by 500 ms',
+      because:
+        'the client closed the connection before the response; your faults delayed the response by 500 ms',
     });
     expect(shown).not.toHaveProperty('status');
     expect(shown).not.toHaveProperty('response');
@@ -489,7 +496,7 @@ test.each([
     'resets the connection',
     (socket: Socket) => void socket.resetAndDestroy(),
     undefined,
-    'the client had closed',
+    'the client closed the connection',
   ],
   [
     'ends it',
