@@ -117,8 +117,8 @@ async function* readAnimals(client: Client, readAt: number): AsyncGenerator<Stor
   // of an animal, or an earlier key has the same animal.
   if (key) {
     throw new StoreError(
-      `a row of the table pets.idempotency has a response that matches no animal (id ${key.id})`,
-      'delete that row; its column response has the id',
+      `a row of the table pets.idempotency has a response that is not the text of an animal, or is also in another row (animal id in it: ${key.id ?? 'none'})`,
+      'find the row by its column response, and delete it; this deletes no animal',
     );
   }
   await client.query('close idempotency_keys');
@@ -200,16 +200,16 @@ async function requireEmptyDatabase(client: Client, place: string, id: string): 
   );
   const [found] = rows;
   const hint =
-    'copy to another database, or delete the store there: stop all servers and run: drop schema pets cascade';
+    'copy to another database, or delete the store there with all its data: stop all servers, then run: drop schema pets cascade';
   if (found?.id === id) {
     throw new StoreError(
-      `${place} contains this store or a copy of it`,
+      `${place} already contains the store to be copied, or a copy of it`,
       'use another database; delete the store there only if you are sure that it is a copy',
     );
   }
   if (found?.hasRows) throw new StoreError(`the store in ${place} is not empty`, hint);
   if (found?.isOpened) {
-    throw new StoreError(`a server has used the store in ${place}, and would not notice the copy`, hint);
+    throw new StoreError(`a server that has opened the store in ${place} may not notice the copy`, hint);
   }
 }
 

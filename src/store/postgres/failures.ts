@@ -90,7 +90,7 @@ const HINTS: readonly (readonly [beginning: RegExp, hint: string])[] = [
     /^08P01/,
     'for pgbouncer, add prepare=off to the URL, and use the pool mode transaction or session (docs/postgres.md)',
   ],
-  [/^28/, 'check the user and the password (PGPASSWORD, ~/.pgpass)'],
+  [/^28/, 'check the user, the password (PGPASSWORD, ~/.pgpass), and pg_hba.conf of the server'],
   [/^3D000/, 'create the database, or check its name'],
   [/^53100/, 'free some disk space on the server of the database'],
   [
@@ -98,8 +98,10 @@ const HINTS: readonly (readonly [beginning: RegExp, hint: string])[] = [
     'raise max_connections, or the limit of the role or the database (ALTER ROLE, ALTER DATABASE), or stop other clients',
   ],
   [/^25006/, 'use the primary server, or make the database writable'],
-  [/^55P03/, 'another transaction holds a lock; pg_stat_activity shows it'],
-  [/^57014/, 'another transaction may hold a lock; pg_stat_activity shows it'],
+  [
+    /^(55P03|57014)/,
+    'check in pg_stat_activity whether another transaction holds a lock; if so, end it or wait for its end',
+  ],
   [
     /^42501/,
     'grant the privilege to this user, or, to create the store, let an administrator run the output of: pets store migrate --dry-run',

@@ -170,7 +170,7 @@ export class Pool {
         connection.retire();
       }
       const failure = toCallError(error, 'sent', place, isOpen ? failureKind(error) : 'unknown');
-      this.#warn(statement.name, `${failure.message}; requests that need this get 503`);
+      this.#warn(statement.name, `${failure.message}; requests that need this call get status 503`);
       throw failure;
     }
   }
@@ -267,7 +267,7 @@ export class Pool {
       const failure = toCallError(error, 'connecting', place);
       if (this.#connections.size > 0) this.#nextAdditionAt = started + NO_MORE_MS;
       else {
-        this.#warn('connect', `${failure.message}; requests that need this get 503`);
+        this.#warn('connect', `${failure.message}; requests that need the database get status 503`);
         this.#failure = failure;
       }
       throw failure;

@@ -136,7 +136,7 @@ async function readState(client: SchemaClient): Promise<State> {
   if (meta.store.version !== SCHEMA_VERSION) {
     throw new StoreError(
       'the schema pets belongs to another version of pets; it was not changed',
-      'use that version or another database, or delete the store: drop schema pets cascade',
+      'use that version or another database, or delete the store with all its data: drop schema pets cascade',
     );
   }
   return { hasSchema, store: meta.store };
@@ -173,13 +173,13 @@ export async function checkServer(client: SchemaClient): Promise<string[]> {
   const isolation = setting('default_transaction_isolation');
   if (isolation !== 'read committed') {
     throw new StoreError(
-      `the default isolation level is ${isolation}`,
+      `the default isolation level is ${isolation}, but a store needs read committed`,
       "run ALTER ROLE … SET default_transaction_isolation = 'read committed' for the user of the URL",
     );
   }
   const warnings: string[] = [];
   if (setting('fsync') === 'off')
-    warnings.push('fsync is off: a crash of the database server can destroy the store');
+    warnings.push('fsync is off: a power failure or a crash of the operating system can destroy the store');
   if (setting('full_page_writes') === 'off')
     warnings.push('full_page_writes is off: a power failure can destroy the store');
   return warnings;

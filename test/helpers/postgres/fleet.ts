@@ -70,7 +70,8 @@ export async function startFleet(databaseUrl: string, size = 3): Promise<FleetSe
   return Promise.all(Array.from({ length: size }, start));
 }
 
-const OUTAGE_NOTICE = /; requests that need this get 503$|^postgres:\S+ can be used again$/;
+const OUTAGE_NOTICE =
+  /; requests that need (?:this call|the database) get status 503$|^postgres:\S+ can be used again$/;
 
 /** Checks that the server has never ended by itself, and has written nothing but notices of outages to stderr. */
 export function expectOnlyOutages(server: FleetServer): void {

@@ -267,7 +267,7 @@ export function describeCopying(name: string, newSource: NewPlace, newTarget: Ne
       await fill(source, contentsOf(manyAnimals(2_500), clock));
       const results = await Promise.allSettled([copy(), copy()]);
       expect(results.map(({ status }) => status).sort()).toEqual(['fulfilled', 'rejected']);
-      const refusal = /contains an incomplete copy|is not empty|contains this store or a copy of it/;
+      const refusal = /contains an incomplete copy|is not empty|already contains the store to be copied/;
       const { reason } = results.find(({ status }) => status === 'rejected') as PromiseRejectedResult;
       expect(reason.message).toMatch(refusal);
       await expect(copy()).rejects.toThrow(refusal);

@@ -185,7 +185,10 @@ function parseHosts({ host = '', port = '', sslmode }: ConnectionParameters): Da
   const names = host.split(',');
   const ports = port.split(',');
   if (ports.length !== 1 && ports.length !== names.length)
-    throw new StoreError('the database URL does not contain one port for each host', URL_HINT);
+    throw new StoreError(
+      'the numbers of hosts and ports of the database differ',
+      'in the URL, or in PGHOST and PGPORT, give one port for each host, or one for all',
+    );
   const [first, ...others] = names.map((text, i): DatabaseHost => {
     const name = text || 'localhost';
     const isSocket = name.startsWith('/');
@@ -203,7 +206,7 @@ function parsePort(text = ''): number {
   const port = Number(text || DEFAULT_PORT);
   // The message does not contain the text, which may be a part of a password that is not percent-encoded.
   if (!/^\d*$/.test(text) || port < 1 || port > 65_535)
-    throw new StoreError('the port of the database is not a number from 1 to 65535', URL_HINT);
+    throw new StoreError('the port of the database (URL or PGPORT) is not from 1 to 65535', URL_HINT);
   return port;
 }
 

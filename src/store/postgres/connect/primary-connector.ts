@@ -129,11 +129,15 @@ async function openPrimary(client: Client, hasOtherHosts: boolean): Promise<numb
     const { rows } = await client.query<ServerRow>(describeServer(hasOtherHosts));
     const { isStandby, readOnly, walFile } = rows[0] as ServerRow;
     if (isStandby || readOnly === 'on') {
-      throw new StoreUnavailableError(
-        `the database is read-only, because ${isStandby ? 'it is a standby server' : 'default_transaction_read_only is on'}`,
-        'use the primary server, or name all servers in the URL (docs/postgres.md)',
-        { outcome: 'not_done' },
-      );
+      const [reason, hint] = isStandby
+        ? [
+            'it is a standby server',
+            'use the primary server, or name all servers in the URL (docs/postgres.md)',
+          ]
+        : ['default_transaction_read_only is on', 'turn off that setting, or use another server'];
+      throw new StoreUnavailableError(`the database is read-only, because ${reason}`, hint, {
+        outcome: 'not_done',
+      });
     }
     // The name of a WAL file starts with the timeline, in eight hexadecimal digits.
     return Number.parseInt((walFile ?? '0').slice(0, 8), 16);
@@ -144,7 +148,7 @@ async function openPrimary(client: Client, hasOtherHosts: boolean): Promise<numb
       throw error;
     throw new StoreUnavailableError(
       'the server does not support TLS',
-      'set ssl = on in PostgreSQL, or add sslmode=disable to the URL if others cannot read the network',
+      'set ssl = on in PostgreSQL, or, if no one else can read the network traffic, add sslmode=disable to the URL',
       { cause: error, outcome: 'not_done' },
     );
   }
