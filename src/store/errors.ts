@@ -46,7 +46,7 @@ export class StoreMissingError extends StoreError {
 }
 
 export const noIdsLeftError = (): StoreUnwritableError =>
-  new StoreUnwritableError('the store has no ids left', 'create a new store with --data');
+  new StoreUnwritableError('the store has no ids left', 'use a new store (--data of pets serve)');
 
 /** Converts any error to a StoreError. The message of a system error gets the prefix `cannot ${action}`. */
 export function toStoreError(error: unknown, action: string): StoreError {

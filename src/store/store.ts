@@ -117,8 +117,8 @@ export function formatTornEnd(
 ): string {
   return (
     `the journal in ${place} ends with ${bytes} bytes (from byte ${start}) that are not a valid record, because a write was ` +
-    `interrupted or another program changed the file; they contain ${animals} complete ${animals === 1 ? 'animal' : 'animals'} ` +
-    `and ${unreadableBytes} other bytes, and may contain ids below ${nextId}, so the next animal gets that id`
+    `interrupted or another program changed the file; these bytes contain ${animals} complete ${animals === 1 ? 'animal' : 'animals'} ` +
+    `and ${unreadableBytes} other bytes; the next animal gets the id ${nextId}, because these bytes may contain animals with lower ids`
   );
 }
 

@@ -251,13 +251,10 @@ async function readState(socket: Socket): Promise<ClaimState> {
 
 function listenError(cause: unknown, directory: string): LockError {
   const message = cause instanceof Error ? cause.message : String(cause);
-  const [problem, hint] = ['EACCES', 'EROFS', 'ENOSPC'].includes(errnoOf(cause) ?? '')
-    ? [`cannot create a socket in ${directory}: ${message}`, 'make the directory writable']
-    : [
-        `cannot lock ${directory}: its file system does not support sockets (${message})`,
-        'use a directory on a local disk',
-      ];
-  return new LockError(problem, hint, { cause });
+  const hint = ['EACCES', 'EROFS', 'ENOSPC', 'EDQUOT'].includes(errnoOf(cause) ?? '')
+    ? 'make the directory writable, or free some space on a full disk'
+    : 'use a directory on a local disk, because other file systems may not support sockets';
+  return new LockError(`cannot lock ${directory}, which needs a socket in it: ${message}`, hint, { cause });
 }
 
 /** The longest socket path on macOS in bytes; Linux allows 4 more. Node 20 silently truncates longer paths. */

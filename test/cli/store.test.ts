@@ -39,7 +39,7 @@ test.each<[string, (path: { journal: string; directory: string }) => Promise<unk
   [
     'a shortened journal',
     ({ journal }) => readFile(journal).then(({ length }) => truncate(journal, length - 5)),
-    /the journal in .* ends with \d+ bytes .* contain 1 complete animal .* ids below 71, .*; the valid part has 66 animals, last id 66, sequence number 21/,
+    /the journal in .* ends with \d+ bytes .* contain 1 complete animal .* gets the id 71, .*; the valid part has 66 animals, last id 66, sequence number 21/,
   ],
   [
     'a changed journal',

@@ -202,7 +202,7 @@ describe('opening a store on a disk that refuses writes', () => {
     await truncate(join(directory, 'journal.ndjson'), (await journalIn(directory)).length - 3);
     const { store, warnings } = await openFaulty(directory, { lock: 'EROFS' });
     expect(warnings).toContainEqual(
-      expect.stringMatching(/contain 1 complete animal .*; the server does not use them$/),
+      expect.stringMatching(/contain 1 complete animal .*; the server does not use these bytes$/),
     );
     expect(await allTexts(store)).toHaveLength(1);
   });

@@ -127,9 +127,9 @@ describe('a torn end', () => {
     );
     expect(warnings).toEqual([expect.stringContaining(` ends with ${damaged.length - last} bytes `)]);
     expect(warnings[0]).toContain(
-      `contain ${animals} complete ${animals === 1 ? 'animal' : 'animals'} and ${tornEnd?.unreadableBytes} other bytes, `,
+      `contain ${animals} complete ${animals === 1 ? 'animal' : 'animals'} and ${tornEnd?.unreadableBytes} other bytes; `,
     );
-    expect(warnings[0]).toContain(`ids below ${nextId}, so the next animal gets that id`);
+    expect(warnings[0]).toContain(`the next animal gets the id ${nextId}, because`);
     expect(warnings[0]).toContain(`moved to ${join(directory, backup)}`);
     expect((await readFile(join(directory, backup))).equals(damaged.subarray(last))).toBe(true);
     const kept = await readFile(path);

@@ -153,7 +153,7 @@ class Simulation {
           throw new LockError('no socket', 'simulated', { cause: errno('ENOSPC') });
         },
         onWarning: (message) => {
-          if (message.includes('they were moved to ')) this.counts.torn++;
+          if (message.includes('these bytes were moved to ')) this.counts.torn++;
           if (message.endsWith('can be written again')) this.#isSynced = true;
           // Before the store is open, this warning means that the store opens only for reading.
           if (message.includes('can only be read until') && !isOpen) {

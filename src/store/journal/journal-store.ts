@@ -164,7 +164,7 @@ export class JournalStore implements Store {
       this.#status.refused(rethrowUnlessUnwritable(error));
       const { directory, onWarning } = this.#settings;
       const { tornEnd } = this.#journal;
-      if (tornEnd) onWarning(`${formatTornEnd(directory, tornEnd)}; the server does not use them`);
+      if (tornEnd) onWarning(`${formatTornEnd(directory, tornEnd)}; the server does not use these bytes`);
       if (this.#journal.seq > 0) {
         onWarning(
           `the last record of ${this.#journal.path} may not be on the disk yet; ` +

@@ -219,9 +219,9 @@ function throwIfDamaged(path: string, bytes: Buffer, start: number): void {
     // Each checksum covers the rest of the line. Many starts in one line would take hours, but no write leaves them.
     searched += line.length;
     if (searched > MAX_SEARCHED_BYTES)
-      throw damageError(path, start, 'many starts of records follow in one line');
+      throw damageError(path, start, 'no valid record, only many starts of records');
     if (!hasValidChecksum(line)) continue;
-    throw damageError(path, start, `a valid record follows at byte ${start + at}`);
+    throw damageError(path, start, `no valid record, but one follows at byte ${start + at}`);
   }
 }
 
@@ -240,8 +240,8 @@ async function readWithoutZeros(file: OpenFile, start: number, end: number): Pro
 }
 
 /**
- * Describes a torn end of `size` bytes. `bytes` are those before the zeros at its end. `firstId` is the first id that
- * an animal in them can have.
+ * Describes a torn end of `size` bytes: `bytes`, which may be followed by zeros. `firstId` is the lowest id that an animal
+ * in the torn end can have.
  */
 function describeTornEnd(bytes: Buffer, start: number, size: number, firstId: bigint): TornEnd {
   let animals = 0;

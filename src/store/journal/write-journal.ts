@@ -96,7 +96,7 @@ export class JournalWriter {
     this.#isOpen = true;
     if (tornEnd)
       onWarning(
-        `${formatTornEnd(dirname(path), tornEnd)}; they were moved to ${this.#backup}, where you can look for animals that are missing`,
+        `${formatTornEnd(dirname(path), tornEnd)}; these bytes were moved to ${this.#backup}, where you can look for animals that are missing`,
       );
   }
 
