@@ -103,7 +103,13 @@ const wrongLines: Line[] = [
   ),
   ['serve --fault-seed -1 --fail-rate 1', '--fault-seed', 'integer'],
   ['serve --ban-for 0', '--ban-for', 'from 1'],
-  ...['shop.example', 'ftp://shop.example', 'https://a:b@shop.example', 'https://shop.example/?x', ''].map(
+  [
+    'serve --public-url=https://a:b@shop.example',
+    '--public-url',
+    'https://shop.example',
+    '"https://a@shop.example"',
+  ],
+  ...['shop.example', 'ftp://shop.example', 'https://shop.example/?x', ''].map(
     (text): Line => [`serve --public-url=${text}`, '--public-url', 'https://shop.example', `"${text}"`],
   ),
   ...['localhost', '10.0.0.0/33', '10.0.0.0/', '10.0.0.1:80', ''].map(
@@ -112,7 +118,7 @@ const wrongLines: Line[] = [
   ...['shop.test:80', 'http://shop.test', ''].map(
     (text): Line => [`serve --allow-host=${text}`, '--allow-host', 'without a port', `"${text}"`],
   ),
-  ...['localhost:5173', 'http://localhost/x', 'ftp://localhost', 'null', 'http://a:b@c', ''].map(
+  ...['localhost:5173', 'http://localhost/x', 'ftp://localhost', 'null', 'http://a@c', ''].map(
     (text): Line => [`serve --cors=${text}`, '--cors', 'http://localhost:5173', `"${text}"`],
   ),
   ["serve --ephemeral --host ''", '--host must be an IP address or a host name'],

@@ -82,7 +82,7 @@ describe('an invalid key is refused before it is sent, and not shown', () => {
     const machine = await freshMachine();
     const server = await anyServer();
     const refused = { exit: 4, code: 'bad_key' };
-    const contains = ['the key', 'copy it again'];
+    const contains = ['the key', 'copy the key again'];
     await expectFailure(machine, ['login', '--base-url', server.url], { ...refused, stdin: key, contains });
     const env = { PETS_API_KEY: key, PETS_BASE_URL: server.url };
     await expectFailure(machine, ['list'], { ...refused, env, contains: ['PETS_API_KEY'] });

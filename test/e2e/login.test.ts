@@ -44,7 +44,9 @@ describe.skipIf(!hasTerminal())('pets login at a terminal', () => {
   test('asks for the base URL and, without showing it, the key; the command that it suggests next works', async () => {
     const service = await startService();
     const { machine, terminal } = await startLogin();
-    terminal.type(`127.0.0.1:1/v1${ENTER}`);
+    terminal.type(`till-key${ENTER}`);
+    await terminal.waitFor('enter the URL of the service; the next question is for the key');
+    terminal.type(`${'\x7f'.repeat(8)}127.0.0.1:1/v1${ENTER}`);
     await terminal.waitFor('add it: ');
     terminal.type(`${'\x7f'.repeat(14)}${service.url}${ENTER}`);
     await terminal.waitFor(`${KEY_PROMPT} (${new URL(service.url).host}), input hidden:`);

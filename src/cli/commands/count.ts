@@ -39,7 +39,7 @@ export const countCommand: Command<Options> = {
     'pets count',
     'pets count --by status,category',
     'pets count --by category --status available --csv > available.csv',
-    "pets count --status available --json | jq '.[0].animals'",
+    "pets count --status available --json | jq 'map(.animals) | add // 0'",
   ],
   options: [
     {

@@ -27,12 +27,12 @@ export const importCommand: Command<ImportRequest> = {
     {
       flags: '--skip-added',
       description:
-        'add only rows that were not added before; without it, an import that seems to repeat an earlier one stops, and any other import adds such rows again and names them',
+        'add only rows that are new or changed; without it, an import that seems to repeat an earlier one stops, and any other import adds known rows again and names them',
       conflicts: ['addAgain'],
     },
     { flags: '--add-again', description: 'add every row, including those that were added before' },
     { flags: '--dry-run', description: 'check the file and show what would be added; add nothing' },
-    { flags: '--yes', description: "don't ask before adding animals to the service of profile prod" },
+    { flags: '--yes', description: "don't ask before adding animals to prod's service" },
   ],
   prints: 'rows',
   async run(options, context) {

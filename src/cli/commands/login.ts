@@ -36,7 +36,7 @@ export const login: Command<Options> = {
     { flags: '--no-verify', description: 'save the key without sending any request' },
   ],
   notes:
-    'On a terminal, asks for the key, and for the base URL if the profile has none. Otherwise reads the key from standard input.',
+    'On a terminal, asks for the base URL if the profile has none, and then for the key. Otherwise reads the key from standard input.',
   async run({ verify }, context) {
     const { globals, console, env } = context;
     const { defaultProfile } = readSettings(context);
@@ -87,6 +87,8 @@ async function promptBaseUrl(context: CommandContext, profile: string): Promise<
     `for example: ${followUpCommand(context, 'login')} --base-url https://…/v1`,
   );
   const validate = (text: string) => {
+    // What is neither a host nor a URL may be the key, so it is not repeated.
+    if (!/[.:/]/.test(text)) return 'enter the URL of the service; the next question is for the key';
     try {
       checkUrl(text, 'the base URL');
       return undefined;

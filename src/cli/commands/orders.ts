@@ -339,7 +339,7 @@ function timeFieldOf(orders: readonly Fields[], { field: name }: TimeLimit, flag
   if (first === undefined)
     throw new CliError(`no field of the orders contains only times in ISO 8601, such as ${EXAMPLE}`, {
       code: 'unsuitable_orders',
-      hint: `if only some values of a field are times, name the field: ${flag} <field>=7d`,
+      hint: `leave out ${flag}, or name a field in which some orders have a time: ${flag} <field>=7d`,
     });
   if (others.length > 0)
     throw usageError(

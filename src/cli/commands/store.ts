@@ -47,7 +47,10 @@ const check: Command<Place> = {
 const copy: Command<{ from: string; to: string }> = {
   name: 'copy',
   summary: 'make a consistent copy of a store, also while a server uses it',
-  examples: ['pets store copy ./store ./backup', 'pets store copy ./store postgres://pets@db.example/pets'],
+  examples: [
+    'pets store copy ./store ./backup  restore: pets serve --data ./backup',
+    'pets store copy ./store postgres://pets@db.example/pets',
+  ],
   arguments: [
     { name: '<from>', description: 'directory or postgres:// URL of the store', parse: checkStoreArgument },
     {

@@ -276,9 +276,9 @@ function failureHint({ status, code }: ApiFailure, connection: Connection): stri
     : 'run again with --debug to see the request and the response';
 }
 
-function keyHint({ keySource, profile, needsBaseUrl }: Connection): string {
+function keyHint({ keySource, profile }: Connection): string {
   if (keySource === 'PETS_API_KEY')
-    return `set PETS_API_KEY to a valid key, or use the key of profile ${profile}: ${needsBaseUrl ? 'omit --base-url and ' : ''}add --profile ${profile}`;
+    return 'set PETS_API_KEY to a valid key, or unset it to use the saved key of a profile';
   if (keySource === 'this login')
     return 'nothing was saved; copy the key again, and check that it is for this service';
   return profile === 'local'

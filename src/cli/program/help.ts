@@ -3,6 +3,7 @@ import { exitCodeMeanings } from '../core/exit-codes.ts';
 import { wrapText } from '../output/text.ts';
 import type { Argument, Command, CommandGroup, Option } from './command.ts';
 import { globalOptions, optionsOf } from './declare.ts';
+import { hintFor } from './usage.ts';
 
 /** The maximum width of help, because long lines are hard to read. */
 const MAX_COLUMNS = 80;
@@ -98,7 +99,7 @@ export function helpPage(names: readonly string[], commands: Commands, width: nu
   if (command === undefined || 'commands' in command || isExtra)
     throw usageError(
       `no help for ${names.join(' ')}`,
-      'for commands, see: pets help; for other subjects: pets help documents',
+      hintFor(names.join(' ')) ?? 'for commands, see: pets help; for other subjects: pets help documents',
     );
   return commandPage(names.join(' '), command, columns);
 }
