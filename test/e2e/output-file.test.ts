@@ -71,7 +71,7 @@ test.each(['/dev/stdout', '/proc/self/fd/3'])(
     const file = await machine.file('log', OLD);
     const { code, stderr } = await shell(`pets list --output ${output} >> log 3>&1`);
     expect([code, await readFile(file, 'utf8')]).toEqual([1, OLD]);
-    expect(stderr).toContain('redirect the output with >');
+    expect(stderr).toContain('use > instead');
   },
 );
 
