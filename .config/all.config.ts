@@ -1,5 +1,6 @@
 // `npm run test:all` runs all tests except test/package/, including the slow ones, with three times as many random cases as
 // `npm test`.
+import { availableParallelism } from 'node:os';
 import { configDefaults, defineConfig } from 'vitest/config';
 import base from './vitest.config.ts';
 
@@ -7,6 +8,8 @@ export default defineConfig({
   test: {
     ...base.test,
     exclude: [...configDefaults.exclude, 'test/package/**'],
+    // Slow tests wait for other processes even more than those of `npm test`.
+    maxWorkers: 2 * availableParallelism(),
     env: { PETS_CASES_PERCENT: '30' },
     globalSetup: '.config/postgres-server.ts',
     setupFiles: '.config/postgres-tests.ts',
