@@ -185,8 +185,8 @@ function updateServiceState(
   const methodPause = methodPauseAfter(response, now);
   if (methodPause !== undefined) service.startPause(methodPause, method);
   const supportsIdempotency = readHeader(response.headers, header.idempotencySupported) === 'true';
-  // If `isFromService` is true, a missing header Idempotency-Supported shows that there is no support. Another response
-  // may come from a proxy, or from a service that has refused the request before it read the API key.
+  // Only a response that certainly comes from the service shows by a missing Idempotency-Supported that there is no
+  // support. Any other may come from a proxy, or from a service that refused the request before it read the API key.
   const isFromService = isSuccess || (status >= 500 && code !== undefined && !isNotCarriedOut(response));
   if (isFromService || supportsIdempotency) service.recordIdempotencySupport(supportsIdempotency);
 }

@@ -76,7 +76,7 @@ export function createServiceState(
     .update(`${serverOf(baseUrl)}\n${key}`)
     .digest('hex');
   const stores = stateDirectories.map((directory) => createStore(directory, name));
-  /** The waits that this process has started, in case their files are deleted, and the entries that it cannot store. */
+  /** The waits that this process has started (their files may be deleted), and the entries that it cannot store. */
   const own = new Set<string>();
   /** What this process last recorded about Idempotency-Key: the day on which it was supported, or that it was not. */
   let supportedDay: number | 'unsupported' | undefined;

@@ -9,7 +9,7 @@ export function statusKind({ status = 599 }: Pick<LoggedRequest, 'status'>): Sta
   return status >= 400 ? 'rejected' : 'ok';
 }
 
-/** Why a request got its status, as a text after the status; also when the limit or the ban ends. */
+/** Why a request got its status. If the reason is a limit or a ban, the text also says when it ends. */
 export function reasonText(
   { because, until, outcome }: Pick<LoggedRequest, 'because' | 'until' | 'outcome'>,
   now: Date,

@@ -135,7 +135,7 @@ class World {
     else this.#files.push({ name: 'copy.csv', rows: file.rows });
   }
 
-  /** One process. In the last one, nothing fails. */
+  /** Edits files, runs one import that can fail or be killed, and checks its result. With `isLast`, nothing fails. */
   async live(isLast: boolean): Promise<void> {
     while (this.#chance(0.5)) this.#edit();
     this.#service.isReliable = isLast;

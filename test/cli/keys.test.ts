@@ -265,7 +265,7 @@ describe('pets keys add --save', () => {
       stdout: '',
       stderr:
         `error: the server at ${url} has another store than ${two}; no key was created\n` +
-        `  → leave out --save, or choose that server's store with --data, or a server of this store with --base-url\n`,
+        `  → leave out --save; or use --data to choose the store of that server, or --base-url to choose a server of this store\n`,
     });
     expect([await localProfile(machine), await namesOf(machine, two)]).toEqual([before, ['dev']]);
   });

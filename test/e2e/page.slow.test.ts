@@ -221,7 +221,7 @@ describe('the page', () => {
     await page.getByText('2 requests that any web page can send').waitFor();
     await page.getByText("--cors 'http://shop.example'").waitFor();
     expect(await rows(page).count()).toBe(0);
-    // An origin that is dangerous in a shell without quotes, that of a page from a file, and values that fit no option.
+    // An origin that is dangerous in a shell without quotes, the origin of a file, and values that --cors does not accept.
     for (const [origin, command] of [
       ["http://a';$(reboot);'", "--cors 'http://a'\\'';$(reboot);'\\'''"],
       ['null', ''],

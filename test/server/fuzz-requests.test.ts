@@ -30,7 +30,7 @@ const RUNS_AT_A_TIME = 20;
 const MEGABYTES = 6;
 
 const LIMITED = ['pets_limited', 'pets_limited_too'];
-/** The API key with which `walk` reads all pages. The requests with one odd part have it, too. */
+/** The API key of `walk`, which reads all pages, and of requests that are valid except for one unusual part. */
 const UNLIMITED = 'pets_unlimited';
 const ban = { after: 2, milliseconds: 120_000 };
 

@@ -43,7 +43,7 @@ export const add: Command<Options> = {
     {
       flags: '--idempotency-key <key>',
       description:
-        'for 24 hours, adding again with the same key adds no second animal, if the service supports it',
+        'any ASCII text; for 24 hours, adding again with the same text adds no second animal, if the service supports it',
       parse: parseWith(IdempotencyKey),
     },
   ],

@@ -15,7 +15,7 @@ export const importCommand: Command<ImportRequest> = {
     {
       name: '<file>',
       description:
-        'CSV with the columns name, category and optionally status, or NDJSON or JSON with name, categoryId and status; - is standard input; after an interruption, run the same command again',
+        'CSV with the columns name and category, or NDJSON or JSON with name and categoryId; status is optional; - is standard input; after an interruption, run the same command again',
     },
   ],
   options: [
@@ -27,7 +27,7 @@ export const importCommand: Command<ImportRequest> = {
     {
       flags: '--skip-added',
       description:
-        'add only rows that are new or changed; without it, an import that seems to repeat an earlier one stops, and any other import adds known rows again and names them',
+        'add only rows that are new or changed; without it, pets stops if the file seems to repeat an earlier import, and otherwise adds all rows and names those added before',
       conflicts: ['addAgain'],
     },
     { flags: '--add-again', description: 'add every row, including those that were added before' },

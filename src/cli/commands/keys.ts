@@ -46,11 +46,15 @@ const add: Command<AddOptions> = {
     'pets keys add import --plan enterprise --per-minute 5000 --per-day 1000000',
     'pets keys add laptop --save',
   ],
+  notes: `Requests per minute and per day: ${planNames
+    .filter((plan) => plan !== 'enterprise')
+    .map((plan) => `${plan} ${plans[plan].perMinute} and ${plans[plan].perDay}`)
+    .join(', ')}; enterprise as set by options, otherwise practically unlimited.`,
   arguments: [{ name: '<name>', description: 'name for the key' }],
   options: [
     {
       flags: '--plan <plan>',
-      description: 'plan, which sets the rate limits',
+      description: 'plan, which sets the rate limits (see below)',
       choices: planNames,
       default: DEFAULT_PLAN,
     },
@@ -98,7 +102,7 @@ const add: Command<AddOptions> = {
         code: 'store_error',
         hint: server?.unreachable
           ? 'check that the server is running, or leave out --save'
-          : "leave out --save, or choose that server's store with --data, or a server of this store with --base-url",
+          : 'leave out --save; or use --data to choose the store of that server, or --base-url to choose a server of this store',
       });
     }
     let isSaved = false;

@@ -62,19 +62,20 @@ export const orders: Command<OrderOptions> = {
     {
       flags: '--where <field=value>',
       description:
-        'only orders whose field is this value, or a list that contains it (repeatable: an order must match each field, with any of its values)',
+        'only orders whose field is this value, or a list that contains it (repeatable: several values of one field mean any of them; several fields must all match)',
       parse: parseCondition,
       repeatable: true,
     },
     {
       flags: '--since <time>',
       description:
-        'only orders from this time on: yesterday, today, 7d or 12h (ago), 2026-11-20 or 2026-11-20T14:30; to choose the field: <field>=<time>',
+        'only orders from this local time on: yesterday, today, 7d or 12h (ago), 2026-11-20 or 2026-11-20T14:30; to choose the field: <field>=<time>',
       parse: parseTimeLimit,
     },
     {
       flags: '--until <time>',
-      description: 'only orders before this time; a day, such as today, means its start at 00:00',
+      description:
+        'only orders before this time; a day, such as today or 7d, means its start at 00:00, also for --since',
       parse: parseTimeLimit,
     },
     {
@@ -349,7 +350,7 @@ function timeFieldOf(orders: readonly Fields[], { field: name }: TimeLimit, flag
   return first;
 }
 
-/** If no order has a value that `--where` gives for a field, lists the values of the field; otherwise undefined. */
+/** For the first field whose values in `--where` no order has, lists the values that it has; undefined if there is none. */
 function describeOtherValues(all: readonly Fields[], where: readonly Condition[] = []): string | undefined {
   for (const { field: name } of where) {
     const field = findField(all, name) ?? name;

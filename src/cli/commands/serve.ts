@@ -30,7 +30,7 @@ export const serve: Command<ServeOptions> = {
     'pets serve --ephemeral --latency 100-300 --fail-rate 0.1 -- npm test',
   ],
   notes:
-    'The command after -- gets the address, a key and a token in PETS_BASE_URL, PETS_API_KEY and PETS_SERVE_TOKEN. The service describes its API at /openapi.json, has metrics at /metrics, and a page that shows each request and why it got its response. To use POST /reset and the other tools of the page from a script, send the header Authorization: Bearer <token>: see docs/testing.md.',
+    'The command after -- gets the address, a key and a token in PETS_BASE_URL, PETS_API_KEY and PETS_SERVE_TOKEN. The service describes its API at /openapi.json, has metrics at /metrics, and a page that shows each request and why it got its response. To use POST /reset and the other tools of the page from a script, send the header Authorization: Bearer <token>; without a command, set the token in PETS_SERVE_TOKEN before the start: see docs/testing.md.',
   arguments: [
     {
       name: '[command...]',
@@ -53,13 +53,14 @@ export const serve: Command<ServeOptions> = {
       },
       {
         flags: '--resettable',
-        description: 'let POST /reset (without /v1) replace all animals and orders with the seed',
+        description:
+          'let POST /reset (without /v1) replace all animals and orders with the seed; without --seed, it deletes them',
       },
     ]),
     ...inGroup('Keys', [
       {
         flags: '--plan <plan>',
-        description: 'plan of the API key of a new store (other limits: see pets help keys add)',
+        description: 'plan of the API key if it is new (limits: see pets help keys add)',
         defaultText: DEFAULT_PLAN,
         choices: planNames,
       },

@@ -93,7 +93,12 @@ const migrate: Command<Place & { dryRun?: boolean }> = {
     'pets store migrate postgres://pets@db.example/pets',
     'pets store migrate postgres://pets@db.example/pets --dry-run > schema.sql',
   ],
-  arguments: [placeArgument],
+  arguments: [
+    {
+      ...placeArgument,
+      description: 'postgres:// URL (default: that of pets serve); a directory needs no schema',
+    },
+  ],
   options: [{ flags: '--dry-run', description: 'print the SQL to stdout instead of running it' }],
   prints: 'text',
   async run({ 'dir|url': place, dryRun }, context) {

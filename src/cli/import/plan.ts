@@ -44,7 +44,7 @@ export type Plan = {
   changes: readonly Changes[];
 };
 
-/** Why an import does not begin until the user chooses: rows are known or have ids, or the file is a new version. */
+/** Why an import does not begin until the user chooses: earlier imports have its rows, rows have ids, or it is a new version. */
 export type Stop = {
   /** Where the known rows of the file are recorded, by their positions in the file. */
   known: ReadonlyMap<number, RowPosition>;

@@ -284,7 +284,8 @@ async function sendRow(run: Run, position: number, conditions: InFlightCondition
       const current = its.rows[index];
       // An earlier attempt is on the disk already.
       if (current?.kind === 'open' && current.endedAt === undefined) return;
-      // Not later than now, even if the clock was set back: the service forgets the idempotency key after 24 hours.
+      // The clock may have been set back since the latest record. With that record's time, which is in the future, the key
+      // would seem valid for longer than the 24 hours for which the service keeps it.
       const at = open?.at ?? new Date(clock.now()).toISOString();
       attempt = { kind: 'open', ...place, name: pet.name, at, apiKeyHash };
       await append(attempt);

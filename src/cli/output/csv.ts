@@ -26,7 +26,7 @@ export function toCsv(
     {
       delimiter: format === 'tsv' ? '\t' : isLocal ? ';' : ',',
       record_delimiter: format === 'tsv' ? 'unix' : 'windows',
-      // csv-stringify quotes a cell that contains its own line end. Many readers also end a record at a lone CR or LF.
+      // By default, only a cell with the record delimiter is quoted. Many readers also end a record at a lone CR or LF.
       quoted_match: /[\r\n]/,
       quoted_empty: rows[0]?.length === 1,
     },

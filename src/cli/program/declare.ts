@@ -63,7 +63,8 @@ const outputOptions = {
   },
 } as const satisfies Record<OutputOptionName, Option>;
 
-const ROWS = '; the extension .json, .ndjson, .csv, .tsv or .txt sets the format, unless an option does';
+const ROWS =
+  '; the extension .json, .ndjson, .csv, .tsv or .txt sets its format, unless an option such as --json does';
 
 export const allOutputOptions = Object.keys(outputOptions) as OutputOptionName[];
 

@@ -238,7 +238,7 @@ export const topics: Readonly<Record<string, Topic>> = {
   },
   documents: {
     intro:
-      'npm installs these documents in node_modules/pets-cli (with --global: $(npm root --global)/pets-cli), and the Debian package in /usr/share/doc/pets.',
+      'npm installs these documents in node_modules/pets-cli (npm root --global prints the global node_modules), and the Debian package in /usr/share/doc/pets.',
     title: 'Documents',
     items: Object.entries(documentsBySubject),
     termColumns: 40,

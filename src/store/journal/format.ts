@@ -145,7 +145,7 @@ const KEY = /\{"pet":(\d{1,4}),"key":"[0-9a-f]{32}","body":"[0-9a-f]{32}"\}/y;
 const BATCH_START = /"seq":(\d{1,15}),"at":(\d{1,15}),"pets":\[/y;
 const KEYS_START = '],"keys":[';
 
-/** Parses the line at the byte `start` of the file `path`. Its checksum must be valid. @throws StoreError */
+/** Parses the line at the byte `start` of the file `path`. Callers have checked the checksum. @throws StoreError if it has another form */
 export function parseRecord(line: Buffer, path: string, start: number): JournalRecord {
   const record = parseBatch(line) ?? parseAnyRecord(line.toString());
   if (record === 'unknown_kind') {

@@ -216,10 +216,11 @@ function throwIfDamaged(path: string, bytes: Buffer, start: number): void {
   for (let at = bytes.indexOf(LINE_START, 1); at >= 0; at = bytes.indexOf(LINE_START, at + 1)) {
     const newline = bytes.indexOf(NEWLINE, at);
     const line = bytes.subarray(at, newline < 0 ? bytes.length : newline);
-    // Each checksum covers the rest of the line. Many starts in one line would take hours, but no write leaves them.
+    // Each candidate is checked to the end of its line. Many of them in one line would take hours, but no write leaves
+    // such a line.
     searched += line.length;
     if (searched > MAX_SEARCHED_BYTES)
-      throw damageError(path, start, 'no valid record, only many starts of records');
+      throw damageError(path, start, 'no valid record, only the beginnings of many incomplete records');
     if (!hasValidChecksum(line)) continue;
     throw damageError(path, start, `no valid record, but one follows at byte ${start + at}`);
   }

@@ -18,7 +18,7 @@ export type BatchQueueOptions<Item, Result> = {
   elapsed?(): number;
 };
 
-/** If the maximum number of calls is running, another one starts only this many milliseconds after the latest one. */
+/** Even if `parallel` calls are running, another one starts, but only this many milliseconds after the latest start. */
 const SPACING_MS = 3;
 
 type Entry<Item, Result> = {

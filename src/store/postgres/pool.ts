@@ -170,7 +170,7 @@ export class Pool {
         connection.retire();
       }
       const failure = toCallError(error, 'sent', place, isOpen ? failureKind(error) : 'unknown');
-      this.#warn(statement.name, `${failure.message}; requests that need this call get status 503`);
+      this.#warn(statement.name, `${failure.message}; requests that need ${statement.name} get status 503`);
       throw failure;
     }
   }
