@@ -260,10 +260,9 @@ export function createMemoryLimiter(
     /** Resolves when the change is saved, or cannot be saved for now. */
     async liftBan(name: string): Promise<void> {
       const caller = callers.get(name);
-      if (!caller) return;
-      const wasBanned = caller.bannedUntil !== undefined;
+      if (caller?.bannedUntil === undefined) return;
       Object.assign(caller, { bannedUntil: undefined, refusedIn: 0, refusals: NONE });
-      if (wasBanned) await saveBans();
+      await saveBans();
     },
     /** Forgets all windows, and ends all bans. */
     async clear(): Promise<void> {
