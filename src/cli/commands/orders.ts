@@ -109,11 +109,9 @@ export const orders: Command<OrderOptions> = {
     const summary =
       value.length === 0
         ? `no orders at ${target}`
-        : selected.length === 0
-          ? `none of the ${formatCount(value.length, 'order')} at ${target} matches ${conditions.join(', ')}${rest ? `. ${rest}` : ''}`
-          : conditions.length === 0
-            ? total
-            : `${selected.length} of ${total}: ${conditions.join(', ')}`;
+        : conditions.length === 0
+          ? total
+          : `${selected.length} of ${total}: ${conditions.join(', ')}${rest ? `; ${rest}` : ''}`;
     if (options.sum !== undefined) {
       const sum = sumField(selected, requireField(value, options.sum, '--sum'), value);
       const without = selected.length - sum.orders;
@@ -357,7 +355,7 @@ function describeOtherValues(all: readonly Fields[], where: readonly Condition[]
     const wanted = where.filter((each) => each.field === name);
     if (all.some((order) => wanted.some(({ value }) => meets(order, { field, value })))) continue;
     const values = new Set(all.flatMap((order) => valuesOf(order, field)).map(cellText));
-    if (values.size > 0) return `The values of ${field} are: ${listNames([...values])}`;
+    if (values.size > 0) return `the values of ${field} are: ${listNames([...values])}`;
   }
   return undefined;
 }

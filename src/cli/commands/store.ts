@@ -18,7 +18,7 @@ type Place = { 'dir|url'?: string };
 
 const check: Command<Place> = {
   name: 'check',
-  summary: 'verify a store and print its counts, last id and sequence number',
+  summary: 'verify a store and print what it contains',
   examples: ['pets store check', 'pets store check ./backup --json'],
   arguments: [placeArgument],
   prints: 'text',
@@ -48,7 +48,7 @@ const copy: Command<{ from: string; to: string }> = {
   name: 'copy',
   summary: 'make a consistent copy of a store, also while a server uses it',
   examples: [
-    'pets store copy ./store ./backup  restore: pets serve --data ./backup',
+    'pets store copy ./store ./backup  # to restore: pets serve --data ./backup',
     'pets store copy ./store postgres://pets@db.example/pets',
   ],
   arguments: [

@@ -229,8 +229,7 @@ function otherOrigin(
 ): CliError {
   let hint = `log in to that service: pets login --profile <name> --base-url ${baseUrl}; or set PETS_BASE_URL and PETS_API_KEY, and leave out --base-url`;
   if (isEnvironment) hint = 'set PETS_API_KEY to the key for PETS_BASE_URL, or unset PETS_BASE_URL';
-  if (keySource === 'PETS_API_KEY')
-    hint = `if PETS_API_KEY is a key for ${baseUrl}, set PETS_BASE_URL=${baseUrl}`;
+  if (keySource === 'PETS_API_KEY') hint = `set PETS_BASE_URL=${baseUrl}, and PETS_API_KEY to a key for it`;
   const [own, asked] = [new URL(home).origin, new URL(baseUrl).origin];
   return usageError(`the key in ${keySource} is for ${own} and cannot be used for ${asked}`, hint);
 }

@@ -178,7 +178,7 @@ export async function readKeyUsage(
     case 'not_found':
       return { problem: `the server at ${url} has no developer tools; to have them, start it with --page` };
     default:
-      return { problem: `the server at ${url} does not respond with its keys` };
+      return { problem: `the server at ${url} sent an unexpected response instead of its list of keys` };
   }
 }
 
