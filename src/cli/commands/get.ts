@@ -23,7 +23,7 @@ export const get: Command<Options> = {
     {
       name: '<id...>',
       description:
-        'ids of the animals, or - to read them from standard input; if the service no longer shows single animals, pets searches the whole list',
+        'ids of the animals, or - to read them from standard input; if the service has no look-up by id any more, pets searches the whole list',
       parse: (text) => (text === '-' ? text : parseInt64Argument(text)),
       hint: LIST_HINT,
     },

@@ -69,7 +69,7 @@ export const orders: Command<OrderOptions> = {
     {
       flags: '--since <time>',
       description:
-        'only orders from this local time on: yesterday, today, 7d or 12h (ago), 2026-11-20 or 2026-11-20T14:30; to choose the field: <field>=<time>',
+        'only orders from this local time on: yesterday, today, 7d or 12h (ago), 2026-11-20 or 2026-11-20T14:30; if orders have several times: <field>=<time>, also for --until',
       parse: parseTimeLimit,
     },
     {

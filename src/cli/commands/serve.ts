@@ -54,7 +54,7 @@ export const serve: Command<ServeOptions> = {
       {
         flags: '--resettable',
         description:
-          'let POST /reset (without /v1) replace all animals and orders with the seed; without --seed, it deletes them',
+          'let POST /reset (without /v1) replace all animals and orders with the seed, or without --seed delete them; not needed with --ephemeral',
       },
     ]),
     ...inGroup('Keys', [
@@ -144,9 +144,12 @@ export const serve: Command<ServeOptions> = {
       {
         flags: '--page',
         description:
-          'serve the developer page, and let requests choose their response with the header Prefer, even if other machines can reach the service',
+          'serve the developer page and its tools, such as POST /reset, and let requests choose their response with the header Prefer, even if other machines can reach the service',
       },
-      { flags: '--no-page', description: 'serve no developer page, and ignore the header Prefer' },
+      {
+        flags: '--no-page',
+        description: 'serve neither the page nor its tools, and ignore the header Prefer',
+      },
     ]),
     ...inGroup('Output', [
       {

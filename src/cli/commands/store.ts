@@ -10,7 +10,7 @@ import { findStoreLocation, hintIfMissing } from '../serve/store-location.ts';
 
 const placeArgument: Argument = {
   name: '[dir|url]',
-  description: 'directory or postgres:// URL of the store (default: that of pets serve)',
+  description: 'directory or postgres:// URL of the store (default: PETS_DATA, or a directory in your home)',
   parse: checkStoreArgument,
 };
 
@@ -96,7 +96,7 @@ const migrate: Command<Place & { dryRun?: boolean }> = {
   arguments: [
     {
       ...placeArgument,
-      description: 'postgres:// URL (default: that of pets serve); a directory needs no schema',
+      description: 'postgres:// URL (default: PETS_DATA); a directory needs no schema',
     },
   ],
   options: [{ flags: '--dry-run', description: 'print the SQL to stdout instead of running it' }],

@@ -244,7 +244,7 @@ function isExcluded(url: URL, noProxy: string): boolean {
     });
 }
 
-// What --debug, a wait and a deprecation print.
+// The messages with --debug, during a wait, and about a deprecated operation.
 
 const SECOND = 1_000;
 const DAY = 86_400_000;

@@ -184,8 +184,8 @@ export function createConsole(context: Context, { json, color, output, width, ..
       return write(`${isTerminal || format !== 'json' ? sanitizeJson(text) : text}\n`);
     },
     /**
-     * Ends the data. Only now is the file of `--output` replaced. The program calls this after a command has succeeded.
-     * A command calls it earlier to handle its errors, or if it may still fail. @throws OutputError, InterruptedError
+     * Completes the output of data. Only this call replaces the file of `--output`. The program makes it after a command
+     * has succeeded; a command that may fail after its output makes it earlier. @throws OutputError, InterruptedError
      */
     finish: (): Promise<void> => (finished ??= commit()),
     /** Waits until stderr can take more output. */

@@ -8,6 +8,7 @@ import type { Argument, Command, GlobalOptions, Option, OutputOptionName } from 
 export const profileOption: Option = {
   flags: '--profile <name>',
   description: 'profile to use',
+  defaultText: 'see pets profiles',
   choices: profileNames,
 };
 export const baseUrlOption: Option = {

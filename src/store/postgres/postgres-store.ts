@@ -56,7 +56,7 @@ const MAX_PAGES = 16;
 /** How many calls that read pages the database can work on at a time. */
 const PARALLEL_READS = 3;
 
-/** For how long the result of a check whether the database can be written is used, in ms after the check began. */
+/** How long the result of a check that the database can be written is reused, in milliseconds from its start. */
 const CHECK_MS = 1_000;
 
 /** The SQLSTATE of an id that is not an int64. */

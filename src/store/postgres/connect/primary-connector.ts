@@ -10,7 +10,7 @@ import { messageOf } from '../failures.ts';
 import { type DatabaseHost, type DatabaseTarget, formatHost } from './database-url.ts';
 
 export type ConnectOptions = {
-  /** The longest time to connect to any of the hosts, in milliseconds. */
+  /** The time limit for all attempts together, until one host is connected, in milliseconds. */
   timeout: number;
   /** Whether the connection is for the short calls of a running server. */
   isServer: boolean;
