@@ -62,7 +62,7 @@ export const orders: Command<OrderOptions> = {
     {
       flags: '--where <field=value>',
       description:
-        'only orders whose field is this value, or a list that contains it (repeatable: several values of one field mean any of them; several fields must all match)',
+        'only orders with this value in this field, or in a list in this field (repeatable: of several values for one field, one is enough; several fields must all match)',
       parse: parseCondition,
       repeatable: true,
     },
@@ -169,10 +169,13 @@ async function printOther(
   const flags = NEED_FIELDS.filter((name) => options[name] !== undefined).map((name) => `--${name}`);
   if (['csv', 'excel', 'tsv'].includes(console.format)) flags.push(`the format ${console.format}`);
   if (flags.length > 0)
-    throw new CliError(`${flags.join(' and ')} cannot be used: the service did not send a list of objects`, {
-      code: 'unsuitable_orders',
-      hint: `to see what it sent: ${followUpCommand(context, 'orders')} --json`,
-    });
+    throw new CliError(
+      `${flags.join(' and ')} cannot be used: the service did not send the orders as a list of JSON objects`,
+      {
+        code: 'unsuitable_orders',
+        hint: `to see what it sent: ${followUpCommand(context, 'orders')} --json`,
+      },
+    );
   const isNdjson = console.format === 'ndjson';
   await (isNdjson ? print(console, { columns: [] }, [value].flat()) : console.writeJson(value));
 }

@@ -30,7 +30,7 @@ export const serve: Command<ServeOptions> = {
     'pets serve --ephemeral --latency 100-300 --fail-rate 0.1 -- npm test',
   ],
   notes:
-    'The command after -- gets the address, a key and a token in PETS_BASE_URL, PETS_API_KEY and PETS_SERVE_TOKEN. The service describes its API at /openapi.json, has metrics at /metrics, and a page that shows each request and why it got its response. To use POST /reset and the other tools of the page from a script, send the header Authorization: Bearer <token>; without a command, set the token in PETS_SERVE_TOKEN before the start: see docs/testing.md.',
+    'The command after -- gets the address, a key and a token in PETS_BASE_URL, PETS_API_KEY and PETS_SERVE_TOKEN. The service describes its API at /openapi.json, has metrics at /metrics, and a page that shows each request and why it got its response. To use POST /reset and the other tools of the page from a script, send the header Authorization: Bearer <token>; without a command, start with a token of your choice in PETS_SERVE_TOKEN: see docs/testing.md.',
   arguments: [
     {
       name: '[command...]',
@@ -49,7 +49,7 @@ export const serve: Command<ServeOptions> = {
       {
         flags: '--seed [file]',
         description:
-          'fill an empty store with sample animals and orders, or with the animals of a .json, .ndjson or .csv file; for orders, a .json file with {"pets":[…],"orders":[…]}',
+          'fill an empty store with sample animals and orders, or with the animals of a .json, .ndjson or .csv file; to add orders too, use a .json file with {"pets":[…],"orders":[…]}',
       },
       {
         flags: '--resettable',
@@ -174,7 +174,11 @@ export const serve: Command<ServeOptions> = {
 function checkCommand(command: readonly string[], argv: readonly string[]): void {
   const separator = argv.indexOf('--');
   const count = separator === -1 ? 0 : argv.length - separator - 1;
-  const hint = 'put the command after --, for example: pets serve -- npm test';
-  if (command.length > count) throw usageError(`unexpected argument ${command[0]}`, hint);
+  const hint = 'to run a command, put it after --, for example: pets serve -- npm test';
+  if (command.length > count)
+    throw usageError(
+      `unexpected argument ${command[0]}`,
+      `${hint}; to choose a store or a port: --data or --port`,
+    );
   if (separator !== -1 && !command[0]) throw usageError('no command after --', hint);
 }

@@ -32,7 +32,10 @@ export const exitCodeMeanings: readonly (readonly [ExitCode, string])[] = [
   [6, 'network error or timeout; an animal being added may or may not have been added'],
   [7, 'the service failed or sent an unexpected response'],
   [8, 'some rows of an import failed or may have been added'],
-  [127, 'the command after -- of pets serve does not exist; if it exists, pets serve exits with its code'],
+  [
+    127,
+    'the command after -- of pets serve does not exist; if it exists, pets serve exits with the code of the command',
+  ],
   [130, 'interrupted by Ctrl-C or a termination signal; pets serve without a command exits with 0'],
 ];
 
