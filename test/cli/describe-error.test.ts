@@ -195,8 +195,13 @@ test.each<[number | undefined, ProxySetting, message: string, hint: string]>([
     'set HTTPS_PROXY to http://USER:PASSWORD@PROXY;',
   ],
   [407, proxy, 'PROXY rejected the user and password in HTTPS_PROXY (407)', 'set HTTPS_PROXY to'],
-  [403, proxy, `PROXY refused to connect to ${API} (403)`, 'check HTTPS_PROXY;'],
-  [undefined, proxy, 'PROXY: connection refused', `to connect to ${API} without a proxy, add it to NO_PROXY`],
+  [403, proxy, `PROXY did not connect to ${API} (403)`, 'check HTTPS_PROXY and the base URL;'],
+  [
+    undefined,
+    proxy,
+    'PROXY: connection refused',
+    `check HTTPS_PROXY; to connect without a proxy, add ${API} to NO_PROXY`,
+  ],
 ])('the response %s of a proxy is an error that names the proxy', (status, setting, message, hint) => {
   const error = new ProxyError(status === undefined ? { cause: DOWN } : { status });
   const described = explain(error, {}, setting);

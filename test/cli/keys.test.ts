@@ -264,8 +264,8 @@ describe('pets keys add --save', () => {
       code: 1,
       stdout: '',
       stderr:
-        `error: the server at ${url} has another store than ${two}; no key was created\n` +
-        `  → leave out --save; or use --data to choose the store of that server, or --base-url to choose a server of this store\n`,
+        `error: the server at ${url} has another store than ${two}, so it would reject the key; no key was created\n` +
+        `  → leave out --save; or choose another store with --data, or another server with --base-url\n`,
     });
     expect([await localProfile(machine), await namesOf(machine, two)]).toEqual([before, ['dev']]);
   });
@@ -281,7 +281,7 @@ describe('pets keys add --save', () => {
     const url = `${new URL(server.url).origin}/shop/v1`;
     const args = ['keys', 'add', 'till', '--save', '--data', one, '--base-url', url];
     const { code, stdout, stderr } = await machine.pets(args);
-    const message = problem ?? 'the server at URL does not show which store it has';
+    const message = problem ?? 'the server at URL does not show which store it has, so it may reject the key';
     const expected = `${message.replace('URL', url)}; no key was created`;
     expect([code, stdout, stderr]).toEqual([1, '', expect.stringContaining(expected)]);
     // The server gets no key.

@@ -141,7 +141,7 @@ test.each([
   const line = ['keys', 'add', 'till', ...options, '--data', `"${data}"`].join(' ');
   const { code, stderr } = await machine.shell(`pets ${line} > /dev/full`);
   expect(code).toBe(1);
-  expect(stderr).toContain('error: key till was created, but it could not be written: ');
+  expect(stderr).toContain('error: key till was created, but the output could not be written: ');
   expect(stderr).toContain(hint);
   const { stdout } = await machine.pets(['keys', 'list', '--data', data]);
   expect(stdout).toContain('till');

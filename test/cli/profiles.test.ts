@@ -74,7 +74,7 @@ test.each([
   expect(server.requests).toHaveLength(1);
   const json = await runInTerminal([...check, '--json'], { files });
   expect([json.code, JSON.parse(json.stdout)[0].check]).toMatchObject([exitCode, { ok: false, code }]);
-  const error = exitCode === 4 ? { code: 'bad_key', message: 'these keys were rejected: prod' } : undefined;
+  const error = exitCode === 4 ? { code: 'bad_key', message: 'rejected: the key of prod' } : undefined;
   expect(JSON.parse(json.stderr || '{}').error).toEqual(error && expect.objectContaining(error));
 });
 

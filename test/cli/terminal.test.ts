@@ -20,7 +20,7 @@ const gone: Handler = (request, response) => {
 test('get, if the service has removed the operation, searches the list and says so', async () => {
   const { code, stdout, stderr } = await runAgainst(gone, ['get', '3', '2']);
   expect([code, stdout]).toEqual([0, '3\tAnimal 3\t1\tsold\n2\tAnimal 2\t1\tsold\n']);
-  expect(stderr).toContain('so the whole list was searched: read 3 animals with 3 requests');
+  expect(stderr).toContain('so the list was searched: read 3 animals with 3 requests');
 });
 
 test('get, if the service has removed the operation, searches the whole list, with progress on a terminal', async () => {

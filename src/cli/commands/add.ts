@@ -87,7 +87,7 @@ function outputFailed(error: unknown, id: ReceivedPet['id'], context: CommandCon
     typeof id === 'bigint'
       ? `${followUpCommand(context, 'get')} ${id}`
       : `${followUpCommand(context, 'list')} --all`;
-  return new CliError(`animal ${id} was added, but its data could not be written: ${error.message}`, {
+  return new CliError(`animal ${id} was added, but the output could not be written: ${error.message}`, {
     code: 'output_error',
     hint: `do not add it again; to see it: ${command}`,
     cause: error,

@@ -13,7 +13,7 @@ import type { Command, CommandContext } from '../program/command.ts';
 /** Each element is an id, or `-` for the ids on standard input. */
 type Options = { id: (bigint | '-')[] };
 
-const LIST_HINT = 'use the number in the ID column; to search by name: pets find <text>';
+const LIST_HINT = 'use a number from the ID column of pets list; to search by name: pets find <text>';
 
 export const get: Command<Options> = {
   name: 'get',
@@ -137,7 +137,7 @@ async function searchList(
   );
   const read = `read ${formatCount(reading.animals, 'animal')} with ${formatCount(reading.pages, 'request')}`;
   context.console.notice(
-    `the service no longer supports requests for one animal, so the whole list was searched: ${read}`,
+    `the service no longer supports requests for one animal, so the list was searched: ${read}`,
   );
   if (reading.more === 'unknown' && found.size < wanted.size)
     context.console.notice('there may be more animals, but the service sends no link to a next page');

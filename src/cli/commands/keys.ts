@@ -93,8 +93,8 @@ const add: Command<AddOptions> = {
     );
     if (created === undefined) {
       const has = server?.storeId
-        ? `has another store than ${location.place}`
-        : 'does not show which store it has';
+        ? `has another store than ${location.place}, so it would reject the key`
+        : 'does not show which store it has, so it may reject the key';
       const problem = server?.unreachable
         ? `cannot reach ${baseUrl}: ${server.unreachable}`
         : `the server at ${baseUrl} ${has}`;
@@ -102,7 +102,7 @@ const add: Command<AddOptions> = {
         code: 'store_error',
         hint: server?.unreachable
           ? 'check that the server is running, or leave out --save'
-          : 'leave out --save; or use --data to choose the store of that server, or --base-url to choose a server of this store',
+          : 'leave out --save; or choose another store with --data, or another server with --base-url',
       });
     }
     let isSaved = false;
@@ -145,7 +145,7 @@ async function printKey(
     // As in other commands, a closed pipe is not reported if the key is saved, because the key is not lost.
     if (isSaved && isClosed) throw error;
     const reason = isClosed ? 'the pipe was closed' : (error as Error).message;
-    throw new CliError(`key ${name} was created, but it could not be written: ${reason}`, {
+    throw new CliError(`key ${name} was created, but the output could not be written: ${reason}`, {
       code: error instanceof InterruptedError ? 'interrupted' : 'output_error',
       hint: isSaved
         ? 'the key is saved to profile local'

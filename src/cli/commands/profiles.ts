@@ -77,9 +77,9 @@ export const profiles: Command<{ check?: boolean }> = {
       console.notice('no key saved yet. Log in: pets login. Or start a local service: pets serve --seed');
     const unusable = rows.filter((row) => row.check && rejected.has(row.check));
     if (unusable.length > 0)
-      throw new CliError(`these keys were rejected: ${unusable.map(({ profile }) => profile).join(', ')}`, {
+      throw new CliError(`rejected: ${unusable.map(({ profile }) => `the key of ${profile}`).join(', ')}`, {
         code: 'bad_key',
-        hint: 'replace a key with pets login --profile <name>, or set PETS_API_KEY to another one',
+        hint: 'to replace the key of a profile: pets login --profile <name>; the key of environment is in PETS_API_KEY',
       });
     return undefined;
   },

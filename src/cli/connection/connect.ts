@@ -180,7 +180,7 @@ function stateOptions(context: CommandContext): StateOptions {
   const directories = stateDirectories(context);
   const onUnwritable = () =>
     context.console.noticeOnce(
-      `pets commands cannot share their rate-limit waits, because none of these directories is writable: ${directories.map(({ path }) => path).join(', ')}. Set PETS_STATE_DIR to a writable directory`,
+      `pets commands cannot share how long to wait after a rate limit, because none of these directories is writable: ${directories.map(({ path }) => path).join(', ')}. Set PETS_STATE_DIR to a writable directory`,
     );
   if (createStateDirectory(context) === undefined) onUnwritable();
   return { clock, uptime, stateDirectories: directories, onUnwritable };
@@ -205,7 +205,7 @@ export function proxyFor(baseUrl: string, env: Context['env']): ProxySetting | u
   // Do not echo the value, because it may contain a password.
   throw usageError(
     `${variable} is not the URL of an HTTP proxy`,
-    'set it to a URL such as http://proxy.example.com:3128; in a user or password, write % as %25',
+    'set it to a URL such as http://proxy.example.com:3128; in a user or password, write @ as %40, : as %3A, / as %2F and % as %25',
   );
 }
 
@@ -258,11 +258,14 @@ function reportDeprecation(
   const day = sunset?.toLocaleDateString('en-GB', { dateStyle: 'long', timeZone: 'UTC' });
   const days = sunset && Math.ceil((sunset.getTime() - now) / DAY);
   let when = days === undefined ? 'on a day that it has not announced' : `on ${day} (days left: ${days})`;
-  if (days !== undefined && days <= 0) when = `soon (${day} has passed)`;
+  if (days !== undefined && days <= 0) when = `soon (announced for ${day}, which has passed)`;
   const what = operation === 'getPet' ? 'requests for one animal' : 'a request that this command needs';
-  const then = operation === 'getPet' ? '; pets get will then read the whole list' : '';
+  const then =
+    operation === 'getPet'
+      ? '; pets get will then read the whole list'
+      : '; look for a newer version of pets';
   const more = link === undefined ? '' : ` (see ${link})`;
-  console.notice(`the service will stop supporting ${what} ${when}${then}${more}`);
+  console.notice(`the service will stop supporting ${what} ${when}${more}${then}`);
 }
 
 /** A wait of the client, or of `pets import` for requests of an earlier run that the service may still receive. */

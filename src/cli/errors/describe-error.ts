@@ -270,7 +270,8 @@ function describeApiFailure(error: ApiFailure, connection: Connection, server: s
 function failureHint({ status, code }: ApiFailure, connection: Connection): string {
   if (status >= 500 || status === 408) return 'try again later';
   if (status === 405) return baseUrlHint(connection);
-  if (status === 413) return 'the service, or a proxy in front of it, does not accept requests of this size';
+  if (status === 413)
+    return 'the service, or a proxy in front of it, does not accept requests of this size; use a shorter name';
   return code === 'idempotency_mismatch'
     ? 'use another --idempotency-key, or repeat the command with the same animal'
     : 'run again with --debug to see the request and the response';
@@ -282,7 +283,7 @@ function keyHint({ keySource, profile }: Connection): string {
   if (keySource === 'this login')
     return 'nothing was saved; copy the key again, and check that it is for this service';
   return profile === 'local'
-    ? 'restart the local service, which saves a valid key: pets serve; or create a key while it runs: pets keys add <name> --save; if the service uses --data, add the same --data'
+    ? 'restart the local service to save a valid key: pets serve; or create one while it runs: pets keys add <name> --save; if the service was started with --data, add the same --data to the command'
     : `log in with a valid key: pets login --profile ${profile}`;
 }
 
@@ -308,9 +309,9 @@ function describeProxyError(error: ProxyError, proxy: ProxySetting, server: stri
   const message =
     status === undefined
       ? `cannot reach ${label}: ${systemReason(error)}`
-      : `${label} refused to connect to ${server} (${status})`;
+      : `${label} did not connect to ${server} (${status})`;
   return userError('network_error', message, {
-    hint: `check ${variable}; to connect to ${server} without a proxy, add it to NO_PROXY`,
+    hint: `check ${variable}${status === undefined ? '' : ' and the base URL'}; to connect without a proxy, add ${server} to NO_PROXY`,
   });
 }
 
