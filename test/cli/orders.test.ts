@@ -244,9 +244,7 @@ test.each([
   const { code, stdout, stderr } = await run(argv, { body });
   const what = argv[0] === '--csv' ? 'the format csv' : argv[0];
   expect([code, stdout]).toEqual([1, '']);
-  expect(stderr).toContain(
-    `${what} cannot be used: the service did not send the orders as a list of JSON objects`,
-  );
+  expect(stderr).toContain(`${what} cannot be used: the orders are not a list of JSON objects`);
 });
 
 test('options that need fields need orders with a time', async () => {

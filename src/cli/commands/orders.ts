@@ -169,13 +169,10 @@ async function printOther(
   const flags = NEED_FIELDS.filter((name) => options[name] !== undefined).map((name) => `--${name}`);
   if (['csv', 'excel', 'tsv'].includes(console.format)) flags.push(`the format ${console.format}`);
   if (flags.length > 0)
-    throw new CliError(
-      `${flags.join(' and ')} cannot be used: the service did not send the orders as a list of JSON objects`,
-      {
-        code: 'unsuitable_orders',
-        hint: `to see what it sent: ${followUpCommand(context, 'orders')} --json`,
-      },
-    );
+    throw new CliError(`${flags.join(' and ')} cannot be used: the orders are not a list of JSON objects`, {
+      code: 'unsuitable_orders',
+      hint: `to see what the service sent: ${followUpCommand(context, 'orders')} --json`,
+    });
   const isNdjson = console.format === 'ndjson';
   await (isNdjson ? print(console, { columns: [] }, [value].flat()) : console.writeJson(value));
 }
