@@ -47,7 +47,7 @@ describe.skipIf(!hasTerminal())('pets login at a terminal', () => {
     terminal.type(`till-key${ENTER}`);
     await terminal.waitFor('enter the URL of the service; the next question is for the key');
     terminal.type(`${'\x7f'.repeat(8)}127.0.0.1:1/v1${ENTER}`);
-    await terminal.waitFor('add it: ');
+    await terminal.waitFor('did you mean http://127.0.0.1:1/v1?');
     terminal.type(`${'\x7f'.repeat(14)}${service.url}${ENTER}`);
     await terminal.waitFor(`${KEY_PROMPT} (${new URL(service.url).host}), input hidden:`);
     // The key is pasted with spaces around it.

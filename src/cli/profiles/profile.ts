@@ -168,7 +168,7 @@ export function checkUrl(text: string, source: string): string {
   if (url !== undefined) return url;
   const withScheme = addScheme(text);
   if (withScheme !== undefined)
-    throw usageError(`${source} must start with https:// or http://`, `add it: ${withScheme}`);
+    throw usageError(`${source} must start with https:// or http://`, `did you mean ${withScheme}?`);
   throw usageError(
     `${source} must be a valid http(s) URL without user, query or fragment`,
     'for example https://api.example.com/v1',
@@ -227,10 +227,10 @@ function otherOrigin(
   home: string,
   isEnvironment: boolean,
 ): CliError {
-  let hint = `log in to that service: pets login --profile <name> --base-url ${baseUrl}; or set PETS_BASE_URL and PETS_API_KEY, and leave out --base-url`;
+  const [own, asked] = [new URL(home).origin, new URL(baseUrl).origin];
+  let hint = `log in to ${asked}: pets login --profile <name> --base-url ${baseUrl}; or set PETS_BASE_URL and PETS_API_KEY, and leave out --base-url and --profile`;
   if (isEnvironment) hint = 'set PETS_API_KEY to the key for PETS_BASE_URL, or unset PETS_BASE_URL';
   if (keySource === 'PETS_API_KEY') hint = `set PETS_BASE_URL=${baseUrl}, and PETS_API_KEY to a key for it`;
-  const [own, asked] = [new URL(home).origin, new URL(baseUrl).origin];
   return usageError(`the key in ${keySource} is for ${own} and cannot be used for ${asked}`, hint);
 }
 

@@ -59,6 +59,10 @@ const HINTS: readonly (readonly [pattern: RegExp, hint: string])[] = [
   [/^orders (today|\d+[hdw]|\d{4}-[\d-]+)$/i, 'did you mean pets orders --since $1?'],
   [/^login (https?:\S+)$/, 'did you mean pets login --base-url $1?'],
   [/^login --url$/, 'did you mean pets login --base-url <url>?'],
+  [
+    /^serve --(api-?)?(key|token)$/,
+    'for an API key: --key-file <file> or PETS_SERVE_KEY; for the developer token: PETS_SERVE_TOKEN',
+  ],
   [/^\w* --(api-?)?(key|token)$|^login [^-]/, KEY_IN_ARGUMENTS],
   // Names and files of pets add.
   [/^add --(from|file)$/, 'to add all animals from a file: pets import <file>'],
