@@ -136,7 +136,7 @@ describe('pets keys list', () => {
     profile?: typeof away;
   };
   const NONE =
-    'no running server with developer tools was found for this store; to ask one on another machine, set PETS_SERVE_TOKEN';
+    'no running server with developer tools was found for this store; if one runs on another machine, set PETS_SERVE_TOKEN';
 
   test.each<[Situation, string]>([
     [{ file: 'removed' }, NONE],
@@ -177,7 +177,9 @@ describe('pets keys list', () => {
       response.writeHead(200).end(JSON.stringify(body));
     });
     await writeServer(machine, one, { url: other.url, token: 'pets_secret' });
-    expect((await listed(machine, [one])).stderr).toContain('because the server shows only 0 of 1001 keys"');
+    expect((await listed(machine, [one])).stderr).toContain(
+      'left of some keys are not known, because the server shows only 0 of 1001 keys"',
+    );
   });
 
   test('asks the server at --base-url, and sends no token unencrypted to another machine', async () => {

@@ -116,7 +116,10 @@ describe('each line of NDJSON, and each animal of a JSON document, is a row', ()
     ['[9007199254740993,"é🐈",null,-1 ]', [1, 9007199254740993n], [2, 'é🐈'], [3, null], [4, -1]],
   ]);
   test.each([
-    ['{}', 'FILE must be an array of animals, or an object with the arrays "pets" and "orders"'],
+    [
+      '{}',
+      'FILE must be an array of animals, or an object with an array "pets" and optionally an array "orders"',
+    ],
     ['[1]\n\n[2]', 'FILE, line 3: invalid JSON'],
     ['[1,\n{"a":\n', 'FILE, line 3: invalid JSON'],
     ['['.repeat(600), 'FILE, line 1: invalid JSON: nested deeper than 500 levels'],

@@ -77,7 +77,7 @@ export function openOutput(name: string, context: Context, mode = 0o666): Output
 }
 
 const REPLACED =
-  'pets replaces the file as a whole, so it must be able to write the file and to create files in its directory';
+  'pets replaces the whole file: make the file and its directory writable, or choose another file';
 
 /** Paths of devices and of open files of processes, which are never replaced. */
 const SYSTEM = /^\/(?:dev(?!\/shm\/)|proc)\//;

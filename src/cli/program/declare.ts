@@ -37,7 +37,7 @@ export const globalOptions: readonly Option[] = [
   { flags: '-h, --help', description: 'show help' },
   {
     flags: '-V, --version',
-    description: 'show the version; with --json also the build and how it was installed',
+    description: 'show the version; with --json also the build and how pets was installed',
   },
 ];
 

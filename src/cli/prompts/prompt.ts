@@ -113,7 +113,8 @@ function readLine(
     const watch = (chunk: unknown) => {
       hasMore = /[\r\n][^\r\n]/.test(String(chunk));
       typed += String(chunk).length;
-      if (typed > MAX_TYPED) finish(usageError('the input is too long', 'type or paste it again'), true);
+      if (typed > MAX_TYPED)
+        finish(usageError('the input is too long', 'enter only what the prompt asks for'), true);
       else if (CANCEL.test(String(chunk))) interrupt();
     };
     const interrupt = () => finish(new InterruptedError());

@@ -236,7 +236,9 @@ export function parseRows(text: Buffer, name: string, format = detectFormat(text
     unknown
   >;
   if (!Array.isArray(pets) || !Array.isArray(orders))
-    throw usageError(`${name} must be an array of animals, or an object with the arrays "pets" and "orders"`);
+    throw usageError(
+      `${name} must be an array of animals, or an object with an array "pets" and optionally an array "orders"`,
+    );
   const rows = pets.map((value: unknown, i): RawRow => ({ line: i + 1, value }));
   return { rows, unit: 'animal', isCsv: false, orders };
 }

@@ -85,7 +85,7 @@ async function isLocalServer({ host, publicUrl, trustProxy, allowHost }: ServeOp
 const makeTemporaryDirectory = ({ temporaryDirectory }: Context): Promise<string> =>
   mkdtemp(join(temporaryDirectory, 'pets-')).catch((error) => {
     const hint =
-      'set TMPDIR to a directory that you can write to, or use --data <dir> instead of --ephemeral';
+      'set TMPDIR (on Windows: TEMP) to a directory that you can write to, or use --data <dir> instead of --ephemeral';
     throw fileError('create a temporary directory in', temporaryDirectory, error, hint);
   });
 

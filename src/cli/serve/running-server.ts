@@ -154,7 +154,7 @@ export async function readKeyUsage(
   if (server === undefined) {
     return {
       problem:
-        'no running server with developer tools was found for this store; to ask one on another machine, set PETS_SERVE_TOKEN and use --base-url',
+        'no running server with developer tools was found for this store; if one runs on another machine, set PETS_SERVE_TOKEN to its developer token, and add --base-url <url>',
     };
   }
   const { url, token } = server;
