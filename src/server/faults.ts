@@ -48,7 +48,7 @@ const strictObject = <Shape extends z.core.$ZodShape>(shape: Shape, otherwise = 
   z.strictObject(shape, {
     error: (issue) =>
       issue.code === 'unrecognized_keys'
-        ? `has the unknown field ${JSON.stringify(issue.keys[0]?.slice(0, 50))}; possible are ${Object.keys(shape).join(', ')}`
+        ? `has the unknown field ${JSON.stringify(issue.keys[0]?.slice(0, 50))}; the fields are ${Object.keys(shape).join(', ')}`
         : otherwise,
   });
 
@@ -93,7 +93,8 @@ export const FaultRule = strictObject({
     error: `can be used only with the answer ${RETRYABLE_STATUSES.join(' or ')}`,
   }),
   z.refine(({ match, answer }) => operationsAt(match, answer).size > 0, {
-    error: 'matches no operation, or none that can have its answer (201: POST /v1/pets; 200: the others)',
+    error:
+      'matches no operation; the answer 201 is only for POST /v1/pets, and 200 only for the other operations',
   }),
 );
 /** `times`: how many requests the rule applies to; `applied`: how many it has applied to; `retryAfter` is in seconds. */

@@ -101,7 +101,7 @@ describe('the page', () => {
     const { service, page } = await openPage('/pets?limit=3');
     await row(page, '/v1/pets?limit=3').waitFor();
     await service.call('/pets', create(REX));
-    const created = row(page, '201: counted: 58 of 60 requests are left in this minute');
+    const created = row(page, '201: counted: 58 of 60 requests left in this minute');
     await created.waitFor();
     await page.getByLabel('Method').selectOption('POST');
     await expect.poll(() => rows(page).count()).toBe(1);

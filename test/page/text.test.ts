@@ -29,11 +29,11 @@ test.each([
   expect(statusKind(status === undefined ? {} : { status })).toBe(kind);
 });
 
-const used = '60 of 60 requests of this minute are used';
+const used = 'the limit of 60 requests per minute is used up';
 test.each([
   ['rate_limited', used, laterToday, `${used}; free again at 12:01:05`],
   ['banned', 'the key is banned', tomorrow, 'the key is banned; the ban ends at 2026-11-21 00:00:00'],
-  ['counted', 'counted: 59 of 60 requests are left in this minute', undefined, ''],
+  ['counted', 'counted: 59 of 60 requests left in this minute', undefined, ''],
 ] as const)('the reason of the outcome %s, "%s", until %s', (outcome, because, until, expected) => {
   const shown = reasonText({ outcome, because, ...(until !== undefined && { until }) }, now);
   expect(shown).toBe(expected || because);

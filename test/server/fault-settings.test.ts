@@ -72,10 +72,13 @@ const invalid: [value: unknown, error: string][] = [
   [null, 'The body must be an array of rules, or an object with the field rules'],
   [[null], 'rule 1 must be a JSON object'],
   [{ rules: {} }, 'rules must be a JSON array'],
-  [{ latencyy: 1 }, 'The body has the unknown field "latencyy"; possible are latency, failRate, seed, rules'],
+  [
+    { latencyy: 1 },
+    'The body has the unknown field "latencyy"; the fields are latency, failRate, seed, rules',
+  ],
   [[{ answer: 503, time: 1 }], 'rule 1 has the unknown field "time"'],
   [[{ match: { url: '/v1/pets' }, answer: 503 }], 'rule 1: match has the unknown field "url"'],
-  [[{ answer: 503, ['x'.repeat(9_999)]: 1 }], `rule 1 has the unknown field "${'x'.repeat(50)}"; possible`],
+  [[{ answer: 503, ['x'.repeat(9_999)]: 1 }], `rule 1 has the unknown field "${'x'.repeat(50)}"; the fields`],
   [parseJson('{"failRate":0.5,"__proto__":{}}'), 'The body has the unknown field "__proto__"'],
   [[{ answer: '503' }], 'rule 1: answer must be one of 200, 201, 400'],
   [[{}], 'rule 1 must have an answer or a latency'],
@@ -87,7 +90,7 @@ const invalid: [value: unknown, error: string][] = [
   [{ latency: '5' }, 'latency must be a number of milliseconds, or a range such as {"min":100,"max":300}'],
   [{ latency: 600_001 }, 'latency.min must be a whole number of milliseconds from 0 to 600000'],
   [{ latency: { min: 2, max: 1 } }, 'latency must not have a min above its max'],
-  [{ latency: { min: 1, max: 2, mean: 1 } }, 'latency has the unknown field "mean"; possible are min, max'],
+  [{ latency: { min: 1, max: 2, mean: 1 } }, 'latency has the unknown field "mean"; the fields are min, max'],
   [{ failRate: 1.1 }, 'failRate must be a number from 0 to 1'],
   [parseJson('{"failRate":1e999}'), 'failRate must be a number from 0 to 1'],
   [{ seed: -1 }, 'seed must be an integer from 0 to'],
@@ -97,7 +100,7 @@ const invalid: [value: unknown, error: string][] = [
   [[{ match: { method: 'POST', path: '/v1/store/orders' }, answer: 503 }], 'rule 1 matches no operation'],
   [
     [{ match: { method: 'POST' }, answer: 200 }],
-    'rule 1 matches no operation, or none that can have its answer',
+    'rule 1 matches no operation; the answer 201 is only for POST /v1/pets',
   ],
   [Array(MAX_RULES + 1).fill({}), `rules must have at most ${MAX_RULES} rules`],
 ];

@@ -174,17 +174,17 @@ function reasonOf(recorded: RecordedRequest, original: number | undefined): stri
     case 'injected_fault':
       return asked?.source ?? '';
     case 'mocked':
-      return `the client asked for it with ${asked?.source}`;
+      return `the client asked for this response with ${asked?.source}`;
     case 'banned':
       return 'the key is banned, because requests continued after a 429';
     case 'rate_limited':
-      return `${limit} of ${limit} requests ${keyName === undefined ? 'without a valid key ' : ''}of this ${window} are used`;
+      return `the limit of ${limit} requests ${keyName === undefined ? 'without a valid key ' : ''}per ${window} is used up`;
   }
   if (message !== undefined) return message.replace(/\.$/, '');
   if (outcome === 'not_counted') return 'this request needs no key, and is not counted';
   return outcome === 'replayed'
     ? `repeats the response of ${original === undefined ? 'an earlier request' : `request ${original}`}, because both have the same ${header.idempotencyKey}`
-    : `counted: ${remaining} of ${limit} requests are left in this ${window}`;
+    : `counted: ${remaining} of ${limit} requests left in this ${window}`;
 }
 
 const formatDuration = (milliseconds: number): string =>

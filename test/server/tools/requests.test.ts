@@ -31,7 +31,7 @@ test('GET /requests shows a request and its response, with all digits of its num
       keyName: 'till',
       status: 201,
       outcome: 'counted',
-      because: 'counted: 59 of 60 requests are left in this minute',
+      because: 'counted: 59 of 60 requests left in this minute',
       request: {
         headers: expect.objectContaining({
           authorization: '[redacted]',
@@ -77,7 +77,7 @@ test('GET /requests shows what happened to each request, and why it got its resp
   const twice = 'x=ü\u{1f9a6}%0a&x=ü\u{1f9a6}%0a';
   for (const [path, init, what, because] of [
     ['/pets', {}, '503 injected_fault injected_fault', 'your rule for all requests'],
-    ['/pets', {}, '200 counted', 'counted: 59 of 60 requests are left in this minute, delayed by 90 ms'],
+    ['/pets', {}, '200 counted', 'counted: 59 of 60 requests left in this minute, delayed by 90 ms'],
     [
       '/pets',
       create('{"name":"Rex","categoryId":true}'),
@@ -88,7 +88,7 @@ test('GET /requests shows what happened to each request, and why it got its resp
       '/pets',
       { headers: { Prefer: 'code=429, retry-after=7' } },
       '429 rate_limited mocked',
-      'the client asked for it with Prefer: code=429, retry-after=7',
+      'the client asked for this response with Prefer: code=429, retry-after=7',
     ],
     [
       '/pets',
@@ -96,7 +96,7 @@ test('GET /requests shows what happened to each request, and why it got its resp
       '401 unauthorized not_counted',
       expect.stringContaining('Send `Authorization: Bearer <API_KEY>`'),
     ],
-    ['/pets', create(REX, key), '201 counted', 'counted: 57 of 60 requests are left in this minute'],
+    ['/pets', create(REX, key), '201 counted', 'counted: 57 of 60 requests left in this minute'],
     [
       '/pets',
       create(REX, key),
@@ -116,7 +116,7 @@ test('GET /requests shows what happened to each request, and why it got its resp
   await call('/pets', create(REX));
   const refused = await expectNewest(
     '429 rate_limited rate_limited 2026-11-20T12:01:00.000Z',
-    '60 of 60 requests of this minute are used',
+    'the limit of 60 requests per minute is used up',
   );
   // The service never read the body of the refused creation, but the client sent it.
   expect(refused?.request).toMatchObject({ body: REX, bodyBytes: REX.length });
@@ -138,11 +138,11 @@ test('GET /requests says if a limit per day, missing keys, faults or a creation 
   const quota = { perMinute: 100, perDay: 2 };
   const headers = { Authorization: `Bearer ${await makeKey({ name: 'daily', plan: 'enterprise', quota })}` };
   await call('/pets', { headers });
-  expect(await because()).toBe('counted: 1 of 2 requests are left in this day');
+  expect(await because()).toBe('counted: 1 of 2 requests left in this day');
   for (let i = 0; i < 2; i++) await call('/pets', { headers });
-  expect(await because()).toBe('2 of 2 requests of this day are used');
+  expect(await because()).toBe('the limit of 2 requests per day is used up');
   for (let i = 0; i < 61; i++) await call('/pets', { headers: { Authorization: '' } });
-  expect(await because()).toBe('60 of 60 requests without a valid key of this minute are used');
+  expect(await because()).toBe('the limit of 60 requests without a valid key per minute is used up');
   const body = '{"failRate":1,"latency":3040}';
   await use('/faults', { method: 'PUT', body, headers: { 'Content-Type': 'application/json' } });
   await call('/pets');

@@ -35,7 +35,7 @@ test('sends a request again as its key, counted, with its headers and body, and 
     keyName: 'till',
     status: 201,
     outcome: 'counted',
-    because: 'counted: 58 of 60 requests are left in this minute',
+    because: 'counted: 58 of 60 requests left in this minute',
     url: '/v1/pets?a=%20b',
     request: { body: REX, headers: { authorization: '[redacted]', 'x-mark': 'one' } },
     response: { body: '{"id":2,"name":"Rex","categoryId":1,"status":"available"}' },
