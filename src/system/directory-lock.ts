@@ -254,7 +254,9 @@ function listenError(cause: unknown, directory: string): LockError {
   const hint = ['EACCES', 'EROFS', 'ENOSPC', 'EDQUOT'].includes(errnoOf(cause) ?? '')
     ? 'make the directory writable, or free some space on a full disk'
     : 'use a directory on a local disk, because other file systems may not support sockets';
-  return new LockError(`cannot lock ${directory}, which needs a socket in it: ${message}`, hint, { cause });
+  return new LockError(`cannot lock ${directory}, because no socket can be created in it: ${message}`, hint, {
+    cause,
+  });
 }
 
 /** The longest socket path on macOS in bytes; Linux allows 4 more. Node 20 silently truncates longer paths. */

@@ -82,7 +82,7 @@ describe('a data directory that cannot be used', () => {
     const contains = [
       path,
       'sha256 is required; created is required',
-      'revoke the key, then create it again',
+      'revoke the key till, then create it again',
     ];
     await expectFailure(machine, ['keys', 'list', '--data', data], { exit: 1, contains });
     const { url } = await serve(machine, ['--data', data, '--no-profile']);

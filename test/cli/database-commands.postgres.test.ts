@@ -225,7 +225,7 @@ test('a server without the privilege to add animals does not start', async () =>
   const { code, stderr } = await machine.pets(['serve', '--port', '0', '--data', url]);
   expect(code).toBe(1);
   expect(stderr).toContain('permission denied for table animals');
-  expect(stderr).toContain('grant the privilege to this user');
+  expect(stderr).toContain('grant the missing privilege to the database user');
 });
 
 test('pets keys in a database without a store creates none, and its hint has no password', async () => {

@@ -132,7 +132,7 @@ describe('a database is refused and unchanged', () => {
     const { clock, source, location, state } = await storeToCopy();
     await (await openServer(location, clock)).close();
     const before = await state();
-    await expect(copyStore(source, location)).rejects.toThrow(/a server that has opened the store in/);
+    await expect(copyStore(source, location)).rejects.toThrow(/a server has opened the store in/);
     expect(await state()).toEqual(before);
   });
 

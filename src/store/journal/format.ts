@@ -85,8 +85,8 @@ export function damageError(path: string, offset: number, reason: string): Store
 
 const newerVersionError = (message: string): StoreError =>
   new StoreError(
-    `${message}; it was written by a newer version of pets`,
-    'use that version; the file was not changed',
+    `${message}; the file was written by a newer version of pets`,
+    'use that version of pets; the file was not changed',
   );
 
 /** The start of a line. It contains the checksum of `covered`, which is the rest of the line without the newline. */

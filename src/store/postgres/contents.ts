@@ -117,8 +117,8 @@ async function* readAnimals(client: Client, readAt: number): AsyncGenerator<Stor
   // of an animal, or an earlier key has the same animal.
   if (key) {
     throw new StoreError(
-      `a row of the table pets.idempotency has a response that is not the text of an animal, or is also in another row (animal id in it: ${key.id ?? 'none'})`,
-      'find the row by its column response, and delete it; this deletes no animal',
+      `a response in the table pets.idempotency is not the text of an animal, or belongs to an animal of another row (animal id in the response: ${key.id ?? 'none'})`,
+      'find the row by its column response, and delete the row (of two rows, only one); this deletes no animal',
     );
   }
   await client.query('close idempotency_keys');
@@ -200,16 +200,16 @@ async function requireEmptyDatabase(client: Client, place: string, id: string): 
   );
   const [found] = rows;
   const hint =
-    'copy to another database, or delete the store there with all its data: stop all servers, then run: drop schema pets cascade';
+    'copy to another database; or stop all servers of this store, then delete it with all its data: drop schema pets cascade';
   if (found?.id === id) {
     throw new StoreError(
       `${place} already contains the store to be copied, or a copy of it`,
-      'use another database; delete the store there only if you are sure that it is a copy',
+      'copy to another database; delete the store in this one only if you are sure that it is a copy',
     );
   }
   if (found?.hasRows) throw new StoreError(`the store in ${place} is not empty`, hint);
   if (found?.isOpened) {
-    throw new StoreError(`a server that has opened the store in ${place} may not notice the copy`, hint);
+    throw new StoreError(`a server has opened the store in ${place}, and may not notice the copy`, hint);
   }
 }
 

@@ -88,7 +88,7 @@ const HINTS: readonly (readonly [beginning: RegExp, hint: string])[] = [
   ],
   [
     /^08P01/,
-    'for pgbouncer, add prepare=off to the URL, and use the pool mode transaction or session (docs/postgres.md)',
+    'if the URL leads to pgbouncer, add prepare=off to the URL, and use the pool mode transaction or session (docs/postgres.md)',
   ],
   [/^28/, 'check the user, the password (PGPASSWORD, ~/.pgpass), and pg_hba.conf of the server'],
   [/^3D000/, 'create the database, or check its name'],
@@ -100,11 +100,11 @@ const HINTS: readonly (readonly [beginning: RegExp, hint: string])[] = [
   [/^25006/, 'use the primary server, or make the database writable'],
   [
     /^(55P03|57014)/,
-    'check in pg_stat_activity whether another transaction holds a lock; if so, end it or wait for its end',
+    'check in pg_stat_activity whether another transaction holds a lock; if so, end that transaction, or wait until it ends',
   ],
   [
     /^42501/,
-    'grant the privilege to this user, or, to create the store, let an administrator run the output of: pets store migrate --dry-run',
+    'grant the missing privilege to the database user; or, to create the store, let an administrator run the output of: pets store migrate --dry-run',
   ],
 ];
 

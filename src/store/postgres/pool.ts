@@ -170,7 +170,10 @@ export class Pool {
         connection.retire();
       }
       const failure = toCallError(error, 'sent', place, isOpen ? failureKind(error) : 'unknown');
-      this.#warn(statement.name, `${failure.message}; requests that need ${statement.name} get status 503`);
+      this.#warn(
+        statement.name,
+        `${failure.message}; requests that need the function pets.${statement.name} get status 503`,
+      );
       throw failure;
     }
   }
