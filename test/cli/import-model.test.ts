@@ -7,7 +7,7 @@ import {
   openLedger,
   type RowRecord,
 } from '../../src/cli/import/ledger.ts';
-import { type Choice, groupRows, plan, recordOf } from '../../src/cli/import/plan.ts';
+import { type Choice, plan, recordOf } from '../../src/cli/import/plan.ts';
 import { carryOut, finish } from '../../src/cli/import/send.ts';
 import type { PetRow } from '../../src/cli/rows/read-file.ts';
 import type { Client } from '../../src/client/client.ts';
@@ -214,24 +214,23 @@ class World {
         plan(rows, ledger, { choice, source: `/${file.name}`, now: this.#now });
       let choice: Choice = this.#chance(0.05) ? this.#pick(['skip-added', 'add-again'] as const) : undefined;
       let planned = decide(choice);
-      if (!('its' in planned)) {
+      if (planned.mode === 'ask') {
         figures.stopped++;
         if (!isLast && this.#chance(0.1)) return;
         choice = this.#chance(0.1) ? 'add-again' : 'skip-added';
         planned = decide(choice);
       }
-      if (!('its' in planned)) throw new Error(`stopped with ${choice}`);
-      const { its } = planned;
-      const groups = groupRows(planned);
-      const { open, new: fresh, failed } = groups;
-      if (planned.again.size > 0) figures.named++;
-      if (planned.elsewhere.size > 0) figures.skipped++;
+      if (planned.mode === 'ask') throw new Error(`stopped with ${choice}`);
+      const { its, known, mode } = planned;
+      const { open, new: fresh, failed } = planned.groups;
+      if (known.size > 0) figures[mode === 'again' ? 'named' : 'skipped']++;
       if (open.length + fresh.length + failed.length === 0) {
         figures.nothing++;
         await finish(planned, opened, this.#now);
       } else {
         if (ledger.imports.has(its.seq)) figures.resumed++;
-        const again = new Set([...planned.again.keys()].map((i) => animalHash(rows[i]?.pet ?? NO_PET)));
+        const named = mode === 'again' ? [...known.keys()] : [];
+        const again = new Set(named.map((i) => animalHash(rows[i]?.pet ?? NO_PET)));
         const isAgain = (hash: string) => choice === 'add-again' || again.has(hash);
         if (choice === 'add-again') figures.addedAgain++;
         // With --skip-added, a row with an id is not sent, so it counts only if it is an animal of the service.
@@ -240,7 +239,7 @@ class World {
         const isCounted = (row: PetRow) => choice !== 'skip-added' || row.id === undefined || exists(row);
         this.#allow(rows.filter(isCounted), isAgain);
         const apiKey = this.#usesManyKeys && this.#chance(0.5) ? 'pets_other_key' : 'pets_first_key';
-        const stop = await carryOut(planned, groups, opened, {
+        const stop = await carryOut(planned, opened, {
           client: this.#service.client(apiKey),
           apiKey,
           clock: { now: () => this.#now, elapsed: () => this.#now },

@@ -4,12 +4,12 @@ import {
   applyRecord,
   emptyLedger,
   forgetOldRows,
+  type Import,
   type Ledger,
   type LedgerRecord,
 } from '../../src/cli/import/ledger.ts';
 import {
   type Choice,
-  countByImport,
   createFinishedRecords,
   groupRows,
   hasHalf,
@@ -73,8 +73,9 @@ function run(ledger: Ledger, step: string, now: number): string {
   const source = file === '-' ? undefined : `/${file}`;
   const planned = plan(rows, ledger, { choice: option as Choice, source, now });
   const does = (what: string) => `${step.split(' → ')[0]} → ${what}`;
-  if (!('its' in planned)) {
-    const known = countByImport(planned.known.values());
+  if (planned.mode === 'ask') {
+    const known = new Map<Import, number>();
+    for (const { its } of planned.known.values()) known.set(its, (known.get(its) ?? 0) + 1);
     const versions = new Map(planned.changes.filter(hasHalf).map(({ its, common }) => [its, common]));
     const earlier = [...ledger.imports.values()].filter((its) => known.has(its) || versions.has(its));
     const counts = earlier.map(
@@ -84,7 +85,7 @@ function run(ledger: Ledger, step: string, now: number): string {
     return does(`stops: ${planned.known.size} known; ${counts.join(', ')}${ids}`);
   }
   const { its } = planned;
-  const { open, new: fresh, failed } = groupRows(planned);
+  const { open, new: fresh, failed } = planned.groups;
   const [isOver, isNothing] = [!outcome.includes('…'), open.length + fresh.length + failed.length === 0];
   if (!isNothing) ledger.imports.set(its.seq, its);
   ledger.seq = Math.max(ledger.seq, its.seq);
@@ -103,7 +104,8 @@ function run(ledger: Ledger, step: string, now: number): string {
     expect(groupRows(planned).new, `${step}: ${sent}`).toEqual([]);
   }
   if (isOver) for (const record of createFinishedRecords(planned, ledger, now)) applyRecord(ledger, record);
-  const again = [...planned.again.keys()].map((position) => rows[position]?.pet.name).join('');
+  const sentAgain = planned.mode === 'again' ? [...planned.known.keys()] : [];
+  const again = sentAgain.map((position) => rows[position]?.pet.name).join('');
   return does(`${sent}${isOver ? '' : '…'}${again && `; again: ${again}`}`);
 }
 

@@ -197,13 +197,13 @@ describe('a changed file', () => {
       text: 'name,category\nRex,1\nLola,3\n',
       code: 1,
       stderr:
-        '. Also: 1 animal imported from animals.csv is not in this file, and stays as before: Bella (may not have been added)\n',
+        '. Also: 1 animal imported from animals.csv is not in this file, and stays as before: Bella (1 may not have been added)\n',
     },
     {
       text: 'name,category\nRex,1\nBella,3\nLola,3\n',
       code: 1,
       stderr:
-        ': line 3 Bella (may not have been added); the service cannot change animals, so it adds a second animal unless you remove the row\n',
+        ': line 3 Bella (1 may not have been added); the service cannot change animals, so it adds a second animal unless you remove the row\n',
     },
     {
       text: `name,category,status\nRex,1,\nBella,2,\nLolita,3,sold\n`,
@@ -220,7 +220,7 @@ describe('a file with rows of an earlier one', () => {
   for (const [args, stderr] of [
     [
       '',
-      'note: 1 of 31 rows was added on 2026-11-20 12:00 UTC from animals.csv, and will be added again: line 32 Rex; to add only the others: pets import',
+      'note: 1 of 31 rows was added on 2026-11-20 12:00 UTC from animals.csv (line 32 Rex), and will be added again; to add only the others: pets import',
     ],
     ['--json', `{"addedAgain":${JSON.stringify(rex)}}\n`],
   ] as const)
@@ -251,7 +251,7 @@ describe('a file with rows of an earlier one', () => {
     {
       isOffline: true,
       stderr:
-        ': 1 of 3 rows was added on 2026-11-20 12:00 UTC from animals.csv; 2 rows with an id were skipped (line 2 Rex, line 3 Bella); to add a new animal, leave its id empty',
+        ': 1 of 3 rows was added on 2026-11-20 12:00 UTC from animals.csv (line 4 Max); 2 rows with an id were skipped (line 2 Rex, line 3 Bella); to add a new animal, leave its id empty',
     },
     {
       text: '[{"id":18,"name":"Rex","categoryId":1}]',

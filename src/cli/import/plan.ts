@@ -21,7 +21,7 @@ import {
  * 3. A row that this import has added is not sent again. Neither is a row that another import has added: at any time with
  *    `--skip-added`, otherwise only since this import began.
  * 4. If the user may not expect that rows are sent again, the new import stops before it begins.
- * 5. A row that may have been added is settled first, wherever it is recorded, unless it is in `Plan.again`.
+ * 5. A row that may have been added is settled first, wherever it is recorded, unless the import adds known rows again.
  */
 
 /** How the user wants rows to be handled that were imported before. If undefined, `plan` decides, and may stop. */
@@ -33,21 +33,13 @@ export type Plan = {
   rows: readonly PetRow[];
   /** The index of each row of the file in the import. */
   indexes: readonly number[];
-  /** Where the result of a row is recorded if that is in another import, by the position of the row in the file. */
-  elsewhere: ReadonlyMap<number, RowPosition>;
-  /**
-   * The rows that are sent although an earlier import added an equal row, or may have added it, by their positions in the
-   * file. Empty with `--skip-added`, or if an import continues.
-   */
-  again: ReadonlyMap<number, RowPosition>;
-  /** How the file differs from earlier versions. Empty if a new import begins with `--add-again`. */
-  changes: readonly Changes[];
-};
-
-/** Why an import does not begin until the user chooses: earlier imports have its rows, rows have ids, or it is a new version. */
-export type Stop = {
-  /** Where the known rows of the file are recorded, by their positions in the file. */
+  /** Where the known rows are recorded that other imports added, or may have added, by their positions in the file. */
   known: ReadonlyMap<number, RowPosition>;
+  /** What happens to the known rows: `ask` means that the import does not begin until the user chooses. */
+  mode: 'skip' | 'again' | 'ask';
+  /** The rows before the import begins or continues. */
+  groups: RowGroups;
+  /** How the file differs from earlier versions. */
   changes: readonly Changes[];
 };
 
@@ -68,22 +60,24 @@ export type Changes = {
 /** Whether at least half of the rows of the import are in the file. */
 export const hasHalf = ({ its, common }: Changes): boolean => 2 * common >= its.rows.length;
 
+type RowPlaces = Pick<Plan, 'its' | 'indexes' | 'known' | 'mode'>;
+
 /** Where a row of the file is recorded, or will be. */
-export function locateRow({ its, indexes, elsewhere }: Plan, position: number): RowPosition {
-  const other = elsewhere.get(position);
+export function locateRow({ its, indexes, known, mode }: RowPlaces, position: number): RowPosition {
+  const other = mode === 'again' ? undefined : known.get(position);
   // The row of the other import may turn out to be not added. Then this import sends it.
   return other?.its.rows[other.index] ? other : { its, index: indexes[position] ?? position };
 }
 
-export function recordOf(plan: Plan, position: number): RowRecord | undefined {
+export function recordOf(plan: RowPlaces, position: number): RowRecord | undefined {
   const { its, index } = locateRow(plan, position);
   return its.rows[index];
 }
 
 /** The positions of the rows by the kind of their record; `new` have none, and `withId` are not sent because of their id. */
-export type RowGroups = Record<RowRecord['kind'] | 'new' | 'withId', number[]>;
+type RowGroups = Record<RowRecord['kind'] | 'new' | 'withId', number[]>;
 
-export function groupRows(plan: Plan): RowGroups {
+export function groupRows(plan: RowPlaces & Pick<Plan, 'rows'>): RowGroups {
   const groups: RowGroups = { new: [], withId: [], open: [], added: [], failed: [], answered: [] };
   for (let i = 0; i < plan.rows.length; i++) {
     const isExcluded = plan.its.skipAdded && plan.rows[i]?.id !== undefined;
@@ -97,48 +91,52 @@ export function plan(
   rows: readonly PetRow[],
   ledger: Ledger,
   { choice, source, now }: { choice: Choice; source: string | undefined; now: number },
-): Plan | Stop {
+): Plan {
   const imports = [...ledger.imports.values()];
   const hashes = rows.map(({ pet }) => animalHash(pet));
-  const hasIds = rows.some(({ id }) => id !== undefined);
+  const ids = rows.map(({ id }) => id);
+  const hasIds = ids.some((id) => id !== undefined);
   /** The hashes that an import has for these rows. */
   const hashesFor = (skipAdded: boolean) =>
     hasIds && skipAdded ? rows.map(({ pet, id }) => animalHash(pet, id)) : hashes;
-  const none: ReadonlyMap<number, RowPosition> = new Map();
+
+  function complete(places: RowPlaces): Plan {
+    const groups = groupRows({ ...places, rows });
+    const sent = groups.new.concat(groups.failed).filter((position) => !places.known.has(position));
+    const others = imports.filter((each) => each !== places.its);
+    return { ...places, rows, groups, changes: findChanges(rows, hashes, sent, others) };
+  }
 
   for (const its of imports.toReversed()) {
     if (its.rows.length !== rows.length || (its.finishedAt !== undefined && choice === 'add-again')) continue;
     const indexes = pair(hashesFor(its.skipAdded), its);
     if (indexes.includes(-1)) continue;
-    const continued: Plan = { its, rows, indexes, elsewhere: none, again: none, changes: [] };
-    const { new: fresh, failed, withId } = groupRows(continued);
+    const { new: fresh, failed, withId } = groupRows({ its, rows, indexes, known: new Map(), mode: 'skip' });
     const counts = (place: RowPosition) =>
       place.its !== its && (its.skipAdded || (place.its.rows[place.index]?.seq ?? 0) > its.seq);
-    const ids = its.skipAdded ? rows.map(({ id }) => id) : [];
-    const elsewhere = findKnown([...fresh, ...failed, ...withId], { hashes, ids }, imports, counts);
-    const planned: Plan = { ...continued, elsewhere };
-    const groups = groupRows(planned);
-    const others = imports.filter((each) => each !== its);
-    return { ...planned, changes: findChanges(rows, hashes, groups.new.concat(groups.failed), others) };
+    const wanted = { hashes, ids: its.skipAdded ? ids : [] };
+    const known = findKnown([...fresh, ...failed, ...withId], wanted, imports, counts);
+    return complete({ its, indexes, known, mode: 'skip' });
   }
 
-  function begin(skipAdded: boolean, elsewhere = none, again = none): Plan {
-    const [seq, at] = [ledger.seq + 1, nextRecordTime(ledger, now)];
-    const states = new Array<undefined>(rows.length).fill(undefined);
-    const own = joinHashes(hashesFor(skipAdded));
-    const its = { seq, at, source, skipAdded, hashes: own, rows: states, finishedAt: undefined };
-    return { its, rows, indexes: [...rows.keys()], elsewhere, again, changes: [] };
-  }
-  const known = findKnown([...rows.keys()], { hashes, ids: rows.map(({ id }) => id) }, imports);
-  if (choice === 'add-again') return begin(false, none, known);
-  const unknown = [...rows.keys()].filter((position) => !known.has(position));
-  const changes = findChanges(rows, hashes, unknown, imports);
-  if (choice === 'skip-added' || known.size === rows.length) return { ...begin(true, known), changes };
-  const isFamiliar = source !== undefined && imports.some((its) => its.source === source);
-  const isUnfinished = [...known.values()].some(({ its }) => its.finishedAt === undefined);
+  const known = findKnown([...rows.keys()], { hashes, ids }, imports);
+  const skipAdded = choice === 'skip-added' || (choice === undefined && known.size === rows.length);
+  const its: Import = {
+    seq: ledger.seq + 1,
+    at: nextRecordTime(ledger, now),
+    source,
+    skipAdded,
+    hashes: joinHashes(hashesFor(skipAdded)),
+    rows: new Array<undefined>(rows.length).fill(undefined),
+    finishedAt: undefined,
+  };
+  const planned = complete({ its, indexes: [...rows.keys()], known, mode: skipAdded ? 'skip' : 'again' });
+  if (choice !== undefined || skipAdded) return planned;
+  const isFamiliar = source !== undefined && imports.some((other) => other.source === source);
+  const isUnfinished = [...known.values()].some((place) => place.its.finishedAt === undefined);
   const isMuch = isFamiliar || isUnfinished || 2 * known.size >= rows.length;
-  if (hasIds || changes.some(hasHalf) || (known.size > 0 && isMuch)) return { known, changes };
-  return { ...begin(false, none, known), changes };
+  const mustAsk = hasIds || planned.changes.some(hasHalf) || (known.size > 0 && isMuch);
+  return mustAsk ? { ...planned, mode: 'ask' } : planned;
 }
 
 type KnownRecord = RecordOf<'open' | 'added' | 'answered'>;
@@ -186,9 +184,9 @@ function findChanges(
  * Creates the records that mark an import as finished. They also renew the finished imports that have rows of this file:
  * those are remembered for another 30 days, so that a file that is imported every night is never added again.
  */
-export function createFinishedRecords({ its, elsewhere }: Plan, ledger: Ledger, now: number): LedgerRecord[] {
+export function createFinishedRecords({ its, known }: Plan, ledger: Ledger, now: number): LedgerRecord[] {
   const at = nextRecordTime(ledger, now);
-  const others = [...countByImport(elsewhere.values()).keys()].filter(({ finishedAt }) => finishedAt);
+  const others = [...importsOf(known.values())].filter(({ finishedAt }) => finishedAt);
   return [its, ...others]
     .filter(({ seq }) => ledger.imports.has(seq))
     .map(({ seq }) => ({ kind: 'finished', import: seq, at }));
@@ -198,12 +196,8 @@ export function createFinishedRecords({ its, elsewhere }: Plan, ledger: Ledger, 
 export const isKnown = (record: RowRecord | undefined): record is KnownRecord =>
   record?.kind === 'added' || isUnknown(record);
 
-/** How many of the rows are recorded in each import. */
-export function countByImport(places: Iterable<RowPosition>): Map<Import, number> {
-  const counts = new Map<Import, number>();
-  for (const { its } of places) counts.set(its, (counts.get(its) ?? 0) + 1);
-  return counts;
-}
+export const importsOf = (places: Iterable<RowPosition>): Set<Import> =>
+  new Set(Array.from(places, ({ its }) => its));
 
 /** For each hash the index of an equal row of the import, or -1. No two hashes get the same row. */
 function pair(hashes: readonly string[], its: Import): number[] {

@@ -1,12 +1,15 @@
 import { basename } from 'node:path';
 import { stringifyJson } from '../../contract/json.ts';
+import { targetLabel } from '../connection/connect.ts';
 import { CliError } from '../core/errors.ts';
 import { exitCodes } from '../core/exit-codes.ts';
 import { type Console, isClosedPipe } from '../output/console.ts';
 import { type Column, print } from '../output/printer.ts';
 import { quoteIfBlank } from '../output/sanitize.ts';
-import { formatCount, listNames, MAX_LISTED_NAMES } from '../output/text.ts';
+import { formatCount, listNames } from '../output/text.ts';
 import { formatMinute } from '../output/time.ts';
+import { type Connection, listAllCommand } from '../profiles/profile.ts';
+import type { CommandContext } from '../program/command.ts';
 import type { PetFile, PetRow } from '../rows/read-file.ts';
 import {
   type Import,
@@ -16,17 +19,17 @@ import {
   type RowPosition,
   type RowRecord,
 } from './ledger.ts';
-import {
-  type Changes,
-  type Choice,
-  countByImport,
-  hasHalf,
-  locateRow,
-  type Plan,
-  type RowGroups,
-  recordOf,
-  type Stop,
-} from './plan.ts';
+import { type Choice, groupRows, hasHalf, importsOf, locateRow, type Plan, recordOf } from './plan.ts';
+
+/** What every step of an import needs. */
+export type Setting = {
+  input: PetFile;
+  connection: Connection;
+  context: CommandContext;
+  choice: Choice;
+  /** The command line that the user typed, without `--add-again` and `--dry-run`. `option` replaces `--skip-added`. */
+  commandWith(option?: string): string;
+};
 
 /** A terminal lists at most this many rows. If more have results, only rows that were not added are listed. */
 const ROWS_SHOWN = 100;
@@ -40,19 +43,17 @@ const isAtTerminal = ({ isTerminal, format }: Console): boolean => isTerminal &&
 
 /**
  * Writes the results of rows; at a terminal, of at most `ROWS_SHOWN` rows. A row has none if the run stopped before the
- * row was settled, or if the row is skipped because of its id. `before` has the rows that earlier runs added.
+ * row was settled, or if the row is skipped because of its id.
  */
 export async function writeResults(
-  console: Console,
+  { context: { console }, input: { rows, unit } }: Setting,
   header: LedgerHeader,
   plan: Plan,
-  before: RowGroups,
-  unit: PetFile['unit'],
 ): Promise<void> {
-  const earlier = new Set(before.added);
-  const rowAt = (position: number) => plan.rows[position] as PetRow;
+  const earlier = new Set(plan.groups.added);
+  const rowAt = (position: number) => rows[position] as PetRow;
   // Positions in the file instead of objects, of which a million would take hundreds of megabytes.
-  const results = [...plan.rows.keys()].filter((position) => {
+  const results = [...rows.keys()].filter((position) => {
     const record = recordOf(plan, position);
     return record !== undefined && !(record.kind === 'open' && record.message === undefined);
   });
@@ -124,40 +125,15 @@ function messageOf(record: RowRecord | undefined): string {
 }
 
 /**
- * How many rows this run and earlier ones have added, such as `added 1 of 3 rows; 2 were added before`. If this run repeated
- * a request of an earlier run, which of them has added the row is unknown. `header` has the last number of earlier attempts.
- */
-export function totalsText(
-  { seq }: LedgerHeader,
-  plan: Plan,
-  before: RowGroups,
-  after: RowGroups,
-  unit: PetFile['unit'],
-): string {
-  const earlier = before.added.length;
-  const repeated = before.open.filter((position) => {
-    const record = recordOf(plan, position);
-    return record?.kind === 'added' && record.seq <= seq;
-  }).length;
-  const perhaps = repeated === 0 ? '' : `, ${repeated} of them perhaps in an earlier run`;
-  const already = earlier === 0 ? '' : `; ${earlier} ${wereOrWas(earlier)} added before`;
-  const count = formatCount(plan.rows.length, 'row');
-  return `added ${after.added.length - earlier} of ${count}${perhaps}${already}${skippedText(plan, after, unit)}`;
-}
-
-/**
- * Prints the totals of a run. `total` begins the message. `unknownHint` says what to do about unknown rows.
+ * Prints the totals of a complete run.
  *
  * @throws CliError with exit code 8 if a row failed or its outcome is unknown
  */
-export function summarize(
-  console: Console,
-  total: string,
-  { failed, open, answered }: RowGroups,
-  unknownHint: string,
-): number {
+export function summarize(setting: Setting, header: LedgerHeader, plan: Plan): number {
+  const { console, platform } = setting.context;
+  const { failed, open, answered } = groupRows(plan);
   const unknown = open.length + answered.length;
-  let message = total;
+  let message = pendingRows(plan).length > 0 ? totalsText(setting, header, plan) : nothingToDo(setting, plan);
   const hints: string[] = [];
   if (failed.length > 0) {
     message += `; ${failed.length} failed`;
@@ -165,122 +141,130 @@ export function summarize(
   }
   if (unknown > 0) {
     message += `; ${unknown} may have been added`;
-    hints.push(unknownHint);
+    const list = listAllCommand(setting.connection, platform);
+    hints.push(
+      `to see the animals: ${list}; the next run of the command compares these rows with the inventory; to add a row that is missing there after that, put it into its own file, and use --add-again`,
+    );
   }
   if (hints.length > 0) throw new CliError(message, { code: 'some_failed', hint: hints.join('; ') });
   console.notice(message);
   return exitCodes.ok;
 }
 
-/** How many rows were added, such as `2 of 3 rows were added on … from …`, may have been added, or are skipped. */
-export function addedText(
-  console: Console,
-  plan: Plan,
-  groups: RowGroups,
-  { unit, isNamed = false }: { unit: PetFile['unit']; isNamed?: boolean },
+/** The rows to send, in the order of the file: those never sent, those rejected before, and those that may turn out not added. */
+export const pendingRows = ({ groups }: Plan): number[] =>
+  groups.new.concat(groups.failed, groups.open).sort((a, b) => a - b);
+
+/**
+ * How many rows this run and earlier ones have added, such as `added 1 of 3 rows; 2 were added before`. If this run repeated
+ * a request of an earlier run, which of them has added the row is unknown. `header` has the last number of earlier attempts.
+ */
+export function totalsText({ input }: Setting, { seq }: LedgerHeader, plan: Plan): string {
+  const earlier = plan.groups.added.length;
+  const repeated = plan.groups.open.filter((position) => {
+    const record = recordOf(plan, position);
+    return record?.kind === 'added' && record.seq <= seq;
+  }).length;
+  const perhaps = repeated === 0 ? '' : `, ${repeated} of them perhaps in an earlier run`;
+  const already = earlier === 0 ? '' : `; ${earlier} ${wereOrWas(earlier)} added before`;
+  const added = `added ${groupRows(plan).added.length - earlier} of ${formatCount(input.rows.length, 'row')}`;
+  return `${added}${perhaps}${already}${skippedText(input, plan)}`;
+}
+
+export function nothingToDo(setting: Setting, plan: Plan): string {
+  const next =
+    plan.groups.withId.length > 0
+      ? 'to add a new animal, leave its id empty'
+      : `to add all of them anyway: ${setting.commandWith('--add-again')}`;
+  return `nothing to do at ${targetLabel(setting.connection)}: ${addedText(setting, plan)}; ${next}`;
+}
+
+/** How many rows were added before this run, may have been added, or are skipped. */
+export function addedText(setting: Setting, plan: Plan): string {
+  const { added, open, answered } = plan.groups;
+  const known = knownText(setting, added.concat(open, answered), (position) => locateRow(plan, position));
+  return `${known}${skippedText(setting.input, plan)}`;
+}
+
+/**
+ * What is known about rows, such as `2 of 9 rows were added, and 1 row may have been added on … from v1.csv`. Names the
+ * rows if they are the smaller part of the file.
+ */
+function knownText(
+  { context: { console }, input }: Setting,
+  positions: readonly number[],
+  placeOf: (position: number) => RowPosition,
 ): string {
-  const places = groups.added.map((position) => locateRow(plan, position));
-  const when = whenText(console, places);
-  const names =
-    isNamed && 2 * places.length < plan.rows.length ? namesIfFew(plan.rows, groups.added, unit) : '';
-  const unknown = unknownText(groups.open.length + groups.answered.length);
-  const skipped = skippedText(plan, groups, unit);
-  return `${countText(places.length, plan.rows.length)} added${names}${when && ` ${when}`}${unknown}${skipped}`;
+  const total = input.rows.length;
+  const imports = new Set<Import>();
+  let added = 0;
+  for (const position of positions) {
+    const { its, index } = placeOf(position);
+    imports.add(its);
+    if (its.rows[index]?.kind === 'added') added++;
+  }
+  const isAll = added === total && total > 1;
+  const count = isAll ? `all ${total} rows` : `${added || 'none'} of ${formatCount(total, 'row')}`;
+  const unknown = positions.length - added;
+  const perhaps = unknown === 0 ? '' : `, and ${formatCount(unknown, 'row')} may have been added`;
+  const [last] = [...imports].sort((a, b) => b.seq - a.seq);
+  const several = imports.size > 1 ? ` in ${imports.size} imports, the last` : '';
+  const when = last ? `${several} on ${timeOf(last, console)} from ${fileName(last)}` : '';
+  const isFew = positions.length > 0 && 2 * positions.length < total;
+  const names = isFew ? ` (${namesOf(input, positions)})` : '';
+  return `${count} ${wereOrWas(added)} added${perhaps}${when}${names}`;
 }
 
 const wereOrWas = (count: number): string => (count <= 1 ? 'was' : 'were');
 
-/** `all 3 rows were`, `1 of 3 rows was`, or `none of 3 rows was`. */
-const countText = (count: number, total: number): string =>
-  count === total && total > 1
-    ? `all ${total} rows were`
-    : `${count || 'none'} of ${formatCount(total, 'row')} ${wereOrWas(count)}`;
-
-const unknownText = (count: number): string =>
-  count === 0 ? '' : `, and ${formatCount(count, 'row')} may have been added`;
-
 /** Every count is of all rows of the file, so each message also says how many of them are not sent because of their ids. */
-const skippedText = ({ rows }: Plan, { withId }: RowGroups, unit: PetFile['unit']): string =>
+const skippedText = (input: PetFile, { groups: { withId } }: Plan): string =>
   withId.length === 0
     ? ''
-    : `; ${formatCount(withId.length, 'row')} with an id ${wereOrWas(withId.length)} skipped${namesIfFew(rows, withId, unit)}`;
+    : `; ${formatCount(withId.length, 'row')} with an id ${wereOrWas(withId.length)} skipped (${namesOf(input, withId)})`;
 
-/** When and from which file rows were added, such as `on 2026-11-20 13:00 CET from v1.csv`. */
-function whenText({ timeZone }: Console, places: Iterable<RowPosition>): string {
-  const imports = [...countByImport(places).keys()].sort((a, b) => a.seq - b.seq);
-  const last = imports.at(-1);
-  const several = imports.length > 1 ? `in ${imports.length} imports, the last ` : '';
-  return last ? `${several}on ${formatMinute(last.at, timeZone())} from ${fileName(last.source)}` : '';
-}
+const fileName = ({ source }: Import): string => (source === undefined ? 'standard input' : basename(source));
 
-const fileName = (source: string | undefined): string =>
-  source === undefined ? 'standard input' : basename(source);
+const timeOf = ({ at }: Import, { timeZone }: Console): string => formatMinute(at, timeZone());
 
-/** Why the import stops, and how to go on. `commandWith` returns the command line of this run with one more option. */
-export function stopError(
-  { known, changes }: Stop,
-  file: PetFile,
-  console: Console,
-  commandWith: (option: string) => string,
-): CliError {
-  const { rows, name, unit } = file;
-  const withId = [...rows.keys()].filter((position) => rows[position]?.id !== undefined);
+/** Why the import stops until the user chooses, and the two ways on. */
+export function stopError(setting: Setting, { known, changes }: Plan): CliError {
+  const { context, input, commandWith } = setting;
+  const { rows, name } = input;
+  const withId = rows.filter(({ id }) => id !== undefined).length;
   const reasons: string[] = [];
-  if (withId.length > 0) {
-    const have = withId.length === 1 ? 'has' : 'have';
-    const other = withId.filter((position) => !known.has(position));
-    const isKnown = other.length > 0 && other.length < withId.length;
-    const differing = isKnown
-      ? ` (not known to have been added with these values: ${namesOf(rowsAt(rows, other), unit)})`
-      : '';
-    reasons.push(
-      `${formatCount(withId.length, 'row')} ${have} an id, and the service cannot change animals${differing}`,
-    );
+  if (withId > 0) {
+    const have = withId === 1 ? 'has' : 'have';
+    reasons.push(`${formatCount(withId, 'row')} ${have} an id, and the service cannot change animals`);
   }
-  if (known.size > 0) {
-    const places = [...known].filter(([, { its, index }]) => its.rows[index]?.kind === 'added');
-    const names =
-      2 * known.size < rows.length
-        ? namesIfFew(
-            rows,
-            places.map(([position]) => position),
-            unit,
-          )
-        : '';
-    const unknown = unknownText(known.size - places.length);
-    reasons.push(
-      `${countText(places.length, rows.length)} added${names}${unknown} ${whenText(console, known.values())}`,
-    );
-  }
-  const nameOf = ({ at, source }: Import) =>
-    `the import of ${fileName(source)} on ${formatMinute(at, console.timeZone())}`;
+  if (known.size > 0) reasons.push(againText(setting, known));
+  const nameOf = (its: Import) => `the import of ${fileName(its)} on ${timeOf(its, context.console)}`;
   const versions = changes.filter(hasHalf);
   if (known.size === 0)
     for (const { its, common } of versions.slice(0, IMPORTS_NAMED))
       reasons.push(`${common} of its rows ${wereOrWas(common)} in ${nameOf(its)}`);
-  const earlier = new Set([...countByImport(known.values()).keys(), ...versions.map(({ its }) => its)]);
+  const earlier = new Set([...importsOf(known.values()), ...versions.map(({ its }) => its)]);
   const interrupted = [...earlier].filter(({ finishedAt }) => finishedAt === undefined);
   for (const its of interrupted.slice(0, IMPORTS_NAMED)) reasons.push(`${nameOf(its)} was interrupted`);
-  const texts = changesText(file, changes);
+  const texts = changesText(input, changes);
   const also = texts.length === 0 ? '' : `. Also: ${texts.join('; ')}`;
-  const again = `to add all ${rows.length}${withId.length > 0 ? ' as new animals' : ''}: ${commandWith('--add-again')}`;
-  const others = withId.length > 0 ? 'new rows without an id' : 'others';
+  const again = `to add all ${rows.length}${withId > 0 ? ' as new animals' : ''}: ${commandWith('--add-again')}`;
+  const others = withId > 0 ? 'new rows without an id' : 'others';
   const first = changes.some(({ changed }) => changed.size > 0) ? 'remove the changed rows, then ' : '';
   const skip = `to add only the ${others}: ${first}${commandWith('--skip-added')}`;
   return new CliError(`${name}: nothing was sent, because ${reasons.join('; ')}${also}`, {
     code: 'already_imported',
-    hint: `${withId.length === rows.length ? 'to add a new animal, leave its id empty, and remove the other rows' : skip}; ${again}`,
+    hint: `${withId === rows.length ? 'to add a new animal, leave its id empty, and remove the other rows' : skip}; ${again}`,
   });
 }
 
+/** Describes known rows that are sent again, or would be. */
+const againText = (setting: Setting, known: Plan['known']): string =>
+  knownText(setting, [...known.keys()], (position) => known.get(position) as RowPosition);
+
 /** Describes the changes since earlier versions of the file were imported, one text for each kind of change. */
-function changesText(
-  { rows, unit }: { rows: readonly PetRow[]; unit: PetFile['unit'] },
-  changes: readonly Changes[],
-): string[] {
+function changesText(input: PetFile, changes: Plan['changes']): string[] {
   return changes.slice(0, IMPORTS_NAMED).flatMap(({ its, changed, missing }) => {
-    const source = fileName(its.source);
-    const changedRows = rowsAt(rows, [...changed.keys()]);
     const missingNames = missing.map((record) =>
       isUnknown(record) ? record.name : `id ${record.pet.id} ${record.pet.name}`,
     );
@@ -288,9 +272,9 @@ function changesText(
     const [is, stays] = missing.length === 1 ? ['is', 'stays'] : ['are', 'stay'];
     return [
       changed.size > 0 &&
-        `${formatCount(changed.size, 'row')} ${has} another category or status than when ${source} was imported: ${namesOf(changedRows, unit)}${perhapsText([...changed.values()])}; the service cannot change animals, so ${each} adds a second animal unless you remove the row`,
+        `${formatCount(changed.size, 'row')} ${has} another category or status than when ${fileName(its)} was imported: ${namesOf(input, [...changed.keys()])}${perhapsText([...changed.values()])}; the service cannot change animals, so ${each} adds a second animal unless you remove the row`,
       missing.length > 0 &&
-        `${formatCount(missing.length, 'animal')} imported from ${source} ${is} not in this file, and ${stays} as before: ${listNames(missingNames)}${perhapsText(missing)}`,
+        `${formatCount(missing.length, 'animal')} imported from ${fileName(its)} ${is} not in this file, and ${stays} as before: ${listNames(missingNames)}${perhapsText(missing)}`,
     ].filter((text) => text !== false);
   });
 }
@@ -298,62 +282,47 @@ function changesText(
 /** Says how many of these rows may have been added or not. */
 function perhapsText(records: readonly RowRecord[]): string {
   const unknown = records.filter(isUnknown).length;
-  if (unknown === 0) return '';
-  return unknown === records.length
-    ? ' (may not have been added)'
-    : ` (${unknown} of them may not have been added)`;
+  return unknown === 0 ? '' : ` (${unknown} may not have been added)`;
 }
 
-const rowsAt = (rows: readonly PetRow[], positions: readonly number[]): PetRow[] =>
-  positions.map((position) => rows[position] as PetRow);
-
-/** Names rows in parentheses if they are few enough for a message; otherwise empty. */
-const namesIfFew = (rows: readonly PetRow[], positions: readonly number[], unit: PetFile['unit']): string =>
-  positions.length === 0 || positions.length > MAX_LISTED_NAMES
-    ? ''
-    : ` (${namesOf(rowsAt(rows, positions), unit)})`;
-
 /** Some rows as a message names them, such as `line 2 Rex, line 5 Bella`. */
-export const namesOf = (rows: readonly PetRow[], unit: PetFile['unit']): string =>
-  listNames(rows.map(({ line, pet }) => `${unit} ${line} ${quoteIfBlank(pet.name)}`));
+export const namesOf = ({ rows, unit }: PetFile, positions: readonly number[]): string =>
+  listNames(
+    positions.map((position) => {
+      const { line, pet } = rows[position] as PetRow;
+      return `${unit} ${line} ${quoteIfBlank(pet.name)}`;
+    }),
+  );
 
 /** Reports which rows are added again without `--add-again`, and what has changed since another version of the file. */
-export function reportRepeatedAndChanged(
-  console: Console,
-  { plan, choice, unit }: { plan: Plan; choice: Choice; unit: PetFile['unit'] },
-  commandWith: (option: string) => string,
-): void {
-  const { rows, again, changes } = plan;
-  if (again.size > 0 && choice === undefined) {
-    const named = rowsAt(
-      rows,
-      [...again.keys()].sort((a, b) => a - b),
-    );
-    const addedAgain = named.map(({ line, pet }) => ({ line, name: pet.name }));
-    const when = whenText(console, again.values());
-    const text = `${countText(again.size, rows.length)} added ${when}, and will be added again: `;
-    const skip = `; to add only the others: ${commandWith('--skip-added')}`;
+export function reportRepeatedAndChanged(setting: Setting, { known, mode, changes }: Plan): void {
+  const { input, choice, commandWith } = setting;
+  const { console } = setting.context;
+  if (mode === 'again' && known.size > 0 && choice === undefined) {
+    const positions = [...known.keys()].sort((a, b) => a - b);
+    const addedAgain = positions.map((i) => ({ line: input.rows[i]?.line, name: input.rows[i]?.pet.name }));
+    const skip = `to add only the others: ${commandWith('--skip-added')}`;
     if (console.hasJsonEvents) console.event({ addedAgain }, '');
-    else console.notice(`${text}${namesOf(named, unit)}${skip}`);
+    else console.notice(`${againText(setting, known)}, and will be added again; ${skip}`);
   }
-  for (const text of changesText({ rows, unit }, changes)) console.notice(text);
+  for (const text of changesText(input, changes)) console.notice(text);
 }
 
 /** Prints the rows that an import would send; a terminal only shows the first ones, so that the user can check the columns. */
 export function writePreview(
-  console: Console,
-  rows: readonly PetRow[],
-  unit: PetFile['unit'],
+  { context: { console }, input: { rows, unit } }: Setting,
+  pending: readonly number[],
 ): Promise<void> {
-  const columns: Column<PetRow>[] = [
-    { name: 'line', head: unit.toUpperCase(), value: ({ line }) => line },
-    { name: 'name', value: ({ pet }) => pet.name },
-    { name: 'categoryId', head: 'CATEGORY', value: ({ pet }) => pet.categoryId },
-    { name: 'status', value: ({ pet }) => pet.status, isFlexible: false },
+  const petAt = (position: number) => (rows[position] as PetRow).pet;
+  const columns: Column<number>[] = [
+    { name: 'line', head: unit.toUpperCase(), value: (each) => rows[each]?.line },
+    { name: 'name', value: (each) => petAt(each).name },
+    { name: 'categoryId', head: 'CATEGORY', value: (each) => petAt(each).categoryId },
+    { name: 'status', value: (each) => petAt(each).status, isFlexible: false },
   ];
-  const view = { columns, json: ({ pet }: PetRow) => stringifyJson(pet) };
-  const shown = isAtTerminal(console) ? rows.slice(0, ROWS_SHOWN) : rows;
-  const more = rows.length - shown.length;
+  const view = { columns, json: (each: number) => stringifyJson(petAt(each)) };
+  const shown = isAtTerminal(console) ? pending.slice(0, ROWS_SHOWN) : pending;
+  const more = pending.length - shown.length;
   const footer = more > 0 ? { summary: `… and ${formatCount(more, 'row')} more` } : undefined;
   return print(console, view, shown, footer);
 }

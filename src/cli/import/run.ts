@@ -18,16 +18,19 @@ import { shellQuote } from '../core/shell-words.ts';
 import { CallError } from '../errors/describe-error.ts';
 import type { StatusVariants } from '../output/console.ts';
 import { drawBar, formatCount, MAX_LISTED_NAMES } from '../output/text.ts';
-import { type Connection, listAllCommand, readProfile } from '../profiles/profile.ts';
+import { type Connection, readProfile } from '../profiles/profile.ts';
 import type { CommandContext } from '../program/command.ts';
 import { canConfirm, confirm } from '../prompts/prompt.ts';
-import { type InputOptions, type PetFile, type PetRow, readPetFile } from '../rows/read-file.ts';
+import { type InputOptions, readPetFile } from '../rows/read-file.ts';
 import { chooseLedger, type Ledger, type LedgerFile, openLedger, readLedger } from './ledger.ts';
-import { type Choice, groupRows, type Plan, plan, type RowGroups, recordOf } from './plan.ts';
+import { type Plan, plan } from './plan.ts';
 import {
   addedText,
   namesOf,
+  nothingToDo,
+  pendingRows,
   reportRepeatedAndChanged,
+  type Setting,
   stopError,
   summarize,
   totalsText,
@@ -47,16 +50,6 @@ export type ImportRequest = InputOptions & {
 
 /** The maximum number of rows in a file, because all of them are kept in memory. */
 const MAX_ROWS = 1_000_000;
-
-/** What every step of an import needs. */
-type Setting = {
-  input: PetFile;
-  connection: Connection;
-  context: CommandContext;
-  choice: Choice;
-  /** The command line that the user typed, without `--add-again` and `--dry-run`. `option` replaces `--skip-added`. */
-  commandWith(option?: string): string;
-};
 
 /** `pets import`: checks every row, adds the rows that may be sent (not in a dry run), and reports each result. */
 export async function importFile(request: ImportRequest, context: CommandContext): Promise<number> {
@@ -86,116 +79,76 @@ export async function importFile(request: ImportRequest, context: CommandContext
 }
 
 /** The plan for the file. @throws CliError if the import stops */
-function planFor({ input, context, choice, commandWith }: Setting, ledger: Ledger): Plan {
-  const { console, clock } = context;
-  const planned = plan(input.rows, ledger, { choice, source: input.path, now: clock.now() });
-  if ('its' in planned) return planned;
-  throw stopError(planned, input, console, commandWith);
+function planFor(setting: Setting, ledger: Ledger): Plan {
+  const { input, context, choice } = setting;
+  const planned = plan(input.rows, ledger, { choice, source: input.path, now: context.clock.now() });
+  if (planned.mode === 'ask') throw stopError(setting, planned);
+  return planned;
 }
 
 /** Sends the rows that may be sent, and reports the result of each row. */
 async function importRows(setting: Setting, file: LedgerFile, yes: boolean): Promise<number> {
-  const { input, connection, context, choice, commandWith } = setting;
+  const { input, connection, context, choice } = setting;
   const { console, clock } = context;
   const { ledger } = file;
   const planned = planFor(setting, ledger);
-  const before = groupRows(planned);
-  const pending = pendingRows(before, input);
-  const isRerun = pending.length === 0;
+  const { groups, known, mode, changes } = planned;
+  const pending = pendingRows(planned);
   let stop: CliError | undefined;
-  if (isRerun) await finish(planned, file, clock.now());
+  if (pending.length === 0) await finish(planned, file, clock.now());
   else {
     const isContinued = ledger.imports.has(planned.its.seq);
-    if (isContinued || before.added.length + before.withId.length > 0) {
+    if (isContinued || groups.added.length + groups.withId.length > 0) {
       const start = isContinued ? 'continuing an earlier import: ' : '';
-      const added = addedText(console, planned, before, { unit: input.unit, isNamed: !isContinued });
-      const left = pending.length > MAX_LISTED_NAMES ? '' : `; left: ${namesOf(pending, input.unit)}`;
-      console.notice(`${start}${added}${left}`);
+      const left = pending.length > MAX_LISTED_NAMES ? '' : `; left: ${namesOf(input, pending)}`;
+      console.notice(`${start}${addedText(setting, planned)}${left}`);
     }
     if (isContinued && choice === 'add-again')
       console.notice('this run completes the earlier import; after that, --add-again adds every row again');
-    reportRepeatedAndChanged(console, { plan: planned, choice, unit: input.unit }, commandWith);
-    const isPiped = input.path === undefined;
-    const again = planned.changes.reduce((sum, { changed }) => sum + changed.size, planned.again.size);
-    const rows = `${atMost(before)}${formatCount(pending.length, 'row')}${again > 0 ? `, ${again} of them again,` : ''}`;
-    const wasAsked = !yes && (await confirmProduction(context, connection, rows, isPiped));
+    reportRepeatedAndChanged(setting, planned);
+    const sentAgain = mode === 'again' ? known.size : 0;
+    const again = changes.reduce((sum, { changed }) => sum + changed.size, sentAgain);
+    const rows = `${atMost(planned)}${formatCount(pending.length, 'row')}${again > 0 ? `, ${again} of them again,` : ''}`;
+    const wasAsked = !yes && (await confirmProduction(setting, rows));
     if (!wasAsked) reportTarget(context, connection, `adding ${rows} at`);
-    stop = await send(setting, planned, before, file);
+    stop = await send(setting, planned, file);
   }
-  await writeResults(console, ledger.header, planned, before, input.unit);
+  await writeResults(setting, ledger.header, planned);
   await console.finish();
   if (stop) throw stop;
-  const after = groupRows(planned);
-  const total = isRerun
-    ? nothingToDo(setting, planned, after)
-    : totalsText(ledger.header, planned, before, after, input.unit);
-  const isSettled = after.open.every((position) => {
-    const record = recordOf(planned, position);
-    return record?.kind === 'open' && record.candidates !== undefined;
-  });
-  const next = isSettled
-    ? 'to add a row that is missing there, put it into its own file, and use --add-again'
-    : 'the next run of the command compares these rows with the inventory';
-  const unknownHint = `to see the animals: ${listAllCommand(connection, context.platform)}; ${next}`;
-  return summarize(console, total, after, unknownHint);
+  return summarize(setting, ledger.header, planned);
 }
-
-/** The rows to send, in the order of the file: those never sent, those rejected before, and those that may turn out not added. */
-const pendingRows = ({ new: fresh, failed, open }: RowGroups, { rows }: PetFile): PetRow[] =>
-  fresh
-    .concat(failed, open)
-    .sort((a, b) => a - b)
-    .map((position) => rows[position] as PetRow);
 
 /** Returns `at most ` if the run may find that some rows were added before, and then does not send them; else empty. */
-const atMost = ({ open }: RowGroups): string => (open.length > 0 ? 'at most ' : '');
-
-function nothingToDo(
-  { input, connection, context, commandWith }: Setting,
-  planned: Plan,
-  groups: RowGroups,
-): string {
-  const next =
-    groups.withId.length > 0
-      ? 'to add a new animal, leave its id empty'
-      : `to add all of them anyway: ${commandWith('--add-again')}`;
-  return `nothing to do at ${targetLabel(connection)}: ${addedText(context.console, planned, groups, input)}; ${next}`;
-}
+const atMost = ({ groups }: Plan): string => (groups.open.length > 0 ? 'at most ' : '');
 
 /** Prints the rows that the command would send without `--dry-run`, and sends nothing. */
 async function dryRun(setting: Setting, ledger: Ledger): Promise<number> {
-  const { input, connection, context, choice, commandWith } = setting;
-  const { console } = context;
+  const { input, connection, context } = setting;
   const planned = planFor(setting, ledger);
-  const groups = groupRows(planned);
-  const pending = pendingRows(groups, input);
-  await writePreview(console, pending, input.unit);
-  if (pending.length === 0) console.notice(nothingToDo(setting, planned, groups));
+  const pending = pendingRows(planned);
+  await writePreview(setting, pending);
+  if (pending.length === 0) context.console.notice(nothingToDo(setting, planned));
   else {
-    const already = groups.added.length > 0 ? `; ${addedText(console, planned, groups, input)}` : '';
-    console.notice(
-      `dry run: would add ${atMost(groups)}${pending.length} of ${formatCount(input.rows.length, 'row')} from ${input.name} at ${targetLabel(connection)}${already}`,
+    const already = planned.groups.added.length > 0 ? `; ${addedText(setting, planned)}` : '';
+    context.console.notice(
+      `dry run: would add ${atMost(planned)}${pending.length} of ${formatCount(input.rows.length, 'row')} from ${input.name} at ${targetLabel(connection)}${already}`,
     );
-    reportRepeatedAndChanged(console, { plan: planned, choice, unit: input.unit }, commandWith);
+    reportRepeatedAndChanged(setting, planned);
   }
   return exitCodes.ok;
 }
 
 /**
  * Asks at a terminal before rows are sent to the service of profile prod, because animals cannot be removed again. `rows`
- * says how many. Returns whether the user was asked. With `isPiped`, the rows came from a pipe, so standard input cannot be
- * used for the answer.
+ * says how many. Returns whether the user was asked.
  *
  * @throws CliError if the answer is no; the errors of `promptText`
  */
-async function confirmProduction(
-  context: CommandContext,
-  connection: Connection,
-  rows: string,
-  isPiped: boolean,
-): Promise<boolean> {
+async function confirmProduction({ context, connection, input }: Setting, rows: string): Promise<boolean> {
   if (!isProduction(context, connection)) return false;
-  const terminal = isPiped ? context.openTerminal() : undefined;
+  // If the rows came from a pipe, standard input cannot be used for the answer.
+  const terminal = input.path === undefined ? context.openTerminal() : undefined;
   try {
     const asking = { ...context, stdin: terminal ?? context.stdin };
     if (!canConfirm(asking)) return false;
@@ -232,22 +185,17 @@ function repeatCommand({ argv, platform }: Pick<Context, 'argv' | 'platform'>, o
 }
 
 /** Carries out the plan, shows the progress, and says how to continue if the run ends early. */
-async function send(
-  { input, connection, context, commandWith }: Setting,
-  planned: Plan,
-  before: RowGroups,
-  file: LedgerFile,
-): Promise<CliError | undefined> {
+async function send(setting: Setting, planned: Plan, file: LedgerFile): Promise<CliError | undefined> {
+  const { input, connection, context, commandWith } = setting;
   const { console, clock, globals } = context;
   const bar = createProgressBar(context, input.rows.length);
   const resume = `to continue: ${commandWith()}`;
   const reportStopped = () => {
     bar.end();
-    const totals = totalsText(file.ledger.header, planned, before, groupRows(planned), input.unit);
-    console.notice(`${totals}; ${resume}`);
+    console.notice(`${totalsText(setting, file.ledger.header, planned)}; ${resume}`);
   };
   const work = (client: Client, signal: AbortSignal) =>
-    carryOut(planned, before, file, {
+    carryOut(planned, file, {
       ...{ client, clock, apiKey: connection.key, timeout: globals.timeout * 1_000 },
       progress: createProgress(context),
       async beforeComparing(rows, wait) {

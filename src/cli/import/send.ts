@@ -27,7 +27,7 @@ import {
   type RowRecord,
   recordsOf,
 } from './ledger.ts';
-import { createFinishedRecords, locateRow, type Plan, type RowGroups, recordOf } from './plan.ts';
+import { createFinishedRecords, locateRow, type Plan, recordOf } from './plan.ts';
 
 export type SendOptions = {
   client: Client;
@@ -52,18 +52,16 @@ export type SendOptions = {
  * repeated, and the rows that were certainly not added; failed ones last, because they would probably fail again.
  * Returns an error if `createStopRule` has ended the run before its last row.
  *
- * @param groups the rows of the plan
  * @throws ClientError and CliError as `sendRows` and `compareWithInventory`
  */
 export async function carryOut(
   plan: Plan,
-  groups: RowGroups,
   file: LedgerFile,
   options: SendOptions,
 ): Promise<CliError | undefined> {
   const { client, clock } = options;
   const { ledger, append } = file;
-  const { its } = plan;
+  const { its, groups } = plan;
   if (!ledger.imports.has(its.seq)) {
     ledger.imports.set(its.seq, its);
     await append(...recordsOf(its));
