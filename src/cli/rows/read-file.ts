@@ -9,7 +9,7 @@
 import { createReadStream } from 'node:fs';
 import { realpath, stat } from 'node:fs/promises';
 import { setImmediate } from 'node:timers/promises';
-import { Parser } from 'csv-parse';
+import { CsvError, Parser } from 'csv-parse';
 import * as z from 'zod/mini';
 import { InterruptedError } from '../../client/errors.ts';
 import { INT64_MAX, INT64_MIN, int64, parseInt64, parseJson, stringifyJson } from '../../contract/json.ts';
@@ -198,14 +198,11 @@ async function checkRows<Animal>(
   throw usageError(`${formatCount(errors, 'error')} in ${name}; ${refused}`, hint);
 }
 
-/** Why a row cannot be used. */
-type RowError = { error: string };
-
 /**
  * The parsed value of a row, before validation, or why the row cannot be parsed. `line` (from 1) is the line on which the
  * row starts, or in a JSON document the number of the animal. The fields of a CSV row are strings and bigints.
  */
-export type RawRow = { line: number } & ({ value: unknown } | RowError);
+export type RawRow = { line: number } & ({ value: unknown } | { error: string });
 
 const MAX_ROW_BYTES = 1_048_576;
 
@@ -291,9 +288,6 @@ export function describeInvalidRow(error: z.core.$ZodError, value: unknown, isCs
 const showValue = (value: unknown): string =>
   typeof value === 'string' ? `"${excerpt(value)}"` : excerpt(stringifyJson(value));
 
-/** A record of a CSV file, or an error, and the line (from 1) on which it starts. */
-type CsvRecord = { line: number } & ({ cells: string[] } | RowError);
-
 /** Matches the line with which Excel declares the delimiter, such as `sep=;`. */
 const SEPARATOR_LINE = /^\s*"?sep=([,;\t|])"?[\r\n]+/i;
 
@@ -309,23 +303,6 @@ const [LF, CR] = [0x0a, 0x0d];
 
 const INVALID = 'invalid CSV: a quote is missing or in the wrong place; the lines after it were not checked';
 
-/** The rows below the header. An error in the header ends the reading, and so does a syntax error. */
-async function* csvRows(text: Buffer): AsyncGenerator<RawRow> {
-  const { start, delimiter } = findStart(text);
-  let columns: string[] | undefined;
-  for await (const records of csvRecords(text, start, delimiter)) {
-    for (const record of records) {
-      if ('error' in record) yield record;
-      else if (columns !== undefined) yield toRow(columns, record, delimiter);
-      else {
-        const header = readHeader(record.cells);
-        if ('error' in header) return yield { line: record.line, ...header };
-        columns = header.columns;
-      }
-    }
-  }
-}
-
 /** Skips a `sep=` line and blank lines. Without `sep=`, the delimiter is the most frequent one of the header. */
 function findStart(text: Buffer): { start: number; delimiter: string } {
   const head = text.toString('utf8', 0, MAX_ROW_BYTES);
@@ -340,12 +317,14 @@ function findStart(text: Buffer): { start: number; delimiter: string } {
 }
 
 /**
- * Parses a CSV file in one pass, and yields the records that end in each chunk, except empty ones. Ends with the first
- * syntax error or record over 1 MiB, because the start of the next record is then unknown.
+ * The rows below the header of a CSV file, except empty ones. Ends with the first syntax error, row over 1 MiB or header
+ * that cannot be used, because the start or the meaning of the next row is then unknown.
  */
-async function* csvRecords(text: Buffer, start: number, delimiter: string): AsyncGenerator<CsvRecord[]> {
-  let records: CsvRecord[] = [];
-  // The position and the line of the next record. Lines are counted here, because csv-parse counts a quoted CRLF twice.
+async function* csvRows(text: Buffer): AsyncGenerator<RawRow> {
+  const { start, delimiter } = findStart(text);
+  let columns: string[] | undefined;
+  let rows: RawRow[] = [];
+  // The position and the line of the next row. Lines are counted here, because csv-parse counts a quoted CRLF twice.
   let [at, line] = [0, 1];
   /** Moves to a position, skips the line breaks that follow, and counts lines. */
   const moveTo = (position: number) => {
@@ -362,7 +341,9 @@ async function* csvRecords(text: Buffer, start: number, delimiter: string): Asyn
     on_record: (cells: string[], { bytes }) => {
       const end = start + bytes;
       if (end - at > MAX_ROW_BYTES) throw new Error(ROW_TOO_LONG);
-      if (cells.some((cell) => cell.trim() !== '')) records.push({ line, cells });
+      const isEmpty = cells.every((cell) => cell.trim() === '');
+      if (!isEmpty && columns !== undefined) rows.push(toRow(columns, cells, line, delimiter));
+      else if (!isEmpty) columns = readHeader(cells);
       moveTo(end);
       return null;
     },
@@ -372,13 +353,13 @@ async function* csvRecords(text: Buffer, start: number, delimiter: string): Asyn
   for (let parsed = start; parsed < text.length; parsed += CHUNK_BYTES) {
     const end = Math.min(parsed + CHUNK_BYTES, text.length);
     const failure = await parseChunk(parser, text.subarray(parsed, end), end === text.length);
-    // The parser may need a part of the next chunk to see that a record has ended.
+    // The parser may need a part of the next chunk to see that a row has ended.
     const isTooLong = end - at > MAX_ROW_BYTES + CHUNK_BYTES;
     const error = failure ?? (isTooLong ? new Error(ROW_TOO_LONG) : undefined);
-    if (error) records.push({ line, error: error.message === ROW_TOO_LONG ? ROW_TOO_LONG : INVALID });
-    yield records;
+    if (error) rows.push({ line, error: error instanceof CsvError ? INVALID : error.message });
+    yield* rows;
     if (error) return;
-    records = [];
+    rows = [];
   }
 }
 
@@ -392,8 +373,8 @@ function parseChunk(parser: Parser, chunk: Buffer, isLast: boolean): Promise<Err
 
 const REQUIRED = ['name', 'categoryId'];
 
-/** The field of each column. Columns may be in any order and any case. */
-function readHeader(cells: readonly string[]): { columns: string[] } | RowError {
+/** The field of each column. Columns may be in any order and any case. @throws Error if a column is missing or repeated */
+function readHeader(cells: readonly string[]): string[] {
   const columns = cells.map(fieldName);
   // Spreadsheets write empty columns after the others.
   const named = cells.map((cell) => cell.trim()).filter((cell) => cell !== '');
@@ -402,12 +383,12 @@ function readHeader(cells: readonly string[]): { columns: string[] } | RowError 
     (_, i) => names[i] !== '' && names.indexOf(names[i] ?? '') !== names.lastIndexOf(names[i] ?? ''),
   );
   if (repeated.length > 0)
-    return { error: `use only one of these columns: ${listNames(repeated.map((cell) => cell.trim()))}` };
+    throw new Error(`use only one of these columns: ${listNames(repeated.map((cell) => cell.trim()))}`);
   const missing = REQUIRED.filter((field) => !columns.includes(field)).map(columnName);
-  if (missing.length === 0) return { columns };
-  return {
-    error: `missing ${missing.length === 1 ? 'column' : 'columns'} ${missing.join(' and ')}; found: ${listNames(named)}; the first line must name the columns name, category and optionally status`,
-  };
+  if (missing.length === 0) return columns;
+  throw new Error(
+    `missing ${missing.length === 1 ? 'column' : 'columns'} ${missing.join(' and ')}; found: ${listNames(named)}; the first line must name the columns name, category and optionally status`,
+  );
 }
 
 /** The field that a column name stands for, or the name itself if there is no such field. */
@@ -429,11 +410,7 @@ function excerpt(text: string): string {
   return cutToWidth(sanitizeForTerminal(text.slice(0, 4 * EXCERPT_COLUMNS)), EXCERPT_COLUMNS);
 }
 
-function toRow(
-  columns: readonly string[],
-  { line, cells }: { line: number; cells: string[] },
-  delimiter: string,
-): RawRow {
+function toRow(columns: readonly string[], cells: string[], line: number, delimiter: string): RawRow {
   if (cells.length !== columns.length) {
     const found = `${cells.length}: ${excerpt(cells.join(delimiter))}`;
     return { line, error: `expected ${columns.length} columns, found ${found}` };
