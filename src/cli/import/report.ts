@@ -129,11 +129,11 @@ function messageOf(record: RowRecord | undefined): string {
  *
  * @throws CliError with exit code 8 if a row failed or its outcome is unknown
  */
-export function summarize(setting: Setting, header: LedgerHeader, plan: Plan): number {
+export function summarize(setting: Setting, plan: Plan): number {
   const { console, platform } = setting.context;
   const { failed, open, answered } = groupRows(plan);
   const unknown = open.length + answered.length;
-  let message = pendingRows(plan).length > 0 ? totalsText(setting, header, plan) : nothingToDo(setting, plan);
+  let message = pendingRows(plan).length > 0 ? totalsText(setting, plan) : nothingToDo(setting, plan);
   const hints: string[] = [];
   if (failed.length > 0) {
     message += `; ${failed.length} failed`;
@@ -155,20 +155,12 @@ export function summarize(setting: Setting, header: LedgerHeader, plan: Plan): n
 export const pendingRows = ({ groups }: Plan): number[] =>
   groups.new.concat(groups.failed, groups.open).sort((a, b) => a - b);
 
-/**
- * How many rows this run and earlier ones have added, such as `added 1 of 3 rows; 2 were added before`. If this run repeated
- * a request of an earlier run, which of them has added the row is unknown. `header` has the last number of earlier attempts.
- */
-export function totalsText({ input }: Setting, { seq }: LedgerHeader, plan: Plan): string {
+/** How many rows this run and earlier ones have added, such as `added 1 of 3 rows; 2 were added before`. */
+export function totalsText({ input }: Setting, plan: Plan): string {
   const earlier = plan.groups.added.length;
-  const repeated = plan.groups.open.filter((position) => {
-    const record = recordOf(plan, position);
-    return record?.kind === 'added' && record.seq <= seq;
-  }).length;
-  const perhaps = repeated === 0 ? '' : `, ${repeated} of them perhaps in an earlier run`;
   const already = earlier === 0 ? '' : `; ${earlier} ${wereOrWas(earlier)} added before`;
-  const added = `added ${groupRows(plan).added.length - earlier} of ${formatCount(input.rows.length, 'row')}`;
-  return `${added}${perhaps}${already}${skippedText(input, plan)}`;
+  const added = groupRows(plan).added.length - earlier;
+  return `added ${added} of ${formatCount(input.rows.length, 'row')}${already}${skippedText(input, plan)}`;
 }
 
 export function nothingToDo(setting: Setting, plan: Plan): string {

@@ -116,7 +116,7 @@ async function importRows(setting: Setting, file: LedgerFile, yes: boolean): Pro
   await writeResults(setting, ledger.header, planned);
   await console.finish();
   if (stop) throw stop;
-  return summarize(setting, ledger.header, planned);
+  return summarize(setting, planned);
 }
 
 /** Returns `at most ` if the run may find that some rows were added before, and then does not send them; else empty. */
@@ -192,7 +192,7 @@ async function send(setting: Setting, planned: Plan, file: LedgerFile): Promise<
   const resume = `to continue: ${commandWith()}`;
   const reportStopped = () => {
     bar.end();
-    console.notice(`${totalsText(setting, file.ledger.header, planned)}; ${resume}`);
+    console.notice(`${totalsText(setting, planned)}; ${resume}`);
   };
   const work = (client: Client, signal: AbortSignal) =>
     carryOut(planned, file, {
