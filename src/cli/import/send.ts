@@ -219,32 +219,28 @@ export const latestRateLimit = (known: RateLimit | undefined, received: RateLimi
  * is in flight, so the first results arrive in the order of the rows.
  */
 export function createStopRule(): (result: RowResult) => CliError | undefined {
-  let count = 0;
+  let first: RowResult | undefined;
+  /** The number of rows so far, or NaN after a row that was not rejected with the error of the first one. */
+  let same = 0;
   let lost = 0;
-  /** The error of all rows so far, if they were rejected with the same error. */
-  let common: string | undefined;
-  return ({ kind, text = '' }) => {
-    count++;
-    if (count === 1) common = text;
-    if (kind !== 'rejected' || text !== common) common = undefined;
+  return (result) => {
+    const { kind, text } = result;
+    first ??= result;
+    same = kind === 'rejected' && text === first.text ? same + 1 : Number.NaN;
     lost = kind === 'lost' ? lost + 1 : 0;
-    if (count === SAME_REJECTIONS && common !== undefined)
+    if (same === SAME_REJECTIONS)
       return new CliError(
-        `stopped, because the first ${SAME_REJECTIONS} rows were rejected with the same error: ${text}`,
+        `stopped, because the first ${same} rows were rejected with the same error: ${text}`,
         {
           code: 'some_failed',
           hint: 'fix the problem and run the command again',
         },
       );
     if (lost < LOST_IN_A_ROW) return undefined;
-    return new CliError(
-      `stopped, because the outcome of the last ${LOST_IN_A_ROW} rows is unknown; they may have been added: ${text}`,
-      {
-        code: 'outcome_unknown',
-        mayHaveBeenAdded: true,
-        hint: 'when the service works again, run the command again: it compares these rows with the inventory, and sends the others',
-      },
-    );
+    const message = `stopped, because the outcome of the last ${lost} rows is unknown; they may have been added: ${text}`;
+    const hint =
+      'when the service works again, run the command again: it compares these rows with the inventory, and sends the others';
+    return new CliError(message, { code: 'outcome_unknown', mayHaveBeenAdded: true, hint });
   };
 }
 
