@@ -20,8 +20,7 @@ scenario(
     args: '--json',
     isOffline: true,
     stdout: /^\[(\{"line":[^}]*"added"[^}]*\},"before":true\},?){3}\]\n$/,
-    stderr:
-      ': all 3 rows were added on 2026-11-20 12:00 UTC from animals.csv; to add all of them anyway: pets',
+    stderr: ': all 3 rows were added on 2026-11-20 12:00 UTC from animals.csv; to add every row again: pets',
   },
 );
 

@@ -109,7 +109,7 @@ describe('a changed file', () => {
         code: 'already_imported',
         message:
           'FILE: nothing was sent, because 2 of 3 rows were added on 2026-11-20 12:00 UTC from animals.csv',
-        hint: 'to add only the others: pets import FILE --json --skip-added; to add all 3: pets import FILE --json --add-again',
+        hint: 'to add only the others: pets import FILE --json --skip-added; to add every row: pets import FILE --json --add-again',
       },
     },
     {
@@ -123,7 +123,7 @@ describe('a changed file', () => {
     {
       isOffline: true,
       stderr:
-        'all 3 rows were added in 2 imports, the last on 2026-11-20 12:00 UTC from animals.csv; to add all of them anyway: pets import FILE --add-again\n',
+        'all 3 rows were added in 2 imports, the last on 2026-11-20 12:00 UTC from animals.csv; to add every row again: pets import FILE --add-again\n',
     },
   );
 
@@ -135,7 +135,7 @@ describe('a changed file', () => {
     const left = '1 animal imported from animals.csv is not in this file, and stays as before: id 2 Bella\n';
     expect(stderr).toContain(left);
     expect(stderr).toContain(
-      'pets import --skip-added -- FILE; to add all 3: pets import --add-again -- FILE\n',
+      'pets import --skip-added -- FILE; to add every row: pets import --add-again -- FILE\n',
     );
     // Most of the rows of the earlier file are gone, so this is the next delivery and not a corrected version.
     await writeFile(file, `${CSV.split('\n').slice(0, 2).join('\n')}\nMax,4\nKira,4\nTom,4\n`);
@@ -256,7 +256,7 @@ describe('a file with rows of an earlier one', () => {
     {
       text: '[{"id":18,"name":"Rex","categoryId":1}]',
       code: 1,
-      stderr: 'and remove the other rows; to add all 1 as new animals: ',
+      stderr: 'and remove the other rows; to add every row as a new animal: ',
     },
     { args: '--add-again', sends: 'Rex' },
   );

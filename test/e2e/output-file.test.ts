@@ -117,7 +117,7 @@ test.runIf(process.platform !== 'win32' && canDropPrivilege).each([
   );
   expect([code, stderr]).toEqual([
     1,
-    expect.stringContaining(`cannot write data/${name}: permission denied\n  → pets replaces the file`),
+    expect.stringContaining(`cannot write data/${name}: permission denied\n  → pets replaces the whole file`),
   ]);
   expect([await readFile(file, 'utf8'), server.requests]).toEqual([OLD, []]);
   await chmod(join(machine.home, 'data'), 0o755);

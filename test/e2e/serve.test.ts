@@ -88,7 +88,7 @@ describe('the key dev', () => {
       const service = await start();
       await keys('revoke', 'dev');
       await expect.poll(() => statusOf(service, service.key)).toBe(401);
-      const hint = 'or create a key while it runs: pets keys add <name> --save';
+      const hint = 'or create one while it runs: pets keys add <name> --save';
       expect(await list()).toMatchObject({ code: 4, stderr: expect.stringContaining(hint) });
       const { stdout, stderr } = await keys(
         'add',

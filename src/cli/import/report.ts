@@ -167,7 +167,7 @@ export function nothingToDo(setting: Setting, plan: Plan): string {
   const next =
     plan.groups.withId.length > 0
       ? 'to add a new animal, leave its id empty'
-      : `to add all of them anyway: ${setting.commandWith('--add-again')}`;
+      : `to add every row again: ${setting.commandWith('--add-again')}`;
   return `nothing to do at ${targetLabel(setting.connection)}: ${addedText(setting, plan)}; ${next}`;
 }
 
@@ -240,7 +240,7 @@ export function stopError(setting: Setting, { known, changes }: Plan): CliError 
   for (const its of interrupted.slice(0, IMPORTS_NAMED)) reasons.push(`${nameOf(its)} was interrupted`);
   const texts = changesText(input, changes);
   const also = texts.length === 0 ? '' : `. Also: ${texts.join('; ')}`;
-  const again = `to add all ${rows.length}${withId > 0 ? ' as new animals' : ''}: ${commandWith('--add-again')}`;
+  const again = `to add every row${withId > 0 ? ' as a new animal' : ''}: ${commandWith('--add-again')}`;
   const others = withId > 0 ? 'new rows without an id' : 'others';
   const first = changes.some(({ changed }) => changed.size > 0) ? 'remove the changed rows, then ' : '';
   const skip = `to add only the ${others}: ${first}${commandWith('--skip-added')}`;
