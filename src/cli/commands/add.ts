@@ -26,7 +26,9 @@ export const add: Command<Options> = {
     'pets add "Fürst Pückler" --category 2 --status pending',
     'pets add Rex --category 3 --json | jq .id',
   ],
-  arguments: [{ name: '<name>', description: "the animal's name" }],
+  arguments: [
+    { name: '<name>', description: "the animal's name; if it begins with a hyphen, put it last, after --" },
+  ],
   options: [
     {
       flags: '--category <id>',

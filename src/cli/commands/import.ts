@@ -27,7 +27,7 @@ export const importCommand: Command<ImportRequest> = {
     {
       flags: '--skip-added',
       description:
-        'add only rows that are new or changed; without it, pets stops if the file seems to repeat an earlier import, and otherwise adds all rows, and lists those added before',
+        'add only rows that are new or changed; without it, pets adds nothing if the file seems to repeat an earlier import, and otherwise adds all rows and names those added before',
       conflicts: ['addAgain'],
     },
     { flags: '--add-again', description: 'add every row, including those that were added before' },
