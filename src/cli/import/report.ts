@@ -131,9 +131,10 @@ function messageOf(record: RowRecord | undefined): string {
  */
 export function summarize(setting: Setting, plan: Plan): number {
   const { console, platform } = setting.context;
-  const { failed, open, answered } = groupRows(plan);
+  const after = groupRows(plan);
+  const { failed, open, answered } = after;
   const unknown = open.length + answered.length;
-  let message = pendingRows(plan).length > 0 ? totalsText(setting, plan) : nothingToDo(setting, plan);
+  let message = isNothingPending(plan) ? nothingToDo(setting, plan) : totalsText(setting, plan, after);
   const hints: string[] = [];
   if (failed.length > 0) {
     message += `; ${failed.length} failed`;
@@ -155,11 +156,14 @@ export function summarize(setting: Setting, plan: Plan): number {
 export const pendingRows = ({ groups }: Plan): number[] =>
   groups.new.concat(groups.failed, groups.open).sort((a, b) => a - b);
 
+const isNothingPending = ({ groups }: Plan): boolean =>
+  groups.new.length + groups.failed.length + groups.open.length === 0;
+
 /** How many rows this run and earlier ones have added, such as `added 1 of 3 rows; 2 were added before`. */
-export function totalsText({ input }: Setting, plan: Plan): string {
+export function totalsText({ input }: Setting, plan: Plan, after = groupRows(plan)): string {
   const earlier = plan.groups.added.length;
   const already = earlier === 0 ? '' : `; ${earlier} ${wereOrWas(earlier)} added before`;
-  const added = groupRows(plan).added.length - earlier;
+  const added = after.added.length - earlier;
   return `added ${added} of ${formatCount(input.rows.length, 'row')}${already}${skippedText(input, plan)}`;
 }
 
