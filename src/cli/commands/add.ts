@@ -20,7 +20,7 @@ const FILE_NAME = /\.(csv|tsv|ndjson|jsonl|json|xlsx?|ods)$/i;
 
 export const add: Command<Options> = {
   name: 'add',
-  summary: 'add an animal',
+  summary: 'add an animal; it cannot be changed or deleted later',
   examples: [
     'pets add Rex --category 3',
     'pets add "Fürst Pückler" --category 2 --status pending',

@@ -27,12 +27,12 @@ export const importCommand: Command<ImportRequest> = {
     {
       flags: '--skip-added',
       description:
-        'add only rows that are new or changed; without it, pets adds nothing if the file seems to repeat an earlier import, and otherwise adds all rows and names those added before',
+        'add only rows that are new or changed, as new animals; without it, pets adds nothing if the file seems to repeat an earlier import, and otherwise adds all rows and names those added before',
       conflicts: ['addAgain'],
     },
     { flags: '--add-again', description: 'add every row, including those that were added before' },
     { flags: '--dry-run', description: 'check the file and show what would be added; add nothing' },
-    { flags: '--yes', description: "don't ask before adding animals to prod's service" },
+    { flags: '--yes', description: "don't ask before adding animals to prod" },
   ],
   prints: 'rows',
   async run(options, context) {

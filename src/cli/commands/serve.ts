@@ -103,7 +103,7 @@ export const serve: Command<ServeOptions> = {
       {
         flags: '--faults <file>',
         description:
-          'JSON file with rules that choose responses, such as [{"match": {"path": "/v1/pets"}, "answer": 429, "retryAfter": 1, "times": 2}]',
+          'JSON file with rules that choose responses, such as [{"match": {"method": "POST", "path": "/v1/pets"}, "answer": 503, "retryAfter": 1, "latency": 50, "times": 2}]; each rule needs an answer, which is an HTTP status, or a latency',
       },
     ]),
     ...inGroup('Network', [

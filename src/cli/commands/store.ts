@@ -18,7 +18,7 @@ type Place = { 'dir|url'?: string };
 
 const check: Command<Place> = {
   name: 'check',
-  summary: 'verify a store and print what it contains',
+  summary: 'check that a store is intact, and print its counts',
   examples: ['pets store check', 'pets store check ./backup --json'],
   arguments: [placeArgument],
   prints: 'text',
@@ -125,7 +125,7 @@ const migrate: Command<Place & { dryRun?: boolean }> = {
 /** Verifies, copies and migrates the stores of the local service (docs/serve.md, docs/postgres.md). */
 export const store: CommandGroup = {
   name: 'store',
-  summary: 'verify or copy a store, or create its schema',
+  summary: 'check or copy the data of pets serve, called a store',
   commands: [check, copy, migrate],
 };
 

@@ -44,7 +44,7 @@ export type ImportRequest = InputOptions & {
   addAgain?: boolean;
   skipAdded?: boolean;
   output?: string;
-  /** Does not ask before rows are sent to prod's service. */
+  /** Does not ask before rows are sent to the service of profile prod. */
   yes?: boolean;
 };
 
