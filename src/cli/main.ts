@@ -133,7 +133,7 @@ function checkEncoding(argv: readonly string[]): void {
   const invalid = argv.find((word) => word.includes('\ufffd'));
   if (invalid === undefined) return;
   throw usageError(
-    `the argument ${invalid} is not UTF-8 text`,
+    `the argument ${invalid} contains unreadable characters`,
     'set the encoding of the terminal or script to UTF-8; rename a file whose name is not UTF-8',
   );
 }

@@ -142,7 +142,10 @@ describe('pets keys list', () => {
     [{ file: 'removed' }, NONE],
     [{ file: 'torn text' }, NONE],
     [{ ends: true, file: 'its token' }, 'no pets serve responds at URL"'],
-    [{ file: 'no token' }, 'PETS_SERVE_TOKEN is not set to the developer token of the server at URL"'],
+    [
+      { file: 'no token' },
+      'PETS_SERVE_TOKEN is not set; set it to the developer token of the server at URL"',
+    ],
     [{ file: 'removed', env: 'TOKEN' }, ''],
     [
       { file: 'removed', env: 'no' },

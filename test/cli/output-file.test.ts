@@ -187,7 +187,7 @@ test('symbolic links to themselves are an error', async () => {
 
 test.each<[why: string, name: string, prepare: (path: string) => Promise<unknown>, message: string]>([
   ['it is a directory', 'animals', (path) => mkdir(path), 'it is a directory'],
-  ['its name ends with a slash', 'animals.json/', async () => {}, 'it is not a regular file'],
+  ['its name ends with a slash', 'animals.json/', async () => {}, 'it is a directory'],
   ['it is a link to nothing', 'animals', (path) => symlink('target', path), 'it is not a regular file'],
   ['its directory does not exist', 'no/animals', async () => {}, 'no does not exist'],
   ['its directory is a file', 'no/animals', (path) => writeOld(join(path, '..')), 'is not a directory'],

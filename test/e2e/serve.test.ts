@@ -254,7 +254,7 @@ test('a notice reports that --plan does not change the key of a store, and names
 const NO_PAGE =
   'other machines may reach this server, so it has no page and no other developer tools; to have them: --page';
 const PLAIN =
-  'other machines can reach this server, and API keys are sent to it unencrypted; use a reverse proxy with TLS';
+  'other machines can reach this server, and API keys are sent to it unencrypted; use a reverse proxy with TLS, and set --public-url to its https URL';
 const tls = ['--public-url', 'https://shop.test/v1'];
 
 test.each([

@@ -93,7 +93,7 @@ function findTarget(name: string): { path: string; existing: fs.Stats | undefine
     const path = existing?.isFile() ? fs.realpathSync.native(name) : own;
     if (!isReplaceable || name === '-' || SYSTEM.test(own) || SYSTEM.test(path))
       throw new CliError(
-        `cannot write ${name}: it is ${existing?.isDirectory() ? 'a directory' : 'not a regular file'}`,
+        `cannot write ${name}: it is ${(existing?.isDirectory() ?? /[/\\]$/.test(name)) ? 'a directory' : 'not a regular file'}`,
         {
           code: 'file_error',
           hint: 'choose another file; for stdout, leave out --output; for a pipe or a device, use > instead',

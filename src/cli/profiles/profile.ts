@@ -231,7 +231,7 @@ function otherOrigin(
   let hint = `log in to ${asked}: pets login --profile <name> --base-url ${baseUrl}; or set PETS_BASE_URL and PETS_API_KEY, and leave out --base-url and --profile`;
   if (isEnvironment) hint = 'set PETS_API_KEY to the key for PETS_BASE_URL, or unset PETS_BASE_URL';
   if (keySource === 'PETS_API_KEY') hint = `set PETS_BASE_URL=${baseUrl}, and PETS_API_KEY to a key for it`;
-  return usageError(`the key in ${keySource} is for ${own} and cannot be used for ${asked}`, hint);
+  return usageError(`the key in ${keySource} is only sent to ${own}, not to ${asked}`, hint);
 }
 
 const FILE_MODE = 0o600;

@@ -197,7 +197,7 @@ export const environmentVariables: Readonly<Record<string, string>> = {
   PETS_MAX_WAIT: 'default for --max-wait, in seconds',
   PETS_ALLOW_HTTP: 'set to 1 to allow plain http to another machine',
   PETS_CONFIG_DIR: 'directory for profiles',
-  PETS_STATE_DIR: 'directory for state: rate-limit waits, and records of added rows',
+  PETS_STATE_DIR: 'directory for state: rate-limit waits, and which rows pets import has added',
   PETS_DATA: 'directory or postgres:// URL of the store that pets serve, pets keys and pets store use',
   PETS_SERVE_KEY:
     'API key that pets serve accepts instead of a generated one: at least 20 characters, or 8 if only this machine can reach the service',

@@ -33,7 +33,10 @@ const HINTS: readonly (readonly [pattern: RegExp, hint: string])[] = [
   [/^(mock|server|start)\b/, 'did you mean pets serve?'],
   [/^(revoke|keys (delete|remove|rm))\b/, 'did you mean pets keys revoke <name>?'],
   [/^keys (new|create)\b/, 'did you mean pets keys add <name>?'],
-  [/^(keys )?(un|lift-?)ban\b/, 'to lift a ban, open the page of pets serve, and choose Keys'],
+  [
+    /^(keys )?(un|lift-?)ban\b/,
+    'to lift a ban by pets serve, open its page, and choose Keys; at another service, wait until it ends',
+  ],
   [/^version\b/, 'did you mean pets --version?'],
   [/^(available|pending|sold)$/i, 'did you mean pets list --status $1?'],
   [
@@ -41,8 +44,8 @@ const HINTS: readonly (readonly [pattern: RegExp, hint: string])[] = [
     'the service can only add and show animals, not change or delete them. See: pets help',
   ],
   // Wrong arguments of a command, for example a value without its option.
-  [/^(list|find|count|add) (?:--)?(available|pending|sold)$/i, 'did you mean pets $1 --status $2?'],
-  [/^(?!use )(\w+(?: \w+)?) (?:--)?(prod|staging|local)$/i, 'did you mean pets $1 --profile $2?'],
+  [/^(list|find|count|add) (?:--)?(available|pending|sold)$/i, 'did you mean --status $2?'],
+  [/^(?!use )(\w+(?: \w+)?) (?:--)?(prod|staging|local)$/i, 'did you mean --profile $2?'],
   [/^(list|count) (\d+)$/, 'did you mean pets $1 --category $2?'],
   [/^count --by[ =](status|category) (status|category)$/, 'did you mean pets count --by $1,$2?'],
   [/^count ((?:status|category).*)$/, 'did you mean pets count --by $1?'],

@@ -310,9 +310,9 @@ export async function runCommand(
 
 function startError(file: string, cause: NodeJS.ErrnoException): CliError {
   const isMissing = cause.code === 'ENOENT';
-  return new CliError(`cannot run ${file}: ${isMissing ? 'command not found' : cause.message}`, {
+  return new CliError(`cannot run ${file}: ${isMissing ? 'command not found' : systemReason(cause)}`, {
     code: isMissing ? 'command_not_found' : 'command_failed',
-    hint: isMissing ? 'check its name' : 'check that it is executable',
+    hint: isMissing ? 'check its name' : 'check that it is a program, and executable',
     cause,
   });
 }

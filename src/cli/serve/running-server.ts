@@ -162,7 +162,7 @@ export async function readKeyUsage(
   if (found === undefined) return { problem: `no pets serve responds at ${url}` };
   if (found !== storeId) return { problem: `the server at ${url} has another store` };
   if (!token)
-    return { problem: `PETS_SERVE_TOKEN is not set to the developer token of the server at ${url}` };
+    return { problem: `PETS_SERVE_TOKEN is not set; set it to the developer token of the server at ${url}` };
   const response = await getJson(url, 'keys', { Authorization: `Bearer ${token}` }).catch(() => undefined);
   const { data } = Keys.safeParse(response);
   if (data) {
@@ -178,7 +178,7 @@ export async function readKeyUsage(
     case 'not_found':
       return { problem: `the server at ${url} has no developer tools; to have them, start it with --page` };
     default:
-      return { problem: `the server at ${url} sent an unexpected response instead of its list of keys` };
+      return { problem: `the server at ${url} did not send its list of keys` };
   }
 }
 

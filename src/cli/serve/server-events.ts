@@ -109,7 +109,7 @@ export function createEventPrinter(
         'other machines may reach this server, so it has no page and no other developer tools; to have them: --page',
       !service.isLoopback &&
         !options.publicUrl?.startsWith('https:') &&
-        'other machines can reach this server, and API keys are sent to it unencrypted; use a reverse proxy with TLS',
+        'other machines can reach this server, and API keys are sent to it unencrypted; use a reverse proxy with TLS, and set --public-url to its https URL',
       hasOtherPlan &&
         `--plan ${plan} was ignored, because the store is not new and ${keyPlan ? `its key has plan ${keyPlan}` : 'it has keys'}; to add a key: ${addKey(plan)}`,
       otherService !== undefined &&
@@ -176,7 +176,9 @@ function createRequestPrinter(
       return;
     }
     if (dropped > 0)
-      console.notice(`${formatCount(dropped, 'request')} not logged, because nothing read the output`);
+      console.notice(
+        `${formatCount(dropped, 'request')} were not logged, because stderr was not read fast enough`,
+      );
     dropped = 0;
     const { time, id, client, keyName, method, url, status, milliseconds } = entry;
     const request = {
