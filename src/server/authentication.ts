@@ -176,7 +176,8 @@ function reasonOf(authorization: string, name: keyof typeof ADVICE): string {
   if (scheme) return `The scheme is ${scheme} instead of Bearer`;
   if (!/^Bearer\b/i.test(authorization)) return 'The Authorization header has no Bearer scheme';
   if (/^Bearer +["'].*["'] *$/i.test(authorization)) return `The ${name} is in quotation marks`;
-  if (!BEARER.test(authorization)) return `The ${name} is empty or has spaces`;
+  if (!BEARER.test(authorization))
+    return `The ${name} is empty or has spaces, or there is no space after Bearer`;
   return `The ${name} is unknown${name === 'API key' ? '' : ', or from an earlier start of pets serve'}`;
 }
 

@@ -58,7 +58,10 @@ export function tooManyRequests({
 }: RateLimitDecision): ServiceError {
   const seconds = retryAfterSeconds(retryAt - now);
   const [code, reason] = banned
-    ? (['key_banned', 'The API key is banned because requests continued after a 429'] as const)
+    ? ([
+        'key_banned',
+        'The API key is banned for now, because requests continued after the limit was used up',
+      ] as const)
     : (['rate_limited', `The limit of ${window.limit} requests is used up`] as const);
   return new ServiceError(code, `${reason}. Retry in ${seconds} s`, [header.retryAfter, String(seconds)]);
 }
@@ -79,24 +82,28 @@ export const serviceStarting = (): ServiceError =>
 export function storageError(error: unknown, canChange: boolean): ServiceError | undefined {
   // A database is often back after a second, so the client may retry then.
   if (error instanceof StoreUnavailableError && canChange && error.outcome === 'unknown')
-    return retryLater('unavailable', `${NO_DATABASE} at the moment; the animal may have been added`, 1);
+    return retryLater(
+      'unavailable',
+      `${NO_DATABASE} at the moment; the animal may have been added, and only a retry with the same idempotency key cannot add it twice`,
+      1,
+    );
   if (error instanceof StoreUnavailableError)
     return retryLater(
       'storage_unreachable',
-      `${NO_DATABASE} or read its keys at the moment; the request was not carried out`,
+      `${NO_DATABASE} or read its API keys at the moment; the request was not carried out`,
       1,
     );
   // Nothing can be stored: no animal, and in a database no counts of requests. Space can become free at any time.
   if (error instanceof StoreUnwritableError)
     return retryLater(
       'storage_full',
-      'The service cannot store anything at the moment; the request was not carried out',
+      'The service has no space for new data at the moment; the request was not carried out',
       5,
     );
   if (error instanceof StoreFailedError)
     return new ServiceError(
       'storage_failed',
-      'The storage of the service failed; the animal may have been added',
+      `The storage of the service failed${canChange ? '; the animal may have been added' : ''}`,
     );
   return undefined;
 }

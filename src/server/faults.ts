@@ -94,7 +94,7 @@ export const FaultRule = strictObject({
   }),
   z.refine(({ match, answer }) => operationsAt(match, answer).size > 0, {
     error:
-      'matches no operation; the answer 201 is only for POST /v1/pets, and 200 only for the other operations',
+      'matches no operation that can have this answer; check the method, the path and the answer (201 is only for POST /v1/pets, and 200 only for the others)',
   }),
 );
 /** `times`: how many requests the rule applies to; `applied`: how many it has applied to; `retryAfter` is in seconds. */
@@ -118,7 +118,7 @@ export const FaultSettings = z.pipe(
       seed: z.optional(integerSchema(0, Number.MAX_SAFE_INTEGER)),
       rules: z.optional(Rules),
     },
-    'must be an array of rules, or an object with the field rules',
+    'must be an array of rules, or an object with latency, failRate, seed or rules',
   ),
 );
 export type FaultSettings = z.output<typeof FaultSettings>;
@@ -273,7 +273,9 @@ export function mockResponse(
 ): ServiceResponse {
   const possible = statusesOf(operation);
   if (!possible.includes(status))
-    throw invalidRequest(`${source} is not supported. Use one of ${possible.join(', ')}`);
+    throw invalidRequest(
+      `${source} is not supported for this operation. Use one of the codes ${possible.join(', ')}`,
+    );
   if (retryAfter !== undefined && !(retryAfter <= MAX_RETRY_AFTER && RETRYABLE_STATUSES.includes(status)))
     throw invalidRequest(
       `${source} is not supported. Use retry-after with 1 to ${MAX_RETRY_AFTER} seconds and code=${RETRYABLE_STATUSES.join(' or code=')}`,

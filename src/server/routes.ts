@@ -177,7 +177,7 @@ function createHandlers(
       if (clock.now() >= sunset.getTime()) {
         throw new ServiceError(
           'operation_removed',
-          `This operation was removed on ${sunset.toUTCString()}. Use GET ${successor} with a status filter`,
+          `This operation was removed on ${sunset.toUTCString()}. GET ${API_PREFIX}${successor} lists the animals`,
         );
       }
       const pet = await store.get(petId);

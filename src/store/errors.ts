@@ -41,7 +41,7 @@ export class KeyNotFoundError extends StoreError {}
 
 export class StoreMissingError extends StoreError {
   constructor(place: string, options?: ErrorOptions) {
-    super(`there is no store in ${place}`, 'pets serve creates one', options);
+    super(`there is no store in ${place}`, 'check the path; to create a store: pets serve', options);
   }
 }
 
@@ -75,7 +75,7 @@ function fileSystemHint(errno: string | undefined): string {
       return 'make the file system writable, or choose another directory (--data of pets serve)';
     case 'EACCES':
     case 'EPERM':
-      return 'give this user access to the directory, or choose another one (--data of pets serve)';
+      return 'give this user access to the directory and its files, or choose another one (--data of pets serve)';
     case 'ENOENT':
     case 'ENOTDIR':
     case 'EEXIST':

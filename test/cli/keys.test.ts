@@ -165,7 +165,7 @@ describe('pets keys list', () => {
     expect(keys).toMatchObject([problem === '' ? left : { ...unknown, bannedUntil: null }]);
     const reason = problem.replace('URL', service.url);
     if (problem === '') expect(stderr).toBe('');
-    else expect(stderr).toContain(`the requests left are not known, because ${reason}`);
+    else expect(stderr).toContain(`the remaining requests are not known, because ${reason}`);
   });
 
   test('says that the server has no developer tools, or does not show all keys', async () => {
@@ -181,7 +181,7 @@ describe('pets keys list', () => {
     });
     await writeServer(machine, one, { url: other.url, token: 'pets_secret' });
     expect((await listed(machine, [one])).stderr).toContain(
-      'left of some keys are not known, because the server shows only 0 of 1001 keys"',
+      'remaining requests of some keys are not known, because the server shows only 0 of 1001 keys"',
     );
   });
 
@@ -269,8 +269,8 @@ describe('pets keys add --save', () => {
       code: 1,
       stdout: '',
       stderr:
-        `error: the server at ${url} has another store than ${two}, so it would reject the key; no key was created\n` +
-        `  → leave out --save; or choose another store with --data, or another server with --base-url\n`,
+        `error: the server at ${url} uses a different store, not ${two}, so it would reject the key; no key was created\n` +
+        `  → leave out --save; or name the store of this server with --data, or another server with --base-url\n`,
     });
     expect([await localProfile(machine), await namesOf(machine, two)]).toEqual([before, ['dev']]);
   });

@@ -256,8 +256,8 @@ test('options that need fields need orders with a time', async () => {
 });
 
 test.each<[string[], string]>([
-  [['--where', 'status'], '--where must have the form <field>=<value>'],
-  [['--where', 'status!=x'], '--where must have the form <field>=<value>'],
+  [['--where', 'status'], '--where must be <field>=<value>'],
+  [['--where', 'status!=x'], '--where must be <field>=<value>'],
   [['--since', '20.11.2026'], '--since must be today, yesterday'],
   [['--since', 'today', '--until', 'today'], '--since must be before --until'],
   [['--columns', 'id,nope'], '--columns: no order has the field nope'],
@@ -270,8 +270,8 @@ test.each<[string[], string]>([
   [['--sort', 'amount:DESC'], '--sort must be <field>, <field>:asc or <field>:desc'],
   [['--sum', 'a', '--columns', 'a'], '--sum cannot be used with --columns'],
   [['--sum', 'a', '--sort', 'a'], '--sum cannot be used with --sort'],
-  [['--sort', ''], '--sort must not contain an empty field name'],
-  [['--columns', 'a,,b'], '--columns must not contain an empty field name'],
+  [['--sort', ''], '--sort has an empty field name'],
+  [['--columns', 'a,,b'], '--columns has an empty field name'],
   [['--columns', 'a,a'], '--columns must not name a field twice'],
   [['yesterday'], 'did you mean pets orders --since yesterday --until today?'],
   [['2026-11-20'], 'did you mean pets orders --since 2026-11-20?'],

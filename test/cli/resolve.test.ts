@@ -75,10 +75,26 @@ describe('a key is only sent to the service it is for', () => {
   });
 
   test.each([
-    ['--base-url with another origin', { baseUrl: OTHER }, 'profile prod is for https://prod.example'],
-    ['--profile and --base-url', { profile: 'staging', baseUrl: PROD.baseUrl }, 'profile staging is for'],
-    ['PETS_API_KEY, not at PETS_BASE_URL', { ...ENV, baseUrl: PROD.baseUrl }, 'is for https://other.example'],
-    ['PETS_API_KEY, not at its profile', { baseUrl: OTHER, env: KEY }, 'PETS_API_KEY is for https://prod'],
+    [
+      '--base-url with another origin',
+      { baseUrl: OTHER },
+      'profile prod is only sent to https://prod.example',
+    ],
+    [
+      '--profile and --base-url',
+      { profile: 'staging', baseUrl: PROD.baseUrl },
+      'profile staging is only sent to',
+    ],
+    [
+      'PETS_API_KEY, not at PETS_BASE_URL',
+      { ...ENV, baseUrl: PROD.baseUrl },
+      'is only sent to https://other.example',
+    ],
+    [
+      'PETS_API_KEY, not at its profile',
+      { baseUrl: OTHER, env: KEY },
+      'PETS_API_KEY is only sent to https://prod',
+    ],
     ['PETS_API_KEY without any URL', { env: { ...KEY, PETS_PROFILE: 'local' } }, 'no base URL'],
     ['a profile without a key', { prod: KEYLESS }, 'no API key saved for profile prod', 'no_key'],
     ['a profile that was never saved', { profile: 'local' }, 'no API key saved for profile local', 'no_key'],

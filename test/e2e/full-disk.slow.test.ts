@@ -131,7 +131,7 @@ test.skipIf(!canMount)(
     await service.end('SIGTERM');
     const readOnly = await mountReadOnly(data);
     service = await start(machine, readOnly.directory);
-    expect(service.stderr()).toMatch(/EROFS.*; the store can only be read until/);
+    expect(service.stderr()).toMatch(/EROFS.*; the store is read-only until/);
     expect([...(await listed(service)).values()]).toEqual(['one', 'two']);
     expect(await create(service, 'three')).toMatchObject({ status: 503, code: 'storage_full' });
     expect(await create(service, 'one')).toMatchObject({ status: 201, id: 1 });

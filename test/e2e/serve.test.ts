@@ -295,7 +295,7 @@ test('a notice about the options and the profile is not shown with --quiet, but 
   const path = join(store, 'keys', 'shop.json');
   await writeFile(path, '{"half":');
   expect(await noticesOf(machine, [...args, '--quiet'])).toEqual([
-    `${path} is damaged: it is not valid JSON; revoke the key shop, then create it again`,
+    `${path} is damaged: it is not valid JSON; correct the file or its name; or revoke the key shop, then create it again`,
   ]);
 });
 

@@ -125,8 +125,8 @@ describe('D13 a missing or invalid key', () => {
         ['secret', 'The Authorization header has no Bearer scheme'],
         ['BearerX secret', 'The Authorization header has no Bearer scheme'],
         ['Bearer "secret"', 'The API key is in quotation marks'],
-        ['Bearer', 'The API key is empty or has spaces'],
-        ['Bearer secret secret', 'The API key is empty or has spaces'],
+        ['Bearer', 'The API key is empty or has spaces, or there is no space after Bearer'],
+        ['Bearer secret secret', 'The API key is empty or has spaces, or there is no space after Bearer'],
         ['bearer   secret  ', 'The API key is unknown'],
         ['Bearer pets_\xc3\xa9', 'The API key is unknown'],
       ] as const) {

@@ -77,7 +77,7 @@ describe('while the disk refuses writes', () => {
     expect(await store.add(KEYED)).toEqual({ ...first, kind: 'replayed' });
     expect(warnings).toEqual([
       expect.stringMatching(
-        `${code === 'errno -122' ? 'EDQUOT: the disk quota' : code}.*; the store can only be read until`,
+        `${code === 'errno -122' ? 'EDQUOT: the disk quota' : code}.*; the store is read-only until`,
       ),
     ]);
 
@@ -182,7 +182,7 @@ describe('opening a store on a disk that refuses writes', () => {
     const directory = await closedStore();
     const { store, faults, clock, warnings } = await openFaulty(directory, on);
     expect(warnings).toEqual([
-      expect.stringContaining('the store can only be read until'),
+      expect.stringContaining('the store is read-only until'),
       expect.stringMatching(
         /^the last record of .* may not be on the disk yet; pets serve writes it again as soon as/,
       ),

@@ -156,7 +156,7 @@ class Simulation {
           if (message.includes('these bytes were moved to ')) this.counts.torn++;
           if (message.endsWith('can be written again')) this.#isSynced = true;
           // Before the store is open, this warning means that the store opens only for reading.
-          if (message.includes('can only be read until') && !isOpen) {
+          if (message.includes('is read-only until') && !isOpen) {
             this.#isSynced = false;
             this.counts.readOnly++;
           }

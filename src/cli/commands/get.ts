@@ -140,6 +140,6 @@ async function searchList(
     `the service no longer supports requests for one animal, so the list was searched: ${read}`,
   );
   if (reading.more === 'unknown' && found.size < wanted.size)
-    context.console.notice('there may be more animals, but the service sends no link to a next page');
+    context.console.notice('the list may be incomplete, because the service sends no link to a next page');
   for (const id of ids) await onRead(id, found.get(String(id)));
 }

@@ -27,12 +27,12 @@ export const importCommand: Command<ImportRequest> = {
     {
       flags: '--skip-added',
       description:
-        'add only rows that are new or changed, as new animals; without it, pets adds nothing if the file seems to repeat an earlier import, and otherwise adds all rows and names those added before',
+        'add only rows that are new or changed, as new animals; without it, pets adds nothing if the file seems to repeat an earlier import; otherwise it adds every row, and lists those added before',
       conflicts: ['addAgain'],
     },
-    { flags: '--add-again', description: 'add every row, including those that were added before' },
+    { flags: '--add-again', description: 'add every row, even again, such as after a reset' },
     { flags: '--dry-run', description: 'check the file and show what would be added; add nothing' },
-    { flags: '--yes', description: "don't ask before adding animals to prod" },
+    { flags: '--yes', description: "don't ask on a terminal before adding animals to prod" },
   ],
   prints: 'rows',
   async run(options, context) {

@@ -93,7 +93,7 @@ const add: Command<AddOptions> = {
     );
     if (created === undefined) {
       const has = server?.storeId
-        ? `has another store than ${location.place}, so it would reject the key`
+        ? `uses a different store, not ${location.place}, so it would reject the key`
         : 'does not show which store it has, so it may reject the key';
       const problem = server?.unreachable
         ? `cannot reach ${baseUrl}: ${server.unreachable}`
@@ -101,8 +101,8 @@ const add: Command<AddOptions> = {
       throw new CliError(`${problem}; no key was created`, {
         code: 'store_error',
         hint: server?.unreachable
-          ? 'check that the server is running, or leave out --save'
-          : 'leave out --save; or choose another store with --data, or another server with --base-url',
+          ? 'check the base URL and that the server is running, or leave out --save'
+          : 'leave out --save; or name the store of this server with --data, or another server with --base-url',
       });
     }
     let isSaved = false;
@@ -191,7 +191,9 @@ const list: Command<Data> = {
     if (stored.length === 0)
       console.notice(`the store has no keys. Create one: ${command('pets keys add <name>')}`);
     if (problem !== undefined)
-      console.notice(`the requests left${usage ? ' of some keys' : ''} are not known, because ${problem}`);
+      console.notice(
+        `the remaining requests${usage ? ' of some keys' : ''} are not known, because ${problem}`,
+      );
   },
 };
 

@@ -36,7 +36,7 @@ export const login: Command<Options> = {
     { flags: '--no-verify', description: 'save the key without sending any request' },
   ],
   notes:
-    'On a terminal, asks for the base URL if the profile has none, and then for the key. If standard input is not a terminal, reads the key from it.',
+    'Saves the base URL with the key. On a terminal, asks for the base URL if neither --base-url nor the profile has one, and then for the key. If standard input is not a terminal, reads the key from it.',
   async run({ verify }, context) {
     const { globals, console, env } = context;
     const { defaultProfile } = readSettings(context);

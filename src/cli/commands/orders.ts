@@ -69,7 +69,7 @@ export const orders: Command<OrderOptions> = {
     {
       flags: '--since <time>',
       description:
-        'only orders from this local time on: yesterday, today, 7d or 12h (ago), 2026-11-20 or 2026-11-20T14:30; if orders have several times: <field>=<time>, also for --until',
+        'only orders from this local time on: yesterday, today, 7d or 12h (ago), 2026-11-20 or 2026-11-20T14:30; if orders have several time fields, put one before the time, such as placedAt=7d (also for --until)',
       parse: parseTimeLimit,
     },
     {
@@ -183,7 +183,9 @@ function parseCondition(text: string): Condition {
   const field = text.slice(0, equals);
   // A field that ends with one of these characters is the start of another operator, such as != or >=.
   if (equals <= 0 || /[!<>~=]$/.test(field))
-    throw new ArgumentError('must have the form <field>=<value>, such as status=delivered');
+    throw new ArgumentError(
+      'must be <field>=<value>, such as status=delivered, without another operator such as != or >=',
+    );
   return { field, value: text.slice(equals + 1) };
 }
 

@@ -79,7 +79,7 @@ export const profiles: Command<{ check?: boolean }> = {
     if (unusable.length > 0)
       throw new CliError(`rejected: ${unusable.map(({ profile }) => `the key of ${profile}`).join(', ')}`, {
         code: 'bad_key',
-        hint: 'to replace the key of a profile: pets login --profile <name>; the key of environment is in PETS_API_KEY',
+        hint: 'to replace the key of a profile: pets login --profile <name>, or for local: pets keys add <name> --save; the key of environment is in PETS_API_KEY',
       });
     return undefined;
   },

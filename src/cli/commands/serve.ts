@@ -30,7 +30,7 @@ export const serve: Command<ServeOptions> = {
     'pets serve --ephemeral --latency 100-300 --fail-rate 0.1 -- npm test',
   ],
   notes:
-    'The command after -- gets the address, a key and a token in PETS_BASE_URL, PETS_API_KEY and PETS_SERVE_TOKEN. The service describes its API at /openapi.json, has metrics at /metrics, and a page that shows each request and why it got its response. To use POST /reset and the other tools of the page from a script, send the header Authorization: Bearer <token>; without a command, start with a token of your choice in PETS_SERVE_TOKEN: see docs/testing.md.',
+    'The command after -- gets the address, a key and a token in PETS_BASE_URL, PETS_API_KEY and PETS_SERVE_TOKEN. The service describes its API at /openapi.json and has metrics at /metrics. Its page, whose address pets serve prints, shows each request and why it got its response. To use POST /reset and the other tools of the page from a script, send the header Authorization: Bearer <token>; without a command, start with a token of your choice in PETS_SERVE_TOKEN: see docs/testing.md.',
   arguments: [
     {
       name: '[command...]',
@@ -103,7 +103,7 @@ export const serve: Command<ServeOptions> = {
       {
         flags: '--faults <file>',
         description:
-          'JSON file with rules that choose responses, such as [{"match": {"method": "POST", "path": "/v1/pets"}, "answer": 503, "retryAfter": 1, "latency": 50, "times": 2}]; each rule needs an answer, which is an HTTP status, or a latency',
+          'JSON file with rules that choose responses, such as [{"match": {"method": "POST", "path": "/v1/pets"}, "answer": 503, "retryAfter": 1, "latency": 50, "times": 2}]; each rule needs answer (an HTTP status), latency (in milliseconds) or both',
       },
     ]),
     ...inGroup('Network', [

@@ -125,7 +125,7 @@ const migrate: Command<Place & { dryRun?: boolean }> = {
 /** Verifies, copies and migrates the stores of the local service (docs/serve.md, docs/postgres.md). */
 export const store: CommandGroup = {
   name: 'store',
-  summary: 'check or copy the data of pets serve, called a store',
+  summary: 'check or copy a store, which is the data of pets serve',
   commands: [check, copy, migrate],
 };
 

@@ -31,7 +31,7 @@ export const exitCodeMeanings: readonly (readonly [ExitCode, string])[] = [
   [5, 'rate-limited: the wait is longer than --max-wait, or six attempts were not enough'],
   [6, 'network error or timeout; an animal being added may or may not have been added'],
   [7, 'the service failed or sent an unexpected response'],
-  [8, 'some rows of an import failed or may have been added'],
+  [8, 'some rows of an import failed, or may or may not have been added'],
   [
     127,
     'the command after -- of pets serve does not exist; if it exists, pets serve exits with the code of the command',

@@ -13,8 +13,7 @@ export const profileOption: Option = {
 };
 export const baseUrlOption: Option = {
   flags: '--base-url <url>',
-  description:
-    'base URL of the service, including /v1; a saved key is only sent to its own service, so for another one set PETS_BASE_URL and PETS_API_KEY',
+  description: 'base URL of the service, including /v1',
 };
 
 /** The options that every command accepts, before or after its name. */

@@ -232,7 +232,8 @@ type Topic = { intro?: string; title: string; items: readonly Item[]; termColumn
 /** The help topics that are not commands. */
 export const topics: Readonly<Record<string, Topic>> = {
   global: {
-    intro: 'Every command accepts these options, before or after its name.',
+    intro:
+      'Every command accepts these options, before or after its name. A saved key is only sent to its own service; for another service, set PETS_BASE_URL and PETS_API_KEY instead of --base-url.',
     title: 'Options',
     items: globalOptions.map(optionItem),
   },

@@ -40,7 +40,7 @@ const HINTS: readonly (readonly [pattern: RegExp, hint: string])[] = [
   [/^version\b/, 'did you mean pets --version?'],
   [/^(available|pending|sold)$/i, 'did you mean pets list --status $1?'],
   [
-    /^(delete|remove|rm|undo|update|edit|set|sell|buy)\b/,
+    /^(delete|remove|rm|undo|update|edit|rename|set|sell|buy)\b/,
     'the service can only add and show animals, not change or delete them. See: pets help',
   ],
   // Wrong arguments of a command, for example a value without its option.

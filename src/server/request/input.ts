@@ -41,7 +41,7 @@ export const isUnderApi = (target: string): boolean => UNDER_API.test(target);
  */
 export function pathOf(target: string): string {
   if (!target.startsWith('/') || target.startsWith('//')) {
-    throw invalidRequest('The request target must be a path, such as /v1/pets');
+    throw invalidRequest('The request target must be a path that begins with one slash, such as /v1/pets');
   }
   const mark = target.indexOf('?');
   return mark === -1 ? target : target.slice(0, mark);

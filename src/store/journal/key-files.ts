@@ -74,7 +74,10 @@ export class KeyFiles implements KeyTable {
     const stored = parseStoredJson(StoredKey, text);
     if ('data' in stored && stored.data.name === name) return stored.data;
     const why = 'data' in stored ? `it contains the key named ${stored.data.name}` : stored.why;
-    throw new StoreError(`${path} is damaged: ${why}`, `revoke the key ${name}, then create it again`);
+    throw new StoreError(
+      `${path} is damaged: ${why}`,
+      `correct the file or its name; or revoke the key ${name}, then create it again`,
+    );
   }
 
   async add(key: StoredKey): Promise<boolean> {

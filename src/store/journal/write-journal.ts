@@ -241,7 +241,7 @@ export class WriteStatus {
     const { message, hint } = toStoreError(error, `write ${this.#path}`);
     if (this.#state === 'writable') {
       this.#state = 'refused';
-      this.#settings.onWarning(`${message}; the store can only be read until writing is possible again`);
+      this.#settings.onWarning(`${message}; the store is read-only until writing is possible again`);
     }
     return new StoreUnwritableError(message, hint, { cause: error });
   }
@@ -260,7 +260,7 @@ export class WriteStatus {
     }
     if (error instanceof FileChangedError) return this.stopped(error);
     const failure = this.#fail('failed', error);
-    this.#settings.onWarning(`${failure.message}; the store can only be read until the server is restarted`);
+    this.#settings.onWarning(`${failure.message}; the store is read-only until the server is restarted`);
     return failure;
   }
 

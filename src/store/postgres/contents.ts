@@ -117,8 +117,8 @@ async function* readAnimals(client: Client, readAt: number): AsyncGenerator<Stor
   // of an animal, or an earlier key has the same animal.
   if (key) {
     throw new StoreError(
-      `a response in the table pets.idempotency is not the text of an animal, or belongs to an animal of another row (animal id in the response: ${key.id ?? 'none'})`,
-      'find the row by its column response, and delete the row (of two rows, only one); this deletes no animal',
+      `a row of the table pets.idempotency is not valid: its column response is not the text of an animal, or has the same animal as another row (animal id: ${key.id ?? 'none'})`,
+      'delete the row; if two rows have the same animal, delete only one of them; this deletes no animal',
     );
   }
   await client.query('close idempotency_keys');
@@ -209,7 +209,10 @@ async function requireEmptyDatabase(client: Client, place: string, id: string): 
   }
   if (found?.hasRows) throw new StoreError(`the store in ${place} is not empty`, hint);
   if (found?.isOpened) {
-    throw new StoreError(`a server has opened the store in ${place}, and may not notice the copy`, hint);
+    throw new StoreError(
+      `a server has already used the store in ${place}; if it still runs, it may not notice the copy`,
+      hint,
+    );
   }
 }
 

@@ -130,7 +130,7 @@ async function endTransaction<Result>(
   const { command } = await client.query('commit').catch((error) => {
     throw new StoreUnavailableError(
       `the connection to ${place} ended during the commit: the change may have been stored`,
-      `to see the current state, run pets store check ${place}`,
+      `to see the current state, run: pets store check "${place}"`,
       { cause: error, outcome: 'unknown' },
     );
   });

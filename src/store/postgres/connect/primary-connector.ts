@@ -225,7 +225,7 @@ async function readNamedFile(path: string | undefined): Promise<string | undefin
   } catch (error) {
     throw new StoreError(
       `cannot read ${path} (${errnoOf(error)})`,
-      'check sslrootcert, sslcert and sslkey of the database URL',
+      'check sslrootcert, sslcert and sslkey in the database URL, or PGSSLROOTCERT, PGSSLCERT and PGSSLKEY',
     );
   }
 }
