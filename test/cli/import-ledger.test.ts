@@ -13,11 +13,11 @@ import { errno, interceptFiles } from '../helpers/store-faults.ts';
 import { temporaryDirectory } from '../helpers/temp.ts';
 
 const AT = '2026-11-20T12:00:00.000Z';
-const HASHES = Buffer.from('0123456789abcdef0123456789ABCDEF').toString('base64');
+const HASHES = ['of Rex', 'of Zoë'];
 const sent = { name: 'Rex', at: AT, apiKeyHash: '0'.repeat(64) };
 const pet = { id: 2n ** 63n - 1n, name: 'Zoë "Z"\u2028\n', categoryId: 1n, colour: { hex: '#fff' } };
 const RECORDS: LedgerRecord[] = [
-  { kind: 'import', seq: 1, at: AT, source: '/a.csv', hashes: HASHES },
+  { kind: 'import', seq: 1, at: AT, source: '/a.csv', skipAdded: false, hashes: HASHES },
   { kind: 'open', import: 1, row: 0, seq: 2, ...sent },
   { kind: 'added', import: 1, row: 0, seq: 2, pet },
   { kind: 'open', import: 1, row: 1, seq: 3, ...sent },
@@ -67,12 +67,8 @@ describe('a ledger', () => {
     expect([...ledger.imports.values()]).toMatchObject([
       { seq: 1, source: '/a.csv', rows: [{ kind: 'added', pet }, { kind: 'open' }] },
     ]);
-    expect((await lines()).map((line) => JSON.parse(line).kind)).toEqual([
-      'ledger',
-      'import',
-      'added',
-      'open',
-    ]);
+    const [header, ...records] = (await lines()).flatMap((line) => JSON.parse(line));
+    expect([header.seq, ...records.map(({ kind }) => kind)]).toEqual([3, 'import', 'added', 'open']);
   });
 
   it('keeps open rows and the highest number when it forgets the others', async () => {
@@ -114,7 +110,7 @@ describe('a ledger', () => {
   it.each<[string, (text: string) => string, line: number, reason: string]>([
     ['no JSON', edit(3, (line) => line.slice(0, 20)), 3, 'it is not valid JSON'],
     ['a record without its row', edit(4, (line) => line.replace('"row"', '"raw"')), 4, ''],
-    ['a group without a number', edit(5, (line) => line.replace('"seq"', '"sum"')), 5, ''],
+    ['a line without a number', edit(5, (line) => line.replace('"seq"', '"sum"')), 5, ''],
     ['no header', edit(1, () => 'hello'), 1, ''],
     ['nothing in it', () => '', 1, 'it is incomplete'],
     ['a higher version', edit(1, (line) => line.replace('"version":1', '"version":2')), 1, 'version'],
@@ -211,7 +207,7 @@ describe('a record', () => {
     expect(calls.filter((name) => name === 'write' || name === 'datasync')).toEqual(
       Array(3).fill(['write', 'datasync']).flat(),
     );
-    const sizes = (await lines()).slice(1).map((line) => JSON.parse(line).records?.length ?? 1);
+    const sizes = (await lines()).slice(1).map((line) => JSON.parse(line).length);
     expect(sizes).toEqual([2, 1, 2]);
   });
 

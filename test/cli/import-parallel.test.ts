@@ -83,8 +83,7 @@ function mostOpen(ledger: string): number {
   const open = new Set<string>();
   let most = 0;
   for (const line of ledger.trimEnd().split('\n').slice(1)) {
-    const { records = [JSON.parse(line)] } = JSON.parse(line);
-    for (const { kind, import: its, row } of records) {
+    for (const { kind, import: its, row } of JSON.parse(line)) {
       if (kind === 'open') open.add(`${its}:${row}`);
       else open.delete(`${its}:${row}`);
     }

@@ -2,7 +2,6 @@ import { expect, it } from 'vitest';
 import {
   animalHash,
   applyRecord,
-  emptyLedger,
   forgetOldRows,
   type Import,
   type Ledger,
@@ -174,8 +173,15 @@ it.each<[string, ...(string | number)[]]>([
   ],
 ])('%s', (_, ...steps) => {
   const at = '2026-11-20T12:00:00.000Z';
-  const header = { kind: 'ledger', version: 1, service: 'x', nonce: '', seq: 0, at } as const;
-  const ledger = emptyLedger(header);
+  const ledger: Ledger = {
+    kind: 'ledger',
+    version: 1,
+    service: 'x',
+    nonce: '',
+    seq: 0,
+    at,
+    imports: new Map(),
+  };
   let now = Date.parse(at);
   for (const step of steps) {
     if (typeof step === 'number') now += step * DAY;

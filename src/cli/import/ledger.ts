@@ -49,33 +49,29 @@ import type { CommandContext } from '../program/command.ts';
  * Idempotency keys. The key of a row is derived from the nonce of the ledger and the `seq` of its attempt, so a request
  * can be repeated with the same key after a crash.
  *
- * Crashes. Every appended line is synced before the next one is written, so only the last line can be torn. A torn line
- * is ignored. If it contained the first record of an attempt, the row was not sent. If it contained the result of a row, the
- * row still counts as open. Records that are synced together are one line with the kind `group`.
+ * Crashes. A line is an array of the records that are synced together. It is synced before the next one is written, so
+ * only the last line can be torn. A torn line is ignored. If it contained the first record of an attempt, the row was not
+ * sent. If it contained the result of a row, the row still counts as open.
  */
-
-/** The number of bytes of a row's hash. */
-const HASH_BYTES = 16;
 
 const count = z.int().check(z.nonnegative());
 const position = z.int().check(z.positive());
 
-/** The first line of a ledger. `seq` and `at` are at least those of all records that were dropped. */
-export const LedgerHeader = z.object({
+/** The first line of a ledger. */
+const LedgerHeader = z.object({
   kind: z.literal('ledger'),
   version: z.literal(1),
   /** The base URL of the service. */
   service: z.string(),
   nonce: z.string().check(z.regex(/^[0-9a-f]{32}$/, 'must be 32 hexadecimal digits')),
+  /** The highest `seq` when the line was written; in memory, the highest one so far. */
   seq: count,
+  /** The latest time, like `seq`. If the clock was set back, this time may be in the future. */
   at: IsoTime,
 });
-export type LedgerHeader = z.infer<typeof LedgerHeader>;
 
 /** Identifies a row by the `seq` of its import and its index there. `seq` identifies the latest attempt to send the row. */
 const attempt = { import: position, row: count, seq: position };
-
-const NotSentRecord = z.object({ kind: z.literal('notSent'), ...attempt });
 
 const RowRecord = z.discriminatedUnion('kind', [
   z.object({
@@ -111,15 +107,14 @@ const ImportRecord = z.object({
   /** The real path of the file; missing if the rows came from a pipe. */
   source: z.optional(z.string()),
   /** Set with `--skip-added`, or if all rows were known: rows with an id, and those added before, are not sent. */
-  skipAdded: z.optional(z.literal(true)),
-  /** The hashes of all rows, in the order of the file, as base64. */
-  hashes: z.string(),
+  skipAdded: z.boolean(),
+  /** What `animalHash` returns for each row, in the order of the file. */
+  hashes: z.array(z.string()),
 });
 
-/** Every record after the header. */
 const LedgerRecord = z.discriminatedUnion('kind', [
   ...RowRecord.def.options,
-  NotSentRecord,
+  z.object({ kind: z.literal('notSent'), ...attempt }),
   ImportRecord,
   z.object({ kind: z.literal('resumed'), import: position, at: IsoTime }),
   z.object({ kind: z.literal('finished'), import: position, at: IsoTime }),
@@ -127,20 +122,10 @@ const LedgerRecord = z.discriminatedUnion('kind', [
 export type LedgerRecord = z.infer<typeof LedgerRecord>;
 
 /** A line after the header. */
-export const LedgerLine = z.discriminatedUnion('kind', [
-  ...LedgerRecord.def.options,
-  z.object({ kind: z.literal('group'), records: z.array(LedgerRecord) }),
-]);
-export type LedgerLine = z.infer<typeof LedgerLine>;
+const LedgerLine = z.array(LedgerRecord);
 
 /** An import, and the state of each of its rows. A row without a state was never sent. */
-export type Import = {
-  seq: number;
-  at: string;
-  source: string | undefined;
-  skipAdded: boolean;
-  /** `HASH_BYTES` for each row. */
-  hashes: Buffer;
+export type Import = z.infer<typeof ImportRecord> & {
   rows: (RowRecord | undefined)[];
   /** The time of the latest `finished` record; undefined if the import was interrupted or stopped early. */
   finishedAt: string | undefined;
@@ -149,34 +134,25 @@ export type Import = {
 /** Where a row is recorded: its state is `its.rows[index]`. */
 export type RowPosition = { its: Import; index: number };
 
-export type Ledger = {
-  header: LedgerHeader;
-  /** The highest `seq` so far. */
-  seq: number;
-  /** The latest time so far (ISO 8601). If the clock was set back, this time may be in the future. */
-  at: string;
+export type Ledger = z.infer<typeof LedgerHeader> & {
   /** By their `seq`, in the order in which they began. */
   imports: Map<number, Import>;
 };
 
-export const emptyLedger = (header: LedgerHeader): Ledger => ({
-  header,
-  seq: header.seq,
-  at: header.at,
-  imports: new Map(),
+/** An import of which no row was sent. */
+export const startImport = (record: z.infer<typeof ImportRecord>): Import => ({
+  ...record,
+  rows: record.hashes.map(() => undefined),
+  finishedAt: undefined,
 });
 
-/** Applies a record to a ledger in memory. Ignores records of imports that were dropped. */
+/** Applies a record to a ledger in memory. */
 export function applyRecord(ledger: Ledger, record: LedgerRecord): void {
   if ('seq' in record) ledger.seq = Math.max(ledger.seq, record.seq);
   if ('at' in record && record.at > ledger.at) ledger.at = record.at;
   if (record.kind === 'import') {
     // `carryOut` adds a new import to the ledger before it writes the record.
-    if (ledger.imports.has(record.seq)) return;
-    const { seq, at, source, skipAdded = false } = record;
-    const hashes = Buffer.from(record.hashes, 'base64');
-    const rows = new Array<undefined>(hashes.length / HASH_BYTES).fill(undefined);
-    ledger.imports.set(seq, { seq, at, source, skipAdded, hashes, rows, finishedAt: undefined });
+    if (!ledger.imports.has(record.seq)) ledger.imports.set(record.seq, startImport(record));
     return;
   }
   const its = ledger.imports.get(record.import);
@@ -187,19 +163,11 @@ export function applyRecord(ledger: Ledger, record: LedgerRecord): void {
 }
 
 /** The records from which `applyRecord` makes the import again. */
-export function* recordsOf(its: Import): Generator<LedgerRecord> {
-  const { seq, at, source, skipAdded, hashes, rows, finishedAt } = its;
-  yield {
-    kind: 'import',
-    seq,
-    at,
-    ...(source !== undefined && { source }),
-    ...(skipAdded && { skipAdded }),
-    hashes: hashes.toString('base64'),
-  };
-  for (const record of rows) if (record) yield record;
-  if (finishedAt !== undefined) yield { kind: 'finished', import: seq, at: finishedAt };
-}
+export const recordsOf = ({ rows, finishedAt, ...record }: Import): LedgerRecord[] => [
+  record,
+  ...rows.filter((row) => row !== undefined),
+  ...(finishedAt === undefined ? [] : [{ kind: 'finished', import: record.seq, at: finishedAt } as const]),
+];
 
 /**
  * The time (ISO 8601) for a record of a whole import: now, but never before an earlier record. Otherwise, rows that are
@@ -225,27 +193,16 @@ export function forgetOldRows({ imports }: Ledger, now: number): void {
     finishedAt !== undefined && Date.parse(finishedAt) < now - REMEMBERED_MS;
   const old = [...imports.values()].filter(isOld);
   if (old.length === 0) return;
-  const needed = new Set<string>();
-  for (const its of imports.values())
-    if (its.finishedAt === undefined) for (const i of its.rows.keys()) needed.add(hashAt(its, i));
+  const unfinished = [...imports.values()].filter(({ finishedAt }) => finishedAt === undefined);
+  const needed = new Set(unfinished.flatMap(({ hashes }) => hashes));
   for (const its of old) {
     const kept = its.rows.filter(
-      (record) => isUnknown(record) || (record?.kind === 'added' && needed.has(hashAt(its, record.row))),
+      (record, i) => isUnknown(record) || (record?.kind === 'added' && needed.has(its.hashes[i] ?? '')),
     ) as RowRecord[];
-    its.hashes = joinHashes(kept.map(({ row }) => hashAt(its, row)));
+    its.hashes = kept.map(({ row }) => its.hashes[row] ?? '');
     its.rows = kept.map((record, row) => ({ ...record, row }));
     if (kept.length === 0) imports.delete(its.seq);
   }
-}
-
-/** The hash of a row of an import, as `animalHash` returns it. */
-export const hashAt = ({ hashes }: Import, index: number): string =>
-  hashes.toString('base64url', index * HASH_BYTES, (index + 1) * HASH_BYTES);
-
-export function joinHashes(hashes: readonly string[]): Buffer {
-  const bytes = Buffer.alloc(hashes.length * HASH_BYTES);
-  for (const [i, each] of hashes.entries()) bytes.write(each, i * HASH_BYTES, 'base64url');
-  return bytes;
 }
 
 /**
@@ -254,19 +211,19 @@ export function joinHashes(hashes: readonly string[]): Buffer {
  */
 export function animalHash({ name, categoryId, status = 'available' }: NewPet, id?: unknown): string {
   const text = `{"name":${JSON.stringify(name)},"categoryId":${categoryId},"status":"${status}"}${id ?? ''}`;
-  return hash('sha256', text, 'buffer').toString('base64url', 0, HASH_BYTES);
+  return hash('sha256', text, 'buffer').toString('base64url', 0, 16);
 }
 
 /** The idempotency key of an attempt: a UUID of version 8 (RFC 9562). */
-export function idempotencyKeyOf({ nonce }: Pick<LedgerHeader, 'nonce'>, seq: number): string {
+export function idempotencyKeyOf({ nonce }: Ledger, seq: number): string {
   const hex = hash('sha256', `${nonce}:${seq}`, 'hex');
   return `${hex.slice(0, 8)}-${hex.slice(8, 12)}-8${hex.slice(13, 16)}-8${hex.slice(17, 20)}-${hex.slice(20, 32)}`;
 }
 
 const LEDGER = 'ledger.ndjson';
 const NEWLINE = 0x0a;
-/** The number of records per write when a ledger is replaced. Few long writes take less time than many short ones. */
-const RECORDS_PER_WRITE = 100;
+/** The number of records per line when a ledger is replaced. Few long writes take less time than many short ones. */
+const RECORDS_PER_LINE = 100;
 
 /** Where the ledger of a service is, and what is needed to use it. */
 export type LedgerEnvironment = {
@@ -328,19 +285,19 @@ export async function readLedger({
   if (bytes === undefined) {
     const nonce = random(16).toString('hex');
     const at = new Date(now()).toISOString();
-    return emptyLedger({ kind: 'ledger', version: 1, service, nonce, seq: 0, at });
+    return { kind: 'ledger', version: 1, service, nonce, seq: 0, at, imports: new Map() };
   }
   let ledger: Ledger | undefined;
   let number = 0;
   for (const text of completeLines(bytes)) {
     number++;
-    const schema = ledger ? LedgerLine : LedgerHeader;
-    const stored = parseStoredJson<typeof LedgerLine | typeof LedgerHeader>(schema, text);
+    const stored = parseStoredJson<typeof LedgerHeader | typeof LedgerLine>(
+      ledger ? LedgerLine : LedgerHeader,
+      text,
+    );
     if ('why' in stored) throw damagedError(path, number, stored.why);
-    const { data } = stored;
-    if (data.kind === 'ledger') ledger = emptyLedger(data);
-    else if (ledger)
-      for (const record of data.kind === 'group' ? data.records : [data]) applyRecord(ledger, record);
+    if (!Array.isArray(stored.data)) ledger = { ...stored.data, imports: new Map() };
+    else if (ledger) for (const record of stored.data) applyRecord(ledger, record);
   }
   if (ledger === undefined) throw damagedError(path, 1, 'it is incomplete');
   forgetOldRows(ledger, now());
@@ -367,24 +324,6 @@ const damagedError = (path: string, line: number, why: string): CliError =>
     hint: `use that version, or move ${dirname(path)} away; without this file, rows of earlier imports are not recognized, and are added again`,
   });
 
-/** The ledger of a service, locked and open for appending records. */
-export type LedgerFile = {
-  /** Everything that is recorded, including what is not synced yet. */
-  ledger: Ledger;
-  /**
-   * Applies records, and writes and syncs them as one line. Records of concurrent calls are written in the order of the
-   * calls. Those that arrive during a sync are written and synced together after it. After a failure, all later calls
-   * fail.
-   *
-   * @throws CliError
-   */
-  append(...records: LedgerRecord[]): Promise<void>;
-  /** Resolves when all records are synced. @throws CliError if an append has failed */
-  flush(): Promise<void>;
-  /** Closes the file and releases the lock. */
-  close(): Promise<void>;
-};
-
 /**
  * Locks and opens the ledger of a service, and creates it if it is missing.
  *
@@ -392,17 +331,19 @@ export type LedgerFile = {
  */
 export async function openLedger(place: LedgerEnvironment): Promise<LedgerFile> {
   const { files, directory, lockDirectory = acquireDirectoryLock } = place;
+  const path = join(directory, LEDGER);
   try {
     await makePrivateDirectory(files, directory);
     const lock = await lockDirectory(directory);
     try {
       const ledger = await readLedger(place);
-      ledger.header = { ...ledger.header, seq: ledger.seq, at: ledger.at };
+      for (const name of await files.readdir(directory))
+        if (isTemporaryName(name)) await removeFile(files, join(directory, name));
       // Write the ledger again even if no row was dropped: after a failed sync of an earlier run, the records that were
       // just read may not be on the disk.
-      await replaceLedger(files, directory, ledger);
-      const file = await AppendFile.open(files, join(directory, LEDGER));
-      return writer(ledger, file, join(directory, LEDGER), () => lock.release());
+      await replaceFile(files, path, encodeLedger(ledger));
+      await fsyncAncestors(files, directory);
+      return createLedgerFile(ledger, await AppendFile.open(files, path), path, () => lock.release());
     } catch (error) {
       await lock.release();
       throw error;
@@ -412,38 +353,23 @@ export async function openLedger(place: LedgerEnvironment): Promise<LedgerFile> 
   }
 }
 
-/** Replaces the ledger of a directory atomically. The new ledger is on the disk when the promise resolves. */
-async function replaceLedger(files: FileSystem, directory: string, ledger: Ledger): Promise<void> {
-  for (const name of await files.readdir(directory)) {
-    if (isTemporaryName(name)) await removeFile(files, join(directory, name));
+function* encodeLedger({ imports, ...header }: Ledger): Generator<Buffer> {
+  yield encodeLine(header);
+  for (const its of imports.values()) {
+    const records = recordsOf(its);
+    for (let i = 0; i < records.length; i += RECORDS_PER_LINE)
+      yield encodeLine(records.slice(i, i + RECORDS_PER_LINE));
   }
-  await replaceFile(files, join(directory, LEDGER), encodeLedger(ledger));
-  await fsyncAncestors(files, directory);
 }
 
-function* encodeLedger({ header, imports }: Ledger): Generator<Buffer> {
-  yield encodeLines([header]);
-  let records: LedgerRecord[] = [];
-  for (const each of imports.values()) {
-    for (const record of recordsOf(each)) {
-      if (records.push(record) < RECORDS_PER_WRITE) continue;
-      yield encodeLines(records);
-      records = [];
-    }
-  }
-  yield encodeLines(records);
-}
+const encodeLine = (line: object): Buffer => Buffer.from(`${stringifyJson(line)}\n`);
 
-const encodeLines = (lines: readonly (LedgerHeader | LedgerLine)[]): Buffer =>
-  Buffer.from(lines.map((line) => `${stringifyJson(line)}\n`).join(''));
+export type LedgerFile = ReturnType<typeof createLedgerFile>;
 
-function writer(ledger: Ledger, file: AppendFile, path: string, release: () => Promise<void>): LedgerFile {
+/** The ledger of a service, locked and open for appending records. */
+function createLedgerFile(ledger: Ledger, file: AppendFile, path: string, release: () => Promise<void>) {
   // After a record could not be written, no later record may be written.
   let failure: CliError | undefined;
-  const fail = (cause: unknown): never => {
-    failure ??= fileError('write', path, cause, 'fix the problem, then run the command again to continue');
-    throw failure;
-  };
   let waiting: LedgerRecord[] = [];
   let last: Promise<void> = Promise.resolve();
   const write = async () => {
@@ -452,12 +378,22 @@ function writer(ledger: Ledger, file: AppendFile, path: string, release: () => P
     const records = waiting;
     waiting = [];
     if (failure) throw failure;
-    const line: LedgerLine = records.length === 1 && records[0] ? records[0] : { kind: 'group', records };
-    await file.append(encodeLines([line])).catch(fail);
+    await file.append(encodeLine(records)).catch((cause) => {
+      failure = fileError('write', path, cause, 'fix the problem, then run the command again to continue');
+      throw failure;
+    });
   };
   return {
+    /** Everything that is recorded, including what is not synced yet. */
     ledger,
-    append(...records) {
+    /**
+     * Applies records, and writes and syncs them as one line. Records of concurrent calls are written in the order of
+     * the calls. Those that arrive during a sync are written and synced together after it. After a failure, all later
+     * calls fail.
+     *
+     * @throws CliError
+     */
+    append(...records: LedgerRecord[]): Promise<void> {
       if (waiting.length === 0) last = last.then(write, write);
       for (const record of records) {
         waiting.push(record);
@@ -465,7 +401,9 @@ function writer(ledger: Ledger, file: AppendFile, path: string, release: () => P
       }
       return last;
     },
+    /** Resolves when all records are synced. @throws CliError if an append has failed */
     flush: () => last,
+    /** Closes the file and releases the lock. */
     close: () =>
       last
         .catch(() => {})

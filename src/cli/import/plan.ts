@@ -1,16 +1,15 @@
 import type { PetRow } from '../rows/read-file.ts';
 import {
   animalHash,
-  hashAt,
   type Import,
   isUnknown,
-  joinHashes,
   type Ledger,
   type LedgerRecord,
   nextRecordTime,
   type RecordOf,
   type RowPosition,
   type RowRecord,
+  startImport,
 } from './ledger.ts';
 
 /*
@@ -121,15 +120,8 @@ export function plan(
 
   const known = findKnown([...rows.keys()], { hashes, ids }, imports);
   const skipAdded = choice === 'skip-added' || (choice === undefined && known.size === rows.length);
-  const its: Import = {
-    seq: ledger.seq + 1,
-    at: nextRecordTime(ledger, now),
-    source,
-    skipAdded,
-    hashes: joinHashes(hashesFor(skipAdded)),
-    rows: new Array<undefined>(rows.length).fill(undefined),
-    finishedAt: undefined,
-  };
+  const [seq, at] = [ledger.seq + 1, nextRecordTime(ledger, now)];
+  const its = startImport({ kind: 'import', seq, at, source, skipAdded, hashes: hashesFor(skipAdded) });
   const planned = complete({ its, indexes: [...rows.keys()], known, mode: skipAdded ? 'skip' : 'again' });
   if (choice !== undefined || skipAdded) return planned;
   const isFamiliar = source !== undefined && imports.some((other) => other.source === source);
@@ -201,7 +193,7 @@ export const importsOf = (places: Iterable<RowPosition>): Set<Import> =>
 
 /** For each hash the index of an equal row of the import, or -1. No two hashes get the same row. */
 function pair(hashes: readonly string[], its: Import): number[] {
-  const take = takeByKey(its.rows.keys(), (index) => hashAt(its, index));
+  const take = takeByKey(its.rows.keys(), (index) => its.hashes[index]);
   return hashes.map((hash) => take(hash) ?? -1);
 }
 
@@ -221,11 +213,11 @@ function findKnown(
   const [added, unknown]: [RowPosition[], RowPosition[]] = [[], []];
   for (const its of imports) {
     for (const [index, record] of its.rows.entries()) {
-      if (!isKnown(record) || !wanted.has(hashAt(its, index)) || !counts({ its, index })) continue;
+      if (!isKnown(record) || !wanted.has(its.hashes[index]) || !counts({ its, index })) continue;
       (record?.kind === 'added' ? added : unknown).push({ its, index });
     }
   }
-  const hashOf = ({ its, index }: RowPosition) => hashAt(its, index);
+  const hashOf = ({ its, index }: RowPosition) => its.hashes[index];
   const keyWithId = (hash: string | undefined, id: unknown) => `${hash} ${id}`;
   const takeWithId = takeByKey(added, (place) => {
     const record = place.its.rows[place.index];
@@ -238,7 +230,7 @@ function findKnown(
   const taken = new Set(found.values());
   const take = takeByKey([...added.filter((place) => !taken.has(place)), ...unknown], hashOf);
   for (const i of positions) {
-    const place = ids[i] === undefined ? take(hashes[i] ?? '') : undefined;
+    const place = ids[i] === undefined ? take(hashes[i]) : undefined;
     if (place) found.set(i, place);
   }
   return found;
@@ -247,9 +239,9 @@ function findKnown(
 /** Returns a function that takes an item with a key, in the order of the items, and no item twice. */
 function takeByKey<Item>(
   items: Iterable<Item>,
-  keyOf: (item: Item) => string,
-): (key: string) => Item | undefined {
-  const groups = new Map<string, Item[]>();
+  keyOf: (item: Item) => string | undefined,
+): (key: string | undefined) => Item | undefined {
+  const groups = new Map<string | undefined, Item[]>();
   for (const item of items) {
     const key = keyOf(item);
     const group = groups.get(key);

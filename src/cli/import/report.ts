@@ -15,7 +15,7 @@ import {
   type Import,
   idempotencyKeyOf,
   isUnknown,
-  type LedgerHeader,
+  type Ledger,
   type RowPosition,
   type RowRecord,
 } from './ledger.ts';
@@ -47,7 +47,7 @@ const isAtTerminal = ({ isTerminal, format }: Console): boolean => isTerminal &&
  */
 export async function writeResults(
   { context: { console }, input: { rows, unit } }: Setting,
-  header: LedgerHeader,
+  ledger: Ledger,
   plan: Plan,
 ): Promise<void> {
   const earlier = new Set(plan.groups.added);
@@ -87,7 +87,7 @@ export async function writeResults(
     },
   ];
   const json = (each: number) =>
-    stringifyJson(jsonOf(header, rowAt(each), recordOf(plan, each), earlier.has(each)));
+    stringifyJson(jsonOf(ledger, rowAt(each), recordOf(plan, each), earlier.has(each)));
   try {
     await print(console, { columns, json }, isShort ? listed.slice(0, ROWS_SHOWN) : listed);
   } catch (error) {
@@ -105,7 +105,7 @@ export async function writeResults(
 const resultOf = (record: RowRecord | undefined) => (isUnknown(record) ? 'unknown' : record?.kind);
 
 function jsonOf(
-  header: LedgerHeader,
+  ledger: Ledger,
   { line, pet }: PetRow,
   record: RowRecord | undefined,
   isEarlier: boolean,
@@ -114,7 +114,7 @@ function jsonOf(
   if (record?.kind === 'added') return { line, result, pet: record.pet, ...(isEarlier && { before: true }) };
   if (record?.kind === 'failed') return { line, result, pet, error: record.error };
   const error = { code: 'outcome_unknown', message: messageOf(record), mayHaveBeenAdded: true };
-  const idempotencyKey = record && idempotencyKeyOf(header, record.seq);
+  const idempotencyKey = record && idempotencyKeyOf(ledger, record.seq);
   const candidates = record?.kind === 'open' ? record.candidates : undefined;
   return { line, result, pet, error, idempotencyKey, ...(candidates && { candidates }) };
 }

@@ -113,7 +113,7 @@ async function importRows(setting: Setting, file: LedgerFile, yes: boolean): Pro
     if (!wasAsked) reportTarget(context, connection, `adding ${rows} at`);
     stop = await send(setting, planned, file);
   }
-  await writeResults(setting, ledger.header, planned);
+  await writeResults(setting, ledger, planned);
   await console.finish();
   if (stop) throw stop;
   return summarize(setting, planned);

@@ -292,7 +292,7 @@ async function sendRow(run: Run, position: number, conditions: InFlightCondition
     },
   };
   try {
-    const idempotencyKey = idempotencyKeyOf(ledger.header, place.seq);
+    const idempotencyKey = idempotencyKeyOf(ledger, place.seq);
     const { value, headers } = await client.call('createPet', { body: pet }, { idempotencyKey, sendLog });
     write({ kind: 'added', ...place, pet: value as ReceivedPet });
     return { kind: 'added', headers };
