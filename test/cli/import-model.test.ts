@@ -245,11 +245,13 @@ class World {
           clock: { now: () => this.#now, elapsed: () => this.#now },
           timeout: 30_000,
           progress: { show() {}, end() {} },
-          beforeComparing: async (_, wait) => {
-            this.#now += wait;
-            figures.compared++;
+          notice(text) {
+            if (text.startsWith('searching')) figures.compared++;
+            figures.notAdded += Number(/: (\d+) not added/.exec(text)?.[1] ?? 0);
           },
-          onCompared: ({ notAdded }) => (figures.notAdded += notAdded),
+          wait: async (milliseconds) => {
+            this.#now += milliseconds;
+          },
           onSending: () => {},
           onResult: () => {},
         });

@@ -7,14 +7,8 @@ import {
   type Ledger,
   type LedgerRecord,
 } from '../../src/cli/import/ledger.ts';
-import {
-  type Choice,
-  createFinishedRecords,
-  groupRows,
-  hasHalf,
-  locateRow,
-  plan,
-} from '../../src/cli/import/plan.ts';
+import { type Choice, groupRows, hasHalf, locateRow, plan } from '../../src/cli/import/plan.ts';
+import { finish } from '../../src/cli/import/send.ts';
 import type { PetRow } from '../../src/cli/rows/read-file.ts';
 
 const DAY = 86_400_000;
@@ -63,7 +57,7 @@ function resultOf(
  * of them it has and how many of its rows are in the file (`few` if less than half). `again:` has the rows that are added
  * again. Returns what really happens, in the same form.
  */
-function run(ledger: Ledger, step: string, now: number): string {
+async function run(ledger: Ledger, step: string, now: number): Promise<string> {
   const [, file = '', text = '', option, outcome = ''] =
     /^(\S+) (\S+)(?: --(\S+))? → (.*?)(?:;.*)?$/.exec(step) ?? [];
   const signs = [...outcome.matchAll(/[A-Z]([-~?!_]?)/g)].map(([, sign = '']) => sign);
@@ -102,7 +96,7 @@ function run(ledger: Ledger, step: string, now: number): string {
   if (isOver && !isNothing) {
     expect(groupRows(planned).new, `${step}: ${sent}`).toEqual([]);
   }
-  if (isOver) for (const record of createFinishedRecords(planned, ledger, now)) applyRecord(ledger, record);
+  if (isOver) await finish(planned, { ledger, append: async (record) => applyRecord(ledger, record) }, now);
   const sentAgain = planned.mode === 'again' ? [...planned.known.keys()] : [];
   const again = sentAgain.map((position) => rows[position]?.pet.name).join('');
   return does(`${sent}${isOver ? '' : '…'}${again && `; again: ${again}`}`);
@@ -171,7 +165,7 @@ it.each<[string, ...(string | number)[]]>([
     'rows of complete imports are known as long as an interrupted import has the same rows',
     ...['v1 ABCD → A…', 'v2 ABXD --skip-added → BXD', 40, 'v1 ABCD → C', 40, 'v1 ABCD → ABCD'],
   ],
-])('%s', (_, ...steps) => {
+])('%s', async (_, ...steps) => {
   const at = '2026-11-20T12:00:00.000Z';
   const ledger: Ledger = {
     kind: 'ledger',
@@ -185,7 +179,7 @@ it.each<[string, ...(string | number)[]]>([
   let now = Date.parse(at);
   for (const step of steps) {
     if (typeof step === 'number') now += step * DAY;
-    else expect(run(ledger, step, now)).toBe(step);
+    else expect(await run(ledger, step, now)).toBe(step);
   }
 });
 

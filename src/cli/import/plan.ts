@@ -4,7 +4,6 @@ import {
   type Import,
   isUnknown,
   type Ledger,
-  type LedgerRecord,
   nextRecordTime,
   type RecordOf,
   type RowPosition,
@@ -170,18 +169,6 @@ function findChanges(
     for (const i of changed.keys()) reported.add(i);
     return [changes];
   });
-}
-
-/**
- * Creates the records that mark an import as finished. They also renew the finished imports that have rows of this file:
- * those are remembered for another 30 days, so that a file that is imported every night is never added again.
- */
-export function createFinishedRecords({ its, known }: Plan, ledger: Ledger, now: number): LedgerRecord[] {
-  const at = nextRecordTime(ledger, now);
-  const others = [...importsOf(known.values())].filter(({ finishedAt }) => finishedAt);
-  return [its, ...others]
-    .filter(({ seq }) => ledger.imports.has(seq))
-    .map(({ seq }) => ({ kind: 'finished', import: seq, at }));
 }
 
 /** Whether the row was added, or may have been added. */

@@ -198,24 +198,11 @@ async function send(setting: Setting, planned: Plan, file: LedgerFile): Promise<
     carryOut(planned, file, {
       ...{ client, clock, apiKey: connection.key, timeout: globals.timeout * 1_000 },
       progress: createProgress(context),
-      async beforeComparing(rows, wait) {
-        console.notice(`searching the inventory for ${formatCount(rows, 'row')} that may have been added`);
-        if (wait === 0) return;
+      notice: console.notice,
+      wait(milliseconds) {
         const reporter = createWaitReporter(context, console.status);
-        reporter.onWait({
-          reason: 'earlier requests',
-          milliseconds: wait,
-          until: clock.now() + wait,
-        });
-        await reporter.sleep(wait, signal);
-      },
-      onCompared({ rows, animals, notAdded, whyIncomplete }) {
-        const result = `${notAdded} not added, ${rows - notAdded} may have been added`;
-        console.notice(
-          whyIncomplete === undefined
-            ? `compared ${formatCount(rows, 'row')} with ${formatCount(animals, 'animal')}: ${result}`
-            : `it is still unknown whether these rows were added, because the list of animals may be incomplete: ${whyIncomplete}`,
-        );
+        reporter.onWait({ reason: 'earlier requests', milliseconds, until: clock.now() + milliseconds });
+        return reporter.sleep(milliseconds, signal);
       },
       onSending: (rows) => bar.begin(input.rows.length - rows),
       onResult: bar.advance,

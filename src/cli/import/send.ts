@@ -8,10 +8,9 @@ import {
   OutcomeUnknownError,
 } from '../../client/errors.ts';
 import { type RateLimit, readScarcestRateLimit } from '../../client/rate-limit.ts';
-import { type HttpHeaders, readHeader } from '../../client/response.ts';
+import type { HttpHeaders } from '../../client/response.ts';
 import { IDEMPOTENT_RETRY_MS } from '../../client/retry.ts';
 import type { SteadyClock } from '../../contract/clock.ts';
-import { header } from '../../contract/headers.ts';
 import { pageSize } from '../../contract/operations.ts';
 import type { NewPet, ReceivedPet } from '../../contract/schemas.ts';
 import { hashKey } from '../../store/keys/keys.ts';
@@ -19,6 +18,7 @@ import { type Progress, readPages } from '../animals/list-animals.ts';
 import { CliError } from '../core/errors.ts';
 import { networkReason } from '../errors/describe-error.ts';
 import { redactKey } from '../output/redact.ts';
+import { formatCount } from '../output/text.ts';
 import {
   idempotencyKeyOf,
   type LedgerFile,
@@ -27,7 +27,7 @@ import {
   type RowRecord,
   recordsOf,
 } from './ledger.ts';
-import { createFinishedRecords, locateRow, type Plan, recordOf } from './plan.ts';
+import { importsOf, locateRow, type Plan, recordOf } from './plan.ts';
 
 export type SendOptions = {
   client: Client;
@@ -37,9 +37,9 @@ export type SendOptions = {
   apiKey: string;
   /** The timeout of a request in milliseconds. */
   timeout: number;
-  /** Called before open rows are compared with the inventory. Resolves after `wait` milliseconds. */
-  beforeComparing(rows: number, wait: number): Promise<void>;
-  onCompared(comparison: Comparison): void;
+  notice(text: string): void;
+  /** Waits until the service can no longer add animals for earlier requests. */
+  wait(milliseconds: number): Promise<void>;
   /** Called before the first of the rows is sent. */
   onSending(rows: number): void;
   /** Called after each row that has a result. */
@@ -70,29 +70,36 @@ export async function carryOut(
   const run: Run = { ...options, plan, file, apiKeyHash: hashKey(options.apiKey) };
   // Check the API key, and find out whether the service supports idempotency keys.
   const first = await client.call('listPets', { query: { limit: 1 } });
-  const openRows = groups.open.map((position): OpenRow => {
-    const record = recordOf(plan, position) as RecordOf<'open'>;
-    const isRepeatable = whyNotRepeatable(record, run) === undefined;
-    return { position, pet: plan.rows[position]?.pet as NewPet, record, isRepeatable };
+  const compared = groups.open.filter((position) => {
+    const record = recordOf(plan, position);
+    return record?.kind === 'open' && whyNotRepeatable(record, run) !== undefined;
   });
-  const compared = openRows.filter(({ isRepeatable }) => !isRepeatable);
-  if (compared.length > 0) {
-    await options.beforeComparing(compared.length, waitBeforeListing(compared, clock.now(), options.timeout));
-    options.onCompared(await compareWithInventory(compared, run));
-  }
+  if (compared.length > 0) await compareWithInventory(compared, run);
   // A row that was not added has no record now.
-  const settled = openRows.filter(({ position, isRepeatable }) => isRepeatable || !recordOf(plan, position));
-  const positions = settled.map(({ position }) => position).concat(groups.new, groups.failed);
+  const unknown = new Set(compared.filter((position) => recordOf(plan, position)));
+  const left = groups.open.filter((position) => !unknown.has(position));
+  const positions = left.concat(groups.new, groups.failed);
   options.onSending(positions.length);
   const stop = await sendRows(run, positions, readScarcestRateLimit(first.headers, clock.now()));
   if (!stop) await finish(plan, file, clock.now());
   return stop;
 }
 
-/** Appends the records of `createFinishedRecords` to the ledger. @throws CliError */
-export async function finish(plan: Plan, { ledger, append }: LedgerFile, now: number): Promise<void> {
-  const records = createFinishedRecords(plan, ledger, now);
-  if (records.length > 0) await append(...records);
+/**
+ * Records that an import is finished. Also renews the finished imports that have rows of this file: those are remembered
+ * for another 30 days, so that a file that is imported every night is never added again.
+ *
+ * @throws CliError if the ledger cannot be written
+ */
+export async function finish(
+  { its, known }: Plan,
+  { ledger, append }: Pick<LedgerFile, 'ledger' | 'append'>,
+  now: number,
+): Promise<void> {
+  const at = nextRecordTime(ledger, now);
+  const others = [...importsOf(known.values())].filter(({ finishedAt }) => finishedAt);
+  const recorded = [its, ...others].filter(({ seq }) => ledger.imports.has(seq));
+  await Promise.all(recorded.map(({ seq }) => append({ kind: 'finished', import: seq, at })));
 }
 
 /** What every row of a run needs. */
@@ -146,9 +153,7 @@ async function sendRows(
       const { headers = {}, ...result } = await sendRow(run, position, conditions);
       const received = readScarcestRateLimit(headers, clock.now());
       conditions.rateLimit = latestRateLimit(conditions.rateLimit, received);
-      // `client.supportsIdempotency` reads files, so call it only if the response does not show the support.
-      conditions.supportsIdempotency =
-        readHeader(headers, header.idempotencySupported) === 'true' || client.supportsIdempotency();
+      conditions.supportsIdempotency = client.supportsIdempotency();
       conditions.hasAdded ||= result.kind === 'added';
       stop ??= whyStop(result);
       onResult();
@@ -264,12 +269,19 @@ async function sendRow(run: Run, position: number, conditions: InFlightCondition
   const open = record?.kind === 'open' ? record : undefined;
   const pet = plan.rows[position]?.pet as NewPet;
   const place = { import: its.seq, row: index, seq: open?.seq ?? ++ledger.seq };
-  let attempt: RecordOf<'open'> | undefined = open;
+  // Does not wait for the disk. The ledger writes this record before those of later attempts, so the number of rows
+  // with an open outcome stays limited. `sendRows` waits for the last record and reports an error.
+  const write = (outcome: RowRecord) => void append(outcome).catch(() => {});
+  const leaveOpen = (message?: string) => {
+    const current = its.rows[index];
+    const endedAt = new Date(clock.now()).toISOString();
+    if (current?.kind === 'open') write({ ...current, endedAt, ...(message !== undefined && { message }) });
+  };
   if (open) {
     const why = whyNotRepeatable(open, run);
     // The answer may have changed while the run was waiting, for example because 23 hours have passed.
     if (why !== undefined) {
-      recordUnknown(`sent at ${open.at} without a response; not sent again because ${why}`);
+      leaveOpen(`sent at ${open.at} without a response; not sent again because ${why}`);
       return { kind: 'other' };
     }
   }
@@ -281,8 +293,7 @@ async function sendRow(run: Run, position: number, conditions: InFlightCondition
       // The clock may have been set back since the latest record. With that record's time, which is in the future, the key
       // would seem valid for longer than the 24 hours for which the service keeps it.
       const at = open?.at ?? new Date(clock.now()).toISOString();
-      attempt = { kind: 'open', ...place, name: pet.name, at, apiKeyHash };
-      await append(attempt);
+      await append({ kind: 'open', ...place, name: pet.name, at, apiKeyHash });
     },
     async notSent(status?: number) {
       // A rejection of the row is recorded as its outcome, and says nothing about other rows.
@@ -308,37 +319,19 @@ async function sendRow(run: Run, position: number, conditions: InFlightCondition
     }
     if (cause instanceof ApiFailure && ROW_STATUSES.includes(cause.status)) {
       if (open || isAmbiguous) {
-        recordUnknown(
-          `rejected after an earlier response was lost; the animal may have been added: ${reason}`,
-        );
+        leaveOpen(`rejected after an earlier response was lost; the animal may have been added: ${reason}`);
         return { kind: 'other' };
       }
       const { status, code = `http_${status}` } = cause;
-      write({
-        kind: 'failed',
-        ...place,
-        error: { code: redactKey(code, apiKey), message: reason, status },
-      });
+      write({ kind: 'failed', ...place, error: { code: redactKey(code, apiKey), message: reason, status } });
       return { kind: 'rejected', text: `${reason} (HTTP status ${status})` };
     }
     if (!isAmbiguous) throw error;
     // With idempotency keys, the next run can send the row again. After Ctrl-C, the next run decides whether that is safe.
     const isLeft = error.supportsIdempotency || cause instanceof InterruptedError;
-    recordUnknown(isLeft ? undefined : `outcome unknown: ${reason}`);
+    leaveOpen(isLeft ? undefined : `outcome unknown: ${reason}`);
     if (isLeft) throw error;
     return { kind: 'lost', text: reason };
-  }
-
-  // Does not wait for the disk. The ledger writes this record before those of later attempts, so the number of rows
-  // with an open outcome stays limited. `sendRows` waits for the last record and reports an error.
-  function write(outcome: RowRecord): void {
-    append(outcome).catch(() => {});
-  }
-
-  function recordUnknown(message: string | undefined): void {
-    if (attempt === undefined) return;
-    const endedAt = new Date(clock.now()).toISOString();
-    write({ ...attempt, endedAt, ...(message !== undefined && { message: redactKey(message, apiKey) }) });
   }
 }
 
@@ -352,7 +345,7 @@ async function sendRow(run: Run, position: number, conditions: InFlightCondition
  */
 
 /** A row that may have been added. */
-type OpenRow = { position: number; pet: NewPet; record: RecordOf<'open'>; isRepeatable: boolean };
+type OpenRow = { pet: NewPet; open: RecordOf<'open'> };
 
 /** Why a request whose outcome is open must not be repeated; undefined if it may be repeated. */
 function whyNotRepeatable({ at, apiKeyHash }: RecordOf<'open'>, run: Run): string | undefined {
@@ -371,7 +364,7 @@ function whyNotRepeatable({ at, apiKeyHash }: RecordOf<'open'>, run: Run): strin
 function waitBeforeListing(rows: readonly OpenRow[], now: number, timeout: number): number {
   // If a run was killed, it is not known when its last request ended. Limit the wait, because `endedAt` may be in the
   // future if the clock was set back since then.
-  const waits = rows.map(({ record: { endedAt } }) =>
+  const waits = rows.map(({ open: { endedAt } }) =>
     endedAt === undefined ? timeout : Math.min(timeout, Date.parse(endedAt) + timeout - now),
   );
   return waits.reduce((a, b) => Math.max(a, b), 0);
@@ -379,23 +372,24 @@ function waitBeforeListing(rows: readonly OpenRow[], now: number, timeout: numbe
 
 const MAX_CANDIDATES = 20;
 
-/** The result of a comparison. `whyIncomplete` is set if the list may lack animals; then all rows stay unknown. */
-type Comparison = {
-  rows: number;
-  animals: number;
-  notAdded: number;
-  whyIncomplete: string | undefined;
-};
-
 /**
- * Compares rows with all animals of the service, and records what that shows.
+ * Compares open rows with all animals of the service, and records what that shows. If the list may be incomplete, all
+ * rows stay unknown.
  *
  * @throws ClientError if the animals cannot be listed, and CliError if the ledger cannot be written
  */
-async function compareWithInventory(rows: readonly OpenRow[], run: Run): Promise<Comparison> {
+async function compareWithInventory(positions: readonly number[], run: Run): Promise<void> {
+  const { plan, clock, timeout, notice } = run;
+  const rows = positions.map((position): OpenRow => {
+    const open = recordOf(plan, position) as RecordOf<'open'>;
+    return { pet: plan.rows[position]?.pet as NewPet, open };
+  });
+  notice(`searching the inventory for ${formatCount(rows.length, 'row')} that may have been added`);
+  const wait = waitBeforeListing(rows, clock.now(), timeout);
+  if (wait > 0) await run.wait(wait);
   const { similar, animals, whyIncomplete } = await listSimilar(rows, run);
   let notAdded = 0;
-  const records = rows.map(({ pet, record: open }) => {
+  const records = rows.map(({ pet, open }) => {
     const found = (similar.get(nameKey(pet)) ?? []).filter((each) => isSimilar(pet, each));
     if (whyIncomplete === undefined && found.length === 0) {
       notAdded++;
@@ -409,7 +403,12 @@ async function compareWithInventory(rows: readonly OpenRow[], run: Run): Promise
     return run.file.append({ endedAt: open.at, ...open, ...shown });
   });
   await Promise.all(records);
-  return { rows: rows.length, animals, notAdded, whyIncomplete };
+  const result = `${notAdded} not added, ${rows.length - notAdded} may have been added`;
+  notice(
+    whyIncomplete === undefined
+      ? `compared ${formatCount(rows.length, 'row')} with ${formatCount(animals, 'animal')}: ${result}`
+      : `it is still unknown whether these rows were added, because the list of animals may be incomplete: ${whyIncomplete}`,
+  );
 }
 
 /**
