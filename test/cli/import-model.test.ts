@@ -222,9 +222,8 @@ class World {
       }
       if (planned.mode === 'ask') throw new Error(`stopped with ${choice}`);
       const { its, known, mode } = planned;
-      const { open, new: fresh, failed } = planned.groups;
       if (known.size > 0) figures[mode === 'again' ? 'named' : 'skipped']++;
-      if (open.length + fresh.length + failed.length === 0) {
+      if (planned.groups.pending.length === 0) {
         figures.nothing++;
         await finish(planned, opened, this.#now);
       } else {

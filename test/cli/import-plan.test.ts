@@ -78,8 +78,7 @@ async function run(ledger: Ledger, step: string, now: number): Promise<string> {
     return does(`stops: ${planned.known.size} known; ${counts.join(', ')}${ids}`);
   }
   const { its } = planned;
-  const { open, new: fresh, failed } = planned.groups;
-  const [isOver, isNothing] = [!outcome.includes('…'), open.length + fresh.length + failed.length === 0];
+  const [isOver, isNothing] = [!outcome.includes('…'), planned.groups.pending.length === 0];
   if (!isNothing) ledger.imports.set(its.seq, its);
   ledger.seq = Math.max(ledger.seq, its.seq);
   let sent = '';

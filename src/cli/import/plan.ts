@@ -72,14 +72,27 @@ export function recordOf(plan: RowPlaces, position: number): RowRecord | undefin
   return its.rows[index];
 }
 
-/** The positions of the rows by the kind of their record; `new` have none, and `withId` are not sent because of their id. */
-type RowGroups = Record<RowRecord['kind'] | 'new' | 'withId', number[]>;
+/**
+ * The positions of the rows by the kind of their record; `new` have none, and `withId` are not sent because of their id.
+ * `pending` are the rows to send: those never sent, those rejected before, and those that may turn out not added.
+ */
+type RowGroups = Record<RowRecord['kind'] | 'new' | 'withId' | 'pending', number[]>;
 
 export function groupRows(plan: RowPlaces & Pick<Plan, 'rows'>): RowGroups {
-  const groups: RowGroups = { new: [], withId: [], open: [], added: [], failed: [], answered: [] };
+  const groups: RowGroups = {
+    new: [],
+    withId: [],
+    open: [],
+    added: [],
+    failed: [],
+    answered: [],
+    pending: [],
+  };
   for (let i = 0; i < plan.rows.length; i++) {
     const isExcluded = plan.its.skipAdded && plan.rows[i]?.id !== undefined;
-    groups[recordOf(plan, i)?.kind ?? (isExcluded ? 'withId' : 'new')].push(i);
+    const kind = recordOf(plan, i)?.kind ?? (isExcluded ? 'withId' : 'new');
+    groups[kind].push(i);
+    if (kind === 'new' || kind === 'failed' || kind === 'open') groups.pending.push(i);
   }
   return groups;
 }

@@ -11,14 +11,7 @@ import { formatMinute } from '../output/time.ts';
 import { type Connection, listAllCommand } from '../profiles/profile.ts';
 import type { CommandContext } from '../program/command.ts';
 import type { PetFile, PetRow } from '../rows/read-file.ts';
-import {
-  type Import,
-  idempotencyKeyOf,
-  isUnknown,
-  type Ledger,
-  type RowPosition,
-  type RowRecord,
-} from './ledger.ts';
+import { type Import, idempotencyKeyOf, isUnknown, type Ledger, type RowRecord } from './ledger.ts';
 import { type Choice, groupRows, hasHalf, importsOf, locateRow, type Plan, recordOf } from './plan.ts';
 
 /** What every step of an import needs. */
@@ -52,30 +45,30 @@ export async function writeResults(
 ): Promise<void> {
   const earlier = new Set(plan.groups.added);
   const rowAt = (position: number) => rows[position] as PetRow;
+  const recordAt = (position: number) => recordOf(plan, position);
   // Positions in the file instead of objects, of which a million would take hundreds of megabytes.
   const results = [...rows.keys()].filter((position) => {
-    const record = recordOf(plan, position);
+    const record = recordAt(position);
     return record !== undefined && !(record.kind === 'open' && record.message === undefined);
   });
   const isShort = isAtTerminal(console);
-  const isOther = (position: number) => recordOf(plan, position)?.kind !== 'added';
+  const isOther = (position: number) => recordAt(position)?.kind !== 'added';
   const listed = isShort && results.length > ROWS_SHOWN ? results.filter(isOther) : results;
-  const messageAt = (position: number) => messageOf(recordOf(plan, position));
+  const messageAt = (position: number) => messageOf(recordAt(position));
   const withMessage = listed.filter((each) => messageAt(each) !== '');
   const columns: Column<number>[] = [
     { name: 'line', head: unit.toUpperCase(), value: (each) => rowAt(each).line },
-    { name: 'result', value: (each) => resultOf(recordOf(plan, each)), only: 'data' },
     {
       name: 'result',
-      value: (each) => (earlier.has(each) ? 'added before' : resultOf(recordOf(plan, each))),
-      only: 'table',
+      value: (each) =>
+        console.format === 'table' && earlier.has(each) ? 'added before' : resultOf(recordAt(each)),
       color: (result) => (result.startsWith('added') ? 'green' : 'red'),
       isFlexible: false,
     },
     {
       name: 'id',
       value(each) {
-        const record = recordOf(plan, each);
+        const record = recordAt(each);
         return record?.kind === 'added' ? record.pet.id : undefined;
       },
     },
@@ -87,7 +80,7 @@ export async function writeResults(
     },
   ];
   const json = (each: number) =>
-    stringifyJson(jsonOf(ledger, rowAt(each), recordOf(plan, each), earlier.has(each)));
+    stringifyJson(jsonOf(ledger, rowAt(each), recordAt(each), earlier.has(each)));
   try {
     await print(console, { columns, json }, isShort ? listed.slice(0, ROWS_SHOWN) : listed);
   } catch (error) {
@@ -134,7 +127,8 @@ export function summarize(setting: Setting, plan: Plan): number {
   const after = groupRows(plan);
   const { failed, open, answered } = after;
   const unknown = open.length + answered.length;
-  let message = isNothingPending(plan) ? nothingToDo(setting, plan) : totalsText(setting, plan, after);
+  let message =
+    plan.groups.pending.length === 0 ? nothingToDo(setting, plan) : totalsText(setting, plan, after);
   const hints: string[] = [];
   if (failed.length > 0) {
     message += `; ${failed.length} failed`;
@@ -151,13 +145,6 @@ export function summarize(setting: Setting, plan: Plan): number {
   console.notice(message);
   return exitCodes.ok;
 }
-
-/** The rows to send, in the order of the file: those never sent, those rejected before, and those that may turn out not added. */
-export const pendingRows = ({ groups }: Plan): number[] =>
-  groups.new.concat(groups.failed, groups.open).sort((a, b) => a - b);
-
-const isNothingPending = ({ groups }: Plan): boolean =>
-  groups.new.length + groups.failed.length + groups.open.length === 0;
 
 /** How many rows this run and earlier ones have added, such as `added 1 of 3 rows; 2 were added before`. */
 export function totalsText({ input }: Setting, plan: Plan, after = groupRows(plan)): string {
@@ -178,36 +165,28 @@ export function nothingToDo(setting: Setting, plan: Plan): string {
 /** How many rows were added before this run, may have been added, or are skipped. */
 export function addedText(setting: Setting, plan: Plan): string {
   const { added, open, answered } = plan.groups;
-  const known = knownText(setting, added.concat(open, answered), (position) => locateRow(plan, position));
-  return `${known}${skippedText(setting.input, plan)}`;
+  const known = added.concat(open, answered).map((each) => [each, locateRow(plan, each)] as const);
+  return `${knownText(setting, new Map(known))}${skippedText(setting.input, plan)}`;
 }
 
 /**
  * What is known about rows, such as `2 of 9 rows were added, and 1 row may have been added on … from v1.csv`. Names the
  * rows if they are the smaller part of the file.
  */
-function knownText(
-  { context: { console }, input }: Setting,
-  positions: readonly number[],
-  placeOf: (position: number) => RowPosition,
-): string {
+function knownText({ context: { console }, input }: Setting, known: Plan['known']): string {
   const total = input.rows.length;
-  const imports = new Set<Import>();
-  let added = 0;
-  for (const position of positions) {
-    const { its, index } = placeOf(position);
-    imports.add(its);
-    if (its.rows[index]?.kind === 'added') added++;
-  }
+  const places = [...known.values()];
+  const added = places.filter(({ its, index }) => its.rows[index]?.kind === 'added').length;
+  const imports = importsOf(places);
   const isAll = added === total && total > 1;
   const count = isAll ? `all ${total} rows` : `${added || 'none'} of ${formatCount(total, 'row')}`;
-  const unknown = positions.length - added;
+  const unknown = known.size - added;
   const perhaps = unknown === 0 ? '' : `, and ${formatCount(unknown, 'row')} may have been added`;
   const [last] = [...imports].sort((a, b) => b.seq - a.seq);
   const several = imports.size > 1 ? ` in ${imports.size} imports, the last` : '';
   const when = last ? `${several} on ${timeOf(last, console)} from ${fileName(last)}` : '';
-  const isFew = positions.length > 0 && 2 * positions.length < total;
-  const names = isFew ? ` (${namesOf(input, positions)})` : '';
+  const isFew = known.size > 0 && 2 * known.size < total;
+  const names = isFew ? ` (${namesOf(input, [...known.keys()])})` : '';
   return `${count} ${wereOrWas(added)} added${perhaps}${when}${names}`;
 }
 
@@ -233,7 +212,7 @@ export function stopError(setting: Setting, { known, changes }: Plan): CliError 
     const have = withId === 1 ? 'has' : 'have';
     reasons.push(`${formatCount(withId, 'row')} ${have} an id, and the service cannot change animals`);
   }
-  if (known.size > 0) reasons.push(againText(setting, known));
+  if (known.size > 0) reasons.push(knownText(setting, known));
   const nameOf = (its: Import) => `the import of ${fileName(its)} on ${timeOf(its, context.console)}`;
   const versions = changes.filter(hasHalf);
   if (known.size === 0)
@@ -253,10 +232,6 @@ export function stopError(setting: Setting, { known, changes }: Plan): CliError 
     hint: `${withId === rows.length ? 'to add a new animal, leave its id empty, and remove the other rows' : skip}; ${again}`,
   });
 }
-
-/** Describes known rows that are sent again, or would be. */
-const againText = (setting: Setting, known: Plan['known']): string =>
-  knownText(setting, [...known.keys()], (position) => known.get(position) as RowPosition);
 
 /** Describes the changes since earlier versions of the file were imported, one text for each kind of change. */
 function changesText(input: PetFile, changes: Plan['changes']): string[] {
@@ -299,7 +274,7 @@ export function reportRepeatedAndChanged(setting: Setting, { known, mode, change
     const addedAgain = positions.map((i) => ({ line: input.rows[i]?.line, name: input.rows[i]?.pet.name }));
     const skip = `to add only the others: ${commandWith('--skip-added')}`;
     if (console.hasJsonEvents) console.event({ addedAgain }, '');
-    else console.notice(`${againText(setting, known)}, and will be added again; ${skip}`);
+    else console.notice(`${knownText(setting, known)}, and will be added again; ${skip}`);
   }
   for (const text of changesText(input, changes)) console.notice(text);
 }

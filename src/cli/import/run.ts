@@ -28,7 +28,6 @@ import {
   addedText,
   namesOf,
   nothingToDo,
-  pendingRows,
   reportRepeatedAndChanged,
   type Setting,
   stopError,
@@ -93,7 +92,7 @@ async function importRows(setting: Setting, file: LedgerFile, yes: boolean): Pro
   const { ledger } = file;
   const planned = planFor(setting, ledger);
   const { groups, known, mode, changes } = planned;
-  const pending = pendingRows(planned);
+  const { pending } = groups;
   let stop: CliError | undefined;
   if (pending.length === 0) await finish(planned, file, clock.now());
   else {
@@ -126,7 +125,7 @@ const atMost = ({ groups }: Plan): string => (groups.open.length > 0 ? 'at most 
 async function dryRun(setting: Setting, ledger: Ledger): Promise<number> {
   const { input, connection, context } = setting;
   const planned = planFor(setting, ledger);
-  const pending = pendingRows(planned);
+  const { pending } = planned.groups;
   await writePreview(setting, pending);
   if (pending.length === 0) context.console.notice(nothingToDo(setting, planned));
   else {
