@@ -238,7 +238,9 @@ class World {
         const isCounted = (row: PetRow) => choice !== 'skip-added' || row.id === undefined || exists(row);
         this.#allow(rows.filter(isCounted), isAgain);
         const apiKey = this.#usesManyKeys && this.#chance(0.5) ? 'pets_other_key' : 'pets_first_key';
-        const stop = await carryOut(planned, opened, {
+        const stop = await carryOut({
+          plan: planned,
+          file: opened,
           client: this.#service.client(apiKey),
           apiKey,
           clock: { now: () => this.#now, elapsed: () => this.#now },

@@ -3,6 +3,7 @@ import { stringifyJson } from '../../contract/json.ts';
 import { targetLabel } from '../connection/connect.ts';
 import { CliError } from '../core/errors.ts';
 import { exitCodes } from '../core/exit-codes.ts';
+import { shellQuote } from '../core/shell-words.ts';
 import { type Console, isClosedPipe } from '../output/console.ts';
 import { type Column, print } from '../output/printer.ts';
 import { quoteIfBlank } from '../output/sanitize.ts';
@@ -20,9 +21,16 @@ export type Setting = {
   connection: Connection;
   context: CommandContext;
   choice: Choice;
-  /** The command line that the user typed, without `--add-again` and `--dry-run`. `option` replaces `--skip-added`. */
-  commandWith(option?: string): string;
 };
+
+/** The command line that the user typed, without `--add-again` and `--dry-run`. `option` replaces `--skip-added`. */
+export function repeatCommand({ argv, platform }: CommandContext, option?: string): string {
+  const dropped = ['--add-again', '--dry-run', ...(option ? ['--skip-added'] : [])];
+  // What follows `--` is no option, but may look like one.
+  const end = argv.includes('--') ? argv.indexOf('--') : argv.length;
+  const options = argv.slice(0, end).filter((word) => !dropped.includes(word));
+  return shellQuote(['pets', ...options, ...(option ? [option] : []), ...argv.slice(end)], platform);
+}
 
 /** A terminal lists at most this many rows. If more have results, only rows that were not added are listed. */
 const ROWS_SHOWN = 100;
@@ -158,7 +166,7 @@ export function nothingToDo(setting: Setting, plan: Plan): string {
   const next =
     plan.groups.withId.length > 0
       ? 'to add a new animal, leave its id empty'
-      : `to add every row again: ${setting.commandWith('--add-again')}`;
+      : `to add every row again: ${repeatCommand(setting.context, '--add-again')}`;
   return `nothing to do at ${targetLabel(setting.connection)}: ${addedText(setting, plan)}; ${next}`;
 }
 
@@ -204,7 +212,7 @@ const timeOf = ({ at }: Import, { timeZone }: Console): string => formatMinute(a
 
 /** Why the import stops until the user chooses, and the two ways on. */
 export function stopError(setting: Setting, { known, changes }: Plan): CliError {
-  const { context, input, commandWith } = setting;
+  const { context, input } = setting;
   const { rows, name } = input;
   const withId = rows.filter(({ id }) => id !== undefined).length;
   const reasons: string[] = [];
@@ -223,10 +231,10 @@ export function stopError(setting: Setting, { known, changes }: Plan): CliError 
   for (const its of interrupted.slice(0, IMPORTS_NAMED)) reasons.push(`${nameOf(its)} was interrupted`);
   const texts = changesText(input, changes);
   const also = texts.length === 0 ? '' : `. Also: ${texts.join('; ')}`;
-  const again = `to add every row${withId > 0 ? ' as a new animal' : ''}: ${commandWith('--add-again')}`;
+  const again = `to add every row${withId > 0 ? ' as a new animal' : ''}: ${repeatCommand(context, '--add-again')}`;
   const others = withId > 0 ? 'new rows without an id' : 'others';
   const first = changes.some(({ changed }) => changed.size > 0) ? 'remove the changed rows, then ' : '';
-  const skip = `to add only the ${others}: ${first}${commandWith('--skip-added')}`;
+  const skip = `to add only the ${others}: ${first}${repeatCommand(context, '--skip-added')}`;
   return new CliError(`${name}: nothing was sent, because ${reasons.join('; ')}${also}`, {
     code: 'already_imported',
     hint: `${withId === rows.length ? 'to add a new animal, leave its id empty, and remove the other rows' : skip}; ${again}`,
@@ -267,12 +275,12 @@ export const namesOf = ({ rows, unit }: PetFile, positions: readonly number[]): 
 
 /** Reports which rows are added again without `--add-again`, and what has changed since another version of the file. */
 export function reportRepeatedAndChanged(setting: Setting, { known, mode, changes }: Plan): void {
-  const { input, choice, commandWith } = setting;
-  const { console } = setting.context;
+  const { input, choice, context } = setting;
+  const { console } = context;
   if (mode === 'again' && known.size > 0 && choice === undefined) {
     const positions = [...known.keys()].sort((a, b) => a - b);
     const addedAgain = positions.map((i) => ({ line: input.rows[i]?.line, name: input.rows[i]?.pet.name }));
-    const skip = `to add only the others: ${commandWith('--skip-added')}`;
+    const skip = `to add only the others: ${repeatCommand(context, '--skip-added')}`;
     if (console.hasJsonEvents) console.event({ addedAgain }, '');
     else console.notice(`${knownText(setting, known)}, and will be added again; ${skip}`);
   }

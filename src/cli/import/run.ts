@@ -11,10 +11,8 @@ import {
   targetLabel,
   withClient,
 } from '../connection/connect.ts';
-import type { Context } from '../core/context.ts';
 import { CliError, usageError } from '../core/errors.ts';
 import { exitCodes } from '../core/exit-codes.ts';
-import { shellQuote } from '../core/shell-words.ts';
 import { CallError } from '../errors/describe-error.ts';
 import type { StatusVariants } from '../output/console.ts';
 import { drawBar, formatCount, MAX_LISTED_NAMES } from '../output/text.ts';
@@ -28,6 +26,7 @@ import {
   addedText,
   namesOf,
   nothingToDo,
+  repeatCommand,
   reportRepeatedAndChanged,
   type Setting,
   stopError,
@@ -65,8 +64,7 @@ export async function importFile(request: ImportRequest, context: CommandContext
   }
   const { dryRun: isDryRun = false, yes = false, addAgain, skipAdded } = request;
   const choice = addAgain ? 'add-again' : skipAdded ? 'skip-added' : undefined;
-  const commandWith = (option?: string) => repeatCommand(context, option);
-  const setting: Setting = { input, connection, context, choice, commandWith };
+  const setting: Setting = { input, connection, context, choice };
   const place = chooseLedger(context, connection.baseUrl, isDryRun);
   if (isDryRun) return dryRun(setting, await readLedger(place));
   const file = await openLedger(place);
@@ -174,28 +172,19 @@ function isProduction(context: CommandContext, { keySource, baseUrl }: Connectio
   }
 }
 
-/** Returns what `Setting.commandWith` does. */
-function repeatCommand({ argv, platform }: Pick<Context, 'argv' | 'platform'>, option?: string): string {
-  const dropped = ['--add-again', '--dry-run', ...(option ? ['--skip-added'] : [])];
-  // What follows `--` is no option, but may look like one.
-  const end = argv.includes('--') ? argv.indexOf('--') : argv.length;
-  const options = argv.slice(0, end).filter((word) => !dropped.includes(word));
-  return shellQuote(['pets', ...options, ...(option ? [option] : []), ...argv.slice(end)], platform);
-}
-
 /** Carries out the plan, shows the progress, and says how to continue if the run ends early. */
 async function send(setting: Setting, planned: Plan, file: LedgerFile): Promise<CliError | undefined> {
-  const { input, connection, context, commandWith } = setting;
+  const { input, connection, context } = setting;
   const { console, clock, globals } = context;
   const bar = createProgressBar(context, input.rows.length);
-  const resume = `to continue: ${commandWith()}`;
+  const resume = `to continue: ${repeatCommand(context)}`;
   const reportStopped = () => {
     bar.end();
     console.notice(`${totalsText(setting, planned)}; ${resume}`);
   };
   const work = (client: Client, signal: AbortSignal) =>
-    carryOut(planned, file, {
-      ...{ client, clock, apiKey: connection.key, timeout: globals.timeout * 1_000 },
+    carryOut({
+      ...{ plan: planned, file, client, clock, apiKey: connection.key, timeout: globals.timeout * 1_000 },
       progress: createProgress(context),
       notice: console.notice,
       wait(milliseconds) {

@@ -29,7 +29,10 @@ import {
 } from './ledger.ts';
 import { importsOf, locateRow, type Plan, recordOf } from './plan.ts';
 
-export type SendOptions = {
+/** What every row of a run needs. */
+export type Run = {
+  plan: Plan;
+  file: LedgerFile;
   client: Client;
   clock: SteadyClock;
   /** Shows how much of the list of animals was read. */
@@ -54,12 +57,8 @@ export type SendOptions = {
  *
  * @throws ClientError and CliError as `sendRows` and `compareWithInventory`
  */
-export async function carryOut(
-  plan: Plan,
-  file: LedgerFile,
-  options: SendOptions,
-): Promise<CliError | undefined> {
-  const { client, clock } = options;
+export async function carryOut(run: Run): Promise<CliError | undefined> {
+  const { plan, file, client, clock } = run;
   const { ledger, append } = file;
   const { its, groups } = plan;
   if (!ledger.imports.has(its.seq)) {
@@ -67,7 +66,6 @@ export async function carryOut(
     await append(...recordsOf(its));
   } else if (its.finishedAt !== undefined)
     await append({ kind: 'resumed', import: its.seq, at: nextRecordTime(ledger, clock.now()) });
-  const run: Run = { ...options, plan, file, apiKeyHash: hashKey(options.apiKey) };
   // Check the API key, and find out whether the service supports idempotency keys.
   const first = await client.call('listPets', { query: { limit: 1 } });
   const compared = groups.open.filter((position) => {
@@ -79,7 +77,7 @@ export async function carryOut(
   const unknown = new Set(compared.filter((position) => recordOf(plan, position)));
   const left = groups.open.filter((position) => !unknown.has(position));
   const positions = left.concat(groups.new, groups.failed);
-  options.onSending(positions.length);
+  run.onSending(positions.length);
   const stop = await sendRows(run, positions, readScarcestRateLimit(first.headers, clock.now()));
   if (!stop) await finish(plan, file, clock.now());
   return stop;
@@ -101,9 +99,6 @@ export async function finish(
   const recorded = [its, ...others].filter(({ seq }) => ledger.imports.has(seq));
   await Promise.all(recorded.map(({ seq }) => append({ kind: 'finished', import: seq, at })));
 }
-
-/** What every row of a run needs. */
-type Run = SendOptions & { plan: Plan; file: LedgerFile; apiKeyHash: string };
 
 /** Only these statuses concern a single row. Any other failure would also affect the next rows. */
 const ROW_STATUSES: readonly number[] = [400, 409, 413, 415, 422];
@@ -261,7 +256,7 @@ const gravest = (errors: readonly unknown[]): unknown =>
  * @throws ClientError if a failure does not concern this row alone, and CliError if the ledger cannot be written
  */
 async function sendRow(run: Run, position: number, conditions: InFlightConditions): Promise<RowResult> {
-  const { plan, file, client, apiKey, apiKeyHash, clock } = run;
+  const { plan, file, client, apiKey, clock } = run;
   const { ledger, append } = file;
   const { its, index } = locateRow(plan, position);
   const record = its.rows[index];
@@ -293,7 +288,7 @@ async function sendRow(run: Run, position: number, conditions: InFlightCondition
       // The clock may have been set back since the latest record. With that record's time, which is in the future, the key
       // would seem valid for longer than the 24 hours for which the service keeps it.
       const at = open?.at ?? new Date(clock.now()).toISOString();
-      await append({ kind: 'open', ...place, name: pet.name, at, apiKeyHash });
+      await append({ kind: 'open', ...place, name: pet.name, at, apiKeyHash: hashKey(apiKey) });
     },
     async notSent(status?: number) {
       // A rejection of the row is recorded as its outcome, and says nothing about other rows.
@@ -351,7 +346,7 @@ type OpenRow = { pet: NewPet; open: RecordOf<'open'> };
 function whyNotRepeatable({ at, apiKeyHash }: RecordOf<'open'>, run: Run): string | undefined {
   const now = run.clock.now();
   if (!run.client.supportsIdempotency()) return 'the service may not support idempotency keys';
-  if (apiKeyHash !== run.apiKeyHash) return 'it was sent with another API key';
+  if (apiKeyHash !== hashKey(run.apiKey)) return 'it was sent with another API key';
   if (now < Date.parse(run.file.ledger.at)) return 'the clock has been set back since then';
   if (now - Date.parse(at) > IDEMPOTENT_RETRY_MS) return 'it was sent more than 23 hours ago';
   return undefined;
