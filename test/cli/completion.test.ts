@@ -5,18 +5,18 @@ import { complete } from '../../src/cli/completion/complete.ts';
 import { runInTerminal } from '../helpers/context.ts';
 
 const table = completionSpec(commands);
-/** The words that pets offers for a line, or the kind of words (such as files) that the shell completes itself. */
+/** The words that pets offers for a line, or the kind of words (such as `:files`) that the shell completes itself. */
 const offered = (...words: string[]) => {
   const offer = complete(table, words);
-  return offer.kind ?? offer.words.map(({ value }) => value);
+  return offer.kind ? [`:${offer.kind}`] : offer.words.map(({ value }) => value);
 };
 
 const globals =
   '--profile --base-url --json --max-wait --timeout --no-retry --debug --color --no-input --help --version';
 
 describe('candidates', () => {
-  /** A line without `pets`, and the candidates. If the line ends with a space, its last word is empty. */
-  test.each<[line: string, offered: string]>([
+  /** A line without `pets`, the candidates, and the rule. If the line ends with a space, its last word is empty. */
+  test.each<[line: string, offered: string, rule?: string]>([
     ['li', 'list'],
     ['p', 'profiles'],
     ['keys ', 'add list revoke'],
@@ -33,20 +33,31 @@ describe('candidates', () => {
     ['keys add till --plan ', 'free pro business enterprise'],
     ['list --limit ', ''],
     ['list --nothing=', ''],
+    ['import ', ':files'],
+    ['serve --seed=', ':files'],
+    ['serve --seed ', ':files'],
+    ['serve --data ', ':directories'],
+    ['keys revoke t', ':keys'],
+    ['serve -- ', ':commands'],
+    ['serve --seed -- npm te', ':commands'],
+    // The position decides what is offered.
+    ['list --status=sold --sta', '', 'an option only once'],
+    ['--json list --js', '', 'an option only once, also before the command'],
+    ['list -h --he', '', 'a short option counts as its long form'],
+    ['serve --cors https://a.example --co', '--cors --color', 'a repeatable option again'],
+    ['--base-url keys li', 'list', 'a value that looks like a command is a value'],
+    ['add --idempotency-key --status --sta', '--status', 'a value that looks like an option is a value'],
+    ['serve --seed --po', '--port', 'an option instead of an optional value'],
+    ['serve --seed --plan f', 'free', 'the value of that option'],
+    ['use prod ', globals, 'options for an empty word if no argument may follow'],
+    ['login x ', `--no-verify ${globals}`, 'options for an empty word where text is allowed'],
+    ['add Re', '', 'nothing for free text'],
+    ['serve n', '', 'no shell command before --'],
+    ['list -- --st', '', 'no options after --'],
+    ['use -- l', 'local', 'arguments after --'],
+    ['use ""', 'prod staging local', 'profiles for the quotes that PowerShell passes as an empty word'],
   ])('pets %s: %s', (line, words) => {
     expect(offered(...line.split(' '))).toEqual(words.split(' ').filter(Boolean));
-  });
-
-  test.each([
-    ['import ', 'files'],
-    ['serve --seed=', 'files'],
-    ['serve --seed ', 'files'],
-    ['serve --data ', 'directories'],
-    ['keys revoke t', 'keys'],
-    ['serve -- ', 'commands'],
-    ['serve --seed -- npm te', 'commands'],
-  ])('pets %s: %s, which are looked up', (line, kind) => {
-    expect(offered(...line.split(' '))).toBe(kind);
   });
 
   test('include every command once', async () => {
@@ -66,26 +77,6 @@ describe('candidates', () => {
       expect(new Set(offered(...name.split(' '), '-'))).toEqual(new Set([...shown, ...globals.split(' ')]));
     },
   );
-});
-
-test.each<[rule: string, line: string, offered: string]>([
-  ['an option only once', 'list --status=sold --sta', ''],
-  ['an option only once, also before the command', '--json list --js', ''],
-  ['a short option counts as its long form', 'list -h --he', ''],
-  ['a repeatable option again', 'serve --cors https://a.example --co', '--cors --color'],
-  ['a value that looks like a command is a value', '--base-url keys li', 'list'],
-  ['a value that looks like an option is a value', 'add --idempotency-key --status --sta', '--status'],
-  ['an option instead of an optional value', 'serve --seed --po', '--port'],
-  ['the value of that option', 'serve --seed --plan f', 'free'],
-  ['options for an empty word if no argument may follow', 'use prod ', globals],
-  ['options for an empty word where text is allowed', 'login x ', `--no-verify ${globals}`],
-  ['nothing for free text', 'add Re', ''],
-  ['no shell command before --', 'serve n', ''],
-  ['no options after --', 'list -- --st', ''],
-  ['arguments after --', 'use -- l', 'local'],
-  ['profiles for the quotes that PowerShell passes as an empty word', 'use ""', 'prod staging local'],
-])('a position decides what is offered: %s: pets %s', (_rule, line, words) => {
-  expect(offered(...line.split(' '))).toEqual(words.split(' ').filter(Boolean));
 });
 
 test.each(['bash', 'zsh', 'fish', 'powershell'])(

@@ -15,17 +15,10 @@ async function loginTo(handler: Handler, options: string[] = []) {
   return { ...ran, sent: server.requests.map(({ headers }) => headers.authorization) };
 }
 
-const WITH_KEY = 'Bearer pets_secret_key';
-
 const asksForKey: Handler = ({ headers }, response) =>
   headers.authorization ? reply(response, 200, []) : replyError(response, 401);
 
-test('after 401 without a key, the key is verified', async () => {
-  const { code, sent } = await loginTo(asksForKey);
-  expect([code, sent]).toEqual([0, [undefined, WITH_KEY]]);
-});
-
-test('if only the address with /v1 asks for a key, the key is sent there', async () => {
+test('the key is sent to the address that asks for one with 401, here the one with /v1', async () => {
   const server = await scriptedServer((request, response) =>
     request.url?.startsWith('/shop/v1/') ? asksForKey(request, response, 0) : replyError(response, 404),
   );
@@ -36,7 +29,7 @@ test('if only the address with /v1 asks for a key, the key is sent there', async
   expect(server.requests.map(({ url, headers }) => [url, headers.authorization])).toEqual([
     ['/shop/pets?limit=1', undefined],
     ['/shop/v1/pets?limit=1', undefined],
-    ['/shop/v1/pets?limit=1', WITH_KEY],
+    ['/shop/v1/pets?limit=1', 'Bearer pets_secret_key'],
   ]);
 });
 

@@ -180,15 +180,11 @@ test.each<[name: string, target: string]>([
   );
 });
 
-test('symbolic links to themselves are an error', async () => {
-  const { code, stderr } = await write('animals', { prepare: (path) => symlink('animals', path) });
-  expect([code, stderr]).toEqual([1, expect.stringContaining('too many symbolic links')]);
-});
-
 test.each<[why: string, name: string, prepare: (path: string) => Promise<unknown>, message: string]>([
   ['it is a directory', 'animals', (path) => mkdir(path), 'it is a directory'],
   ['its name ends with a slash', 'animals.json/', async () => {}, 'it is a directory'],
   ['it is a link to nothing', 'animals', (path) => symlink('target', path), 'it is not a regular file'],
+  ['it is a link to itself', 'animals', (path) => symlink('animals', path), 'too many symbolic links'],
   ['its directory does not exist', 'no/animals', async () => {}, 'no does not exist'],
   ['its directory is a file', 'no/animals', (path) => writeOld(join(path, '..')), 'is not a directory'],
 ])('nothing is sent if the file cannot be written because %s', async (_why, name, prepare, message) => {
