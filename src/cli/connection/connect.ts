@@ -21,10 +21,9 @@ import { stateDirectories } from '../profiles/paths.ts';
 import {
   type Connection,
   isLoopbackUrl,
-  type ProfileName,
   type ProxySetting,
   portOf,
-  profileNames,
+  profilesWithKey,
   readProfile,
   readSettings,
   resolveConnection,
@@ -139,19 +138,8 @@ export const targetLabel = ({ baseUrl, keySource }: Pick<Connection, 'baseUrl' |
  */
 export function footerLabel(context: CommandContext, connection: Connection): string {
   const isUsual = ['profile prod', 'PETS_API_KEY'].includes(connection.keySource);
-  return isUsual && !hasSeveralKeys(context) ? '' : ` at ${targetLabel(connection)}`;
-}
-
-/** Whether more than one profile has a key. A damaged profile, which the command may not need, has none. */
-function hasSeveralKeys(context: CommandContext): boolean {
-  const hasKey = (name: ProfileName) => {
-    try {
-      return readProfile(context, name)?.key !== undefined;
-    } catch {
-      return false;
-    }
-  };
-  return profileNames.filter(hasKey).length > 1;
+  const keys = profilesWithKey({ readProfile: (name) => readProfile(context, name) });
+  return isUsual && keys.length <= 1 ? '' : ` at ${targetLabel(connection)}`;
 }
 
 /**

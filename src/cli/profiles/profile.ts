@@ -202,21 +202,23 @@ function noKey(sources: Sources, profile: ProfileName, environmentUrl: string | 
   let hint = login;
   if (profile === 'local') hint = 'start the local service: pets serve --seed';
   else if (environmentUrl !== undefined) hint = `set PETS_API_KEY to the key for ${environmentUrl}`;
-  else if (!isNamed && isOnlyLocal(sources)) hint = `to use profile local: pets use local. Or ${login}`;
+  else if (!isNamed && profilesWithKey(sources).join() === 'local')
+    hint = `to use profile local: pets use local. Or ${login}`;
   // If the profile was never saved, the user may be new and have no service yet.
   else if (sources.readProfile(profile) === undefined)
     hint = `${login}. Or start a local service with sample animals: pets serve --seed`;
   return new CliError(`no API key saved for profile ${profile}`, { code: 'no_key', hint });
 }
 
-/** Whether `local` is the only profile with a key. False if a profile is damaged, because it may have a key too. */
-function isOnlyLocal({ readProfile }: Sources): boolean {
-  try {
-    return profileNames.every((name) => (readProfile(name)?.key !== undefined) === (name === 'local'));
-  } catch {
-    return false;
-  }
-}
+/** The profiles with a key. A damaged profile, which the command may not need, has none. */
+export const profilesWithKey = ({ readProfile }: Pick<Sources, 'readProfile'>): ProfileName[] =>
+  profileNames.filter((name) => {
+    try {
+      return readProfile(name)?.key !== undefined;
+    } catch {
+      return false;
+    }
+  });
 
 /**
  * The error if the key belongs to the origin of `home`, but the request would go to `baseUrl`. `isEnvironment` means
