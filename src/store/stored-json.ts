@@ -1,7 +1,6 @@
 import * as z from 'zod/mini';
 import { describeIssues, fieldError } from '../contract/issues.ts';
-import { int64, tryParseJson } from '../contract/json.ts';
-import { PetStatus } from '../contract/schemas.ts';
+import { tryParseJson } from '../contract/json.ts';
 
 const SHA256_RULE = 'must be 64 hexadecimal digits';
 const INSTANT_RULE = 'must be an ISO 8601 time';
@@ -12,9 +11,6 @@ export const Sha256 = z.string(fieldError(SHA256_RULE)).check(z.regex(/^[0-9a-f]
 export const IsoTime = z
   .string(fieldError(INSTANT_RULE))
   .check(z.refine((text) => INSTANT.test(text) && !Number.isNaN(Date.parse(text)), INSTANT_RULE));
-
-/** An animal in a store. Parsing keeps other fields, which a later version may have added. */
-export const StoredPet = z.looseObject({ id: int64, name: z.string(), categoryId: int64, status: PetStatus });
 
 /** Parses and validates the text of a stored file. `why` describes the damage. */
 export function parseStoredJson<Schema extends z.ZodMiniType>(

@@ -340,8 +340,8 @@ describe('damage before the end', () => {
     expect((await openInMemory(Buffer.concat([bytes, journalLine(rest)]))).pets).toHaveLength(3);
     for (let at = 0; at < rest.length - 1; at++) {
       const changed = `${rest.slice(0, at)}~${rest.slice(at + 1)}`;
-      // Skip valid changes: another name of the animal, and names of fields that another version may write.
-      if (/"name":"~"|"(~ets|p~ts|pe~s|pet~|~eys|k~ys|ke~s|key~)":\[/.test(changed)) continue;
+      // Another name of the animal is valid.
+      if (changed.includes('"name":"~"')) continue;
       const { error } = await openInMemory(Buffer.concat([bytes, journalLine(changed)]));
       expect(error?.message, changed).toContain('is damaged at byte');
     }

@@ -1,10 +1,10 @@
 import type { Client, QueryResult } from 'pg';
 import { IDEMPOTENCY_KEY_LIFETIME_MS } from '../../contract/headers.ts';
 import { tryParseJson } from '../../contract/json.ts';
+import { Pet, petJson } from '../../contract/schemas.ts';
 import { MAX_READ_ANIMALS, READ_BATCH_BYTES, type StoreContents, type StoredAnimal } from '../backend.ts';
 import { StoreError } from '../errors.ts';
 import { requireValidKeys } from '../keys/keys.ts';
-import { StoredPet } from '../stored-json.ts';
 import { createFunctionCaller } from './database.ts';
 import { readBans, readKeys } from './postgres-keys.ts';
 import { STATUS_NUMBERS, STATUSES } from './postgres-store.ts';
@@ -134,7 +134,7 @@ async function* fetchIdempotencyKeys(client: Client): AsyncGenerator<Idempotency
 
 /**
  * Checks that the texts of all orders are valid. Returns contents that check each animal when it is read: its text must
- * be valid, and match the other columns.
+ * be the one that the service writes for these values, and match the other columns.
  *
  * @throws StoreError, also while the animals of the result are read
  */
@@ -151,8 +151,9 @@ async function* validateAnimals(
 ): AsyncGenerator<readonly StoredAnimal[]> {
   for await (const animals of batches) {
     for (const { id, status, text } of animals) {
-      const { data } = StoredPet.safeParse(tryParseJson(text));
-      if (data?.id !== id || data.status !== status) throw damagedRow(place, `pets.animals (id ${id})`);
+      const { data } = Pet.safeParse(tryParseJson(text));
+      if (data?.id !== id || petJson({ ...data, status }) !== text)
+        throw damagedRow(place, `pets.animals (id ${id})`);
     }
     yield animals;
   }
