@@ -51,7 +51,19 @@ function requireSame(path: string, found: FileStatus | undefined, expected: Expe
   }
 }
 
-/** A file open for durable appends. Only this object may write to the file. */
+type AppendOptions = {
+  /** The status of the file when it was read. */
+  expected?: FileStatus;
+  /** The bytes after this offset, by default the end of the file, are removed before the first append. */
+  end?: number;
+  /** Calls `sync`, which syncs an append, and can measure its duration. */
+  measureSync?: (sync: () => Promise<void>) => Promise<void>;
+};
+
+/**
+ * A file open for durable appends. Only this object may write to the file. After an error other than
+ * `NotAppendedError`, it must not be used again, unless the file system only refuses writes for now.
+ */
 export class AppendFile {
   #files: FileSystem;
   #path: string;
@@ -63,34 +75,31 @@ export class AppendFile {
   /** Whether there may be bytes after `#end`, which must be removed before the next append. */
   #isTorn: boolean;
   #last: Promise<unknown> = Promise.resolve();
-  #failure: { error: unknown } | undefined;
+  #measureSync: Required<AppendOptions>['measureSync'];
 
-  private constructor(files: FileSystem, path: string, file: OpenFile, status: FileStatus, end: number) {
+  private constructor(
+    files: FileSystem,
+    path: string,
+    file: OpenFile,
+    status: FileStatus,
+    { end = status.size, measureSync = (sync) => sync() }: AppendOptions,
+  ) {
     this.#files = files;
     this.#path = path;
     this.#file = file;
     this.#status = status;
     this.#end = end;
     this.#isTorn = end < status.size;
+    this.#measureSync = measureSync;
   }
 
-  /**
-   * Opens a file. The bytes after `end`, by default the end of the file, are removed before the first append.
-   *
-   * @param expected the status of the file when it was read
-   * @throws FileChangedError if the file is not the one that was read, or has changed since then
-   */
-  static async open(
-    files: FileSystem,
-    path: string,
-    expected?: FileStatus,
-    end?: number,
-  ): Promise<AppendFile> {
+  /** Opens a file. @throws FileChangedError if the file is not the expected one, or has changed since it was read */
+  static async open(files: FileSystem, path: string, options: AppendOptions = {}): Promise<AppendFile> {
     const file = await files.open(path, 'readwrite');
     try {
       const status = await file.stat();
-      if (expected) requireSame(path, status, expected);
-      return new AppendFile(files, path, file, status, end ?? status.size);
+      if (options.expected) requireSame(path, status, options.expected);
+      return new AppendFile(files, path, file, status, options);
     } catch (error) {
       await file.close().catch(() => {});
       throw error;
@@ -101,9 +110,9 @@ export class AppendFile {
    * Appends the bytes and syncs them. Concurrent calls run one after the other. With `start`, replaces the bytes from
    * this offset to the end.
    *
-   * @throws NotAppendedError if nothing was appended. If another program changed the file, later calls throw this too
+   * @throws NotAppendedError if nothing was appended
    * @throws any other error if the bytes may have been appended. If the file system only refuses writes for now, the
-   * next append first removes these bytes. Otherwise, every later call fails
+   * next append first removes these bytes
    */
   append(bytes: Uint8Array, start?: number): Promise<void> {
     return this.#inOrder(() => this.#append(bytes, start ?? this.#end));
@@ -130,7 +139,7 @@ export class AppendFile {
     await this.#prepare();
     try {
       await writeFully(this.#file, bytes, start);
-      await this.#file.datasync();
+      await this.#measureSync(() => this.#file.datasync());
       // The file may have been moved or deleted during the sync.
       const size = start + bytes.length;
       await requireSameFile(this.#files, this.#path, { ...this.#status, size });
@@ -138,24 +147,18 @@ export class AppendFile {
       this.#end = size;
     } catch (error) {
       this.#isTorn = true;
-      if (!isUnwritable(error)) throw this.#fail(error);
-      await this.#rollBack().catch((rollBackError) => {
-        if (!isUnwritable(rollBackError)) this.#fail(rollBackError);
-        throw error;
-      });
+      if (!isUnwritable(error)) throw error;
+      await this.#rollBack();
       throw new NotAppendedError(error);
     }
   }
 
   async #prepare(): Promise<void> {
-    if (this.#failure) throw this.#failure.error;
     try {
       if (this.#isTorn) await this.#rollBack();
       await requireSameFile(this.#files, this.#path, this.#status);
     } catch (error) {
-      const isNotAppended = isUnwritable(error) || error instanceof FileChangedError;
-      const failure = isNotAppended ? new NotAppendedError(error) : error;
-      throw isUnwritable(error) ? failure : this.#fail(failure);
+      throw isUnwritable(error) || error instanceof FileChangedError ? new NotAppendedError(error) : error;
     }
   }
 
@@ -168,10 +171,5 @@ export class AppendFile {
     await this.#file.datasync();
     this.#status = { ...this.#status, size: this.#end };
     this.#isTorn = false;
-  }
-
-  #fail(error: unknown): unknown {
-    this.#failure = { error };
-    return error;
   }
 }

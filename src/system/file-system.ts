@@ -92,31 +92,6 @@ export const realFileSystem: FileSystem = {
   },
 };
 
-/** Returns a file system that reports how long each sync of a file takes, in milliseconds, also if the sync fails. */
-export function withTimedSyncs(
-  files: FileSystem,
-  elapsed: () => number,
-  onSync: (milliseconds: number) => void,
-): FileSystem {
-  return {
-    ...files,
-    async open(path, mode) {
-      const file = await files.open(path, mode);
-      return {
-        ...file,
-        async datasync() {
-          const started = elapsed();
-          try {
-            await file.datasync();
-          } finally {
-            onSync(elapsed() - started);
-          }
-        },
-      };
-    },
-  };
-}
-
 /** The code of an error, such as `ENOSPC`; undefined for an error without a code. */
 export function errnoOf(error: unknown): string | undefined {
   if (!(error instanceof Error && 'code' in error)) return undefined;

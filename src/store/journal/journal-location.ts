@@ -11,7 +11,6 @@ import {
   makeDirectory,
   realFileSystem,
   temporaryName,
-  withTimedSyncs,
 } from '../../system/file-system.ts';
 import {
   type Backend,
@@ -121,9 +120,8 @@ async function openJournalBackend(
   { lock, url }: { lock: DirectoryLock | undefined; url: string | undefined },
 ): Promise<Backend> {
   const { clock, sleep, signal, onWarning, onFailure, onSync = () => {} } = options;
-  const timedFiles = withTimedSyncs(files, clock.elapsed, onSync);
   const store = await openJournalStore(
-    { directory, clock, files: timedFiles, url, signal, onWarning, onFailure },
+    { directory, clock, files, url, signal, onWarning, onFailure, onSync },
     lock,
   );
   try {

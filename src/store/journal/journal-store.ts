@@ -1,4 +1,5 @@
 import { join, resolve } from 'node:path';
+import { systemClock } from '../../contract/clock.ts';
 import { requireSameFile } from '../../system/append-file.ts';
 import { acquireDirectoryLock, type DirectoryLock } from '../../system/directory-lock.ts';
 import {
@@ -54,11 +55,12 @@ export type JournalOptions = Partial<JournalSettings> & {
 };
 
 const defaults = {
-  clock: Date,
+  clock: systemClock,
   files: realFileSystem,
   lock: acquireDirectoryLock,
   onWarning: () => {},
   onFailure: () => {},
+  onSync: () => {},
 };
 
 /**

@@ -1,6 +1,6 @@
 import { dirname, join } from 'node:path';
 import { crc32 } from 'node:zlib';
-import type { Clock } from '../../contract/clock.ts';
+import type { Clock, SteadyClock } from '../../contract/clock.ts';
 import { INT64_MAX } from '../../contract/json.ts';
 import { petJson } from '../../contract/schemas.ts';
 import { AppendFile, FileChangedError, NotAppendedError } from '../../system/append-file.ts';
@@ -12,18 +12,26 @@ import {
   replaceFile,
   withFile,
 } from '../../system/file-system.ts';
-import { noIdsLeftError, StoreFailedError, StoreUnwritableError, toStoreError } from '../errors.ts';
+import {
+  noIdsLeftError,
+  type StoreError,
+  StoreFailedError,
+  StoreUnwritableError,
+  toStoreError,
+} from '../errors.ts';
 import { type CreateRequest, type Fingerprint, formatTornEnd, type PetJson, type TornEnd } from '../store.ts';
 import { BatchSize, bytesInRecord, encodeBatch, encodeLastId, type PetToWrite } from './format.ts';
 import { backupNamePrefix, type Journal } from './read-journal.ts';
 
 export type WriteSettings = {
   files: FileSystem;
-  clock: Clock;
+  clock: SteadyClock;
   /** Receives messages for the user about problems that the store has handled itself. */
   onWarning: (message: string) => void;
   /** Called once, if another program changed the journal, or seeding failed. Reading and writing then fail. */
   onFailure: (error: StoreFailedError) => void;
+  /** Called after each sync of the journal with its duration in milliseconds, also if the sync has failed. */
+  onSync: (milliseconds: number) => void;
 };
 
 /** An animal to be written. `id` and `text` are set when its batch is written. `rest` is its JSON text after the id. */
@@ -80,10 +88,14 @@ export class JournalWriter {
    */
   async open(): Promise<void> {
     const journal = this.#journal;
-    const { files, clock, onWarning } = this.#settings;
+    const { files, clock, onWarning, onSync } = this.#settings;
     const { path, tornEnd, lastLine } = journal;
     const end = tornEnd?.start ?? journal.file.size;
-    this.#file ??= await AppendFile.open(files, path, journal.file, end);
+    const measureSync = (sync: () => Promise<void>) => {
+      const started = clock.elapsed();
+      return sync().finally(() => onSync(clock.elapsed() - started));
+    };
+    this.#file ??= await AppendFile.open(files, path, { expected: journal.file, end, measureSync });
     if (tornEnd) this.#backup ??= await saveTornEnd(files, path, tornEnd);
     // Write the last line again. It is the only one that may be missing on the disk: after a failed sync, the system
     // can consider pages clean that were never written.
@@ -246,19 +258,17 @@ export class WriteStatus {
     return new StoreUnwritableError(message, hint, { cause: error });
   }
 
-  /** Records a failed write. */
+  /** Records a failed write. Returns a StoreUnwritableError only if nothing was stored. */
   writeFailed(error: unknown): StoreUnwritableError | StoreFailedError {
-    if (error instanceof NotAppendedError) {
-      if (!(error.cause instanceof FileChangedError)) return this.refused(error.cause);
-      const { message, hint } = this.stopped(error.cause);
-      return new StoreUnwritableError(message, hint, { cause: error });
-    }
+    const isNotStored = error instanceof NotAppendedError;
+    const { message, hint } = this.#record(isNotStored ? error.cause : error);
+    return new (isNotStored ? StoreUnwritableError : StoreFailedError)(message, hint, { cause: error });
+  }
+
+  #record(error: unknown): StoreError {
     if (this.#failure) return this.#failure;
-    if (isUnwritable(error)) {
-      const { message, hint } = this.refused(error);
-      return new StoreFailedError(message, hint, { cause: error });
-    }
     if (error instanceof FileChangedError) return this.stopped(error);
+    if (isUnwritable(error)) return this.refused(error);
     const failure = this.#fail('failed', error);
     this.#settings.onWarning(`${failure.message}; the store is read-only until the server is restarted`);
     return failure;
