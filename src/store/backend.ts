@@ -41,8 +41,8 @@ export interface StoreLocation {
   read<Result>(task: (contents: StoreContents) => Promise<Result>, signal?: AbortSignal): Promise<Result>;
   /**
    * Creates a store with these contents. Needs an empty or new directory, or a database with no store, or with an empty
-   * one that no server has opened. After an error, the location is as before. Only after a StoreUnavailableError with
-   * the outcome `unknown`, it may contain the complete store.
+   * one. After an error, the location is as before. Only after a StoreUnavailableError with the outcome `unknown`, it
+   * may contain the complete store.
    *
    * @param verify reads what was written, before the location becomes a store. If `verify` rejects, no store is created
    * @throws StoreError, or the reason of `signal`

@@ -167,7 +167,7 @@ const damagedRow = (place: string, row: string): StoreError =>
 
 /**
  * Writes the contents of a store to a database, in a transaction that the caller commits. Creates the schema if needed.
- * If the database contains a store already, it must be empty, and no server must have opened it.
+ * If the database contains a store already, it must be empty.
  *
  * @param verify receives what was written
  * @throws StoreError, or an error of the driver
@@ -179,7 +179,7 @@ export async function writeDatabase(
   verify: (written: StoreContents) => Promise<void>,
 ): Promise<void> {
   await createStoreIfMissing(client);
-  // Other transactions can only read. A server that starts waits for the lock, because it marks the row of pets.meta.
+  // Other transactions can only read. Afterwards, a server of the empty store is refused, because the id has changed.
   await client.query(
     'lock table pets.meta, pets.animals, pets.orders, pets.idempotency, pets.keys, pets.callers in exclusive mode',
   );
@@ -191,28 +191,24 @@ export async function writeDatabase(
 }
 
 async function requireEmptyDatabase(client: Client, place: string, id: string): Promise<void> {
-  const { rows } = await client.query<{ id: string; isOpened: boolean; hasRows: boolean }>(
-    `select id, opened is not null as "isOpened",
-      last_id <> 0
+  const { rows } = await client.query<{ id: string; hasRows: boolean }>(
+    `select id, last_id <> 0
       or exists (select from pets.animals) or exists (select from pets.orders)
       or exists (select from pets.idempotency) or exists (select from pets.keys)
       or exists (select from pets.callers) as "hasRows"
     from pets.meta where one`,
   );
   const [found] = rows;
-  const hint =
-    'copy to another database; or stop all servers of this store, then delete it with all its data: drop schema pets cascade';
   if (found?.id === id) {
     throw new StoreError(
       `${place} already contains the store to be copied, or a copy of it`,
       'copy to another database; delete the store in this one only if you are sure that it is a copy',
     );
   }
-  if (found?.hasRows) throw new StoreError(`the store in ${place} is not empty`, hint);
-  if (found?.isOpened) {
+  if (found?.hasRows) {
     throw new StoreError(
-      `a server has already used the store in ${place}; if it still runs, it may not notice the copy`,
-      hint,
+      `the store in ${place} is not empty`,
+      'copy to another database; or stop all servers of this store, then delete it with all its data: drop schema pets cascade',
     );
   }
 }

@@ -16,7 +16,7 @@ import { Pool } from './pool.ts';
 import { PostgresKeys, readKeys } from './postgres-keys.ts';
 import { PostgresLimiter } from './postgres-limiter.ts';
 import { PostgresStore } from './postgres-store.ts';
-import { createStoreIfMissing, markOpenedAndReadIdentity, pendingSql, readIdentity } from './schema.ts';
+import { createStoreIfMissing, pendingSql, readIdentity } from './schema.ts';
 
 /** Returns the location of a store in the schema `pets` of a database. @throws StoreError if the URL cannot be used */
 export function postgresLocation(url: string, context: LocationContext): StoreLocation {
@@ -119,7 +119,7 @@ async function openBackend(
   const identity = await database.run(
     async (client, warnings) => {
       if (creates) await createStoreIfMissing(client);
-      const opened = await markOpenedAndReadIdentity(client, place);
+      const opened = await readIdentity(client, place);
       for (const warning of warnings) onWarning(`${place}: ${warning}`);
       return opened;
     },

@@ -171,13 +171,12 @@ export class PostgresStore implements Store {
   }
 
   async #create(animals: readonly NewAnimal[]): Promise<CreateResult[]> {
-    const hasKeys = animals.some(({ key }) => key !== undefined);
     const rows = await this.#calls.callSerially<CreateRow>(
       'create_animals',
       animals.map(({ status }) => status),
       animals.map(({ rest }) => rest),
-      hasKeys ? animals.map(({ key }) => key ?? null) : null,
-      hasKeys ? animals.map(({ body }) => body ?? null) : null,
+      animals.map(({ key }) => key ?? null),
+      animals.map(({ body }) => body ?? null),
       this.#calls.testTime(),
     );
     const results: CreateResult[] = [];

@@ -8,7 +8,7 @@ export type SchemaClient = Pick<ClientBase, 'query'>;
 export type StoreIdentity = { id: string; secret: string };
 
 /** The version of the schema that this program creates, and that its calls need. `tables.sql` stores it. */
-export const SCHEMA_VERSION = 5;
+export const SCHEMA_VERSION = 6;
 
 // The build replaces each of these calls with the text of the file.
 const SCHEMA_SQL = [
@@ -95,21 +95,6 @@ export async function readIdentity(client: SchemaClient, place = 'the database')
   const { store } = await readState(client);
   if (!store) throw new StoreMissingError(place);
   return { id: store.id, secret: store.secret };
-}
-
-/**
- * Reads the identity of the store for a server. Marks the store as opened, so that `pets store copy` cannot replace it.
- *
- * @throws StoreMissingError, StoreError, or an error of the driver
- */
-export async function markOpenedAndReadIdentity(
-  client: SchemaClient,
-  place?: string,
-): Promise<StoreIdentity> {
-  await readIdentity(client, place);
-  // The update waits for a running `pets store copy`. It may replace the id and the secret, so read them again.
-  await client.query('update pets.meta set opened = now() where opened is null');
-  return readIdentity(client, place);
 }
 
 /** `store` is the row of pets.meta; undefined if there is no store. */

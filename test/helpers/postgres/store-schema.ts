@@ -56,14 +56,13 @@ export async function create(client: Client, items: readonly Item[], at?: number
   const half = (text: string) => hash('sha256', text, 'buffer').subarray(0, 16);
   const bodies = items.map(({ body }) => body ?? ',"name":"Rex"}');
   const keys = items.map(({ key }) => (key === undefined ? null : half(key)));
-  const hasKeys = keys.some((key) => key !== null);
   const rows = await callFunction(
     client,
     'create_animals',
     items.map(({ status }) => status ?? 0),
     bodies,
-    hasKeys ? keys : null,
-    hasKeys ? bodies.map((body, i) => keys[i] && half(body)) : null,
+    keys,
+    bodies.map((body, i) => keys[i] && half(body)),
     at ?? null,
   );
   return rows

@@ -39,7 +39,7 @@ const CALLS = [
   `select * from pets.read_pages(store, '{1}', '{1}', '{20}')`,
   `select * from pets.read_pages(store, '{0}', '{100001}', '{20}')`,
   `select * from pets.read_pages(store, '{null}', '{100001}', '{20}')`,
-  `select n from pets.create_animals(store, '{0}', '{x}', null, null)`,
+  `select n from pets.create_animals(store, '{0}', '{x}', '{null}', '{null}')`,
   `select n from pets.create_animals(store, '{0}', '{x}', array[${FINGERPRINT}], array[${FINGERPRINT}])`,
   ...[0, 1, 9].map(
     (count) =>

@@ -3,8 +3,8 @@
 -- because a client that does not read a large result would keep the lock on pets.meta.
 --
 -- `bodies` contains JSON texts without their beginning `{"id":…`, such as `,"name":"Rex"}`. `fingerprints` and `hashes`
--- contain the two halves of the fingerprints of idempotency keys, or null for animals without a key. If no animal has a
--- key, both arrays can be null. A fingerprint must not occur twice. `at_ms` replaces the clock in tests.
+-- contain the two halves of the fingerprints of idempotency keys, or null for animals without a key. A fingerprint must
+-- not occur twice. `at_ms` replaces the clock in tests.
 --
 -- Ids are ascending, and other transactions see animals in the order of their ids: each transaction that adds animals
 -- locks the row of pets.meta until it has committed, and reads the highest id only after it has the lock. Each
@@ -46,19 +46,7 @@ begin
     into strict base
     from pets.meta where one;
 
-  if fingerprints is null then
-    return query
-      with added as (
-        insert into pets.animals (id, status, body)
-        select base + item.n, item.status, '{"id":' || base + item.n || item.body
-        from unnest(statuses, bodies) with ordinality as item (status, body, n)
-        returning id
-      )
-      select (id - base)::int, 'added', id, null::text from added;
-    return;
-  end if;
-
-  -- Creations with keys also remove expired keys: more than they add, but not so many that the call takes long.
+  -- Creations also remove expired keys: more than they add, but not so many that the call takes long.
   delete from pets.idempotency
   where fingerprint = any (array(
     select fingerprint from pets.idempotency

@@ -12,14 +12,12 @@ create table pets.meta (
   secret text not null check (secret ~ '^[0-9a-f]{64}$'),
   -- Ids up to `last_id` are not issued: the store from which this store was copied may have issued them.
   last_id bigint not null default 0,
-  created timestamptz not null default now(),
-  -- When the first server opened the store; null if none has. From then on, the id and the secret do not change.
-  opened timestamptz
+  created timestamptz not null default now()
 );
 insert into pets.meta (id, version, secret)
 values (
   gen_random_uuid(),
-  5,
+  6,
   encode(sha256(concat(gen_random_uuid(), gen_random_uuid(), gen_random_uuid())::bytea), 'hex')
 );
 
