@@ -215,20 +215,14 @@ export async function createFile(
   path: string,
   parts: Iterable<Uint8Array> | AsyncIterable<Uint8Array>,
 ): Promise<void> {
-  await withFile(await fileSystem.open(path, 'create'), (file) => writeAndSync(file, parts));
-}
-
-/** Writes the parts from the start of the file, and syncs them. */
-export async function writeAndSync(
-  file: OpenFile,
-  parts: Iterable<Uint8Array> | AsyncIterable<Uint8Array>,
-): Promise<void> {
-  let position = 0;
-  for await (const part of parts) {
-    await writeFully(file, part, position);
-    position += part.length;
-  }
-  await file.datasync();
+  await withFile(await fileSystem.open(path, 'create'), async (file) => {
+    let position = 0;
+    for await (const part of parts) {
+      await writeFully(file, part, position);
+      position += part.length;
+    }
+    await file.datasync();
+  });
 }
 
 /**

@@ -10,7 +10,7 @@ import { readBans, readKeys } from './postgres-keys.ts';
 import { STATUS_NUMBERS, STATUSES } from './postgres-store.ts';
 import { createStoreIfMissing, readIdentity } from './schema.ts';
 
-// Reads and writes everything in a store, for copies and checks. All functions run in a transaction (`Database.run`).
+// Reads and writes everything in a store, for copies and checks. All functions run in a transaction (`runTransaction`).
 
 type MetaRow = { created: string; readAt: string; lastId: string; animals: string };
 

@@ -1,10 +1,8 @@
 import type { Client, QueryResultRow } from 'pg';
-import type { LocationContext } from '../backend.ts';
 import { StoreError, StoreUnavailableError } from '../errors.ts';
-import type { DatabaseTarget } from './connect/database-url.ts';
-import { PrimaryConnector } from './connect/primary-connector.ts';
+import type { PrimaryConnector } from './connect/primary-connector.ts';
 import { failureKind, toCallError } from './failures.ts';
-import { CONNECT_TIMEOUT_MS, type Statement } from './pool.ts';
+import type { Statement } from './pool.ts';
 import { beginSql, checkServer, SCHEMA_VERSION } from './schema.ts';
 
 /** How long a command waits for a connection, and then for the responses to the first two queries. */
@@ -19,85 +17,58 @@ type TransactionOptions = {
   timeout?: number;
 };
 
-/** A database and how to connect to it. */
-export class Database {
-  /** The URL without its password. */
-  readonly place: string;
-  readonly prepare: boolean;
-  /** Returns a number from 0 to 1, like `Math.random`. */
-  readonly random: () => number;
-  #connector: PrimaryConnector;
-  #testTime: LocationContext['testTime'];
-
-  constructor(target: DatabaseTarget, { random, testTime }: Pick<LocationContext, 'random' | 'testTime'>) {
-    this.place = target.place;
-    this.prepare = target.prepare;
-    this.random = random;
-    this.#connector = new PrimaryConnector(target);
-    this.#testTime = testTime;
-  }
-
-  /** The time that replaces the clock of the database in tests, in milliseconds since the epoch; otherwise null. */
-  testTime(): number | null {
-    return this.#testTime?.() ?? null;
-  }
-
-  /** Opens a connection for the short calls of a running server. */
-  connect(): Promise<Client> {
-    return this.#connector.connect({ timeout: CONNECT_TIMEOUT_MS, isServer: true });
-  }
-
-  /**
-   * Opens a connection, runs a task in a transaction, commits, and closes the connection. The task gets warnings about
-   * the settings of the database. After an error, nothing was changed, except after a StoreUnavailableError with the
-   * outcome `unknown`.
-   *
-   * @throws StoreUnavailableError if the database cannot be reached, another StoreError, to which other errors of the
-   * task are converted, or the reason of `signal`
-   */
-  async run<Result>(
-    task: (client: Client, warnings: readonly string[]) => Promise<Result>,
-    { isSnapshot = false, signal, timeout }: TransactionOptions = {},
-  ): Promise<Result> {
+/**
+ * Opens a connection, runs a task in a transaction, commits, and closes the connection. The task gets warnings about
+ * the settings of the database. After an error, nothing was changed, except after a StoreUnavailableError with the
+ * outcome `unknown`.
+ *
+ * @throws StoreUnavailableError if the database cannot be reached, another StoreError, to which other errors of the
+ * task are converted, or the reason of `signal`
+ */
+export async function runTransaction<Result>(
+  connector: PrimaryConnector,
+  task: (client: Client, warnings: readonly string[]) => Promise<Result>,
+  { isSnapshot = false, signal, timeout }: TransactionOptions = {},
+): Promise<Result> {
+  signal?.throwIfAborted();
+  const { place } = connector.target;
+  const { client, warnings, stop } = await begin(connector, { isSnapshot, signal }).catch((error) => {
     signal?.throwIfAborted();
-    const { client, warnings, stop } = await this.#open({ isSnapshot, signal }).catch((error) => {
+    throw error instanceof StoreError ? error : toCallError(error, 'connecting', place);
+  });
+  const timer = timeout === undefined ? undefined : setTimeout(stop, timeout);
+  try {
+    return await endTransaction(client, place, async () => {
+      const result = await task(client, warnings);
       signal?.throwIfAborted();
-      throw error instanceof StoreError ? error : toCallError(error, 'connecting', this.place);
-    });
-    const timer = timeout === undefined ? undefined : setTimeout(stop, timeout);
-    try {
-      return await endTransaction(client, this.place, async () => {
-        const result = await task(client, warnings);
-        signal?.throwIfAborted();
-        signal?.removeEventListener('abort', stop);
-        return result;
-      });
-    } catch (error) {
-      const isUnknown = error instanceof StoreUnavailableError && error.outcome === 'unknown';
-      if (!isUnknown) signal?.throwIfAborted();
-      throw error;
-    } finally {
-      clearTimeout(timer);
       signal?.removeEventListener('abort', stop);
-      await client.end().catch(() => {});
-    }
+      return result;
+    });
+  } catch (error) {
+    const isUnknown = error instanceof StoreUnavailableError && error.outcome === 'unknown';
+    if (!isUnknown) signal?.throwIfAborted();
+    throw error;
+  } finally {
+    clearTimeout(timer);
+    signal?.removeEventListener('abort', stop);
+    await client.end().catch(() => {});
   }
+}
 
-  /** Opens a connection, and begins a transaction. The returned `stop`, or `signal`, ends the connection. */
-  async #open({ isSnapshot, signal }: TransactionOptions) {
-    const client = await this.#connector.connect({ timeout: START_TIMEOUT_MS, isServer: false, signal });
-    const stop = () => void client.connection.stream.destroy();
-    signal?.addEventListener('abort', stop);
-    const timer = setTimeout(stop, START_TIMEOUT_MS);
-    try {
-      await client.query(beginSql(isSnapshot ? 'repeatable read read only' : 'read committed'));
-      return { client, warnings: await checkServer(client), stop };
-    } catch (error) {
-      stop();
-      throw error;
-    } finally {
-      clearTimeout(timer);
-    }
+/** Opens a connection, and begins a transaction. The returned `stop`, or `signal`, ends the connection. */
+async function begin(connector: PrimaryConnector, { isSnapshot, signal }: TransactionOptions) {
+  const client = await connector.connect({ timeout: START_TIMEOUT_MS, isServer: false, signal });
+  const stop = () => void client.connection.stream.destroy();
+  signal?.addEventListener('abort', stop);
+  const timer = setTimeout(stop, START_TIMEOUT_MS);
+  try {
+    await client.query(beginSql(isSnapshot ? 'repeatable read read only' : 'read committed'));
+    return { client, warnings: await checkServer(client), stop };
+  } catch (error) {
+    stop();
+    throw error;
+  } finally {
+    clearTimeout(timer);
   }
 }
 

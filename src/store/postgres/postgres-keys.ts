@@ -22,7 +22,7 @@ export async function readKeys(call: FunctionCaller): Promise<KeyOrError[]> {
   return (await call<KeyRow>('list_keys')).map(parseKey);
 }
 
-/** Reads the end of each ban, by the SHA-256 of the key, in a transaction of `Database.run`. */
+/** Reads the end of each ban, by the SHA-256 of the key, in a transaction of `runTransaction`. */
 export async function readBans(client: Client): Promise<StoredBans> {
   const { rows } = await client.query<{ caller: string; until: string }>(
     `select encode(caller, 'hex') as caller, banned_until as until from pets.callers where banned_until > 0`,
@@ -30,7 +30,7 @@ export async function readBans(client: Client): Promise<StoredBans> {
   return new Map(rows.map(({ caller, until }) => [caller, Number(until)]));
 }
 
-/** The API keys in the table `pets.keys`, in a transaction of `Database.run`. */
+/** The API keys in the table `pets.keys`, in a transaction of `runTransaction`. */
 export class PostgresKeys implements KeyTable {
   #client: Client;
   #storeId: string;

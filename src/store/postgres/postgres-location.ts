@@ -3,16 +3,17 @@ import { StoreMissingError, StoreUnavailableError, StoreUnwritableError } from '
 import { KeyCache } from '../keys/key-cache.ts';
 import { KeyManager } from '../keys/keys.ts';
 import { parseDatabaseTarget } from './connect/database-url.ts';
+import { PrimaryConnector } from './connect/primary-connector.ts';
 import { readDatabase, validateContents, writeDatabase } from './contents.ts';
 import {
   createFunctionCaller,
-  Database,
   type DatabaseForServer,
   type FunctionCaller,
   inTransaction,
+  runTransaction,
   statementForCall,
 } from './database.ts';
-import { Pool } from './pool.ts';
+import { CONNECT_TIMEOUT_MS, Pool } from './pool.ts';
 import { PostgresKeys, readKeys } from './postgres-keys.ts';
 import { PostgresLimiter } from './postgres-limiter.ts';
 import { PostgresStore } from './postgres-store.ts';
@@ -20,19 +21,21 @@ import { createStoreIfMissing, pendingSql, readIdentity } from './schema.ts';
 
 /** Returns the location of a store in the schema `pets` of a database. @throws StoreError if the URL cannot be used */
 export function postgresLocation(url: string, context: LocationContext): StoreLocation {
-  const database = new Database(parseDatabaseTarget(url, context), context);
-  const { place } = database;
+  const connector = new PrimaryConnector(parseDatabaseTarget(url, context));
+  const { place } = connector.target;
   const read: StoreLocation['read'] = (task, signal) =>
-    database.run(
-      async (client) => task(validateContents(await readDatabase(client, place, database.testTime()), place)),
+    runTransaction(
+      connector,
+      async (client) => task(validateContents(await readDatabase(client, place, testTimeOf(context)), place)),
       { isSnapshot: true, signal },
     );
   return {
     place,
     isShared: true,
-    claim: (options) => claimDatabase(database, options),
+    claim: (options) => claimDatabase(connector, context, options),
     manageKeys: (task) =>
-      database.run(
+      runTransaction(
+        connector,
         async (client) => {
           const { id } = await readIdentity(client, place);
           return task(new KeyManager(new PostgresKeys(client, id), context.clock), async () => id);
@@ -46,25 +49,32 @@ export function postgresLocation(url: string, context: LocationContext): StoreLo
       }),
     read,
     write: (contents, verify, signal) =>
-      database.run((client) => writeDatabase(client, place, contents, verify), { signal }),
-    migrate: () => database.run((client) => createStoreIfMissing(client)),
-    pendingSql: () => database.run((client) => pendingSql(client)),
+      runTransaction(connector, (client) => writeDatabase(client, place, contents, verify), { signal }),
+    migrate: () => runTransaction(connector, (client) => createStoreIfMissing(client)),
+    pendingSql: () => runTransaction(connector, (client) => pendingSql(client)),
   };
 }
+
+/** The time that replaces the clock of the database in tests, in milliseconds since the epoch; otherwise null. */
+const testTimeOf = ({ testTime }: LocationContext): number | null => testTime?.() ?? null;
 
 /** The longest time to read or change the API keys, in milliseconds. Locks and synchronous replicas can cause waits. */
 const KEYS_TIMEOUT_MS = 10_000;
 
 /** Opens the store if it exists. Several servers can use a database, so there is nothing to lock. */
-async function claimDatabase(database: Database, options: BackendOptions): Promise<StoreClaim> {
-  const openExisting = () => openBackend(database, options, { creates: false });
-  let existing = await whenStarted(openExisting, options).catch((error) => {
+async function claimDatabase(
+  connector: PrimaryConnector,
+  context: LocationContext,
+  options: BackendOptions,
+): Promise<StoreClaim> {
+  const open = (creates: boolean) => openBackend(connector, context, options, { creates });
+  let existing = await whenStarted(() => open(false), options).catch((error) => {
     if (error instanceof StoreMissingError) return undefined;
     throw error;
   });
   return {
     async open() {
-      const backend = existing ?? (await openBackend(database, options, { creates: true }));
+      const backend = existing ?? (await open(true));
       existing = undefined;
       return backend;
     },
@@ -111,12 +121,14 @@ function isStarting(error: unknown): boolean {
  * @throws StoreMissingError if there is no store and `creates` is false, another StoreError, or the reason of `signal`
  */
 async function openBackend(
-  database: Database,
+  connector: PrimaryConnector,
+  context: LocationContext,
   { clock, bans, onWarning, onCall, sleep, signal }: BackendOptions,
   { creates }: { creates: boolean },
 ): Promise<Backend> {
-  const { place, prepare, random } = database;
-  const identity = await database.run(
+  const { place, prepare } = connector.target;
+  const identity = await runTransaction(
+    connector,
     async (client, warnings) => {
       if (creates) await createStoreIfMissing(client);
       const opened = await readIdentity(client, place);
@@ -127,10 +139,10 @@ async function openBackend(
   );
   const check = statementForCall('check_store', identity.id, []);
   const pool = new Pool({
-    connect: () => database.connect(),
+    connect: () => connector.connect({ timeout: CONNECT_TIMEOUT_MS, isServer: true }),
     place,
     prepare,
-    random,
+    random: context.random,
     clock,
     check,
     onWarning,
@@ -157,7 +169,7 @@ async function openBackend(
       pool.lend((client) =>
         inTransaction(client, place, () => task(createFunctionCaller(client, identity.id))),
       ),
-    testTime: () => database.testTime(),
+    testTime: () => testTimeOf(context),
   };
   async function checkWritable(): Promise<void> {
     await calls.callSerially('check_writable', wasFull);

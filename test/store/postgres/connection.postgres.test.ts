@@ -8,7 +8,7 @@ import { KeyManager } from '../../../src/store/keys/keys.ts';
 import { BatchQueue } from '../../../src/store/postgres/batch-queue.ts';
 import { parseDatabaseTarget } from '../../../src/store/postgres/connect/database-url.ts';
 import { PrimaryConnector } from '../../../src/store/postgres/connect/primary-connector.ts';
-import { Database } from '../../../src/store/postgres/database.ts';
+import { runTransaction } from '../../../src/store/postgres/database.ts';
 import { CONNECT_TIMEOUT_MS, MAX_CONNECTIONS, Pool } from '../../../src/store/postgres/pool.ts';
 import { PostgresKeys } from '../../../src/store/postgres/postgres-keys.ts';
 import { createStoreIfMissing } from '../../../src/store/postgres/schema.ts';
@@ -207,14 +207,14 @@ test('a commit that no synchronous replica has confirmed is unknown, although th
 });
 
 test('a command ends although no synchronous replica confirms its commit or another transaction holds a lock', async () => {
-  const target = parseDatabaseTarget(url, { env: {}, userName: undefined });
-  const database = new Database(target, { random: () => 0 });
+  const connector = new PrimaryConnector(parseDatabaseTarget(url, { env: {}, userName: undefined }));
   const manage = <Result>(task: (keys: KeyManager) => Promise<Result>, timeout = 10_000) =>
-    database.run(
+    runTransaction(
+      connector,
       async (client) => task(new KeyManager(new PostgresKeys(client, await storeIdOf(client)), Date)),
       { timeout },
     );
-  await database.run((client) => createStoreIfMissing(client));
+  await runTransaction(connector, (client) => createStoreIfMissing(client));
   onTestFinished(() => cluster.set('synchronous_standby_names', ''));
   await cluster.set('synchronous_standby_names', 'missing');
   const created = manage((keys) => keys.create({ name: 'till', plan: 'free' }), 1_000);

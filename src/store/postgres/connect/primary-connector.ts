@@ -62,12 +62,12 @@ type ServerRow = { isStandby: boolean; readOnly: 'on' | 'off'; walFile: string |
  * timeline is an old primary server, which does not know of the promotion.
  */
 export class PrimaryConnector {
-  readonly #target: DatabaseTarget;
+  readonly target: DatabaseTarget;
   /** The open connections with the timelines of their servers. */
   readonly #open = new Map<Client, number>();
 
   constructor(target: DatabaseTarget) {
-    this.#target = target;
+    this.target = target;
   }
 
   /**
@@ -78,8 +78,8 @@ export class PrimaryConnector {
    * a system error, a TLS error, or another error of the driver
    */
   async connect({ timeout, isServer, signal }: ConnectOptions): Promise<Client> {
-    const { hosts } = this.#target;
-    const configs = await Promise.all(hosts.map((host) => configOf(this.#target, host, isServer)));
+    const { hosts } = this.target;
+    const configs = await Promise.all(hosts.map((host) => configOf(this.target, host, isServer)));
     const clients = configs.map((config) => new Client(config));
     const found: Candidate[] = [];
     const attempts = hosts.map(async (host, i) => {
