@@ -115,10 +115,11 @@ export function formatTornEnd(
   place: string,
   { start, bytes, animals, unreadableBytes, nextId }: TornEnd,
 ): string {
+  const counted = (count: number, noun: string): string => `${count} ${noun}${count === 1 ? '' : 's'}`;
   return (
-    `the journal in ${place} ends with ${bytes} bytes (from byte ${start}) that are not a valid record, because a write was ` +
-    `interrupted or another program changed the file; these bytes contain ${animals} complete ${animals === 1 ? 'animal' : 'animals'} ` +
-    `and ${unreadableBytes} other bytes; the next animal gets the id ${nextId}, because these bytes may contain animals with lower ids`
+    `the journal in ${place} ends with ${counted(bytes, 'byte')} (from byte ${start}) that are not a valid record, because a write was ` +
+    `interrupted or another program changed the file; these bytes contain ${counted(animals, 'complete animal')} ` +
+    `and ${counted(unreadableBytes, 'other byte')}; the next animal gets the id ${nextId}, because these bytes may contain animals with lower ids`
   );
 }
 

@@ -263,7 +263,7 @@ describe('a file with rows of an earlier one', () => {
 });
 
 const FALLBACK = `pets-state-${process.geteuid?.() ?? 'user'}`;
-const NOTE = `recording the rows in DIRECTORY/${FALLBACK}; without this temporary directory, later imports add the same rows again`;
+const NOTE = `recording the rows in the temporary directory DIRECTORY/${FALLBACK}, because`;
 const INTERRUPTED: Step = {
   ...interruptWait,
   replies: { Bella: limited(30) },

@@ -143,10 +143,10 @@ export function summarize(setting: Setting, plan: Plan): number {
     hints.push('fix the cause of the failed rows, then run the command again');
   }
   if (unknown > 0) {
-    message += `; ${unknown} may have been added`;
+    if (plan.groups.pending.length > 0) message += `; ${unknown} may have been added`;
     const list = listAllCommand(setting.connection, platform);
     hints.push(
-      `to see the animals: ${list}; the next run of the command compares these rows with the inventory; to add a row that is missing there after that, put it into its own file, and use --add-again`,
+      `to see the animals: ${list}; to compare the rows that may have been added with the inventory, run the command again; if one is missing there afterwards, import it from a file of its own with --add-again`,
     );
   }
   if (hints.length > 0) throw new CliError(message, { code: 'some_failed', hint: hints.join('; ') });
@@ -178,24 +178,26 @@ export function addedText(setting: Setting, plan: Plan): string {
 }
 
 /**
- * What is known about rows, such as `2 of 9 rows were added, and 1 row may have been added on … from v1.csv`. Names the
- * rows if they are the smaller part of the file.
+ * What is known about rows, such as `2 of 9 rows were added, and 1 row may have been added on … from v1.csv`. Names those
+ * that may have been added, or else all, unless they are the larger part of the file.
  */
 function knownText({ context: { console }, input }: Setting, known: Plan['known']): string {
   const total = input.rows.length;
-  const places = [...known.values()];
-  const added = places.filter(({ its, index }) => its.rows[index]?.kind === 'added').length;
-  const imports = importsOf(places);
+  const imports = importsOf(known.values());
+  const unknown = [...known].filter(([, { its, index }]) => isUnknown(its.rows[index])).map(([each]) => each);
+  const added = known.size - unknown.length;
   const isAll = added === total && total > 1;
   const count = isAll ? `all ${total} rows` : `${added || 'none'} of ${formatCount(total, 'row')}`;
-  const unknown = known.size - added;
-  const perhaps = unknown === 0 ? '' : `, and ${formatCount(unknown, 'row')} may have been added`;
+  const certain = `${count} ${wereOrWas(added)} added`;
+  const perhaps = `${formatCount(unknown.length, 'row')} may have been added`;
   const [last] = [...imports].sort((a, b) => b.seq - a.seq);
   const several = imports.size > 1 ? ` in ${imports.size} imports, the last` : '';
   const when = last ? `${several} on ${timeOf(last, console)} from ${fileName(last)}` : '';
-  const isFew = known.size > 0 && 2 * known.size < total;
-  const names = isFew ? ` (${namesOf(input, [...known.keys()])})` : '';
-  return `${count} ${wereOrWas(added)} added${perhaps}${when}${names}`;
+  const named = unknown.length > 0 ? unknown : [...known.keys()];
+  const label = added > 0 && unknown.length > 0 ? 'unknown: ' : '';
+  const names = named.length > 0 && 2 * named.length < total ? ` (${label}${namesOf(input, named)})` : '';
+  const texts = unknown.length === 0 ? certain : added === 0 ? perhaps : `${certain}, and ${perhaps}`;
+  return `${texts}${when}${names}`;
 }
 
 const wereOrWas = (count: number): string => (count <= 1 ? 'was' : 'were');
