@@ -193,7 +193,6 @@ const Session = z.object({ code: z.string({ error: 'must be a string' }) }, 'mus
 export function createCredentials(token = generateKey(), onNewCode: () => void = () => {}) {
   const session = generateKey();
   const developers = new Set([token, session].map(hashKey));
-  const usedCodes = new Set<string>();
   let code = generateKey();
 
   return {
@@ -205,14 +204,11 @@ export function createCredentials(token = generateKey(), onNewCode: () => void =
     /** `POST /session` exchanges a code for the session. @throws ServiceError 401, or an error of `readBodyAs` */
     openSession: (async (request) => {
       const sent = await readBodyAs(Session, request);
-      if (usedCodes.has(sent.code))
-        throw unauthorized('This address was already used', 'Open the one that pets serve has printed last');
       if (hashKey(sent.code) !== hashKey(code))
         throw unauthorized(
-          'This address is wrong, or from an earlier start of pets serve',
+          'This address was already used, is wrong, or is from an earlier start of pets serve',
           'Open the one that pets serve has printed last',
         );
-      usedCodes.add(code);
       code = generateKey();
       onNewCode();
       return { status: 200, body: JSON.stringify({ token: session }) };

@@ -153,7 +153,7 @@ describe('the page', () => {
   }
   const codeOf = (url = '') => url.split('/#c=')[1] ?? '';
   const WRONG =
-    'This address is wrong, or from an earlier start of pets serve. Open the one that pets serve has printed last';
+    'This address was already used, is wrong, or is from an earlier start of pets serve. Open the one that pets serve has printed last';
 
   test('gets a session with the code of its address, which works once; then there is a new address', async () => {
     const { signIn, statusOf, code, printed, service } = await startPage();
@@ -162,11 +162,7 @@ describe('the page', () => {
     expect([status, await statusOf(token)]).toEqual([200, 200]);
     expect(token).not.toBe(service().token);
     expect(printed).toEqual([service().pageUrl?.()]);
-    expect(await signIn(first)).toEqual({
-      status: 401,
-      token: undefined,
-      message: 'This address was already used. Open the one that pets serve has printed last',
-    });
+    expect(await signIn(first)).toEqual({ status: 401, token: undefined, message: WRONG });
     expect(codeOf(printed[0])).not.toBe(first);
     expect((await signIn(codeOf(printed[0]))).status).toBe(200);
     expect(printed.length).toBe(2);
