@@ -178,7 +178,9 @@ export async function readKeyUsage(
     case 'not_found':
       return { problem: `the server at ${url} has no developer tools; to have them, start it with --page` };
     default:
-      return { problem: `the server at ${url} did not send its list of keys` };
+      return {
+        problem: `the server at ${url} did not send its list of keys; check that it runs the same version of pets`,
+      };
   }
 }
 

@@ -120,8 +120,8 @@ async function readState(client: SchemaClient): Promise<State> {
   if (!meta) throw new StoreError('the table pets.meta is empty', 'restore the database from a backup');
   if (meta.store.version !== SCHEMA_VERSION) {
     throw new StoreError(
-      'the schema pets belongs to another version of pets; it was not changed',
-      'use that version or another database, or delete the store with all its data: drop schema pets cascade',
+      `the schema pets has version ${meta.store.version}, but this version of pets needs ${SCHEMA_VERSION}; it was not changed`,
+      'use the version of pets that created it, or another database; or delete the store with all its data: drop schema pets cascade',
     );
   }
   return { hasSchema, store: meta.store };

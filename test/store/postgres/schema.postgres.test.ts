@@ -91,7 +91,7 @@ test.each([
   for (const refused of [createSchema, pendingSql, readIdentity]) {
     const error = await refused(client).catch((reason) => reason);
     expect(error).toBeInstanceOf(StoreError);
-    expect(error.message).toContain('the schema pets belongs to another version of pets');
+    expect(error.message).toContain('but this version of pets needs');
     expect(error.hint).toContain('drop schema pets cascade');
   }
   expect(await tables(client)).toEqual(before);
