@@ -193,6 +193,24 @@ describe('a fixed key', () => {
     expect(ran.stderr).not.toMatch(/my-own|my-token/);
   });
 
+  test.skipIf(process.platform === 'win32')('is read from a pipe', async () => {
+    const machine = await freshMachine();
+    const pipe = join(machine.home, 'key');
+    execFileSync('mkfifo', [pipe]);
+    const args = [
+      'serve',
+      '--ephemeral',
+      '--key-file',
+      pipe,
+      '--',
+      process.execPath,
+      '-p',
+      'process.env.PETS_API_KEY',
+    ];
+    const [ran] = await Promise.all([machine.command(args), writeFile(pipe, `${KEY}\n`)]);
+    expect(ran).toMatchObject({ code: 0, stdout: `${KEY}\n` });
+  });
+
   const [key7, key8] = ['seven77', 'eight888'].map((PETS_SERVE_KEY) => ({ PETS_SERVE_KEY }));
   const key19 = { PETS_SERVE_KEY: 'nineteen-characters' };
   const key20 = { PETS_SERVE_KEY: 'twenty-characters-20' };
@@ -207,7 +225,7 @@ describe('a fixed key', () => {
     ['an address that cannot be found', key19, ['--host', 'a..b'], 1, 'cannot listen on a..b'],
     ['an empty key', { PETS_SERVE_KEY: '' }, [], 2, 'the key in PETS_SERVE_KEY is empty'],
     ['a key with a space', { PETS_SERVE_KEY: 'a secret' }, [], 2, 'the key in PETS_SERVE_KEY is not valid'],
-    ['a file that does not exist', {}, ['--key-file', 'none'], 2, 'the key file none does not exist'],
+    ['a file that does not exist', {}, ['--key-file', 'none'], 1, 'cannot read none: it does not exist'],
     ['a directory', {}, ['--key-file', '/'], 1, 'cannot read /'],
     ['a token of 19 characters', token('nineteen-characters'), [], 2, 'PETS_SERVE_TOKEN is too short'],
     ['a token that is the key', { ...key20, ...token('twenty-characters-20') }, [], 2, 'are the same'],

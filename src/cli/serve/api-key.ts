@@ -1,3 +1,4 @@
+import { createReadStream } from 'node:fs';
 import { API_KEY_PATTERN } from '../../contract/headers.ts';
 import type { PlanName } from '../../contract/plans.ts';
 import type { Service } from '../../server/service.ts';
@@ -8,6 +9,7 @@ import type { Context } from '../core/context.ts';
 import { fileError, usageError } from '../core/errors.ts';
 import { configHint } from '../profiles/paths.ts';
 import { readProfile, writeProfile } from '../profiles/profile.ts';
+import { readInput } from '../rows/input.ts';
 import { identifyServer, MAX_STORE_FILE_BYTES, storeFilePath, writeStoreFile } from './running-server.ts';
 
 /** What the user has chosen for a run of `pets serve`: an API key, the file or variable that has it, and a developer token. */
@@ -32,8 +34,8 @@ export async function readSecrets(
   const token = env['PETS_SERVE_TOKEN'];
   if (token !== undefined) check(token, 'the token in PETS_SERVE_TOKEN', MIN_LENGTH);
   const source = keyFile ?? 'PETS_SERVE_KEY';
-  const text = keyFile === undefined ? env[source] : await readKeyFile(keyFile);
-  if (keyFile !== undefined && text === undefined) throw usageError(`the key file ${keyFile} does not exist`);
+  const text =
+    keyFile === undefined ? env[source] : (await readInput(createReadStream(keyFile), keyFile)).toString();
   // Files and secrets of CI systems often end with a line break.
   const key = text?.trim();
   if (key !== undefined)
@@ -56,12 +58,6 @@ function check(secret: string, name: string, minimum: number): void {
     `use at least ${minimum} visible ASCII characters without spaces`,
   );
 }
-
-/** Reads a file that contains an API key. Undefined if the file does not exist. @throws CliError */
-const readKeyFile = (path: string): Promise<string | undefined> =>
-  readTextFile(realFileSystem, path, MAX_STORE_FILE_BYTES).catch((error) => {
-    throw fileError('read', path, error);
-  });
 
 /** The API key that `pets serve` prints or saves. */
 export type ServedKey = {
@@ -88,7 +84,10 @@ export async function ensureDevKey(
   { plan, profile }: { plan: PlanName; profile: boolean },
 ): Promise<ServedKey | undefined> {
   const path = storeFilePath(context, store.id, 'key');
-  const saved = (await readKeyFile(path))?.trim();
+  const stored = await readTextFile(realFileSystem, path, MAX_STORE_FILE_BYTES).catch((error) => {
+    throw fileError('read', path, error);
+  });
+  const saved = stored?.trim();
   const save = (key: string) =>
     writeStoreFile(context, path, `${key}\n`).catch((error) => {
       throw fileError('write', path, error, configHint(error));
