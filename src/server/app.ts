@@ -48,21 +48,7 @@ import {
   type PathMatch,
   type RoutesOptions,
 } from './routes.ts';
-import type { Recorder } from './tools/recorder.ts';
-
-/** A request and its response, for the access log. Contains secrets: see `createRequestRedactors`. */
-export type AccessLogEntry = Pick<
-  RequestContext,
-  'id' | 'client' | 'method' | 'url' | 'sentHeaders' | 'keyName'
-> & {
-  /** When the handling of the request ended, in milliseconds since the epoch. */
-  time: number;
-  /** The status of the response, even if the client left before the service sent it. */
-  status: number;
-  /** The code of an error response; undefined if the response was mocked. */
-  code: ErrorCode | undefined;
-  milliseconds: number;
-};
+import type { Recorder, RequestEnd } from './tools/recorder.ts';
 
 /** The options that do not need an open store. */
 type StartingOptions = {
@@ -80,7 +66,8 @@ type StartingOptions = {
   countResponse?:
     | ((operation: string | undefined, status: number, code: ErrorCode | undefined) => void)
     | undefined;
-  onAccess?: ((entry: AccessLogEntry) => void) | undefined;
+  /** Called for each response that belongs in the access log. The request contains secrets: see `createRequestRedactors`. */
+  onAccess?: ((request: RequestContext, end: RequestEnd) => void) | undefined;
   /** Receives internal errors. */
   onError(error: unknown): void;
 };
@@ -153,7 +140,7 @@ export function createApp(options: StartingOptions | AppOptions) {
       let isReceived = !socket.destroyed;
       if (socket.readableEnded) isReceived = await sendToHalfClosed(socket, response, result.status, sent);
       else send(response, result.status, sent);
-      report(context, result, isReceived ? sent : undefined);
+      report(context, result, sent, isReceived);
     } catch (error) {
       options.onError(error);
       response.destroy();
@@ -190,24 +177,23 @@ export function createApp(options: StartingOptions | AppOptions) {
 
   /**
    * Counts a response, logs it if there is a log, and records it if the request is recorded. Successful requests for the
-   * developer page and its tools are not logged, because the page polls. `sent` is undefined if the client disconnected
+   * developer page and its tools are not logged, because the page polls. `isReceived` is false if the client disconnected
    * before the response.
    */
-  function report(context: RequestContext, result: ServiceResponse, sent: SentResponse | undefined): void {
+  function report(
+    context: RequestContext,
+    result: ServiceResponse,
+    sent: SentResponse,
+    isReceived: boolean,
+  ): void {
     const { status } = result;
     const { code, message } = result instanceof ServiceError ? result : {};
-    const { id, client, keyName, method, url, sentHeaders, asked } = context;
     // Leave out the code of a mocked response, because a mocked 429 does not mean that a limit is used up.
-    const ownCode = asked ? undefined : code;
-    options.countResponse?.(context.operation, status, ownCode);
-    const milliseconds = clock.elapsed() - context.started;
-    const time = clock.now();
-    if (!context.isTool || status >= 400)
-      onAccess?.({
-        ...{ time, id, client, keyName, method, url, sentHeaders, status, code: ownCode, milliseconds },
-      });
-    const end = sent ? { status, code, message, sent } : { status: 0 };
-    recorder?.end(context, { time, milliseconds, ...end });
+    options.countResponse?.(context.operation, status, context.asked ? undefined : code);
+    const ended = { time: clock.now(), milliseconds: clock.elapsed() - context.started };
+    const end = { ...ended, status, code, message, sent };
+    if (!context.isTool || status >= 400) onAccess?.(context, end);
+    recorder?.end(context, isReceived ? end : { ...ended, status: 0 });
   }
 
   return {
@@ -219,7 +205,7 @@ export function createApp(options: StartingOptions | AppOptions) {
       // Browsers open connections in advance. If nothing arrives on one, there is no request to report.
       if (socket.bytesRead === 0) return sent;
       recorder?.begin(context);
-      report(context, error, sent);
+      report(context, error, sent, true);
       return sent;
     },
   };

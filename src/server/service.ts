@@ -4,13 +4,15 @@ import { API_PREFIX } from '../contract/operations.ts';
 import type { Backend, StoreLocation } from '../store/backend.ts';
 import { type BanRule, createMemoryLimiter } from '../store/limits/limiter.ts';
 import { createAddressMatcher } from '../system/address-blocks.ts';
-import { type AccessLogEntry, type App, createApp } from './app.ts';
+import { type App, createApp } from './app.ts';
 import { createCredentials } from './authentication.ts';
 import { listen } from './connection/listen.ts';
 import { createFaults, type FaultOptions } from './faults.ts';
 import { createMetrics, type Metrics } from './metrics.ts';
 import { createRequestRedactors } from './redact.ts';
 import { allowedHosts, isLoopbackAddress } from './request/checks.ts';
+import type { RequestContext } from './request/context.ts';
+import type { RequestEnd } from './tools/recorder.ts';
 import { createTools, type ToolsOptions } from './tools/tools.ts';
 
 type FromTools = 'clock' | 'cors' | 'resettable' | 'seed' | 'seedName' | 'sleep';
@@ -49,7 +51,7 @@ export type ServiceOptions = Pick<ToolsOptions, FromTools> & {
 };
 
 /** Called for each response that belongs in the log, with a function that replaces secrets in a text of the request. */
-export type OnAccess = (entry: AccessLogEntry, redact: (text: string) => string) => void;
+export type OnAccess = (request: RequestContext, end: RequestEnd, redact: (text: string) => string) => void;
 
 export type Service = Awaited<ReturnType<typeof startService>>;
 
@@ -114,7 +116,8 @@ export async function startService(options: ServiceOptions) {
       onError,
       onAccess:
         onAccess &&
-        ((entry: AccessLogEntry) => onAccess(entry, (text) => redactorFor(entry.sentHeaders).redact(text))),
+        ((request: RequestContext, end: RequestEnd) =>
+          onAccess(request, end, (text) => redactorFor(request.sentHeaders).redact(text))),
     };
     let app: App = createApp(shared);
     const onRefused = () => metrics?.countRefusedConnection();

@@ -3,7 +3,6 @@ import { readdir, writeFile } from 'node:fs/promises';
 import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
-import type { AccessLogEntry } from '../../src/server/app.ts';
 import { type ServiceOptions, startService } from '../../src/server/service.ts';
 import type { BackendOptions } from '../../src/store/backend.ts';
 import { StoreError } from '../../src/store/errors.ts';
@@ -22,7 +21,7 @@ async function start(changes: Partial<ServiceOptions> = {}) {
   const location = journalLocation(directory, clock);
   const [bound, held] = [gate(), gate()];
   const interrupt = new AbortController();
-  const log: AccessLogEntry[] = [];
+  const log: object[] = [];
   const urls: (string | undefined)[] = [];
   const starting = startService({
     location: {
@@ -49,7 +48,7 @@ async function start(changes: Partial<ServiceOptions> = {}) {
     onWarning: () => {},
     onFailure: () => {},
     onError: (error) => expect.unreachable(String(error)),
-    onAccess: (entry) => log.push(entry),
+    onAccess: (request, end) => log.push({ ...request, ...end }),
     ...changes,
   });
   starting.then(

@@ -170,7 +170,7 @@ function createRequestPrinter(
   let dropped = 0;
   if (!isLogging && isLimitReported) return undefined;
 
-  function print(...[entry, redact]: Parameters<OnAccess>): void {
+  const print: OnAccess = ({ id, client, keyName, method, url }, { time, status, milliseconds }, redact) => {
     if (stderr.writableLength > MAX_LOG_BYTES) {
       dropped++;
       return;
@@ -180,7 +180,6 @@ function createRequestPrinter(
         `${formatCount(dropped, 'request')} were not logged, because stderr was not read fast enough`,
       );
     dropped = 0;
-    const { time, id, client, keyName, method, url, status, milliseconds } = entry;
     const request = {
       time: new Date(time).toISOString(),
       id: redact(id),
@@ -194,11 +193,13 @@ function createRequestPrinter(
     const words = [request.time, request.id, keyName ?? '-', client, method];
     const result = [sanitizeForTerminal(request.url), status, `${request.milliseconds} ms`];
     console.event({ request }, dim([...words, ...result].join(' ')));
-  }
+  };
 
-  return (entry, redact) => {
-    if (isLogging) print(entry, redact);
-    if (isLimitReported || entry.code !== 'rate_limited' || entry.keyName === undefined) return;
+  return (request, end, redact) => {
+    if (isLogging) print(request, end, redact);
+    // A mocked 429 does not mean that a limit is used up.
+    const isOverLimit = end.code === 'rate_limited' && request.asked === undefined;
+    if (isLimitReported || !isOverLimit || request.keyName === undefined) return;
     isLimitReported = true;
     const { perMinute, perDay } = plans[plan];
     console.notice(

@@ -19,7 +19,7 @@ export type RequestEnd = {
   /** When the request ended, in milliseconds since the epoch. */
   time: number;
   milliseconds: number;
-  /** 0 if the client gave up before a response. */
+  /** In the log of the tools, 0 if the client gave up before a response. */
   status: number;
   /** The code and the message of an error response. */
   code?: ErrorCode | undefined;

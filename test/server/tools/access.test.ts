@@ -1,5 +1,4 @@
 import { describe, expect, test } from 'vitest';
-import type { AccessLogEntry } from '../../../src/server/app.ts';
 import { hashKey } from '../../../src/store/keys/keys.ts';
 import { connectTo, nextData } from '../../helpers/raw-client.ts';
 import { startReal } from '../../helpers/real-service.ts';
@@ -29,8 +28,10 @@ describe('a tool', () => {
   });
 
   test('does not accept the token in the URL, and is logged only if it fails, because the page asks all the time', async () => {
-    const log: AccessLogEntry[] = [];
-    const { use, token } = await startWithTools({ onAccess: (entry) => log.push(entry) });
+    const log: object[] = [];
+    const { use, token } = await startWithTools({
+      onAccess: (request, end) => log.push({ ...request, ...end }),
+    });
     await use('/keys');
     await use(`/keys?token=${token()}`, { headers: { Authorization: '' } });
     expect(log).toMatchObject([{ url: expect.stringContaining('/keys?'), status: 401 }]);
