@@ -82,7 +82,7 @@ describe('the page', () => {
     await page.getByText('0 of 60 left').waitFor();
     await check('keys');
     await show(page, 'Requests');
-    await row(page, 'repeats the response of request').getByRole('button').click();
+    await row(page, 'repeats the response of').getByRole('button').click();
     await page.getByText('Cannot be sent again: only the beginning of its body is recorded').waitFor();
     await check('a long body');
     await button(page, 'Close').click();

@@ -1,5 +1,5 @@
 import { header } from '../../contract/headers.ts';
-import { API_PREFIX, operations } from '../../contract/operations.ts';
+import { API_PREFIX } from '../../contract/operations.ts';
 import { REDACTED } from '../../contract/recorded-text.ts';
 import { createRequestRedactors, isSecretHeader, type Redactor } from '../redact.ts';
 import type { RequestContext } from '../request/context.ts';
@@ -28,14 +28,8 @@ export type DescribedRequest = Sent<ReturnType<Describer['describe']>>;
 /** A request that has no response yet, as `GET /requests` shows it. */
 export type DescribedRunningRequest = Sent<ReturnType<Describer['describeRunning']>>;
 
-/**
- * Returns functions that describe recorded requests without `secrets` and without the credentials of each request.
- * `creations` are the creations in the log, the newest first, to find the one whose response a replayed request got.
- */
-export function createRequestDescriber(
-  secrets: readonly string[],
-  creations: readonly RecordedRequest[] = [],
-) {
+/** Returns functions that describe recorded requests without `secrets` and without the credentials of each request. */
+export function createRequestDescriber(secrets: readonly string[]) {
   const redactorFor = createRequestRedactors(secrets);
 
   function summarize(recorded: RecordedRequest) {
@@ -43,7 +37,6 @@ export function createRequestDescriber(
     const { redact } = redactorFor(headers);
     const outcome = outcomeOf(recorded);
     const isRefused = outcome === 'rate_limited' || outcome === 'banned';
-    const original = outcome === 'replayed' ? originalOf(recorded, creations) : undefined;
     return {
       number,
       ...describeArrival(recorded, recorded.time - recorded.milliseconds, recorded.milliseconds, redact),
@@ -51,7 +44,7 @@ export function createRequestDescriber(
       status: status || undefined,
       code,
       outcome,
-      because: redact(describeReason(recorded, original)),
+      because: redact(describeReason(recorded)),
       until: isRefused && window ? new Date(window.resetAt).toISOString() : undefined,
       /** The number of the request that this one repeats. */
       again,
@@ -107,7 +100,7 @@ const describeArrival = (
   keyName,
 });
 
-export function outcomeOf(recorded: RecordedRequest): RequestOutcome {
+function outcomeOf(recorded: RecordedRequest): RequestOutcome {
   const { isCounted, asked, code, responseHeaders } = recorded;
   if (asked) return asked.applied === undefined ? 'injected_fault' : 'mocked';
   if (code === 'rate_limited') return 'rate_limited';
@@ -143,30 +136,16 @@ function notAgain(
   return isShown ? undefined : 'a secret in its URL or body was redacted';
 }
 
-/** Whether a request has added an animal. */
-export const isCreation = (recorded: RecordedRequest): boolean =>
-  recorded.status === operations.createPet.success.status && outcomeOf(recorded) === 'counted';
-
-/** The number of the creation with the same response, which contains the animal's id; undefined if not in the log. */
-const originalOf = (
-  { number, responseBody }: RecordedRequest,
-  creations: readonly RecordedRequest[],
-): number | undefined =>
-  creations.find((each) => each.number < number && each.responseBody.text === responseBody.text)?.number;
-
-/**
- * Why a request got its response, in one sentence without the status and without a full stop (docs/testing.md). If the
- * response is that of an earlier request, `original` is the number of that request, if it is still in the log.
- */
-export function describeReason(recorded: RecordedRequest, original: number | undefined): string {
+/** Why a request got its response, in one sentence without the status and without a full stop (docs/testing.md). */
+function describeReason(recorded: RecordedRequest): string {
   const { status, latency } = recorded;
   const delay = latency === 0 ? '' : formatDuration(latency);
   if (status === 0)
     return `the client closed the connection before the response${delay && `; your faults delayed the response by ${delay}`}`;
-  return reasonOf(recorded, original) + (delay && `, delayed by ${delay}`);
+  return reasonOf(recorded) + (delay && `, delayed by ${delay}`);
 }
 
-function reasonOf(recorded: RecordedRequest, original: number | undefined): string {
+function reasonOf(recorded: RecordedRequest): string {
   const { message, asked, keyName, window: { limit, remaining } = {}, isDay } = recorded;
   const window = isDay ? 'day' : 'minute';
   const outcome = outcomeOf(recorded);
@@ -183,7 +162,7 @@ function reasonOf(recorded: RecordedRequest, original: number | undefined): stri
   if (message !== undefined) return message.replace(/\.$/, '');
   if (outcome === 'not_counted') return 'this request needs no key, and is not counted';
   return outcome === 'replayed'
-    ? `repeats the response of ${original === undefined ? 'an earlier request' : `request ${original}`}, because both have the same ${header.idempotencyKey}`
+    ? `repeats the response of an earlier request, because both have the same ${header.idempotencyKey}`
     : `counted: ${remaining} of ${limit} requests left in this ${window}`;
 }
 

@@ -16,8 +16,6 @@ import type { Handler } from '../response.ts';
 import {
   createRequestDescriber,
   type DescribedRequest,
-  isCreation,
-  outcomeOf,
   type RequestSummary,
   singleHeader,
 } from './log-entry.ts';
@@ -63,6 +61,8 @@ export function createRequestsHandler(
   recorder: Recorder,
   { clock, secrets, sleep, stopping }: Omit<RequestsOptions, 'origin' | 'backend'>,
 ): Handler {
+  const { summarize, describe, describeRunning, redact } = createRequestDescriber(secrets);
+
   return async ({ url = '', socket }) => {
     const query = readQueryAs(Query, url);
     const from = query.since === undefined ? 0 : recorder.numberAt(query.since);
@@ -70,7 +70,6 @@ export function createRequestsHandler(
     let found = await find(query, from);
     if (found.requests.length === 0 && query.wait) found = await waitFor(query, found, socket);
     const { requests, cursor } = found;
-    const { describeRunning, redact } = createRequestDescriber(secrets);
     const [now, elapsed] = [clock.now(), clock.elapsed()];
     const running = recorder.running().map((each) => describeRunning(each, now, elapsed));
     const others = recorder.otherOrigins();
@@ -88,9 +87,6 @@ export function createRequestsHandler(
     const all = recorder.find(matcherOf(query), from, text === undefined ? limit : MAX_REQUESTS);
     // Requests that are recorded during the pauses below belong to the next response.
     const [last, cursor] = [recorder.count(), recorder.cursor()];
-    const isReplay = all.some((each) => outcomeOf(each) === 'replayed');
-    const creations = isReplay ? recorder.find(isCreation, 0, MAX_REQUESTS) : [];
-    const { summarize, describe } = createRequestDescriber(secrets, creations);
     const requests: (RequestSummary | DescribedRequest)[] = [];
     for (const [i, each] of all.entries()) {
       // Removing secrets from long bodies takes long, so let the server handle other requests in between.
@@ -182,11 +178,12 @@ export function createSendAgainHandler(
   recorder: Recorder,
   { origin, backend: { keys, limiter }, secrets, sleep }: RequestsOptions,
 ): Handler {
+  const { describe } = createRequestDescriber(secrets);
+
   return async (request) => {
     const { number, body } = await readBodyAs(Again, request);
     const recorded = recorder.read(number);
     if (!recorded) throw new ServiceError('not_found', `Request ${number} is not in the log`);
-    const { describe } = createRequestDescriber(secrets);
     const { notAgain } = describe(recorded);
     if (notAgain !== undefined) throw cannotBeSent(number, notAgain);
     await checkKey(recorded);
