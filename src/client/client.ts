@@ -73,11 +73,7 @@ export type Client = {
     input: OperationInput<Name>,
     options?: CallOptions,
   ): Promise<{ value: OperationOutput<Name>; headers: HttpHeaders }>;
-  /**
-   * Like `call`, but leaves parsing the body to the caller, who can send the next request first.
-   *
-   * @throws ClientError (see its subclasses), or the error of `sendLog`
-   */
+  /** Like `call`, also in its errors, but leaves parsing to the caller, who can send the next request first. */
   request<Name extends OperationName>(
     name: Name,
     input: OperationInput<Name>,

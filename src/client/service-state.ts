@@ -129,8 +129,8 @@ export function createServiceState(
   const longest = (scope: string, known = entries()): number =>
     Math.max(0, ...known.filter((entry) => WAIT.exec(entry)?.[1] === scope).map(remaining));
 
-  /** Starts a wait. It never shortens one that has started before. */
-  function startWait(scope: string, milliseconds: number): void {
+  /** Pauses all requests with this API key, or only those of a scope. Never shortens a pause that has started before. */
+  function startPause(milliseconds: number, scope = ALL): void {
     const duration = Math.ceil(Math.min(milliseconds, MAX_WAIT));
     if (longest(scope) >= duration) return;
     const { boot, milliseconds: started } = uptime();
@@ -152,8 +152,7 @@ export function createServiceState(
       const reason = all >= ofMethod ? 'rate limit' : 'server error';
       return { until: clock.now() + Math.max(all, ofMethod), reason };
     },
-    /** Pauses all requests with this API key, or only those with this method. */
-    startPause: (milliseconds: number, method: string = ALL): void => startWait(method, milliseconds),
+    startPause,
     /** Ends all pauses. Keeps `wait-probe`, the limit for requests that ignore a rate limit. */
     endPauses: (): void => remove((entry) => WAIT.test(entry) && !entry.startsWith('wait-probe,')),
     /**
@@ -163,7 +162,7 @@ export function createServiceState(
     tryAcquireProbe(): boolean {
       if (longest(ALL) <= 0) return true;
       if (longest('probe') > 0) return false;
-      startWait('probe', MINUTE);
+      startPause(MINUTE, 'probe');
       return true;
     },
     /** Whether a response of today or yesterday (UTC) has shown support for Idempotency-Key (docs/service.md, D10). */
