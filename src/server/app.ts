@@ -190,10 +190,11 @@ export function createApp(options: StartingOptions | AppOptions) {
     const { code, message } = result instanceof ServiceError ? result : {};
     // Leave out the code of a mocked response, because a mocked 429 does not mean that a limit is used up.
     options.countResponse?.(context.operation, status, context.asked ? undefined : code);
-    const ended = { time: clock.now(), milliseconds: clock.elapsed() - context.started };
-    const end = { ...ended, status, code, message, sent };
+    const milliseconds = clock.elapsed() - context.started;
+    const time = clock.now();
+    const end: RequestEnd = { time, milliseconds, status, code, message, sent };
     if (!context.isTool || status >= 400) onAccess?.(context, end);
-    recorder?.end(context, isReceived ? end : { ...ended, status: 0 });
+    recorder?.end(context, isReceived ? end : { time, milliseconds, status: 0 });
   }
 
   return {
