@@ -33,10 +33,7 @@ const HINTS: readonly (readonly [pattern: RegExp, hint: string])[] = [
   [/^(mock|server|start)\b/, 'did you mean pets serve?'],
   [/^(revoke|keys (delete|remove|rm))\b/, 'did you mean pets keys revoke <name>?'],
   [/^keys (new|create)\b/, 'did you mean pets keys add <name>?'],
-  [
-    /^(keys )?(un|lift-?)ban\b/,
-    'to lift a ban by pets serve, open its page, and choose Keys; at another service, wait until it ends',
-  ],
+  [/^(keys )?(un|lift-?)ban\b/, 'on the page of pets serve, under Keys; elsewhere, wait until it ends'],
   [/^version\b/, 'did you mean pets --version?'],
   [/^(available|pending|sold)$/i, 'did you mean pets list --status $1?'],
   [
