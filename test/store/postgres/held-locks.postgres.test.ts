@@ -60,7 +60,11 @@ test('a call whose result nobody reads loses its locks', async () => {
       () => 'free',
       () => 'locked',
     );
-  await expect.poll(tryLock).toBe('locked');
+  // A call that sends its result has the lock. `tryLock` must not run before that: if the call had to wait for a lock, it
+  // could fail before it has sent anything.
+  const sending =
+    "select from pg_stat_activity where datname = current_database() and wait_event = 'ClientWrite'";
+  await expect.poll(async () => (await other.query(sending)).rowCount).toBe(1);
   await expect.poll(tryLock).toBe('free');
   client.connection.stream.resume();
   await failed;
