@@ -97,7 +97,7 @@ export function storageError(error: unknown, canChange: boolean): ServiceError |
   if (error instanceof StoreUnwritableError)
     return retryLater(
       'storage_full',
-      'The service has no space for new data at the moment; the request was not carried out',
+      'The service cannot store anything at the moment; the request was not carried out',
       5,
     );
   if (error instanceof StoreFailedError)

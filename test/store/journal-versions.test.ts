@@ -57,6 +57,7 @@ it.each([
   expect(error).toBeInstanceOf(StoreError);
   expect(error?.message).toContain(path);
   expect(error?.message).toContain('newer version');
+  expect(error).toMatchObject({ hint: expect.stringContaining('use that version') });
   if (record > 0) expect(error?.message).toContain(`byte ${journalOf(...lines.slice(0, record)).length}`);
   expect((await readFile(path)).equals(bytes)).toBe(true);
 });

@@ -145,8 +145,10 @@ export function summarize(setting: Setting, plan: Plan): number {
   if (unknown > 0) {
     if (plan.groups.pending.length > 0) message += `; ${unknown} may have been added`;
     const list = listAllCommand(setting.connection, platform);
+    const compare =
+      open.length > 0 ? '; to compare these rows with the inventory, run the command again' : '';
     hints.push(
-      `to see the animals: ${list}; to compare the rows that may have been added with the inventory, run the command again; if one is missing there afterwards, import it from a file of its own with --add-again`,
+      `to see the animals: ${list}${compare}; to add a row that is missing there, import it from a file of its own with --add-again`,
     );
   }
   if (hints.length > 0) throw new CliError(message, { code: 'some_failed', hint: hints.join('; ') });
@@ -184,7 +186,8 @@ export function addedText(setting: Setting, plan: Plan): string {
 function knownText({ context: { console }, input }: Setting, known: Plan['known']): string {
   const total = input.rows.length;
   const imports = importsOf(known.values());
-  const unknown = [...known].filter(([, { its, index }]) => isUnknown(its.rows[index])).map(([each]) => each);
+  const unknown: number[] = [];
+  for (const [position, { its, index }] of known) if (isUnknown(its.rows[index])) unknown.push(position);
   const added = known.size - unknown.length;
   const isAll = added === total && total > 1;
   const count = isAll ? `all ${total} rows` : `${added || 'none'} of ${formatCount(total, 'row')}`;
@@ -193,7 +196,7 @@ function knownText({ context: { console }, input }: Setting, known: Plan['known'
   const [last] = [...imports].sort((a, b) => b.seq - a.seq);
   const several = imports.size > 1 ? ` in ${imports.size} imports, the last` : '';
   const when = last ? `${several} on ${timeOf(last, console)} from ${fileName(last)}` : '';
-  const named = unknown.length > 0 ? unknown : [...known.keys()];
+  const named = unknown.length > 0 ? unknown : 2 * known.size < total ? [...known.keys()] : [];
   const label = added > 0 && unknown.length > 0 ? 'unknown: ' : '';
   const names = named.length > 0 && 2 * named.length < total ? ` (${label}${namesOf(input, named)})` : '';
   const texts = unknown.length === 0 ? certain : added === 0 ? perhaps : `${certain}, and ${perhaps}`;

@@ -81,7 +81,7 @@ export function decodeHeader(line: Buffer, path: string): JournalHeader {
 export function damageError(path: string, offset: number, reason: string): StoreError {
   return new StoreError(
     `${path} is damaged at byte ${offset}: ${reason}`,
-    'restore the file from a backup, or move the directory away to start with an empty store; the file was not changed',
+    'if a newer version of pets has used the store, use that version; otherwise restore the file from a backup, or move the directory away to start with an empty store; the file was not changed',
   );
 }
 

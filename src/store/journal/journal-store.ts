@@ -257,6 +257,8 @@ export class JournalStore implements Store {
       });
     }
     await this.#check?.result;
+    // A write can have failed during the check.
+    this.#status.throwIfFailed();
   }
 
   /**

@@ -143,7 +143,7 @@ export class JournalWriter {
   /**
    * Removes what a failed write left, then checks that the path of the journal still leads to the unchanged file.
    *
-   * @throws NotAppendedError, a system error, or the error of an earlier write
+   * @throws NotAppendedError, or a system error
    */
   async check(): Promise<void> {
     await this.#file?.prepare();
