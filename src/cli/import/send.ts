@@ -231,10 +231,7 @@ export function createStopRule(): (result: RowResult) => CliError | undefined {
     if (same === SAME_REJECTIONS)
       return new CliError(
         `stopped, because the first ${same} rows were rejected with the same error: ${text}`,
-        {
-          code: 'some_failed',
-          hint: 'fix the problem and run the command again',
-        },
+        { code: 'some_failed', hint: 'fix the problem and run the command again' },
       );
     if (lost < LOST_IN_A_ROW) return undefined;
     const message = `stopped, because the outcome of the last ${lost} rows is unknown (${text}); they may have been added`;
