@@ -27,10 +27,10 @@ export const importCommand: Command<ImportRequest> = {
     {
       flags: '--skip-added',
       description:
-        'add only rows that are new or changed, as new animals; without it, pets adds nothing if the file seems to repeat an earlier import; otherwise it adds every row, and lists those added before',
+        'add only rows that are new or changed, as new animals; without it, pets adds nothing if the file seems to repeat an earlier import; otherwise it adds every row, and lists those that it adds again',
       conflicts: ['addAgain'],
     },
-    { flags: '--add-again', description: 'add every row, even again, such as after a reset' },
+    { flags: '--add-again', description: 'add every row, also those added before, as after a reset' },
     { flags: '--dry-run', description: 'check the file and show what would be added; add nothing' },
     { flags: '--yes', description: "don't ask on a terminal before adding animals to prod" },
   ],

@@ -18,7 +18,7 @@ type Place = { 'dir|url'?: string };
 
 const check: Command<Place> = {
   name: 'check',
-  summary: 'check that a store is intact, and print its counts',
+  summary: 'check that a store is intact, and count its contents',
   examples: ['pets store check', 'pets store check ./backup --json'],
   arguments: [placeArgument],
   prints: 'text',

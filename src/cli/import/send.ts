@@ -236,7 +236,7 @@ export function createStopRule(): (result: RowResult) => CliError | undefined {
     if (lost < LOST_IN_A_ROW) return undefined;
     const message = `stopped, because the outcome of the last ${lost} rows is unknown (${text}); they may have been added`;
     const hint =
-      'when the service works again, run the command again: it settles these rows if it can, and sends the others';
+      'when the service works again, run the command again: it finds out where possible whether these rows were added, and sends the others';
     return new CliError(message, { code: 'outcome_unknown', mayHaveBeenAdded: true, hint });
   };
 }

@@ -86,7 +86,7 @@ const HINTS: readonly (readonly [pattern: RegExp, hint: string])[] = [
   [/^\w+ --format$/, 'did you mean --json?'],
   [
     /^\w+ --(table|tsv)$/,
-    'a terminal shows a table, and a pipe gets tab-separated rows; to choose: --output list.txt or list.tsv',
+    'a terminal shows a table, and a pipe gets tab-separated rows; for a file with a table: --output list.txt',
   ],
   [/^orders --status$/, 'did you mean pets orders --where status=<value>?'],
   [/^orders --(date|from|to)$/, 'for one day: pets orders --since 2026-11-20 --until 2026-11-21'],

@@ -105,7 +105,7 @@ export function parseDatabaseTarget(
   if (given.sslmode === 'verify-ca' && !given.sslrootcert) {
     throw new StoreError(
       'sslmode=verify-ca needs sslrootcert, the certificate of the authority',
-      'name its file with sslrootcert, or use sslmode=verify-full for a server with a public certificate',
+      'set sslrootcert to the path of that file; or use sslmode=verify-full if a public authority has issued the certificate of the server',
     );
   }
   const user = given.user || userName;
