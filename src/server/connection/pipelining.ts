@@ -80,9 +80,7 @@ export function createRequestQueue(handle: Handle) {
     const { socket } = first.request;
     pending.shift();
     first.onComplete?.();
-    // Node resumes reading when it releases a completed request, so pause the socket again if necessary.
-    if (isClosing || pending.length > MAX_PENDING) socket.pause();
-    else if (pending.length === MAX_PENDING) socket.resume();
+    if (!isClosing && pending.length === MAX_PENDING) socket.resume();
     // Let other connections go first.
     if (pending.length > 0) setImmediate(handleFirst, connection);
   }
