@@ -21,7 +21,7 @@ const COLUMNS = 72;
 export function manPage(version: string, date: string, more: string): string {
   return [
     `.TH PETS 1 "${date}" "pets ${version}" "User Commands"`,
-    section('NAME', 'pets \\- command line of a pet store'),
+    section('NAME', 'pets \\- command line of a pet shop'),
     section('SYNOPSIS', `.B pets\n.I command\n${escapeText('[options]')}`),
     section('DESCRIPTION', paragraph(programSummary)),
     section('EXAMPLES', Object.entries(firstCommands).map(exampleGroup).join('\n.PP\n')),
@@ -45,7 +45,7 @@ const exampleGroup = ([title, lines]: [string, Record<string, string>]) =>
 function command(parent: string, declared: Command | CommandGroup): string {
   const name = `${parent} ${declared.name}`;
   if ('commands' in declared) return declared.commands.map((each) => command(name, each)).join('\n');
-  const { arguments: args = [], examples } = declared;
+  const { arguments: args = [], examples, notes } = declared;
   const options = optionsOf(declared);
   const usage = [name, ...(options.length > 0 ? ['[options]'] : []), ...args.map((each) => each.name)];
   return [
@@ -56,6 +56,7 @@ function command(parent: string, declared: Command | CommandGroup): string {
     `.PP\n${examples.length === 1 ? 'Example' : 'Examples'}:\n.PP\n.EX`,
     ...examples.map((line) => escapeText(`    ${line}`)),
     '.EE',
+    ...(notes === undefined ? [] : ['.PP', paragraph(notes)]),
   ].join('\n');
 }
 

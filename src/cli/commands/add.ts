@@ -32,7 +32,7 @@ export const add: Command<Options> = {
   options: [
     {
       flags: '--category <id>',
-      description: 'category of the animal, a number (required)',
+      description: 'number of the category (required); those in use: pets count --by category',
       parse: parseInt64Argument,
       hint: CATEGORIES,
     },

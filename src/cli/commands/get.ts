@@ -22,8 +22,7 @@ export const get: Command<Options> = {
   arguments: [
     {
       name: '<id...>',
-      description:
-        'ids of the animals, or - to read them from standard input; if the service has no look-up by id any more, pets searches the whole list',
+      description: 'ids of the animals; - reads ids from standard input, separated by spaces or line breaks',
       parse: (text) => (text === '-' ? text : parseInt64Argument(text)),
       hint: LIST_HINT,
     },

@@ -40,9 +40,9 @@ async function openKeys({ data }: Data, context: CommandContext) {
 
 const add: Command<AddOptions> = {
   name: 'add',
-  summary: 'create an API key for an existing store and print it once',
+  summary: 'create an API key in an existing store of pets serve and print it once',
   examples: [
-    'pets keys add till-1 --plan free --data ./shop',
+    'pets keys add till-1 --plan free --data ./store',
     'pets keys add import --plan enterprise --per-minute 5000 --per-day 1000000',
     'pets keys add laptop --save',
   ],
@@ -164,6 +164,8 @@ const list: Command<Data> = {
   summary: 'list the keys and their remaining requests, but not the secret values',
   examples: ['pets keys list', 'pets keys list --csv'],
   options: [dataOption],
+  notes:
+    'The remaining requests are known only while pets serve runs with this store. If you started it with PETS_SERVE_TOKEN, set the same token for this command.',
   prints: 'rows',
   outputOptions: ['csv', 'output'],
   async run(options, context) {
@@ -238,6 +240,6 @@ const revoke: Command<Data & { name: string }> = {
 /** Manages the API keys of the local service (docs/service.md, D16). */
 export const keys: CommandGroup = {
   name: 'keys',
-  summary: "manage the local service's API keys",
+  summary: 'manage the API keys of pets serve',
   commands: [add, list, revoke],
 };

@@ -24,7 +24,7 @@ type Options = { verify: boolean };
 
 export const login: Command<Options> = {
   name: 'login',
-  summary: 'save an API key to a profile',
+  summary: "save a service's address and API key as a profile",
   examples: [
     'pets login',
     'pets login --base-url https://api.example.com/v1',
@@ -36,7 +36,7 @@ export const login: Command<Options> = {
     { flags: '--no-verify', description: 'save the key without sending any request' },
   ],
   notes:
-    'Saves the base URL with the key. On a terminal, asks for the base URL if neither --base-url nor the profile has one, and then for the key. If standard input is not a terminal, reads the key from it.',
+    'On a terminal, pets login asks for the base URL if neither --base-url nor the profile has one, and then for the key. If standard input is not a terminal, it reads the key from there.',
   async run({ verify }, context) {
     const { globals, console, env } = context;
     const { defaultProfile } = readSettings(context);

@@ -51,7 +51,7 @@ type Time = (now: number, zone: () => string) => number;
 
 export const orders: Command<OrderOptions> = {
   name: 'orders',
-  summary: "list, filter and add up the store's orders",
+  summary: 'list, filter and add up orders',
   examples: [
     'pets orders --since yesterday --until today',
     'pets orders --where status=placed --sort amount:desc',
@@ -62,20 +62,18 @@ export const orders: Command<OrderOptions> = {
     {
       flags: '--where <field=value>',
       description:
-        'only orders with this value in this field, or in a list in this field (repeatable: of several values for one field, one is enough; several fields must all match)',
+        'only orders with this value in this field (repeatable: each field must have one of the values given for it)',
       parse: parseCondition,
       repeatable: true,
     },
     {
       flags: '--since <time>',
-      description:
-        'only orders from this local time on: yesterday, today, 7d or 12h (ago), 2026-11-20 or 2026-11-20T14:30; if orders have several time fields, put one before the time, such as placedAt=7d (also for --until)',
+      description: 'only orders from this time on (see below)',
       parse: parseTimeLimit,
     },
     {
       flags: '--until <time>',
-      description:
-        'only orders before this time; a day, such as today or 7d, means its start at 00:00, also for --since',
+      description: 'only orders before this time',
       parse: parseTimeLimit,
     },
     {
@@ -95,6 +93,8 @@ export const orders: Command<OrderOptions> = {
       conflicts: ['sort', 'columns'],
     },
   ],
+  notes:
+    'The fields are the columns of pets orders without options. In a field with a list, such as animals, one element must have the value of --where. A time is yesterday, today, 7d or 12h (ago), 2026-11-20 or 2026-11-20T14:30, in your time zone. A day, such as today or 7d, means its start at 00:00. If orders have several fields with times, name one: placedAt=7d.',
   prints: 'rows',
   outputOptions: allOutputOptions,
   async run(options, context) {

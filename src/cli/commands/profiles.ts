@@ -46,7 +46,7 @@ type Check = Limit & {
 
 export const profiles: Command<{ check?: boolean }> = {
   name: 'profiles',
-  summary: 'list the profiles and their services',
+  summary: 'list the profiles: saved services with API keys',
   examples: ['pets profiles', 'pets profiles --check'],
   options: [
     {

@@ -22,7 +22,7 @@ const Host = z.string().check(z.minLength(1, 'must be an IP address or a host na
 
 export const serve: Command<ServeOptions> = {
   name: 'serve',
-  summary: 'run a local copy of the service',
+  summary: 'run a local service for tests and development',
   examples: [
     'pets serve --seed                     then: pets --profile local list',
     'pets serve --ephemeral -- npm test    run tests against a throwaway service',
@@ -35,7 +35,7 @@ export const serve: Command<ServeOptions> = {
     {
       name: '[command...]',
       usage: '[-- <command>...]',
-      description: 'command to run against the service',
+      description: 'command to run against the service; when it ends, pets serve stops with its exit code',
     },
   ],
   options: [
@@ -97,7 +97,7 @@ export const serve: Command<ServeOptions> = {
       },
       {
         flags: '--fault-seed <number>',
-        description: "seed to repeat an earlier run's faults",
+        description: 'number that an earlier run printed, to repeat its faults',
         parse: integer(0, Number.MAX_SAFE_INTEGER),
       },
       {

@@ -46,13 +46,17 @@ const check: Command<Place> = {
 
 const copy: Command<{ from: string; to: string }> = {
   name: 'copy',
-  summary: 'make a consistent copy of a store, also while a server uses it',
+  summary: 'make a consistent copy of a store, even while a server uses it',
   examples: [
     'pets store copy ./store ./backup  # to restore: pets serve --data ./backup',
     'pets store copy ./store postgres://pets@db.example/pets',
   ],
   arguments: [
-    { name: '<from>', description: 'directory or postgres:// URL of the store', parse: checkStoreArgument },
+    {
+      name: '<from>',
+      description: 'directory or postgres:// URL of the store; pets store check prints yours',
+      parse: checkStoreArgument,
+    },
     {
       name: '<to>',
       description: 'directory that is empty or does not exist, or URL of a database without a store',
@@ -88,7 +92,7 @@ const copy: Command<{ from: string; to: string }> = {
 
 const migrate: Command<Place & { dryRun?: boolean }> = {
   name: 'migrate',
-  summary: 'create the schema of a database; pets serve does this too',
+  summary: 'create the schema of a new database, as pets serve does',
   examples: [
     'pets store migrate postgres://pets@db.example/pets',
     'pets store migrate postgres://pets@db.example/pets --dry-run > schema.sql',
@@ -125,7 +129,7 @@ const migrate: Command<Place & { dryRun?: boolean }> = {
 /** Verifies, copies and migrates the stores of the local service (docs/serve.md, docs/postgres.md). */
 export const store: CommandGroup = {
   name: 'store',
-  summary: 'check or copy a store, which is the data of pets serve',
+  summary: 'check or copy a store (the data of pets serve)',
   commands: [check, copy, migrate],
 };
 

@@ -9,7 +9,7 @@ import { hintFor } from './usage.ts';
 const MAX_COLUMNS = 80;
 
 export const programSummary =
-  "A pet store's inventory from the command line, plus a local copy of the service.";
+  "Show a pet shop's inventory and add to it. An HTTP service keeps the inventory.";
 
 /** The first commands that each kind of user needs. */
 export const firstCommands = {
@@ -202,7 +202,7 @@ export const environmentVariables: Readonly<Record<string, string>> = {
   PETS_SERVE_KEY:
     'API key that pets serve accepts instead of a generated one: at least 20 characters, or 8 if only this machine can reach the service',
   PETS_SERVE_TOKEN:
-    'developer token of pets serve, at least 20 characters (default: a new one); if you choose it, pets keys list needs it, too',
+    'token for the developer tools of pets serve, at least 20 characters (default: a new one); if you choose it, pets keys list needs it, too',
   'XDG_CONFIG_HOME, XDG_STATE_HOME, XDG_DATA_HOME':
     'base directories for configuration, state and data files',
   'HTTP_PROXY, HTTPS_PROXY, NO_PROXY':
@@ -233,7 +233,7 @@ type Topic = { intro?: string; title: string; items: readonly Item[]; termColumn
 export const topics: Readonly<Record<string, Topic>> = {
   global: {
     intro:
-      'Every command accepts these options, before or after its name. A saved key is only sent to its own service; for another service, set PETS_BASE_URL and PETS_API_KEY instead of --base-url.',
+      'Every command accepts these options, before or after its name. A profile is a name for the saved base URL and API key of a service. The key is only sent to the server that it was saved for, so --base-url can only change the path there. For another server, use another profile, or set PETS_BASE_URL and PETS_API_KEY.',
     title: 'Options',
     items: globalOptions.map(optionItem),
   },
