@@ -35,7 +35,7 @@ export const serve: Command<ServeOptions> = {
     {
       name: '[command...]',
       usage: '[-- <command>...]',
-      description: 'command to run against the service; when it ends, pets serve stops with its exit code',
+      description: 'command to run against the service; when it ends, pets serve exits with the same code',
     },
   ],
   options: [
