@@ -72,7 +72,9 @@ function withStatus(client: Client, pets: ReceivedPet[], expected: PetStatus | u
     ({ status }) => typeof status !== 'string' || status.trim().toLowerCase() === expected,
   );
   if (kept.length < pets.length)
-    client.reportDifference(`ignores the filter status=${expected}; other animals are left out`);
+    client.reportDifference(
+      `ignores the filter status=${expected}; animals with another status are left out`,
+    );
   return kept;
 }
 

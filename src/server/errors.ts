@@ -84,7 +84,7 @@ export function storageError(error: unknown, canChange: boolean): ServiceError |
   if (error instanceof StoreUnavailableError && canChange && error.outcome === 'unknown')
     return retryLater(
       'unavailable',
-      `${NO_DATABASE} at the moment; the animal may have been added, and only a retry with the same idempotency key cannot add it twice`,
+      `${NO_DATABASE} at the moment; the animal may have been added, and a retry without the same Idempotency-Key can add it twice`,
       1,
     );
   if (error instanceof StoreUnavailableError)

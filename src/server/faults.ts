@@ -94,7 +94,7 @@ export const FaultRule = strictObject({
   }),
   z.refine(({ match, answer }) => operationsAt(match, answer).size > 0, {
     error:
-      'matches no operation that can have this answer; check the method, the path and the answer (201 is only for POST /v1/pets, and 200 only for the others)',
+      'matches no operation; check the method and the path, and the answer if there is one (201 is only for POST /v1/pets, and 200 only for the others)',
   }),
 );
 /** `times`: how many requests the rule applies to; `applied`: how many it has applied to; `retryAfter` is in seconds. */

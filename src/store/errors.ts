@@ -41,7 +41,11 @@ export class KeyNotFoundError extends StoreError {}
 
 export class StoreMissingError extends StoreError {
   constructor(place: string, options?: ErrorOptions) {
-    super(`there is no store in ${place}`, 'check the path; to create a store: pets serve', options);
+    super(
+      `there is no store in ${place}`,
+      'check the directory or URL; to create a store there: pets serve --data <dir|url>',
+      options,
+    );
   }
 }
 

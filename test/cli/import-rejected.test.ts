@@ -71,7 +71,7 @@ scenario(
     replies: { Bella: ['lost', (response) => replyError(response, 400, 'wrong')] },
     sends: 'Rex Bella Bella Lola',
     stdout:
-      /unknown\t\tBella\trejected after an earlier response was lost; the animal may have been added: no\n/,
+      /unknown\t\tBella\trejected after an earlier response was lost \(no\); the animal may have been added\n/,
   },
   { sends: 'Bella', keys: 3 },
 );
@@ -110,7 +110,10 @@ describe('without idempotency keys, a row with a lost response is unknown, and t
       replies,
       code: 8,
       keys: 30,
-      stderr: ['added 25 of 30 rows; 5 may have been added', 'to see the animals: pets list --all;'],
+      stderr: [
+        'added 25 of 30 rows; 5 may have been added',
+        'to see whether the rows that may have been added are in the inventory: pets list --all;',
+      ],
     });
   });
   scenario(

@@ -149,7 +149,7 @@ describe('pets keys list', () => {
     [{ file: 'removed', env: 'TOKEN' }, ''],
     [
       { file: 'removed', env: 'no' },
-      'the server at URL does not accept the developer token in PETS_SERVE_TOKEN"',
+      'the server at URL does not accept the developer token; set PETS_SERVE_TOKEN to its token"',
     ],
     [{ file: 'removed', env: 'TOKEN', profile: away }, `no pets serve responds at ${away.baseUrl}"`],
   ])('finds the server, or says why it cannot: %j', async (situation, problem) => {
@@ -172,7 +172,7 @@ describe('pets keys list', () => {
     const { machine, one } = await machineWithStores();
     const env = token('my-own-token-0123456789');
     const service = await serve(machine, ['--data', one, '--no-page'], { env });
-    const none = `because the server at ${service.url} has no developer tools; to have them, start it with --page"`;
+    const none = `because the server at ${service.url} did not send its list of keys; it needs its developer tools (--page)`;
     expect((await listed(machine, [one], { env })).stderr).toContain(none);
     const store = await idOf(one);
     const other = await scriptedServer((request, response) => {

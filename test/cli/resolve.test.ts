@@ -114,7 +114,11 @@ describe('a key is only sent to the service it is for', () => {
     ['on a new machine', { isNew: true }, 'log in: pets login. Or start a local service'],
     ['after a logout', { prod: KEYLESS }, 'log in: pets login'],
     ['with --profile', { profile: 'staging', isNew: true }, 'log in: pets login --profile staging. Or start'],
-    ['for profile local', { profile: 'local' }, 'start the local service: pets serve --seed'],
+    [
+      'for profile local',
+      { profile: 'local' },
+      'start the local service, which saves a key: pets serve --seed',
+    ],
     ['with only PETS_BASE_URL', { ...OTHER_URL, isNew: true }, `set PETS_API_KEY to the key for ${OTHER}`],
     ['for another PETS_BASE_URL', { ...OTHER_URL, prod: PROD }, 'or unset PETS_BASE_URL'],
     ['for another --base-url', { prod: PROD, baseUrl: OTHER }, `login --profile <name> --base-url ${OTHER}`],

@@ -122,7 +122,7 @@ test('animals with another status are left out on every page, and this is report
     pages.push(pets.map(({ id }) => String(id)));
   expect(pages).toEqual([['11', '12'], [], ['30', '31', '32', '34']]);
   expect(new Set(differences.filter((each) => each.startsWith('ignores')))).toEqual(
-    new Set(['ignores the filter status=sold; other animals are left out']),
+    new Set(['ignores the filter status=sold; animals with another status are left out']),
   );
 });
 

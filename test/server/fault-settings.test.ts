@@ -98,7 +98,10 @@ const invalid: [value: unknown, error: string][] = [
   [[{ match: { path: 5 }, answer: 503 }], 'rule 1: match.path must be a string'],
   [[{ match: { path: '/v1/%70ets' }, answer: 503 }], 'rule 1 matches no operation'],
   [[{ match: { method: 'POST', path: '/v1/store/orders' }, answer: 503 }], 'rule 1 matches no operation'],
-  [[{ match: { method: 'POST' }, answer: 200 }], 'rule 1 matches no operation that can have this answer'],
+  [
+    [{ match: { method: 'POST' }, answer: 200 }],
+    'rule 1 matches no operation; check the method and the path, and the answer',
+  ],
   [Array(MAX_RULES + 1).fill({}), `rules must have at most ${MAX_RULES} rules`],
 ];
 

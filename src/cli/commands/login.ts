@@ -46,8 +46,8 @@ export const login: Command<Options> = {
     checkProtocol(given, env);
     // Read a piped key before any request is sent, because the key may be invalid.
     const piped = context.stdin.isTTY === true ? undefined : await readKey(context);
-    if (piped === undefined)
-      requirePrompt(context, 'cannot ask for a key with --no-input or redirected stderr', pipeHint(context));
+    if (piped === undefined && !canPrompt(context))
+      throw usageError('cannot ask for a key with --no-input or redirected stderr', pipeHint(context));
     const connectionWith = (baseUrl: string, key = ''): Connection => ({
       profile,
       baseUrl,
@@ -64,7 +64,8 @@ export const login: Command<Options> = {
     await writeProfile(context, profile, { baseUrl, key });
     const isReplaced = stored?.key !== undefined && (stored.key !== key || stored.baseUrl !== baseUrl);
     const before = isReplaced ? `, instead of key ${maskKey(stored.key ?? '')} for ${stored.baseUrl}` : '';
-    const profileFlag = profile === (defaultProfile ?? 'prod') ? '' : ` --profile ${profile}`;
+    const profileFlag =
+      profile === chooseProfile({ flags: {}, env, defaultProfile }) ? '' : ` --profile ${profile}`;
     console.notice(
       `saved key ${maskKey(key)} for ${baseUrl} to profile ${profile}${before}. Next: pets list${profileFlag}`,
     );
@@ -81,11 +82,11 @@ function givenBaseUrl({ globals, env }: CommandContext): string | undefined {
 }
 
 async function promptBaseUrl(context: CommandContext, profile: string): Promise<string> {
-  requirePrompt(
-    context,
-    `missing --base-url; profile ${profile} has no base URL yet`,
-    `for example: ${followUpCommand(context, 'login')} --base-url https://…/v1`,
-  );
+  if (!canPrompt(context))
+    throw usageError(
+      `missing --base-url; profile ${profile} has no base URL yet`,
+      `for example: ${followUpCommand(context, 'login')} --base-url https://…/v1`,
+    );
   const validate = (text: string) => {
     // What is neither a host nor a URL may be the key, so it is not repeated.
     if (!/[.:/]/.test(text)) return 'enter the URL of the service; the next question is for the key';
@@ -164,11 +165,6 @@ async function promptKey(
       context.console.notice(`${userError.message}; try again, or press Ctrl-C`);
     }
   }
-}
-
-/** @throws CliError if the command can't prompt */
-function requirePrompt(context: CommandContext, message: string, hint: string): void {
-  if (!canPrompt(context)) throw usageError(message, hint);
 }
 
 /** Extracts the key from pasted text, which may have quotes or `Bearer` around it. */

@@ -73,13 +73,13 @@ export const profiles: Command<{ check?: boolean }> = {
     if (console.isForPeople)
       for (const row of rows)
         if (row.check?.ok === false) console.notice(`${row.profile}: ${row.check.message}`);
-    if (console.isTerminal && rows.every(({ key }) => key === null))
+    if (console.isTerminal && globals.profile === undefined && rows.every(({ key }) => key === null))
       console.notice('no key saved yet. Log in: pets login. Or start a local service: pets serve --seed');
     const unusable = rows.filter((row) => row.check && rejected.has(row.check));
     if (unusable.length > 0)
       throw new CliError(`rejected: ${unusable.map(({ profile }) => `the key of ${profile}`).join(', ')}`, {
         code: 'bad_key',
-        hint: 'to replace the key of a profile: pets login --profile <name>, or for local: pets keys add <name> --save; the key of environment is in PETS_API_KEY',
+        hint: 'to replace the key of a profile: pets login --profile <profile>, or for local: pets keys add <key-name> --save; environment is the key in PETS_API_KEY',
       });
     return undefined;
   },

@@ -247,13 +247,12 @@ function reportDeprecation(
   const days = sunset && Math.ceil((sunset.getTime() - now) / DAY);
   let when = days === undefined ? 'on a day that it has not announced' : `on ${day} (days left: ${days})`;
   if (days !== undefined && days <= 0) when = `soon (announced for ${day}, which has passed)`;
-  const what = operation === 'getPet' ? 'requests for one animal' : 'a request that this command needs';
-  const then =
-    operation === 'getPet'
-      ? '; pets get will then read the whole list'
-      : '; look for a newer version of pets';
   const more = link === undefined ? '' : ` (see ${link})`;
-  console.notice(`the service will stop supporting ${what} ${when}${more}${then}`);
+  console.notice(
+    operation === 'getPet'
+      ? `the service will stop supporting requests for one animal ${when}${more}; pets get will then read the whole list`
+      : `this command needs a request that the service will stop supporting ${when}${more}; look for a newer version of pets`,
+  );
 }
 
 /** A wait of the client, or of `pets import` for requests of an earlier run that the service may still receive. */

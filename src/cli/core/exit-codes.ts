@@ -36,7 +36,7 @@ export const exitCodeMeanings: readonly (readonly [ExitCode, string])[] = [
     127,
     'the command after -- of pets serve does not exist; if it exists, pets serve exits with the code of the command',
   ],
-  [130, 'interrupted by Ctrl-C or a termination signal; pets serve without a command exits with 0'],
+  [130, 'interrupted by Ctrl-C or a signal; pets serve exits with 0, or the code of its command'],
 ];
 
 /**

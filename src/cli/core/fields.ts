@@ -73,7 +73,7 @@ export function findField(objects: readonly unknown[], name: string): string | u
 
 /** Returns the name unchanged. @throws ArgumentError if it is empty, usually because of an unset shell variable */
 export function checkFieldName(text: string): string {
-  if (text === '') throw new ArgumentError('has an empty field name');
+  if (text === '') throw new ArgumentError('must not contain an empty field name');
   return text;
 }
 

@@ -253,7 +253,7 @@ export function chooseLedger(context: CommandContext, service: string, dryRun: b
   const chosen = known ?? (dryRun ? undefined : createStateDirectory(context)) ?? directories[0];
   if (chosen.isTemporary && !dryRun)
     context.console.notice(
-      `recording the rows in the temporary directory ${chosen.path}, because the usual directory cannot be used; if it is deleted, later imports add the same rows again; to choose another directory: PETS_STATE_DIR`,
+      `recording the rows in the temporary directory ${chosen.path}, because the usual directory could not be used; if the temporary directory is deleted, later imports add the same rows again; to choose another directory: PETS_STATE_DIR`,
     );
   const { now } = context.clock;
   return { directory: directoryIn(chosen), service, files: realFileSystem, now, random: randomBytes };

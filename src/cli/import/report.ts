@@ -145,10 +145,9 @@ export function summarize(setting: Setting, plan: Plan): number {
   if (unknown > 0) {
     if (plan.groups.pending.length > 0) message += `; ${unknown} may have been added`;
     const list = listAllCommand(setting.connection, platform);
-    const compare =
-      open.length > 0 ? '; to compare these rows with the inventory, run the command again' : '';
+    const compare = open.length > 0 ? '; to let pets compare them, run the command again' : '';
     hints.push(
-      `to see the animals: ${list}${compare}; to add a row that is missing there, import it from a file of its own with --add-again`,
+      `to see whether the rows that may have been added are in the inventory: ${list}${compare}; to add one that is missing, import it from a file of its own with --add-again`,
     );
   }
   if (hints.length > 0) throw new CliError(message, { code: 'some_failed', hint: hints.join('; ') });
@@ -165,11 +164,12 @@ export function totalsText({ input }: Setting, plan: Plan, after = groupRows(pla
 }
 
 export function nothingToDo(setting: Setting, plan: Plan): string {
-  const next =
-    plan.groups.withId.length > 0
-      ? 'to add a new animal, leave its id empty'
-      : `to add every row again: ${repeatCommand(setting.context, '--add-again')}`;
-  return `nothing to do at ${targetLabel(setting.connection)}: ${addedText(setting, plan)}; ${next}`;
+  const { withId, answered } = plan.groups;
+  let next = `; to add every row again: ${repeatCommand(setting.context, '--add-again')}`;
+  if (withId.length > 0) next = '; to add a new animal, leave its id empty';
+  // The hint of `summarize` says what to do about rows that may have been added.
+  else if (answered.length > 0) next = '';
+  return `nothing to do at ${targetLabel(setting.connection)}: ${addedText(setting, plan)}${next}`;
 }
 
 /** How many rows were added before this run, may have been added, or are skipped. */
@@ -196,7 +196,7 @@ function knownText({ context: { console }, input }: Setting, known: Plan['known'
   const [last] = [...imports].sort((a, b) => b.seq - a.seq);
   const several = imports.size > 1 ? ` in ${imports.size} imports, the last` : '';
   const when = last ? `${several} on ${timeOf(last, console)} from ${fileName(last)}` : '';
-  const named = unknown.length > 0 ? unknown : 2 * known.size < total ? [...known.keys()] : [];
+  const named = unknown.length > 0 ? unknown : [...known.keys()];
   const label = added > 0 && unknown.length > 0 ? 'unknown: ' : '';
   const names = named.length > 0 && 2 * named.length < total ? ` (${label}${namesOf(input, named)})` : '';
   const texts = unknown.length === 0 ? certain : added === 0 ? perhaps : `${certain}, and ${perhaps}`;

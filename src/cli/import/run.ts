@@ -101,7 +101,9 @@ async function importRows(setting: Setting, file: LedgerFile, yes: boolean): Pro
       console.notice(`${start}${addedText(setting, planned)}${left}`);
     }
     if (isContinued && choice === 'add-again')
-      console.notice('this run completes the earlier import; after that, --add-again adds every row again');
+      console.notice(
+        'this run only completes the earlier import; to add every row again, run the command once more after it',
+      );
     reportRepeatedAndChanged(setting, planned);
     const sentAgain = mode === 'again' ? known.size : 0;
     const again = changes.reduce((sum, { changed }) => sum + changed.size, sentAgain);
@@ -123,11 +125,12 @@ const atMost = ({ groups }: Plan): string => (groups.open.length > 0 ? 'at most 
 async function dryRun(setting: Setting, ledger: Ledger): Promise<number> {
   const { input, connection, context } = setting;
   const planned = planFor(setting, ledger);
-  const { pending } = planned.groups;
+  const { pending, open } = planned.groups;
   await writePreview(setting, pending);
   if (pending.length === 0) context.console.notice(nothingToDo(setting, planned));
   else {
-    const already = planned.groups.added.length > 0 ? `; ${addedText(setting, planned)}` : '';
+    const isAllNew = pending.length - open.length === input.rows.length;
+    const already = isAllNew ? '' : `; ${addedText(setting, planned)}`;
     context.console.notice(
       `dry run: would add ${atMost(planned)}${pending.length} of ${formatCount(input.rows.length, 'row')} from ${input.name} at ${targetLabel(connection)}${already}`,
     );

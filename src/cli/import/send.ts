@@ -311,7 +311,7 @@ async function sendRow(run: Run, position: number, conditions: InFlightCondition
     }
     if (cause instanceof ApiFailure && ROW_STATUSES.includes(cause.status)) {
       if (open || isAmbiguous) {
-        leaveOpen(`rejected after an earlier response was lost; the animal may have been added: ${reason}`);
+        leaveOpen(`rejected after an earlier response was lost (${reason}); the animal may have been added`);
         return { kind: 'other' };
       }
       const { status, code = `http_${status}` } = cause;

@@ -200,7 +200,7 @@ function noKey(sources: Sources, profile: ProfileName, environmentUrl: string | 
   const isNamed = sources.flags.profile !== undefined;
   const login = `log in: pets login${isNamed ? ` --profile ${profile}` : ''}`;
   let hint = login;
-  if (profile === 'local') hint = 'start the local service: pets serve --seed';
+  if (profile === 'local') hint = 'start the local service, which saves a key: pets serve --seed';
   else if (environmentUrl !== undefined) hint = `set PETS_API_KEY to the key for ${environmentUrl}`;
   else if (!isNamed && profilesWithKey(sources).join() === 'local')
     hint = `to use profile local: pets use local. Or ${login}`;

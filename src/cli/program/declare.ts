@@ -196,7 +196,7 @@ function parserOf({ parse, choices }: Argument | Option, name: string, hint: str
       const lowerCase = choices?.find((choice) => choice === text.trim().toLowerCase());
       throw usageError(
         `${name} ${error.message}${error.message.startsWith('must not') ? '' : `, not ${JSON.stringify(text)}`}`,
-        lowerCase === undefined ? hint : `did you mean ${lowerCase}? Use lower case`,
+        lowerCase === undefined ? hint : `did you mean ${lowerCase}?`,
       );
     }
   };

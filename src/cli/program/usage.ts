@@ -33,7 +33,7 @@ const HINTS: readonly (readonly [pattern: RegExp, hint: string])[] = [
   [/^(mock|server|start)\b/, 'did you mean pets serve?'],
   [/^(revoke|keys (delete|remove|rm))\b/, 'did you mean pets keys revoke <name>?'],
   [/^keys (new|create)\b/, 'did you mean pets keys add <name>?'],
-  [/^(keys )?(un|lift-?)ban\b/, 'on the page of pets serve, under Keys; elsewhere, wait until it ends'],
+  [/^(keys )?(un|lift-?)ban\b/, 'pets serve lifts bans on its page, under Keys; other bans expire'],
   [/^version\b/, 'did you mean pets --version?'],
   [/^(available|pending|sold)$/i, 'did you mean pets list --status $1?'],
   [
@@ -45,7 +45,8 @@ const HINTS: readonly (readonly [pattern: RegExp, hint: string])[] = [
   [/^(?!use )(\w+(?: \w+)?) (?:--)?(prod|staging|local)$/i, 'did you mean --profile $2?'],
   [/^(list|count) (\d+)$/, 'did you mean pets $1 --category $2?'],
   [/^count --by[ =](status|category) (status|category)$/, 'did you mean pets count --by $1,$2?'],
-  [/^count ((?:status|category).*)$/, 'did you mean pets count --by $1?'],
+  [/^count (status|category|status,category|category,status)$/, 'did you mean pets count --by $1?'],
+  [/^(list|count) (status|category)[ =](\w+)$/, 'did you mean pets $1 --$2 $3?'],
   [
     new RegExp(`^count (${TEXT})$`, 'u'),
     'to count animals by name: pets count --name "$1". By category: pets count --by category',

@@ -170,18 +170,11 @@ export async function readKeyUsage(
     const problem = `the server shows only ${shown} of ${total} keys`;
     return { usage: data.keys, ...(shown < total && { problem }) };
   }
-  switch (ErrorCode.safeParse(response).data?.code) {
-    case 'unauthorized': {
-      const source = token === context.env['PETS_SERVE_TOKEN'] ? 'PETS_SERVE_TOKEN' : path;
-      return { problem: `the server at ${url} does not accept the developer token in ${source}` };
-    }
-    case 'not_found':
-      return { problem: `the server at ${url} has no developer tools; to have them, start it with --page` };
-    default:
-      return {
-        problem: `the server at ${url} did not send its list of keys; check that it runs the same version of pets`,
-      };
-  }
+  const isRefused = ErrorCode.safeParse(response).data?.code === 'unauthorized';
+  const why = isRefused
+    ? 'does not accept the developer token; set PETS_SERVE_TOKEN to its token'
+    : 'did not send its list of keys; it needs its developer tools (--page), and the same version of pets';
+  return { problem: `the server at ${url} ${why}` };
 }
 
 /**

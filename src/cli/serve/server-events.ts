@@ -177,7 +177,7 @@ function createRequestPrinter(
     }
     if (dropped > 0)
       console.notice(
-        `${formatCount(dropped, 'request')} were not logged, because stderr was not read fast enough`,
+        `not logged because stderr was not read fast enough: ${formatCount(dropped, 'request')}`,
       );
     dropped = 0;
     const request = {
@@ -203,7 +203,7 @@ function createRequestPrinter(
     isLimitReported = true;
     const { perMinute, perDay } = plans[plan];
     console.notice(
-      `the command has used up a rate limit of plan ${plan} (${perMinute} requests per minute, ${perDay} per day); to test without limits: pets serve --plan enterprise -- …`,
+      `the command has used up a rate limit of plan ${plan} (${perMinute} requests per minute, ${perDay} per day); for practically no limits: pets serve --plan enterprise -- …`,
     );
   };
 }

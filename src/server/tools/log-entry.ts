@@ -141,7 +141,7 @@ function describeReason(recorded: RecordedRequest): string {
   const { status, latency } = recorded;
   const delay = latency === 0 ? '' : formatDuration(latency);
   if (status === 0)
-    return `the client closed the connection before the response${delay && `; your faults delayed the response by ${delay}`}`;
+    return `the client closed the connection before the response${delay && `; an injected fault delayed the response by ${delay}`}`;
   return reasonOf(recorded) + (delay && `, delayed by ${delay}`);
 }
 

@@ -117,7 +117,7 @@ async function* readAnimals(client: Client, readAt: number): AsyncGenerator<Stor
   // of an animal, or an earlier key has the same animal.
   if (key) {
     throw new StoreError(
-      `a row of the table pets.idempotency is not valid: its column response is not the text of an animal, or has the same animal as another row (animal id: ${key.id ?? 'none'})`,
+      `a row of the table pets.idempotency is not valid: its column response is not the text of an animal of the store, or has the same animal as another row (animal id: ${key.id ?? 'none'})`,
       'delete the row; if two rows have the same animal, delete only one of them; this deletes no animal',
     );
   }

@@ -81,7 +81,7 @@ export function messageOf(error: unknown): string {
 /** Hints by the start of Node's error code or of the SQLSTATE; the first match decides. */
 const HINTS: readonly (readonly [beginning: RegExp, hint: string])[] = [
   [/^(ENOTFOUND|EAI_AGAIN)/, 'check the host name and the name server'],
-  [/^ERR_TLS_CERT/, 'use a host name of the certificate, or sslmode=verify-ca to accept any name'],
+  [/^ERR_TLS_CERT/, 'use a host name that is in the certificate, or sslmode=verify-ca to accept any name'],
   [
     /^(CERT_|DEPTH_ZERO_|SELF_SIGNED|UNABLE_TO_)/,
     'check the certificate of the server, and sslmode and sslrootcert of the database URL',

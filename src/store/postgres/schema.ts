@@ -152,7 +152,7 @@ export async function checkServer(client: SchemaClient): Promise<string[]> {
   if (setting('server_encoding') !== 'UTF8') {
     throw new StoreError(
       `the database has the encoding ${setting('server_encoding')}, which cannot store every name`,
-      "create the database with ENCODING 'UTF8'",
+      "use another database, created with ENCODING 'UTF8' TEMPLATE template0",
     );
   }
   const isolation = setting('default_transaction_isolation');

@@ -446,7 +446,7 @@ test.each([
       milliseconds: 2_100,
       keyName: 'till',
       because:
-        'the client closed the connection before the response; your faults delayed the response by 500 ms',
+        'the client closed the connection before the response; an injected fault delayed the response by 500 ms',
     });
     expect(shown).not.toHaveProperty('status');
     expect(shown).not.toHaveProperty('response');

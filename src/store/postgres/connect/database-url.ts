@@ -206,7 +206,10 @@ function parsePort(text = ''): number {
   const port = Number(text || DEFAULT_PORT);
   // The message does not contain the text, which may be a part of a password that is not percent-encoded.
   if (!/^\d*$/.test(text) || port < 1 || port > 65_535)
-    throw new StoreError('the port of the database (URL or PGPORT) is not from 1 to 65535', URL_HINT);
+    throw new StoreError(
+      'the port of the database (URL or PGPORT) must be a number from 1 to 65535',
+      URL_HINT,
+    );
   return port;
 }
 
