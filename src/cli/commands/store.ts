@@ -129,7 +129,7 @@ const migrate: Command<Place & { dryRun?: boolean }> = {
 /** Verifies, copies and migrates the stores of the local service (docs/serve.md, docs/postgres.md). */
 export const store: CommandGroup = {
   name: 'store',
-  summary: 'check or copy a store (the data of pets serve)',
+  summary: 'check, copy or migrate a store (data of pets serve)',
   commands: [check, copy, migrate],
 };
 

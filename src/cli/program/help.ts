@@ -202,7 +202,7 @@ export const environmentVariables: Readonly<Record<string, string>> = {
   PETS_SERVE_KEY:
     'API key that pets serve accepts instead of a generated one: at least 20 characters, or 8 if only this machine can reach the service',
   PETS_SERVE_TOKEN:
-    'token for the developer tools of pets serve, at least 20 characters (default: a new one); if you choose it, pets keys list needs it, too',
+    'token for the developer tools of pets serve, at least 20 characters (default: a new one at each start); if you set it, also set it for pets keys list',
   'XDG_CONFIG_HOME, XDG_STATE_HOME, XDG_DATA_HOME':
     'base directories for configuration, state and data files',
   'HTTP_PROXY, HTTPS_PROXY, NO_PROXY':
