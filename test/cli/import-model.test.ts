@@ -159,6 +159,8 @@ class World {
     disk.restart();
     this.#isLocked = false;
     if (this.#isQuick) return;
+    // A request in flight reaches the service within seconds, so before the clock moves on for hours.
+    await new Promise(setImmediate);
     this.#now += Math.floor(this.#random() ** 4 * 40 * HOUR);
     if (this.#chance(0.05)) this.#now -= 30 * HOUR;
     if (this.#chance(0.05)) this.#forget();
