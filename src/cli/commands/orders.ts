@@ -62,7 +62,7 @@ export const orders: Command<OrderOptions> = {
     {
       flags: '--where <field=value>',
       description:
-        'only orders with this value in this field (repeatable: each field must have one of the values given for it)',
+        'only orders with exactly this value in this field (repeatable: each field must have one of the values given for it)',
       parse: parseCondition,
       repeatable: true,
     },

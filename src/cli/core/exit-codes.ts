@@ -29,8 +29,8 @@ export const exitCodeMeanings: readonly (readonly [ExitCode, string])[] = [
   [3, 'not found'],
   [4, 'no API key for the profile, or the service rejected the key'],
   [5, 'rate-limited: the wait is longer than --max-wait, or six attempts were not enough'],
-  [6, 'network error or timeout; an animal being added may or may not have been added'],
-  [7, 'the service failed or sent an unexpected response'],
+  [6, 'network error or timeout; or a failure while adding an animal, which may have been added'],
+  [7, 'any other failure of the service, or an unexpected response'],
   [8, 'some rows of an import failed, or may or may not have been added'],
   [
     127,

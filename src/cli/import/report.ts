@@ -237,8 +237,10 @@ export function stopError(setting: Setting, { known, changes }: Plan): CliError 
   const texts = changesText(input, changes);
   const also = texts.length === 0 ? '' : `. Also: ${texts.join('; ')}`;
   const again = `to add every row${withId > 0 ? ' as a new animal' : ''}: ${repeatCommand(context, '--add-again')}`;
-  const others = withId > 0 ? 'new rows without an id' : 'others';
-  const first = changes.some(({ changed }) => changed.size > 0) ? 'remove the changed rows, then ' : '';
+  const others = withId > 0 ? 'new rows without an id' : 'rows that were not added before';
+  const first = changes.some(({ changed }) => changed.size > 0)
+    ? 'remove the changed rows from the file, then '
+    : '';
   const skip = `to add only the ${others}: ${first}${repeatCommand(context, '--skip-added')}`;
   return new CliError(`${name}: nothing was sent, because ${reasons.join('; ')}${also}`, {
     code: 'already_imported',

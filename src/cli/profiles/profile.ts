@@ -144,7 +144,9 @@ export function resolveConnection(sources: Sources): { connection: Connection; n
   if (!API_KEY_PATTERN.test(key)) {
     throw new CliError(`the key in ${keySource} contains invalid characters`, {
       code: 'bad_key',
-      hint: 'copy the key again, without spaces or line breaks',
+      hint: envKey
+        ? 'set PETS_API_KEY to the key again, without spaces or line breaks'
+        : `save the key again: pets login --profile ${profile}`,
     });
   }
   if (baseUrl === undefined) {
