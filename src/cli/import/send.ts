@@ -399,7 +399,7 @@ async function compareWithInventory(positions: readonly number[], run: Run): Pro
   notice(
     whyIncomplete === undefined
       ? `compared ${formatCount(rows.length, 'row')} with ${formatCount(animals, 'animal')}: ${result}`
-      : `it is still unknown whether these rows were added, because the list of animals may be incomplete: ${whyIncomplete}`,
+      : `the outcome of ${formatCount(rows.length, 'row')} stays unknown, because the list of animals may be incomplete: ${whyIncomplete}`,
   );
 }
 

@@ -117,8 +117,8 @@ async function* readAnimals(client: Client, readAt: number): AsyncGenerator<Stor
   // of an animal, or an earlier key has the same animal.
   if (key) {
     throw new StoreError(
-      `a row of the table pets.idempotency is not valid: its column response is not the text of an animal of the store, or has the same animal as another row (animal id: ${key.id ?? 'none'})`,
-      'delete the row; if two rows have the same animal, delete only one of them; this deletes no animal',
+      `the table pets.idempotency has a wrong row (animal id in it: ${key.id ?? 'none'}): its response is not an animal of the store, or another row has the same animal`,
+      'delete this row, or one of the two with the same animal; no animal is deleted, but a client that repeats the request of the row can add it again',
     );
   }
   await client.query('close idempotency_keys');
