@@ -109,7 +109,7 @@ describe('a changed file', () => {
         code: 'already_imported',
         message:
           'FILE: nothing was sent, because 2 of 3 rows were added on 2026-11-20 12:00 UTC from animals.csv',
-        hint: 'to add only the rows that were not added before: pets import FILE --json --skip-added; to add every row: pets import FILE --json --add-again',
+        hint: 'to add only the rows not added before: pets import FILE --json --skip-added; to add every row: pets import FILE --json --add-again',
       },
     },
     {

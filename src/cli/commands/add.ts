@@ -45,7 +45,7 @@ export const add: Command<Options> = {
     {
       flags: '--idempotency-key <key>',
       description:
-        'any ASCII text; for 24 hours, adding again with the same text adds no second animal, if the service supports it',
+        '1 to 255 ASCII characters; for 24 hours, adding again with the same text adds no second animal, if the service supports it',
       parse: parseWith(IdempotencyKey),
     },
   ],

@@ -50,7 +50,7 @@ const add: Command<AddOptions> = {
     .filter((plan) => plan !== 'enterprise')
     .map((plan) => `${plan} ${plans[plan].perMinute} and ${plans[plan].perDay}`)
     .join(', ')}; enterprise as set by options, otherwise practically unlimited.`,
-  arguments: [{ name: '<name>', description: 'name for the key' }],
+  arguments: [{ name: '<name>', description: 'name for the key (a-z, 0-9, dot, dash, underscore)' }],
   options: [
     {
       flags: '--plan <plan>',

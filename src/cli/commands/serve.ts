@@ -68,7 +68,11 @@ export const serve: Command<ServeOptions> = {
         flags: '--key-file <file>',
         description: 'accept the API key in this file (or in PETS_SERVE_KEY) instead of a generated one',
       },
-      { flags: '--no-profile', description: "don't save the address and the key to profile local" },
+      {
+        flags: '--no-profile',
+        description:
+          "don't save the address and the key to profile local; with a command, they are never saved",
+      },
       {
         flags: '--ban-after <number>',
         description:

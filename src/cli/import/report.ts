@@ -237,7 +237,7 @@ export function stopError(setting: Setting, { known, changes }: Plan): CliError 
   const texts = changesText(input, changes);
   const also = texts.length === 0 ? '' : `. Also: ${texts.join('; ')}`;
   const again = `to add every row${withId > 0 ? ' as a new animal' : ''}: ${repeatCommand(context, '--add-again')}`;
-  const others = withId > 0 ? 'new rows without an id' : 'rows that were not added before';
+  const others = withId > 0 ? 'new rows without an id' : 'rows not added before';
   const first = changes.some(({ changed }) => changed.size > 0)
     ? 'remove the changed rows from the file, then '
     : '';

@@ -144,9 +144,7 @@ export function resolveConnection(sources: Sources): { connection: Connection; n
   if (!API_KEY_PATTERN.test(key)) {
     throw new CliError(`the key in ${keySource} contains invalid characters`, {
       code: 'bad_key',
-      hint: envKey
-        ? 'set PETS_API_KEY to the key again, without spaces or line breaks'
-        : `save the key again: pets login --profile ${profile}`,
+      hint: 'set or save the key again, without spaces and line breaks',
     });
   }
   if (baseUrl === undefined) {
