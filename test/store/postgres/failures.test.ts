@@ -37,7 +37,7 @@ test.each<[error: Error, hint: RegExp]>([
   [reported('3D000'), /create the database/],
   [reported('53300'), /max_connections.*ALTER ROLE/],
   [systemError('ENOTFOUND'), /host name/],
-  [systemError('ERR_TLS_CERT_ALTNAME_INVALID'), /host name of the certificate.*sslmode/],
+  [systemError('ERR_TLS_CERT_ALTNAME_INVALID'), /host name that is in the certificate.*sslmode/],
   [systemError('CERT_HAS_EXPIRED'), /certificate of the server.*sslmode and sslrootcert/],
   [systemError('UNABLE_TO_GET_ISSUER_CERT_LOCALLY'), /certificate of the server/],
   [systemError('ECONNREFUSED'), /is running/],
