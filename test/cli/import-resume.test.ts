@@ -117,7 +117,7 @@ describe('a changed file', () => {
       sends: 'Bellissima',
       results: '2 added 1 Rex, 3 added 4 Bellissima, 4 added 3 Lola',
       stderr:
-        /^note: 2 of 3 rows were added on 2026-11-20 12:00 UTC from animals.csv; left: line 3 Bellissima\nnote: added 1 of 3 rows; 2 were added before\n$/,
+        /^note: 2 of 3 rows were added on 2026-11-20 12:00 UTC from animals.csv; to add: line 3 Bellissima\nnote: added 1 of 3 rows; 2 were added before\n$/,
     },
     { args: '--skip-added --json', isOffline: true, stdout: /^\[(.*?"added".*?){3}\]\n$/ },
     {
@@ -246,7 +246,7 @@ describe('a file with rows of an earlier one', () => {
       args: '--skip-added',
       sends: 'Max',
       stderr:
-        /^note: none of 3 rows was added; 2 rows with an id were skipped \(line 2 Rex, line 3 Bella\); left: line 4 Max\nnote: added 1 of 3 rows; 2 rows with an id were skipped \(line 2 Rex, line 3 Bella\)\n$/,
+        /^note: none of 3 rows was added; 2 rows with an id were skipped \(line 2 Rex, line 3 Bella\); to add: line 4 Max\nnote: added 1 of 3 rows; 2 rows with an id were skipped \(line 2 Rex, line 3 Bella\)\n$/,
     },
     {
       isOffline: true,

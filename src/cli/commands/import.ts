@@ -7,14 +7,13 @@ export const importCommand: Command<ImportRequest> = {
   summary: 'add all animals from a file, as new ones',
   examples: [
     'pets import animals.csv',
-    'pets import animals.csv --dry-run',
     "pets import - --format ndjson --json < animals.ndjson | jq '.[].pet.id'",
   ],
   arguments: [
     {
       name: '<file>',
       description:
-        'CSV with the columns name and category, or NDJSON or JSON with name and categoryId; status is optional; - is standard input',
+        'CSV with the columns name and category, or NDJSON or JSON with name and categoryId; status is optional (default: available); - is standard input',
     },
   ],
   options: [
@@ -29,12 +28,12 @@ export const importCommand: Command<ImportRequest> = {
       description: 'add only rows not added before; a changed row counts as new',
       conflicts: ['addAgain'],
     },
-    { flags: '--add-again', description: 'add every row, also those added before' },
+    { flags: '--add-again', description: 'add every row, also those added before or with an id' },
     { flags: '--dry-run', description: 'check the file and show what would be added; add nothing' },
     { flags: '--yes', description: "don't ask before adding to the service of profile prod" },
   ],
   notes:
-    'After an interruption, run the same command again: it adds the missing rows. If a file seems to repeat an earlier import, pets adds nothing: choose --skip-added or --add-again. Otherwise, it adds every row, and lists those added before.',
+    'After an interruption, run the same command again: it adds the missing rows. If rows have an id, or seem to repeat an earlier import, pets adds nothing: choose --skip-added, or --add-again, for example after a reset of the service. Otherwise, it adds every row, and lists those added before.',
   prints: 'rows',
   async run(options, context) {
     const { importFile } = await import('../import/run.ts');

@@ -97,7 +97,7 @@ async function importRows(setting: Setting, file: LedgerFile, yes: boolean): Pro
     const isContinued = ledger.imports.has(planned.its.seq);
     if (isContinued || groups.added.length + groups.withId.length > 0) {
       const start = isContinued ? 'continuing an earlier import: ' : '';
-      const left = pending.length > MAX_LISTED_NAMES ? '' : `; left: ${namesOf(input, pending)}`;
+      const left = pending.length > MAX_LISTED_NAMES ? '' : `; to add: ${namesOf(input, pending)}`;
       console.notice(`${start}${addedText(setting, planned)}${left}`);
     }
     if (isContinued && choice === 'add-again')
