@@ -237,7 +237,7 @@ export function createSendAgainHandler(
       if (status === undefined) return undefined;
       const [sent] = recorder.find((recorded) => recorded.id === id, 0, 1);
       // The request is in the log before its response arrives, unless the added headers made it too large.
-      if (!sent) throw cannotBeSent(number, `it gets ${status} now`);
+      if (!sent) throw cannotBeSent(number, `the service now refuses it with status ${status}`);
       return sent;
     } finally {
       enough.abort();

@@ -233,7 +233,7 @@ test('a request whose headers would be too large with a new request id is refuse
   const number = (await requests('?limit=1')).requests[0]?.number;
   expect(await sendAgain(number)).toMatchObject({
     http: 403,
-    shown: { message: `Request ${number} cannot be sent again: it gets 431 now` },
+    shown: { message: `Request ${number} cannot be sent again: the service now refuses it with status 431` },
   });
 });
 
