@@ -15,11 +15,7 @@ export const completion: Command<Options> = {
   summary: 'print a shell completion script',
   examples: ['pets completion bash', 'pets completion fish | source'],
   arguments: [
-    {
-      name: '<shell>',
-      description: 'shell to print a script for',
-      choices: shells,
-    },
+    { name: '<shell>', description: 'shell to print a script for', choices: shells },
     {
       name: '[words...]',
       description: 'used by the completion scripts: the words to complete, after `--`',

@@ -122,18 +122,11 @@ async function searchList(
   // Some services send ids as strings.
   const wanted = new Set(ids.map(String));
   const found = new Map<string, ReceivedPet>();
-  const reading = await readPages(
-    context,
-    client,
-    { ids: wanted },
-    {
-      enough: wanted.size,
-      onResults: (pets) => {
-        for (const pet of pets) found.set(String(pet.id), pet);
-      },
-      progress,
-    },
-  );
+  const onResults = (pets: readonly ReceivedPet[]) => {
+    for (const pet of pets) found.set(String(pet.id), pet);
+  };
+  const options = { enough: wanted.size, onResults, progress };
+  const reading = await readPages(context, client, { ids: wanted }, options);
   const read = `read ${formatCount(reading.animals, 'animal')} with ${formatCount(reading.pages, 'request')}`;
   context.console.notice(
     `the service no longer supports requests for one animal, so the list was searched: ${read}`,

@@ -71,11 +71,7 @@ export const orders: Command<OrderOptions> = {
       description: 'only orders from this time on (see below)',
       parse: parseTimeLimit,
     },
-    {
-      flags: '--until <time>',
-      description: 'only orders before this time',
-      parse: parseTimeLimit,
-    },
+    { flags: '--until <time>', description: 'only orders before this time', parse: parseTimeLimit },
     {
       flags: '--sort <field>',
       description: 'sort by this field; <field>:desc for the reverse order',

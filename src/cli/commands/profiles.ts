@@ -48,12 +48,7 @@ export const profiles: Command<{ check?: boolean }> = {
   name: 'profiles',
   summary: 'list the profiles: saved services with API keys',
   examples: ['pets profiles', 'pets profiles --check'],
-  options: [
-    {
-      flags: '--check',
-      description: 'check each key with its service, and show the requests left',
-    },
-  ],
+  options: [{ flags: '--check', description: 'check each key with its service, and show the requests left' }],
   prints: 'rows',
   async run({ check = false }, context) {
     const { console, globals, env } = context;

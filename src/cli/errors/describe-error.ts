@@ -260,11 +260,7 @@ function describeApiFailure(error: ApiFailure, connection: Connection, server: s
   // Only an error code shows that the response is from the service, and not from another server at the base URL.
   const isRefusal = status < 500 && code !== undefined;
   const exitCode = isRefusal ? exitCodes.other : exitCodes.service;
-  return {
-    ...base,
-    exitCode,
-    hint: failureHint(error, connection),
-  };
+  return { ...base, exitCode, hint: failureHint(error, connection) };
 }
 
 function failureHint({ status, code }: ApiFailure, connection: Connection): string {
