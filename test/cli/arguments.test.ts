@@ -142,6 +142,8 @@ const wrongLines: Line[] = [
   ['find', 'missing <text>', 'pets find rex'],
   ['count sold', 'did you mean --status sold?'],
   ['count category', 'did you mean pets count --by category?'],
+  ['count category 3', 'did you mean pets count --category 3?'],
+  ['list status sold', 'did you mean pets list --status sold?'],
   ['count --by status category', 'did you mean pets count --by status,category?'],
   ['count Rex', 'to count animals by name: pets count --name Rex. By category: pets count --by category'],
   ['count 3', 'did you mean pets count --category 3?'],
