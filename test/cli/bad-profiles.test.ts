@@ -120,11 +120,14 @@ describe('an invalid key is refused before it is sent, and not shown', () => {
     await expectFailure(await freshMachine(), line.split(' '), { exit, ...code, stdin: '', contains });
   });
 
-  test('if only profile local has a key, the hint names it', async () => {
-    const machine = await freshMachine();
-    await machine.saveProfile('local', { baseUrl: 'http://127.0.0.1:9/v1', key: CANARY });
-    await expectFailure(machine, ['list'], { exit: 4, code: 'no_key', contains: ['pets use local'] });
-  });
+  test.each(['local', 'staging'] as const)(
+    'if only profile %s has a key, the hint names it',
+    async (name) => {
+      const machine = await freshMachine();
+      await machine.saveProfile(name, { baseUrl: 'http://127.0.0.1:9/v1', key: CANARY });
+      await expectFailure(machine, ['list'], { exit: 4, code: 'no_key', contains: [`pets use ${name}`] });
+    },
+  );
 });
 
 test('a login over http to another machine is refused', async () => {

@@ -199,11 +199,12 @@ function ignoredVariables(env: Sources['env'], profile: ProfileName, isNamed: bo
 function noKey(sources: Sources, profile: ProfileName, environmentUrl: string | undefined): CliError {
   const isNamed = sources.flags.profile !== undefined;
   const login = `log in: pets login${isNamed ? ` --profile ${profile}` : ''}`;
+  const [only, ...more] = profilesWithKey(sources);
   let hint = login;
   if (profile === 'local') hint = 'start the local service, which saves a key: pets serve --seed';
   else if (environmentUrl !== undefined) hint = `set PETS_API_KEY to the key for ${environmentUrl}`;
-  else if (!isNamed && profilesWithKey(sources).join() === 'local')
-    hint = `to use profile local: pets use local. Or ${login}`;
+  else if (!isNamed && only !== undefined && more.length === 0)
+    hint = `to use profile ${only}: pets use ${only}. Or ${login}`;
   // If the profile was never saved, the user may be new and have no service yet.
   else if (sources.readProfile(profile) === undefined)
     hint = `${login}. Or start a local service with sample animals: pets serve --seed`;
