@@ -442,7 +442,7 @@ async function listSimilar(
   else if (missing !== undefined)
     whyIncomplete = `animal ${missing}, which was added, is missing or has changed`;
   else if (accounted.size === 0 && !(await respectsLimit(client, animals)))
-    whyIncomplete = 'the service does not send as many animals per page as pets asks for';
+    whyIncomplete = 'the service ignores how many animals per page pets asks for';
   return { similar, animals, whyIncomplete };
 }
 
