@@ -13,7 +13,7 @@ export const importCommand: Command<ImportRequest> = {
     {
       name: '<file>',
       description:
-        'CSV with the columns name and category, or NDJSON or JSON with name and categoryId; status is optional (default: available); - is standard input',
+        'file in UTF-8: CSV with the columns name and category, or NDJSON or JSON with name and categoryId; status is optional (default: available); - is standard input',
     },
   ],
   options: [
