@@ -33,7 +33,7 @@ export const importCommand: Command<ImportRequest> = {
     { flags: '--yes', description: "don't ask before adding to the service of profile prod" },
   ],
   notes:
-    'After an interruption, run the same command again: it adds the missing rows. If rows have an id, or seem to repeat an earlier import, pets adds nothing: choose --skip-added, or --add-again, for example after a reset of the service. Otherwise, it adds every row, and lists those added before.',
+    'After an interruption, run the same command again: it adds the missing rows. If all were added before, pets adds nothing (exit code 0). If many were, or rows have an id, it stops (exit code 1): choose --skip-added, or --add-again, for example after a reset of the service. If few were, it names them and adds all.',
   prints: 'rows',
   async run(options, context) {
     const { importFile } = await import('../import/run.ts');

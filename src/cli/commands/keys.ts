@@ -49,7 +49,9 @@ const add: Command<AddOptions> = {
   notes: `Requests per minute and per day: ${planNames
     .filter((plan) => plan !== 'enterprise')
     .map((plan) => `${plan} ${plans[plan].perMinute} and ${plans[plan].perDay}`)
-    .join(', ')}; enterprise as set by options, otherwise practically unlimited.`,
+    .join(
+      ', ',
+    )}; enterprise as set by options, otherwise practically unlimited. Every key may list and add animals.`,
   arguments: [{ name: '<name>', description: 'name for the key (a-z, 0-9, dot, dash, underscore)' }],
   options: [
     {
