@@ -59,8 +59,8 @@ type Case = {
   notice?: string;
 };
 
-const LOST_REX = '2 added 1 Max; 3 added 2 Bella; 4 unknown Rex';
-const LOLA = '5 added 4 Lola';
+const LOST_REX = '2 added before 1 Max; 3 added before 2 Bella; 4 unknown Rex';
+const LOLA = '5 added before 4 Lola';
 const CLOSED = 'outcome unknown: connection closed';
 const old = (count: number): StoredPet[] =>
   Array.from({ length: count }, (_, i) => ({ ...rex, id: i + 1, name: `old ${i}` }));
@@ -74,7 +74,7 @@ describe('a second import of unknown rows', () => {
         lost: { Bella: 'after adding', Rex: 'before adding' },
         file: 'Lulu Max Bella Rex Lola',
         results:
-          '2 added id-1 Lulu; 3 added id-2 Max; 4 unknown Bella may have been added as animal id-3; 5 added id-5 Rex; 6 added id-4 Lola',
+          '2 added before id-1 Lulu; 3 added before id-2 Max; 4 unknown Bella may have been added as animal id-3; 5 added id-5 Rex; 6 added before id-4 Lola',
         sent: 'Rex',
         notice: 'note: compared 2 rows with 4 animals: 1 not added, 1 may have been added\n',
       },
@@ -85,7 +85,7 @@ describe('a second import of unknown rows', () => {
         options: { pets: [rex] },
         file: 'Rex Max Bella',
         results:
-          '2 unknown Rex may have been added as one of the animals 1, 2; 3 added 3 Max; 4 added 4 Bella',
+          '2 unknown Rex may have been added as one of the animals 1, 2; 3 added before 3 Max; 4 added before 4 Bella',
       },
     ],
     [
@@ -93,7 +93,7 @@ describe('a second import of unknown rows', () => {
       {
         options: { pets: old(150) },
         lost: { Rex: 'before adding' },
-        results: '2 added 151 Max; 3 added 152 Bella; 4 added 154 Rex; 5 added 153 Lola',
+        results: '2 added before 151 Max; 3 added before 152 Bella; 4 added 154 Rex; 5 added before 153 Lola',
         sent: 'Rex',
       },
     ],
@@ -116,7 +116,7 @@ describe('a second import of unknown rows', () => {
       {
         options: { pets: old(97) },
         file: 'Max Rex Lola',
-        results: `2 added 98 Max; 3 unknown Rex ${CLOSED}; 4 added 100 Lola`,
+        results: `2 added before 98 Max; 3 unknown Rex ${CLOSED}; 4 added before 100 Lola`,
         notice: 'the service sends no link to a next page\n',
       },
     ],
@@ -181,7 +181,8 @@ describe('a second import of unknown rows', () => {
     expect([failed.code, failed.stdout, failed.sent]).toEqual([code, '', '']);
     expect(JSON.parse(failed.stderr.trimEnd().split('\n').at(-1) ?? '').error.code).toBe(error);
     service.onList = () => false;
-    if (code === 6) expect((await settle()).results).toBe('2 added 1 Max; 3 added 2 Bella; 4 added 3 Rex');
+    if (code === 6)
+      expect((await settle()).results).toBe('2 added before 1 Max; 3 added before 2 Bella; 4 added 3 Rex');
   });
 
   it('does not take the animal of an equal row for the animal of a row', async () => {
@@ -190,6 +191,6 @@ describe('a second import of unknown rows', () => {
     service.lose = (name) => (name === 'Rex' && ++count === 2 ? 'before adding' : undefined);
     expect((await add()).code).toBe(8);
     service.lose = () => undefined;
-    expect((await settle()).results).toBe('2 added 1 Max; 3 added 2 Rex; 4 added 3 Rex');
+    expect((await settle()).results).toBe('2 added before 1 Max; 3 added before 2 Rex; 4 added 3 Rex');
   });
 });

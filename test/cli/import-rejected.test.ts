@@ -37,7 +37,7 @@ describe('a row that the service rejects fails, and the run continues', () => {
         sends: 'Rex Bella Lola',
         stdout: `2\tadded\t1\tRex\t\n3\tfailed\t\tBella\t${message}\n4\tadded\t3\tLola\t\n`,
       },
-      { sends: 'Bella', results: '2 added 1 Rex, 3 added 4 Bella, 4 added 3 Lola' },
+      { sends: 'Bella', results: '2 added before 1 Rex, 3 added 4 Bella, 4 added before 3 Lola' },
     );
 
   scenario(

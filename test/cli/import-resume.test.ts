@@ -15,7 +15,7 @@ import {
 describe('a row of which the service has refused the request', () => {
   const INCOMPLETE: Step = { replies: { Bella: 401 }, stdout: '', sends: 'Rex Bella' };
   // The service gives each idempotency key the next id. Bella gets a second key, so no animal has the id 2.
-  const REST = { sends: 'Bella Lola', results: '2 added 1 Rex, 3 added 3 Bella, 4 added 4 Lola' };
+  const REST = { sends: 'Bella Lola', results: '2 added before 1 Rex, 3 added 3 Bella, 4 added 4 Lola' };
   // The service does not report that it supports idempotency keys, so pets would not repeat a row with unknown outcome.
   for (const [what, first] of [
     ['because of the API key', { ...INCOMPLETE, code: 4 }],
@@ -51,10 +51,18 @@ describe('a lost response', () => {
     lacks: '--idempotency-key',
     stderr: [/added 1 of 3 rows; to continue: pets import FILE\n/, /to continue: pets import \S+\n$/],
   };
-  const REPEATED = { sends: 'Bella Lola', results: ALL, keys: 3 };
-  const UNKNOWN = { code: 8, results: '2 added 1 Rex, 3 unknown Bella, 4 added 3 Lola' };
+  const REPEATED = {
+    sends: 'Bella Lola',
+    results: '2 added before 1 Rex, 3 added 2 Bella, 4 added 3 Lola',
+    keys: 3,
+  };
+  const UNKNOWN = { code: 8, results: '2 added before 1 Rex, 3 unknown Bella, 4 added 3 Lola' };
   const NOT_REPEATED = { ...UNKNOWN, sends: 'Lola', stderr: '1 may have been added', keys: 3 };
-  const STILL_UNKNOWN: Step = { ...UNKNOWN, sends: '' };
+  const STILL_UNKNOWN: Step = {
+    ...UNKNOWN,
+    results: '2 added before 1 Rex, 3 unknown Bella, 4 added before 3 Lola',
+    sends: '',
+  };
 
   scenario('ends the run, and the next one repeats the row', {}, LOST, REPEATED);
   scenario('is repeated 22 hours later', {}, LOST, { hoursLater: 22, ...REPEATED });
@@ -79,7 +87,7 @@ describe('a lost response', () => {
     {},
     LOST,
     { replies: { Bella: 400 }, ...UNKNOWN, sends: 'Bella Lola' },
-    { sends: 'Bella', results: ALL },
+    { sends: 'Bella', results: '2 added before 1 Rex, 3 added 2 Bella, 4 added before 3 Lola' },
   );
 
   test('counts as being sent until the end of its repetition, also if that is killed', async () => {
@@ -115,7 +123,7 @@ describe('a changed file', () => {
     {
       args: '--skip-added',
       sends: 'Bellissima',
-      results: '2 added 1 Rex, 3 added 4 Bellissima, 4 added 3 Lola',
+      results: '2 added before 1 Rex, 3 added 4 Bellissima, 4 added before 3 Lola',
       stderr:
         /^note: 2 of 3 rows were added on 2026-11-20 12:00 UTC from animals.csv; to add: line 3 Bellissima\nnote: added 1 of 3 rows; 2 were added before\n$/,
     },

@@ -12,6 +12,7 @@ import { temporaryDirectory } from './temp.ts';
 
 export const CSV = 'name,category\nRex,1\nBella,2\nLola,3\n';
 export const ALL = '2 added 1 Rex, 3 added 2 Bella, 4 added 3 Lola';
+export const ALL_BEFORE = ALL.replaceAll('added', 'added before');
 /** A CSV file with `count` animals, named `animal 0`, `animal 1`, and so on. */
 export const manyRows = (count: number) =>
   `name,category\n${Array.from({ length: count }, (_, i) => `animal ${i},1\n`).join('')}`;

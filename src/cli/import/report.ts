@@ -68,8 +68,7 @@ export async function writeResults(
     { name: 'line', head: unit.toUpperCase(), value: (each) => rowAt(each).line },
     {
       name: 'result',
-      value: (each) =>
-        console.format === 'table' && earlier.has(each) ? 'added before' : resultOf(recordAt(each)),
+      value: (each) => (earlier.has(each) ? 'added before' : resultOf(recordAt(each))),
       color: (result) => (result.startsWith('added') ? 'green' : 'red'),
       isFlexible: false,
     },
