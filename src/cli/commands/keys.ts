@@ -46,12 +46,10 @@ const add: Command<AddOptions> = {
     'pets keys add import --plan enterprise --per-minute 5000 --per-day 1000000',
     'pets keys add laptop --save',
   ],
-  notes: `Requests per minute and per day: ${planNames
+  notes: `Every key may list and add animals. Requests per minute and per day: ${planNames
     .filter((plan) => plan !== 'enterprise')
     .map((plan) => `${plan} ${plans[plan].perMinute} and ${plans[plan].perDay}`)
-    .join(
-      ', ',
-    )}; enterprise as set by options, otherwise practically unlimited. Every key may list and add animals.`,
+    .join(', ')}; enterprise as set by options, otherwise practically unlimited.`,
   arguments: [{ name: '<name>', description: 'name for the key (a-z, 0-9, dot, dash, underscore)' }],
   options: [
     {
