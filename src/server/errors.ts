@@ -93,7 +93,8 @@ export function storageError(error: unknown, canChange: boolean): ServiceError |
       `${NO_DATABASE} or read its API keys at the moment; the request was not carried out`,
       1,
     );
-  // Nothing can be stored: no animal, and in a database no counts of requests. Space can become free at any time.
+  // Nothing can be stored: no animal and, in a database, not even the counts of requests, so reads can fail too.
+  // Space can become free at any time.
   if (error instanceof StoreUnwritableError)
     return retryLater(
       'storage_full',

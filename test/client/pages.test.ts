@@ -39,7 +39,7 @@ describe.each([true, false])('pages, with prefetch: %s', (all) => {
       '/v1/pets?page=3',
       '/v1/pets?page=4',
     ]);
-    // The last page is full and has no link. It must be the last, because the earlier pages had links.
+    // The last page is full and has no link. Nothing is missing, because this service sent links with the other pages.
     expect(pages).toEqual([1, 2, 3, 4].map((page) => ({ ids: [page], more: page < 4 ? 'yes' : 'no' })));
   });
 

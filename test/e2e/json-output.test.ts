@@ -24,7 +24,7 @@ function checkSamples(declarations: string, samples: readonly Sample[]) {
     file.statements.filter(ts.isTypeAliasDeclaration).map(({ name, type }) => [name.text, type]),
   );
 
-  /** The fields and literals of `type` that `value` has, and the `?` of missing fields; undefined if they differ. */
+  /** The fields and literals of `type` that `value` has, and the `?` of those it lacks; undefined if `type` does not fit. */
   function shownBy(value: unknown, type: ts.Node | undefined): ts.Node[] | undefined {
     const all = (parts: (ts.Node[] | undefined)[]) =>
       parts.includes(undefined) ? undefined : parts.flatMap((part) => part ?? []);

@@ -346,7 +346,7 @@ function timeFieldOf(orders: readonly Fields[], { field: name }: TimeLimit, flag
   return first;
 }
 
-/** For the first field whose values in `--where` no order has, lists the values that it has; undefined if there is none. */
+/** Lists the values of the first field of `--where` in which no order has a wanted value; undefined if there is none. */
 function describeOtherValues(all: readonly Fields[], where: readonly Condition[] = []): string | undefined {
   for (const { field: name } of where) {
     const field = findField(all, name) ?? name;

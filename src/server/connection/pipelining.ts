@@ -18,7 +18,7 @@ type Connection = {
   latest: PendingRequest | undefined;
   /** Whether the connection closes after the latest request. Requests that arrive after it are ignored. */
   isClosing: boolean;
-  /** The error that ends the connection, in the latest request or after it. */
+  /** The error that ends the connection. It is in the bytes of the latest request, or in those that follow it. */
   error: ServiceError | undefined;
   /** The last well-formed Authorization header, and the SHA-256 of the key in it. */
   authorization: string | undefined;
