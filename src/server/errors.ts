@@ -34,12 +34,15 @@ export const unauthorized = (reason: string, advice?: string): ServiceError =>
     'Bearer',
   ]);
 
-const paths = [...new Set(Object.values(operations).map(({ path }) => API_PREFIX + path))];
+/** The paths of the operations, as a message names them. */
+export const operationPaths = [
+  ...new Set(Object.values(operations).map(({ path }) => API_PREFIX + path)),
+].join(', ');
 
 export const notFound = (): ServiceError =>
   new ServiceError(
     'not_found',
-    `Not found. The paths are ${paths.join(', ')}; they are described at /openapi.json`,
+    `Not found. The paths are ${operationPaths}; they are described at /openapi.json`,
   );
 
 /** `allow` is the value of the Allow header. */

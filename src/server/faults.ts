@@ -6,7 +6,14 @@ import { decimalToNumber, stringifyJson } from '../contract/json.ts';
 import { type OperationName, operations } from '../contract/operations.ts';
 import { petJson } from '../contract/schemas.ts';
 import type { RateLimitDecision } from '../store/limits/limiter.ts';
-import { invalidRequest, methodNotAllowed, ServiceError, tooManyRequests, unauthorized } from './errors.ts';
+import {
+  invalidRequest,
+  methodNotAllowed,
+  operationPaths,
+  ServiceError,
+  tooManyRequests,
+  unauthorized,
+} from './errors.ts';
 import type { RequestedMock } from './request/context.ts';
 import { type ServiceResponse, windowHeaders } from './response.ts';
 import { allMethodsHeader, matchSegments, operationEntries, type Params, segmentsOf } from './routes.ts';
@@ -93,8 +100,7 @@ export const FaultRule = strictObject({
     error: `can be used only with the answer ${RETRYABLE_STATUSES.join(' or ')}`,
   }),
   z.refine(({ match, answer }) => operationsAt(match, answer).size > 0, {
-    error:
-      'matches no operation; check the method and the path, and the answer if there is one (201 is only for POST /v1/pets, and 200 only for the others)',
+    error: `matches no operation; the paths are ${operationPaths}; check the method, and the answer if there is one (201 is only for POST /v1/pets, and 200 only for the others)`,
   }),
 );
 /** `times`: how many requests the rule applies to; `applied`: how many it has applied to; `retryAfter` is in seconds. */

@@ -148,7 +148,7 @@ const wrongLines: Line[] = [
   ['count Rex', 'to count animals by name: pets count --name Rex. By category: pets count --by category'],
   ['count 3', 'did you mean pets count --category 3?'],
   ['count --by', 'for example: pets count --by status,category'],
-  ['list --status sold --status pending', '--status is given twice'],
+  ['list --sort name --sort id', '--sort is given twice'],
   ['list --output', 'for example: pets list --all --output animals.csv'],
   ['orders --from monday', 'unknown option --from', 'pets orders --since 2026-11-20 --until'],
   ['orders last week', 'for the last 7 days: pets orders --since 7d'],

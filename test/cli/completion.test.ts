@@ -41,7 +41,8 @@ describe('candidates', () => {
     ['serve -- ', ':commands'],
     ['serve --seed -- npm te', ':commands'],
     // The position decides what is offered.
-    ['list --status=sold --sta', '', 'an option only once'],
+    ['list --sort=name --so', '', 'an option only once'],
+    ['list --status=sold --sta', '--status', 'a repeatable option again'],
     ['--json list --js', '', 'an option only once, also before the command'],
     ['list -h --he', '', 'a short option counts as its long form'],
     ['serve --cors https://a.example --co', '--cors --color', 'a repeatable option again'],

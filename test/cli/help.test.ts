@@ -36,7 +36,7 @@ test('without arguments, the first commands fit on 24 lines, and the prompt belo
 
 test.each([
   [[], ['Usage: pets <command>', 'Commands:', 'Options:', 'Examples:', 'More help:']],
-  [['list'], ['Usage: pets list', '--status <status>', 'available, pending or sold', '--category']],
+  [['list'], ['Usage: pets list', '--status <status>', '(repeatable): available', '--category']],
   [['get'], ['Usage: pets get [options] <id...>', 'Arguments:', 'Options:', 'pets help global', 'Examples:']],
   [
     ['serve'],

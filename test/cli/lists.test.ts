@@ -71,6 +71,8 @@ test.each<[string, number[], number, number]>([
   ['list --status sold --limit 2', [2, 4], 2, 1],
   ['find zoe --limit 21', Array.from({ length: 21 }, (_, i) => 5 * i + 3), 100, 2],
   ['list --category 2 --category 3 --limit 4', [2, 3, 5, 6], 100, 1],
+  ['list --status pending --status sold --limit 2', [2, 4], 100, 1],
+  ['list --status available --status sold', first(250), 100, 3],
   ['find max --category 1 --limit 2', [10, 25], 100, 1],
   ['list --sort id:desc --limit 2', [250, 249], 100, 3],
   ['list --sort name --limit 2', [2, 7], 100, 3],
@@ -179,7 +181,7 @@ const FIRST = 'only the first 20 animals; for all, add --all';
 test.each<[string, ShopOptions, terminal: string, script: string, animals?: []]>([
   ['list', PLENTY, '20 animals; for all: pets list --all', FIRST],
   ['list', {}, 'no animals at HOST. Add one: pets add <name> --category <id>', '', []],
-  ['list --status sold', {}, 'no sold animals at HOST. See all: pets list --all', '', []],
+  ['list --status sold', {}, 'no animals at HOST with status sold. See all: pets list --all', '', []],
   [
     'list --category 9',
     {},
@@ -288,6 +290,7 @@ test.each([
   [['--by', 'category'], '1\t84\n2\t83\n3\t83\n'],
   [['--by', 'status,category', '--category', '1'], 'available\t1\t42\nsold\t1\t42\n'],
   [['--category', '2', '--status', 'sold'], 'sold\t42\n'],
+  [['--status', 'pending', '--status', 'available'], 'available\t125\n'],
   [['--json', '--by', 'category', '--category', '2'], '[{"categoryId":2,"animals":83}]\n'],
 ])('pets count: %j', async (flags, expected) => {
   const { code, stdout } = await run(['count', ...flags].join(' '));

@@ -70,9 +70,9 @@ function petText(pet: ReceivedPet): string {
 
 // What the options of pets list, pets find and pets count select.
 
-/** The conditions that animals must meet. The service checks only the status. `name` is a part of the name. */
+/** The conditions that animals must meet. The service checks only a single status. `name` is a part of the name. */
 export type Filters = {
-  status?: PetStatus;
+  status?: readonly PetStatus[];
   name?: string;
   category?: readonly bigint[];
   ids?: ReadonlySet<string>;
@@ -88,7 +88,12 @@ export type Selection = Filters & {
 };
 
 export const filterOptions: readonly Option[] = [
-  { flags: '--status <status>', description: 'only animals with this status', choices: petStatuses },
+  {
+    flags: '--status <status>',
+    description: 'only animals with this status (repeatable)',
+    choices: petStatuses,
+    repeatable: true,
+  },
   {
     flags: '--category <id>',
     description: 'only animals of this category (repeatable)',
@@ -152,14 +157,16 @@ const fold = (text: string): string =>
     .toUpperCase();
 
 /** Whether there are conditions that the service does not check. */
-const hasOwnFilter = ({ name, category, ids }: Filters): boolean => (name ?? category ?? ids) !== undefined;
+const hasOwnFilter = ({ name, category, ids, status = [] }: Filters): boolean =>
+  (name ?? category ?? ids) !== undefined || status.length > 1;
 
 /** Returns a function that checks the conditions that the service does not check. */
-function matcherOf({ name, category, ids }: Filters): (pet: ReceivedPet) => boolean {
+function matcherOf({ name, category, ids, status = [] }: Filters): (pet: ReceivedPet) => boolean {
   const part = name && fold(name);
   // A service may send numbers as text.
   const categories = category && new Set(category.map(String));
   return (pet) =>
+    (status.length < 2 || status.some((each) => each === pet.status)) &&
     (part === undefined || fold(pet.name).includes(part)) &&
     categories?.has(cellText(pet.categoryId)) !== false &&
     ids?.has(String(pet.id)) !== false;
@@ -168,7 +175,7 @@ function matcherOf({ name, category, ids }: Filters): (pet: ReceivedPet) => bool
 /** The conditions as a message shows them, such as `status sold`, `name "rex"` and `category 3 or 4`. */
 function describeFilters({ status, name, category }: Filters): string[] {
   return [
-    ...(status ? [`status ${status}`] : []),
+    ...(status ? [`status ${status.join(' or ')}`] : []),
     ...(name ? [`name ${JSON.stringify(name)}`] : []),
     ...(category ? [`category ${category.join(' or ')}`] : []),
   ];
@@ -276,7 +283,8 @@ export async function readPages(
   };
   const size = hasOwnFilter(selection) ? pageSize.max : Math.min(enough, pageSize.max);
   const matches = matcherOf(selection);
-  const pages = listPages(client, { limit: size, status: selection.status }, (headers) => {
+  const [status, another] = selection.status ?? [];
+  const pages = listPages(client, { limit: size, ...(another ? {} : { status }) }, (headers) => {
     const now = clock.now();
     reading.limits = () => readRateLimits(headers, now);
     reading.total = Number(readHeader(headers, 'X-Total-Count')) || undefined;
@@ -376,15 +384,13 @@ export function footerOf(
 
 function describeNothing(context: CommandContext, connection: Connection, selection: Selection): string {
   const target = targetLabel(connection);
-  const { status, ...others } = selection;
-  const filters = describeFilters(others);
-  if (!status && filters.length === 0)
+  const filters = describeFilters(selection);
+  if (filters.length === 0)
     return `no animals at ${target}. Add one: ${followUpCommand(context, 'add')} <name> --category <id>`;
-  const conditions = filters.length > 0 ? ` with ${filters.join(' and ')}` : '';
-  const isCategory = others.category && !others.name && !status;
   const all = `See all: ${followUpCommand(context, 'list')} --all`;
-  const next = isCategory ? `See the categories: ${followUpCommand(context, 'count')} --by category` : all;
-  return `no ${status ? `${status} ` : ''}animals at ${target}${conditions}. ${next}`;
+  const categories = `See the categories: ${followUpCommand(context, 'count')} --by category`;
+  const isCategory = selection.category && filters.length === 1;
+  return `no animals at ${target} with ${filters.join(' and ')}. ${isCategory ? categories : all}`;
 }
 
 /** Says that more animals may follow, or how to list them; undefined if none follow, or if `--limit` ended the list. */

@@ -60,12 +60,7 @@ async function keysLike(words: readonly string[], context: CommandContext) {
 export function completionSpec(commands: CommandContext['commands']): CompletionSpec {
   const helpTopics = Object.keys(topics).map((name) => ({ name, summary: '' }));
   const help = { name: 'help', summary: 'show help', commands: [...namesIn(commands), ...helpTopics] };
-  return {
-    name: 'pets',
-    summary: '',
-    options: globalOptions,
-    commands: [...commands.map(specOf), help],
-  };
+  return { name: 'pets', summary: '', options: globalOptions, commands: [...commands.map(specOf), help] };
 }
 
 const specOf = (entry: Command | CommandGroup): CompletionSpec => {

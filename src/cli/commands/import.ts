@@ -7,7 +7,7 @@ export const importCommand: Command<ImportRequest> = {
   summary: 'add all animals from a file, as new ones',
   examples: [
     'pets import animals.csv',
-    "pets import - --format ndjson --json < animals.ndjson | jq '.[].pet.id'",
+    'pets import export.csv --profile staging --add-again    copy an export there',
   ],
   arguments: [
     {
@@ -20,7 +20,7 @@ export const importCommand: Command<ImportRequest> = {
     {
       flags: '--format <format>',
       description: 'format of the file',
-      defaultText: 'detected from its first character',
+      defaultText: 'detected',
       choices: rowFormats,
     },
     {
@@ -30,10 +30,10 @@ export const importCommand: Command<ImportRequest> = {
     },
     { flags: '--add-again', description: 'add every row, also those added before or with an id' },
     { flags: '--dry-run', description: 'check the file and show what would be added; add nothing' },
-    { flags: '--yes', description: "don't ask before adding to the service of profile prod" },
+    { flags: '--yes', description: "don't ask at a terminal before adding to prod's service" },
   ],
   notes:
-    'After an interruption, run the same command again: it adds the missing rows. If all were added before, pets adds nothing (exit code 0). If many were, or rows have an id, it stops (exit code 1): choose --skip-added, or --add-again, for example after a reset of the service. If few were, it names them and adds all.',
+    'After an interruption, run the same command again: it adds the missing rows. If all rows were added before, pets adds nothing (exit code 0). It stops (exit code 1) if some were added from this file, if half of this or an earlier file was, or if rows have an id: choose --skip-added, or --add-again, for example after a reset of the service. Otherwise, it names the rows added before and adds all.',
   prints: 'rows',
   async run(options, context) {
     const { importFile } = await import('../import/run.ts');

@@ -107,7 +107,7 @@ export const serve: Command<ServeOptions> = {
       {
         flags: '--faults <file>',
         description:
-          'JSON file with rules that choose responses, such as [{"match": {"method": "POST", "path": "/v1/pets"}, "answer": 503, "retryAfter": 1, "latency": 50, "times": 2}]; each rule needs answer (an HTTP status), latency (in milliseconds) or both',
+          'JSON file with rules that choose responses, such as [{"match": {"method": "POST", "path": "/v1/pets"}, "answer": 503, "retryAfter": 1, "latency": 50, "times": 2}]; each rule needs answer (an HTTP status), latency (in milliseconds) or both; other paths: /v1/pets/{petId}, /v1/store/orders',
       },
     ]),
     ...inGroup('Network', [

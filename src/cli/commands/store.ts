@@ -98,10 +98,7 @@ const migrate: Command<Place & { dryRun?: boolean }> = {
     'pets store migrate postgres://pets@db.example/pets --dry-run > schema.sql',
   ],
   arguments: [
-    {
-      ...placeArgument,
-      description: 'postgres:// URL (default: PETS_DATA); a directory needs no schema',
-    },
+    { ...placeArgument, description: 'postgres:// URL (default: PETS_DATA); a directory needs no schema' },
   ],
   options: [{ flags: '--dry-run', description: 'print the SQL to stdout instead of running it' }],
   prints: 'text',
