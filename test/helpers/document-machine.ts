@@ -59,7 +59,7 @@ function missingPrograms(blocks: readonly Block[]): string[] {
 
 /** The port, databases and URLs in the documents. Tests replace them with those of their own servers. */
 const DEFAULT_PORT = '7387';
-const EXAMPLE_DATABASE = /\b(?:db|replica)\.example:5432\b/g;
+const EXAMPLE_DATABASE = /\bdb\.example:5432\b/g;
 const EXAMPLE_URL = /https:\/\/(?:[\w.-]*example\.com|shop\.example)(\/v1)?/g;
 
 type ReaderMachine = Awaited<ReturnType<typeof readerMachine>>;
