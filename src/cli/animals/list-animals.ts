@@ -93,6 +93,7 @@ export const filterOptions: readonly Option[] = [
     description: 'only animals with this status (repeatable)',
     choices: petStatuses,
     repeatable: true,
+    hint: 'for several statuses, repeat the option',
   },
   {
     flags: '--category <id>',
