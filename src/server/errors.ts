@@ -1,6 +1,6 @@
 import { type ErrorCode, errorCodes } from '../contract/error-codes.ts';
 import { header } from '../contract/headers.ts';
-import { API_PREFIX, operations } from '../contract/operations.ts';
+import { operationPaths } from '../contract/operations.ts';
 import { StoreFailedError, StoreUnavailableError, StoreUnwritableError } from '../store/errors.ts';
 import type { RateLimitDecision } from '../store/limits/limiter.ts';
 import type { RawHeaders } from './response.ts';
@@ -33,11 +33,6 @@ export const unauthorized = (reason: string, advice?: string): ServiceError =>
     header.wwwAuthenticate,
     'Bearer',
   ]);
-
-/** The paths of the operations, as a message names them. */
-export const operationPaths = [
-  ...new Set(Object.values(operations).map(({ path }) => API_PREFIX + path)),
-].join(', ');
 
 export const notFound = (): ServiceError =>
   new ServiceError(

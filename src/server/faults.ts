@@ -3,17 +3,10 @@ import * as z from 'zod/mini';
 import { type ErrorCode, errorCodes } from '../contract/error-codes.ts';
 import { header } from '../contract/headers.ts';
 import { decimalToNumber, stringifyJson } from '../contract/json.ts';
-import { type OperationName, operations } from '../contract/operations.ts';
+import { type OperationName, operationPaths, operations } from '../contract/operations.ts';
 import { petJson } from '../contract/schemas.ts';
 import type { RateLimitDecision } from '../store/limits/limiter.ts';
-import {
-  invalidRequest,
-  methodNotAllowed,
-  operationPaths,
-  ServiceError,
-  tooManyRequests,
-  unauthorized,
-} from './errors.ts';
+import { invalidRequest, methodNotAllowed, ServiceError, tooManyRequests, unauthorized } from './errors.ts';
 import type { RequestedMock } from './request/context.ts';
 import { type ServiceResponse, windowHeaders } from './response.ts';
 import { allMethodsHeader, matchSegments, operationEntries, type Params, segmentsOf } from './routes.ts';
