@@ -93,7 +93,7 @@ export const FaultRule = strictObject({
     error: `can be used only with the answer ${RETRYABLE_STATUSES.join(' or ')}`,
   }),
   z.refine(({ match, answer }) => operationsAt(match, answer).size > 0, {
-    error: `matches no operation; the paths are ${operationPaths}; check the method, and the answer if there is one (201 is only for POST /v1/pets, and 200 only for the others)`,
+    error: `matches no operation; the paths are ${operationPaths}; check also the method, and the answer if there is one (201 is only for POST /v1/pets, and 200 only for the others)`,
   }),
 );
 /** `times`: how many requests the rule applies to; `applied`: how many it has applied to; `retryAfter` is in seconds. */

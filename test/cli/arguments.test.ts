@@ -180,7 +180,6 @@ const wrongLines: Line[] = [
   ['add Rex 3', 'did you mean pets add Rex --category 3'],
   ["add 'Frau Süß' category 2", 'did you mean pets add "Frau Süß" --category 2'],
   ['list --status Sold', '"Sold"', 'did you mean sold?'],
-  ['list --status sold,pending', '"sold,pending"', 'for several statuses, repeat the option'],
   ['list --staging', 'did you mean --profile staging'],
   ['list --stauts sold', '--stauts', 'did you mean --status? See: pets help list'],
   ['import a.csv --skip-added --add-again', '--skip-added cannot be used with --add-again'],

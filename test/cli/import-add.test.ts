@@ -28,7 +28,7 @@ scenario(
     isOffline: true,
     stdout: /^\[(\{"line":[^}]*"added"[^}]*\},"before":true\},?){3}\]\n$/,
     stderr:
-      ': all 3 rows were added on 2026-11-20 12:00 UTC from animals.csv; to add them again, for example after a reset: pets',
+      ': all 3 rows were added on 2026-11-20 12:00 UTC from animals.csv; to add every row again, for example after a reset: pets',
   },
 );
 

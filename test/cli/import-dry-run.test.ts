@@ -36,7 +36,7 @@ describe('a dry run prints the rows that the same command would send, and ends a
         ...DRY,
         stdout: '',
         stderr: new RegExp(
-          `^note: nothing to do at .*: all 3 rows were added ${ADDED}; to add them again, for example after a reset: pets import FILE --add-again\n$`,
+          `^note: nothing to do at .*: all 3 rows were added ${ADDED}; to add every row again, for example after a reset: pets import FILE --add-again\n$`,
         ),
       },
       { ...DRY, args: '--dry-run --json', stdout: '[]\n' },

@@ -138,7 +138,7 @@ describe('a ledger', () => {
       if (each.status === 'rejected')
         expect(each.reason).toMatchObject({
           code: 'already_running',
-          message: `another import into 127.0.0.1:7387 is running or waits for an answer (process ${process.pid})`,
+          message: `another import into 127.0.0.1:7387 is running (process ${process.pid}); it may be waiting for confirmation`,
         });
     await opened[0]?.value.close();
     await open();

@@ -131,7 +131,7 @@ describe('a changed file', () => {
     {
       isOffline: true,
       stderr:
-        'all 3 rows were added in 2 imports, the last on 2026-11-20 12:00 UTC from animals.csv; to add them again, for example after a reset: pets import FILE --add-again\n',
+        'all 3 rows were added in 2 imports, the last on 2026-11-20 12:00 UTC from animals.csv; to add every row again, for example after a reset: pets import FILE --add-again\n',
     },
   );
 

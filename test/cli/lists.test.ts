@@ -73,6 +73,7 @@ test.each<[string, number[], number, number]>([
   ['list --category 2 --category 3 --limit 4', [2, 3, 5, 6], 100, 1],
   ['list --status pending --status sold --limit 2', [2, 4], 100, 1],
   ['list --status available --status sold', first(250), 100, 3],
+  ['list --status sold --status sold --limit 2', [2, 4], 2, 1],
   ['find max --category 1 --limit 2', [10, 25], 100, 1],
   ['list --sort id:desc --limit 2', [250, 249], 100, 3],
   ['list --sort name --limit 2', [2, 7], 100, 3],

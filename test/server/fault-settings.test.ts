@@ -100,7 +100,7 @@ const invalid: [value: unknown, error: string][] = [
   [[{ match: { method: 'POST', path: '/v1/store/orders' }, answer: 503 }], 'rule 1 matches no operation'],
   [
     [{ match: { method: 'POST' }, answer: 200 }],
-    'rule 1 matches no operation; the paths are /v1/pets, /v1/pets/{petId}, /v1/store/orders; check the method',
+    'rule 1 matches no operation; the paths are /v1/pets, /v1/pets/{petId}, /v1/store/orders; check also the method',
   ],
   [Array(MAX_RULES + 1).fill({}), `rules must have at most ${MAX_RULES} rules`],
 ];

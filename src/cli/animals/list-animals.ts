@@ -93,7 +93,6 @@ export const filterOptions: readonly Option[] = [
     description: 'only animals with this status (repeatable)',
     choices: petStatuses,
     repeatable: true,
-    hint: 'for several statuses, repeat the option',
   },
   {
     flags: '--category <id>',
@@ -158,16 +157,20 @@ const fold = (text: string): string =>
     .toUpperCase();
 
 /** Whether there are conditions that the service does not check. */
-const hasOwnFilter = ({ name, category, ids, status = [] }: Filters): boolean =>
-  (name ?? category ?? ids) !== undefined || status.length > 1;
+const hasOwnFilter = ({ name, category, ids, status }: Filters): boolean =>
+  (name ?? category ?? ids) !== undefined || (status !== undefined && onlyStatus(status) === undefined);
+
+/** The status by which the service can filter. Undefined if there are several, which only the client can check. */
+const onlyStatus = (status: readonly PetStatus[] = []): PetStatus | undefined =>
+  new Set(status).size === 1 ? status[0] : undefined;
 
 /** Returns a function that checks the conditions that the service does not check. */
-function matcherOf({ name, category, ids, status = [] }: Filters): (pet: ReceivedPet) => boolean {
+function matcherOf({ name, category, ids, status }: Filters): (pet: ReceivedPet) => boolean {
   const part = name && fold(name);
   // A service may send numbers as text.
   const categories = category && new Set(category.map(String));
   return (pet) =>
-    (status.length < 2 || status.some((each) => each === pet.status)) &&
+    (onlyStatus(status) ?? status?.some((each) => each === pet.status)) !== false &&
     (part === undefined || fold(pet.name).includes(part)) &&
     categories?.has(cellText(pet.categoryId)) !== false &&
     ids?.has(String(pet.id)) !== false;
@@ -176,7 +179,7 @@ function matcherOf({ name, category, ids, status = [] }: Filters): (pet: Receive
 /** The conditions as a message shows them, such as `status sold`, `name "rex"` and `category 3 or 4`. */
 function describeFilters({ status, name, category }: Filters): string[] {
   return [
-    ...(status ? [`status ${status.join(' or ')}`] : []),
+    ...(status ? [`status ${[...new Set(status)].join(' or ')}`] : []),
     ...(name ? [`name ${JSON.stringify(name)}`] : []),
     ...(category ? [`category ${category.join(' or ')}`] : []),
   ];
@@ -284,8 +287,7 @@ export async function readPages(
   };
   const size = hasOwnFilter(selection) ? pageSize.max : Math.min(enough, pageSize.max);
   const matches = matcherOf(selection);
-  const [status, another] = selection.status ?? [];
-  const pages = listPages(client, { limit: size, ...(another ? {} : { status }) }, (headers) => {
+  const pages = listPages(client, { limit: size, status: onlyStatus(selection.status) }, (headers) => {
     const now = clock.now();
     reading.limits = () => readRateLimits(headers, now);
     reading.total = Number(readHeader(headers, 'X-Total-Count')) || undefined;
@@ -405,7 +407,7 @@ function describeRest(
   if (more === 'unknown') return 'there may be more animals, but the service sends no link to a next page';
   if (!context.console.isForPeople)
     return `only the first ${formatCount(shown, 'animal')}; for all, add --all`;
-  return `for all: ${followUpCommand(context, 'list')}${status ? ` --status ${status}` : ''} --all`;
+  return `for all: ${followUpCommand(context, 'list')}${status ? ` --status ${onlyStatus(status)}` : ''} --all`;
 }
 
 /** The number of requests sent and left, if few are left in a window that does not end soon; otherwise empty. */

@@ -7,7 +7,7 @@ export const importCommand: Command<ImportRequest> = {
   summary: 'add all animals from a file, as new ones',
   examples: [
     'pets import animals.csv',
-    'pets import export.csv --profile staging --add-again    copy an export there',
+    'pets import export.csv --profile staging --add-again   for a file with ids',
   ],
   arguments: [
     {
@@ -33,7 +33,7 @@ export const importCommand: Command<ImportRequest> = {
     { flags: '--yes', description: "don't ask at a terminal before adding to prod's service" },
   ],
   notes:
-    'After an interruption, run the same command again: it adds the missing rows. If all rows were added before, pets adds nothing (exit code 0). It stops (exit code 1) if some were added from this file, if half of this or an earlier file was, or if rows have an id: choose --skip-added, or --add-again, for example after a reset of the service. Otherwise, it names the rows added before and adds all.',
+    'After an interruption, run the same command again: it adds the missing rows. If all rows were added before, pets adds nothing (exit code 0). It stops (exit code 1) if the file seems to be a new version of an earlier one, or if rows have an id: choose --skip-added, or --add-again, for example after a reset of the service. Otherwise, it names the rows added before and adds all.',
   prints: 'rows',
   async run(options, context) {
     const { importFile } = await import('../import/run.ts');

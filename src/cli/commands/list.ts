@@ -20,7 +20,7 @@ export const list: Command<Selection> = {
   options: [
     ...filterOptions,
     ...listOptions,
-    limitOption('20; all with --category, two --status, --sort or --output'),
+    limitOption('20; all with --category, several --status, --sort or --output'),
     { flags: '--all', description: 'list all animals', conflicts: ['limit'] },
   ],
   prints: 'rows',

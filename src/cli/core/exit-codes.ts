@@ -32,7 +32,10 @@ export const exitCodeMeanings: readonly (readonly [ExitCode, string])[] = [
   [6, 'network error or timeout; or a failure while adding an animal, which may have been added'],
   [7, 'any other failure of the service, or an unexpected response'],
   [8, 'some rows of an import failed, or may or may not have been added'],
-  [127, 'the command after -- of pets serve was not found; if it runs, pets serve exits with the same code'],
+  [
+    127,
+    'the command after -- of pets serve was not found; if it runs, pets serve exits with the code of the command',
+  ],
   [130, 'interrupted by Ctrl-C or a signal; pets serve exits with 0, or the code of its command'],
 ];
 

@@ -83,12 +83,7 @@ export function describeError(error: unknown, context: ErrorContext): UserError 
     describeOwn(cause) ?? describeCallError(cause, error, context) ?? unexpected(cause);
   // The service may have included the API key in its error, and the output of pets may end up in a log.
   const { key } = connection;
-  return {
-    ...rest,
-    code: redactKey(code, key),
-    message: redactKey(message, key),
-    hint: error.hint ?? hint,
-  };
+  return { ...rest, code: redactKey(code, key), message: redactKey(message, key), hint: error.hint ?? hint };
 }
 
 function describeOwn(error: unknown): UserError | undefined {

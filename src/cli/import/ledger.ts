@@ -417,7 +417,7 @@ function describePlaceError({ directory, service }: LedgerEnvironment, error: un
   if (error instanceof CliError) return error;
   if (error instanceof DirectoryInUseError)
     return new CliError(
-      `another import into ${new URL(service).host} is running or waits for an answer${error.pid ? ` (process ${error.pid})` : ''}`,
+      `another import into ${new URL(service).host} is running${error.pid ? ` (process ${error.pid})` : ''}; it may be waiting for confirmation`,
       { code: 'already_running', hint: 'wait until it has ended, then run the command again' },
     );
   const fix = errnoOf(error) === 'ENOSPC' ? 'free some disk space' : 'make the directory writable';

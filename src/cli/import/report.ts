@@ -164,7 +164,7 @@ export function totalsText({ input }: Setting, plan: Plan, after = groupRows(pla
 
 export function nothingToDo(setting: Setting, plan: Plan): string {
   const { withId, answered } = plan.groups;
-  let next = `; to add them again, for example after a reset: ${repeatCommand(setting.context, '--add-again')}`;
+  let next = `; to add every row again, for example after a reset: ${repeatCommand(setting.context, '--add-again')}`;
   if (withId.length > 0) next = '; to add a new animal, leave its id empty';
   // The hint of `summarize` says what to do about rows that may have been added.
   else if (answered.length > 0) next = '';
