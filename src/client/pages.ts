@@ -65,16 +65,16 @@ export async function* listPages(
   }
 }
 
-/** Leaves out animals with another status, and reports that. Animals whose status is missing or not a text are kept. */
+/** Whether an animal may have one of these statuses: it has it, or its status is missing or not a text. */
+export const hasStatus = ({ status }: ReceivedPet, statuses: readonly PetStatus[]): boolean =>
+  typeof status !== 'string' || statuses.some((each) => each === status.trim().toLowerCase());
+
+/** Leaves out animals with another status, and reports that. */
 function withStatus(client: Client, pets: ReceivedPet[], expected: PetStatus | undefined): ReceivedPet[] {
   if (expected === undefined) return pets;
-  const kept = pets.filter(
-    ({ status }) => typeof status !== 'string' || status.trim().toLowerCase() === expected,
-  );
-  if (kept.length < pets.length)
-    client.reportDifference(
-      `ignores the filter status=${expected}; animals with another status are left out`,
-    );
+  const kept = pets.filter((pet) => hasStatus(pet, [expected]));
+  const ignored = `ignores the filter status=${expected}; animals with another status are left out`;
+  if (kept.length < pets.length) client.reportDifference(ignored);
   return kept;
 }
 

@@ -85,6 +85,20 @@ test.each<[string, number[], number, number]>([
   expect(server.requests[0]?.url).toContain(`limit=${size}`);
 });
 
+test.each([['--status sold'], ['--status sold --status pending']])(
+  'list %s leaves out only animals that certainly have another status',
+  async (flags) => {
+    const [sold, unknown, other] = manyAnimals(3);
+    const pets = [
+      { ...sold, status: ' SOLD' },
+      { ...unknown, status: undefined },
+      { ...other, status: 'available' },
+    ];
+    const { stdout } = await runAgainst(respondWith(pets), ['list', ...flags.split(' '), '--json']);
+    expect(idsOf(stdout)).toEqual([1, 2]);
+  },
+);
+
 test('a list ends at the limit if a page has more; only without --limit, a note says so', async () => {
   for (const [flags, count, note] of [
     [['--limit', '4'], 4, ''],

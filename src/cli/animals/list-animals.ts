@@ -1,5 +1,5 @@
 import type { Client } from '../../client/client.ts';
-import { listPages, type PetPage } from '../../client/pages.ts';
+import { hasStatus, listPages, type PetPage } from '../../client/pages.ts';
 import { type RateLimit, readRateLimits } from '../../client/rate-limit.ts';
 import { readHeader } from '../../client/response.ts';
 import { stringifyJson } from '../../contract/json.ts';
@@ -169,8 +169,9 @@ function matcherOf({ name, category, ids, status }: Filters): (pet: ReceivedPet)
   const part = name && fold(name);
   // A service may send numbers as text.
   const categories = category && new Set(category.map(String));
+  const statuses = onlyStatus(status) === undefined ? status : undefined;
   return (pet) =>
-    (onlyStatus(status) ?? status?.some((each) => each === pet.status)) !== false &&
+    (statuses === undefined || hasStatus(pet, statuses)) &&
     (part === undefined || fold(pet.name).includes(part)) &&
     categories?.has(cellText(pet.categoryId)) !== false &&
     ids?.has(String(pet.id)) !== false;
