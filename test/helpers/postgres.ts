@@ -31,11 +31,17 @@ export function sharedCluster(): Databases {
   return databasesAt(port);
 }
 
-/** Creates an empty database in the shared server. Returns its URL. */
+/** The URLs of databases that earlier tests left empty. It takes a tenth of the time to empty one instead of a new one. */
+const emptyDatabases: string[] = [];
+
+/** Returns the URL of an empty database in the shared server. */
 export async function freshDatabase(): Promise<string> {
-  const { createDatabase, dropDatabase } = sharedCluster();
-  const url = await createDatabase();
-  onTestFinished(() => dropDatabase(url));
+  const { createDatabase, emptyDatabase } = sharedCluster();
+  const url = emptyDatabases.pop() ?? (await createDatabase());
+  onTestFinished(async () => {
+    await emptyDatabase(url);
+    emptyDatabases.push(url);
+  });
   return url;
 }
 

@@ -10,8 +10,8 @@ export type Databases = {
   sql(database: string, text: string): Promise<Record<string, unknown>[]>;
   /** Creates a database in which every role may create schemas. Returns the URL. */
   createDatabase(): Promise<string>;
-  /** Ends the connections to the database of this URL, and removes it. */
-  dropDatabase(url: string): Promise<void>;
+  /** Makes the database of this URL like a new one. Ends its connections. */
+  emptyDatabase(url: string): Promise<void>;
 };
 
 /** The superuser that initdb creates. Three connections are reserved for superusers. */
@@ -27,6 +27,26 @@ export const PASSWORD = 'correct horse/battery:staple@';
 export function databasesAt(port: number): Databases {
   const url = (database: string, user = USER) => `postgres://${user}@127.0.0.1:${port}/${database}`;
   const sql = (database: string, text: string) => runSql(url(database, SUPERUSER), text);
+  async function emptyDatabase(url: string) {
+    const name = new URL(url).pathname.slice(1);
+    await sql(
+      name,
+      `set search_path = pg_catalog;
+      alter database ${name} reset all;
+      grant create on database ${name} to public;
+      select pg_terminate_backend(pid) from pg_stat_activity where datname = '${name}' and pid <> pg_backend_pid();
+      do $$
+        declare schema text;
+        begin
+          for schema in select nspname from pg_namespace where nspname !~ '^(pg_|information_schema$)' loop
+            execute format('drop schema %I cascade', schema);
+          end loop;
+        end
+      $$;
+      create schema public authorization pg_database_owner;
+      grant usage on schema public to public`,
+    );
+  }
   return {
     port,
     url,
@@ -35,12 +55,10 @@ export function databasesAt(port: number): Databases {
       const name = `test_${randomUUID().replaceAll('-', '')}`;
       // CREATE DATABASE cannot run in one transaction with another statement.
       await sql('postgres', `create database ${name}`);
-      await sql('postgres', `grant create on database ${name} to public`);
+      await emptyDatabase(url(name));
       return url(name);
     },
-    async dropDatabase(url) {
-      await sql('postgres', `drop database ${new URL(url).pathname.slice(1)} with (force)`);
-    },
+    emptyDatabase,
   };
 }
 
