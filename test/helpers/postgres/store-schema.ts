@@ -6,8 +6,10 @@ import { beginSql, createStoreIfMissing, readIdentity } from '../../../src/store
 import { connectTo, freshDatabase } from '../postgres.ts';
 
 /** A new database with the schema of the store. */
-export async function freshStore(): Promise<{ url: string; client: Client; connect: () => Promise<Client> }> {
-  const url = await freshDatabase();
+export async function freshStore(
+  database = freshDatabase(),
+): Promise<{ url: string; client: Client; connect: () => Promise<Client> }> {
+  const url = await database;
   const client = await connectTo(url);
   await createSchema(client);
   return { url, client, connect: () => connectTo(url) };
