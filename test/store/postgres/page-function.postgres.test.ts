@@ -2,7 +2,7 @@ import type { Client } from 'pg';
 import { expect, test } from 'vitest';
 import { SCHEMA_VERSION } from '../../../src/store/postgres/schema.ts';
 import { callFunction, create, freshStore, storeIdOf } from '../../helpers/postgres/store-schema.ts';
-import { sharedCluster } from '../../helpers/postgres.ts';
+import { startCluster } from '../../helpers/postgres.ts';
 
 const [AVAILABLE, SOLD] = [0, 2];
 
@@ -52,8 +52,8 @@ const CALLS = [
 ];
 
 test('all calls read few blocks among many rows, with plans that a session made while the tables were empty or full', async () => {
-  // The catalogs of a database that other tests have used have more blocks.
-  const { client, connect } = await freshStore(sharedCluster().createDatabase());
+  // On a server of its own, because changes of other schemas make sessions read the catalogs, and plan, again.
+  const { client, connect } = await freshStore((await startCluster()).createDatabase());
   const late = await connect();
   const id = await storeIdOf(client);
   const calls = CALLS.map((call) => call.replace('(store', `('${id}', ${SCHEMA_VERSION}`));
