@@ -4,6 +4,7 @@ import { once } from 'node:events';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { chromium } from 'playwright-core';
+import { CHROMIUM } from './chromium.ts';
 
 const ROOT = join(import.meta.dirname, '..');
 const PICTURE = join(ROOT, '.github', 'page.png');
@@ -49,7 +50,7 @@ async function sendRequests(url: string, key: string, token: string): Promise<vo
 }
 
 async function takePicture(address: string): Promise<void> {
-  const browser = await chromium.launch({ executablePath: '/usr/bin/chromium', args: ['--no-sandbox'] });
+  const browser = await chromium.launch({ executablePath: CHROMIUM, args: ['--no-sandbox'] });
   try {
     const page = await browser.newPage({ viewport: { width: 1_280, height: 760 } });
     await page.goto(address);

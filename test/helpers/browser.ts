@@ -2,9 +2,7 @@ import { existsSync, readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { type Browser, type BrowserContextOptions, chromium, type Page } from 'playwright-core';
 import { afterAll, beforeAll, beforeEach, expect, onTestFinished } from 'vitest';
-
-/** Where Debian installs Chromium. */
-const CHROMIUM = '/usr/bin/chromium';
+import { CHROMIUM } from '../../.config/chromium.ts';
 
 const AXE = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
 
@@ -46,7 +44,6 @@ export function useBrowser(): (
     if (browser === undefined) throw new Error('The browser has not started');
     const context = await browser.newContext({ viewport: { width: 1_280, height: 800 }, ...options });
     await context.addInitScript(REPORT_VIOLATIONS);
-    await context.addInitScript(AXE);
     const page = await context.newPage();
     const { origin } = new URL(url);
     const requests: string[] = [];
@@ -73,6 +70,7 @@ type AxeViolation = { id: string; impact: string; nodes: { html: string; failure
 
 /** The serious and critical findings of axe-core about a page as it is now. */
 export async function seriousFindings(page: Page): Promise<string[]> {
+  await page.evaluate(AXE);
   const { violations } = (await page.evaluate("axe.run({ resultTypes: ['violations'] })")) as {
     violations: AxeViolation[];
   };

@@ -76,8 +76,8 @@ test.skipIf(!isInstalled('mandoc'))('the man page has no problem that mandoc fin
 });
 
 test.skipIf(!isInstalled('lintian'))('lintian finds nothing besides what the package explains', () => {
-  const { status, stdout } = spawnSync('lintian', ['--fail-on', 'error,warning', debianPackage], {
-    encoding: 'utf8',
-  });
+  // Spelling mistakes in the texts of Node are not ours, and finding them takes half the time.
+  const args = ['--dont-check-part', 'binaries/spelling', '--fail-on', 'error,warning', debianPackage];
+  const { status, stdout } = spawnSync('lintian', args, { encoding: 'utf8' });
   expect([status, stdout]).toEqual([0, '']);
 });
