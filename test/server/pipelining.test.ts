@@ -4,7 +4,7 @@ import type { AddressInfo } from 'node:net';
 import { connect } from 'node:net';
 import { setImmediate } from 'node:timers/promises';
 import { expect, onTestFinished, test } from 'vitest';
-import { createRequestQueue } from '../../src/server/connection/pipelining.ts';
+import { createRequestQueues } from '../../src/server/connection/pipelining.ts';
 
 // Node reads at most 64 KiB at once: about nine of the long requests, or a thousand of the short ones.
 test.each([
@@ -16,7 +16,7 @@ test.each([
     let arrived = 0;
     let handled = 0;
     let respond = () => {};
-    const queue = createRequestQueue(async (request, response) => {
+    const queues = createRequestQueues(async (request, response) => {
       for await (const _ of request);
       respond = () => {
         handled++;
@@ -25,7 +25,7 @@ test.each([
     });
     const server = createServer((request, response) => {
       arrived++;
-      queue.handle(request, response);
+      queues.handle(request, response);
     }).listen(0, '127.0.0.1');
     await once(server, 'listening');
     const client = connect((server.address() as AddressInfo).port, '127.0.0.1').resume();

@@ -24,7 +24,7 @@ export type Setting = {
 };
 
 /** The command line that the user typed, without `--add-again` and `--dry-run`. `option` replaces `--skip-added`. */
-export function repeatCommand({ argv, platform }: CommandContext, option?: string): string {
+export function commandToRepeat({ argv, platform }: CommandContext, option?: string): string {
   const dropped = ['--add-again', '--dry-run', ...(option ? ['--skip-added'] : [])];
   // What follows `--` is no option, but may look like one.
   const end = argv.includes('--') ? argv.indexOf('--') : argv.length;
@@ -164,7 +164,7 @@ export function totalsText({ input }: Setting, plan: Plan, after = groupRows(pla
 
 export function nothingToDo(setting: Setting, plan: Plan): string {
   const { withId, answered } = plan.groups;
-  let next = `; to add every row again, for example after a reset: ${repeatCommand(setting.context, '--add-again')}`;
+  let next = `; to add every row again, for example after a reset: ${commandToRepeat(setting.context, '--add-again')}`;
   if (withId.length > 0) next = '; to add a new animal, leave its id empty';
   // The hint of `summarize` says what to do about rows that may have been added.
   else if (answered.length > 0) next = '';
@@ -235,12 +235,12 @@ export function stopError(setting: Setting, { known, changes }: Plan): CliError 
   for (const its of interrupted.slice(0, IMPORTS_NAMED)) reasons.push(`${nameOf(its)} was interrupted`);
   const texts = changesText(input, changes);
   const also = texts.length === 0 ? '' : `. Also: ${texts.join('; ')}`;
-  const again = `to add every row${withId > 0 ? ' as a new animal' : ''}: ${repeatCommand(context, '--add-again')}`;
+  const again = `to add every row${withId > 0 ? ' as a new animal' : ''}: ${commandToRepeat(context, '--add-again')}`;
   const others = withId > 0 ? 'new rows without an id' : 'rows not added before';
   const first = changes.some(({ changed }) => changed.size > 0)
     ? 'remove the changed rows from the file, then '
     : '';
-  const skip = `to add only the ${others}: ${first}${repeatCommand(context, '--skip-added')}`;
+  const skip = `to add only the ${others}: ${first}${commandToRepeat(context, '--skip-added')}`;
   return new CliError(`${name}: nothing was sent, because ${reasons.join('; ')}${also}`, {
     code: 'already_imported',
     hint: `${withId === rows.length ? 'to add a new animal, leave its id empty, and remove the other rows' : skip}; ${again}`,
@@ -286,7 +286,7 @@ export function reportRepeatedAndChanged(setting: Setting, { known, mode, change
   if (mode === 'again' && known.size > 0 && choice === undefined) {
     const positions = [...known.keys()].sort((a, b) => a - b);
     const addedAgain = positions.map((i) => ({ line: input.rows[i]?.line, name: input.rows[i]?.pet.name }));
-    const skip = `to add only the others: ${repeatCommand(context, '--skip-added')}`;
+    const skip = `to add only the others: ${commandToRepeat(context, '--skip-added')}`;
     if (console.hasJsonEvents) console.event({ addedAgain }, '');
     else console.notice(`${knownText(setting, known)}, and will be added again; ${skip}`);
   }

@@ -24,9 +24,9 @@ import { chooseLedger, type Ledger, type LedgerFile, openLedger, readLedger } fr
 import { type Plan, plan } from './plan.ts';
 import {
   addedText,
+  commandToRepeat,
   namesOf,
   nothingToDo,
-  repeatCommand,
   reportRepeatedAndChanged,
   type Setting,
   stopError,
@@ -180,7 +180,7 @@ async function send(setting: Setting, planned: Plan, file: LedgerFile): Promise<
   const { input, connection, context } = setting;
   const { console, clock, globals } = context;
   const bar = createProgressBar(context, input.rows.length);
-  const resume = `to continue: ${repeatCommand(context)}`;
+  const resume = `to continue: ${commandToRepeat(context)}`;
   const reportStopped = () => {
     bar.end();
     console.notice(`${totalsText(setting, planned)}; ${resume}`);

@@ -115,9 +115,9 @@ async function serve(run: Run): Promise<number> {
       if (command.length > 0 && !ended.aborted) {
         const { url, token } = service;
         const variables = { PETS_BASE_URL: url, PETS_API_KEY: served.key ?? '', PETS_SERVE_TOKEN: token };
-        // `runCommand` handles signals while the command runs.
+        // `runChild` handles signals while the command runs.
         stopHandling();
-        const running = runCommand(context, command, variables, ended);
+        const running = runChild(context, command, variables, ended);
         const code = await running.finally(() => {
           stopHandling = handleSignals();
         });
@@ -256,7 +256,7 @@ async function readSeed(seed: string | true, { clock, console }: CommandContext,
   return readSeedFile(seed, console, signal);
 }
 
-/** If `runCommand` is aborted, the command gets SIGTERM, and SIGKILL this many milliseconds later. */
+/** If `runChild` is aborted, the command gets SIGTERM, and SIGKILL this many milliseconds later. */
 const KILL_DELAY = 5_000;
 
 /**
@@ -272,7 +272,7 @@ const KILL_DELAY = 5_000;
  * @returns the exit code of the command, or 128 + n if signal n ended the command, as in a shell
  * @throws CliError if the command cannot be started; the reason of `abort` if `abort` is already aborted
  */
-export async function runCommand(
+export async function runChild(
   context: Context,
   [file = '', ...args]: readonly string[],
   variables: Record<string, string>,

@@ -10,7 +10,7 @@ import type { App } from '../app.ts';
 import { invalidRequest, methodNotAllowed, ServiceError } from '../errors.ts';
 import { headersTooLargeError, MAX_HEADER_BYTES } from '../request/checks.ts';
 import { allMethodsHeader } from '../routes.ts';
-import { connectionOf, createRequestQueue, endsConnection } from './pipelining.ts';
+import { connectionOf, createRequestQueues, endsConnection } from './pipelining.ts';
 
 /** Limits against hostile clients (docs/service.md 8.5). Times are in milliseconds, sizes in bytes. */
 export const CONNECTION_LIMITS = {
@@ -47,7 +47,7 @@ export async function listen(app: () => App, { host, port, limits = {}, onRefuse
     'too_many_connections',
     `${maxConnections} connections are open, which is the limit; the request was not carried out`,
   );
-  const queue = createRequestQueue((request, response) => {
+  const queues = createRequestQueues((request, response) => {
     // Only the oldest `maxConnections` connections are served.
     const isRefused = sockets.size > maxConnections && [...sockets].indexOf(request.socket) >= maxConnections;
     return app().handle(request, response, isRefused ? tooManyConnections : undefined);
@@ -67,9 +67,9 @@ export async function listen(app: () => App, { host, port, limits = {}, onRefuse
   // By default, Node silently drops all headers after the first thousand. The total size of headers is limited anyway.
   server.maxHeadersCount = 0;
   server.setTimeout(idleTimeout);
-  server.on('request', queue.handle);
-  server.on('checkContinue', onCheckContinue(queue.handle));
-  server.on('checkExpectation', queue.handle);
+  server.on('request', queues.handle);
+  server.on('checkContinue', onCheckContinue(queues.handle));
+  server.on('checkExpectation', queues.handle);
 
   const failConnection = async (error: ServiceError, socket: Socket) => {
     // Report only the first error of a connection, because the bytes after it are not a request.
@@ -77,7 +77,7 @@ export async function listen(app: () => App, { host, port, limits = {}, onRefuse
     socket.pause();
     // If the client has closed its sending side, Node's own listener would end the connection before the error is sent.
     socket.removeAllListeners('end');
-    if ((await queue.fail(socket, error)) && socket.writable) sendError(app(), error, socket);
+    if ((await queues.fail(socket, error)) && socket.writable) sendError(app(), error, socket);
     // `end()` closes only the sending side: Node would still parse the bytes after the rejected request, and could run them
     // as requests.
     socket.destroySoon();
@@ -103,7 +103,7 @@ export async function listen(app: () => App, { host, port, limits = {}, onRefuse
     port: address.port,
     /** Stops accepting connections and finishes running requests. After `graceMilliseconds`, closes all connections. */
     stop(graceMilliseconds: number): Promise<void> {
-      queue.stop(sockets);
+      queues.stop(sockets);
       return stop(server, sockets, graceMilliseconds);
     },
   };

@@ -46,11 +46,11 @@ type Handle = (request: IncomingMessage, response: ServerResponse) => MaybePromi
 const MAX_PENDING = 16;
 
 /**
- * Creates a queue that handles the pipelined requests of a connection one after the other; Node passes all of them on
- * at once. A list that follows a creation must contain the new animal (RFC 9112, 9.3.2), and a client that does not
+ * Creates a queue for each connection, which handles its pipelined requests one after the other; Node passes all of them
+ * on at once. A list that follows a creation must contain the new animal (RFC 9112, 9.3.2), and a client that does not
  * read its responses must not fill the memory.
  */
-export function createRequestQueue(handle: Handle) {
+export function createRequestQueues(handle: Handle) {
   let isStopping = false;
 
   /** Handles the first pending request, and then those that follow it. */

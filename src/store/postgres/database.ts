@@ -1,7 +1,7 @@
 import type { Client, QueryResultRow } from 'pg';
 import { StoreError, StoreUnavailableError } from '../errors.ts';
 import type { PrimaryConnector } from './connect/primary-connector.ts';
-import { failureKind, toCallError } from './failures.ts';
+import { callFailure, failureKind } from './failures.ts';
 import type { Statement } from './pool.ts';
 import { beginSql, checkServer, SCHEMA_VERSION } from './schema.ts';
 
@@ -34,7 +34,7 @@ export async function runTransaction<Result>(
   const { place } = connector.target;
   const { client, warnings, stop } = await begin(connector, { isSnapshot, signal }).catch((error) => {
     signal?.throwIfAborted();
-    throw error instanceof StoreError ? error : toCallError(error, 'connecting', place);
+    throw error instanceof StoreError ? error : callFailure(error, 'connecting', place);
   });
   const timer = timeout === undefined ? undefined : setTimeout(stop, timeout);
   try {
@@ -96,7 +96,7 @@ async function endTransaction<Result>(
 ): Promise<Result> {
   const result = await task().catch((error) => {
     const kind = failureKind(error) === 'store_full' ? 'store_full' : 'not_done';
-    throw error instanceof StoreError ? error : toCallError(error, 'sent', place, kind);
+    throw error instanceof StoreError ? error : callFailure(error, 'sent', place, kind);
   });
   const { command } = await client.query('commit').catch((error) => {
     throw new StoreUnavailableError(

@@ -58,7 +58,7 @@ export function isConnectionOutdated(error: unknown): boolean {
 }
 
 /** Converts the error of a call to a StoreError. `place` is the URL of the database without its password. */
-export function toCallError(
+export function callFailure(
   error: unknown,
   phase: CallPhase,
   place: string,

@@ -2,7 +2,7 @@ import type { Socket } from 'node:net';
 import type { Client, QueryResultRow } from 'pg';
 import type { SteadyClock } from '../../contract/clock.ts';
 import type { DatabaseMetrics } from '../backend.ts';
-import { closedError, failureKind, isConnectionOutdated, toCallError } from './failures.ts';
+import { callFailure, closedError, failureKind, isConnectionOutdated } from './failures.ts';
 
 // The connections of a running server. Every call ends within about two seconds. PostgreSQL gives up before the driver
 // does, so that the outcome is known. If a call gets no result, its change may have been stored.
@@ -148,7 +148,7 @@ export class Pool {
     const started = clock.elapsed();
     const timeLeft = () => started + CALL_TIMEOUT_MS - clock.elapsed();
     const connection = this.#choose(statement) ?? (await this.#open(statement));
-    if (timeLeft() <= 0) throw toCallError(new Error('connecting took too long'), 'connecting', place);
+    if (timeLeft() <= 0) throw callFailure(new Error('connecting took too long'), 'connecting', place);
     try {
       const rows = await connection.call<Row>(statement, values, timeLeft());
       onCall(statement.name, clock.elapsed() - started);
@@ -169,7 +169,7 @@ export class Pool {
         this.#ended(connection);
         connection.retire();
       }
-      const failure = toCallError(error, 'sent', place, isOpen ? failureKind(error) : 'unknown');
+      const failure = callFailure(error, 'sent', place, isOpen ? failureKind(error) : 'unknown');
       this.#warn(
         statement.name,
         `${failure.message}; requests that need the function pets.${statement.name} get status 503`,
@@ -267,7 +267,7 @@ export class Pool {
       }
     } catch (error) {
       connection?.destroy();
-      const failure = toCallError(error, 'connecting', place);
+      const failure = callFailure(error, 'connecting', place);
       if (this.#connections.size > 0) this.#nextAdditionAt = started + NO_MORE_MS;
       else {
         this.#warn('connect', `${failure.message}; requests that need the database get status 503`);

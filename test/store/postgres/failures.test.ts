@@ -3,9 +3,9 @@ import { expect, test } from 'vitest';
 import type { StoreError } from '../../../src/store/errors.ts';
 import {
   type CallPhase,
+  callFailure,
   type FailureKind,
   isConnectionOutdated,
-  toCallError,
 } from '../../../src/store/postgres/failures.ts';
 
 const PLACE = 'postgres://shop@db.example/pets';
@@ -29,7 +29,7 @@ const kinds: [name: string, error: unknown, phase: CallPhase, kind: FailureKind]
 
 test.each(kinds)('%s is classified', (_name, error, phase, kind) => {
   const meaning = (each: StoreError) => [each.constructor, 'outcome' in each && each.outcome];
-  expect(meaning(toCallError(error, phase, PLACE))).toEqual(meaning(toCallError(error, phase, PLACE, kind)));
+  expect(meaning(callFailure(error, phase, PLACE))).toEqual(meaning(callFailure(error, phase, PLACE, kind)));
 });
 
 test.each<[error: Error, hint: RegExp]>([
@@ -42,19 +42,19 @@ test.each<[error: Error, hint: RegExp]>([
   [systemError('UNABLE_TO_GET_ISSUER_CERT_LOCALLY'), /certificate of the server/],
   [systemError('ECONNREFUSED'), /is running/],
 ])('the message of %s names the database, and the hint is a next step', (error, hint) => {
-  const { message, hint: shown } = toCallError(error, 'connecting', PLACE);
+  const { message, hint: shown } = callFailure(error, 'connecting', PLACE);
   expect(message).toBe(`cannot connect to ${PLACE}: ${error.message}`);
   expect(shown).toMatch(hint);
 });
 
 test('the hint of a refused call is that of the function', () => {
   const error = Object.assign(reported('PETS1'), { hint: 'restore that store' });
-  expect(toCallError(error, 'sent', PLACE).hint).toBe('restore that store');
+  expect(callFailure(error, 'sent', PLACE).hint).toBe('restore that store');
 });
 
 test('the message contains the errors of all addresses of a host', () => {
   const both = new AggregateError([systemError('ECONNREFUSED'), systemError('ENETUNREACH')]);
-  const { message } = toCallError(both, 'connecting', PLACE);
+  const { message } = callFailure(both, 'connecting', PLACE);
   expect(message).toContain('connect ECONNREFUSED 127.0.0.1:5432, connect ENETUNREACH');
 });
 
