@@ -65,19 +65,9 @@ test('the program understands every example in its help', async () => {
 async function createCertificate(machine: Machine) {
   const certificate = await machine.file('certificate.pem', '');
   const key = await machine.file('key.pem', '');
-  const subject = ['-subj', '/CN=localhost', '-addext', 'subjectAltName=DNS:localhost', '-days', '2'];
-  const args = [
-    'req',
-    '-x509',
-    '-newkey',
-    'rsa:2048',
-    '-nodes',
-    ...subject,
-    '-keyout',
-    key,
-    '-out',
-    certificate,
-  ];
+  const options =
+    '-x509 -newkey rsa:2048 -nodes -days 2 -subj /CN=localhost -addext subjectAltName=DNS:localhost';
+  const args = ['req', ...options.split(' '), '-keyout', key, '-out', certificate];
   execFileSync('openssl', args, { stdio: 'ignore' });
   return { certificate, key };
 }
@@ -124,15 +114,8 @@ describe.skipIf(!hasProxy('nginx'))('docs/examples/nginx.conf', () => {
       const request = async (target: string, localAddress: string) => {
         const headers = { Host: 'shop.example', 'X-Forwarded-For': '198.51.100.7' };
         const ca = readFileSync(certificate);
-        const sent = get({
-          port,
-          path: target,
-          localAddress,
-          headers,
-          ca,
-          host: '127.0.0.1',
-          servername: 'localhost',
-        });
+        const url = `https://127.0.0.1:${port}${target}`;
+        const sent = get(url, { localAddress, headers, ca, servername: 'localhost' });
         const [response] = (await once(sent, 'response')) as [IncomingMessage];
         return [
           response.statusCode,

@@ -43,8 +43,7 @@ export function databasesAt(port: number): Databases {
           end loop;
         end
       $$;
-      create schema public authorization pg_database_owner;
-      grant usage on schema public to public`,
+      create schema public authorization pg_database_owner; grant usage on schema public to public`,
     );
   }
   return {
