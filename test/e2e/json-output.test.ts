@@ -272,8 +272,9 @@ async function withVersions({ run }: Samples): Promise<void> {
   const machine = await freshMachine();
   await run(machine, '--version', ['--version']);
   const build = { version: '1.2.3', commit: 'b59c821b291f827dbbf3c9f4e2685460a0e387de', node: '26.1.0' };
-  for (const installedAs of ['npm-global', 'npm-local', 'executable', 'deb'] as const) {
-    await run(machine, '--version', ['--version'], { versionDetails: () => ({ ...build, installedAs }) });
+  for (const installedAs of ['npm-global', 'npm-local', 'executable', 'deb', 'source'] as const) {
+    const details = { ...build, installedAs, ...(installedAs === 'source' && { commit: null }) };
+    await run(machine, '--version', ['--version'], { versionDetails: () => details });
   }
 }
 
