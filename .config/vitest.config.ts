@@ -1,5 +1,5 @@
 // `npm test` runs all tests except *.slow.test.ts, *.postgres.test.ts and test/package/, with a tenth of the random
-// cases (test/helpers/cases.ts).
+// cases (test/helpers/cases.ts), or three tenths in `.ci/run`.
 import { availableParallelism } from 'node:os';
 import { configDefaults, defineConfig } from 'vitest/config';
 
@@ -8,7 +8,8 @@ export default defineConfig({
     root: `${import.meta.dirname}/..`,
     include: ['test/**/*.test.ts'],
     exclude: [...configDefaults.exclude, 'test/**/*.{slow,postgres}.test.ts', 'test/package/**'],
-    // No module has state, so test files can share the loaded modules. Loading them for each file doubled the time.
+    // No module has state, except the databases in test/helpers/postgres.ts, so test files can share the loaded modules.
+    // Loading them for each file doubled the time.
     isolate: false,
     // More workers than processors, because tests often wait for processes and disks.
     maxWorkers: Math.ceil(1.5 * availableParallelism()),

@@ -153,12 +153,10 @@ test.skipIf(spawnSync('systemd-analyze', ['--version']).error !== undefined)(
     const machine = await freshMachine();
     const unit = await machine.file('pets.service', text.replace('/usr/bin/pets', process.execPath));
     // Unknown settings are reported, but the exit code stays 0. The other units of this machine can have problems, too.
-    const { stdout, stderr } = spawnSync('systemd-analyze', ['verify', '--man=no', unit], {
-      encoding: 'utf8',
-    });
+    const verify = ['verify', '--man=no', unit];
+    const { stdout, stderr } = spawnSync('systemd-analyze', verify, { encoding: 'utf8' });
     expect(`${stdout}${stderr}`.split('\n').filter((line) => line.includes('pets.service'))).toEqual([]);
-    expect(spawnSync('systemd-analyze', ['security', '--offline=true', '--threshold=15', unit]).status).toBe(
-      0,
-    );
+    const security = ['security', '--offline=true', '--threshold=15', unit];
+    expect(spawnSync('systemd-analyze', security).status).toBe(0);
   },
 );

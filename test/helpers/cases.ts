@@ -1,6 +1,6 @@
 /**
- * Returns how many random cases a test runs: `all` in `npm run soak`, three tenths of them in `npm run test:all`, and a tenth
- * in `npm test`, rounded up.
+ * Returns how many random cases a test runs: `all` in `npm run soak`, three tenths of them in `npm run test:all`
+ * and `.ci/run`, and otherwise a tenth, rounded up.
  *
  * @param variable an environment variable that sets another number, as `npm run soak` does
  */

@@ -17,7 +17,8 @@ import {
   waitUntilReady,
 } from './postgres/guarded-directory.ts';
 
-// PostgreSQL for tests named *.postgres.test.ts. Everything that these functions start ends after the test.
+// PostgreSQL for tests named *.postgres.test.ts. Everything that these functions start ends after the test; databases
+// in the shared server are used again.
 
 export type { Cluster } from './postgres/cluster.ts';
 export { PASSWORD, USER, USER_WITH_PASSWORD } from './postgres/databases.ts';
@@ -31,21 +32,21 @@ export function sharedCluster(): Databases {
   return databasesAt(port);
 }
 
-/** The URLs of databases that earlier tests left empty. Emptying one takes 30 ms, and creating one 100 to 300 ms. */
-const emptyDatabases: string[] = [];
+/** The URLs of the databases of earlier tests. Emptying one takes 30 ms, and creating one 100 to 300 ms. */
+const usedDatabases: string[] = [];
 
 /** Returns the URL of an empty database in the shared server. */
 export async function freshDatabase(): Promise<string> {
   const { createDatabase, emptyDatabase } = sharedCluster();
-  const url = emptyDatabases.pop() ?? (await createDatabase());
-  onTestFinished(async () => {
-    await emptyDatabase(url);
-    emptyDatabases.push(url);
-  });
+  const used = usedDatabases.pop();
+  if (used !== undefined) await emptyDatabase(used);
+  const url = used ?? (await createDatabase());
+  // After a failed test, its code may still run, and use the database.
+  onTestFinished(({ task }) => void (task.result?.state === 'pass' && usedDatabases.push(url)));
   return url;
 }
 
-/** Creates an empty database in the shared server. The location uses `clock` instead of the server's clock. */
+/** The location of an empty database in the shared server. It uses `clock` instead of the server's clock. */
 export async function freshLocation(clock: SteadyClock) {
   const url = await freshDatabase();
   return { url, location: await databaseLocation(url, { clock, testTime: clock.now }) };

@@ -46,8 +46,8 @@ type Handle = (request: IncomingMessage, response: ServerResponse) => MaybePromi
 const MAX_PENDING = 16;
 
 /**
- * Creates a queue for each connection, which handles its pipelined requests one after the other; Node passes all of them
- * on at once. A list that follows a creation must contain the new animal (RFC 9112, 9.3.2), and a client that does not
+ * Returns functions that keep a queue for each connection. It handles the pipelined requests one after the other; Node
+ * passes all of them on at once. A list that follows a creation must contain the new animal (RFC 9112, 9.3.2), and a client that does not
  * read its responses must not fill the memory.
  */
 export function createRequestQueues(handle: Handle) {

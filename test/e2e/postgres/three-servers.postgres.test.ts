@@ -114,11 +114,8 @@ describe.each(['haproxy', 'nginx'] as const)('three servers behind %s', (name) =
       const client = await loggedInMachine(url, key);
       const names = Array.from({ length: 2_000 }, (_, i) => `animal ${i + 1}`);
       const rows = names.map((each) => `${each},7\n`).join('');
-      const adding = client.pets([
-        'import',
-        await client.file('animals.csv', `name,category\n${rows}`),
-        '--json',
-      ]);
+      const file = await client.file('animals.csv', `name,category\n${rows}`);
+      const adding = client.pets(['import', file, '--json']);
       for (const [i, server] of servers.entries()) {
         await expect.poll(() => countRequests(server, '"POST"')).toBeGreaterThan(20);
         await server.end(i === 0 ? 'SIGKILL' : 'SIGTERM');

@@ -10,7 +10,10 @@ export type Databases = {
   sql(database: string, text: string): Promise<Record<string, unknown>[]>;
   /** Creates a database in which every role may create schemas. Returns the URL. */
   createDatabase(): Promise<string>;
-  /** Makes the database of this URL like a new one. Ends its connections. */
+  /**
+   * Removes all schemas of the database of this URL and its settings, and ends its connections. A test that changes
+   * anything else, such as a role, needs a server of its own.
+   */
   emptyDatabase(url: string): Promise<void>;
 };
 
@@ -29,20 +32,18 @@ export function databasesAt(port: number): Databases {
   const sql = (database: string, text: string) => runSql(url(database, SUPERUSER), text);
   async function emptyDatabase(url: string) {
     const name = new URL(url).pathname.slice(1);
+    // Without this search_path, a function that a hostile test has created could be called.
     await sql(
       name,
       `set search_path = pg_catalog;
-      alter database ${name} reset all;
-      grant create on database ${name} to public;
-      select pg_terminate_backend(pid) from pg_stat_activity where datname = '${name}' and pid <> pg_backend_pid();
-      do $$
-        declare schema text;
-        begin
-          for schema in select nspname from pg_namespace where nspname !~ '^(pg_|information_schema$)' loop
-            execute format('drop schema %I cascade', schema);
-          end loop;
-        end
-      $$;
+      alter database ${name} reset all; grant create on database ${name} to public;
+      select pg_terminate_backend(pid, 10000) from pg_stat_activity
+        where datname = '${name}' and pid <> pg_backend_pid();
+      do $$ declare schema text; begin
+        for schema in select nspname from pg_namespace where nspname !~ '^(pg_|information_schema$)' loop
+          execute format('drop schema %I cascade', schema);
+        end loop;
+      end $$;
       create schema public authorization pg_database_owner; grant usage on schema public to public`,
     );
   }

@@ -5,7 +5,7 @@ import { statementForCall } from '../../../src/store/postgres/database.ts';
 import { beginSql, createStoreIfMissing, readIdentity } from '../../../src/store/postgres/schema.ts';
 import { connectTo, freshDatabase } from '../postgres.ts';
 
-/** A new database with the schema of the store. */
+/** Creates the schema of the store in `database`, by default an empty one in the shared server. */
 export async function freshStore(
   database = freshDatabase(),
 ): Promise<{ url: string; client: Client; connect: () => Promise<Client> }> {

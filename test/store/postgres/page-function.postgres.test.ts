@@ -52,7 +52,8 @@ const CALLS = [
 ];
 
 test('all calls read few blocks among many rows, with plans that a session made while the tables were empty or full', async () => {
-  // On a server of its own, because changes of other schemas make sessions read the catalogs, and plan, again.
+  // On a server of its own: other tests on the shared one drop schemas, after which PostgreSQL makes all sessions read
+  // the catalogs again. These blocks would count, too.
   const { client, connect } = await freshStore((await startCluster()).createDatabase());
   const late = await connect();
   const id = await storeIdOf(client);

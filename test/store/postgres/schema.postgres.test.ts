@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Client } from 'pg';
-import { expect, test } from 'vitest';
+import { expect, onTestFinished, test } from 'vitest';
 import { StoreError } from '../../../src/store/errors.ts';
 import { KeyManager } from '../../../src/store/keys/keys.ts';
 import { PostgresKeys } from '../../../src/store/postgres/postgres-keys.ts';
@@ -121,6 +121,7 @@ test('a server with the documented privileges can do everything that a server do
   await asSuperuser(url, `revoke create on database ${databaseOf(url)} from public`);
   const server = await connectTo(url);
   await asSuperuser(url, 'grant pets_with_password to pets');
+  onTestFinished(async () => void (await asSuperuser(url, 'revoke pets_with_password from pets')));
   await server.query('set role pets_with_password');
   expect(await migrateAndIdentify(server)).toEqual(identity);
   const call = (name: string, ...values: unknown[]) => callFunction(server, name, ...values);
