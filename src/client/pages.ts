@@ -67,7 +67,7 @@ export async function* listPages(
 
 /** Whether an animal may have one of these statuses: it has it, or its status is missing or not a text. */
 export const hasStatus = ({ status }: ReceivedPet, statuses: readonly PetStatus[]): boolean =>
-  typeof status !== 'string' || statuses.some((each) => each === status.trim().toLowerCase());
+  typeof status !== 'string' || (statuses as readonly string[]).includes(status.trim().toLowerCase());
 
 /** Leaves out animals with another status, and reports that. */
 function withStatus(client: Client, pets: ReceivedPet[], expected: PetStatus | undefined): ReceivedPet[] {

@@ -47,8 +47,8 @@ const MAX_PENDING = 16;
 
 /**
  * Returns functions that keep a queue for each connection. It handles the pipelined requests one after the other; Node
- * passes all of them on at once. A list that follows a creation must contain the new animal (RFC 9112, 9.3.2), and a client that does not
- * read its responses must not fill the memory.
+ * passes all of them on at once. A list that follows a creation must contain the new animal (RFC 9112, 9.3.2), and a
+ * client that does not read its responses must not fill the memory.
  */
 export function createRequestQueues(handle: Handle) {
   let isStopping = false;
