@@ -28,19 +28,31 @@ export type RequestEnd = {
   sent?: SentResponse | undefined;
 };
 
-/** What is recorded of a request besides its headers and bodies. */
+/** What is recorded of a request besides its target, headers and bodies, which can be long. */
 type Head = ReturnType<typeof headOf>;
 
-function headOf(
-  context: RequestContext,
-  { time, milliseconds, status, code, message }: RequestEnd,
-  responseBytes: number,
-) {
-  const { number, again, bodyBytes, id, client, method, url, operation, keyName } = context;
-  const { asked, latency, window, isDay, isCounted } = context;
+/** Each field is copied by its name, because copying with `...` takes ten times as long. */
+function headOf(context: RequestContext, end: RequestEnd, responseBytes: number) {
   return {
-    ...{ number, id, client, method, url, operation, keyName, time, milliseconds, status, code, message },
-    ...{ asked, latency, again, window, isDay, isCounted, bodyBytes, responseBytes },
+    number: context.number,
+    id: context.id,
+    client: context.client,
+    method: context.method,
+    operation: context.operation,
+    keyName: context.keyName,
+    time: end.time,
+    milliseconds: end.milliseconds,
+    status: end.status,
+    code: end.code,
+    message: end.message,
+    asked: context.asked,
+    latency: context.latency,
+    again: context.again,
+    window: context.window,
+    isDay: context.isDay,
+    isCounted: context.isCounted,
+    bodyBytes: context.bodyBytes,
+    responseBytes,
   };
 }
 
@@ -49,6 +61,7 @@ export type RecordedBody = { text: string; bytes: number; isCutOff: boolean; isT
 
 /** Contains secrets, which `createRequestDescriber` removes. */
 export type RecordedRequest = Omit<Head, 'bodyBytes' | 'responseBytes'> & {
+  url: string;
   /** The headers, alternately: name, value, name, value. `responseHeaders` is empty if there was no response. */
   headers: readonly string[];
   responseHeaders: readonly string[];
@@ -89,12 +102,13 @@ export function createRecorder({ clock, cors }: RecorderOptions) {
   const emitter = new EventEmitter<{ request: [] }>();
   // Each `GET /requests` that waits adds a listener, so many listeners are not a leak.
   emitter.setMaxListeners(0);
-  // For each request, its head, its body, and the body of its response.
+  const heads: Head[] = [];
+  // For each request, its target and the headers of both sides, its body, and the body of its response.
   const texts = new ByteRing(MAX_BYTES, 3 * MAX_REQUESTS);
   let count = 0;
 
   const isKept = (number: number): boolean => number > 0 && number > count - MAX_REQUESTS && number <= count;
-  const slotOf = (number: number): number => 3 * (number % MAX_REQUESTS);
+  const slotOf = (number: number): number => number % MAX_REQUESTS;
 
   function countOther(origin: string): void {
     const requests = (others?.requests ?? 0) + 1;
@@ -124,12 +138,14 @@ export function createRecorder({ clock, cors }: RecorderOptions) {
   function read(number: number): RecordedRequest | undefined {
     if (!isKept(number)) return undefined;
     const slot = slotOf(number);
-    const [text, body, response] = [texts.read(slot), texts.read(slot + 1), texts.read(slot + 2)];
-    if (!text || !body || !response) return undefined;
-    const [head = '', headers, responseHeaders] = text.toString().split('\n');
-    const { bodyBytes, responseBytes, ...fields } = JSON.parse(head) as Head;
+    const head = heads[slot];
+    const [lines, body, response] = [0, 1, 2].map((part) => texts.read(3 * slot + part));
+    if (!head || !lines || !body || !response) return undefined;
+    const { bodyBytes, responseBytes, ...fields } = head;
+    const [url = '', headers, responseHeaders] = lines.toString('latin1').split('\n');
     return {
       ...fields,
+      url,
       headers: headersIn(headers),
       responseHeaders: headersIn(responseHeaders),
       body: describeBody(body, bodyBytes),
@@ -159,12 +175,12 @@ export function createRecorder({ clock, cors }: RecorderOptions) {
     const { sent } = ended;
     const hasResponseBody = sent !== undefined && context.method !== 'HEAD';
     const slot = slotOf(context.number);
-    const head = JSON.stringify(headOf(context, ended, hasResponseBody ? sent.bytes : 0));
+    heads[slot] = headOf(context, ended, hasResponseBody ? sent.bytes : 0);
     // LF separates the lines, and CR the headers, which contain neither. JSON of them would take three times as long.
-    const lines = [head, context.sentHeaders.join('\r'), sent?.headers.join('\r')];
-    texts.write(slot, lines.join('\n'), 'utf8');
-    texts.write(slot + 1, context.body, 'latin1', MAX_RECORDED_BODY);
-    texts.write(slot + 2, hasResponseBody ? sent.body : '', sent?.encoding ?? 'utf8', MAX_RECORDED_BODY);
+    const lines = [context.url, context.sentHeaders.join('\r'), sent?.headers.join('\r')];
+    texts.write(3 * slot, lines.join('\n'), 'latin1');
+    texts.write(3 * slot + 1, context.body, 'latin1', MAX_RECORDED_BODY);
+    texts.write(3 * slot + 2, hasResponseBody ? sent.body : '', sent?.encoding ?? 'utf8', MAX_RECORDED_BODY);
   }
 
   return {
