@@ -30,6 +30,10 @@ as $$
 declare
   base bigint;
   time_now timestamptz;
+  kinds text[];
+  responses text[];
+  -- The place of each animal among those of its kind. Null if there are no keys: then all are added.
+  places bigint[];
 begin
   perform from pets.meta where one and meta.id = store and version = known for update;
   if not found or current_setting('transaction_isolation') <> 'read committed' then
@@ -40,59 +44,60 @@ begin
     perform set_config('synchronous_commit', 'on', true);
   end if;
 
-  time_now := coalesce(to_timestamp(at_ms / 1000.0), clock_timestamp());
   -- A plan for max(id) that was made while the table was empty could read all ids.
   select greatest(last_id, (select id from pets.animals order by id desc limit 1))
     into strict base
     from pets.meta where one;
+  kinds := array_fill('added'::text, array[cardinality(bodies)]);
 
-  -- Creations also remove expired keys: more than they add, but not so many that the call takes long.
-  delete from pets.idempotency
-  where fingerprint = any (array(
-    select fingerprint from pets.idempotency
-    where at <= time_now - interval '24 hours'
-    order by at
-    limit 2 * cardinality(fingerprints)
-  ));
+  -- Most calls have no idempotency key. Without this part, a call takes 0.6 times as long.
+  if array_remove(fingerprints, null) <> '{}' then
+    time_now := coalesce(to_timestamp(at_ms / 1000.0), clock_timestamp());
+    -- Calls with keys also remove expired ones: more than they add, but not so many that the call takes long.
+    delete from pets.idempotency
+    where fingerprint = any (array(
+      select fingerprint from pets.idempotency
+      where at <= time_now - interval '24 hours'
+      order by at
+      limit 2 * cardinality(fingerprints)
+    ));
 
-  return query
-    with item as (
-      select u.n, u.status, u.body, u.fingerprint, u.hash, used.response,
-        case
-          when used.at > time_now - interval '24 hours' then
-            case when used.body = u.hash then 'replayed' else 'mismatch' end
-          else 'added'
-        end as kind
-      from unnest(statuses, bodies, fingerprints, hashes) with ordinality
-        as u (status, body, fingerprint, hash, n)
-      -- The limit makes the planner look up each fingerprint in the index, instead of reading all rows.
-      left join lateral (
-        select k.body, k.response, k.at from pets.idempotency k where k.fingerprint = u.fingerprint limit 1
-      ) used on true
-    ),
-    numbered as (
-      select n, status, body, fingerprint, hash, base + row_number() over (order by n) as id
-      from item
-      where kind = 'added'
-    ),
-    added as (
-      insert into pets.animals (id, status, body)
-      select id, status, '{"id":' || id || body from numbered
-      returning id, body
-    ),
-    recorded as (
-      insert into pets.idempotency (fingerprint, body, response, at)
-      select numbered.fingerprint, numbered.hash, added.body, time_now
-      from numbered
-      join added using (id)
-      where numbered.fingerprint is not null
+    select array_agg(kind order by n), array_agg(case kind when 'replayed' then response end order by n),
+        array_agg(place order by n)
+      into kinds, responses, places
+      from (
+        select n, response, kind, row_number() over (partition by kind order by n) as place
+        from unnest(fingerprints, hashes) with ordinality as item (fingerprint, hash, n)
+        -- The limit makes the planner look up each fingerprint in the index, instead of reading all rows.
+        left join lateral (
+          select k.body, k.response, k.at from pets.idempotency k where k.fingerprint = item.fingerprint limit 1
+        ) used on true
+        cross join lateral (
+          select case
+            when used.at is null or used.at <= time_now - interval '24 hours' then 'added'
+            when used.body = item.hash then 'replayed'
+            else 'mismatch'
+          end as kind
+        ) decided
+      ) all_items;
+
+    insert into pets.idempotency (fingerprint, body, response, at)
+      select item.fingerprint, item.hash, '{"id":' || base + item.place || item.body, time_now
+      from unnest(fingerprints, hashes, bodies, kinds, places) as item (fingerprint, hash, body, kind, place)
+      where item.kind = 'added' and item.fingerprint is not null
       -- If there is a conflict, the key was used more than 24 hours ago.
       on conflict (fingerprint) do update
-        set body = excluded.body, response = excluded.response, at = excluded.at
-    )
-    select item.n::int, item.kind, numbered.id,
-      case item.kind when 'replayed' then item.response end
-    from item
-    left join numbered using (n);
+        set body = excluded.body, response = excluded.response, at = excluded.at;
+  end if;
+
+  insert into pets.animals (id, status, body)
+    select id, item.status, '{"id":' || id || item.body
+    from unnest(statuses, bodies, kinds, places) with ordinality as item (status, body, kind, place, n)
+    cross join lateral (select base + coalesce(item.place, item.n) as id) new
+    where item.kind = 'added';
+  return query
+    select item.n::int, item.kind,
+      case item.kind when 'added' then base + coalesce(item.place, item.n) end, item.response
+    from unnest(kinds, responses, places) with ordinality as item (kind, response, place, n);
 end
 $$;
