@@ -28,8 +28,9 @@ type Entry<Item, Result> = {
 };
 
 /**
- * Groups items into calls: the items that are added during a call form the next one. If the network is slow, a call
- * does not wait for the result of the one before, so that the database works on one call while others are on their way.
+ * Groups items into calls: those that are added in one turn of the event loop, or during a call, form the next call. If
+ * the network is slow, a call does not wait for the result of the one before, so that the database works on one call
+ * while others are on their way.
  */
 export class BatchQueue<Item, Result> {
   #options: Required<BatchQueueOptions<Item, Result>>;
@@ -37,6 +38,7 @@ export class BatchQueue<Item, Result> {
   #running = new Set<Promise<void>>();
   #lastSentAt = 0;
   #timer: NodeJS.Timeout | undefined;
+  #soon: NodeJS.Immediate | undefined;
   #isClosed = false;
 
   constructor(options: BatchQueueOptions<Item, Result>) {
@@ -59,14 +61,26 @@ export class BatchQueue<Item, Result> {
     if (this.#isClosed) return Promise.reject(closedError(this.#options.place));
     return new Promise((resolve, reject) => {
       this.#waiting.push({ item, resolve, reject });
-      this.#send();
+      this.#sendSoon();
     });
   }
 
   /** Completes the calls of all items that were added. Later items are rejected. */
   async close(): Promise<void> {
     this.#isClosed = true;
-    while (this.#running.size > 0) await Promise.all(this.#running);
+    this.#send();
+    while (this.#running.size > 0) {
+      await Promise.all(this.#running);
+      this.#send();
+    }
+  }
+
+  /** Makes the calls that are due at the end of this turn of the event loop, when all of its requests have arrived. */
+  #sendSoon(): void {
+    this.#soon ??= setImmediate(() => {
+      this.#soon = undefined;
+      this.#send();
+    });
   }
 
   /** Makes the calls that are due now. A timer, or the end of a call, makes the later ones. */
@@ -88,7 +102,7 @@ export class BatchQueue<Item, Result> {
       this.#lastSentAt = elapsed();
       const running = this.#run(this.#waiting.splice(0, maxBatch)).finally(() => {
         this.#running.delete(running);
-        this.#send();
+        this.#sendSoon();
       });
       this.#running.add(running);
     }
