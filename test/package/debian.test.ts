@@ -1,11 +1,10 @@
 import { execFileSync, spawnSync } from 'node:child_process';
 import { readdirSync, readFileSync, statSync } from 'node:fs';
+import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
-import { expect, test } from 'vitest';
+import { afterAll, expect, test } from 'vitest';
 import { debianPackage } from '../helpers/debian.ts';
-import { temporaryDirectory } from '../helpers/temp.ts';
-
-const MAX_BYTES = 28_000_000;
+import { makeTemporaryDirectory } from '../helpers/temp.ts';
 
 const isInstalled = (program: string) =>
   spawnSync('sh', ['-c', `command -v ${program}`], { stdio: 'ignore' }).status === 0;
@@ -13,15 +12,13 @@ const isInstalled = (program: string) =>
 const field = (fieldName: string) =>
   execFileSync('dpkg-deb', ['--field', debianPackage, fieldName], { encoding: 'utf8' }).trim();
 
-/** The files of the package in a new directory. */
-async function unpacked(): Promise<string> {
-  const root = await temporaryDirectory();
-  execFileSync('dpkg-deb', ['--extract', debianPackage, root]);
-  return root;
-}
+/** The files of the package. */
+const root = await makeTemporaryDirectory();
+execFileSync('dpkg-deb', ['--extract', debianPackage, root]);
+afterAll(() => rm(root, { recursive: true }));
 
 test('the Debian package has at most 28 MB', () => {
-  expect(statSync(debianPackage).size).toBeLessThanOrEqual(MAX_BYTES);
+  expect(statSync(debianPackage).size).toBeLessThanOrEqual(28_000_000);
 });
 
 test('the package depends on the packages of the shared libraries, with minimum versions', () => {
@@ -31,8 +28,7 @@ test('the package depends on the packages of the shared libraries, with minimum 
   for (const each of dependencies) expect(each).toMatch(/^\S+ \(>= [\d.]+\)$/);
 });
 
-test('the package contains the program, completion, the man page, the unit, the licenses and the documents', async () => {
-  const root = await unpacked();
+test('the package contains the program, completion, the man page, the unit, the licenses and the documents', () => {
   const paths = readdirSync(root, { recursive: true, encoding: 'utf8' });
   expect(paths).toEqual(
     expect.arrayContaining([
@@ -52,10 +48,10 @@ test('the package contains the program, completion, the man page, the unit, the 
   }
 });
 
-const manPage = async () => join(await unpacked(), 'usr/share/man/man1/pets.1.gz');
+const manPage = join(root, 'usr/share/man/man1/pets.1.gz');
 
-test.skipIf(!isInstalled('man'))('the man page shows every command, and man reports no warning', async () => {
-  const { stdout, stderr } = spawnSync('man', ['--warnings', '-l', await manPage()], {
+test.skipIf(!isInstalled('man'))('the man page shows every command, and man reports no warning', () => {
+  const { stdout, stderr } = spawnSync('man', ['--warnings', '-l', manPage], {
     encoding: 'utf8',
     env: { ...process.env, LC_ALL: 'C.UTF-8', MANWIDTH: '100' },
   });
@@ -70,8 +66,8 @@ test.skipIf(!isInstalled('man'))('the man page shows every command, and man repo
   }
 });
 
-test.skipIf(!isInstalled('mandoc'))('the man page has no problem that mandoc finds', async () => {
-  const { stdout } = spawnSync('mandoc', ['-T', 'lint', await manPage()], { encoding: 'utf8' });
+test.skipIf(!isInstalled('mandoc'))('the man page has no problem that mandoc finds', () => {
+  const { stdout } = spawnSync('mandoc', ['-T', 'lint', manPage], { encoding: 'utf8' });
   expect(stdout).toBe('');
 });
 
