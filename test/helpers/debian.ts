@@ -22,7 +22,8 @@ export function whyNoDebianRoot(): string | undefined {
 export async function installDebian(root: string): Promise<void> {
   const release = await readFile('/etc/os-release', 'utf8');
   const [, codename = 'stable'] = /^VERSION_CODENAME=(\S+)$/m.exec(release) ?? [];
-  // The hook replaces usrmerge, which needs Perl, by an empty package. Both took a quarter of the time.
+  // The hook merges /usr without the package usrmerge, which needs Perl. Installing the two took a quarter of the time.
+  // One mirror is enough, because this Debian needs no updates.
   const options = ['--variant=apt', '--hook-dir=/usr/share/mmdebstrap/hooks/merged-usr'];
   const args = [...options, `--include=${PACKAGES}`, codename, root, 'http://deb.debian.org/debian'];
   const { code, output } = await runProgram('mmdebstrap', args, tmpdir());

@@ -14,8 +14,8 @@ const field = (fieldName: string) =>
 
 /** The files of the package. */
 const root = await makeTemporaryDirectory();
-execFileSync('dpkg-deb', ['--extract', debianPackage, root]);
 afterAll(() => rm(root, { recursive: true }));
+execFileSync('dpkg-deb', ['--extract', debianPackage, root]);
 
 test('the Debian package has at most 28 MB', () => {
   expect(statSync(debianPackage).size).toBeLessThanOrEqual(28_000_000);

@@ -28,10 +28,10 @@ export type RequestEnd = {
   sent?: SentResponse | undefined;
 };
 
-/** What is recorded of a request besides its target, headers and bodies, which can be long. */
+/** The numbers and short texts of a recorded request. The longer texts are in a `ByteRing`. */
 type Head = ReturnType<typeof headOf>;
 
-/** Each field is copied by its name, because copying with `...` takes ten times as long. */
+/** Copies the fields of a request by their names, because copying with `...` takes ten times as long. */
 function headOf(context: RequestContext, end: RequestEnd, responseBytes: number) {
   return {
     number: context.number,

@@ -75,7 +75,7 @@ export class BatchQueue<Item, Result> {
     }
   }
 
-  /** Makes the calls that are due at the end of this turn of the event loop, when all of its requests have arrived. */
+  /** Makes the calls that are due, but only when all requests of this turn of the event loop have added their items. */
   #sendSoon(): void {
     this.#soon ??= setImmediate(() => {
       this.#soon = undefined;

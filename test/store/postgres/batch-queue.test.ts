@@ -130,7 +130,9 @@ test('close completes the items that were added, and rejects later ones', async 
   const closed = queue.close();
   const late = outcomes([queue.add(3)]);
   first.open();
+  const completed: number[] = [];
+  for (const each of added) each.then((result) => completed.push(result));
   await closed;
-  expect(await outcomes(added)).toEqual([10, 20]);
+  expect(completed).toEqual([10, 20]);
   expect(await late).toEqual([StoreError]);
 });

@@ -31,9 +31,9 @@ declare
   base bigint;
   time_now timestamptz;
   kinds text[];
+  -- The ids of the added animals, and the responses that are replayed. Null without keys: then all animals are added.
+  ids bigint[];
   responses text[];
-  -- The place of each animal among those of its kind. Null if there are no keys: then all are added.
-  places bigint[];
 begin
   perform from pets.meta where one and meta.id = store and version = known for update;
   if not found or current_setting('transaction_isolation') <> 'read committed' then
@@ -50,8 +50,8 @@ begin
     from pets.meta where one;
   kinds := array_fill('added'::text, array[cardinality(bodies)]);
 
-  -- Most calls have no idempotency key. Without this part, a call takes 0.6 times as long.
-  if array_remove(fingerprints, null) <> '{}' then
+  -- Without this part, the function takes about 0.6 times as long.
+  if num_nonnulls(variadic fingerprints) > 0 then
     time_now := coalesce(to_timestamp(at_ms / 1000.0), clock_timestamp());
     -- Calls with keys also remove expired ones: more than they add, but not so many that the call takes long.
     delete from pets.idempotency
@@ -62,11 +62,12 @@ begin
       limit 2 * cardinality(fingerprints)
     ));
 
-    select array_agg(kind order by n), array_agg(case kind when 'replayed' then response end order by n),
-        array_agg(place order by n)
-      into kinds, responses, places
+    select array_agg(kind order by n), array_agg(id order by n), array_agg(response order by n)
+      into kinds, ids, responses
       from (
-        select n, response, kind, row_number() over (partition by kind order by n) as place
+        select n, kind,
+          case kind when 'added' then base + row_number() over (partition by kind order by n) end as id,
+          case kind when 'replayed' then used.response end as response
         from unnest(fingerprints, hashes) with ordinality as item (fingerprint, hash, n)
         -- The limit makes the planner look up each fingerprint in the index, instead of reading all rows.
         left join lateral (
@@ -79,25 +80,25 @@ begin
             else 'mismatch'
           end as kind
         ) decided
-      ) all_items;
+      ) numbered;
 
     insert into pets.idempotency (fingerprint, body, response, at)
-      select item.fingerprint, item.hash, '{"id":' || base + item.place || item.body, time_now
-      from unnest(fingerprints, hashes, bodies, kinds, places) as item (fingerprint, hash, body, kind, place)
-      where item.kind = 'added' and item.fingerprint is not null
+      select item.fingerprint, item.hash, '{"id":' || item.id || item.body, time_now
+      from unnest(fingerprints, hashes, bodies, ids) as item (fingerprint, hash, body, id)
+      where item.id is not null and item.fingerprint is not null
       -- If there is a conflict, the key was used more than 24 hours ago.
       on conflict (fingerprint) do update
         set body = excluded.body, response = excluded.response, at = excluded.at;
   end if;
 
   insert into pets.animals (id, status, body)
-    select id, item.status, '{"id":' || id || item.body
-    from unnest(statuses, bodies, kinds, places) with ordinality as item (status, body, kind, place, n)
-    cross join lateral (select base + coalesce(item.place, item.n) as id) new
+    select numbered.id, item.status, '{"id":' || numbered.id || item.body
+    from unnest(statuses, bodies, kinds, ids) with ordinality as item (status, body, kind, id, n)
+    cross join lateral (select coalesce(item.id, base + item.n) as id) numbered
     where item.kind = 'added';
   return query
     select item.n::int, item.kind,
-      case item.kind when 'added' then base + coalesce(item.place, item.n) end, item.response
-    from unnest(kinds, responses, places) with ordinality as item (kind, response, place, n);
+      case item.kind when 'added' then coalesce(item.id, base + item.n) end, item.response
+    from unnest(kinds, ids, responses) with ordinality as item (kind, id, response, n);
 end
 $$;
