@@ -23,9 +23,8 @@ export async function installDebian(root: string): Promise<void> {
   const release = await readFile('/etc/os-release', 'utf8');
   const [, codename = 'stable'] = /^VERSION_CODENAME=(\S+)$/m.exec(release) ?? [];
   // The hook merges /usr without the package usrmerge, which needs Perl. Installing the two took a quarter of the time.
-  // One mirror is enough, because this Debian needs no updates.
   const options = ['--variant=apt', '--hook-dir=/usr/share/mmdebstrap/hooks/merged-usr'];
-  const args = [...options, `--include=${PACKAGES}`, codename, root, 'http://deb.debian.org/debian'];
+  const args = [...options, `--include=${PACKAGES}`, codename, root];
   const { code, output } = await runProgram('mmdebstrap', args, tmpdir());
   if (code !== 0) throw new Error(`mmdebstrap ended with ${code}: ${output}`);
   // A temporary directory has mode 0700, but the users of Debian must be able to enter its root.

@@ -68,10 +68,9 @@ export class BatchQueue<Item, Result> {
   /** Completes the calls of all items that were added. Later items are rejected. */
   async close(): Promise<void> {
     this.#isClosed = true;
-    this.#send();
-    while (this.#running.size > 0) {
-      await Promise.all(this.#running);
+    while (this.#waiting.length > 0 || this.#running.size > 0) {
       this.#send();
+      await Promise.all(this.#running);
     }
   }
 
