@@ -18,7 +18,7 @@ import { createTools, type ToolsOptions } from './tools/tools.ts';
 type FromTools = 'clock' | 'cors' | 'resettable' | 'seed' | 'seedName' | 'sleep';
 
 export type ServiceOptions = Pick<ToolsOptions, FromTools> & {
-  location: Pick<StoreLocation, 'claim' | 'place'>;
+  location: Pick<StoreLocation, 'open' | 'place'>;
   host: string;
   port: number;
   bans: BanRule;
@@ -74,7 +74,7 @@ export const isLocal = (
 
 /**
  * Listens on an address, opens a store and serves it. Until the store is open, requests get 503 `starting`. Creates
- * nothing until it has claimed the store (`StoreLocation.claim`), listens on the address, and has read the seed.
+ * nothing until it listens on the address and has read the seed.
  *
  * @throws StoreError, the error of `seed`, the reason of `signal`, or the system's error if the host is unknown or its
  * address is not available. After an error, nothing stays open
@@ -91,16 +91,6 @@ export async function startService(options: ServiceOptions) {
   const secrets = [credentials.token, ...(options.secrets ?? [])];
   const redactorFor = createRequestRedactors(secrets);
   let metrics: Metrics | undefined;
-  const claim = await location.claim({
-    clock,
-    signal,
-    bans,
-    sleep,
-    onWarning,
-    onFailure,
-    onSync: (milliseconds) => metrics?.recordSync(milliseconds),
-    onCall: (name, milliseconds) => metrics?.recordCall(name, milliseconds),
-  });
   let listening: Awaited<ReturnType<typeof listen>> | undefined;
   let backend: Backend | undefined;
   try {
@@ -127,7 +117,17 @@ export async function startService(options: ServiceOptions) {
 
     const contents = await seed?.(signal);
     signal.throwIfAborted();
-    backend = await claim.open(url);
+    backend = await location.open({
+      clock,
+      url,
+      signal,
+      bans,
+      sleep,
+      onWarning,
+      onFailure,
+      onSync: (milliseconds) => metrics?.recordSync(milliseconds),
+      onCall: (name, milliseconds) => metrics?.recordCall(name, milliseconds),
+    });
     signal.throwIfAborted();
     const { store, keys, limiter, close } = backend;
     const seeded = contents !== undefined && (await store.seed(contents));
@@ -184,7 +184,7 @@ export async function startService(options: ServiceOptions) {
   } catch (error) {
     stopping.abort();
     await listening?.stop(0);
-    await (backend ? backend.close() : claim.release());
+    await backend?.close();
     throw error;
   }
 }

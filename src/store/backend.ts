@@ -7,7 +7,7 @@ import type { OrderJson, PetJson, Seed, Store, StoreReport } from './store.ts';
 
 /**
  * A directory or a database that contains a store, or can contain one (docs/serve.md, docs/postgres.md). Nothing is
- * opened until a method is called. Each method except `claim` closes what it has opened before it resolves.
+ * opened until a method is called.
  */
 export interface StoreLocation {
   /** The directory, or the URL of the database without its password. */
@@ -15,13 +15,12 @@ export interface StoreLocation {
   /** Whether several servers can use the store at a time. `pets serve` creates no API key in such a store. */
   readonly isShared: boolean;
   /**
-   * Begins to open an existing store for a server. Locks a store in a directory if the disk allows that. Opens a store
-   * in a database, so that a server that replaces another one is ready as soon as it listens. Does not create a store.
+   * Opens the store for a server, or creates it. Locks a directory, so that only one server uses it.
    *
    * @throws StoreError, for example if another server has locked the directory, StoreUnavailableError if the database
-   * cannot be reached for now, or the reason of `options.signal`
+   * cannot be reached for now, or the reason of `options.signal`. After an error, nothing stays open
    */
-  claim(options: BackendOptions): Promise<StoreClaim>;
+  open(options: OpenOptions): Promise<Backend>;
   /**
    * Runs a task that reads or changes the API keys, also while servers use the store. `storeId` returns the store's id.
    *
@@ -30,11 +29,11 @@ export interface StoreLocation {
   manageKeys<Result>(
     task: (keys: KeyManager, storeId: () => Promise<string>) => Promise<Result>,
   ): Promise<Result>;
-  /** Reads and verifies everything in the store. @throws StoreError, for example if it is damaged */
+  /** Reads and verifies everything in the store, also while servers use it. @throws StoreError if it is damaged */
   check(): Promise<StoreReport>;
   /**
-   * Passes everything in the store, as it is at one point in time, to a task, also while servers use the store.
-   * Verifies what the task reads, like `check`. The contents must not be used after the task has ended.
+   * Passes everything in the store to a task, and verifies what the task reads. No server may use a directory meanwhile;
+   * a database is read as it is at one point in time. The contents must not be used after the task has ended.
    *
    * @throws StoreError, or the reason of `signal`
    */
@@ -44,42 +43,10 @@ export interface StoreLocation {
    * one. After an error, the location is as before. Only after a StoreUnavailableError with the outcome `unknown`, it
    * may contain the complete store.
    *
-   * @param verify reads what was written, before the location becomes a store. If `verify` rejects, no store is created
+   * @param accept receives what was written, before the location becomes a store. If it throws, no store is created
    * @throws StoreError, or the reason of `signal`
    */
-  write(
-    contents: StoreContents,
-    verify: (written: StoreContents) => Promise<void>,
-    signal?: AbortSignal,
-  ): Promise<void>;
-  /**
-   * Creates the schema of a database if there is none, as `StoreClaim.open` does.
-   *
-   * @returns whether the schema was created; undefined if the store needs none
-   * @throws StoreError
-   */
-  migrate(): Promise<boolean | undefined>;
-  /**
-   * The SQL that creates what `migrate` would create, and grants the current database role the privileges that a server
-   * needs. Empty if the store exists.
-   *
-   * @returns undefined if the store needs no schema
-   * @throws StoreError
-   */
-  pendingSql(): Promise<string | undefined>;
-}
-
-/** A directory or a database in which a server is about to open the store, or to create it. */
-export interface StoreClaim {
-  /**
-   * Opens the store, or creates it. The lock of the claim then belongs to the backend.
-   *
-   * @param url the server's URL, which another server reports if it tries to lock the same directory
-   * @throws StoreUnavailableError if the database cannot be reached for now, StoreError, or the reason of `signal`
-   */
-  open(url?: string): Promise<Backend>;
-  /** Unlocks the directory, or closes the connections. After `open` has succeeded, close the backend instead. */
-  release(): Promise<void>;
+  write(contents: StoreContents, accept: (written: StoreReport) => void, signal?: AbortSignal): Promise<void>;
 }
 
 /** What a location needs to know about the process and its user. */
@@ -93,9 +60,11 @@ export type LocationContext = {
   testTime?: () => number;
 };
 
-export type BackendOptions = {
+export type OpenOptions = {
   clock: SteadyClock;
-  /** If aborted, a running `claim` or `open` fails as soon as possible. */
+  /** The server's URL, which another server reports if it tries to lock the same directory. */
+  url?: string | undefined;
+  /** If aborted, `open` fails as soon as possible. */
   signal?: AbortSignal | undefined;
   bans: BanRule;
   onWarning(message: string): void;

@@ -1,10 +1,10 @@
 import { once } from 'node:events';
-import { readdir, writeFile } from 'node:fs/promises';
+import { readdir } from 'node:fs/promises';
 import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
 import { type ServiceOptions, startService } from '../../src/server/service.ts';
-import type { BackendOptions } from '../../src/store/backend.ts';
+import type { OpenOptions } from '../../src/store/backend.ts';
 import { StoreError } from '../../src/store/errors.ts';
 import { journalLocation } from '../../src/store/journal/journal-location.ts';
 import { manualClock } from '../helpers/clock.ts';
@@ -26,15 +26,11 @@ async function start(changes: Partial<ServiceOptions> = {}) {
   const starting = startService({
     location: {
       place: directory,
-      async claim(options) {
-        const claim = await location.claim(options);
-        async function open(url?: string) {
-          urls.push(url);
-          bound.open();
-          await held.opened;
-          return claim.open(url);
-        }
-        return { ...claim, open };
+      async open(options) {
+        urls.push(options.url);
+        bound.open();
+        await held.opened;
+        return location.open(options);
       },
     },
     host: '127.0.0.1',
@@ -58,7 +54,7 @@ async function start(changes: Partial<ServiceOptions> = {}) {
   return { starting, bound: bound.opened, open: held.open, urls, interrupt, log, location, directory };
 }
 
-const backendOptions = (): BackendOptions => ({
+const openOptions = (): OpenOptions => ({
   clock: manualClock(),
   bans: { after: 0, milliseconds: 0 },
   sleep: async () => {},
@@ -126,30 +122,19 @@ test('a port that is in use, and a seed that cannot be read, leave nothing on th
   for (const { directory } of [busy, unreadable]) await expect(readdir(directory)).rejects.toThrow('ENOENT');
 });
 
-test('an existing store is locked before the port is bound, and unlocked after a failed start', async () => {
+test('a store in use is refused with the address of its server, and can be opened after that has stopped', async () => {
   const first = await start();
   first.open();
   const service = await first.starting;
-  const claimIt = () => journalLocation(first.directory, manualClock()).claim(backendOptions());
-  const refusal = await claimIt().catch((error) => error);
+  const open = () => first.location.open(openOptions());
+  const refusal = await open().catch((error) => error);
   expect(refusal).toBeInstanceOf(StoreError);
   expect(refusal.message).toContain(`(pid ${process.pid} at ${service.url})`);
   await service.stop(0);
-  const claim = await claimIt();
-  await expect(claimIt()).rejects.toThrow('is in use by another server');
-  await claim.release();
-  await (await claimIt()).release();
-});
-
-test('a claim of a place without a store creates nothing', async () => {
-  const directory = await temporaryDirectory();
-  for (const place of [directory, join(directory, 'none')]) {
-    await (await journalLocation(place, manualClock()).claim(backendOptions())).release();
-  }
-  expect(await readdir(directory)).toEqual([]);
-  await writeFile(join(directory, 'file'), '');
-  const file = journalLocation(join(directory, 'file'), manualClock());
-  await expect(file.claim(backendOptions())).rejects.toThrow('ENOTDIR');
+  const backend = await open();
+  await expect(open()).rejects.toThrow('is in use by another server');
+  await backend.close();
+  await (await open()).close();
 });
 
 test.each(['while the seed is read', 'while the store is opened', 'while the store is seeded'])(
@@ -172,6 +157,6 @@ test.each(['while the seed is read', 'while the store is opened', 'while the sto
     open();
     await expect(starting).rejects.toBe('SIGTERM');
     if (urls[0]) await expect(fetch(`${urls[0]}/pets`)).rejects.toThrow('fetch failed');
-    await (await location.claim(backendOptions())).release();
+    await (await location.open(openOptions())).close();
   },
 );

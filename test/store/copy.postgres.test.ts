@@ -69,10 +69,10 @@ const terminate = (url: string) =>
 describe('a database is as before', () => {
   test('after each step at which a copy loses its connection', async () => {
     const { source, url, location, state } = await storeToCopy();
-    for (let failing = 0; failing < 8; failing++) {
+    for (let failing = 0; failing < 4; failing++) {
       let step = 0;
       const next = () => (step++ === failing ? terminate(url) : undefined);
-      const copying = copyStore(watched(source, next), watched(location, next));
+      const copying = copyStore(watched(source, next), location);
       await expect(copying, `step ${failing}`).rejects.toThrow(/terminat|connection/i);
       expect(await state(), `step ${failing}`).toBeUndefined();
     }
@@ -83,7 +83,7 @@ describe('a database is as before', () => {
     const write = async (end: () => Promise<unknown>) => {
       const client = await connectTo(url);
       await inTransaction(client, url, async () => {
-        await source.read((contents) => writeDatabase(client, url, contents, async () => {}));
+        await source.read((contents) => writeDatabase(client, url, contents, () => {}));
         await end();
       });
     };
@@ -137,7 +137,7 @@ test('during a copy, nothing can be added to the target, and afterwards, nothing
   await createSchema(copier);
   const store = `'${await storeIdOf(copier)}', ${SCHEMA_VERSION}`;
   await copier.query(beginSql('read committed'));
-  await source.read((contents) => writeDatabase(copier, url, contents, async () => {}));
+  await source.read((contents) => writeDatabase(copier, url, contents, () => {}));
   const statements = [
     "insert into pets.keys values (sha256(''), 'late', 'free')",
     "insert into pets.callers values (sha256(''))",
@@ -162,7 +162,7 @@ test('a copy does not depend on the order of idempotency keys in the table', asy
     ...each,
     idempotency: { fingerprint: `${each.id}`.repeat(64), at: clock.now() },
   }));
-  await location.write(contentsOf(animals, clock), async () => {});
+  await location.write(contentsOf(animals, clock), () => {});
   const expected = await location.read(collect);
   // An update moves the row of the first animal to the end of the table.
   await (await connectTo(url)).query(`update pets.idempotency set at = at where response like '{"id":1,%'`);

@@ -107,14 +107,13 @@ async function openServer({ directory, files }: { directory?: string; files?: Fi
   const location = journalLocation(path, clock, files);
   const failures: Error[] = [];
   const warnings: string[] = [];
-  const { open } = await location.claim({
+  const backend = await location.open({
     clock,
     bans: { after: 1, milliseconds: 60_000 },
     sleep: async () => {},
     onWarning: (message) => warnings.push(message),
     onFailure: (error) => failures.push(error),
   });
-  const backend = await open();
   onTestFinished(() => backend.close());
   const { key } = await location.manageKeys((keys) => keys.create({ name: 'till', plan: 'free' }));
   expect(await backend.keys.find(hashKey(key))).toMatchObject({ name: 'till' });

@@ -6,7 +6,7 @@ import { printText } from '../output/printer.ts';
 import { sanitizeForTerminal } from '../output/sanitize.ts';
 import { drawBar, formatCount } from '../output/text.ts';
 import type { Argument, Command, CommandContext, CommandGroup } from '../program/command.ts';
-import { findStoreLocation, hintIfMissing } from '../serve/store-location.ts';
+import { findDatabase, findStoreLocation, hintIfMissing } from '../serve/store-location.ts';
 
 const placeArgument: Argument = {
   name: '[dir|url]',
@@ -46,7 +46,7 @@ const check: Command<Place> = {
 
 const copy: Command<{ from: string; to: string }> = {
   name: 'copy',
-  summary: 'make a consistent copy of a store, even while a server uses it',
+  summary: 'copy a store that no server uses, for example to a database; stop its servers first',
   examples: [
     'pets store copy ./store ./backup  # to restore: pets serve --data ./backup',
     'pets store copy ./store postgres://pets@db.example/pets',
@@ -74,23 +74,21 @@ const copy: Command<{ from: string; to: string }> = {
     const { copyStore } = await import('../../store/copy-store.ts');
     const copying = copyStore(source, target, {
       signal: interrupt.signal,
-      onProgress({ step, done, total }) {
-        const count = `${done}/${formatCount(total, 'animal')} ${step}`;
+      onProgress(done, total) {
+        const count = `${done}/${formatCount(total, 'animal')} copied`;
         console.status([`${drawBar(done, total)} ${count}`, count]);
       },
     });
-    const reports = await copying.catch(hintIfMissing('check the directory or URL')).finally(() => {
+    const report = await copying.catch(hintIfMissing('check the directory or URL')).finally(() => {
       unsubscribe();
       console.status(undefined);
     });
-    await printReport(target.place, reports.copy, context, reports.source);
-    const { tornEnd } = reports.source;
-    if (tornEnd) console.notice(`${formatTornEnd(source.place, tornEnd)}; these bytes were not copied`);
+    await printReport(target.place, report, context);
     return undefined;
   },
 };
 
-const migrate: Command<Place & { dryRun?: boolean }> = {
+const migrate: Command<{ url?: string; dryRun?: boolean }> = {
   name: 'migrate',
   summary: 'create the schema of a new database, as pets serve does',
   examples: [
@@ -98,27 +96,24 @@ const migrate: Command<Place & { dryRun?: boolean }> = {
     'pets store migrate postgres://pets@db.example/pets --dry-run > schema.sql',
   ],
   arguments: [
-    { ...placeArgument, description: 'postgres:// URL (default: PETS_DATA); a directory needs no schema' },
+    { ...placeArgument, name: '[url]', description: 'postgres:// URL of the database (default: PETS_DATA)' },
   ],
   options: [{ flags: '--dry-run', description: 'print the SQL to stdout instead of running it' }],
   prints: 'text',
-  async run({ 'dir|url': place, dryRun }, context) {
+  async run({ url, dryRun }, context) {
     const { console } = context;
-    const location = await findStoreLocation(place, context);
+    const location = await findDatabase(url, context);
     const directory = location.place;
-    const note = (text: string) => {
-      if (!console.json) console.notice(text);
-    };
+    const upToDate = `the schema in ${directory} is up to date`;
     if (dryRun) {
       const sql = await location.pendingSql();
-      await printText(console, { directory, sql: sql ?? null }, sql ?? '');
-      if (!sql) note(sql === undefined ? NO_SCHEMA : `the schema in ${directory} is up to date`);
+      await printText(console, { directory, sql }, sql);
+      if (sql === '' && !console.json) console.notice(upToDate);
       return undefined;
     }
     const created = await location.migrate();
-    await printText(console, { directory, created: created ?? null }, '');
-    if (created === undefined) note(NO_SCHEMA);
-    else note(created ? `created the schema in ${directory}` : `the schema in ${directory} is up to date`);
+    await printText(console, { directory, created }, '');
+    if (!console.json) console.notice(created ? `created the schema in ${directory}` : upToDate);
     return undefined;
   },
 };
@@ -130,27 +125,22 @@ export const store: CommandGroup = {
   commands: [check, copy, migrate],
 };
 
-const NO_SCHEMA = 'a store in a directory needs no migration';
-
-/** Prints the report of a store. With `source`, the store is a copy, and the text also shows the source's counts. */
+/** Prints the report of a store. */
 async function printReport(
   directory: string,
   { tornEnd: _, ...report }: StoreReport,
   { console }: CommandContext,
-  source?: StoreReport,
 ): Promise<void> {
   const lastId = report.lastId ?? null;
   const sequence = report.sequence ?? null;
-  const count = (name: 'animals' | 'orders' | 'keys') =>
-    source ? `${report[name]} of ${source[name]}` : `${report[name]}`;
   const rows = [
-    ['animals', count('animals')],
-    ['last id', `${lastId ?? '-'}`],
-    ...(sequence === null ? [] : [['sequence number', `${sequence}`]]),
-    ['orders', count('orders')],
-    ['API keys', count('keys')],
+    ['animals', report.animals],
+    ['last id', lastId ?? '-'],
+    ...(sequence === null ? [] : [['sequence number', sequence]]),
+    ['orders', report.orders],
+    ['API keys', report.keys],
   ];
-  const lines = rows.map(([name = '', value]) => `  ${name.padEnd(15)}  ${value}`);
+  const lines = rows.map(([name, value]) => `  ${String(name).padEnd(15)}  ${value}`);
   const text = `${[sanitizeForTerminal(directory), ...lines].join('\n')}\n`;
   await printText(console, { directory, ...report, lastId, sequence }, text);
 }

@@ -1,7 +1,8 @@
 import { userInfo } from 'node:os';
-import type { StoreLocation } from '../../store/backend.ts';
+import type { LocationContext, StoreLocation } from '../../store/backend.ts';
 import { StoreMissingError } from '../../store/errors.ts';
-import { CliError } from '../core/errors.ts';
+import type { DatabaseLocation } from '../../store/postgres/postgres-location.ts';
+import { CliError, usageError } from '../core/errors.ts';
 import { checkStoreArgument } from '../core/parsers.ts';
 import { shellQuote } from '../core/shell-words.ts';
 import { hasPassword } from '../output/redact.ts';
@@ -25,10 +26,6 @@ export function addDataOption(
   return data === undefined ? command : `${command} ${shellQuote(['--data', place], platform)}`;
 }
 
-/** The directory or URL in PETS_DATA, without the newline at the end of many environment and secret files. */
-const placeFromVariable = (env: CommandContext['env']): string | undefined =>
-  env['PETS_DATA']?.trim() || undefined;
-
 /**
  * Finds the local service's store: the one of the argument, or else of PETS_DATA, or else in the user's data directory.
  *
@@ -39,17 +36,35 @@ export async function findStoreLocation(
   argument: string | undefined,
   context: CommandContext,
 ): Promise<StoreLocation> {
+  const { parseLocation } = await import('../../store/location.ts');
+  return parseLocation(chosenPlace(argument, context) ?? dataDirectory(context), locationContext(context));
+}
+
+/** Like `findStoreLocation`, for a command that needs a database. @throws StoreError, CliError for a directory */
+export async function findDatabase(
+  argument: string | undefined,
+  context: CommandContext,
+): Promise<DatabaseLocation> {
+  const { isDatabaseUrl, parseDatabaseUrl } = await import('../../store/location.ts');
+  const place = chosenPlace(argument, context);
+  if (place !== undefined && isDatabaseUrl(place)) return parseDatabaseUrl(place, locationContext(context));
+  throw usageError(
+    'only a database has a schema; a store in a directory needs none',
+    'give the postgres:// URL of a database, as an argument or in PETS_DATA',
+  );
+}
+
+/** The argument, or else PETS_DATA without the newline at the end of many environment and secret files. */
+function chosenPlace(argument: string | undefined, { env, console }: CommandContext): string | undefined {
   if (argument !== undefined && hasPassword(argument)) {
-    context.console.noticeOnce(
+    console.noticeOnce(
       'other users of this machine can see the password in the command line; use PGPASSWORD or ~/.pgpass instead',
     );
   }
-  const { parseLocation } = await import('../../store/location.ts');
-  return parseLocation(argument ?? placeFromVariable(context.env) ?? dataDirectory(context), {
-    ...context,
-    userName: userName(),
-  });
+  return argument ?? (env['PETS_DATA']?.trim() || undefined);
 }
+
+const locationContext = (context: CommandContext): LocationContext => ({ ...context, userName: userName() });
 
 /** Returns an error handler that adds a hint if there is no store, and rethrows other errors. */
 export const hintIfMissing =

@@ -1,7 +1,6 @@
 import * as fs from 'node:fs/promises';
 import { dirname, join, resolve } from 'node:path';
 import type { Clock } from '../../contract/clock.ts';
-import { acquireDirectoryLock, type DirectoryLock } from '../../system/directory-lock.ts';
 import {
   createFile,
   errnoOf,
@@ -14,10 +13,9 @@ import {
 } from '../../system/file-system.ts';
 import {
   type Backend,
-  type BackendOptions,
   MAX_READ_ANIMALS,
+  type OpenOptions,
   READ_BATCH_BYTES,
-  type StoreClaim,
   type StoreContents,
   type StoredAnimal,
   type StoreLocation,
@@ -26,8 +24,9 @@ import { StoreError, StoreMissingError, StoreUnavailableError, toStoreError } fr
 import { KeyCache } from '../keys/key-cache.ts';
 import { KeyManager, requireValidKeys } from '../keys/keys.ts';
 import { createMemoryLimiter } from '../limits/limiter.ts';
+import type { StoreReport } from '../store.ts';
 import { encodeJournal, JOURNAL_FILE } from './format.ts';
-import { hasJournal, openJournalStore, rethrowUnlessUnwritable } from './journal-store.ts';
+import { hasJournal, openJournalStore } from './journal-store.ts';
 import { BANS_FILE, encodeBans, encodeKey, KeyFiles, loadBans, saveBans } from './key-files.ts';
 import { type Journal, readJournal, readJournalHeader } from './read-journal.ts';
 
@@ -63,10 +62,10 @@ export function journalLocation(
   return {
     place,
     isShared: false,
-    claim: (options) =>
-      claimDirectory(directory, options, files).catch((error) => {
-        throw toStoreError(error, `open the store in ${directory}`);
-      }),
+    open: (options) =>
+      openJournalBackend(directory, options, files).catch(
+        failWith(`open the store in ${directory}`, options.signal),
+      ),
     async manageKeys(task) {
       await requireJournal();
       const { id } = await readJournalHeader(directory, files).catch(
@@ -76,29 +75,10 @@ export function journalLocation(
     },
     check: async () => (await read()).report,
     read: async (task, signal) => task(await read(signal)),
-    write: (contents, verify, signal) =>
-      writeContents(directory, contents, verify, files, signal).catch(
+    write: (contents, accept, signal) =>
+      writeContents(directory, contents, accept, files, signal).catch(
         failWith(`write a store to ${directory}`, signal),
       ),
-    migrate: async () => undefined,
-    pendingSql: async () => undefined,
-  };
-}
-
-/** Locks the directory if it contains a store. A new store is locked when it is opened. */
-async function claimDirectory(
-  directory: string,
-  options: BackendOptions,
-  files: FileSystem,
-): Promise<StoreClaim> {
-  const isStore = hasJournal(directory, await namesIn(directory, files));
-  const lock = isStore
-    ? // On a full or read-only disk, `open` reads the store without the lock.
-      await acquireDirectoryLock(directory).catch((error) => void rethrowUnlessUnwritable(error))
-    : undefined;
-  return {
-    open: (url) => openJournalBackend(directory, options, files, { lock, url }),
-    release: async () => lock?.release(),
   };
 }
 
@@ -110,20 +90,16 @@ const namesIn = (directory: string, files: FileSystem): Promise<string[]> =>
 
 /**
  * Opens or creates the store in a directory for a server. Requests are counted in memory, and bans are kept in a file.
- *
- * @param lock the lock of the directory, if this process has locked it
  */
 async function openJournalBackend(
   directory: string,
-  options: BackendOptions,
+  options: OpenOptions,
   files: FileSystem,
-  { lock, url }: { lock: DirectoryLock | undefined; url: string | undefined },
 ): Promise<Backend> {
-  const { clock, sleep, signal, onWarning, onFailure, onSync = () => {} } = options;
-  const store = await openJournalStore(
-    { directory, clock, files, url, signal, onWarning, onFailure, onSync },
-    lock,
-  );
+  const { clock, url, sleep, signal, onWarning, onFailure, onSync = () => {} } = options;
+  const store = await openJournalStore({
+    ...{ directory, clock, files, url, signal, onWarning, onFailure, onSync },
+  });
   try {
     const keyFiles = new KeyFiles(directory, files);
     let isReadable = true;
@@ -248,12 +224,12 @@ function* readAnimals({ pets, keys }: Journal, readAt: number): Generator<Stored
  * last. Until then, no server creates a store in the directory, because a folder `keys` without a journal is an error
  * (`hasJournal`). After an error, everything that was written is deleted.
  *
- * @param verify reads what was written, before the target becomes a store. If `verify` rejects, no store is created
+ * @param accept receives what was written, before the target becomes a store. If it throws, no store is created
  */
 async function writeContents(
   target: string,
   contents: StoreContents,
-  verify: (written: StoreContents) => Promise<void>,
+  accept: (written: StoreReport) => void,
   files: FileSystem,
   signal: AbortSignal | undefined,
 ): Promise<void> {
@@ -279,7 +255,7 @@ async function writeContents(
       if (contents.bans.size > 0) await create(join(target, BANS_FILE), [encodeBans(contents.bans)]);
       await create(join(target, temporary), journalOf(contents));
       await files.syncDirectory(target);
-      await verify(await readContents(target, files, contents.readAt, { name: temporary, signal }));
+      accept((await readContents(target, files, contents.readAt, { name: temporary, signal })).report);
       // Unlike a rename, a link does not replace the journal of a server that has just created a store.
       await files.link(join(target, temporary), join(target, JOURNAL_FILE));
       written.unshift(join(target, JOURNAL_FILE));

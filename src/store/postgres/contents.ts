@@ -5,6 +5,7 @@ import { Pet, petJson } from '../../contract/schemas.ts';
 import { MAX_READ_ANIMALS, READ_BATCH_BYTES, type StoreContents, type StoredAnimal } from '../backend.ts';
 import { StoreError } from '../errors.ts';
 import { requireValidKeys } from '../keys/keys.ts';
+import type { StoreReport } from '../store.ts';
 import { createFunctionCaller } from './database.ts';
 import { readBans, readKeys } from './postgres-keys.ts';
 import { STATUS_NUMBERS, STATUSES } from './postgres-store.ts';
@@ -169,14 +170,14 @@ const damagedRow = (place: string, row: string): StoreError =>
  * Writes the contents of a store to a database, in a transaction that the caller commits. Creates the schema if needed.
  * If the database contains a store already, it must be empty.
  *
- * @param verify receives what was written
+ * @param accept receives what was written
  * @throws StoreError, or an error of the driver
  */
 export async function writeDatabase(
   client: Client,
   place: string,
   contents: StoreContents,
-  verify: (written: StoreContents) => Promise<void>,
+  accept: (written: StoreReport) => void,
 ): Promise<void> {
   await createStoreIfMissing(client);
   // Other transactions can only read. Afterwards, a server of the empty store is refused, because the id has changed.
@@ -187,7 +188,7 @@ export async function writeDatabase(
   await writeAll(client, contents);
   // Without statistics, the planner may read whole tables.
   await client.query('analyze pets.animals, pets.idempotency');
-  await verify(await readDatabase(client, place, contents.readAt));
+  accept((await readDatabase(client, place, contents.readAt)).report);
 }
 
 async function requireEmptyDatabase(client: Client, place: string, id: string): Promise<void> {

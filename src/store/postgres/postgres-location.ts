@@ -1,5 +1,5 @@
-import type { Backend, BackendOptions, LocationContext, StoreClaim, StoreLocation } from '../backend.ts';
-import { StoreMissingError, StoreUnavailableError, StoreUnwritableError } from '../errors.ts';
+import type { Backend, LocationContext, OpenOptions, StoreLocation } from '../backend.ts';
+import { StoreUnavailableError, StoreUnwritableError } from '../errors.ts';
 import { KeyCache } from '../keys/key-cache.ts';
 import { KeyManager } from '../keys/keys.ts';
 import { parseDatabaseTarget } from './connect/database-url.ts';
@@ -19,8 +19,19 @@ import { PostgresLimiter } from './postgres-limiter.ts';
 import { PostgresStore } from './postgres-store.ts';
 import { createStoreIfMissing, pendingSql, readIdentity } from './schema.ts';
 
-/** Returns the location of a store in the schema `pets` of a database. @throws StoreError if the URL cannot be used */
-export function postgresLocation(url: string, context: LocationContext): StoreLocation {
+/** A database that contains a store in the schema `pets`, or can contain one. */
+export interface DatabaseLocation extends StoreLocation {
+  /** Creates the schema if there is none, as `open` does. Returns whether it was created. @throws StoreError */
+  migrate(): Promise<boolean>;
+  /**
+   * The SQL that creates what `migrate` would create, and grants the current database role the privileges that a server
+   * needs. Empty if the store exists. @throws StoreError
+   */
+  pendingSql(): Promise<string>;
+}
+
+/** Returns the location of a store in a database. @throws StoreError if the URL cannot be used */
+export function postgresLocation(url: string, context: LocationContext): DatabaseLocation {
   const connector = new PrimaryConnector(parseDatabaseTarget(url, context));
   const { place } = connector.target;
   const read: StoreLocation['read'] = (task, signal) =>
@@ -32,7 +43,7 @@ export function postgresLocation(url: string, context: LocationContext): StoreLo
   return {
     place,
     isShared: true,
-    claim: (options) => claimDatabase(connector, context, options),
+    open: (options) => whenStarted(() => openBackend(connector, context, options), options),
     manageKeys: (task) =>
       runTransaction(
         connector,
@@ -48,8 +59,8 @@ export function postgresLocation(url: string, context: LocationContext): StoreLo
         return report;
       }),
     read,
-    write: (contents, verify, signal) =>
-      runTransaction(connector, (client) => writeDatabase(client, place, contents, verify), { signal }),
+    write: (contents, accept, signal) =>
+      runTransaction(connector, (client) => writeDatabase(client, place, contents, accept), { signal }),
     migrate: () => runTransaction(connector, (client) => createStoreIfMissing(client)),
     pendingSql: () => runTransaction(connector, (client) => pendingSql(client)),
   };
@@ -61,33 +72,12 @@ const testTimeOf = ({ testTime }: LocationContext): number | null => testTime?.(
 /** The longest time to read or change the API keys, in milliseconds. Locks and synchronous replicas can cause waits. */
 const KEYS_TIMEOUT_MS = 10_000;
 
-/** Opens the store if it exists. Several servers can use a database, so there is nothing to lock. */
-async function claimDatabase(
-  connector: PrimaryConnector,
-  context: LocationContext,
-  options: BackendOptions,
-): Promise<StoreClaim> {
-  const open = (creates: boolean) => openBackend(connector, context, options, { creates });
-  let existing = await whenStarted(() => open(false), options).catch((error) => {
-    if (error instanceof StoreMissingError) return undefined;
-    throw error;
-  });
-  return {
-    async open() {
-      const backend = existing ?? (await open(true));
-      existing = undefined;
-      return backend;
-    },
-    release: async () => existing?.close(),
-  };
-}
-
 /** How long a start waits for a database that is being started, in milliseconds. */
 const START_WAIT_MS = 30_000;
 const RETRY_MS = 500;
 
 /** Runs a task. If the database is being started, tries again until it has started, or `START_WAIT_MS` have passed. */
-async function whenStarted(task: () => Promise<Backend>, options: BackendOptions): Promise<Backend> {
+async function whenStarted(task: () => Promise<Backend>, options: OpenOptions): Promise<Backend> {
   const { clock, sleep, signal, onWarning } = options;
   const end = clock.elapsed() + START_WAIT_MS;
   for (let attempt = 1; ; attempt++) {
@@ -115,22 +105,17 @@ function isStarting(error: unknown): boolean {
   return syscall === 'getaddrinfo' || code === CANNOT_CONNECT_NOW;
 }
 
-/**
- * Opens the store in a database for a server. With `creates`, creates the store if needed.
- *
- * @throws StoreMissingError if there is no store and `creates` is false, another StoreError, or the reason of `signal`
- */
+/** Opens the store in a database for a server, or creates it. @throws StoreError, or the reason of `signal` */
 async function openBackend(
   connector: PrimaryConnector,
   context: LocationContext,
-  { clock, bans, onWarning, onCall, sleep, signal }: BackendOptions,
-  { creates }: { creates: boolean },
+  { clock, bans, onWarning, onCall, sleep, signal }: OpenOptions,
 ): Promise<Backend> {
   const { place, prepare } = connector.target;
   const identity = await runTransaction(
     connector,
     async (client, warnings) => {
-      if (creates) await createStoreIfMissing(client);
+      await createStoreIfMissing(client);
       const opened = await readIdentity(client, place);
       for (const warning of warnings) onWarning(`${place}: ${warning}`);
       return opened;

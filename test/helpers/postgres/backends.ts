@@ -1,9 +1,10 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { onTestFinished } from 'vitest';
 import { type SteadyClock, systemClock } from '../../../src/contract/clock.ts';
-import type { Backend, LocationContext, StoreLocation } from '../../../src/store/backend.ts';
+import type { Backend, LocationContext } from '../../../src/store/backend.ts';
 import type { BanRule } from '../../../src/store/limits/limiter.ts';
-import { parseLocation } from '../../../src/store/location.ts';
+import { parseDatabaseUrl } from '../../../src/store/location.ts';
+import type { DatabaseLocation } from '../../../src/store/postgres/postgres-location.ts';
 
 export type BackendSettings = Partial<Pick<LocationContext, 'testTime'>> & {
   clock?: SteadyClock;
@@ -15,8 +16,8 @@ export type BackendSettings = Partial<Pick<LocationContext, 'testTime'>> & {
 export const databaseLocation = (
   url: string,
   { testTime, clock = systemClock }: BackendSettings = {},
-): Promise<StoreLocation> =>
-  parseLocation(url, {
+): Promise<DatabaseLocation> =>
+  parseDatabaseUrl(url, {
     clock,
     env: {},
     userName: undefined,
@@ -28,14 +29,13 @@ export const databaseLocation = (
 export async function openDatabase(url: string, settings: BackendSettings = {}): Promise<Backend> {
   const { clock = systemClock, bans = { after: 0, milliseconds: 0 }, onWarning = () => {} } = settings;
   const location = await databaseLocation(url, settings);
-  const claim = await location.claim({
+  const backend = await location.open({
     clock,
     bans,
     onWarning,
     onFailure: () => {},
     sleep: async (milliseconds) => void (await sleep(milliseconds)),
   });
-  const backend = await claim.open();
   onTestFinished(() => backend.close());
   return backend;
 }

@@ -35,14 +35,13 @@ export function placesOf(openLocation: OpenLocation) {
     };
     async function open(bans = BAN_RULE, { isTicking = false } = {}): Promise<Backend> {
       const failures: Error[] = [];
-      const claim = await location.claim({
+      const backend = await location.open({
         clock: isTicking ? tickingClock : preciseClock,
         bans,
         sleep: async (milliseconds) => clock.advance(milliseconds),
         onWarning: () => {},
         onFailure: (error) => failures.push(error),
       });
-      const backend = await claim.open();
       onTestFinished(async () => {
         await backend.close();
         expect(failures).toEqual([]);

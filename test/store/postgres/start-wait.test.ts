@@ -1,6 +1,6 @@
 import { createServer } from 'node:net';
 import { expect, test } from 'vitest';
-import type { BackendOptions } from '../../../src/store/backend.ts';
+import type { OpenOptions } from '../../../src/store/backend.ts';
 import { manualClock } from '../../helpers/clock.ts';
 import { closedPort, listenOnLoopback } from '../../helpers/listen.ts';
 import { databaseLocation } from '../../helpers/postgres/backends.ts';
@@ -12,7 +12,7 @@ async function open(url: string, onSleep: (waits: number) => void = () => {}) {
   const clock = manualClock();
   const interrupt = new AbortController();
   const [warnings, waits]: [string[], number[]] = [[], []];
-  const opening = (await databaseLocation(url)).claim({
+  const opening = (await databaseLocation(url)).open({
     clock,
     signal: interrupt.signal,
     bans: { after: 0, milliseconds: 0 },
@@ -23,7 +23,7 @@ async function open(url: string, onSleep: (waits: number) => void = () => {}) {
       waits.push(milliseconds);
       onSleep(waits.length);
     },
-  } satisfies BackendOptions);
+  } satisfies OpenOptions);
   return { opening, interrupt, warnings, waits, clock };
 }
 
