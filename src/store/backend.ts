@@ -24,7 +24,7 @@ export interface StoreLocation {
   /**
    * Runs a task that reads or changes the API keys, also while servers use the store. `storeId` returns the store's id.
    *
-   * @throws StoreMissingError if there is no store, or another StoreError
+   * @throws StoreError, with the code `missing` if there is no store
    */
   manageKeys<Result>(
     task: (keys: KeyManager, storeId: () => Promise<string>) => Promise<Result>,

@@ -1,12 +1,25 @@
 import { DirectoryInUseError, errnoOf, LockError, systemMessageOf } from '../system/file-system.ts';
 
-/** An operation on a store or on its API keys failed. `hint` is a next step for the user. */
+/**
+ * What a caller may want to know about an error of a store. The command line has a hint for some of these codes.
+ *
+ * - `missing`: there is no store.
+ * - `in_use`: another server has locked the directory.
+ * - `key_request`, `key_missing`: the request for a new API key is not valid, or there is no key with this name.
+ * - `privilege`: the role may not do this in the database.
+ * - `other`: the message and the hint say everything.
+ */
+export type StoreErrorCode = 'missing' | 'in_use' | 'key_request' | 'key_missing' | 'privilege' | 'other';
+
+/** An operation on a store or on its API keys failed. `hint` is a next step, as far as the store knows one. */
 export class StoreError extends Error {
+  readonly code: StoreErrorCode;
   readonly hint: string;
 
-  constructor(message: string, hint: string, options?: ErrorOptions) {
+  constructor(message: string, hint: string, options: ErrorOptions & { code?: StoreErrorCode } = {}) {
     super(message, options);
     this.name = new.target.name;
+    this.code = options.code ?? 'other';
     this.hint = hint;
   }
 }
@@ -21,7 +34,7 @@ export class StoreUnavailableError extends StoreError {
   constructor(
     message: string,
     hint: string,
-    { outcome, ...options }: ErrorOptions & { outcome: 'not_done' | 'unknown' },
+    { outcome, ...options }: ErrorOptions & { code?: StoreErrorCode; outcome: 'not_done' | 'unknown' },
   ) {
     super(message, hint, options);
     this.outcome = outcome;
@@ -31,26 +44,14 @@ export class StoreUnavailableError extends StoreError {
 /** Nothing was stored, for example because the disk is full. In most cases, a retry can succeed later. */
 export class StoreUnwritableError extends StoreError {}
 
-/** A write or a check of the journal failed, or another program changed it. Data to be written may have been stored. */
+/** The store has stopped, because a write failed, or another program changed it. Data to be written may have been stored. */
 export class StoreFailedError extends StoreError {}
 
-/** The properties of a new API key are not valid. */
-export class KeyRequestError extends StoreError {}
-
-export class KeyNotFoundError extends StoreError {}
-
-export class StoreMissingError extends StoreError {
-  constructor(place: string, options?: ErrorOptions) {
-    super(
-      `there is no store in ${place}`,
-      'check the directory or URL; to create a store there: pets serve --data <dir|url>',
-      options,
-    );
-  }
-}
+export const storeMissingError = (place: string): StoreError =>
+  new StoreError(`there is no store in ${place}`, 'check the directory or URL', { code: 'missing' });
 
 export const noIdsLeftError = (): StoreUnwritableError =>
-  new StoreUnwritableError('the store has no ids left', 'use a new store (--data of pets serve)');
+  new StoreUnwritableError('the store has no ids left', 'use a new store');
 
 /** Converts any error to a StoreError. The message of a system error gets the prefix `cannot ${action}`. */
 export function toStoreError(error: unknown, action: string): StoreError {
@@ -66,7 +67,8 @@ function inUseError({ directory, pid, url }: DirectoryInUseError): StoreError {
   const owner = [pid && `pid ${pid}`, url && `at ${url}`].filter(Boolean).join(' ');
   return new StoreError(
     `${directory} is in use by another server${owner && ` (${owner})`}`,
-    'use that server, stop it, or choose another directory with --data',
+    'use that server, stop it, or choose another directory',
+    { code: 'in_use' },
   );
 }
 
@@ -76,14 +78,14 @@ function fileSystemHint(errno: string | undefined): string {
     case 'EDQUOT':
       return 'free some disk space, then try again';
     case 'EROFS':
-      return 'make the file system writable, or choose another directory (--data of pets serve)';
+      return 'make the file system writable, or choose another directory';
     case 'EACCES':
     case 'EPERM':
-      return 'give this user access to the directory and its files, or choose another one (--data of pets serve)';
+      return 'give this user access to the directory and its files, or choose another one';
     case 'ENOENT':
     case 'ENOTDIR':
     case 'EEXIST':
-      return 'choose another directory (--data of pets serve)';
+      return 'choose another directory';
     default:
       return 'check the disk, its file system, and the limits of this process (ulimit -a), then start again';
   }

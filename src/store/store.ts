@@ -39,12 +39,12 @@ export type Page = { pets: Buffer; next?: bigint };
 export type Seed = { pets: readonly (CreateRequest['pet'] & Pick<Pet, 'id'>)[]; orders: readonly unknown[] };
 
 /**
- * The inventory. Reads return only durable data, with one exception: after the start, the last record of a journal may
- * not be durable until the server can open the journal for writing. Several processes may share a store, so callers
- * must not cache data. Reads continue while the store cannot write.
+ * The inventory. Reads return only durable data, with one exception: if the disk is full at the start, the last record
+ * of a journal may not be durable until the disk accepts writes again. Several processes may share a store, so callers
+ * must not cache data. Reads continue while the disk is full.
  *
- * @throws StoreFailedError from every method except `close` if the store has noticed that another program deleted or
- * changed the data, or if seeding failed
+ * @throws StoreFailedError from every method except `close` after a write to the journal has failed for another reason,
+ * or another program has moved, replaced or changed it
  * @throws StoreUnavailableError from every method except `close` if a database cannot be used for now
  */
 export interface Store {
@@ -54,7 +54,7 @@ export interface Store {
    * Adds an animal with the next id. The animal is durable when the promise resolves.
    *
    * @throws StoreUnwritableError if the animal was not added, because the store cannot write
-   * @throws StoreFailedError if a write failed, so the animal may have been added
+   * @throws StoreFailedError if a write has failed, so that the animal may have been added
    * @throws StoreUnavailableError whose `outcome` says whether the animal may have been added
    */
   add(request: CreateRequest): Promise<CreateResult>;
@@ -98,30 +98,8 @@ export type StoreReport = {
   tornEnd: TornEnd | undefined;
 };
 
-/** Bytes after the last valid record of a journal, from the byte `start` on. */
-export type TornEnd = {
-  start: number;
-  bytes: number;
-  /** How many animals in these bytes are complete. */
-  animals: number;
-  /** How many of the bytes are not part of a complete animal. */
-  unreadableBytes: number;
-  /** The id after the highest one that an animal in these bytes can have had. */
-  nextId: bigint;
-};
-
-/** Describes the torn end of the journal in `place` for the user. */
-export function formatTornEnd(
-  place: string,
-  { start, bytes, animals, unreadableBytes, nextId }: TornEnd,
-): string {
-  const counted = (count: number, noun: string): string => `${count} ${noun}${count === 1 ? '' : 's'}`;
-  return (
-    `the journal in ${place} ends with ${counted(bytes, 'byte')} (from byte ${start}) that are not a valid record, because a write was ` +
-    `interrupted or another program changed the file; these bytes contain ${counted(animals, 'complete animal')} ` +
-    `and ${counted(unreadableBytes, 'other byte')}; the next animal gets the id ${nextId}, because these bytes may contain animals with lower ids`
-  );
-}
+/** How many bytes follow the last valid record of a journal, which ends at the byte `start`. */
+export type TornEnd = { start: number; bytes: number };
 
 /**
  * Identifies a request with an idempotency key: 32 hexadecimal digits of the salted SHA-256 of scope and key, and 32 of

@@ -9,7 +9,7 @@ import {
   writeFully,
 } from './file-system.ts';
 
-/** Nothing was appended. `cause` is the reason. A later call can succeed if the disk only refuses writes for now. */
+/** The disk refuses writes for now, so nothing was appended. `cause` is the reason. A later append can succeed. */
 export class NotAppendedError extends Error {
   override name = 'NotAppendedError';
   readonly code: string | undefined;
@@ -54,7 +54,7 @@ function requireSame(path: string, found: FileStatus | undefined, expected: Expe
 type AppendOptions = {
   /** The status of the file when it was read. */
   expected?: FileStatus;
-  /** The bytes after this offset, by default the end of the file, are removed before the first append. */
+  /** Bytes after this offset are removed. The next append makes that durable. */
   end?: number;
   /** Calls `sync`, which syncs an append, and can measure its duration. */
   measureSync?: (sync: () => Promise<void>) => Promise<void>;
@@ -62,18 +62,14 @@ type AppendOptions = {
 
 /**
  * A file open for durable appends. Only this object may write to the file. After an error other than
- * `NotAppendedError`, it must not be used again, unless the file system only refuses writes for now.
+ * `NotAppendedError`, it must not be used again: bytes of the failed append may be on the disk.
  */
 export class AppendFile {
   #files: FileSystem;
   #path: string;
   #file: OpenFile;
-  /** The expected status. While `#isTorn` is true, the size may be wrong. */
+  /** The expected status: the size is the end of the last durable append. */
   #status: FileStatus;
-  /** The end of the last durable append. */
-  #end: number;
-  /** Whether there may be bytes after `#end`, which must be removed before the next append. */
-  #isTorn: boolean;
   #last: Promise<unknown> = Promise.resolve();
   #measureSync: Required<AppendOptions>['measureSync'];
 
@@ -82,14 +78,12 @@ export class AppendFile {
     path: string,
     file: OpenFile,
     status: FileStatus,
-    { end = status.size, measureSync = (sync) => sync() }: AppendOptions,
+    { measureSync = (sync) => sync() }: AppendOptions,
   ) {
     this.#files = files;
     this.#path = path;
     this.#file = file;
     this.#status = status;
-    this.#end = end;
-    this.#isTorn = end < status.size;
     this.#measureSync = measureSync;
   }
 
@@ -99,7 +93,9 @@ export class AppendFile {
     try {
       const status = await file.stat();
       if (options.expected) requireSame(path, status, options.expected);
-      return new AppendFile(files, path, file, status, options);
+      const { end = status.size } = options;
+      if (end < status.size) await file.truncate(end);
+      return new AppendFile(files, path, file, { ...status, size: end }, options);
     } catch (error) {
       await file.close().catch(() => {});
       throw error;
@@ -107,20 +103,40 @@ export class AppendFile {
   }
 
   /**
-   * Appends the bytes and syncs them. Concurrent calls run one after the other. With `start`, replaces the bytes from
-   * this offset to the end.
+   * Appends the bytes and syncs them. Concurrent calls run one after the other.
    *
-   * @throws NotAppendedError if nothing was appended
-   * @throws any other error if the bytes may have been appended. If the file system only refuses writes for now, the
-   * next append first removes these bytes
+   * @param start the offset of the bytes, which must replace all bytes from there on; by default, the end of the file
+   * @throws NotAppendedError if the disk refuses writes for now. What was written is removed again
+   * @throws FileChangedError if another program moved, replaced or changed the file, or any other error
    */
   append(bytes: Uint8Array, start?: number): Promise<void> {
-    return this.#inOrder(() => this.#append(bytes, start ?? this.#end));
+    return this.#inOrder(async () => {
+      const from = start ?? this.#status.size;
+      const size = from + bytes.length;
+      await requireSameFile(this.#files, this.#path, this.#status);
+      await this.#undoIfRefused(async () => {
+        await writeFully(this.#file, bytes, from);
+        await this.#measureSync(() => this.#file.datasync());
+      });
+      // The file may have been moved or deleted during the sync.
+      await requireSameFile(this.#files, this.#path, { ...this.#status, size });
+      this.#status = { ...this.#status, size };
+    });
   }
 
-  /** Does what `append` does first: removes bytes of a failed append, and checks the file. @throws like `append` */
-  prepare(): Promise<void> {
-    return this.#inOrder(() => this.#prepare());
+  /**
+   * Checks that `append` would find the file unchanged, and space for so many bytes: writes zeros after the end, and
+   * removes them again. After a kill in between, the file ends with zeros.
+   *
+   * @throws like `append`
+   */
+  probe(bytes: number): Promise<void> {
+    return this.#inOrder(async () => {
+      const { size } = this.#status;
+      await requireSameFile(this.#files, this.#path, this.#status);
+      await this.#undoIfRefused(() => writeFully(this.#file, Buffer.alloc(bytes), size));
+      await this.#file.truncate(size);
+    });
   }
 
   /** Waits for running appends, then closes the file. */
@@ -135,41 +151,21 @@ export class AppendFile {
     return running;
   }
 
-  async #append(bytes: Uint8Array, start: number): Promise<void> {
-    await this.#prepare();
+  /** Runs a write. If the disk refuses it, removes what it has appended, and throws NotAppendedError. */
+  async #undoIfRefused(write: () => Promise<void>): Promise<void> {
     try {
-      await writeFully(this.#file, bytes, start);
-      await this.#measureSync(() => this.#file.datasync());
-      // The file may have been moved or deleted during the sync.
-      const size = start + bytes.length;
-      await requireSameFile(this.#files, this.#path, { ...this.#status, size });
-      this.#status = { ...this.#status, size };
-      this.#end = size;
+      await write();
     } catch (error) {
-      this.#isTorn = true;
       if (!isUnwritable(error)) throw error;
-      await this.#rollBack();
+      const { size } = await this.#file.stat();
+      if (size > this.#status.size) {
+        // If the file was moved, these bytes may belong to another program, so they must not be removed.
+        await requireSameFile(this.#files, this.#path, { ...this.#status, size });
+        await this.#file.truncate(this.#status.size);
+        // Without the sync, the bytes could return after a power loss.
+        await this.#file.datasync();
+      }
       throw new NotAppendedError(error);
     }
-  }
-
-  async #prepare(): Promise<void> {
-    try {
-      if (this.#isTorn) await this.#rollBack();
-      await requireSameFile(this.#files, this.#path, this.#status);
-    } catch (error) {
-      throw isUnwritable(error) || error instanceof FileChangedError ? new NotAppendedError(error) : error;
-    }
-  }
-
-  /** Removes the bytes after `#end`. Without the sync, they could return after a power loss. */
-  async #rollBack(): Promise<void> {
-    const { size } = await this.#file.stat();
-    // If the file was moved, the bytes after `#end` may be those of another program, so they must not be removed.
-    await requireSameFile(this.#files, this.#path, { ...this.#status, size: Math.max(size, this.#end) });
-    await this.#file.truncate(this.#end);
-    await this.#file.datasync();
-    this.#status = { ...this.#status, size: this.#end };
-    this.#isTorn = false;
   }
 }

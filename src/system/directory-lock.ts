@@ -28,6 +28,10 @@ type LockOptions = {
 };
 
 const CLAIM = /^lock-(\d+)-[0-9a-f]{8}$/;
+
+/** Whether a name in a directory belongs to its lock, and not to its contents. */
+export const isLockName = (name: string): boolean => /^(lock|claim)-\d+-[0-9a-f]{8}$/.test(name);
+
 const TIMEOUT_MS = 5_000;
 const RETRY_MS = 10;
 
@@ -251,13 +255,22 @@ async function readState(socket: Socket): Promise<ClaimState> {
 
 function listenError(cause: unknown, directory: string): LockError {
   const message = cause instanceof Error ? cause.message : String(cause);
-  const hint = ['EACCES', 'EROFS', 'ENOSPC', 'EDQUOT'].includes(errnoOf(cause) ?? '')
-    ? 'make the directory writable, or free some space on a full disk'
-    : 'use a directory on a local disk, because other file systems may not support sockets';
-  return new LockError(`cannot lock ${directory}, because no socket can be created in it: ${message}`, hint, {
-    cause,
-  });
+  return new LockError(
+    `cannot lock ${directory}, because no socket can be created in it: ${message}`,
+    LISTEN_HINTS[errnoOf(cause) ?? ''] ??
+      'use a directory on a local disk, because other file systems may not support sockets',
+    { cause },
+  );
 }
+
+const NOT_WRITABLE = 'make the directory writable, or copy the directory to a writable one';
+const FULL = 'free some disk space, then try again';
+const LISTEN_HINTS: Readonly<Record<string, string>> = {
+  EACCES: NOT_WRITABLE,
+  EROFS: NOT_WRITABLE,
+  ENOSPC: FULL,
+  EDQUOT: FULL,
+};
 
 /** The longest socket path on macOS in bytes; Linux allows 4 more. Node 20 silently truncates longer paths. */
 const MAX_SOCKET_PATH = 103;

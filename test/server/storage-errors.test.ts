@@ -24,23 +24,28 @@ async function startWithOne(errno: 'ENOSPC' | 'EIO', fails: RegExp) {
   return { disk, clock, outcome };
 }
 
-test.each([
-  ['ENOSPC', /^write$/, [503, 'storage_full', '5'], true],
-  ['EIO', /^datasync$/, [503, 'storage_failed', null], false],
-] as const)(
-  'after %s, creations and /readyz are refused, and reads and replays continue',
-  async (errno, fails, refused, recovers) => {
-    const { disk, clock, outcome } = await startWithOne(errno, fails);
-    expect(await outcome('/v1/pets', create(BODY))).toEqual(refused);
-    expect(await outcome('/readyz')).toEqual(refused);
-    for (const path of ['/v1/pets', '/v1/pets/1', '/healthz', '/openapi.json']) {
-      expect(await outcome(path), path).toEqual([200, undefined, null]);
-    }
-    expect(await outcome('/v1/pets', KEYED)).toEqual([201, undefined, null]);
-    expect(await outcome('/v1/pets', create('{}'))).toEqual([400, 'invalid_request', null]);
-    disk.fate = () => undefined;
-    clock.advance(1_000);
-    expect(await outcome('/readyz')).toEqual(recovers ? [200, undefined, null] : refused);
-    expect(await outcome('/v1/pets', create(BODY))).toEqual(recovers ? [201, undefined, null] : refused);
-  },
-);
+test('on a full disk, creations and /readyz are refused until there is space, and reads and replays continue', async () => {
+  const { disk, clock, outcome } = await startWithOne('ENOSPC', /^write$/);
+  const refused = [503, 'storage_full', '5'];
+  expect(await outcome('/v1/pets', create(BODY))).toEqual(refused);
+  clock.advance(1_000);
+  expect(await outcome('/readyz')).toEqual(refused);
+  for (const path of ['/v1/pets', '/v1/pets/1', '/healthz', '/openapi.json']) {
+    expect(await outcome(path), path).toEqual([200, undefined, null]);
+  }
+  expect(await outcome('/v1/pets', KEYED)).toEqual([201, undefined, null]);
+  expect(await outcome('/v1/pets', create('{}'))).toEqual([400, 'invalid_request', null]);
+  disk.fate = () => undefined;
+  clock.advance(1_000);
+  expect(await outcome('/readyz')).toEqual([200, undefined, null]);
+  expect(await outcome('/v1/pets', create(BODY))).toEqual([201, undefined, null]);
+});
+
+test('after an I/O error, every request that needs the store gets storage_failed', async () => {
+  const { disk, outcome } = await startWithOne('EIO', /^datasync$/);
+  const failed = [503, 'storage_failed', null];
+  expect(await outcome('/v1/pets', create(BODY))).toEqual(failed);
+  disk.fate = () => undefined;
+  for (const path of ['/v1/pets', '/v1/pets/1', '/readyz']) expect(await outcome(path), path).toEqual(failed);
+  for (const init of [create(BODY), KEYED]) expect(await outcome('/v1/pets', init)).toEqual(failed);
+});

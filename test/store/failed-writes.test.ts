@@ -1,9 +1,8 @@
-import { copyFile, readdir, readFile, rename, truncate } from 'node:fs/promises';
+import { readdir, readFile, rm, truncate, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { StoreFailedError, StoreUnwritableError } from '../../src/store/errors.ts';
 import { openJournalStore } from '../../src/store/journal/journal-store.ts';
-import { acquireDirectoryLock } from '../../src/system/directory-lock.ts';
 import { LockError } from '../../src/system/file-system.ts';
 import { manualClock } from '../helpers/clock.ts';
 import { errno, type Intercept, interceptFiles } from '../helpers/store-faults.ts';
@@ -16,7 +15,7 @@ const journalIn = (directory: string) => readFile(join(directory, 'journal.ndjso
 const namesIn = async (directory: string) =>
   (await readdir(directory)).filter((name) => !name.startsWith('lock-')).sort();
 
-/** Opens a store. `faults.on` has the error codes of the calls of the file system, or of `lock`, that fail. */
+/** Opens a store. `faults.on` has the error codes of the calls of the file system that fail. */
 async function openFaulty(directory: string, on: Record<string, string> = {}) {
   const faults: { on: Record<string, string>; onCall?: Intercept } = { on };
   const files = interceptFiles(async (name, path) => {
@@ -30,11 +29,6 @@ async function openFaulty(directory: string, on: Record<string, string> = {}) {
     directory,
     clock,
     files,
-    lock: async (path) => {
-      const code = faults.on['lock'];
-      if (code !== undefined) throw new LockError('cannot create a socket', '', { cause: errno(code) });
-      return acquireDirectoryLock(path);
-    },
     onWarning: (message) => warnings.push(message),
     onFailure: (error) => failures.push(error),
   });
@@ -77,7 +71,7 @@ describe('while the disk refuses writes', () => {
     expect(await store.add(KEYED)).toEqual({ ...first, kind: 'replayed' });
     expect(warnings).toEqual([
       expect.stringMatching(
-        `${code === 'errno -122' ? 'EDQUOT: the disk quota' : code}.*; the store is read-only until`,
+        `${code === 'errno -122' ? 'EDQUOT: the disk quota' : code}.*; animals cannot be added until there is space`,
       ),
     ]);
 
@@ -91,82 +85,105 @@ describe('while the disk refuses writes', () => {
     expect(failures).toEqual([]);
   });
 
-  it('appends nothing until what a failed write left was removed', async () => {
+  it('a creation that was refused leaves nothing, even if the process is killed then', async () => {
     const { directory, store, faults } = await openWithOne();
     const before = await journalIn(directory);
-    // The record is written, but neither the sync nor the truncation succeed. So the outcome is unknown.
-    faults.on = { datasync: 'ENOSPC', truncate: 'ENOSPC' };
-    await expect(store.add({ pet: animal('lost') })).rejects.toThrow(StoreFailedError);
-    expect(await journalIn(directory)).toContain('lost');
     const calls: string[] = [];
-    faults.onCall = (name) => void calls.push(name);
-    faults.on = { truncate: 'ENOSPC' };
-    await expect(store.add({ pet: animal() })).rejects.toThrow(StoreUnwritableError);
-    expect(calls).not.toContain('write');
-    faults.on = {};
-    expect(await store.add({ pet: animal() })).toMatchObject(withId(2));
-    expect(await journalIn(directory)).toMatch(
-      new RegExp(`^${before.replace(/[{}[\]?]/g, '\\$&')}.*"id":2.*\n$`),
-    );
+    faults.onCall = (name) => {
+      calls.push(name);
+      // Only the first sync fails.
+      faults.on = calls.filter((each) => each === 'datasync').length === 1 ? { datasync: 'ENOSPC' } : {};
+    };
+    await expect(store.add({ pet: animal('lost') })).rejects.toThrow(StoreUnwritableError);
+    expect(calls.slice(calls.indexOf('truncate'))).toContain('datasync');
+    expect(await journalIn(directory)).toBe(before);
   });
 });
 
-describe.each(['write', 'datasync'])('after an I/O error of %s', (call) => {
-  it('creations fail until the store is opened again, and reads and replays continue', async () => {
-    const { directory, store, first, faults, warnings, failures } = await openWithOne();
-    faults.on = { [call]: 'EIO' };
-    const results = await Promise.allSettled(
-      Array.from({ length: 2500 }, (_, i) => store.add({ pet: animal(`n${i}`) })),
-    );
-    for (const result of results) expect(result).toMatchObject({ reason: expect.any(StoreFailedError) });
-    faults.on = {};
+describe('a store that has failed', () => {
+  it.each([
+    ['write', 'EIO'],
+    ['datasync', 'EIO'],
+    ['stat', 'EIO'],
+    ['write', 'EBADF'],
+    ['datasync', 'ENOSPC', 'truncate', 'ENOSPC'],
+    ['datasync', 'ENOSPC', 'truncate', 'EROFS'],
+    ['datasync', 'EDQUOT', 'truncate', 'EIO'],
+  ])(
+    'stops: requests in flight and all later calls fail, and the reason is reported once: %s',
+    async (...row) => {
+      const [call, code, second = call, secondCode = code] = row;
+      const { directory, store, faults, warnings, failures } = await openWithOne();
+      faults.on = { [call]: code, [second]: secondCode };
+      const adding = Array.from({ length: 2500 }, (_, i) => store.add({ pet: animal(`n${i}`) }));
+      for (const result of await Promise.allSettled(adding))
+        expect(result).toMatchObject({ reason: expect.any(StoreFailedError) });
+      faults.on = {};
+      for (const [name, later] of Object.entries(callsOf(store)))
+        await expect(later(), name).rejects.toThrow(StoreFailedError);
+      expect(warnings).toEqual([]);
+      expect(failures).toEqual([expect.any(StoreFailedError)]);
+      await store.close();
+      const { store: reopened } = await openFaulty(directory);
+      expect(await reopened.add({ pet: animal() })).toMatchObject({ kind: 'added' });
+    },
+  );
+
+  it('stops if undoing a refused write cannot be synced', async () => {
+    const { store, faults, failures } = await openWithOne();
+    faults.on = { datasync: 'ENOSPC' };
     await expect(store.add({ pet: animal() })).rejects.toThrow(StoreFailedError);
-    await expect(store.checkWritable()).rejects.toThrow(StoreFailedError);
-    expect(await allTexts(store)).toHaveLength(1);
-    expect(await store.add(KEYED)).toEqual({ ...first, kind: 'replayed' });
-    expect(warnings).toEqual([expect.stringMatching(/EIO.*until the server is restarted$/)]);
-    expect(failures).toEqual([]);
-    await store.close();
-    const { store: reopened } = await openFaulty(directory);
-    expect(await reopened.add({ pet: animal() })).toMatchObject({ kind: 'added' });
+    expect(failures).toHaveLength(1);
+  });
+
+  it('stops in the middle of a reset', async () => {
+    const { store, faults, failures } = await openWithOne();
+    faults.on = { rename: 'EIO' };
+    await expect(store.reset({ pets: [], orders: [] })).rejects.toThrow(StoreFailedError);
+    expect(failures).toHaveLength(1);
   });
 });
 
-it('checkWritable fails while a file cannot be created, and checks at most once a second', async () => {
-  const { store, faults, clock, directory } = await openWithOne();
-  await store.checkWritable();
+it('a reset on a full disk is refused, and changes nothing', async () => {
+  const { directory, store, faults, failures } = await openWithOne();
   faults.on = { 'open create': 'ENOSPC' };
-  await store.checkWritable();
-  clock.advance(1_000);
-  await expect(store.checkWritable()).rejects.toThrow(StoreUnwritableError);
+  await expect(store.reset({ pets: [], orders: [] })).rejects.toThrow(StoreUnwritableError);
   faults.on = {};
-  clock.advance(1_000);
-  await store.checkWritable();
-  expect(await namesIn(directory)).toEqual(['journal.ndjson']);
+  expect(failures).toEqual([]);
+  expect(await allTexts(store)).toHaveLength(1);
+  expect(await namesIn(directory)).toEqual(['journal.ndjson', 'store.txt']);
 });
 
-describe.each(['EMFILE', 'ENFILE', 'EACCES', 'EPERM'])(
-  'checkWritable, if creating a file fails: %s',
-  (code) => {
-    it('succeeds without a warning, because the journal can be written', async () => {
-      const { store, faults, warnings } = await openWithOne();
+describe('checkWritable', () => {
+  it('does what a creation needs, at most once a second', async () => {
+    const { store, faults, clock, directory } = await openWithOne();
+    const before = await journalIn(directory);
+    clock.advance(1_000);
+    await store.checkWritable();
+    faults.on = { write: 'ENOSPC' };
+    await store.checkWritable();
+    clock.advance(1_000);
+    await expect(store.checkWritable()).rejects.toThrow(StoreUnwritableError);
+    faults.on = {};
+    clock.advance(1_000);
+    await store.checkWritable();
+    expect(await journalIn(directory)).toBe(before);
+  });
+
+  it.each(['ENOSPC', 'EMFILE', 'EACCES'])(
+    'succeeds if no file can be created, because the journal can be written: %s',
+    async (code) => {
+      const { store, faults, clock, warnings } = await openWithOne();
       faults.on = { 'open create': code };
+      clock.advance(1_000);
       await store.checkWritable();
       expect(await store.add({ pet: animal() })).toMatchObject({ kind: 'added' });
       expect(warnings).toEqual([]);
-    });
+    },
+  );
+});
 
-    it('does not report that a full disk can be written again', async () => {
-      const { store, faults, warnings } = await openWithOne();
-      faults.on = { 'open create': code, write: 'ENOSPC' };
-      await expect(store.add({ pet: animal() })).rejects.toThrow(StoreUnwritableError);
-      await store.checkWritable();
-      expect(warnings).toEqual([expect.stringContaining('ENOSPC')]);
-    });
-  },
-);
-
-describe('opening a store on a disk that refuses writes', () => {
+describe('opening a store', () => {
   async function closedStore() {
     const { directory, store } = await openWithOne();
     await store.add({ pet: animal('second') });
@@ -174,98 +191,90 @@ describe('opening a store on a disk that refuses writes', () => {
     return directory;
   }
 
-  it.each([
-    ['a read-only file system', { lock: 'EROFS', 'open readwrite': 'EROFS', 'open create': 'EROFS' }],
-    ['no space for a socket', { lock: 'ENOSPC' }],
-    ['no space to sync the last record again', { write: 'ENOSPC' }],
-  ])('serves reads, and writes once that is possible: %s', async (_, on) => {
+  it('on a full disk serves reads, and adds animals as soon as there is space', async () => {
     const directory = await closedStore();
-    const { store, faults, clock, warnings } = await openFaulty(directory, on);
+    const { store, faults, clock, warnings } = await openFaulty(directory, { write: 'ENOSPC' });
     expect(warnings).toEqual([
-      expect.stringContaining('the store is read-only until'),
-      expect.stringMatching(
-        /^the last record of .* may not be on the disk yet; pets serve writes it again as soon as/,
-      ),
+      expect.stringMatching(/ENOSPC.*; animals cannot be added until there is space$/),
     ]);
     expect(await allTexts(store)).toHaveLength(2);
-    expect((await store.add(KEYED)).kind).toBe('replayed');
     await expect(store.add({ pet: animal() })).rejects.toThrow(StoreUnwritableError);
-    expect(await namesIn(directory)).toEqual(['journal.ndjson']);
+    // The animal was added, but its record may not be on the disk, so this is not the moment to say so.
+    expect(await store.add(KEYED)).toEqual({ kind: 'in_flight' });
     faults.on = {};
     clock.advance(1_000);
+    expect((await store.add(KEYED)).kind).toBe('replayed');
     expect(await store.add({ pet: animal() })).toMatchObject(withId(3));
-    expect(store.isLocked).toBe(true);
+    expect(warnings.slice(1)).toEqual([expect.stringMatching(/ can be written again$/)]);
   });
 
-  it('reports a torn end that it leaves out', async () => {
+  it('on a full disk leaves a torn end until there is space', async () => {
     const directory = await closedStore();
-    await truncate(join(directory, 'journal.ndjson'), (await journalIn(directory)).length - 3);
-    const { store, warnings } = await openFaulty(directory, { lock: 'EROFS' });
-    expect(warnings).toContainEqual(
-      expect.stringMatching(/contain 1 complete animal .*; the server does not use these bytes$/),
-    );
+    const torn = (await journalIn(directory)).slice(0, -3);
+    await truncate(join(directory, 'journal.ndjson'), torn.length);
+    const { store, faults, clock } = await openFaulty(directory, { 'open create': 'ENOSPC' });
     expect(await allTexts(store)).toHaveLength(1);
-  });
-
-  it('does not repeat a response that may not be on the disk', async () => {
-    const { directory, store } = await openWithOne();
-    await store.close();
-    const { store: readOnly, faults, clock } = await openFaulty(directory, { lock: 'EROFS' });
-    await expect(readOnly.add(KEYED)).rejects.toThrow(StoreFailedError);
+    expect(await journalIn(directory)).toBe(torn);
     faults.on = {};
     clock.advance(1_000);
-    expect((await readOnly.add(KEYED)).kind).toBe('replayed');
+    expect(await store.add({ pet: animal() })).toMatchObject({ kind: 'added' });
+    expect(await namesIn(directory)).toContainEqual(expect.stringMatching(/^journal\.torn-/));
   });
 
-  it('stops as soon as another server has written, and never serves its old list', async () => {
+  it('writes the last record again and syncs it before it resolves', async () => {
     const directory = await closedStore();
-    const { store, faults, clock, failures } = await openFaulty(directory, { lock: 'EROFS' });
-    const { store: other } = await openFaulty(directory);
-    expect(await allTexts(store)).toHaveLength(2);
-    faults.on = {};
-    clock.advance(1_000);
-    await expect(store.add({ pet: animal() })).rejects.toThrow(/in use by another server/);
-    await other.add({ pet: animal('other') });
-    for (const call of Object.values(callsOf(store)))
-      await expect(call()).rejects.toThrow(/another program changed/);
-    expect(failures).toEqual([expect.any(StoreFailedError)]);
-    expect(await other.size()).toBe(3);
+    const last = (await journalIn(directory)).trimEnd().split('\n').at(-1) ?? '';
+    const calls: string[] = [];
+    const files = interceptFiles((name, path) => {
+      if (path.endsWith('journal.ndjson')) calls.push(name);
+    });
+    const store = await openJournalStore({ directory, files });
+    onTestFinished(() => store.close());
+    expect(last).toContain('second');
+    expect(calls.slice(calls.indexOf('write'))).toEqual(['write', 'datasync', 'stat']);
   });
 
-  it('writes after another server has used the store without changing it', async () => {
+  it.each([
+    ['a read-only file system', 'EROFS'],
+    ['missing rights', 'EACCES'],
+    ['no inodes', 'ENOSPC'],
+  ])('is refused if the directory cannot be locked: %s', async (_, code) => {
     const directory = await closedStore();
-    const { store, faults, clock } = await openFaulty(directory, { lock: 'EROFS' });
-    const { store: other } = await openFaulty(directory);
-    await other.close();
-    faults.on = {};
-    clock.advance(1_000);
-    expect(await store.add({ pet: animal() })).toMatchObject(withId(3));
-    expect(await store.seed({ pets: [], orders: [] })).toBe(false);
+    const lock = () =>
+      Promise.reject(new LockError('no socket can be created', 'fix it', { cause: errno(code) }));
+    await expect(openJournalStore({ directory, lock })).rejects.toMatchObject({
+      name: 'StoreError',
+      message: 'no socket can be created',
+      hint: 'fix it',
+    });
   });
 
-  it.each(['before', 'after'])(
-    'never writes to another store that replaced its own %s it has locked the directory',
-    async (when) => {
-      const directory = await closedStore();
-      const { store, faults, clock, failures } = await openFaulty(directory, { lock: 'EROFS' });
-      const otherDirectory = await closedStore();
-      await copyFile(join(otherDirectory, 'journal.ndjson'), join(directory, 'new'));
-      const replace = () => rename(join(directory, 'new'), join(directory, 'journal.ndjson'));
-      const before = await journalIn(otherDirectory);
-      faults.on = {};
-      clock.advance(1_000);
-      if (when === 'before') await replace();
-      else faults.onCall = (name) => (name === 'open readwrite' ? replace() : undefined);
-      await expect(store.add({ pet: animal() })).rejects.toThrow(/was moved, replaced or deleted/);
-      expect(await journalIn(directory)).toBe(before);
-      expect(failures).toHaveLength(1);
-      expect(store.isLocked).toBe(when === 'after');
-    },
-  );
-
-  it('fails if there is no journal, and leaves no files', async () => {
+  it('on a full disk fails if there is no journal, and leaves no files', async () => {
     const directory = await temporaryDirectory();
     await expect(openFaulty(directory, { write: 'ENOSPC' })).rejects.toThrow('ENOSPC');
     expect(await namesIn(directory)).toEqual([]);
+  });
+});
+
+describe('a directory whose journal is missing', () => {
+  it.each(['store.txt', 'keys', 'bans.json', 'journal.bak', 'journal.torn-1-01234567', 'journal.ndjson~'])(
+    'is refused if %s shows that there was one',
+    async (name) => {
+      const directory = await temporaryDirectory();
+      await writeFile(join(directory, name), '');
+      await expect(openFaulty(directory)).rejects.toThrow(
+        `journal.ndjson is missing, but the directory contains other files of a store: ${name}`,
+      );
+      expect(await namesIn(directory)).toEqual([name]);
+    },
+  );
+
+  it('is refused after any use, and a store without the marker gets one at the next start', async () => {
+    const { directory, store } = await openWithOne();
+    await store.close();
+    await rm(join(directory, 'store.txt'));
+    await (await openFaulty(directory)).store.close();
+    await rm(join(directory, 'journal.ndjson'));
+    await expect(openFaulty(directory)).rejects.toThrow('other files of a store: store.txt');
   });
 });

@@ -1,7 +1,7 @@
 import { appendFile, cp, readdir, readFile, rename, rm, stat, truncate, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { StoreError, StoreFailedError, StoreUnwritableError } from '../../src/store/errors.ts';
+import { StoreError, StoreFailedError } from '../../src/store/errors.ts';
 import {
   type JournalOptions,
   type JournalStore,
@@ -99,6 +99,7 @@ describe('opening a store', () => {
       'journal.ndjson',
       'notes.new-01',
       'notes.txt',
+      'store.txt',
     ]);
   });
 
@@ -109,7 +110,7 @@ describe('opening a store', () => {
     const error = await open(await temporaryDirectory(), { files }).catch((reason) => reason);
     expect(error).toBeInstanceOf(StoreError);
     expect(error.message).toContain(code);
-    expect(error.hint).toContain('--data');
+    expect(error.hint).toContain('directory');
   });
 
   it('fails if the path is a file', async () => {
@@ -166,20 +167,21 @@ describe.skipIf(process.platform === 'win32')('a journal that another program ch
   async function openWithOne(options: Partial<JournalOptions> = {}) {
     const directory = join(await temporaryDirectory(), 'store');
     const failures: Error[] = [];
-    const store = await open(directory, { onFailure: (error) => failures.push(error), ...options });
+    const clock = manualClock();
+    const store = await open(directory, { clock, onFailure: (error) => failures.push(error), ...options });
     await store.add({ pet: animal() });
-    return { directory, path: pathIn(directory), store, failures };
+    return { clock, directory, path: pathIn(directory), store, failures };
   }
 
   it.each(changes)(
-    'before a write stops the server, and nothing is added: %s',
+    'before a write stops the store, and nothing is added: %s',
     async (_name, change, message) => {
       const { directory, path, store, failures } = await openWithOne();
       await change(path, directory);
       const before = await readFile(path).catch(() => undefined);
       const adding = Array.from({ length: 1_500 }, () => store.add({ pet: animal() }));
       for (const result of await Promise.allSettled(adding)) {
-        expect(result).toMatchObject({ reason: expect.any(StoreUnwritableError) });
+        expect(result).toMatchObject({ reason: expect.any(StoreFailedError) });
       }
       expect(await readFile(path).catch(() => undefined)).toEqual(before);
       await expect(async () => store.list({ limit: 1 })).rejects.toThrow(StoreFailedError);
@@ -191,8 +193,9 @@ describe.skipIf(process.platform === 'win32')('a journal that another program ch
   it.each(changes)(
     'is found by the check whether the store can write: %s',
     async (_name, change, message) => {
-      const { directory, path, store, failures } = await openWithOne();
+      const { clock, directory, path, store, failures } = await openWithOne();
       await change(path, directory);
+      clock.advance(1_000);
       await expect(store.checkWritable()).rejects.toThrow(message);
       expect(failures).toHaveLength(1);
     },

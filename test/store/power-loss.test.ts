@@ -2,19 +2,18 @@ import { expect, it } from 'vitest';
 import { StoreError, StoreFailedError, StoreUnwritableError } from '../../src/store/errors.ts';
 import { type JournalStore, openJournalStore } from '../../src/store/journal/journal-store.ts';
 import type { CreateRequest } from '../../src/store/store.ts';
-import { type FileSystem, LockError } from '../../src/system/file-system.ts';
+import type { FileSystem } from '../../src/system/file-system.ts';
 import { cases } from '../helpers/cases.ts';
 import { manualClock } from '../helpers/clock.ts';
 import { SimulatedDisk } from '../helpers/store-disk.ts';
-import { errno } from '../helpers/store-faults.ts';
-import { allTexts, animal, idempotency, noLock, randomOf } from '../helpers/store-fixtures.ts';
+import { allTexts, animal, callsOf, idempotency, noLock, randomOf } from '../helpers/store-fixtures.ts';
 
 const SEEDS = cases(2_000, 'PETS_POWER_LOSS_SEEDS');
 const FIRST_SEED = Number(process.env['PETS_POWER_LOSS_FIRST'] ?? 0);
 
 /** How often each event happened in a simulation. */
 type Counts = Record<
-  'runs' | 'added' | 'replayed' | 'listed' | 'torn' | 'failed' | 'refused' | 'readOnly' | 'recovered',
+  'runs' | 'added' | 'replayed' | 'listed' | 'torn' | 'failed' | 'refused' | 'full' | 'recovered',
   number
 >;
 
@@ -26,7 +25,7 @@ const NO_COUNTS: Counts = {
   torn: 0,
   failed: 0,
   refused: 0,
-  readOnly: 0,
+  full: 0,
   recovered: 0,
 };
 
@@ -72,8 +71,10 @@ class Simulation {
   #refused = new Set<string>();
   /** The errors of calls that failed in the current process. */
   #faults = new Set<'EIO' | 'ENOSPC'>();
-  /** False while the current process has not synced the last record that it read. That record may be lost. */
+  /** False while the current process could not sync the last record that it read. That record may be lost. */
   #isSynced = true;
+  /** Whether the store of the current process has stopped. */
+  #hasStopped = false;
   #seeds: string[][] = [];
   #nextName = 0;
 
@@ -96,6 +97,7 @@ class Simulation {
     this.#files = disk.ofProcess();
     this.#faults.clear();
     this.#isSynced = true;
+    this.#hasStopped = false;
     this.#clock.advance(1 + this.#upTo(5_000));
     if (!isLast) disk.fate = this.#planFaults();
     const work = this.#useStore(isLast);
@@ -124,11 +126,11 @@ class Simulation {
   }
 
   async #useStore(isLast: boolean): Promise<void> {
-    const store = await this.#open(isLast);
+    const store = await this.#open();
     if (!store) return;
     await this.#listAll(store);
     if (isLast) return await this.#replayAll(store);
-    if (this.#random() < 0.5 && !(await this.#seed(store))) return;
+    if (this.#random() < 0.5) await this.#seed(store);
     for (let burst = this.#upTo(5); burst > 0; burst--) {
       await Promise.all(Array.from({ length: 1 + this.#upTo(6) }, () => this.#add(store)));
       if (this.#random() < 0.5) await this.#listAll(store);
@@ -139,27 +141,25 @@ class Simulation {
     if (this.#random() < 0.5) await store.close();
   }
 
-  async #open(isLast: boolean): Promise<JournalStore | undefined> {
+  async #open(): Promise<JournalStore | undefined> {
     let isOpen = false;
-    let failingLocks = !isLast && this.#random() < 0.1 ? 1 + this.#upTo(3) : 0;
     try {
       return await openJournalStore({
         directory: '/home/data/pets',
         files: this.#files,
         clock: this.#clock,
-        lock: async () => {
-          if (failingLocks-- <= 0) return noLock();
-          this.#faults.add('ENOSPC');
-          throw new LockError('no socket', 'simulated', { cause: errno('ENOSPC') });
-        },
+        lock: noLock,
         onWarning: (message) => {
-          if (message.includes('these bytes were moved to ')) this.counts.torn++;
+          if (message.includes(' were moved to ')) this.counts.torn++;
           if (message.endsWith('can be written again')) this.#isSynced = true;
-          // Before the store is open, this warning means that the store opens only for reading.
-          if (message.includes('is read-only until') && !isOpen) {
+          // Before the store is open, this warning means that it opens although its last record may not be on the disk.
+          if (message.endsWith('until there is space') && !isOpen) {
             this.#isSynced = false;
-            this.counts.readOnly++;
+            this.counts.full++;
           }
+        },
+        onFailure: () => {
+          this.#hasStopped = true;
         },
       }).finally(() => {
         isOpen = true;
@@ -197,8 +197,7 @@ class Simulation {
     if (key) this.#responses.set(key, result.pet);
   }
 
-  /** Adds a seed. Returns false if that failed in such a way that the store rejects every creation. */
-  async #seed(store: JournalStore): Promise<boolean> {
+  async #seed(store: JournalStore): Promise<void> {
     const firstId = BigInt(1 + this.#upTo(50));
     const names = Array.from({ length: 1 + this.#upTo(30) }, () => `s${this.#nextName++}`);
     for (const name of names) this.#names.add(name);
@@ -208,33 +207,27 @@ class Simulation {
       if (!(await store.seed({ pets, orders: [{}] }))) {
         for (const name of names) this.#names.delete(name);
         this.#seeds.pop();
-        return true;
+        return;
       }
     } catch (error) {
       this.#checkAllowed(error);
-      if (error instanceof StoreUnwritableError || !store.isLocked) return true;
-      await this.#checkStopped(store);
-      return false;
+      if (error instanceof StoreUnwritableError) for (const name of names) this.#refused.add(name);
+      return;
     }
     await this.#listAll(store);
     if ((await store.size()) < names.length) throw new Error('the seed is incomplete');
-    return true;
   }
 
-  /** Checks that the store can write as soon as there is space, unless a call has failed with EIO. */
+  /** Checks that the store can write as soon as there is space, unless it has stopped. */
   async #recover(store: JournalStore): Promise<void> {
     this.#disk.fate = () => undefined;
-    const wasFull = this.#faults.has('ENOSPC');
-    // At most the first three attempts to lock the directory fail, the first of them before the store is open.
-    for (let check = 0; check < 3; check++) {
-      this.#clock.advance(1_000);
-      await store.checkWritable().catch((error) => this.#checkAllowed(error));
-    }
-    if (this.#faults.has('EIO')) return await this.#add(store);
+    this.#clock.advance(1_000);
+    await store.checkWritable().catch((error) => this.#checkAllowed(error));
+    if (this.#hasStopped) return await this.#checkStopped(store);
     await store.add({ pet: animal(`n${this.#nextName}`) });
     this.#names.add(`n${this.#nextName++}`);
     await this.#listAll(store);
-    if (wasFull) this.counts.recovered++;
+    if (this.#faults.has('ENOSPC')) this.counts.recovered++;
   }
 
   /** Throws the error again, unless the calls that have failed explain it. */
@@ -244,21 +237,11 @@ class Simulation {
     if (error instanceof StoreFailedError) this.counts.failed++;
   }
 
-  /** Without a lock, a read also checks that the journal is unchanged. If that check fails, returns undefined. */
-  #read<Result>(store: JournalStore, reading: Promise<Result>): Promise<Result | undefined> {
-    return reading.catch((error: unknown) => {
-      if (store.isLocked) throw error;
-      this.#checkAllowed(error);
-      return undefined;
-    });
-  }
-
   /** Lists the animals. All promised animals must be listed, and from now on all listed animals are promised. */
   async #listAll(store: JournalStore): Promise<void> {
     const listed = new Map<string, string>();
-    const texts = await this.#read(store, allTexts(store, { limit: 50 }));
-    if (!texts) return;
-    for (const text of texts) {
+    if (this.#hasStopped) return await this.#checkStopped(store);
+    for (const text of await allTexts(store, { limit: 50 })) {
       if (listed.has(idOf(text))) throw new Error(`${text} is listed twice`);
       listed.set(idOf(text), text);
     }
@@ -287,9 +270,13 @@ class Simulation {
     await store.close();
   }
 
+  /** Only a call that failed can stop the store. Then, not even reads succeed. */
   async #checkStopped(store: JournalStore): Promise<void> {
-    const result = await store.add({ pet: animal() }).catch((reason: unknown) => reason);
-    if (!(result instanceof StoreFailedError)) throw new Error(`after a failure: ${result}`);
+    if (this.#faults.size === 0) throw new Error('the store has stopped without a reason');
+    for (const [name, call] of Object.entries(callsOf(store))) {
+      const result = await call().catch((reason: unknown) => reason);
+      if (!(result instanceof StoreFailedError)) throw new Error(`${name} after a failure: ${result}`);
+    }
   }
 
   #promise(text: string): void {

@@ -9,7 +9,7 @@ import { type Column, print, printText } from '../output/printer.ts';
 import { DEFAULT_PORT, portOf, writeProfile } from '../profiles/profile.ts';
 import type { Command, CommandContext, CommandGroup } from '../program/command.ts';
 import { DEFAULT_PLAN } from '../serve/options.ts';
-import { addDataOption, dataOption, findStoreLocation, hintIfMissing } from '../serve/store-location.ts';
+import { addDataOption, dataOption, findStoreLocation, replaceHints } from '../serve/store-location.ts';
 
 type Data = { data?: string };
 type AddOptions = Data & {
@@ -28,13 +28,11 @@ async function openKeys({ data }: Data, context: CommandContext) {
   const command = (words: string) => addDataOption(words, data, location, context.platform);
   /** @throws CliError if there is no store; any other error of `manageKeys` unchanged */
   const manage: ManageKeys = (task) =>
-    location
-      .manageKeys(task)
-      .catch(
-        hintIfMissing(
-          `create one: ${command('pets serve')}${data === undefined ? '; or name another with --data or PETS_DATA' : ''}`,
-        ),
-      );
+    location.manageKeys(task).catch(
+      replaceHints({
+        missing: `create one: ${command('pets serve')}${data === undefined ? '; or name another with --data or PETS_DATA' : ''}`,
+      }),
+    );
   return { location, command, manage };
 }
 

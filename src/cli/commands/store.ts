@@ -1,12 +1,12 @@
 import { InterruptedError } from '../../client/errors.ts';
-import { formatTornEnd, type StoreReport } from '../../store/store.ts';
+import type { StoreReport } from '../../store/store.ts';
 import { CliError } from '../core/errors.ts';
 import { checkStoreArgument } from '../core/parsers.ts';
 import { printText } from '../output/printer.ts';
 import { sanitizeForTerminal } from '../output/sanitize.ts';
 import { drawBar, formatCount } from '../output/text.ts';
 import type { Argument, Command, CommandContext, CommandGroup } from '../program/command.ts';
-import { findDatabase, findStoreLocation, hintIfMissing } from '../serve/store-location.ts';
+import { findDatabase, findStoreLocation, replaceHints } from '../serve/store-location.ts';
 
 const placeArgument: Argument = {
   name: '[dir|url]',
@@ -25,23 +25,30 @@ const check: Command<Place> = {
   async run(options, context) {
     const location = await findStoreLocation(options['dir|url'], context);
     const path = location.place;
-    const hint = options['dir|url']
+    const missing = options['dir|url']
       ? 'check the directory or URL'
       : 'give a store: pets store check <dir|url>';
-    const report = await location.check().catch(hintIfMissing(hint));
+    const report = await location.check().catch(replaceHints({ missing }));
     if (report.tornEnd) {
-      const { animals, lastId, sequence } = report;
+      const { animals, sequence, tornEnd } = report;
+      const { start, bytes } = tornEnd;
       throw new CliError(
-        `${formatTornEnd(path, report.tornEnd)}; the valid part has ${formatCount(animals, 'animal')}, last id ${lastId ?? '-'}, sequence number ${sequence}`,
+        `the journal in ${path} does not end with a valid record: ${formatCount(bytes, 'byte')} after byte ${start} are not valid, because a write was interrupted or another program changed the file; the valid part has ${formatCount(animals, 'animal')}, sequence number ${sequence}`,
         {
           code: 'store_error',
-          hint: 'the next pets serve with this store moves the invalid bytes to a backup file',
+          hint: 'the next pets serve with this store moves these bytes to a backup file, and continues',
         },
       );
     }
     await printReport(path, report, context);
     return undefined;
   },
+};
+
+const COPY_HINTS = {
+  missing: 'check the directory or URL',
+  in_use:
+    'stop that server first; for a backup while it runs, copy these files of the directory instead: journal.ndjson, store.txt, keys, bans.json',
 };
 
 const copy: Command<{ from: string; to: string }> = {
@@ -79,11 +86,17 @@ const copy: Command<{ from: string; to: string }> = {
         console.status([`${drawBar(done, total)} ${count}`, count]);
       },
     });
-    const report = await copying.catch(hintIfMissing('check the directory or URL')).finally(() => {
+    const report = await copying.catch(replaceHints(COPY_HINTS)).finally(() => {
       unsubscribe();
       console.status(undefined);
     });
     await printReport(target.place, report, context);
+    if (report.tornEnd) {
+      const { start, bytes } = report.tornEnd;
+      console.notice(
+        `the journal in ${source.place} does not end with a valid record; ${formatCount(bytes, 'byte')} after byte ${start} were not copied`,
+      );
+    }
     return undefined;
   },
 };

@@ -12,7 +12,7 @@ import {
   TimeoutError,
 } from '../../client/errors.ts';
 import type { Clock } from '../../contract/clock.ts';
-import { KeyNotFoundError, KeyRequestError, StoreError } from '../../store/errors.ts';
+import { StoreError, type StoreErrorCode } from '../../store/errors.ts';
 import {
   CliError,
   NOT_HTTPS,
@@ -91,7 +91,10 @@ function describeOwn(error: unknown): UserError | undefined {
     const { code, message, hint, mayHaveBeenAdded } = error;
     return userError(code, message, { hint, mayHaveBeenAdded });
   }
-  if (error instanceof StoreError) return userError(codeOf(error), error.message, { hint: error.hint });
+  if (error instanceof StoreError) {
+    const { code, message, hint } = error;
+    return userError(STORE_CODES[code] ?? 'store_error', message, { hint: STORE_HINTS[code] ?? hint });
+  }
   if (error instanceof InterruptedError) return userError('interrupted', 'interrupted');
   if (error instanceof OutputError)
     return userError('output_error', `cannot write ${error.file ?? 'the output'}: ${error.message}`, {
@@ -102,10 +105,19 @@ function describeOwn(error: unknown): UserError | undefined {
 
 const isDiskFull = ({ code = '' }: OutputError): boolean => ['ENOSPC', 'EDQUOT'].includes(code);
 
-function codeOf(error: StoreError): CliErrorCode {
-  if (error instanceof KeyNotFoundError) return 'not_found';
-  return error instanceof KeyRequestError ? 'usage' : 'store_error';
-}
+const STORE_CODES: Partial<Record<StoreErrorCode, CliErrorCode>> = {
+  key_missing: 'not_found',
+  key_request: 'usage',
+};
+
+/** The hints for errors of a store that name commands and options. The store knows neither. */
+const STORE_HINTS: Partial<Record<StoreErrorCode, string>> = {
+  missing: 'check the directory or URL; to create a store there: pets serve --data <dir|url>',
+  in_use: 'use that server, stop it, or choose another directory with --data',
+  key_request: 'see: pets help keys add',
+  privilege:
+    'grant the missing privilege to the database user; or, to create the store, let an administrator run the output of: pets store migrate --dry-run',
+};
 
 const unexpected = (error: unknown): UserError =>
   userError('internal_error', `unexpected error: ${error instanceof Error ? error.message : String(error)}`, {

@@ -1,6 +1,6 @@
 import { userInfo } from 'node:os';
 import type { LocationContext, StoreLocation } from '../../store/backend.ts';
-import { StoreMissingError } from '../../store/errors.ts';
+import { StoreError, type StoreErrorCode } from '../../store/errors.ts';
 import type { DatabaseLocation } from '../../store/postgres/postgres-location.ts';
 import { CliError, usageError } from '../core/errors.ts';
 import { checkStoreArgument } from '../core/parsers.ts';
@@ -66,12 +66,13 @@ function chosenPlace(argument: string | undefined, { env, console }: CommandCont
 
 const locationContext = (context: CommandContext): LocationContext => ({ ...context, userName: userName() });
 
-/** Returns an error handler that adds a hint if there is no store, and rethrows other errors. */
-export const hintIfMissing =
-  (hint: string) =>
+/** Returns an error handler that replaces the hints of errors of a store with these codes, and rethrows other errors. */
+export const replaceHints =
+  (hints: Partial<Record<StoreErrorCode, string>>) =>
   (error: unknown): never => {
-    if (!(error instanceof StoreMissingError)) throw error;
-    throw new CliError(error.message, { code: 'store_error', hint, cause: error });
+    const hint = error instanceof StoreError ? hints[error.code] : undefined;
+    if (hint === undefined) throw error;
+    throw new CliError((error as StoreError).message, { code: 'store_error', hint, cause: error });
   };
 
 /** Undefined if the user has no name, as in some containers. */

@@ -3,6 +3,7 @@ import { crc32 } from 'node:zlib';
 import * as z from 'zod/mini';
 import { parseInt64, tryParseJson } from '../../contract/json.ts';
 import type { PetStatus } from '../../contract/schemas.ts';
+import { type AnimalInText, readAnimal } from '../animal-text.ts';
 import type { StoredAnimal } from '../backend.ts';
 import { StoreError } from '../errors.ts';
 import type { Fingerprint, OrderJson, PetJson } from '../store.ts';
@@ -111,16 +112,13 @@ function withChecksum(covered: string): Buffer {
   return Buffer.concat([Buffer.from(prefixOf(rest.subarray(0, -1))), rest]);
 }
 
-/** An animal in a record. `length` is the length of its JSON text in bytes. `id` can be a number for faster parsing. */
-type RecordedPet = { id: number | bigint; status: PetStatus; length: number };
-
 /** The idempotency key with which the animal with the index `pet` in the record was created. */
 type RecordedIdempotencyKey = Fingerprint & { pet: number };
 
 /** A parsed record. `texts` contains the JSON texts of `pets`, separated by commas. It can be a view of the line. */
 export type JournalRecord = {
   texts: Buffer;
-  pets: readonly RecordedPet[];
+  pets: readonly AnimalInText[];
   seq: number;
   at: number;
   keys: readonly RecordedIdempotencyKey[];
@@ -128,15 +126,6 @@ export type JournalRecord = {
   lastId?: bigint | undefined;
 };
 
-const INTEGER = '(0|-?[1-9]\\d{0,18})';
-// Every quote inside a JSON string follows a backslash, so `","` ends the name. But if an animal has an unknown field,
-// the match can continue to the end of a later animal. Then `toPet` rejects it.
-const PET = new RegExp(
-  `\\{"id":${INTEGER},"name":".*?","categoryId":${INTEGER},"status":"(available|pending|sold)"\\}`,
-  'sy',
-);
-/** The start of every animal. No JSON string can contain it, because quotes in a string are escaped. */
-const PET_START = '{"id":';
 const KEY = /\{"pet":(\d{1,4}),"key":"[0-9a-f]{32}","body":"[0-9a-f]{32}"\}/y;
 const RECORD_START = /"seq":(\d{1,15}),"at":(\d{1,15}),"(pets":\[|order":|lastId":)/y;
 const KEYS_START = '],"keys":[';
@@ -160,19 +149,22 @@ type RecordContents = Omit<JournalRecord, 'seq' | 'at'>;
 
 /** Parses animals, which begin at the position `start`, and their keys. Undefined if they have another form. */
 function parseBatch(line: Buffer, text: string, start: number): RecordContents | undefined {
-  const pets: RecordedPet[] = [];
-  const petsEnd = matchItems(PET, text, start, (match) => {
-    const pet = toPet(match);
+  const pets: AnimalInText[] = [];
+  const petsEnd = readItems(text, start, (at) => {
+    const pet = readAnimal(text, at);
     if (pet) pets.push(pet);
-    return pet !== undefined;
+    return pet?.length;
   });
   const hasKeys = text.startsWith(KEYS_START, petsEnd);
   const keys: RecordedIdempotencyKey[] = [];
-  const keysEnd = matchItems(KEY, text, petsEnd + KEYS_START.length, ([{ length }, pet], at) => {
+  const keysEnd = readItems(text, petsEnd + KEYS_START.length, (at) => {
+    KEY.lastIndex = at;
+    const [{ length } = '', pet] = KEY.exec(text) ?? [];
+    if (length === 0 || Number(pet) >= pets.length) return undefined;
     // Substrings of the text would keep all of it in memory.
     const digits = (end: number) => line.toString('latin1', end - 32, end);
     keys.push({ pet: Number(pet), key: digits(at + length - 44), body: digits(at + length - 2) });
-    return Number(pet) < pets.length;
+    return length;
   });
   const isComplete = text.slice(hasKeys ? keysEnd : petsEnd) === ']}';
   return isComplete ? { texts: line.subarray(start, petsEnd), pets, keys } : undefined;
@@ -186,36 +178,17 @@ function parseValue(kind: string | undefined, text: string): RecordContents | un
   return lastId === undefined ? undefined : { ...none, lastId };
 }
 
-/** Passes items of a comma-separated list to `use` until it returns false. Returns the end of the last accepted one. */
-function matchItems(
-  item: RegExp,
-  text: string,
-  start: number,
-  use: (match: RegExpExecArray, at: number) => boolean,
-): number {
+/**
+ * Reads a comma-separated list. `read` reads the item at a position, and returns its length, or undefined if there is
+ * none. Returns the end of the last item.
+ */
+function readItems(text: string, start: number, read: (at: number) => number | undefined): number {
   for (let at = start; ; at++) {
-    item.lastIndex = at;
-    const match = item.exec(text);
-    if (!match || !use(match, at)) return at - 1;
-    at += match[0].length;
+    const length = read(at);
+    if (length === undefined) return at - 1;
+    at += length;
     if (text[at] !== ',') return at;
   }
-}
-
-/** Converts a match of `PET`. Undefined if a number is not an int64, or if another animal begins in the match. */
-function toPet([text, id = '', categoryId = '', status]: RegExpExecArray): RecordedPet | undefined {
-  if (!isInt64(id) || !isInt64(categoryId) || text.includes(PET_START, 1)) return undefined;
-  const { length } = text;
-  return { id: id.length < 16 ? Number(id) : BigInt(id), status: status as PetStatus, length };
-}
-
-const isInt64 = (text: string): boolean => text.length < 19 || parseInt64(text) !== undefined;
-
-/** Parses an animal at the start of a text with one character per byte. Undefined if it has another form. */
-export function parsePet(text: string): RecordedPet | undefined {
-  PET.lastIndex = 0;
-  const match = PET.exec(text);
-  return match === null ? undefined : toPet(match);
 }
 
 /** An animal to be written, with its JSON text and the fingerprint of its idempotency key, if it has one. */
@@ -234,7 +207,7 @@ export function encodeBatch(
 ): JournalRecord & { line: Buffer } {
   const head = `"seq":${seq},"at":${at},"pets":[`;
   const texts: PetJson[] = [];
-  const pets: RecordedPet[] = [];
+  const pets: AnimalInText[] = [];
   const keys: RecordedIdempotencyKey[] = [];
   let length = -1;
   for (const { id, status, text, fingerprint } of animals) {

@@ -8,7 +8,8 @@ type FirstRequest = { body: string; pet: number; at: number };
 const MAX_KEYS = 16_000_000;
 
 /**
- * The idempotency keys of at least the last 24 hours, and the animals created with them (docs/service.md, D10).
+ * The idempotency keys of at least the last 24 hours, and the animals created with them (docs/service.md, D10). Times
+ * are in milliseconds by a clock that changes of the system time do not affect (`SteadyClock.elapsed`).
  *
  * The keys are in two generations. When all keys of the older one have expired, it is dropped as a whole, and the newer
  * one takes its place. So some keys stay for up to 48 hours, but `find` does not return expired ones. Deleting expired
@@ -55,7 +56,7 @@ export class IdempotencyKeys {
     this.#inFlight.delete(key);
   }
 
-  /** Adds a key, unless it has expired. `pet` is its animal's position. `at` is in milliseconds since the epoch. */
+  /** Adds a key, unless it has expired. `pet` is its animal's position, `at` when it was stored. */
   add({ key, body }: Fingerprint, pet: number, at: number, now: number): void {
     this.#inFlight.delete(key);
     if (isExpired(at, now)) return;
@@ -85,5 +86,4 @@ export class IdempotencyKeys {
   }
 }
 
-/** Whether a key recorded at `at` has expired. Both times are in milliseconds since the epoch. */
 const isExpired = (at: number, now: number): boolean => now - at >= IDEMPOTENCY_KEY_LIFETIME_MS;

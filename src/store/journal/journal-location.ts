@@ -1,6 +1,7 @@
 import * as fs from 'node:fs/promises';
 import { dirname, join, resolve } from 'node:path';
 import type { Clock } from '../../contract/clock.ts';
+import { acquireDirectoryLock, isLockName } from '../../system/directory-lock.ts';
 import {
   createFile,
   errnoOf,
@@ -20,17 +21,17 @@ import {
   type StoredAnimal,
   type StoreLocation,
 } from '../backend.ts';
-import { StoreError, StoreMissingError, StoreUnavailableError, toStoreError } from '../errors.ts';
+import { StoreError, StoreUnavailableError, storeMissingError, toStoreError } from '../errors.ts';
 import { KeyCache } from '../keys/key-cache.ts';
 import { KeyManager, requireValidKeys } from '../keys/keys.ts';
 import { createMemoryLimiter } from '../limits/limiter.ts';
 import type { StoreReport } from '../store.ts';
 import { encodeJournal, JOURNAL_FILE } from './format.ts';
-import { hasJournal, openJournalStore } from './journal-store.ts';
+import { hasJournal, openJournalStore, writeMarker } from './journal-store.ts';
 import { BANS_FILE, encodeBans, encodeKey, KeyFiles, loadBans, saveBans } from './key-files.ts';
 import { type Journal, readJournal, readJournalHeader } from './read-journal.ts';
 
-/** Returns the location of a store in a directory. Only a server, which calls `claim`, locks the directory. */
+/** Returns the location of a store in a directory. Servers and copies lock the directory. */
 export function journalLocation(
   place: string,
   clock: Clock,
@@ -46,10 +47,10 @@ export function journalLocation(
       throw toStoreError(error, action);
     };
 
-  /** @throws StoreMissingError, or another StoreError, for example if other files show that there was a store */
+  /** @throws StoreError, with the code `missing` unless other files show that there was a store */
   async function requireJournal(): Promise<void> {
     const names = await namesIn(directory, files).catch(failWith(`read ${directory}`));
-    if (!hasJournal(directory, names)) throw new StoreMissingError(directory);
+    if (!hasJournal(directory, names)) throw storeMissingError(directory);
   }
 
   async function read(signal?: AbortSignal): Promise<StoreContents> {
@@ -62,10 +63,7 @@ export function journalLocation(
   return {
     place,
     isShared: false,
-    open: (options) =>
-      openJournalBackend(directory, options, files).catch(
-        failWith(`open the store in ${directory}`, options.signal),
-      ),
+    open: (options) => openJournalBackend(directory, options, files),
     async manageKeys(task) {
       await requireJournal();
       const { id } = await readJournalHeader(directory, files).catch(
@@ -74,7 +72,13 @@ export function journalLocation(
       return task(new KeyManager(new KeyFiles(directory, files), clock), async () => id);
     },
     check: async () => (await read()).report,
-    read: async (task, signal) => task(await read(signal)),
+    async read(task, signal) {
+      await requireJournal();
+      const lock = await acquireDirectoryLock(directory).catch(failWith(`lock ${directory}`));
+      return read(signal)
+        .then(task)
+        .finally(() => lock.release());
+    },
     write: (contents, accept, signal) =>
       writeContents(directory, contents, accept, files, signal).catch(
         failWith(`write a store to ${directory}`, signal),
@@ -122,9 +126,6 @@ async function openJournalBackend(
       rule: options.bans,
       stored: await loadBans(directory),
       async save(bans) {
-        // Without the lock, another server may use the directory. `checkWritable` locks it if the disk allows that now.
-        if (!store.isLocked) await store.checkWritable().catch(() => {});
-        if (!store.isLocked) return false;
         try {
           await store.requireInPlace();
           await saveBans(directory, bans);
@@ -174,11 +175,13 @@ async function readContents(
   readAt: number,
   { name, signal }: { name?: string; signal?: AbortSignal | undefined } = {},
 ): Promise<StoreContents> {
-  const settings = { directory, files, clock: { now: () => readAt }, name, signal };
+  // By this clock, the age of an idempotency key is the one by the system time.
+  const clock = { now: () => readAt, elapsed: () => readAt };
+  const settings = { directory, files, clock, name, signal };
   let journal = await readJournal(settings);
   for (let attempt = 1; attempt < ATTEMPTS && journal.tornEnd; attempt++)
     journal = await readJournal(settings);
-  const { header, pets, orders, seq, lastId, nextId, tornEnd } = journal;
+  const { header, pets, orders, seq, nextId, tornEnd } = journal;
   const keys = requireValidKeys(await new KeyFiles(directory, files).read());
   const { id, secret, created } = header;
   return {
@@ -187,7 +190,7 @@ async function readContents(
       animals: pets.size,
       orders: orders.length,
       keys: keys.length,
-      lastId: lastId > 0 ? BigInt(lastId) : undefined,
+      lastId: nextId > 1n ? nextId - 1n : undefined,
       sequence: seq,
       tornEnd,
     },
@@ -235,42 +238,48 @@ async function writeContents(
 ): Promise<void> {
   const missing = await missingDirectories(target);
   if (missing.length === 0) await requireEmpty(target);
-  const keyFiles = new KeyFiles(target, files);
-  const temporary = temporaryName(JOURNAL_FILE);
-  /** The files that were created, the last one first. */
-  const written: string[] = [];
-  const create = async (path: string, parts: Parameters<typeof createFile>[2]) => {
-    written.unshift(path);
-    await createFile(files, path, parts);
-  };
   try {
     await makeDirectory(files, target);
-    // Of several copies to the same directory, only one can create the directory of the keys.
-    await files.mkdir(keyFiles.path).catch((error) => {
-      throw errnoOf(error) === 'EEXIST' ? notEmptyError(target) : error;
-    });
+    const lock = await acquireDirectoryLock(target);
     try {
-      for (const key of contents.keys) await create(keyFiles.pathOf(key.name), [encodeKey(key)]);
-      await files.syncDirectory(keyFiles.path);
-      if (contents.bans.size > 0) await create(join(target, BANS_FILE), [encodeBans(contents.bans)]);
-      await create(join(target, temporary), journalOf(contents));
-      await files.syncDirectory(target);
-      accept((await readContents(target, files, contents.readAt, { name: temporary, signal })).report);
-      // Unlike a rename, a link does not replace the journal of a server that has just created a store.
-      await files.link(join(target, temporary), join(target, JOURNAL_FILE));
-      written.unshift(join(target, JOURNAL_FILE));
-      await files.unlink(join(target, temporary));
-      await fsyncAncestors(files, target);
-    } catch (error) {
-      // Delete the journal first, so that no server opens it, and `keys` last, so that no server creates a new journal.
-      for (const path of written) await fs.rm(path, { force: true }).catch(() => {});
-      await fs.rmdir(keyFiles.path).catch(() => {});
-      throw error;
+      // Another copy may have been complete before this one got the lock.
+      await requireEmpty(target);
+      await writeFiles(target, contents, accept, files, signal).catch(async (error) => {
+        // The journal first: without it, the other files are not taken for a store.
+        await fs.rm(join(target, JOURNAL_FILE), { force: true }).catch(() => {});
+        for (const name of (await fs.readdir(target)).filter((each) => !isLockName(each)))
+          await fs.rm(join(target, name), { recursive: true }).catch(() => {});
+        throw error;
+      });
+    } finally {
+      await lock.release();
     }
   } catch (error) {
     for (const directory of missing) await fs.rmdir(directory).catch(() => {});
     throw error;
   }
+}
+
+/** Writes the files of a store to an empty directory that this process has locked. */
+async function writeFiles(
+  target: string,
+  contents: StoreContents,
+  accept: (written: StoreReport) => void,
+  files: FileSystem,
+  signal: AbortSignal | undefined,
+): Promise<void> {
+  const keyFiles = new KeyFiles(target, files);
+  await files.mkdir(keyFiles.path);
+  for (const key of contents.keys) await createFile(files, keyFiles.pathOf(key.name), [encodeKey(key)]);
+  await files.syncDirectory(keyFiles.path);
+  if (contents.bans.size > 0) await createFile(files, join(target, BANS_FILE), [encodeBans(contents.bans)]);
+  const temporary = temporaryName(JOURNAL_FILE);
+  await createFile(files, join(target, temporary), journalOf(contents));
+  await files.syncDirectory(target);
+  accept((await readContents(target, files, contents.readAt, { name: temporary, signal })).report);
+  await files.rename(join(target, temporary), join(target, JOURNAL_FILE));
+  await writeMarker(files, target);
+  await fsyncAncestors(files, target);
 }
 
 function journalOf({ report, secret, created, ...contents }: StoreContents): AsyncIterable<Buffer> {
@@ -295,8 +304,6 @@ async function missingDirectories(directory: string): Promise<string[]> {
 
 const EMPTY_HINT = 'copy to an empty directory, or to one that does not exist yet';
 
-const notEmptyError = (directory: string) => new StoreError(`${directory} is not empty`, EMPTY_HINT);
-
 /** @throws StoreError if the directory contains anything, or if it is not a directory; or a system error */
 async function requireEmpty(directory: string): Promise<void> {
   const names = await fs.readdir(directory).catch((error) => {
@@ -304,5 +311,5 @@ async function requireEmpty(directory: string): Promise<void> {
       ? new StoreError(`${directory} is not a directory`, EMPTY_HINT)
       : error;
   });
-  if (names.length > 0) throw notEmptyError(directory);
+  if (names.some((name) => !isLockName(name))) throw new StoreError(`${directory} is not empty`, EMPTY_HINT);
 }

@@ -1,4 +1,5 @@
 import { type PetStatus, petStatuses } from '../../contract/schemas.ts';
+import { ID_OFFSET } from '../animal-text.ts';
 import type { Page, PageQuery, PetJson } from '../store.ts';
 import type { JournalRecord } from './format.ts';
 
@@ -114,7 +115,7 @@ export class PetsInMemory {
   /** Reads the id from the beginning of the text, so that ids need no memory of their own. */
   #idAt(position: number): bigint {
     const chunk = this.#chunk(position);
-    const start = ((this.#starts[position] ?? 0) % SPAN) + '{"id":'.length;
+    const start = ((this.#starts[position] ?? 0) % SPAN) + ID_OFFSET;
     return BigInt(chunk.toString('latin1', start, chunk.indexOf(COMMA, start)));
   }
 

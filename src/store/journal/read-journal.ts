@@ -1,7 +1,6 @@
 import { join } from 'node:path';
-import type { Clock } from '../../contract/clock.ts';
+import type { SteadyClock } from '../../contract/clock.ts';
 import { INT64_MAX } from '../../contract/json.ts';
-import { petJson } from '../../contract/schemas.ts';
 import {
   type FileStatus,
   type FileSystem,
@@ -10,6 +9,7 @@ import {
   readParts,
   withFile,
 } from '../../system/file-system.ts';
+import { MIN_TEXT_BYTES } from '../animal-text.ts';
 import type { OrderJson, TornEnd } from '../store.ts';
 import {
   damageError,
@@ -20,7 +20,6 @@ import {
   type JournalRecord,
   LINE_START,
   MAX_LINE_BYTES,
-  parsePet,
   parseRecord,
 } from './format.ts';
 import { IdempotencyKeys } from './idempotency-keys.ts';
@@ -34,8 +33,6 @@ const MAX_HEADER_BYTES = 4_096;
 /** The search for records after an invalid line takes less than a second: it checks at most this many bytes. */
 const MAX_SEARCHED_BYTES = 16 * MAX_TORN_BYTES;
 const NEWLINE = 0x0a;
-/** The length of the shortest possible animal with the comma after it. */
-const MIN_PET_BYTES = petJson({ id: 1n, name: '', categoryId: 1n, status: 'sold' }).length + 1;
 
 /** A journal in memory. Its writer keeps it up to date. */
 export class Journal {
@@ -54,8 +51,6 @@ export class Journal {
   minNextId = 1n;
   /** The last valid line that was read, and where it starts. Its newline may be missing. */
   lastLine: { start: number; bytes: Buffer } = { start: 0, bytes: Buffer.alloc(0) };
-  /** How many animals are in the records before the last one. The last record may not be on the disk. */
-  petsBeforeLast = 0;
   tornEnd: TornEnd | undefined;
 
   constructor(path: string, header: JournalHeader, file: FileStatus) {
@@ -68,8 +63,13 @@ export class Journal {
     return this.lastId < this.minNextId ? this.minNextId : BigInt(this.lastId) + 1n;
   }
 
-  /** Adds a record that was read or written. @throws StoreError if it cannot follow the records before it */
-  add({ seq, at, texts, pets, keys, order, lastId }: JournalRecord, now: number): void {
+  /**
+   * Adds a record that was read or written.
+   *
+   * @param at when it was written, and `now`, by the same clock as `IdempotencyKeys`
+   * @throws StoreError if it cannot follow the records before it
+   */
+  add({ seq, texts, pets, keys, order, lastId }: Omit<JournalRecord, 'at'>, at: number, now: number): void {
     const damaged = (reason: string) => damageError(this.path, this.lastLine.start, reason);
     if (seq !== this.seq + 1) throw damaged(`expected record ${this.seq + 1}, found ${seq}`);
     this.seq = seq;
@@ -79,9 +79,9 @@ export class Journal {
       }
       this.lastId = id;
     }
-    this.petsBeforeLast = this.pets.size;
+    const before = this.pets.size;
     this.pets.append({ texts, pets });
-    for (const key of keys) this.keys.add(key, this.petsBeforeLast + key.pet, at, now);
+    for (const key of keys) this.keys.add(key, before + key.pet, at, now);
     if (order !== undefined) this.orders.push(order);
     if (lastId !== undefined && lastId > this.lastId) this.lastId = lastId;
   }
@@ -90,7 +90,7 @@ export class Journal {
 type ReadSettings = {
   files: FileSystem;
   directory: string;
-  clock: Clock;
+  clock: SteadyClock;
   /** The name of the journal's file, by default `JOURNAL_FILE`. */
   name?: string | undefined;
   /** If aborted, reading fails with its reason. */
@@ -111,7 +111,7 @@ export async function readJournal({
   signal,
 }: ReadSettings): Promise<Journal> {
   const path = join(directory, name);
-  const now = clock.now();
+  const [now, elapsed] = [clock.now(), clock.elapsed()];
   return withFile(await files.open(path, 'read'), async (file) => {
     // Another process may be writing the bytes after this size.
     const { dev, ino, size } = await file.stat();
@@ -120,28 +120,27 @@ export async function readJournal({
       if (!hasValidChecksum(line)) return false;
       journal ??= new Journal(path, decodeHeader(line, path), { dev, ino, size });
       journal.lastLine.start = start;
-      if (start > 0) journal.add(parseRecord(line, path, start), now);
+      if (start > 0) {
+        const record = parseRecord(line, path, start);
+        // A time in the future was written while the clock was ahead.
+        journal.add(record, elapsed - Math.max(0, now - record.at), elapsed);
+      }
       return true;
     });
     if (!journal) throw noHeaderError(path);
     journal.lastLine.bytes = await readRange(file, journal.lastLine.start, end);
-    const firstId = journal.nextId;
     if (end < size) {
-      const bytes = await readWithoutZeros(file, end, size);
-      throwIfDamaged(path, bytes, end);
-      journal.tornEnd = describeTornEnd(bytes, end, size - end, firstId);
-      journal.minNextId = journal.tornEnd.nextId;
+      throwIfDamaged(path, await readWithoutZeros(file, end, size), end);
+      journal.tornEnd = { start: end, bytes: size - end };
     }
+    let lost = size - end;
     // An earlier server may have been killed after it had removed a torn end, and before it had written the next id.
-    // Then, only the backup of the torn end shows which ids may have been used.
-    for (const backup of await files.readdir(directory)) {
-      if (!backup.startsWith(backupNamePrefix(end))) continue;
-      const lost = await withFile(await files.open(join(directory, backup), 'read'), async (saved) => {
-        const { size } = await saved.stat();
-        return describeTornEnd(await readWithoutZeros(saved, 0, size), 0, size, firstId);
-      });
-      if (lost.nextId > journal.minNextId) journal.minNextId = lost.nextId;
-    }
+    for (const backup of await files.readdir(directory))
+      if (backup.startsWith(backupNamePrefix(end)))
+        lost = Math.max(lost, (await files.stat(join(directory, backup))).size);
+    // The lost bytes can have contained so many animals, each with a comma.
+    const minNextId = journal.nextId + BigInt(Math.floor((lost + 1) / (MIN_TEXT_BYTES + 1)));
+    journal.minNextId = minNextId > INT64_MAX ? INT64_MAX + 1n : minNextId;
     return journal;
   });
 }
@@ -238,30 +237,4 @@ async function readWithoutZeros(file: OpenFile, start: number, end: number): Pro
     position += part.length;
   }
   return readRange(file, start, start + length);
-}
-
-/**
- * Describes a torn end of `size` bytes: `bytes`, which may be followed by zeros. `firstId` is the lowest id that an animal
- * in the torn end can have.
- */
-function describeTornEnd(bytes: Buffer, start: number, size: number, firstId: bigint): TornEnd {
-  let animals = 0;
-  let readable = 0;
-  // An upper bound of the ids, if they are consecutive. Readable ids can be higher, because a seed may have gaps.
-  let lastId = firstId - 1n + BigInt(Math.floor((size + 1) / MIN_PET_BYTES));
-  if (lastId > INT64_MAX) lastId = INT64_MAX;
-  for (const line of bytes.toString('latin1').split('\n')) {
-    // Skip orders, because their ids are not ids of animals.
-    if (/^.{8,40}"at":\d+,"order":/.test(line)) continue;
-    // No string can contain `{"id":`, because quotes in a string are escaped.
-    for (const text of line.split(/(?=\{"id":)/)) {
-      const id = BigInt(/^\{"id":(\d{1,19}),"name":"/.exec(text)?.[1] ?? 0);
-      if (id > lastId && id <= INT64_MAX) lastId = id;
-      const pet = parsePet(text);
-      if (!pet) continue;
-      animals++;
-      readable += pet.length;
-    }
-  }
-  return { start, bytes: size, animals, unreadableBytes: size - readable, nextId: lastId + 1n };
 }

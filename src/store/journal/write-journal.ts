@@ -2,34 +2,19 @@ import { dirname, join } from 'node:path';
 import { crc32 } from 'node:zlib';
 import type { Clock, SteadyClock } from '../../contract/clock.ts';
 import { INT64_MAX } from '../../contract/json.ts';
-import { petJson } from '../../contract/schemas.ts';
-import { AppendFile, FileChangedError, NotAppendedError } from '../../system/append-file.ts';
-import {
-  errnoOf,
-  type FileSystem,
-  isUnwritable,
-  readParts,
-  replaceFile,
-  withFile,
-} from '../../system/file-system.ts';
-import {
-  noIdsLeftError,
-  type StoreError,
-  StoreFailedError,
-  StoreUnwritableError,
-  toStoreError,
-} from '../errors.ts';
-import { type CreateRequest, type Fingerprint, formatTornEnd, type PetJson, type TornEnd } from '../store.ts';
+import { AppendFile } from '../../system/append-file.ts';
+import { type FileSystem, readParts, replaceFile, withFile } from '../../system/file-system.ts';
+import { textAfterId, textWithId } from '../animal-text.ts';
+import { noIdsLeftError, StoreUnwritableError } from '../errors.ts';
+import type { CreateRequest, Fingerprint, PetJson, TornEnd } from '../store.ts';
 import { BatchSize, bytesInRecord, encodeBatch, encodeLastId, type PetToWrite } from './format.ts';
 import { backupNamePrefix, type Journal } from './read-journal.ts';
 
-export type WriteSettings = {
+export type WriterSettings = {
   files: FileSystem;
   clock: SteadyClock;
   /** Receives messages for the user about problems that the store has handled itself. */
   onWarning: (message: string) => void;
-  /** Called once, if another program changed the journal, or seeding failed. Reading and writing then fail. */
-  onFailure: (error: StoreFailedError) => void;
   /** Called after each sync of the journal with its duration in milliseconds, also if the sync has failed. */
   onSync: (milliseconds: number) => void;
 };
@@ -49,32 +34,33 @@ class Batch {
   });
 }
 
+/** An append needs about this much free space at most: a record, whose animal comes from a body of 64 KiB. */
+const PROBE_BYTES = 2 ** 17;
+
 /**
  * Appends animals to a journal. After they are on the disk, adds them to the journal in memory. Animals that arrive
  * during the sync of a batch form the next batch (group commit).
+ *
+ * All methods throw what `AppendFile` throws. After an error other than NotAppendedError, only `close` may be called.
  */
 export class JournalWriter {
   #journal: Journal;
-  #settings: WriteSettings;
-  #status: WriteStatus;
+  #settings: WriterSettings;
   #file: AppendFile | undefined;
-  #backup: string | undefined;
-  #isOpen = false;
+  #isReady = false;
   #queue: Batch[] = [];
   #running: Promise<void> | undefined;
   /** The number of animals that are queued or being written. */
   #waiting = 0n;
 
-  /** Reports the result of each write to `status`. A failed write also rejects the animals in later batches. */
-  constructor(journal: Journal, settings: WriteSettings, status: WriteStatus) {
+  constructor(journal: Journal, settings: WriterSettings) {
     this.#journal = journal;
     this.#settings = settings;
-    this.#status = status;
   }
 
   /** Whether animals can be added. If so, every record that was read is on the disk. */
-  get isOpen(): boolean {
-    return this.#isOpen;
+  get isReady(): boolean {
+    return this.#isReady;
   }
 
   /** Whether an animal is queued or being written. */
@@ -83,49 +69,51 @@ export class JournalWriter {
   }
 
   /**
-   * Makes the end of the journal durable, after moving a torn end to a backup. Only a process that has locked the
-   * directory may call this. If it fails because the disk refuses writes for now, it can be called again.
+   * Makes what was read durable, and moves a torn end to a backup. Only a process that has locked the directory may call
+   * this. After a NotAppendedError, or a system error for which `isUnwritable` is true, it can be called again.
    */
-  async open(): Promise<void> {
-    const journal = this.#journal;
+  async prepare(): Promise<void> {
     const { files, clock, onWarning, onSync } = this.#settings;
-    const { path, tornEnd, lastLine } = journal;
-    const end = tornEnd?.start ?? journal.file.size;
+    const { path, file, tornEnd, lastLine, seq, lastId, minNextId } = this.#journal;
+    const backup = tornEnd && (await saveTornEnd(files, path, tornEnd));
     const measureSync = (sync: () => Promise<void>) => {
       const started = clock.elapsed();
       return sync().finally(() => onSync(clock.elapsed() - started));
     };
-    this.#file ??= await AppendFile.open(files, path, { expected: journal.file, end, measureSync });
-    if (tornEnd) this.#backup ??= await saveTornEnd(files, path, tornEnd);
-    // Write the last line again. It is the only one that may be missing on the disk: after a failed sync, the system
-    // can consider pages clean that were never written.
+    const end = lastLine.start + lastLine.bytes.length;
+    this.#file ??= await AppendFile.open(files, path, { expected: file, end, measureSync });
+    const newline = lastLine.bytes.at(-1) === NEWLINE ? '' : '\n';
+    const reserved = minNextId - 1n;
+    const reservation = reserved > lastId ? encodeLastId(seq + 1, now(clock), reserved) : undefined;
+    // The last line was read, but may not be on the disk: after a failed sync, the system can consider pages clean that
+    // were never written. Earlier lines were synced before it was written.
     await this.#file.append(
-      Buffer.from(`${lastLine.bytes.toString('latin1').trimEnd()}\n`, 'latin1'),
+      Buffer.concat([lastLine.bytes, Buffer.from(newline), reservation?.line ?? EMPTY]),
       lastLine.start,
     );
-    const lastId = journal.minNextId - 1n;
-    if (lastId > journal.lastId) await this.#append(encodeLastId(journal.seq + 1, now(clock), lastId));
-    this.#isOpen = true;
-    if (tornEnd)
+    if (reservation) this.#journal.add(reservation, clock.elapsed(), clock.elapsed());
+    this.#isReady = true;
+    if (tornEnd) {
       onWarning(
-        `${formatTornEnd(dirname(path), tornEnd)}; these bytes were moved to ${this.#backup}, where you can look for animals that are missing`,
+        `${path} did not end with a valid record, because a write was interrupted or another program changed the file; ` +
+          `its bytes ${end} to ${file.size} were moved to ${backup}; if another program changed the file, they may contain animals that were acknowledged`,
       );
+    }
   }
 
-  /** Returns the text of the new animal when it is on the disk. @throws StoreUnwritableError, or another StoreError */
-  async add({ name, categoryId, status }: CreateRequest['pet'], fingerprint?: Fingerprint): Promise<PetJson> {
+  /** Returns the text of the new animal when it is on the disk. Also throws StoreUnwritableError, or another StoreError. */
+  async add(pet: CreateRequest['pet'], fingerprint?: Fingerprint): Promise<PetJson> {
     const { nextId, keys } = this.#journal;
     if (nextId + this.#waiting > INT64_MAX) throw noIdsLeftError();
-    if (fingerprint && !keys.hasRoom(this.#settings.clock.now())) {
+    if (fingerprint && !keys.hasRoom(this.#settings.clock.elapsed())) {
       throw new StoreUnwritableError(
         'there are too many idempotency keys',
         'try again tomorrow, or without an idempotency key',
       );
     }
     // The id is assigned when the batch is encoded. A failed write uses no id, so nothing needs to be undone.
-    const rest = petJson({ id: 0n, name, categoryId, status }).slice('{"id":0'.length);
-    const bytes = bytesInRecord(rest, fingerprint !== undefined);
-    const entry = { id: 0n, status, text: '', fingerprint, rest };
+    const entry = { id: 0n, status: pet.status, text: '', fingerprint, rest: textAfterId(pet) };
+    const bytes = bytesInRecord(entry.rest, fingerprint !== undefined);
     let batch = this.#queue.at(-1);
     if (!batch?.size.add(bytes)) {
       batch = new Batch();
@@ -140,13 +128,9 @@ export class JournalWriter {
     return entry.text;
   }
 
-  /**
-   * Removes what a failed write left, then checks that the path of the journal still leads to the unchanged file.
-   *
-   * @throws NotAppendedError, or a system error
-   */
-  async check(): Promise<void> {
-    await this.#file?.prepare();
+  /** Checks what a creation needs: that the file is unchanged, and that it can grow. */
+  async probe(): Promise<void> {
+    await this.#file?.probe(PROBE_BYTES);
   }
 
   /** Waits until each animal was written, or was rejected because a write failed. Then closes the file. */
@@ -181,27 +165,26 @@ export class JournalWriter {
     let id = this.#journal.nextId;
     for (const entry of entries) {
       entry.id = id++;
-      entry.text = `{"id":${entry.id}${entry.rest}`;
+      entry.text = textWithId(entry.id, entry.rest);
     }
-    await this.#append(encodeBatch(this.#journal.seq + 1, now(this.#settings.clock), entries));
-    this.#status.succeeded();
+    const { clock } = this.#settings;
+    const { line, ...record } = encodeBatch(this.#journal.seq + 1, now(clock), entries);
+    await this.#file?.append(line);
+    this.#journal.add(record, clock.elapsed(), clock.elapsed());
   }
 
-  /** Appends a record to the file. Then adds the record to the journal in memory, as `readJournal` does. */
-  async #append({ line, ...record }: ReturnType<typeof encodeBatch>): Promise<void> {
-    await (this.#file as AppendFile).append(line);
-    this.#journal.add(record, record.at);
-  }
-
+  /** Rejects all animals of the batches. The later ones were not written, but would not be written either. */
   #reject(batches: readonly Batch[], error: unknown): void {
-    const failure = this.#status.writeFailed(error);
     this.#waiting = 0n;
     for (const { entries, reject } of batches) {
       for (const { fingerprint } of entries) if (fingerprint) this.#journal.keys.release(fingerprint);
-      reject(failure);
+      reject(error);
     }
   }
 }
+
+const NEWLINE = 0x0a;
+const EMPTY = Buffer.alloc(0);
 
 /** The current time in whole milliseconds since the epoch. */
 const now = (clock: Clock): number => Math.trunc(clock.now());
@@ -215,104 +198,4 @@ async function saveTornEnd(files: FileSystem, path: string, { start, bytes }: To
     await replaceFile(files, backup, readParts(file, start, start + bytes));
     return backup;
   });
-}
-
-/**
- * Remembers whether a store can read and write, and notifies the user once of each change. The methods that record an
- * error return a StoreError for the requests that fail because of it. The states of the store:
- *
- * - `writable`: it can read and write.
- * - `refused`: the disk refuses writes for now, or another server uses the store. Later writes are still tried.
- * - `failed`: it can only read until a restart, because a write failed and may have damaged the end of the journal.
- * - `stopped`: it cannot even read, because another program changed the journal, or seeding failed.
- */
-export class WriteStatus {
-  #settings: Pick<WriteSettings, 'onWarning' | 'onFailure'>;
-  #path: string;
-  #state: 'writable' | 'refused' | 'failed' | 'stopped' = 'writable';
-  /** Set in the states `failed` and `stopped`. */
-  #failure: StoreFailedError | undefined;
-
-  constructor(path: string, settings: Pick<WriteSettings, 'onWarning' | 'onFailure'>) {
-    this.#path = path;
-    this.#settings = settings;
-  }
-
-  /** @throws StoreFailedError in the state `stopped` */
-  throwIfStopped(): void {
-    if (this.#state === 'stopped') throw this.#failure;
-  }
-
-  /** @throws StoreFailedError in the states `failed` and `stopped` */
-  throwIfFailed(): void {
-    if (this.#failure) throw this.#failure;
-  }
-
-  /** Records that the store cannot write for now. Returns the error for requests of which nothing was stored. */
-  refused(error: unknown): StoreUnwritableError {
-    const { message, hint } = toStoreError(error, `write ${this.#path}`);
-    if (this.#state === 'writable') {
-      this.#state = 'refused';
-      this.#settings.onWarning(`${message}; the store is read-only until writing is possible again`);
-    }
-    return new StoreUnwritableError(message, hint, { cause: error });
-  }
-
-  /** Records a failed write. Returns a StoreUnwritableError only if nothing was stored. */
-  writeFailed(error: unknown): StoreUnwritableError | StoreFailedError {
-    const isNotStored = error instanceof NotAppendedError;
-    const { message, hint } = this.#record(isNotStored ? error.cause : error);
-    return new (isNotStored ? StoreUnwritableError : StoreFailedError)(message, hint, { cause: error });
-  }
-
-  #record(error: unknown): StoreError {
-    if (this.#failure) return this.#failure;
-    if (error instanceof FileChangedError) return this.stopped(error);
-    if (isUnwritable(error)) return this.refused(error);
-    const failure = this.#fail('failed', error);
-    this.#settings.onWarning(`${failure.message}; the store is read-only until the server is restarted`);
-    return failure;
-  }
-
-  /** Records why `JournalStore.checkWritable` failed. Most errors mean only that the store cannot write for now. */
-  checkFailed(error: unknown): StoreUnwritableError | StoreFailedError {
-    const isDefect =
-      error instanceof NotAppendedError || error instanceof FileChangedError || errnoOf(error) === 'EIO';
-    return isDefect ? this.writeFailed(error) : this.refused(error);
-  }
-
-  /** Records that memory and disk may differ, so the store cannot even be read any more. */
-  stopped(error: unknown): StoreFailedError {
-    if (this.#state === 'stopped') return this.#failure as StoreFailedError;
-    const failure = this.#fail('stopped', error);
-    this.#settings.onFailure(failure);
-    return failure;
-  }
-
-  /** Converts an error of the check of the journal's file. If another program changed the file, stops the store. */
-  fileCheckFailed(error: unknown): StoreFailedError {
-    if (error instanceof FileChangedError) return this.stopped(error);
-    const { message, hint } = toStoreError(error, `read ${this.#path}`);
-    return new StoreFailedError(message, hint, { cause: error });
-  }
-
-  /** Records that the store can write. This ends only the state `refused`. */
-  succeeded(): void {
-    if (this.#state !== 'refused') return;
-    this.#state = 'writable';
-    this.#settings.onWarning(`${this.#path} can be written again`);
-  }
-
-  #fail(state: 'failed' | 'stopped', error: unknown): StoreFailedError {
-    this.#state = state;
-    const { message, hint } =
-      error instanceof FileChangedError
-        ? {
-            message: error.message,
-            hint: 'if that was a mistake, restore the journal first; then start the server again',
-          }
-        : toStoreError(error, `write ${this.#path}`);
-    this.#failure = new StoreFailedError(message, hint, { cause: error });
-    return this.#failure;
-  }
 }

@@ -3,7 +3,7 @@ import * as z from 'zod/mini';
 import type { Clock } from '../../contract/clock.ts';
 import { describeIssues, fieldError } from '../../contract/issues.ts';
 import { MAX_QUOTA, PlanName, plans, type Quota } from '../../contract/plans.ts';
-import { KeyNotFoundError, KeyRequestError, StoreError } from '../errors.ts';
+import { StoreError } from '../errors.ts';
 import { IsoTime, Sha256 } from '../stored-json.ts';
 
 const quota = z.optional(
@@ -109,7 +109,7 @@ export class KeyManager {
     return this.#table.bans();
   }
 
-  /** @throws KeyRequestError if the request is not valid, or StoreError if the name is taken */
+  /** @throws StoreError if the request is not valid (`key_request`), or if the name is taken */
   async create(request: KeyRequest): Promise<CreatedKey> {
     const { created, stored } = makeKey(request, this.#clock.now());
     if (await this.#table.add(stored)) return created;
@@ -119,20 +119,20 @@ export class KeyManager {
     );
   }
 
-  /** @throws KeyNotFoundError */
+  /** @throws StoreError if there is no key with this name (`key_missing`) */
   async revoke(name: string): Promise<void> {
     const names = await this.names();
     // A name that is not in the list must not become a part of a path.
     if (names.includes(name) && (await this.#table.remove(name))) return;
     const hint = names.length > 0 ? `existing keys: ${names.join(', ')}` : 'the store has no keys';
-    throw new KeyNotFoundError(`there is no key named ${JSON.stringify(name)}`, hint);
+    throw new StoreError(`there is no key named ${JSON.stringify(name)}`, hint, { code: 'key_missing' });
   }
 }
 
 /**
  * Checks the request for a new API key, and generates a missing key. `now` is in milliseconds since the epoch.
  *
- * @throws KeyRequestError if the request is not valid
+ * @throws StoreError with the code `key_request` if the request is not valid
  */
 export function makeKey(
   { name, plan, quota: ownQuota, key = generateKey() }: KeyRequest,
@@ -140,10 +140,9 @@ export function makeKey(
 ): { created: CreatedKey; stored: StoredKey } {
   const parsed = NewKey.safeParse({ name, plan, ...ownQuota });
   if (!parsed.success) {
-    throw new KeyRequestError(
-      `cannot create the key: ${describeIssues(parsed.error)}`,
-      'see: pets help keys add',
-    );
+    throw new StoreError(`cannot create the key: ${describeIssues(parsed.error)}`, 'correct the request', {
+      code: 'key_request',
+    });
   }
   const stored = { ...parsed.data, sha256: hashKey(key), created: new Date(now).toISOString() };
   return { created: { name, plan, quota: quotaOf(stored), key }, stored };

@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 import type { ClientBase, QueryResultRow } from 'pg';
-import { StoreError, StoreMissingError } from '../errors.ts';
+import { StoreError, storeMissingError } from '../errors.ts';
 
 export type SchemaClient = Pick<ClientBase, 'query'>;
 
@@ -89,11 +89,11 @@ function missingSql({ store, hasSchema }: State): string {
 /**
  * Reads which store the database contains, without changing anything.
  *
- * @throws StoreMissingError, StoreError, or an error of the driver
+ * @throws StoreError (with the code `missing` if there is none), or an error of the driver
  */
 export async function readIdentity(client: SchemaClient, place = 'the database'): Promise<StoreIdentity> {
   const { store } = await readState(client);
-  if (!store) throw new StoreMissingError(place);
+  if (!store) throw storeMissingError(place);
   return { id: store.id, secret: store.secret };
 }
 

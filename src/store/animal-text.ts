@@ -1,0 +1,54 @@
+import { parseInt64 } from '../contract/json.ts';
+import { type NewPet, type PetStatus, petJson } from '../contract/schemas.ts';
+
+/*
+ * The exact JSON text of an animal, such as {"id":1,"name":"Rex","categoryId":3,"status":"available"}. `petJson` writes
+ * it, stores keep it, and responses contain it byte for byte. Only this module knows its form, and create_animals in
+ * postgres/sql/create.sql, which puts the id in front of the rest as `textWithId` does.
+ */
+
+const START = '{"id":';
+
+/** Where the digits of the id begin in a text. */
+export const ID_OFFSET = START.length;
+
+/** The length of the shortest possible text, in bytes. */
+export const MIN_TEXT_BYTES = petJson({ id: 1n, name: '', categoryId: 1n, status: 'sold' }).length;
+
+/** The text of a new animal without its beginning, which gets an id later. */
+export const textAfterId = (pet: NewPet & { status: PetStatus }): string =>
+  petJson({ ...pet, id: 0n }).slice(ID_OFFSET + 1);
+
+/** The text of an animal from its id and the result of `textAfterId`. */
+export const textWithId = (id: bigint | string, rest: string): string => `${START}${id}${rest}`;
+
+/** The id in the text of an animal; undefined if the text does not begin like one. */
+export function idOfText(text: string): bigint | undefined {
+  const digits = text.startsWith(START) ? /^\d{1,19}(?=,)/.exec(text.slice(ID_OFFSET, ID_OFFSET + 20)) : null;
+  return digits === null ? undefined : parseInt64(digits[0]);
+}
+
+/** An animal in a longer text. `length` is the length of its text. `id` can be a number for faster parsing. */
+export type AnimalInText = { id: number | bigint; status: PetStatus; length: number };
+
+const INTEGER = '(0|-?[1-9]\\d{0,18})';
+// Every quote inside a JSON string follows a backslash, so `","` ends the name. But if an animal has an unknown field,
+// the match can continue to the end of a later animal. `readAnimal` rejects such a match.
+const ANIMAL = new RegExp(
+  `\\{"id":${INTEGER},"name":".*?","categoryId":${INTEGER},"status":"(available|pending|sold)"\\}`,
+  'sy',
+);
+
+/** Reads the animal at a position of a text with one character per byte. Undefined if there is none in this form. */
+export function readAnimal(text: string, position: number): AnimalInText | undefined {
+  ANIMAL.lastIndex = position;
+  const match = ANIMAL.exec(text);
+  if (match === null) return undefined;
+  const [matched, id = '', categoryId = '', status] = match;
+  // No JSON string can contain the start of an animal, because quotes in a string are escaped.
+  if (!isInt64(id) || !isInt64(categoryId) || matched.includes(START, 1)) return undefined;
+  const { length } = matched;
+  return { id: id.length < 16 ? Number(id) : BigInt(id), status: status as PetStatus, length };
+}
+
+const isInt64 = (text: string): boolean => text.length < 19 || parseInt64(text) !== undefined;
