@@ -158,10 +158,10 @@ export type Store = {
   sequence: number | null;
 };
 
-/** Whether the command created the schema of the database; null for a directory. */
-export type Migration = { directory: string; created: boolean | null };
-/** `sql` is empty if the schema is up to date; null for a directory. */
-export type PendingMigration = { directory: string; sql: string | null };
+/** Whether the command created the schema of the database. */
+export type Migration = { directory: string; created: boolean };
+/** `sql` is empty if the schema is up to date. */
+export type PendingMigration = { directory: string; sql: string };
 
 export type Listening = {
   event: 'listening';

@@ -48,14 +48,15 @@ test('the command that adds a key repeats --data', async () => {
   expect(output).toContain(`to add a key: pets keys add <name> --plan free --save --data '${place}'\n`);
 });
 
-test('pets store migrate changes nothing in a directory', async () => {
+test('pets store migrate refuses a directory', async () => {
   const machine = await freshMachine();
   await mkdir(join(machine.home, 'store'));
   for (const args of [[], ['--dry-run']]) {
     expect(await machine.pets(['store', 'migrate', join(machine.home, 'store'), ...args])).toEqual({
-      code: 0,
+      code: 2,
       stdout: '',
-      stderr: 'note: a store in a directory needs no migration\n',
+      stderr:
+        'error: only a database has a schema; a store in a directory needs none\n  → give the postgres:// URL of a database, as an argument or in PETS_DATA\n',
     });
   }
 });

@@ -1,7 +1,8 @@
 import { hash } from 'node:crypto';
-import { readdir, readFile, realpath, rm, symlink } from 'node:fs/promises';
-import { join } from 'node:path';
+import { cp, readdir, readFile, realpath, rm, symlink } from 'node:fs/promises';
+import { basename, join } from 'node:path';
 import { describe, expect, test } from 'vitest';
+import { isLockName } from '../../src/system/directory-lock.ts';
 import { manualClock } from '../helpers/clock.ts';
 import { closedPort } from '../helpers/listen.ts';
 import { freshMachine, type Machine, type ProgramOptions, serve } from '../helpers/pets.ts';
@@ -215,7 +216,7 @@ describe('pets keys list', () => {
   test('asks the server of the directory, because a copy has the same store id and the same keys', async () => {
     const { machine, one } = await serverWithRequests();
     const copy = join(machine.home, 'copy');
-    await machine.pets(['store', 'copy', one, copy]);
+    await cp(one, copy, { recursive: true, filter: (path) => !isLockName(basename(path)) });
     expect((await listed(machine, [copy])).keys).toMatchObject([unknown]);
     await serve(machine, ['--data', copy, '--no-profile']);
     expect((await listed(machine, [copy])).keys).toMatchObject([{ minuteLeft: 300 }]);

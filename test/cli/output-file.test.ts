@@ -242,7 +242,7 @@ const namesThatPrint = (commands: CommandContext['commands'], prefix = ''): stri
 test('every other command that prints data accepts --output', async () => {
   const machine = await freshMachine();
   const store = join(machine.home, 'store');
-  await serve(machine, ['--data', store, '--seed']);
+  const service = await serve(machine, ['--data', store, '--seed']);
   const rows = await machine.file('rows.csv', 'name,category\nRex,1\n');
   const output = join(machine.home, 'output');
   const commands: [args: string[], text: RegExp][] = [
@@ -256,15 +256,16 @@ test('every other command that prints data accepts --output', async () => {
     [['keys', 'add', 'till', '--plan', 'free', '--data', store], /^pets_\S+\n$/],
     [['keys', 'list', '--data', store], /^till\tfree\t/m],
     [['store', 'check', store], /animals +\d+\n/],
-    [['store', 'copy', store, join(machine.home, 'copy')], /animals +(\d+) of \1\n/],
-    [['store', 'migrate', store, '--dry-run'], /^$/],
     [['completion', 'bash'], /^# Tab completion/],
+    [['store', 'copy', store, join(machine.home, 'copy')], /animals +\d+\n/],
   ];
   const lines = commands.map(([args]) => args.join(' '));
-  expect(namesThatPrint(allCommands).filter((name) => !lines.some((line) => line.startsWith(name)))).toEqual(
-    [],
-  );
+  // pets store migrate needs a database: test/cli/database-commands.postgres.test.ts.
+  expect(namesThatPrint(allCommands).filter((name) => !lines.some((line) => line.startsWith(name)))).toEqual([
+    'store migrate',
+  ]);
   for (const [args, text] of commands) {
+    if (args[1] === 'copy') await service.end('SIGTERM');
     const ran = await machine.pets([...args, '--profile', 'local', '--output', output]);
     expect([args, ran.code, ran.stdout]).toEqual([args, 0, '']);
     expect(await readFile(output, 'utf8'), args.join(' ')).toMatch(text);

@@ -74,7 +74,7 @@ const CONFIG_HINT = 'make the directory writable, or set PETS_CONFIG_DIR to anot
 
 test.each([
   ['login --no-verify', /^cannot write .*prod[.]json: /, CONFIG_HINT],
-  ['serve --port 0', /^cannot open the store in /, 'choose another directory (--data of pets serve)'],
+  ['serve --port 0', /^cannot open the store in /, 'choose another directory'],
   ['serve --port 0 --data DIRECTORY', /^cannot write .*[.]key: /, CONFIG_HINT],
   ['serve --port 0 --ephemeral', /^cannot write .*local[.]json: /, CONFIG_HINT],
 ])('without a home directory, pets %s exits with 1 and a hint', async (line, message, hint) => {

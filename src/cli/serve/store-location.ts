@@ -45,9 +45,11 @@ export async function findDatabase(
   argument: string | undefined,
   context: CommandContext,
 ): Promise<DatabaseLocation> {
-  const { isDatabaseUrl, parseDatabaseUrl } = await import('../../store/location.ts');
+  const { isDatabaseUrl, parseDatabaseUrl, parseLocation } = await import('../../store/location.ts');
   const place = chosenPlace(argument, context);
   if (place !== undefined && isDatabaseUrl(place)) return parseDatabaseUrl(place, locationContext(context));
+  // A mistyped URL has an error of its own.
+  if (place !== undefined) await parseLocation(place, locationContext(context));
   throw usageError(
     'only a database has a schema; a store in a directory needs none',
     'give the postgres:// URL of a database, as an argument or in PETS_DATA',

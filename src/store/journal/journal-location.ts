@@ -278,8 +278,8 @@ async function writeFiles(
   await files.syncDirectory(target);
   accept((await readContents(target, files, contents.readAt, { name: temporary, signal })).report);
   await files.rename(join(target, temporary), join(target, JOURNAL_FILE));
-  await writeMarker(files, target);
   await fsyncAncestors(files, target);
+  await writeMarker(files, target);
 }
 
 function journalOf({ report, secret, created, ...contents }: StoreContents): AsyncIterable<Buffer> {

@@ -314,8 +314,9 @@ export class JournalStore implements Store {
         if (/^(journal|bans|store)[.]/.test(name) && isTemporaryName(name))
           await removeFile(files, join(directory, name));
       }
-      if (!names.includes(MARKER_FILE)) await writeMarker(files, directory);
+      // The name of the journal must be on the disk before the marker, which says that there is a journal.
       await fsyncAncestors(files, directory);
+      if (!names.includes(MARKER_FILE)) await writeMarker(files, directory);
       await this.#writer.prepare();
     } catch (error) {
       throw isUnwritable(error) ? new NotAppendedError(error) : error;
