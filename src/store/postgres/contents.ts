@@ -2,6 +2,7 @@ import type { Client, QueryResult } from 'pg';
 import { IDEMPOTENCY_KEY_LIFETIME_MS } from '../../contract/headers.ts';
 import { tryParseJson } from '../../contract/json.ts';
 import { Pet, petJson } from '../../contract/schemas.ts';
+import { idOfText } from '../animal-text.ts';
 import { MAX_READ_ANIMALS, READ_BATCH_BYTES, type StoreContents, type StoredAnimal } from '../backend.ts';
 import { StoreError } from '../errors.ts';
 import { requireValidKeys } from '../keys/keys.ts';
@@ -30,23 +31,8 @@ from (
 where bytes_before < ${READ_BATCH_BYTES}
 order by id`;
 
-/** Declares a cursor for idempotency keys that had not expired at `readAt`, sorted by the ids in their responses. */
-const openIdempotencyKeys = (readAt: number) => `
-declare idempotency_keys no scroll cursor for
-select encode(known.fingerprint || known.body, 'hex') as fingerprint, known.at, known.id,
-  known.response = animal.body as "isText"
-from (
-  select fingerprint, body, response,
-    floor(extract(epoch from at) * 1000)::bigint as at,
-    substring(response from '^\\{"id":([0-9]+)')::bigint as id
-  from pets.idempotency
-) known
-left join pets.animals animal using (id)
-where known.at > ${readAt - IDEMPOTENCY_KEY_LIFETIME_MS}
-order by known.id, known.at`;
-
 type AnimalRow = { id: string; status: number; body: string };
-type IdempotencyRow = { fingerprint: string; at: string; id: string | null; isText: boolean | null };
+type IdempotencyRow = { fingerprint: string; at: string; response: string };
 
 /**
  * Reads everything in the store of a database. The transaction must not end before all animals were read.
@@ -94,44 +80,49 @@ export async function readDatabase(
   };
 }
 
-/** Reads the animals and their idempotency keys at the same time. Both are in the order of the animals' ids. */
 async function* readAnimals(client: Client, readAt: number): AsyncGenerator<StoredAnimal[]> {
-  await client.query(openIdempotencyKeys(readAt));
-  const allKeys = fetchIdempotencyKeys(client);
-  let key = (await allKeys.next()).value;
-  let lastId: string | undefined = '0';
-  while (lastId !== undefined) {
+  const keys = await readIdempotencyKeys(client, readAt);
+  for (let lastId: string | undefined = '0'; lastId !== undefined; ) {
     const { rows }: QueryResult<AnimalRow> = await client.query(ANIMALS, [lastId]);
-    const animals: StoredAnimal[] = [];
-    for (const { id, status, body } of rows) {
-      const animal: StoredAnimal = { id: BigInt(id), status: STATUSES[status] ?? 'available', text: body };
-      if (key?.id === id && key.isText) {
-        animal.idempotency = { fingerprint: key.fingerprint, at: Number(key.at) };
-        key = (await allKeys.next()).value;
-      }
-      animals.push(animal);
-    }
+    const animals = rows.map(({ id, status, body }): StoredAnimal => {
+      const key = keys.get(BigInt(id));
+      const isText = key?.response === body;
+      if (isText) keys.delete(BigInt(id));
+      return {
+        id: BigInt(id),
+        status: STATUSES[status] ?? 'available',
+        text: body,
+        idempotency: isText ? { fingerprint: key.fingerprint, at: Number(key.at) } : undefined,
+      };
+    });
     if (animals.length > 0) yield animals;
     lastId = rows.at(-1)?.id;
   }
-  // The loop takes the next key only after an animal has matched `key`. If a key is left, its response is not the text
-  // of an animal, or an earlier key has the same animal.
-  if (key) {
-    throw new StoreError(
-      `the table pets.idempotency has a wrong row (animal id in it: ${key.id ?? 'none'}): its response is not an animal of the store, or another row has the same animal`,
-      'delete this row, or one of the two with the same animal; no animal is deleted, but a client that repeats the request of the row can add it again',
-    );
-  }
-  await client.query('close idempotency_keys');
+  const [wrong] = keys.keys();
+  if (wrong !== undefined) throw wrongKey(wrong);
 }
 
-async function* fetchIdempotencyKeys(client: Client): AsyncGenerator<IdempotencyRow, undefined> {
-  for (;;) {
-    const { rows } = await client.query<IdempotencyRow>(`fetch ${MAX_READ_ANIMALS} from idempotency_keys`);
-    if (rows.length === 0) return undefined;
-    yield* rows;
+/** Reads the idempotency keys that had not expired at `readAt`, by the ids of the animals in their responses. */
+async function readIdempotencyKeys(client: Client, readAt: number): Promise<Map<bigint, IdempotencyRow>> {
+  const { rows } = await client.query<IdempotencyRow>(
+    `select encode(fingerprint || body, 'hex') as fingerprint, floor(extract(epoch from at) * 1000)::bigint as at, response
+    from pets.idempotency where floor(extract(epoch from at) * 1000) > $1`,
+    [readAt - IDEMPOTENCY_KEY_LIFETIME_MS],
+  );
+  const keys = new Map<bigint, IdempotencyRow>();
+  for (const row of rows) {
+    const id = idOfText(row.response);
+    if (id === undefined || keys.has(id)) throw wrongKey(id);
+    keys.set(id, row);
   }
+  return keys;
 }
+
+const wrongKey = (id: bigint | undefined): StoreError =>
+  new StoreError(
+    `the table pets.idempotency has a wrong row (animal id in it: ${id ?? 'none'}): its response is not an animal of the store, or another row has the same animal`,
+    'delete this row, or one of the two with the same animal; no animal is deleted, but a client that repeats the request of the row can add it again',
+  );
 
 /**
  * Checks that the texts of all orders are valid. Returns contents that check each animal when it is read: its text must
