@@ -228,20 +228,9 @@ export function encodeLastId(seq: number, at: number, lastId: bigint): JournalRe
   return { seq, at, texts: Buffer.alloc(0), pets: [], keys: [], lastId, line };
 }
 
-/** Sums the sizes of the animals in a batch, and decides when the batch is full. */
-export class BatchSize {
-  #count = 0;
-  #bytes = 0;
-
-  /** Adds an animal of `bytes` bytes (see `bytesInRecord`). Returns false, and adds nothing, if the batch is full. */
-  add(bytes: number): boolean {
-    if (this.#count > 0 && (this.#count === MAX_BATCH_ANIMALS || this.#bytes + bytes > MAX_BATCH_BYTES))
-      return false;
-    this.#count++;
-    this.#bytes += bytes;
-    return true;
-  }
-}
+/** Whether an animal of `more` bytes fits into a record with `count` animals of `bytes` bytes (see `bytesInRecord`). */
+export const fitsInRecord = (count: number, bytes: number, more: number): boolean =>
+  count === 0 || (count < MAX_BATCH_ANIMALS && bytes + more <= MAX_BATCH_BYTES);
 
 /**
  * The number of bytes that an animal or an order needs in a record, with `hasKey` also for its idempotency key.
@@ -284,21 +273,21 @@ export async function* encodeJournal(
     yield withChecksum(`"seq":${++seq},"at":${at},"order":${order}}`);
   }
   let batch: PetToWrite[] = [];
-  let size = new BatchSize();
+  let bytes = 0;
   /** The time of the idempotency keys in `batch`. A record has one time for all its keys. */
   let keysAt: number | undefined;
   let lastId = 0n;
   for await (const part of animals) {
     for (const { id, status, text, idempotency } of part) {
-      const bytes = bytesInRecord(text, idempotency !== undefined);
+      const more = bytesInRecord(text, idempotency !== undefined);
       const hasOtherTime = idempotency && keysAt !== undefined && idempotency.at !== keysAt;
-      if (hasOtherTime || !size.add(bytes)) {
+      if (hasOtherTime || !fitsInRecord(batch.length, bytes, more)) {
         yield encodeBatch(++seq, keysAt ?? at, batch).line;
         batch = [];
-        size = new BatchSize();
-        size.add(bytes);
+        bytes = 0;
         keysAt = undefined;
       }
+      bytes += more;
       batch.push({ id, status, text, fingerprint: idempotency && splitFingerprint(idempotency.fingerprint) });
       keysAt ??= idempotency?.at;
       if (id > lastId) lastId = id;

@@ -7,7 +7,7 @@ import { type FileSystem, readParts, replaceFile, withFile } from '../../system/
 import { textAfterId, textWithId } from '../animal-text.ts';
 import { noIdsLeftError, StoreUnwritableError } from '../errors.ts';
 import type { CreateRequest, Fingerprint, PetJson, TornEnd } from '../store.ts';
-import { BatchSize, bytesInRecord, encodeBatch, encodeLastId, type PetToWrite } from './format.ts';
+import { bytesInRecord, encodeBatch, encodeLastId, fitsInRecord, type PetToWrite } from './format.ts';
 import { backupNamePrefix, type Journal } from './read-journal.ts';
 
 export type WriterSettings = {
@@ -19,20 +19,13 @@ export type WriterSettings = {
   onSync: (milliseconds: number) => void;
 };
 
-/** An animal to be written. `id` and `text` are set when its batch is written. `rest` is its JSON text after the id. */
-type NewEntry = PetToWrite & { rest: string };
-
-/** Animals that are written in one record and synced together. */
-class Batch {
-  readonly entries: NewEntry[] = [];
-  readonly size = new BatchSize();
-  resolve: () => void = () => {};
-  reject: (error: unknown) => void = () => {};
-  readonly written = new Promise<void>((resolve, reject) => {
-    this.resolve = resolve;
-    this.reject = reject;
-  });
-}
+/** An animal to be written, without its id. `rest` is its JSON text after the id, `bytes` its size in a record. */
+type Entry = Pick<PetToWrite, 'status' | 'fingerprint'> & {
+  rest: string;
+  bytes: number;
+  resolve(text: PetJson): void;
+  reject(error: unknown): void;
+};
 
 /** An append needs about this much free space at most: a record, whose animal comes from a body of 64 KiB. */
 const PROBE_BYTES = 2 ** 17;
@@ -48,10 +41,10 @@ export class JournalWriter {
   #settings: WriterSettings;
   #file: AppendFile | undefined;
   #isReady = false;
-  #queue: Batch[] = [];
+  #queue: Entry[] = [];
+  /** The number of animals that are being written. */
+  #writing = 0;
   #running: Promise<void> | undefined;
-  /** The number of animals that are queued or being written. */
-  #waiting = 0n;
 
   constructor(journal: Journal, settings: WriterSettings) {
     this.#journal = journal;
@@ -65,7 +58,7 @@ export class JournalWriter {
 
   /** Whether an animal is queued or being written. */
   get isBusy(): boolean {
-    return this.#waiting > 0n;
+    return this.#queue.length + this.#writing > 0;
   }
 
   /**
@@ -104,28 +97,20 @@ export class JournalWriter {
   /** Returns the text of the new animal when it is on the disk. Also throws StoreUnwritableError, or another StoreError. */
   async add(pet: CreateRequest['pet'], fingerprint?: Fingerprint): Promise<PetJson> {
     const { nextId, keys } = this.#journal;
-    if (nextId + this.#waiting > INT64_MAX) throw noIdsLeftError();
+    if (nextId + BigInt(this.#queue.length + this.#writing) > INT64_MAX) throw noIdsLeftError();
     if (fingerprint && !keys.hasRoom(this.#settings.clock.elapsed())) {
       throw new StoreUnwritableError(
         'there are too many idempotency keys',
         'try again tomorrow, or without an idempotency key',
       );
     }
-    // The id is assigned when the batch is encoded. A failed write uses no id, so nothing needs to be undone.
-    const entry = { id: 0n, status: pet.status, text: '', fingerprint, rest: textAfterId(pet) };
-    const bytes = bytesInRecord(entry.rest, fingerprint !== undefined);
-    let batch = this.#queue.at(-1);
-    if (!batch?.size.add(bytes)) {
-      batch = new Batch();
-      batch.size.add(bytes);
-      this.#queue.push(batch);
-    }
-    batch.entries.push(entry);
+    const rest = textAfterId(pet);
+    const bytes = bytesInRecord(rest, fingerprint !== undefined);
     if (fingerprint) keys.reserve(fingerprint);
-    this.#waiting++;
-    this.#running ??= this.#run();
-    await batch.written;
-    return entry.text;
+    return new Promise((resolve, reject) => {
+      this.#queue.push({ status: pet.status, fingerprint, rest, bytes, resolve, reject });
+      this.#running ??= this.#run();
+    });
   }
 
   /** Checks what a creation needs: that the file is unchanged, and that it can grow. */
@@ -143,43 +128,53 @@ export class JournalWriter {
   async #run(): Promise<void> {
     // Wait for requests that arrived at the same time as the first, so that they share its batch.
     await new Promise(setImmediate);
-    let last: Batch | undefined;
-    for (let batch = this.#queue.shift(); batch; batch = this.#queue.shift()) {
+    let respond = () => {};
+    while (this.#queue.length > 0) {
+      const batch = this.#nextBatch();
+      this.#writing = batch.length;
       const writing = this.#write(batch);
       // Respond to the requests of the previous batch while the disk syncs the current one.
-      last?.resolve();
-      last = batch;
-      try {
-        await writing;
-        this.#waiting -= BigInt(batch.entries.length);
-      } catch (error) {
-        last = undefined;
-        this.#reject([batch, ...this.#queue.splice(0)], error);
-      }
+      respond();
+      respond = await writing.catch((error) => {
+        // Later animals would not be written either.
+        for (const { fingerprint, reject } of [...batch, ...this.#queue.splice(0)]) {
+          if (fingerprint) this.#journal.keys.release(fingerprint);
+          reject(error);
+        }
+        return () => {};
+      });
+      this.#writing = 0;
     }
-    last?.resolve();
     this.#running = undefined;
+    respond();
   }
 
-  async #write({ entries }: Batch): Promise<void> {
-    let id = this.#journal.nextId;
-    for (const entry of entries) {
-      entry.id = id++;
-      entry.text = textWithId(entry.id, entry.rest);
+  /** Takes as many waiting animals as fit into one record. */
+  #nextBatch(): Entry[] {
+    let [count, total] = [0, 0];
+    for (const { bytes } of this.#queue) {
+      if (!fitsInRecord(count, total, bytes)) break;
+      count++;
+      total += bytes;
     }
+    return this.#queue.splice(0, count);
+  }
+
+  /** Writes and syncs a batch. Returns a function that responds to its requests. */
+  async #write(batch: readonly Entry[]): Promise<() => void> {
+    const { nextId, seq } = this.#journal;
+    // The ids are assigned only now. A failed write uses no id, so nothing needs to be undone.
+    const animals = batch.map(({ status, fingerprint, rest }, i): PetToWrite => {
+      const id = nextId + BigInt(i);
+      return { id, status, text: textWithId(id, rest), fingerprint };
+    });
     const { clock } = this.#settings;
-    const { line, ...record } = encodeBatch(this.#journal.seq + 1, now(clock), entries);
+    const { line, ...record } = encodeBatch(seq + 1, now(clock), animals);
     await this.#file?.append(line);
     this.#journal.add(record, clock.elapsed(), clock.elapsed());
-  }
-
-  /** Rejects all animals of the batches. The later ones were not written, but would not be written either. */
-  #reject(batches: readonly Batch[], error: unknown): void {
-    this.#waiting = 0n;
-    for (const { entries, reject } of batches) {
-      for (const { fingerprint } of entries) if (fingerprint) this.#journal.keys.release(fingerprint);
-      reject(error);
-    }
+    return () => {
+      for (const [i, { resolve }] of batch.entries()) resolve(animals[i]?.text ?? '');
+    };
   }
 }
 
