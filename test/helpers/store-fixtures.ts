@@ -2,9 +2,16 @@ import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { crc32 } from 'node:zlib';
 import { expect } from 'vitest';
+import { systemClock } from '../../src/contract/clock.ts';
 import type { StoreError } from '../../src/store/errors.ts';
-import { openJournalStore } from '../../src/store/journal/journal-store.ts';
+import {
+  type JournalOptions,
+  type JournalStore,
+  openJournalStore as open,
+} from '../../src/store/journal/journal-store.ts';
 import type { CreateRequest, Idempotency, Page, PageQuery, Seed, Store } from '../../src/store/store.ts';
+import { acquireDirectoryLock } from '../../src/system/directory-lock.ts';
+import { realFileSystem } from '../../src/system/file-system.ts';
 import { manualClock } from './clock.ts';
 import { SimulatedDisk } from './store-disk.ts';
 import { temporaryDirectory } from './temp.ts';
@@ -66,6 +73,20 @@ export function journalLine(rest: string): Buffer {
 
 /** A lock that does nothing, for stores that only one test uses. */
 export const noLock = async () => ({ announce() {}, async release() {} });
+
+/** Opens the journal store in a directory, with defaults for all other options. */
+export const openJournalStore = (
+  options: Partial<JournalOptions> & Pick<JournalOptions, 'directory'>,
+): Promise<JournalStore> =>
+  open({
+    clock: systemClock,
+    files: realFileSystem,
+    lock: acquireDirectoryLock,
+    onWarning() {},
+    onFailure() {},
+    onSync() {},
+    ...options,
+  });
 
 /** An empty store on a simulated disk, for tests of other modules. */
 export const memoryStore = (clock = manualClock()): Promise<Store> =>

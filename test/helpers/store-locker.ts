@@ -1,6 +1,7 @@
+import { openJournalStore } from './store-fixtures.ts';
+
 // This process opens a store, adds an animal, and prints `{"isOpen":true}`. Then a timer keeps it running until it is
 // killed. With the mode `exit`, there is no timer, so it ends unless the store keeps it running.
-import { openJournalStore } from '../../src/store/journal/journal-store.ts';
 
 const [directory = '', url, mode] = process.argv.slice(2);
 // Keep the store referenced, because Node 26 reports an error if an open file is garbage-collected.

@@ -1,9 +1,8 @@
 import { expect, test } from 'vitest';
-import { openJournalStore } from '../../src/store/journal/journal-store.ts';
 import { manualClock } from '../helpers/clock.ts';
 import { create, start } from '../helpers/service.ts';
 import { SimulatedDisk } from '../helpers/store-disk.ts';
-import { noLock } from '../helpers/store-fixtures.ts';
+import { noLock, openJournalStore } from '../helpers/store-fixtures.ts';
 
 const BODY = '{"name":"Rex","categoryId":1}';
 const KEYED = create(BODY, { 'Idempotency-Key': '"k"' });

@@ -1,7 +1,6 @@
 import { expect, onTestFinished, test } from 'vitest';
-import { openJournalStore } from '../../src/store/journal/journal-store.ts';
 import { type ManualClock, manualClock } from '../helpers/clock.ts';
-import { animal, idempotency, noLock } from '../helpers/store-fixtures.ts';
+import { animal, idempotency, noLock, openJournalStore } from '../helpers/store-fixtures.ts';
 import { temporaryDirectory } from '../helpers/temp.ts';
 
 // Steps of the system time, which must not end the 24 hours of an idempotency key early (docs/service.md, D10).

@@ -4,7 +4,6 @@ import { describe, expect, test } from 'vitest';
 import type { StoreLocation } from '../../src/store/backend.ts';
 import { copyStore } from '../../src/store/copy-store.ts';
 import { journalLocation } from '../../src/store/journal/journal-location.ts';
-import { openJournalStore } from '../../src/store/journal/journal-store.ts';
 import { KeyFiles, saveBans } from '../../src/store/journal/key-files.ts';
 import { hashKey, KeyManager } from '../../src/store/keys/keys.ts';
 import type { StoreReport } from '../../src/store/store.ts';
@@ -12,7 +11,7 @@ import { isLockName } from '../../src/system/directory-lock.ts';
 import { isTemporaryName } from '../../src/system/file-system.ts';
 import { manualClock } from '../helpers/clock.ts';
 import { errno, type Intercept, interceptFiles } from '../helpers/store-faults.ts';
-import { animal, idempotency, noLock } from '../helpers/store-fixtures.ts';
+import { animal, idempotency, noLock, openJournalStore } from '../helpers/store-fixtures.ts';
 import { temporaryDirectory } from '../helpers/temp.ts';
 import {
   collect,

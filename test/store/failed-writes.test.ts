@@ -2,11 +2,17 @@ import { readdir, readFile, rm, truncate, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { StoreFailedError, StoreUnwritableError } from '../../src/store/errors.ts';
-import { openJournalStore } from '../../src/store/journal/journal-store.ts';
 import { LockError } from '../../src/system/file-system.ts';
 import { manualClock } from '../helpers/clock.ts';
 import { errno, type Intercept, interceptFiles } from '../helpers/store-faults.ts';
-import { allTexts, animal, callsOf, idempotency, textsOf } from '../helpers/store-fixtures.ts';
+import {
+  allTexts,
+  animal,
+  callsOf,
+  idempotency,
+  openJournalStore,
+  textsOf,
+} from '../helpers/store-fixtures.ts';
 import { temporaryDirectory } from '../helpers/temp.ts';
 
 const KEYED = { pet: animal('keyed'), idempotency: idempotency('k') };

@@ -4,7 +4,6 @@ import { describe, expect, it } from 'vitest';
 import { INT64_MAX } from '../../src/contract/json.ts';
 import { StoreError } from '../../src/store/errors.ts';
 import { journalLocation } from '../../src/store/journal/journal-location.ts';
-import { openJournalStore } from '../../src/store/journal/journal-store.ts';
 import { writeFully } from '../../src/system/file-system.ts';
 import { cases } from '../helpers/cases.ts';
 import { manualClock } from '../helpers/clock.ts';
@@ -16,6 +15,7 @@ import {
   journalLine,
   noLock,
   openJournal,
+  openJournalStore,
   randomOf,
   textsOf,
 } from '../helpers/store-fixtures.ts';

@@ -3,10 +3,17 @@ import { join } from 'node:path';
 import { expect, it } from 'vitest';
 import { petJson, petStatuses } from '../../src/contract/schemas.ts';
 import { encodeBatch, encodeHeader, type PetToWrite } from '../../src/store/journal/format.ts';
-import { openJournalStore } from '../../src/store/journal/journal-store.ts';
 import { fingerprintOf } from '../../src/store/store.ts';
 import { manualClock } from '../helpers/clock.ts';
-import { allTexts, animal, idempotency, journalLine, randomOf, textsOf } from '../helpers/store-fixtures.ts';
+import {
+  allTexts,
+  animal,
+  idempotency,
+  journalLine,
+  openJournalStore,
+  randomOf,
+  textsOf,
+} from '../helpers/store-fixtures.ts';
 import { temporaryDirectory } from '../helpers/temp.ts';
 
 const secret = '5'.repeat(64);

@@ -1,11 +1,10 @@
 import { expect, test } from 'vitest';
 import { petJson } from '../../src/contract/schemas.ts';
-import { openJournalStore } from '../../src/store/journal/journal-store.ts';
 import { manualClock } from '../helpers/clock.ts';
 import { gate } from '../helpers/gate.ts';
 import { SimulatedDisk } from '../helpers/store-disk.ts';
 import { interceptFiles } from '../helpers/store-faults.ts';
-import { allTexts, animal, noLock, randomOf, seedOf } from '../helpers/store-fixtures.ts';
+import { allTexts, animal, noLock, openJournalStore, randomOf, seedOf } from '../helpers/store-fixtures.ts';
 import { temporaryDirectory } from '../helpers/temp.ts';
 
 const OLD = { ...seedOf(1n, 40n), orders: [{ old: true }] };

@@ -2,15 +2,11 @@ import { appendFile, cp, readdir, readFile, rename, rm, stat, truncate, writeFil
 import { dirname, join } from 'node:path';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { StoreError, StoreFailedError } from '../../src/store/errors.ts';
-import {
-  type JournalOptions,
-  type JournalStore,
-  openJournalStore,
-} from '../../src/store/journal/journal-store.ts';
+import type { JournalOptions, JournalStore } from '../../src/store/journal/journal-store.ts';
 import { manualClock } from '../helpers/clock.ts';
 import { gate } from '../helpers/gate.ts';
 import { errno, interceptFiles } from '../helpers/store-faults.ts';
-import { allTexts, animal, idempotency, withId } from '../helpers/store-fixtures.ts';
+import { allTexts, animal, idempotency, openJournalStore, withId } from '../helpers/store-fixtures.ts';
 import { temporaryDirectory } from '../helpers/temp.ts';
 
 const pathIn = (directory: string) => join(directory, 'journal.ndjson');

@@ -1,9 +1,15 @@
 import { readFile } from 'node:fs/promises';
 import { expect, it } from 'vitest';
 import { StoreError } from '../../src/store/errors.ts';
-import { openJournalStore } from '../../src/store/journal/journal-store.ts';
 import { manualClock } from '../helpers/clock.ts';
-import { animal, idempotency, journalLine, noLock, openJournal } from '../helpers/store-fixtures.ts';
+import {
+  animal,
+  idempotency,
+  journalLine,
+  noLock,
+  openJournal,
+  openJournalStore,
+} from '../helpers/store-fixtures.ts';
 
 // Bytes that version 0.1.0 wrote. Every later version must be able to open them.
 const HEADER = `"seq":0,"format":1,"id":"6f9619ff-8b86-4011-b42d-00cf4fc964ff","secret":"${'5'.repeat(64)}","created":"2026-11-20T12:00:00.000Z"}`;

@@ -1,12 +1,20 @@
 import { expect, it } from 'vitest';
 import { StoreError, StoreFailedError, StoreUnwritableError } from '../../src/store/errors.ts';
-import { type JournalStore, openJournalStore } from '../../src/store/journal/journal-store.ts';
+import type { JournalStore } from '../../src/store/journal/journal-store.ts';
 import type { CreateRequest } from '../../src/store/store.ts';
 import type { FileSystem } from '../../src/system/file-system.ts';
 import { cases } from '../helpers/cases.ts';
 import { manualClock } from '../helpers/clock.ts';
 import { SimulatedDisk } from '../helpers/store-disk.ts';
-import { allTexts, animal, callsOf, idempotency, noLock, randomOf } from '../helpers/store-fixtures.ts';
+import {
+  allTexts,
+  animal,
+  callsOf,
+  idempotency,
+  noLock,
+  openJournalStore,
+  randomOf,
+} from '../helpers/store-fixtures.ts';
 
 const SEEDS = cases(2_000, 'PETS_POWER_LOSS_SEEDS');
 const FIRST_SEED = Number(process.env['PETS_POWER_LOSS_FIRST'] ?? 0);

@@ -6,9 +6,9 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { openJournalStore } from '../../src/store/journal/journal-store.ts';
 import { acquireDirectoryLock, type DirectoryLock } from '../../src/system/directory-lock.ts';
 import { DirectoryInUseError, LockError } from '../../src/system/file-system.ts';
+import { openJournalStore } from '../helpers/store-fixtures.ts';
 import { temporaryDirectory } from '../helpers/temp.ts';
 
 const locker = fileURLToPath(new URL('../helpers/store-locker.ts', import.meta.url));

@@ -100,10 +100,8 @@ async function openJournalBackend(
   options: OpenOptions,
   files: FileSystem,
 ): Promise<Backend> {
-  const { clock, url, sleep, signal, onWarning, onFailure, onSync = () => {} } = options;
-  const store = await openJournalStore({
-    ...{ directory, clock, files, url, signal, onWarning, onFailure, onSync },
-  });
+  const { clock, sleep, onWarning, onSync = () => {} } = options;
+  const store = await openJournalStore({ ...options, directory, files, onSync, lock: acquireDirectoryLock });
   try {
     const keyFiles = new KeyFiles(directory, files);
     let isReadable = true;

@@ -1,7 +1,6 @@
-import { join, resolve } from 'node:path';
-import { systemClock } from '../../contract/clock.ts';
+import { join } from 'node:path';
 import { FileChangedError, NotAppendedError, requireSameFile } from '../../system/append-file.ts';
-import { acquireDirectoryLock, type DirectoryLock } from '../../system/directory-lock.ts';
+import type { DirectoryLock } from '../../system/directory-lock.ts';
 import {
   createFile,
   type FileSystem,
@@ -9,7 +8,6 @@ import {
   isTemporaryName,
   isUnwritable,
   makeDirectory,
-  realFileSystem,
   removeFile,
   replaceFile,
   temporaryName,
@@ -41,28 +39,15 @@ import { JournalWriter, type WriterSettings } from './write-journal.ts';
 /** After a check whether the journal can be written, later checks within this time get the same result. */
 const CHECK_MS = 1_000;
 
-type JournalSettings = WriterSettings & {
+export type JournalOptions = WriterSettings & {
   directory: string;
   lock: (directory: string) => Promise<DirectoryLock>;
   /** The server's URL, which another server reports if it tries to lock the same directory. */
   url?: string | undefined;
   /** Called once if the store stops, because a write failed, or another program changed the journal. */
   onFailure: (error: StoreFailedError) => void;
-};
-
-export type JournalOptions = Partial<JournalSettings> & {
-  directory: string;
   /** If aborted while the journal is being read, opening fails with its reason. */
   signal?: AbortSignal | undefined;
-};
-
-const defaults = {
-  clock: systemClock,
-  files: realFileSystem,
-  lock: acquireDirectoryLock,
-  onWarning: () => {},
-  onFailure: () => {},
-  onSync: () => {},
 };
 
 /** A file that shows that the directory had a journal, also if no other file of a store is there. */
@@ -98,21 +83,19 @@ export const writeMarker = (files: FileSystem, directory: string): Promise<void>
  *
  * @throws StoreError, or the reason of the signal. After an error, nothing stays locked
  */
-export async function openJournalStore({ signal, ...options }: JournalOptions): Promise<JournalStore> {
-  const directory = resolve(options.directory);
-  const settings = { ...defaults, ...options, directory };
-  const { files, url } = settings;
+export async function openJournalStore(options: JournalOptions): Promise<JournalStore> {
+  const { directory, files, url, clock, signal } = options;
   let close = async () => {};
   try {
     await makeDirectory(files, directory);
-    const lock = await settings.lock(directory);
+    const lock = await options.lock(directory);
     close = () => lock.release();
     if (url !== undefined) lock.announce(url);
     if (!hasJournal(directory, await files.readdir(directory))) {
-      const header = encodeHeader(newHeader(settings.clock.now()));
+      const header = encodeHeader(newHeader(clock.now()));
       await replaceFile(files, join(directory, JOURNAL_FILE), [header]);
     }
-    const store = new JournalStore(settings, await readJournal({ ...settings, signal }), lock);
+    const store = new JournalStore(options, await readJournal(options), lock);
     close = () => store.close();
     await store.start();
     return store;
@@ -130,7 +113,7 @@ export async function openJournalStore({ signal, ...options }: JournalOptions): 
  */
 export class JournalStore implements Store {
   readonly id: string;
-  #settings: JournalSettings;
+  #options: JournalOptions;
   #journal: Journal;
   #writer: JournalWriter;
   #lock: DirectoryLock;
@@ -143,12 +126,12 @@ export class JournalStore implements Store {
   #replacing: Promise<unknown> | undefined;
   #closed: Promise<void> | undefined;
 
-  constructor(settings: JournalSettings, journal: Journal, lock: DirectoryLock) {
+  constructor(options: JournalOptions, journal: Journal, lock: DirectoryLock) {
     this.id = journal.header.id;
-    this.#settings = settings;
+    this.#options = options;
     this.#journal = journal;
     this.#lock = lock;
-    this.#writer = new JournalWriter(journal, settings);
+    this.#writer = new JournalWriter(journal, options);
   }
 
   /** Makes what was read durable. On a full disk, the store opens without that. @throws a system error, or StoreError */
@@ -164,7 +147,7 @@ export class JournalStore implements Store {
     const { pet, idempotency } = request;
     const { header, keys, pets } = this.#read();
     const fingerprint = idempotency && fingerprintOf(idempotency, header.secret);
-    const known = fingerprint && keys.find(fingerprint, this.#settings.clock.elapsed());
+    const known = fingerprint && keys.find(fingerprint, this.#options.clock.elapsed());
     if (typeof known === 'string') return { kind: known };
     if (!this.#writer.isReady) {
       try {
@@ -221,7 +204,7 @@ export class JournalStore implements Store {
     // While the journal is replaced, a check would find that the old one was deleted, and stop the store.
     while (this.#replacing) await this.#replacing;
     this.#read();
-    const now = this.#settings.clock.elapsed();
+    const now = this.#options.clock.elapsed();
     if (!this.#check || now - this.#check.at >= CHECK_MS) {
       this.#check = { at: now, result: this.#run(() => this.#makeWritable()) };
     }
@@ -238,7 +221,7 @@ export class JournalStore implements Store {
   async requireInPlace(): Promise<void> {
     while (this.#replacing) await this.#replacing;
     const { path, file } = this.#journal;
-    await requireSameFile(this.#settings.files, path, { dev: file.dev, ino: file.ino }).catch((error) => {
+    await requireSameFile(this.#options.files, path, { dev: file.dev, ino: file.ino }).catch((error) => {
       if (error instanceof FileChangedError) this.#stop(error);
       const { message, hint } = toStoreError(error, `read ${path}`);
       throw new StoreUnavailableError(message, hint, { outcome: 'not_done', cause: error });
@@ -268,7 +251,7 @@ export class JournalStore implements Store {
       const result = await write();
       if (this.#isFull && this.#writer.isReady) {
         this.#isFull = false;
-        this.#settings.onWarning(`${this.#journal.path} can be written again`);
+        this.#options.onWarning(`${this.#journal.path} can be written again`);
       }
       return result;
     } catch (error) {
@@ -280,7 +263,7 @@ export class JournalStore implements Store {
   /** Records that the disk has refused a write, and returns the error for its request. */
   #refuse(error: NotAppendedError): StoreUnwritableError {
     const { message, hint } = toStoreError(error, `write ${this.#journal.path}`);
-    if (!this.#isFull) this.#settings.onWarning(`${message}; animals cannot be added until there is space`);
+    if (!this.#isFull) this.#options.onWarning(`${message}; animals cannot be added until there is space`);
     this.#isFull = true;
     return new StoreUnwritableError(message, hint, { cause: error });
   }
@@ -296,7 +279,7 @@ export class JournalStore implements Store {
           }
         : toStoreError(error, `write ${this.#journal.path}`);
     this.#failure = new StoreFailedError(message, hint, { cause: error });
-    this.#settings.onFailure(this.#failure);
+    this.#options.onFailure(this.#failure);
     return this.#failure;
   }
 
@@ -307,7 +290,7 @@ export class JournalStore implements Store {
 
   /** Deletes temporary files of processes that were killed, and makes the files of the store durable. */
   async #prepare(): Promise<void> {
-    const { directory, files } = this.#settings;
+    const { directory, files } = this.#options;
     try {
       const names = await files.readdir(directory);
       for (const name of names) {
@@ -332,7 +315,7 @@ export class JournalStore implements Store {
   }
 
   async #replaceJournal(seed: Seed): Promise<void> {
-    const { files, clock, directory } = this.#settings;
+    const { files, clock, directory } = this.#options;
     const { path, header } = this.#journal;
     const { animals, orders } = encodeSeed(seed);
     // `bytesInRecord` throws if a record is too long. Check this before anything is written.
@@ -351,8 +334,8 @@ export class JournalStore implements Store {
     await this.#writer.close();
     await files.rename(temporary, path);
     await files.syncDirectory(directory);
-    this.#journal = await readJournal(this.#settings);
-    this.#writer = new JournalWriter(this.#journal, this.#settings);
+    this.#journal = await readJournal(this.#options);
+    this.#writer = new JournalWriter(this.#journal, this.#options);
     await this.start();
   }
 }
