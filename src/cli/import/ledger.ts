@@ -3,6 +3,7 @@ import { existsSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import * as z from 'zod/mini';
 import { serviceOf } from '../../client/service-state.ts';
+import { isTrusted } from '../../client/state-directory.ts';
 import { stringifyJson } from '../../contract/json.ts';
 import { type NewPet, ReceivedPet } from '../../contract/schemas.ts';
 import { IsoTime, parseStoredJson, Sha256 } from '../../store/stored-json.ts';
@@ -14,7 +15,6 @@ import {
   type FileSystem,
   fsyncAncestors,
   isTemporaryName,
-  isTrusted,
   LockError,
   makePrivateDirectory,
   readBytes,

@@ -1,5 +1,6 @@
 import { isAbsolute, join } from 'node:path';
-import { errnoOf, type StateDirectory } from '../../system/file-system.ts';
+import type { StateDirectory } from '../../client/state-directory.ts';
+import { errnoOf } from '../../system/file-system.ts';
 import type { Context } from '../core/context.ts';
 
 /** The parts of the context that determine where a user's files are. */
