@@ -88,8 +88,8 @@ export const isLocal = (
  * Listens on an address, opens a store and serves it. Until the store is open and `prepare` has ended, requests get 503
  * `starting`. Creates nothing until it listens on the address and has read the seed.
  *
- * @throws StoreError, the errors of `seed` and `prepare`, the reason of `signal`, or the system's error if the host is unknown or its
- * address is not available. After an error, nothing stays open
+ * @throws StoreError, the errors of `seed` and `prepare`, the reason of `signal`, or the system's error if the host is
+ * unknown or its address is not available. After an error, nothing stays open
  */
 export async function startService(options: ServiceOptions) {
   const { location, host, port, publicUrl, trustedProxies, allowHosts, clock, seed, signal } = options;

@@ -36,8 +36,8 @@ export const FLUSH_TIMEOUT = 1_000;
 const DELETION_TIMEOUT = 500;
 
 /**
- * The signals that stop the server. All of them would end the process, and leave its temporary store and its command.
- * nodemon sends SIGUSR2, and a terminal SIGQUIT (Ctrl-\) or, on Windows, SIGBREAK. Node itself uses SIGUSR1.
+ * The signals that stop the server. If they were not handled, they would end the process and leave its temporary store
+ * and its command. nodemon sends SIGUSR2, and a terminal SIGQUIT (Ctrl-\) or SIGBREAK. Node itself uses SIGUSR1.
  */
 const STOP_SIGNALS = ['SIGINT', 'SIGTERM', 'SIGHUP', 'SIGQUIT', 'SIGUSR2', 'SIGBREAK'] as const;
 
@@ -129,8 +129,7 @@ async function serve(run: Run): Promise<number> {
         const { url, token } = service;
         const variables = { PETS_BASE_URL: url, PETS_API_KEY: served.key ?? '', PETS_SERVE_TOKEN: token };
         run.isCommandRunning = true;
-        const running = runChild(context, command, variables, ended);
-        const code = await running.finally(() => {
+        const code = await runChild(context, command, variables, ended).finally(() => {
           run.isCommandRunning = false;
         });
         ended.throwIfAborted();
@@ -154,10 +153,7 @@ function startDeleting(context: Context): () => Promise<void> {
   const deleting = deleteLeftStores(context, stopping.signal);
   return async () => {
     stopping.abort();
-    const done = new AbortController();
-    const timeout = context.sleep(DELETION_TIMEOUT, done.signal).catch(() => {});
-    await Promise.race([deleting, timeout]);
-    done.abort();
+    await Promise.race([deleting, once(AbortSignal.timeout(DELETION_TIMEOUT), 'abort')]);
   };
 }
 
@@ -307,8 +303,8 @@ const KILL_DELAY = 5_000;
 
 /**
  * Runs a command with this process's streams and waits for its exit.
- * - SIGHUP is forwarded, and after any other signal that stops the server, the command gets SIGTERM. If the command has
- *   already received one of them, the next one kills the command.
+ * - SIGTERM and SIGHUP are forwarded, and the other signals that stop the server are forwarded as SIGTERM. If the command
+ *   has already received one of them, the next one kills the command.
  * - On a terminal, SIGINT is not forwarded, because Ctrl-C already reaches the whole process group.
  * - Elsewhere, every SIGINT is forwarded, because programs may treat a second SIGINT differently.
  * - If `abort` is aborted, the command gets SIGTERM, and SIGKILL after 5 s.
