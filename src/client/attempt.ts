@@ -1,4 +1,5 @@
 /// <reference path="./undici.d.ts" />
+
 import type { Socket } from 'node:net';
 import type { Dispatcher } from 'undici';
 import buildConnector from 'undici/lib/core/connect.js';
@@ -6,12 +7,12 @@ import Agent from 'undici/lib/dispatcher/agent.js';
 import Pool from 'undici/lib/dispatcher/pool.js';
 import type { Clock } from '../contract/clock.ts';
 import type { Operation } from '../contract/operations.ts';
+import { InterruptedError } from '../system/interrupted-error.ts';
 import {
   type ClientError,
   ContractError,
   DeferredError,
   errorCodeOf,
-  InterruptedError,
   NetworkError,
   ProtocolError,
   ProxyError,
@@ -33,10 +34,12 @@ export type Attempt = {
 };
 
 /**
- * The result of an attempt. `error` is a NetworkError, a TimeoutError, an InterruptedError, a DeferredError, or a
- * ContractError if a successful response is too large.
+ * The result of an attempt. `error` is a NetworkError, a TimeoutError, a DeferredError, a ContractError if a successful
+ * response is too large, or an InterruptedError; then `wasSent` is true if the service may have received the request.
  */
-export type AttemptOutcome = { response: HttpResponse } | { error: ClientError };
+export type AttemptOutcome =
+  | { response: HttpResponse }
+  | { error: ClientError | InterruptedError; wasSent?: boolean | undefined };
 
 /** Milliseconds from the start of an attempt to each step and to the end (`whole`). Undefined for steps not reached. */
 export type Timings = { connected?: number; firstByte?: number; whole: number };
@@ -131,12 +134,12 @@ export function runAttempt(
       signal.removeEventListener('abort', interrupt);
       resolve({ outcome, timings: { ...timings, whole: clock.now() - startedAt } });
     }
-    function fail(error: ClientError): void {
-      end({ error });
+    function fail(error: ClientError | InterruptedError, wasSent?: boolean): void {
+      end({ error, wasSent });
       controller?.abort(error);
     }
     const expire = () => fail(new TimeoutError(timeoutMilliseconds, { sent }));
-    const interrupt = () => fail(new InterruptedError({ sent }));
+    const interrupt = () => fail(new InterruptedError(), sent);
     // A slow reader of our output may have blocked the process. First read the data that has arrived, then expire.
     const timer = startTimer(() => setImmediate(expire), timeoutMilliseconds);
     signal.addEventListener('abort', interrupt);

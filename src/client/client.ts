@@ -10,8 +10,9 @@ import {
   operations,
 } from '../contract/operations.ts';
 import type { NewPet, ReceivedPet } from '../contract/schemas.ts';
+import { InterruptedError } from '../system/interrupted-error.ts';
 import { createTransport, type TransportOptions } from './attempt.ts';
-import { type ClientError, ContractError, InterruptedError, OutcomeUnknownError } from './errors.ts';
+import { ContractError, OutcomeUnknownError } from './errors.ts';
 import {
   type Deprecation,
   type HttpHeaders,
@@ -67,7 +68,7 @@ export type ClientResponse<Name extends OperationName> = {
 /** Calls the operations of the service, with retries (docs/client-behavior.md). */
 export type Client = {
   readonly baseUrl: string;
-  /** @throws ClientError (see its subclasses), or the error of `sendLog` */
+  /** @throws ClientError (see its subclasses), InterruptedError, or the error of `sendLog` */
   call<Name extends OperationName>(
     name: Name,
     input: OperationInput<Name>,
@@ -166,7 +167,7 @@ export function createClient(options: ClientOptions): Client {
     };
     return { parse, headers: response.headers, url };
 
-    function failed(error: ClientError, isAmbiguous: boolean): ClientError {
+    function failed(error: Error, isAmbiguous: boolean): Error {
       if (!isAmbiguous || idempotencyKey === undefined) return error;
       const supportsIdempotency = service.supportsIdempotency();
       return new OutcomeUnknownError(error, { idempotencyKey, supportsIdempotency });

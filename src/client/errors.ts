@@ -82,13 +82,6 @@ export class TimeoutError extends NoResponseError {
   }
 }
 
-/** The caller's signal or `Client.close` interrupted the call. */
-export class InterruptedError extends NoResponseError {
-  constructor({ sent = false } = {}) {
-    super('interrupted', { sent });
-  }
-}
-
 /** The response is not one that the contract allows. */
 export class ContractError extends ClientError {
   readonly status: number;

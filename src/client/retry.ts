@@ -1,13 +1,13 @@
 import type { Clock } from '../contract/clock.ts';
 import { isNotCarriedOut } from '../contract/error-codes.ts';
 import { header, IDEMPOTENCY_KEY_LIFETIME_MS } from '../contract/headers.ts';
+import { InterruptedError } from '../system/interrupted-error.ts';
 import type { Attempt, AttemptOutcome, Timings, Transport } from './attempt.ts';
 import {
   ApiFailure,
   ClientError,
   ContractError,
   DeferredError,
-  InterruptedError,
   NetworkError,
   NoResponseError,
   ProtocolError,
@@ -77,7 +77,7 @@ export const IDEMPOTENT_RETRY_MS = IDEMPOTENCY_KEY_LIFETIME_MS - 3_600_000;
 
 /**
  * Sends a request until it succeeds, `decideRetry` excludes another attempt, or a shared pause is too long to wait for.
- * A ClientError becomes part of the result; any other error is thrown.
+ * A ClientError and an InterruptedError become part of the result; any other error is thrown.
  */
 export async function requestWithRetry(
   options: RequestOptions,
@@ -130,7 +130,7 @@ export async function requestWithRetry(
       attempt++;
     }
   } catch (error) {
-    if (!(error instanceof ClientError)) throw error;
+    if (!(error instanceof ClientError || error instanceof InterruptedError)) throw error;
     return { outcome: { error }, ambiguous };
   }
 }
@@ -200,7 +200,8 @@ function mayHaveBeenApplied(outcome: AttemptOutcome): boolean {
     return status <= 303 || status >= 500 || status === 408 || isInProgress(outcome.response);
   }
   const { error } = outcome;
-  return error instanceof ContractError || (error instanceof NoResponseError && error.sent);
+  if (error instanceof NoResponseError) return error.sent;
+  return error instanceof ContractError || outcome.wasSent === true;
 }
 
 /** Whether the service is still executing the first request with this Idempotency-Key (docs/service.md, D10). */

@@ -15,6 +15,16 @@ import type { RequestContext } from './request/context.ts';
 import type { RequestEnd } from './tools/recorder.ts';
 import { createTools, type ToolsOptions } from './tools/tools.ts';
 
+/** A store that is open, and the service that will serve it. */
+export type OpenedStore = Pick<Backend, 'store' | 'keys'> & {
+  /** The base URL, including /v1. */
+  url: string;
+  /** The developer token. Without the developer tools, it gives access only to the metrics. */
+  token: string;
+  /** Whether the service has the developer tools. */
+  hasTools: boolean;
+};
+
 type FromTools = 'clock' | 'cors' | 'resettable' | 'seed' | 'seedName' | 'sleep';
 
 export type ServiceOptions = Pick<ToolsOptions, FromTools> & {
@@ -37,6 +47,8 @@ export type ServiceOptions = Pick<ToolsOptions, FromTools> & {
   token?: string | undefined;
   /** Called with the new address of the page each time that the previous one has been used. */
   onPageUrl?: ((url: string) => void) | undefined;
+  /** Prepares what requests need, such as API keys, before the first request is served. */
+  prepare?: ((opened: OpenedStore) => Promise<void>) | undefined;
   /** Secrets that the log does not show, besides API keys that were generated. */
   secrets?: readonly string[] | undefined;
   /** The initial faults; the developer tools can change them. */
@@ -73,11 +85,11 @@ export const isLocal = (
   allowHosts.length === 0;
 
 /**
- * Listens on an address, opens a store and serves it. Until the store is open, requests get 503 `starting`. Creates
- * nothing until it listens on the address and has read the seed.
+ * Listens on an address, opens a store and serves it. Until the store is open and `prepare` has ended, requests get 503
+ * `starting`. Creates nothing until it listens on the address and has read the seed.
  *
- * @throws StoreError, the error of `seed`, the reason of `signal`, or the system's error if the host is unknown or its
- * address is not available. After an error, nothing stays open
+ * @throws StoreError, the errors of `seed` and `prepare`, the reason of `signal`, or the system's error if the host is
+ * unknown or its address is not available. After an error, nothing stays open
  */
 export async function startService(options: ServiceOptions) {
   const { location, host, port, publicUrl, trustedProxies, allowHosts, clock, seed, signal } = options;
@@ -132,8 +144,11 @@ export async function startService(options: ServiceOptions) {
     const { store, keys, limiter, close } = backend;
     const seeded = contents !== undefined && (await store.seed(contents));
     signal.throwIfAborted();
-
     const hasTools = options.page ?? local;
+    const opened: OpenedStore = { store, keys, url, token: credentials.token, hasTools };
+    await options.prepare?.(opened);
+    signal.throwIfAborted();
+
     metrics = createMetrics(backend, onError);
     const faults = createFaults(options.faults);
     const tools = hasTools
@@ -160,17 +175,12 @@ export async function startService(options: ServiceOptions) {
       tools,
     });
     return {
-      store,
-      keys,
+      ...opened,
       /** Whether the seed was added; false without a seed, or if the store was not empty. */
       seeded,
-      /** The base URL, including /v1. */
-      url,
       port: listening.port,
       /** Whether only programs on this machine can connect to the service. */
       isLoopback: isLoopbackAddress(address),
-      /** The developer token. Without the developer tools, it gives access only to the metrics. */
-      token: credentials.token,
       /** Returns the address that opens the page of the developer tools once; undefined if the tools are turned off. */
       pageUrl: hasTools ? pageUrl : undefined,
       /** The initial faults, even if the developer tools have changed them. */

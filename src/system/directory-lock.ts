@@ -2,11 +2,11 @@ import { createHash, randomBytes } from 'node:crypto';
 import { once } from 'node:events';
 import * as fs from 'node:fs/promises';
 import { connect, createServer, type Socket } from 'node:net';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { homedir, tmpdir } from 'node:os';
+import { basename, join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { setTimeout } from 'node:timers/promises';
-import { DirectoryInUseError, errnoOf, LockError } from './file-system.ts';
+import { DirectoryInUseError, errnoOf, LockError, systemMessageOf } from './file-system.ts';
 
 /** A lock that reserves a directory for this process. */
 export interface DirectoryLock {
@@ -18,14 +18,19 @@ export interface DirectoryLock {
 /** Resolves after `ms` milliseconds, or earlier if the signal is aborted. */
 type Sleep = (ms: number, signal?: AbortSignal) => Promise<unknown>;
 
+/** Returns a directory, or throws if there is none. */
+type Place = () => string;
+
 /** Dependencies that tests replace. Times are in milliseconds. */
 type LockOptions = {
   sleep?: Sleep;
   now?: () => number;
   /** Where symbolic links to directories with long paths are created. */
-  temporary?: string;
-  platform?: NodeJS.Platform;
+  linkPlaces?: readonly Place[];
 };
+
+const LINK_PLACES: readonly Place[] = [tmpdir, () => '/tmp', () => '/var/tmp', homedir];
+const realSleep: Sleep = (ms, signal) => setTimeout(ms, undefined, signal && { signal }).catch(() => {});
 
 const CLAIM = /^lock-(\d+)-[0-9a-f]{8}$/;
 
@@ -49,20 +54,28 @@ const RETRY_MS = 10;
  */
 export async function acquireDirectoryLock(
   directory: string,
-  {
-    sleep = (ms, signal) => setTimeout(ms, undefined, signal && { signal }).catch(() => {}),
-    now = () => performance.now(),
-    temporary = tmpdir(),
-    platform = process.platform,
-  }: LockOptions = {},
+  { sleep = realSleep, now = () => performance.now(), linkPlaces = LINK_PLACES }: LockOptions = {},
 ): Promise<DirectoryLock> {
-  if (platform === 'win32') return acquirePipe(directory, sleep);
-  const short = await shortPath(directory, temporary);
+  if (process.platform === 'win32') return acquirePipe(directory, sleep);
+  return withShortPath(directory, linkPlaces, (short) => acquireLoop(directory, short, sleep, now));
+}
+
+/** The process that has locked a directory, as far as it is known. Undefined if there is none; never rejects. */
+export async function findLockOwner(
+  directory: string,
+): Promise<Pick<DirectoryInUseError, 'pid' | 'url'> | undefined> {
   try {
-    return await acquireLoop(directory, short.directory, sleep, now);
-  } finally {
-    await short.remove();
+    if (process.platform === 'win32') {
+      const { state, pid, url } = await probe(await pipeOf(directory), realSleep);
+      return state === 'dead' ? undefined : { pid, url };
+    }
+    await withShortPath(directory, LINK_PLACES, (short) =>
+      livingClaims(directory, short, undefined, realSleep),
+    );
+  } catch (error) {
+    if (error instanceof DirectoryInUseError) return error;
   }
+  return undefined;
 }
 
 async function acquireLoop(
@@ -73,26 +86,26 @@ async function acquireLoop(
 ): Promise<DirectoryLock> {
   const deadline = now() + TIMEOUT_MS;
   let claim: Claim | undefined;
-  let isWaiting = false;
+  let others: string[] = [];
   try {
     for (; now() < deadline; await sleep(RETRY_MS)) {
-      if (!isWaiting) {
+      // After withdrawing, wait until no other process claims the directory.
+      if (others.length === 0) {
         claim ??= await createClaim(directory, short).catch(async (error) => {
           // On a read-only disk, report that another process holds the lock rather than that no socket can be created.
           await livingClaims(directory, short, undefined, sleep);
           throw error;
         });
       }
-      const others = await livingClaims(directory, short, claim?.name, sleep);
-      if (claim && others.length === 0) {
+      others = await livingClaims(directory, short, claim?.name, sleep);
+      if (!claim) continue;
+      if (others.length === 0) {
         claim.promote();
         return claim;
       }
-      const { name } = claim ?? {};
-      // After withdrawing, wait until no other process claims the directory.
-      isWaiting = others.some((other) => name === undefined || other < name);
-      if (!isWaiting) continue;
-      await claim?.release();
+      const { name } = claim;
+      if (others.every((other) => other > name)) continue;
+      await claim.release();
       claim = undefined;
     }
     throw new LockError(
@@ -107,22 +120,15 @@ async function acquireLoop(
 
 async function createClaim(directory: string, short: string): Promise<Claim> {
   const suffix = `${process.pid}-${randomBytes(4).toString('hex')}`;
-  const name = `lock-${suffix}`;
   const pending = `claim-${suffix}`;
-  const claim = await serveClaim({
-    directory,
-    name,
-    socket: join(short, pending),
-    remove: () => fs.unlink(join(directory, name)),
-  });
+  const claim = await serveClaim(directory, `lock-${suffix}`, join(short, pending));
   try {
     // Let every user who can enter the directory ask whether this process lives, whatever the umask is. Otherwise, a
     // claim that remains after a kill would look alive to another user.
     await fs.chmod(join(directory, pending), 0o666);
-    await fs.rename(join(directory, pending), join(directory, name));
+    await fs.rename(join(directory, pending), join(directory, claim.name));
   } catch (error) {
     await claim.release();
-    await fs.unlink(join(directory, pending)).catch(() => {});
     throw error;
   }
   return claim;
@@ -150,17 +156,21 @@ async function livingClaims(directory: string, short: string, own: string | unde
 
 /** On Windows the lock is a named pipe: only one process can create it, and it disappears with the process. */
 async function acquirePipe(directory: string, sleep: Sleep): Promise<DirectoryLock> {
-  const realPath = (await fs.realpath(directory)).toLowerCase();
-  const name = createHash('sha256').update(realPath).digest('hex').slice(0, 32);
-  const socket = `\\\\.\\pipe\\pets-${name}`;
+  const socket = await pipeOf(directory);
   try {
-    const claim = await serveClaim({ directory, name, socket, remove: async () => {} });
+    const claim = await serveClaim(directory, basename(socket), socket);
     claim.promote();
     return claim;
   } catch (error) {
     if (!(error instanceof Error) || errnoOf(error.cause) !== 'EADDRINUSE') throw error;
     throw new DirectoryInUseError(directory, await probe(socket, sleep));
   }
+}
+
+async function pipeOf(directory: string): Promise<string> {
+  const realPath = (await fs.realpath(directory)).toLowerCase();
+  const name = createHash('sha256').update(realPath).digest('hex').slice(0, 32);
+  return `\\\\.\\pipe\\pets-${name}`;
 }
 
 /**
@@ -177,17 +187,12 @@ type Claim = Awaited<ReturnType<typeof serveClaim>>;
 const PROBE_TIMEOUT_MS = 1_000;
 
 /**
- * Listens on `socket` without keeping the process alive, and sends the claim's state to each client. `remove` deletes
- * the socket when the claim is released.
+ * Listens on `socket` without keeping the process alive, and sends the claim's state to each client. A release deletes
+ * the file `name`, which a pipe of Windows does not have.
  *
  * @throws LockError if the socket cannot be created
  */
-async function serveClaim(options: {
-  directory: string;
-  name: string;
-  socket: string;
-  remove: () => Promise<void>;
-}) {
+async function serveClaim(directory: string, name: string, socket: string) {
   const state: ClaimState = { state: 'claiming', pid: process.pid };
   const clients = new Set<Socket>();
   const server = createServer((client) => {
@@ -201,13 +206,17 @@ async function serveClaim(options: {
       .end(`${JSON.stringify(state)}\n`);
   });
   try {
-    await once(server.listen({ path: options.socket, exclusive: true }), 'listening');
-  } catch (error) {
-    throw listenError(error, options.directory);
+    await once(server.listen({ path: socket, exclusive: true }), 'listening');
+  } catch (cause) {
+    const hint = ['EACCES', 'EROFS', 'ENOSPC', 'EDQUOT'].includes(errnoOf(cause) ?? '')
+      ? 'free some space on a full disk; or make the directory writable, or copy the directory to a writable one'
+      : 'use a directory on a local disk, because other file systems may not support sockets';
+    const message = `cannot lock ${directory}, because no socket can be created in it: ${systemMessageOf(cause)}`;
+    throw new LockError(message, hint, { cause });
   }
   server.on('error', () => {}).unref();
   return {
-    name: options.name,
+    name,
     /** Changes the published state from `claiming` to `holding`. */
     promote(): void {
       state.state = 'holding';
@@ -217,7 +226,7 @@ async function serveClaim(options: {
     },
     async release(): Promise<void> {
       if (!server.listening) return;
-      await options.remove().catch(() => {});
+      await fs.unlink(join(directory, name)).catch(() => {});
       for (const client of clients) client.destroy();
       await new Promise((done) => server.close(done));
     },
@@ -253,50 +262,43 @@ async function readState(socket: Socket): Promise<ClaimState> {
   }
 }
 
-function listenError(cause: unknown, directory: string): LockError {
-  const message = cause instanceof Error ? cause.message : String(cause);
-  return new LockError(
-    `cannot lock ${directory}, because no socket can be created in it: ${message}`,
-    LISTEN_HINTS[errnoOf(cause) ?? ''] ??
-      'use a directory on a local disk, because other file systems may not support sockets',
-    { cause },
-  );
-}
-
-const NOT_WRITABLE = 'make the directory writable, or copy the directory to a writable one';
-const FULL = 'free some disk space, then try again';
-const LISTEN_HINTS: Readonly<Record<string, string>> = {
-  EACCES: NOT_WRITABLE,
-  EROFS: NOT_WRITABLE,
-  ENOSPC: FULL,
-  EDQUOT: FULL,
-};
-
 /** The longest socket path on macOS in bytes; Linux allows 4 more. Node 20 silently truncates longer paths. */
 const MAX_SOCKET_PATH = 103;
 /** The length of the longest file name of a claim: the name that it has before it is renamed to `lock-…`. */
 const MAX_NAME_LENGTH = 'claim-4294967295-ffffffff'.length;
 
 /**
- * Returns a path of the directory that is short enough for sockets in the directory. If the directory's own path is too
- * long, the returned path is a symbolic link in the directory `temporary`. `remove` deletes the link.
+ * Calls `use` with a path of the directory that is short enough for sockets in the directory: its own path, or a symbolic
+ * link to it in the first of the places where one can be created. Deletes the link afterward.
  *
- * @throws LockError if the link cannot be created
+ * @throws LockError if no link can be created
  */
-async function shortPath(directory: string, temporary: string) {
-  if (fits(directory)) return { directory, remove: async () => {} };
-  const link = join(temporary, `pets-${randomBytes(8).toString('hex')}`);
-  try {
-    if (!fits(link)) throw new Error('the path of the link is too long as well');
-    await fs.symlink(directory, link);
-  } catch (error) {
-    throw new LockError(
-      `the path ${directory} is too long for a socket, and no link to it can be created in ${temporary}: ${(error as Error).message}`,
-      'use a shorter path, or set TMPDIR to a directory with a short path that you can write to',
-      { cause: error },
-    );
+async function withShortPath<T>(
+  directory: string,
+  places: readonly Place[],
+  use: (short: string) => Promise<T>,
+): Promise<T> {
+  if (fits(directory)) return use(directory);
+  const link = await createLink(directory, places);
+  return use(link).finally(() => fs.unlink(link).catch(() => {}));
+}
+
+async function createLink(directory: string, places: readonly Place[]): Promise<string> {
+  const name = `pets-${randomBytes(8).toString('hex')}`;
+  for (const place of places) {
+    try {
+      const link = join(place(), name);
+      if (!fits(link)) continue;
+      await fs.symlink(directory, link);
+      return link;
+    } catch {
+      // The directory does not exist, or is not writable, or the user has no home directory.
+    }
   }
-  return { directory: link, remove: () => fs.unlink(link).catch(() => {}) };
+  throw new LockError(
+    `the path ${directory} is too long for a socket, and no link to it can be created in a directory with a short path`,
+    'use a shorter path, or set TMPDIR to a directory with a short path that you can write to',
+  );
 }
 
 const fits = (directory: string) => Buffer.byteLength(directory) + 1 + MAX_NAME_LENGTH <= MAX_SOCKET_PATH;

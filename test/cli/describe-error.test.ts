@@ -7,7 +7,6 @@ import type { Connection, ProxySetting } from '../../src/cli/profiles/profile.ts
 import {
   ApiFailure,
   ContractError,
-  InterruptedError,
   NetworkError,
   OutcomeUnknownError,
   ProxyError,
@@ -15,6 +14,7 @@ import {
   TimeoutError,
 } from '../../src/client/errors.ts';
 import { StoreError } from '../../src/store/errors.ts';
+import { InterruptedError } from '../../src/system/interrupted-error.ts';
 import { runInTerminal } from '../helpers/context.ts';
 import { closedPort } from '../helpers/listen.ts';
 
@@ -159,7 +159,7 @@ test.each([
   for (const [cause, exitCode, code, reason] of [
     [network('ECONNRESET'), 6, 'outcome_unknown', 'connection closed'],
     [failure(503), 6, 'outcome_unknown', 'why'],
-    [new InterruptedError({ sent: true }), 130, 'interrupted', 'interrupted'],
+    [new InterruptedError(), 130, 'interrupted', 'interrupted'],
   ] as const) {
     const error = new OutcomeUnknownError(cause, { idempotencyKey: 'k-1', supportsIdempotency });
     expect(explain(error, { keySource })).toMatchObject({

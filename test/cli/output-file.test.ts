@@ -18,7 +18,7 @@ import type { Context } from '../../src/cli/core/context.ts';
 import { openOutput } from '../../src/cli/output/output-file.ts';
 import type { CommandContext } from '../../src/cli/program/command.ts';
 import { createProcessContext } from '../../src/cli/run.ts';
-import { InterruptedError } from '../../src/client/errors.ts';
+import { InterruptedError } from '../../src/system/interrupted-error.ts';
 import { PET } from '../helpers/client.ts';
 import { respondWith, runAgainst } from '../helpers/in-terminal.ts';
 import { freshMachine, serve } from '../helpers/pets.ts';

@@ -6,7 +6,7 @@ import { createConsole } from '../../src/cli/output/console.ts';
 import type { CommandContext } from '../../src/cli/program/command.ts';
 import { canConfirm, confirm, promptSecret, promptText } from '../../src/cli/prompts/prompt.ts';
 import { createProcessContext } from '../../src/cli/run.ts';
-import { InterruptedError } from '../../src/client/errors.ts';
+import { InterruptedError } from '../../src/system/interrupted-error.ts';
 
 type Situation = { json?: boolean; input?: boolean; stdin?: boolean; stderr?: boolean };
 

@@ -3,7 +3,8 @@ import type { Socket } from 'node:net';
 import { Agent, buildConnector } from 'undici';
 import { expect, onTestFinished, test } from 'vitest';
 import { type Attempt, runAttempt } from '../../src/client/attempt.ts';
-import { InterruptedError, TimeoutError } from '../../src/client/errors.ts';
+import { TimeoutError } from '../../src/client/errors.ts';
+import { InterruptedError } from '../../src/system/interrupted-error.ts';
 import { manualClock } from '../helpers/clock.ts';
 import { gate } from '../helpers/gate.ts';
 import { type Act, formatResponse, wireServer } from '../helpers/wire-server.ts';
@@ -51,14 +52,14 @@ async function start(act: Act = (socket) => socket.write(formatResponse(201, {})
 }
 
 test.each([
-  ['expire', TimeoutError],
-  ['interrupt', InterruptedError],
-] as const)('after an %s while connecting, nothing is sent', async (event, kind) => {
+  ['expire', TimeoutError, { error: { sent: false } }],
+  ['interrupt', InterruptedError, { wasSent: false }],
+] as const)('after an %s while connecting, nothing is sent', async (event, kind, expected) => {
   const { server, send, connect, ...events } = await start();
   const sending = send({ body: 'first' });
   events[event]();
   const { outcome } = await sending;
-  expect(outcome).toMatchObject({ error: { sent: false } });
+  expect(outcome).toMatchObject(expected);
   expect('error' in outcome && outcome.error).toBeInstanceOf(kind);
 
   // The next request shows that the first one was dropped, and not only delayed.

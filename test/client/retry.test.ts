@@ -1,7 +1,8 @@
 import { describe, expect, test } from 'vitest';
 import type { AttemptOutcome } from '../../src/client/attempt.ts';
-import { ContractError, DeferredError, InterruptedError } from '../../src/client/errors.ts';
+import { ContractError, DeferredError } from '../../src/client/errors.ts';
 import { coolDownAfter, decideRetry, methodPauseAfter, type RetryState } from '../../src/client/retry.ts';
+import { InterruptedError } from '../../src/system/interrupted-error.ts';
 import { list, testClient } from '../helpers/client.ts';
 import { NOW, networkError, resetIn, response, retryAfter, state, timeout } from '../helpers/outcomes.ts';
 import { reply, replyError, scriptedServer } from '../helpers/scripted-server.ts';

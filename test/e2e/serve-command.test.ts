@@ -63,12 +63,14 @@ describe.skipIf(process.platform === 'win32')('pets serve -- CMD', () => {
   });
 
   test.each([
-    ['SIGTERM', 143],
-    ['SIGHUP', 129],
-    ['SIGINT', 130],
-  ] as const)('%s is passed to the command, whose exit code is returned', async (signal, code) => {
-    const trapping = await run(onSignal(signal, 'process.exit(3)'));
-    const plain = await run(onSignal('SIGUSR2', ''));
+    ['SIGTERM', 'SIGTERM', 143],
+    ['SIGHUP', 'SIGHUP', 129],
+    ['SIGINT', 'SIGINT', 130],
+    ['SIGQUIT', 'SIGTERM', 143],
+    ['SIGUSR2', 'SIGTERM', 143],
+  ] as const)('after %s the command gets %s, and its exit code is returned', async (signal, passed, code) => {
+    const trapping = await run(onSignal(passed, 'process.exit(3)'));
+    const plain = await run(onSignal('SIGALRM', ''));
     await trapping.prints('ready');
     await plain.prints('ready');
     trapping.child.kill(signal);
@@ -107,7 +109,7 @@ describe.skipIf(process.platform === 'win32')('pets serve -- CMD', () => {
     await machine.saveProfile('local', profile);
     const script = `
       const { PETS_BASE_URL: url, PETS_API_KEY: key } = process.env;
-      const stores = require('node:fs').readdirSync(process.env.TMPDIR).filter((name) => /^pets-\\w+$/.test(name));
+      const stores = require('node:fs').readdirSync(process.env.TMPDIR).filter((name) => name.startsWith('pets-ephemeral-'));
       fetch(url + '/pets?limit=1', { headers: { Authorization: 'Bearer ' + key } }).then(async (response) => {
         const limit = response.headers.get('x-ratelimit-limit');
         console.log(response.status, limit, (await response.json()).length, stores.length);

@@ -1,8 +1,10 @@
 import { execFileSync } from 'node:child_process';
-import { readdir, readFile, stat, writeFile } from 'node:fs/promises';
+import { mkdir, readdir, readFile, rename, stat, writeFile } from 'node:fs/promises';
 import { extname, join } from 'node:path';
 import { describe, expect, test } from 'vitest';
+import { findLockOwner } from '../../src/system/directory-lock.ts';
 import { freshMachine, type Machine, type ProgramOptions, serve, serveCommand } from '../helpers/pets.ts';
+import { creationBytes, openConnection } from '../helpers/stopping.ts';
 
 // What the operator of `pets serve` sees and decides: keys, the token, seeds, the log, notices, and the way it ends.
 
@@ -396,6 +398,70 @@ test('--log that nothing reads does not stop the service, and it ends', async ()
   expect(await service.end('SIGTERM')).toEqual({ code: 0, signal: null });
 });
 
+describe('a port that is in use', () => {
+  test('by the server of the same store: the error names that server and the store', async () => {
+    const machine = await freshMachine();
+    const first = await serve(machine);
+    const { port } = new URL(first.url);
+    const again = await machine.pets(['serve', '--port', port]);
+    expect(again.code).toBe(1);
+    const store = join(machine.home, '.local', 'share', 'pets', 'store');
+    expect(again.stderr).toBe(
+      `error: cannot listen on 127.0.0.1:${port}: the address is already in use; pets serve (process ${first.pid}) already runs at ${first.url} with the store in ${store}\n` +
+        '  → use it, or stop it; for another server: --port 0 (any free port) with --ephemeral or --data <dir>\n',
+    );
+  });
+
+  test('by another program: the hint offers a free port', async () => {
+    const machine = await freshMachine();
+    const { port } = new URL((await serve(machine)).url);
+    const again = await machine.pets(['serve', '--port', port, '--data', join(machine.home, 'other')]);
+    expect(again.code).toBe(1);
+    expect(again.stderr).toMatch(/: the address is already in use\n {2}→ .*--port 0\n$/);
+    expect(await readdir(machine.home)).not.toContain('other');
+  });
+});
+
+test('the first request that is not refused because the server starts is accepted', async () => {
+  const { machine, store } = await machineWithStore();
+  for (let start = 0; start < 5; start++) {
+    const starting = serve(machine, ['--data', store], { env: { PETS_SERVE_KEY: KEY } });
+    let url: string | undefined;
+    while (url === undefined) url = (await findLockOwner(store))?.url;
+    let status = 503;
+    while (status === 503) status = await statusOf({ url }, KEY);
+    expect(status).toBe(200);
+    expect((await machine.pets(['--profile', 'local', 'list'])).code).toBe(0);
+    await (await starting).end('SIGTERM');
+  }
+});
+
+test('a start deletes the temporary store of a server that was killed', async () => {
+  const machine = await freshMachine();
+  const stores = async () =>
+    (await readdir(machine.home)).filter((name) => name.startsWith('pets-ephemeral-'));
+  await (await serveCommand(machine, ['--ephemeral'])).end('SIGKILL');
+  const [left = ''] = await stores();
+  expect(left).not.toBe('');
+  const next = await serve(machine, ['--ephemeral']);
+  await expect.poll(stores).not.toContain(left);
+  expect(await stores()).toHaveLength(1);
+  await next.end('SIGTERM');
+  expect(await stores()).toEqual([]);
+});
+
+test.skipIf(process.platform === 'win32')(
+  'a temporary store works in a directory for temporary files with a long path',
+  async () => {
+    const machine = await freshMachine();
+    const TMPDIR = join(machine.home, 'x'.repeat(120));
+    await mkdir(TMPDIR);
+    const ran = await machine.command(['serve', '--ephemeral', '--quiet', '--', 'true'], { env: { TMPDIR } });
+    expect(ran).toEqual({ code: 0, stdout: '', stderr: '' });
+    expect(await readdir(TMPDIR)).toEqual([]);
+  },
+);
+
 test("profile local is not changed while the other store's service responds, and then replaced", async () => {
   const machine = await freshMachine();
   const first = await serveCommand(machine, ['--data', join(machine.home, 'a')]);
@@ -479,5 +545,27 @@ test.skipIf(process.platform === 'win32')(
     // The service ends the command, often before the command prints the second response.
     expect(stdout).toContain('before 201 1');
     expect(stdout).not.toContain('after 201');
+  },
+);
+
+test.skipIf(process.platform === 'win32')(
+  'a request that is still being sent when the store fails gets its response before the service ends',
+  async () => {
+    const { machine, store } = await machineWithStore();
+    const service = await serveCommand(machine, ['--data', store]);
+    const connection = await openConnection(service);
+    const bytes = creationBytes(service, 'Rex');
+    connection.socket.write(bytes.slice(0, -10));
+    // The response to another request shows that the service has read what was sent before.
+    expect(await statusOf(service, service.key)).toBe(200);
+    await rename(store, `${store}-moved`);
+    const other = await openConnection(service);
+    other.socket.write(creationBytes(service, 'Tom'));
+    const refused = { status: 503, body: expect.stringContaining('storage_') };
+    expect(await other.receive()).toMatchObject(refused);
+    connection.socket.write(bytes.slice(-10));
+    expect(await connection.receive()).toMatchObject(refused);
+    expect(await service.ended).toEqual({ code: 1, signal: null });
+    expect(service.stderr()).toMatch(/"message":".*was moved, replaced or deleted .*","hint":"/);
   },
 );

@@ -27,7 +27,7 @@ test(`SIGTERM with ${WRITERS} writers: every executed request got its response, 
 });
 
 describe('a stopping service', () => {
-  test.each(['SIGTERM', 'SIGINT', 'SIGHUP'] as const)(
+  test.each(['SIGTERM', 'SIGINT', 'SIGHUP', 'SIGQUIT', 'SIGUSR2'] as const)(
     'exits with 0 on %s, also with idle clients',
     async (signal) => {
       const service = await serveCommand(await freshMachine(), ['--ephemeral']);
@@ -92,6 +92,7 @@ describe('a stopping service', () => {
     ['SIGTERM', 143],
     ['SIGINT', 130],
     ['SIGHUP', 129],
+    ['SIGQUIT', 131],
   ] as const)('exits at once on a second %s, with %i', async (signal, code) => {
     const machine = await freshMachine();
     const service = await serveCommand(machine, ['--ephemeral']);

@@ -1,8 +1,8 @@
 import { onTestFinished } from 'vitest';
 import { type Client, type ClientOptions, createClient } from '../../src/client/client.ts';
-import { InterruptedError } from '../../src/client/errors.ts';
 import type { AttemptEvent, WaitEvent } from '../../src/client/retry.ts';
 import { createServiceState } from '../../src/client/service-state.ts';
+import { InterruptedError } from '../../src/system/interrupted-error.ts';
 import { type ManualClock, manualClock, uptimeOf } from './clock.ts';
 import { stateDirectory } from './temp.ts';
 

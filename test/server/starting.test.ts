@@ -110,6 +110,36 @@ test('requests while the service starts count against no limit, and a connection
   expect((await fetch(new URL('/readyz', urls[0]))).status).toBe(200);
 });
 
+test('requests get 503 starting until what they need is prepared, and then none fails', async () => {
+  const [preparing, prepared] = [gate(), gate()];
+  const { open, urls, starting } = await start({
+    async prepare({ keys, url }) {
+      expect(url).toBe(urls[0]);
+      preparing.open();
+      await prepared.opened;
+      keys.addTemporary('(fixed)', 'pro', 'my-own-key');
+    },
+  });
+  open();
+  await preparing.opened;
+  const list = () => fetch(`${urls[0]}/pets`, { headers: { Authorization: 'Bearer my-own-key' } });
+  expect((await list()).status).toBe(503);
+  expect((await fetch(new URL('/readyz', urls[0]))).status).toBe(503);
+  prepared.open();
+  await starting;
+  expect((await list()).status).toBe(200);
+});
+
+test('an error while a start prepares closes the port and unlocks the store', async () => {
+  const { urls, open, starting, location } = await start({
+    prepare: () => Promise.reject(new Error('no key')),
+  });
+  open();
+  await expect(starting).rejects.toThrow('no key');
+  await expect(fetch(`${urls[0]}/pets`)).rejects.toThrow('fetch failed');
+  await (await location.open(openOptions())).close();
+});
+
 test('a port that is in use, and a seed that cannot be read, leave nothing on the disk', async () => {
   const server = createServer().listen(0, '127.0.0.1');
   onTestFinished(() => void server.close());
@@ -137,26 +167,31 @@ test('a store in use is refused with the address of its server, and can be opene
   await (await open()).close();
 });
 
-test.each(['while the seed is read', 'while the store is opened', 'while the store is seeded'])(
-  'a signal %s ends the start, closes the port and unlocks the store',
-  async (when) => {
-    const { starting, bound, open, interrupt, urls, location } = await start({
-      seed: async () => {
-        if (when.endsWith('read')) interrupt.abort('SIGTERM');
-        return {
-          get pets() {
-            if (when.endsWith('seeded')) interrupt.abort('SIGTERM');
-            return [];
-          },
-          orders: [],
-        };
-      },
-    });
-    if (!when.endsWith('read')) await bound;
-    if (when.endsWith('opened')) interrupt.abort('SIGTERM');
-    open();
-    await expect(starting).rejects.toBe('SIGTERM');
-    if (urls[0]) await expect(fetch(`${urls[0]}/pets`)).rejects.toThrow('fetch failed');
-    await (await location.open(openOptions())).close();
-  },
-);
+test.each([
+  'while the seed is read',
+  'while the store is opened',
+  'while the store is seeded',
+  'while a key is prepared',
+])('a signal %s ends the start, closes the port and unlocks the store', async (when) => {
+  const { starting, bound, open, interrupt, urls, location } = await start({
+    async prepare() {
+      if (when.endsWith('prepared')) interrupt.abort('SIGTERM');
+    },
+    seed: async () => {
+      if (when.endsWith('read')) interrupt.abort('SIGTERM');
+      return {
+        get pets() {
+          if (when.endsWith('seeded')) interrupt.abort('SIGTERM');
+          return [];
+        },
+        orders: [],
+      };
+    },
+  });
+  if (!when.endsWith('read')) await bound;
+  if (when.endsWith('opened')) interrupt.abort('SIGTERM');
+  open();
+  await expect(starting).rejects.toBe('SIGTERM');
+  if (urls[0]) await expect(fetch(`${urls[0]}/pets`)).rejects.toThrow('fetch failed');
+  await (await location.open(openOptions())).close();
+});

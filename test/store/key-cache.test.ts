@@ -84,6 +84,20 @@ it('finds a key that was added while the keys were being read', async () => {
   expect(await unknown).toBeUndefined();
 });
 
+it('finds a temporary key that was added while the keys were being read', async () => {
+  const [reading, released] = [gate(), gate()];
+  const { keys } = await cacheWithKey('pro', async (name) => {
+    if (name !== 'readdir') return;
+    reading.open();
+    await released.opened;
+  });
+  const found = keys.find(hashKey('my own key'));
+  await reading.opened;
+  keys.addTemporary('(fixed)', 'free', 'my own key');
+  released.open();
+  expect(await found).toMatchObject({ name: '(fixed)' });
+});
+
 it.skipIf(process.platform === 'win32')('does not wait for a named pipe in the directory', async () => {
   const { directory, keys, key, warnings } = await cacheWithKey();
   execFileSync('mkfifo', [join(directory, 'keys', 'pipe.json')]);

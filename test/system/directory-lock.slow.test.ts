@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { acquireDirectoryLock, type DirectoryLock } from '../../src/system/directory-lock.ts';
+import { acquireDirectoryLock, type DirectoryLock, findLockOwner } from '../../src/system/directory-lock.ts';
 import { DirectoryInUseError, LockError } from '../../src/system/file-system.ts';
 import { openJournalStore } from '../helpers/store-fixtures.ts';
 import { temporaryDirectory } from '../helpers/temp.ts';
@@ -107,9 +107,10 @@ describe('acquireDirectoryLock', () => {
     const directory = join(await temporaryDirectory(), 'x'.repeat(120), 'é'.repeat(100));
     await mkdir(directory, { recursive: true });
     const temporary = await temporaryDirectory();
-    const lock = await acquire(directory, { temporary });
+    const linkPlaces = [() => temporary];
+    const lock = await acquire(directory, { linkPlaces });
     lock.announce('http://there');
-    const error = await errorOf(acquire(directory, { temporary }));
+    const error = await errorOf(acquire(directory, { linkPlaces }));
     expect(error).toMatchObject({ pid: process.pid, url: 'http://there' });
     expect(await readdir(temporary)).toEqual([]);
     expect(await claimsIn(directory)).toHaveLength(1);
@@ -117,23 +118,24 @@ describe('acquireDirectoryLock', () => {
     expect(await claimsIn(directory)).toEqual([]);
   });
 
-  it.each([
-    ['has a path that is too long as well', (long: string) => long, 'is too long as well'],
-    ['does not exist', () => '/nonexistent', 'ENOENT'],
-  ])(
-    'fails with a hint if the path is too long and the temporary directory %s',
-    async (_, temporary, reason) => {
-      const long = join(await temporaryDirectory(), 'x'.repeat(120));
-      await mkdir(long);
-      const error = await errorOf(acquire(long, { temporary: temporary(long) }));
-      expect(error).toBeInstanceOf(LockError);
-      expect([error.message, error.hint]).toEqual([
-        expect.stringContaining(reason),
-        expect.stringContaining('set TMPDIR'),
-      ]);
-      expect(await readdir(long)).toEqual([]);
-    },
-  );
+  it('links to a directory with a long path in the first place where it can, or fails with a hint', async () => {
+    const long = join(await temporaryDirectory(), 'x'.repeat(120));
+    await mkdir(long);
+    const unusable = [
+      () => long,
+      () => '/nonexistent',
+      () => {
+        throw new Error('no home directory');
+      },
+    ];
+    const error = await errorOf(acquire(long, { linkPlaces: unusable }));
+    expect(error).toBeInstanceOf(LockError);
+    expect(error.hint).toContain('set TMPDIR');
+    expect(await readdir(long)).toEqual([]);
+    const temporary = await temporaryDirectory();
+    await acquire(long, { linkPlaces: [...unusable, () => temporary] });
+    expect(await claimsIn(long)).toHaveLength(1);
+  });
 
   it.each<[string, () => string | undefined]>([
     ['sends nothing', () => undefined],
@@ -193,5 +195,32 @@ describe('acquireDirectoryLock', () => {
     let text = '';
     for await (const part of socket.setEncoding('utf8')) text += part;
     expect(JSON.parse(text)).toEqual({ state: 'holding', pid: process.pid, url: 'http://here' });
+  });
+});
+
+describe('findLockOwner', () => {
+  it('names the process that holds the lock, also in a directory with a long path', async () => {
+    const directory = join(await temporaryDirectory(), 'x'.repeat(120));
+    await mkdir(directory);
+    expect(await findLockOwner(directory)).toBeUndefined();
+    const lock = await acquire(directory);
+    expect(await findLockOwner(directory)).toMatchObject({ pid: process.pid });
+    lock.announce('http://there');
+    expect(await findLockOwner(directory)).toMatchObject({ pid: process.pid, url: 'http://there' });
+    expect(await claimsIn(directory)).toHaveLength(1);
+    await lock.release();
+    expect(await findLockOwner(directory)).toBeUndefined();
+  });
+
+  it('finds no owner in a directory that does not exist, is not a directory, or whose server was killed', async () => {
+    const directory = await temporaryDirectory();
+    const file = join(directory, 'file');
+    await writeFile(file, '');
+    for (const path of [file, join(directory, 'missing')]) expect(await findLockOwner(path)).toBeUndefined();
+    const { child } = await openInChild(directory);
+    expect(await findLockOwner(directory)).toMatchObject({ pid: child.pid });
+    child.kill('SIGKILL');
+    await once(child, 'exit');
+    expect(await findLockOwner(directory)).toBeUndefined();
   });
 });

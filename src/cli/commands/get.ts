@@ -1,7 +1,8 @@
 import type { Client } from '../../client/client.ts';
-import { ApiFailure, ContractError, InterruptedError, RemovedError } from '../../client/errors.ts';
+import { ApiFailure, ContractError, RemovedError } from '../../client/errors.ts';
 import { pageSize } from '../../contract/operations.ts';
 import type { ReceivedPet } from '../../contract/schemas.ts';
+import { InterruptedError } from '../../system/interrupted-error.ts';
 import { createProgress, petView, readPages } from '../animals/list-animals.ts';
 import { connectionFor, followUpCommand, withClient } from '../connection/connect.ts';
 import { CliError, usageError } from '../core/errors.ts';

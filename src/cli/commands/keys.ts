@@ -1,7 +1,7 @@
-import { InterruptedError } from '../../client/errors.ts';
 import { MAX_QUOTA, type PlanName, planNames, plans, type Quota } from '../../contract/plans.ts';
 import type { StoreLocation } from '../../store/backend.ts';
 import type { CreatedKey, StoredKey } from '../../store/keys/keys.ts';
+import { InterruptedError } from '../../system/interrupted-error.ts';
 import { CliError, usageError } from '../core/errors.ts';
 import { integer } from '../core/parsers.ts';
 import { type Console, isClosedPipe } from '../output/console.ts';

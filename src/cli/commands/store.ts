@@ -1,5 +1,5 @@
-import { InterruptedError } from '../../client/errors.ts';
 import type { StoreReport } from '../../store/store.ts';
+import { InterruptedError } from '../../system/interrupted-error.ts';
 import { CliError } from '../core/errors.ts';
 import { checkStoreArgument } from '../core/parsers.ts';
 import { printText } from '../output/printer.ts';

@@ -1,6 +1,5 @@
 import { isIP } from 'node:net';
 import type { Client } from '../../client/client.ts';
-import { InterruptedError } from '../../client/errors.ts';
 import type { Deprecation } from '../../client/response.ts';
 import type { AttemptEvent, WaitEvent } from '../../client/retry.ts';
 import type { StateOptions } from '../../client/service-state.ts';
@@ -8,6 +7,7 @@ import { prepareStateDirectory, type StateDirectory } from '../../client/state-d
 import type { OperationName } from '../../contract/operations.ts';
 import { formatDuration } from '../../contract/time-text.ts';
 import { createAddressMatcher, isAddressBlock } from '../../system/address-blocks.ts';
+import { InterruptedError } from '../../system/interrupted-error.ts';
 import type { Context } from '../core/context.ts';
 import { usageError } from '../core/errors.ts';
 import { shellQuote } from '../core/shell-words.ts';

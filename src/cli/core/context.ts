@@ -5,7 +5,7 @@ import type { VersionDetails } from './version-details.ts';
 
 export type OutputStream = Writable & { isTTY?: boolean; columns?: number };
 export type InputStream = Readable & { isTTY?: boolean; fd?: number; setRawMode?(isRaw: boolean): unknown };
-export type Signal = 'SIGINT' | 'SIGTERM' | 'SIGHUP';
+export type Signal = 'SIGINT' | 'SIGTERM' | 'SIGHUP' | 'SIGQUIT' | 'SIGUSR2' | 'SIGBREAK';
 
 /** The parts of the process that the program uses. Tests pass their own. */
 export type Context = {

@@ -2,7 +2,6 @@ import {
   ApiFailure,
   ContractError,
   hasSuccessStatus,
-  InterruptedError,
   NetworkError,
   OutcomeUnknownError,
   ProtocolError,
@@ -13,6 +12,7 @@ import {
 } from '../../client/errors.ts';
 import type { Clock } from '../../contract/clock.ts';
 import { StoreError, type StoreErrorCode } from '../../store/errors.ts';
+import { InterruptedError } from '../../system/interrupted-error.ts';
 import {
   CliError,
   NOT_HTTPS,

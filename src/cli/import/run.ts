@@ -1,8 +1,9 @@
 import { realpath } from 'node:fs/promises';
 import type { Client } from '../../client/client.ts';
-import { InterruptedError, OutcomeUnknownError } from '../../client/errors.ts';
+import { OutcomeUnknownError } from '../../client/errors.ts';
 import { serviceOf } from '../../client/service-state.ts';
 import { formatDuration } from '../../contract/time-text.ts';
+import { InterruptedError } from '../../system/interrupted-error.ts';
 import { createProgress } from '../animals/list-animals.ts';
 import {
   connectionFor,

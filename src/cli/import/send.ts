@@ -3,7 +3,6 @@ import {
   ApiFailure,
   ClientError,
   hasSuccessStatus,
-  InterruptedError,
   NetworkError,
   OutcomeUnknownError,
 } from '../../client/errors.ts';
@@ -14,6 +13,7 @@ import type { SteadyClock } from '../../contract/clock.ts';
 import { pageSize } from '../../contract/operations.ts';
 import type { NewPet, ReceivedPet } from '../../contract/schemas.ts';
 import { hashKey } from '../../store/keys/keys.ts';
+import { InterruptedError } from '../../system/interrupted-error.ts';
 import { type Progress, readPages } from '../animals/list-animals.ts';
 import { CliError } from '../core/errors.ts';
 import { networkReason } from '../errors/describe-error.ts';
@@ -243,7 +243,7 @@ export function createStopRule(): (result: RowResult) => CliError | undefined {
 
 /** The error to report: one of the ledger, or else one after which a row may have been added, or else the first one. */
 const gravest = (errors: readonly unknown[]): unknown =>
-  errors.find((error) => !(error instanceof ClientError)) ??
+  errors.find((error) => !(error instanceof ClientError || error instanceof InterruptedError)) ??
   errors.find((error) => error instanceof OutcomeUnknownError) ??
   errors[0];
 

@@ -1,8 +1,8 @@
 import * as fs from 'node:fs';
 import { basename, dirname, join } from 'node:path';
 import { Writable } from 'node:stream';
-import { InterruptedError } from '../../client/errors.ts';
 import { errnoOf, isMissing, realFileSystem, temporaryName } from '../../system/file-system.ts';
+import { InterruptedError } from '../../system/interrupted-error.ts';
 import type { Context, OutputStream } from '../core/context.ts';
 import { CliError, fileError } from '../core/errors.ts';
 

@@ -1,5 +1,5 @@
 import { createInterface } from 'node:readline';
-import { InterruptedError } from '../../client/errors.ts';
+import { InterruptedError } from '../../system/interrupted-error.ts';
 import type { Context } from '../core/context.ts';
 import { usageError } from '../core/errors.ts';
 import { DEFAULT_COLUMNS } from '../output/console.ts';

@@ -1,19 +1,20 @@
 import { lookup } from 'node:dns/promises';
 import { once } from 'node:events';
 import { createReadStream, rmSync } from 'node:fs';
-import { mkdtemp, rm } from 'node:fs/promises';
+import { rm } from 'node:fs/promises';
 import { constants } from 'node:os';
-import { join } from 'node:path';
+import { resolve } from 'node:path';
 import spawn from 'cross-spawn';
 import * as z from 'zod/mini';
 import { describeFirstIssue } from '../../contract/issues.ts';
 import { type FaultOptions, FaultSettings } from '../../server/faults.ts';
 import { sampleData } from '../../server/sample-data.ts';
-import { isLocal, type Service, startService } from '../../server/service.ts';
+import { isLocal, type OpenedStore, type Service, startService } from '../../server/service.ts';
 import type { StoreLocation } from '../../store/backend.ts';
+import { findLockOwner } from '../../system/directory-lock.ts';
 import { errnoOf, isUnwritable } from '../../system/file-system.ts';
 import type { Context, Signal } from '../core/context.ts';
-import { CliError, fileError, systemReason, usageError } from '../core/errors.ts';
+import { CliError, systemReason, usageError } from '../core/errors.ts';
 import { exitCodes } from '../core/exit-codes.ts';
 import { DEFAULT_PORT } from '../profiles/profile.ts';
 import type { CommandContext } from '../program/command.ts';
@@ -23,12 +24,22 @@ import { DEFAULT_PLAN, type ServeOptions } from './options.ts';
 import { writeServerFile } from './running-server.ts';
 import { createEventPrinter, type EventPrinter, type ProvidedKey } from './server-events.ts';
 import { findStoreLocation } from './store-location.ts';
+import { deleteLeftStores, makeTemporaryDirectory } from './temporary-stores.ts';
 
 /** How long running requests may take to finish when the server stops, in milliseconds. */
 export const GRACE_PERIOD = 3_500;
 
 /** How long the log may take to be written at exit, in milliseconds. */
 export const FLUSH_TIMEOUT = 1_000;
+
+/** How long the deletion of a store that another server has left may delay the exit, in milliseconds. */
+const DELETION_TIMEOUT = 500;
+
+/**
+ * The signals that stop the server. If they were not handled, they would end the process and leave its temporary store
+ * and its command. nodemon sends SIGUSR2, and a terminal SIGQUIT (Ctrl-\) or SIGBREAK. Node itself uses SIGUSR1.
+ */
+const STOP_SIGNALS = ['SIGINT', 'SIGTERM', 'SIGHUP', 'SIGQUIT', 'SIGUSR2', 'SIGBREAK'] as const;
 
 /** A run of the server, from the start to the exit. */
 type Run = {
@@ -40,8 +51,8 @@ type Run = {
   events: EventPrinter;
   /** Aborted with the first reason to stop: the name of a signal, or the error of a store that can no longer be read. */
   ending: AbortController;
-  /** The first signal stops the server, the second exits immediately. Returns a function that removes the handlers. */
-  handleSignals(): () => void;
+  /** While the command runs, `runChild` handles the signals. */
+  isCommandRunning: boolean;
 };
 
 /** Runs the server until a signal, a store failure, or the exit of the command given after `--`. */
@@ -50,25 +61,31 @@ export async function runServer(options: ServeOptions, context: CommandContext):
   const secrets = await readSecrets(options.keyFile, context, () => isLocalServer(options));
   for (const secret of [secrets.key, secrets.token]) if (secret) context.console.redact(secret);
   const faults = await initialFaults(options, context);
-  const directory = options.ephemeral ? await makeTemporaryDirectory(context) : undefined;
   const ending = new AbortController();
-  const handleSignals = () =>
-    context.onSignal(['SIGINT', 'SIGTERM', 'SIGHUP'], (signal) => {
-      if (ending.signal.aborted) {
-        // The removal must be synchronous, because the process exits immediately afterwards.
-        if (directory !== undefined) rmSync(directory, { recursive: true, force: true });
-        context.exitNow(128 + constants.signals[signal]);
-      }
-      ending.abort(signal);
-    });
+  let run: Run | undefined;
+  let directory: string | undefined;
+  // The first signal stops the server, the second exits immediately. Signals are handled as long as the temporary store
+  // exists, because a signal that is not handled would leave it.
+  const stopHandling = context.onSignal(STOP_SIGNALS, (signal) => {
+    if (run?.isCommandRunning) return;
+    if (ending.signal.aborted) {
+      // The removal must be synchronous, because the process exits immediately afterwards.
+      if (directory !== undefined) rmSync(directory, { recursive: true, force: true });
+      context.exitNow(128 + constants.signals[signal]);
+    }
+    ending.abort(signal);
+  });
   let code: number;
   try {
+    if (options.ephemeral) directory = await makeTemporaryDirectory(context);
     const location = await findStoreLocation(directory ?? options.data, context);
     const events = createEventPrinter(options, context, location, secrets);
-    code = await serve({ options, context, location, secrets, faults, events, ending, handleSignals });
+    run = { options, context, location, secrets, faults, events, ending, isCommandRunning: false };
+    code = await serve(run);
   } finally {
     // A start that was given up may still be writing to the directory, so try more than once.
     if (directory !== undefined) await rm(directory, { recursive: true, force: true, maxRetries: 3 });
+    stopHandling();
   }
   await flushLog(context, code);
   return code;
@@ -82,13 +99,6 @@ async function isLocalServer({ host, publicUrl, trustProxy, allowHost }: ServeOp
   return isLocal(address, { publicUrl, trustedProxies: trustProxy, allowHosts: allowHost ?? [] });
 }
 
-const makeTemporaryDirectory = ({ temporaryDirectory }: Context): Promise<string> =>
-  mkdtemp(join(temporaryDirectory, 'pets-')).catch((error) => {
-    const hint =
-      'set TMPDIR (on Windows: TEMP) to a directory that you can write to, or use --data <dir> instead of --ephemeral';
-    throw fileError('create a temporary directory in', temporaryDirectory, error, hint);
-  });
-
 /** Waits a second for buffered log output. Exits if some is left, because unread output keeps the process alive. */
 async function flushLog({ stderr, sleep, exitNow }: Context, code: number): Promise<void> {
   if (stderr.writableLength === 0) return;
@@ -98,28 +108,29 @@ async function flushLog({ stderr, sleep, exitNow }: Context, code: number): Prom
 
 /** Starts the service, reports it, waits for the reason to stop, and stops it. @returns the exit code */
 async function serve(run: Run): Promise<number> {
-  const { options, context, events, handleSignals } = run;
+  const { options, context, events } = run;
   const { command } = options;
   const { signal: ended } = run.ending;
-  // Handle signals before anything is opened, so that a signal during the start stops the server too.
-  let stopHandling = handleSignals();
   let service: Service | undefined;
+  let served: ProvidedKey = { otherService: undefined };
   let unannounce = async () => {};
+  let stopDeleting = async () => {};
   try {
-    service = await start(run);
+    // What a user finds after the start must work from the first request: the key, profile `local`, `pets keys list`.
+    service = await start(run, async (opened) => {
+      served = await provideKey(run, opened);
+      if (opened.hasTools && !options.ephemeral)
+        unannounce = await writeServerFile(context, run.location, opened);
+    });
     if (service !== undefined) {
-      if (service.pageUrl && !options.ephemeral)
-        unannounce = await writeServerFile(context, run.location, service);
-      const served = await provideKey(run, service);
+      stopDeleting = startDeleting(context);
       await events.listening(service, served);
       if (command.length > 0 && !ended.aborted) {
         const { url, token } = service;
         const variables = { PETS_BASE_URL: url, PETS_API_KEY: served.key ?? '', PETS_SERVE_TOKEN: token };
-        // `runChild` handles signals while the command runs.
-        stopHandling();
-        const running = runChild(context, command, variables, ended);
-        const code = await running.finally(() => {
-          stopHandling = handleSignals();
+        run.isCommandRunning = true;
+        const code = await runChild(context, command, variables, ended).finally(() => {
+          run.isCommandRunning = false;
         });
         ended.throwIfAborted();
         return code;
@@ -131,16 +142,26 @@ async function serve(run: Run): Promise<number> {
   } finally {
     await unannounce();
     await service?.stop(GRACE_PERIOD);
-    stopHandling();
+    await stopDeleting();
     await events.stopped();
   }
+}
+
+/** Deletes temporary stores that killed servers have left. Returns a function that ends this soon. */
+function startDeleting(context: Context): () => Promise<void> {
+  const stopping = new AbortController();
+  const deleting = deleteLeftStores(context, stopping.signal);
+  return async () => {
+    stopping.abort();
+    await Promise.race([deleting, once(AbortSignal.timeout(DELETION_TIMEOUT), 'abort')]);
+  };
 }
 
 /**
  * Provides the API key of this run. With a fixed key, `--ephemeral` or a command, only this server accepts the key.
  * Otherwise, it is a key of the store. Except with a command or `--no-profile`, `saveLocalProfile` saves the key.
  */
-async function provideKey(run: Run, service: Service): Promise<ProvidedKey> {
+async function provideKey(run: Run, service: OpenedStore): Promise<ProvidedKey> {
   const { options, context, location, secrets, events } = run;
   const { plan = DEFAULT_PLAN, profile, ephemeral } = options;
   const hasCommand = options.command.length > 0;
@@ -168,7 +189,10 @@ async function provideKey(run: Run, service: Service): Promise<ProvidedKey> {
  *
  * @returns undefined if a signal or a failure of the store ended the start
  */
-async function start(run: Run): Promise<Service | undefined> {
+async function start(
+  run: Run,
+  prepare: (opened: OpenedStore) => Promise<void>,
+): Promise<Service | undefined> {
   const { options, context, location, secrets, faults, events, ending } = run;
   const { host, seed } = options;
   const port = options.port ?? (options.command.length > 0 ? 0 : DEFAULT_PORT);
@@ -195,6 +219,7 @@ async function start(run: Run): Promise<Service | undefined> {
     faults,
     seed: seed === undefined ? undefined : (signal) => readSeed(seed, context, signal),
     seedName: seed === true ? 'the sample data' : seed,
+    prepare,
     signal: ending.signal,
     onWarning: events.warning,
     onFailure: (error) => ending.abort(error),
@@ -205,7 +230,9 @@ async function start(run: Run): Promise<Service | undefined> {
     return (await Promise.race([starting, givenUp])) ?? undefined;
   } catch (error) {
     if (ending.signal.aborted && error === ending.signal.reason) return undefined;
-    throw isAddressError(error) ? cannotListen(`${host}:${port}`, error) : error;
+    if (!isAddressError(error)) throw error;
+    const user = errnoOf(error) === 'EADDRINUSE' ? await describeUser(location) : undefined;
+    throw cannotListen(`${host}:${port}`, error, user);
   } finally {
     done.abort();
   }
@@ -215,16 +242,31 @@ async function start(run: Run): Promise<Service | undefined> {
 const isAddressError = (error: unknown): boolean =>
   error instanceof Error && 'syscall' in error && /^(getaddrinfo|listen|bind)$/.test(String(error.syscall));
 
-function cannotListen(address: string, error: unknown): CliError {
+/** @param user says which process uses the store */
+function cannotListen(address: string, error: unknown, user?: string): CliError {
   const isPort = /^(EADDRINUSE|EACCES)$/.test(errnoOf(error) ?? '');
-  const hint = isPort
+  const otherAddress = isPort
     ? 'use another port with --port, or any free port with --port 0'
     : 'use an address of this machine, or omit --host to listen on 127.0.0.1';
-  return new CliError(`cannot listen on ${address}: ${systemReason(error)}`, {
+  const hint =
+    'use it, or stop it; for another server: --port 0 (any free port) with --ephemeral or --data <dir>';
+  return new CliError(`cannot listen on ${address}: ${systemReason(error)}${user ? `; ${user}` : ''}`, {
     code: 'cannot_listen',
-    hint,
+    hint: user ? hint : otherAddress,
     cause: error,
   });
+}
+
+/** Says which process uses the store in a directory, for a user who has started the server twice. */
+async function describeUser({ place, isShared }: StoreLocation): Promise<string | undefined> {
+  const directory = resolve(place);
+  const owner = isShared ? undefined : await findLockOwner(directory);
+  if (owner === undefined) return undefined;
+  const { pid, url } = owner;
+  const name = pid === undefined ? 'another process' : `process ${pid}`;
+  return url === undefined
+    ? `${name} uses the store in ${directory}`
+    : `pets serve (${name}) already runs at ${url} with the store in ${directory}`;
 }
 
 /** The faults at the start. `--latency`, `--fail-rate` and `--fault-seed` replace fields in the file of `--faults`. */
@@ -261,7 +303,8 @@ const KILL_DELAY = 5_000;
 
 /**
  * Runs a command with this process's streams and waits for its exit.
- * - SIGTERM and SIGHUP are forwarded. If the command has already received one of them, the next one kills the command.
+ * - SIGTERM and SIGHUP are forwarded, and the other signals that stop the server are forwarded as SIGTERM. If the command
+ *   has already received one of them, the next one kills the command.
  * - On a terminal, SIGINT is not forwarded, because Ctrl-C already reaches the whole process group.
  * - Elsewhere, every SIGINT is forwarded, because programs may treat a second SIGINT differently.
  * - If `abort` is aborted, the command gets SIGTERM, and SIGKILL after 5 s.
@@ -291,9 +334,14 @@ export async function runChild(
     terminate('SIGTERM');
     context.sleep(KILL_DELAY, ended.signal).then(kill, () => {});
   };
+  const onSignal = (signal: Signal) => {
+    if (signal === 'SIGINT') {
+      if (!context.stdin.isTTY) child.kill(signal);
+    } else if (isTerminating) kill();
+    else terminate(signal === 'SIGHUP' ? signal : 'SIGTERM');
+  };
   const cleanups = [
-    context.onSignal(['SIGTERM', 'SIGHUP'], (signal) => (isTerminating ? kill() : terminate(signal))),
-    context.onSignal(['SIGINT'], (signal) => !context.stdin.isTTY && child.kill(signal)),
+    context.onSignal(STOP_SIGNALS, onSignal),
     () => abort.removeEventListener('abort', onAbort),
   ];
   abort.addEventListener('abort', onAbort);

@@ -78,7 +78,7 @@ export class KeyCache implements AcceptedKeys {
     }
     // The key may just have been added, so the read must begin after this call.
     await this.#readLater();
-    return this.#byHash.get(sha256);
+    return this.#temporary.get(sha256) ?? this.#byHash.get(sha256);
   }
 
   /** Waits for a read that begins after this call. */
