@@ -334,7 +334,8 @@ export class JournalStore implements Store {
     await this.#writer.close();
     await files.rename(temporary, path);
     await files.syncDirectory(directory);
-    this.#journal = await readJournal(this.#options);
+    // A signal that ends the start must not stop the store here, because its journal is already replaced.
+    this.#journal = await readJournal({ ...this.#options, signal: undefined });
     this.#writer = new JournalWriter(this.#journal, this.#options);
     await this.start();
   }
