@@ -1,8 +1,8 @@
 import { createHash, randomBytes } from 'node:crypto';
 import { once } from 'node:events';
+import { constants } from 'node:fs';
 import * as fs from 'node:fs/promises';
 import { connect, createServer, type Socket } from 'node:net';
-import { homedir, tmpdir } from 'node:os';
 import { basename, join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { setTimeout } from 'node:timers/promises';
@@ -18,18 +18,9 @@ export interface DirectoryLock {
 /** Resolves after `ms` milliseconds, or earlier if the signal is aborted. */
 type Sleep = (ms: number, signal?: AbortSignal) => Promise<unknown>;
 
-/** Returns a directory, or throws if there is none. */
-type Place = () => string;
-
 /** Dependencies that tests replace. Times are in milliseconds. */
-type LockOptions = {
-  sleep?: Sleep;
-  now?: () => number;
-  /** Where symbolic links to directories with long paths are created. */
-  linkPlaces?: readonly Place[];
-};
+type LockOptions = { sleep?: Sleep; now?: () => number };
 
-const LINK_PLACES: readonly Place[] = [tmpdir, () => '/tmp', () => '/var/tmp', homedir];
 const realSleep: Sleep = (ms, signal) => setTimeout(ms, undefined, signal && { signal }).catch(() => {});
 
 const CLAIM = /^lock-(\d+)-[0-9a-f]{8}$/;
@@ -54,10 +45,10 @@ const RETRY_MS = 10;
  */
 export async function acquireDirectoryLock(
   directory: string,
-  { sleep = realSleep, now = () => performance.now(), linkPlaces = LINK_PLACES }: LockOptions = {},
+  { sleep = realSleep, now = () => performance.now() }: LockOptions = {},
 ): Promise<DirectoryLock> {
   if (process.platform === 'win32') return acquirePipe(directory, sleep);
-  return withShortPath(directory, linkPlaces, (short) => acquireLoop(directory, short, sleep, now));
+  return withShortPath(directory, (short) => acquireLoop(directory, short, sleep, now));
 }
 
 /** The process that has locked a directory, as far as it is known. Undefined if there is none; never rejects. */
@@ -69,9 +60,7 @@ export async function findLockOwner(
       const { state, pid, url } = await probe(await pipeOf(directory), realSleep);
       return state === 'dead' ? undefined : { pid, url };
     }
-    await withShortPath(directory, LINK_PLACES, (short) =>
-      livingClaims(directory, short, undefined, realSleep),
-    );
+    await withShortPath(directory, (short) => livingClaims(directory, short, undefined, realSleep));
   } catch (error) {
     if (error instanceof DirectoryInUseError) return error;
   }
@@ -268,37 +257,21 @@ const MAX_SOCKET_PATH = 103;
 const MAX_NAME_LENGTH = 'claim-4294967295-ffffffff'.length;
 
 /**
- * Calls `use` with a path of the directory that is short enough for sockets in the directory: its own path, or a symbolic
- * link to it in the first of the places where one can be created. Deletes the link afterward.
+ * Calls `use` with a path of the directory that is short enough for sockets in the directory.
  *
- * @throws LockError if no link can be created
+ * @throws LockError if there is none
  */
-async function withShortPath<T>(
-  directory: string,
-  places: readonly Place[],
-  use: (short: string) => Promise<T>,
-): Promise<T> {
+async function withShortPath<T>(directory: string, use: (short: string) => Promise<T>): Promise<T> {
   if (fits(directory)) return use(directory);
-  const link = await createLink(directory, places);
-  return use(link).finally(() => fs.unlink(link).catch(() => {}));
-}
-
-async function createLink(directory: string, places: readonly Place[]): Promise<string> {
-  const name = `pets-${randomBytes(8).toString('hex')}`;
-  for (const place of places) {
-    try {
-      const link = join(place(), name);
-      if (!fits(link)) continue;
-      await fs.symlink(directory, link);
-      return link;
-    } catch {
-      // The directory does not exist, or is not writable, or the user has no home directory.
-    }
+  if (process.platform !== 'linux') {
+    const longest = MAX_SOCKET_PATH - MAX_NAME_LENGTH - 1;
+    throw new LockError(
+      `the path ${directory} is too long for a socket`,
+      `use a path of at most ${longest} bytes`,
+    );
   }
-  throw new LockError(
-    `the path ${directory} is too long for a socket, and no link to it can be created in a directory with a short path`,
-    'use a shorter path, or set TMPDIR to a directory with a short path that you can write to',
-  );
+  const open = await fs.open(directory, constants.O_RDONLY | constants.O_DIRECTORY);
+  return use(`/proc/self/fd/${open.fd}`).finally(() => open.close());
 }
 
 const fits = (directory: string) => Buffer.byteLength(directory) + 1 + MAX_NAME_LENGTH <= MAX_SOCKET_PATH;

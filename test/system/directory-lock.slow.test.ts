@@ -103,39 +103,20 @@ describe('acquireDirectoryLock', () => {
     expect((await stat(join(directory, claim))).mode & 0o777).toBe(0o666);
   });
 
-  it('works in a directory whose path is too long for a socket', async () => {
-    const directory = join(await temporaryDirectory(), 'x'.repeat(120), 'é'.repeat(100));
-    await mkdir(directory, { recursive: true });
-    const temporary = await temporaryDirectory();
-    const linkPlaces = [() => temporary];
-    const lock = await acquire(directory, { linkPlaces });
-    lock.announce('http://there');
-    const error = await errorOf(acquire(directory, { linkPlaces }));
-    expect(error).toMatchObject({ pid: process.pid, url: 'http://there' });
-    expect(await readdir(temporary)).toEqual([]);
-    expect(await claimsIn(directory)).toHaveLength(1);
-    await lock.release();
-    expect(await claimsIn(directory)).toEqual([]);
-  });
-
-  it('links to a directory with a long path in the first place where it can, or fails with a hint', async () => {
-    const long = join(await temporaryDirectory(), 'x'.repeat(120));
-    await mkdir(long);
-    const unusable = [
-      () => long,
-      () => '/nonexistent',
-      () => {
-        throw new Error('no home directory');
-      },
-    ];
-    const error = await errorOf(acquire(long, { linkPlaces: unusable }));
-    expect(error).toBeInstanceOf(LockError);
-    expect(error.hint).toContain('set TMPDIR');
-    expect(await readdir(long)).toEqual([]);
-    const temporary = await temporaryDirectory();
-    await acquire(long, { linkPlaces: [...unusable, () => temporary] });
-    expect(await claimsIn(long)).toHaveLength(1);
-  });
+  it.runIf(process.platform === 'linux')(
+    'works in a directory whose path is too long for a socket',
+    async () => {
+      const directory = join(await temporaryDirectory(), 'x'.repeat(120), 'é'.repeat(100));
+      await mkdir(directory, { recursive: true });
+      const lock = await acquire(directory);
+      lock.announce('http://there');
+      const error = await errorOf(acquire(directory));
+      expect(error).toMatchObject({ pid: process.pid, url: 'http://there' });
+      expect(await claimsIn(directory)).toHaveLength(1);
+      await lock.release();
+      expect(await claimsIn(directory)).toEqual([]);
+    },
+  );
 
   it.each<[string, () => string | undefined]>([
     ['sends nothing', () => undefined],
