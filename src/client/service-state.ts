@@ -3,9 +3,13 @@ import { existsSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Clock } from '../contract/clock.ts';
 import { LOOPBACK_NAME_PATTERN } from '../contract/headers.ts';
-import { makeDirectorySync } from '../system/file-system.ts';
 import type { Uptime } from '../system/uptime.ts';
-import { isTrusted, prepareStateDirectory, type StateDirectory } from './state-directory.ts';
+import {
+  isTrusted,
+  makeDirectorySync,
+  prepareStateDirectory,
+  type StateDirectory,
+} from './state-directory.ts';
 
 const MINUTE = 60_000;
 const DAY = 86_400_000;

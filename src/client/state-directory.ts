@@ -1,5 +1,6 @@
-import { accessSync, constants, existsSync, lstatSync } from 'node:fs';
-import { makeDirectorySync } from '../system/file-system.ts';
+import { accessSync, constants, existsSync, lstatSync, mkdirSync } from 'node:fs';
+import { dirname } from 'node:path';
+import { errnoOf, isMissing } from '../system/file-system.ts';
 
 /** A directory that all processes of a user share. */
 export type StateDirectory = {
@@ -41,5 +42,18 @@ export function prepareStateDirectory(directory: StateDirectory): boolean {
     return isTrusted(directory);
   } catch {
     return false;
+  }
+}
+
+/** Like `makeDirectory` in src/system, but synchronous. Returns false if the directory existed. */
+export function makeDirectorySync(path: string, withParents = true): boolean {
+  try {
+    mkdirSync(path, { mode: 0o700 });
+    return true;
+  } catch (error) {
+    if (errnoOf(error) === 'EEXIST') return false;
+    if (!withParents || !isMissing(error) || dirname(path) === path) throw error;
+    makeDirectorySync(dirname(path));
+    return makeDirectorySync(path, false);
   }
 }

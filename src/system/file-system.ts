@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto';
-import { constants, fstatSync, mkdirSync, type Stats, statSync, writeSync } from 'node:fs';
+import { constants, fstatSync, type Stats, statSync, writeSync } from 'node:fs';
 import * as fs from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
 
@@ -269,19 +269,6 @@ export async function makeDirectory(fileSystem: FileSystem, path: string, withPa
 export async function makePrivateDirectory(fileSystem: FileSystem, path: string): Promise<void> {
   await makeDirectory(fileSystem, path);
   await fileSystem.chmod(path, 0o700);
-}
-
-/** Like `makeDirectory`, but synchronous and always on the real file system. Returns false if the directory existed. */
-export function makeDirectorySync(path: string, withParents = true): boolean {
-  try {
-    mkdirSync(path, { mode: 0o700 });
-    return true;
-  } catch (error) {
-    if (errnoOf(error) === 'EEXIST') return false;
-    if (!withParents || !isMissing(error) || dirname(path) === path) throw error;
-    makeDirectorySync(dirname(path));
-    return makeDirectorySync(path, false);
-  }
 }
 
 /**
