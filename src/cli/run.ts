@@ -1,4 +1,5 @@
-import { openSync, readdirSync, rmSync } from 'node:fs';
+import { constants, fstatSync, openSync, readdirSync, rmSync } from 'node:fs';
+import { Socket } from 'node:net';
 import { homedir, tmpdir, userInfo } from 'node:os';
 import { join, parse } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
@@ -16,6 +17,7 @@ import { type HomeContext, stateDirectory } from './profiles/paths.ts';
 export async function run(): Promise<void> {
   // The process exits with this code only if the event loop runs empty before the program has finished, which is a bug.
   process.exitCode = exitCodes.other;
+  reopenOutputPipes();
   const context = createProcessContext();
   enableCompileCache(context);
   const { main } = await import('./main.ts');
@@ -60,6 +62,29 @@ export function createProcessContext(): Context {
     },
     exitNow: (code) => process.exit(code),
   };
+}
+
+/**
+ * Opens inherited pipes of the output again. Through them, Node would make the pipes non-blocking for every program that
+ * shares them, such as the other commands of a CI job, whose writes could then fail with EAGAIN. Only Linux can open a pipe
+ * again. Replaces the streams of the process, because Node itself opens them when it needs any of them.
+ */
+function reopenOutputPipes(): void {
+  if (process.platform !== 'linux') return;
+  for (const [descriptor, name] of [
+    [1, 'stdout'],
+    [2, 'stderr'],
+  ] as const) {
+    try {
+      if (!fstatSync(descriptor).isFIFO()) continue;
+      const fd = openSync(`/proc/self/fd/${descriptor}`, constants.O_WRONLY | constants.O_NONBLOCK);
+      // Like the stream that it replaces, it keeps the process running only while data is waiting.
+      const value = new Socket({ fd, readable: false, writable: true }).unref();
+      Object.defineProperty(process, name, { value, configurable: true });
+    } catch {
+      // For example, the pipe belongs to another user. The stream of Node is used.
+    }
+  }
 }
 
 function openTerminal(): ReadStream | undefined {
