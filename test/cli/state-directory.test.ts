@@ -12,17 +12,19 @@ async function homeless({ limit = Number.POSITIVE_INFINITY } = {}) {
     if (count > limit) replyError(response, 429, 'rate_limited', { 'Retry-After': '30' });
     else reply(response, 200, []);
   });
-  async function run(argv: readonly string[], env: Record<string, string> = {}, stdin = '') {
-    const { ended, stderr } = startProgram(argv, {
+  const start = (argv: readonly string[], env: Record<string, string> = {}, stdin = '') =>
+    startProgram(argv, {
       env: { PETS_BASE_URL: server.url, PETS_API_KEY: 'pets_key', ...env },
       homeDirectory: '/proc/nohome',
       stdin,
       temporaryDirectory: temporary,
     });
+  async function run(...options: Parameters<typeof start>) {
+    const { ended, stderr } = start(...options);
     const code = await ended;
     return { code, stderr: stderr() };
   }
-  return { temporary, fallback: join(temporary, `pets-state-${process.geteuid?.()}`), server, run };
+  return { temporary, fallback: join(temporary, `pets-state-${process.geteuid?.()}`), server, start, run };
 }
 
 const LIST = ['list', '--json', '--max-wait', '0'];
@@ -75,16 +77,40 @@ const CONFIG_HINT = 'make the directory writable, or set PETS_CONFIG_DIR to anot
 test.each([
   ['login --no-verify', /^cannot write .*prod[.]json: /, CONFIG_HINT],
   ['serve --port 0', /^cannot open the store in /, 'choose another directory'],
-  ['serve --port 0 --data DIRECTORY', /^cannot write .*[.]key: /, CONFIG_HINT],
-  ['serve --port 0 --ephemeral', /^cannot write .*local[.]json: /, CONFIG_HINT],
 ])('without a home directory, pets %s exits with 1 and a hint', async (line, message, hint) => {
-  const { run, temporary } = await homeless();
-  const argv = `${line} --json`.replace('DIRECTORY', temporary).split(' ');
-  const { code, stderr } = await run(argv, {}, 'pets_key');
+  const { run } = await homeless();
+  const { code, stderr } = await run(`${line} --json`.split(' '), {}, 'pets_key');
   const { error } = JSON.parse(stderr.trim().split('\n').at(-1) ?? '');
   expect(code).toBe(1);
   expect(error).toMatchObject({ message: expect.stringMatching(message), hint });
 });
+
+test.each([
+  [
+    '--data',
+    ['.key: ', 'to create one that is: pets keys add', 'local.json: ', 'to start without it: --no-profile'],
+  ],
+  ['--ephemeral', ['local.json: ', 'to start without it: --no-profile']],
+])(
+  'without a home directory, pets serve %s warns, and accepts the key that it prints',
+  async (option, warnings) => {
+    const { start, temporary } = await homeless();
+    const program = start([
+      'serve',
+      '--port',
+      '0',
+      option,
+      ...(option === '--data' ? [join(temporary, 'store')] : []),
+      '--json',
+    ]);
+    await expect.poll(program.stdout).toContain('"listening"');
+    const { url, key } = JSON.parse(program.stdout().split('\n')[0] ?? '');
+    expect((await fetch(`${url}/pets`, { headers: { Authorization: `Bearer ${key}` } })).status).toBe(200);
+    for (const warning of warnings) expect(program.stderr()).toContain(warning);
+    program.raise('SIGTERM');
+    expect(await program.ended).toBe(0);
+  },
+);
 
 test('without a home directory, a service can run in a temporary directory', async () => {
   const { run } = await homeless();

@@ -11,11 +11,13 @@ import { type FaultOptions, FaultSettings } from '../../server/faults.ts';
 import { sampleData } from '../../server/sample-data.ts';
 import { isLocal, type OpenedStore, type Service, startService } from '../../server/service.ts';
 import type { StoreLocation } from '../../store/backend.ts';
+import { StoreError } from '../../store/errors.ts';
 import { findLockOwner } from '../../system/directory-lock.ts';
 import { errnoOf, isUnwritable } from '../../system/file-system.ts';
 import type { Context, Signal } from '../core/context.ts';
 import { CliError, systemReason, usageError } from '../core/errors.ts';
 import { exitCodes } from '../core/exit-codes.ts';
+import { describeError } from '../errors/describe-error.ts';
 import { DEFAULT_PORT } from '../profiles/profile.ts';
 import type { CommandContext } from '../program/command.ts';
 import { parseJsonDocument, readInput, requireUtf8 } from '../rows/input.ts';
@@ -159,26 +161,39 @@ function startDeleting(context: Context): () => Promise<void> {
 
 /**
  * Provides the API key of this run. With a fixed key, `--ephemeral` or a command, only this server accepts the key.
- * Otherwise, it is a key of the store. Except with a command or `--no-profile`, `saveLocalProfile` saves the key.
+ * Otherwise, it is a key of the store. Except with a command or `--no-profile`, `saveLocalProfile` saves the key. If a key
+ * or the profile cannot be saved, for example because a container has no home directory, the server starts anyway.
  */
 async function provideKey(run: Run, service: OpenedStore): Promise<ProvidedKey> {
   const { options, context, location, secrets, events } = run;
   const { plan = DEFAULT_PLAN, profile, ephemeral } = options;
   const hasCommand = options.command.length > 0;
-  /** On a full or read-only disk, the server starts even if a key or a profile cannot be saved. */
-  const warnIfUnwritable = (error: Error) => {
-    if (!isUnwritable(error.cause)) throw error;
-    events.warning(error.message);
-    return undefined;
-  };
-  const isTemporary = hasCommand || ephemeral || secrets.key !== undefined;
+  const addTemporary = (name: string) => ({
+    plan,
+    key: service.keys.addTemporary(name, plan, secrets.key),
+  });
+  /** Does instead what needs no file. The errors of a store are not about convenience, except that its disk is full. */
+  const orElse =
+    <Result>(consequence: string, instead: () => Result) =>
+    (error: Error): Result => {
+      if (error instanceof StoreError && !isUnwritable(error.cause)) throw error;
+      events.warning(`${describeError(error, context).message}; ${consequence}`);
+      return instead();
+    };
   const name = hasCommand ? '(command)' : secrets.key === undefined ? '(ephemeral)' : '(fixed)';
-  const served = isTemporary
-    ? { plan, key: service.keys.addTemporary(name, plan, secrets.key) }
-    : await ensureDevKey(context, service, location, { plan, profile }).catch(warnIfUnwritable);
+  const served =
+    hasCommand || ephemeral || secrets.key !== undefined
+      ? addTemporary(name)
+      : await ensureDevKey(context, service, location, { plan, profile }).catch(
+          orElse('so the API key of this server is not kept; to create one that is: pets keys add', () =>
+            location.isShared ? undefined : addTemporary('(not kept)'),
+          ),
+        );
   const otherService =
     profile && !hasCommand && served?.key
-      ? await saveLocalProfile(context, service, served.key).catch(warnIfUnwritable)
+      ? await saveLocalProfile(context, service, served.key).catch(
+          orElse('so profile local was not saved; to start without it: --no-profile', () => undefined),
+        )
       : undefined;
   return { ...served, otherService };
 }
