@@ -53,6 +53,32 @@ describe.skipIf(process.platform === 'win32')('pets serve -- CMD', () => {
     });
   });
 
+  test('a command that cannot be executed is reported, with exit code 126 as in a shell', async () => {
+    const machine = await freshMachine();
+    const file = await machine.file('not-executable', 'echo hello\n');
+    const { code, stderr } = await machine.command(['serve', '--ephemeral', '--quiet', '--', file]);
+    expect([code, stderr]).toEqual([
+      126,
+      expect.stringMatching(/^error: cannot run .*: permission denied\n {2}→ /),
+    ]);
+  });
+
+  test.each(['SIGINT', 'SIGTERM'] as const)(
+    'a %s to the process group reaches the command once, if stdin is not a terminal',
+    async (signal) => {
+      const machine = await freshMachine();
+      // If a second signal arrives, it does so long before the command ends.
+      const script = `let count = 0; process.on('${signal}', () => { if (count++ === 0) setTimeout(() => { console.log('signals: ' + count); process.exit(0); }, 300); }); setInterval(() => {}, 60_000); console.log('ready');`;
+      const args = ['serve', '--ephemeral', '--quiet', '--', process.execPath, '-e', script];
+      const child = machine.startCommand(args, { stdin: '', hasOwnGroup: true });
+      const output = outputOf(child);
+      await expect.poll(() => output.stdout).toContain('ready');
+      process.kill(-(child.pid as number), signal);
+      const [code] = await once(child, 'close');
+      expect([code, output.stdout]).toEqual([0, 'ready\nsignals: 1\n']);
+    },
+  );
+
   test.each([
     [true, /^err$/],
     [false, /^(pets serve: .*\n){2}err/],

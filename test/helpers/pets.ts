@@ -30,6 +30,8 @@ export type RunOptions = {
   /** Additional variables. The environment otherwise has only PATH and the directories of the machine. */
   env?: Record<string, string>;
   stdin?: string;
+  /** Whether the process gets a process group of its own. */
+  hasOwnGroup?: boolean;
 };
 
 /** With `columns`, the program runs in a terminal of this width. `clock` and the functions replace the real ones. */
@@ -61,7 +63,8 @@ export async function makeMachine() {
   const commands = new Set<ChildProcess>();
   const programs = new Set<Program>();
   const start = (file: string, args: readonly string[], options: RunOptions = {}) => {
-    const child = spawn(file, args, { env: { ...env, ...options.env }, cwd: home });
+    const { hasOwnGroup: detached = false } = options;
+    const child = spawn(file, args, { env: { ...env, ...options.env }, cwd: home, detached });
     commands.add(child);
     child.once('exit', () => commands.delete(child));
     child.stdin.on('error', () => {});

@@ -9,6 +9,7 @@ export const exitCodes = {
   network: 6,
   service: 7,
   someFailed: 8,
+  commandFailed: 126,
   commandNotFound: 127,
   interrupted: 130,
 } as const;
@@ -32,6 +33,7 @@ export const exitCodeMeanings: readonly (readonly [ExitCode, string])[] = [
   [6, 'network error or timeout; or a failure while adding an animal, which may have been added'],
   [7, 'any other failure of the service, or an unexpected response'],
   [8, 'some rows of an import failed, or may or may not have been added'],
+  [126, 'the command after -- of pets serve cannot be started, for example because it is not executable'],
   [
     127,
     'the command after -- of pets serve was not found; if it runs, pets serve exits with the code of the command',
@@ -61,7 +63,7 @@ export const cliErrorCodes = {
   unsuitable_orders: exitCodes.other,
   store_error: exitCodes.other,
   cannot_listen: exitCodes.other,
-  command_failed: exitCodes.other,
+  command_failed: exitCodes.commandFailed,
   command_not_found: exitCodes.commandNotFound,
   declined: exitCodes.other,
   output_error: exitCodes.other,

@@ -4,7 +4,6 @@ import { createReadStream, rmSync } from 'node:fs';
 import { rm } from 'node:fs/promises';
 import { constants } from 'node:os';
 import { resolve } from 'node:path';
-import spawn from 'cross-spawn';
 import * as z from 'zod/mini';
 import { describeFirstIssue } from '../../contract/issues.ts';
 import { type FaultOptions, FaultSettings } from '../../server/faults.ts';
@@ -23,6 +22,7 @@ import type { CommandContext } from '../program/command.ts';
 import { parseJsonDocument, readInput, requireUtf8 } from '../rows/input.ts';
 import { ensureDevKey, readSecrets, type Secrets, saveLocalProfile } from './api-key.ts';
 import { DEFAULT_PLAN, type ServeOptions } from './options.ts';
+import { runCommand, STOP_SIGNALS } from './run-command.ts';
 import { writeServerFile } from './running-server.ts';
 import { createEventPrinter, type EventPrinter, type ProvidedKey } from './server-events.ts';
 import { findStoreLocation } from './store-location.ts';
@@ -37,12 +37,6 @@ export const FLUSH_TIMEOUT = 1_000;
 /** How long the deletion of a store that another server has left may delay the exit, in milliseconds. */
 const DELETION_TIMEOUT = 500;
 
-/**
- * The signals that stop the server. If they were not handled, they would end the process and leave its temporary store
- * and its command. nodemon sends SIGUSR2, and a terminal SIGQUIT (Ctrl-\) or SIGBREAK. Node itself uses SIGUSR1.
- */
-const STOP_SIGNALS = ['SIGINT', 'SIGTERM', 'SIGHUP', 'SIGQUIT', 'SIGUSR2', 'SIGBREAK'] as const;
-
 /** A run of the server, from the start to the exit. */
 type Run = {
   options: ServeOptions;
@@ -53,7 +47,7 @@ type Run = {
   events: EventPrinter;
   /** Aborted with the first reason to stop: the name of a signal, or the error of a store that can no longer be read. */
   ending: AbortController;
-  /** While the command runs, `runChild` handles the signals. */
+  /** While the command runs, `runCommand` handles the signals. */
   isCommandRunning: boolean;
 };
 
@@ -131,7 +125,7 @@ async function serve(run: Run): Promise<number> {
         const { url, token } = service;
         const variables = { PETS_BASE_URL: url, PETS_API_KEY: served.key ?? '', PETS_SERVE_TOKEN: token };
         run.isCommandRunning = true;
-        const code = await runChild(context, command, variables, ended).finally(() => {
+        const code = await runCommand(context, command, variables, ended).finally(() => {
           run.isCommandRunning = false;
         });
         ended.throwIfAborted();
@@ -311,71 +305,4 @@ async function readSeed(seed: string | true, { clock, console }: CommandContext,
   if (seed === true) return sampleData(clock.now());
   const { readSeedFile } = await import('../rows/read-file.ts');
   return readSeedFile(seed, console, signal);
-}
-
-/** If `runChild` is aborted, the command gets SIGTERM, and SIGKILL this many milliseconds later. */
-const KILL_DELAY = 5_000;
-
-/**
- * Runs a command with this process's streams and waits for its exit.
- * - SIGTERM and SIGHUP are forwarded, and the other signals that stop the server are forwarded as SIGTERM. If the command
- *   has already received one of them, the next one kills the command.
- * - On a terminal, SIGINT is not forwarded, because Ctrl-C already reaches the whole process group.
- * - Elsewhere, every SIGINT is forwarded, because programs may treat a second SIGINT differently.
- * - If `abort` is aborted, the command gets SIGTERM, and SIGKILL after 5 s.
- *
- * The command stays in this process group, because it could not use the terminal otherwise. Therefore, a signal is
- * forwarded only to the command and not to its children.
- *
- * @returns the exit code of the command, or 128 + n if signal n ended the command, as in a shell
- * @throws CliError if the command cannot be started; the reason of `abort` if `abort` is already aborted
- */
-export async function runChild(
-  context: Context,
-  [file = '', ...args]: readonly string[],
-  variables: Record<string, string>,
-  abort: AbortSignal,
-): Promise<number> {
-  abort.throwIfAborted();
-  const child = spawn(file, args, { stdio: 'inherit', env: { ...context.env, ...variables } });
-  const ended = new AbortController();
-  let isTerminating = false;
-  const terminate = (signal: NodeJS.Signals) => {
-    isTerminating = true;
-    child.kill(signal);
-  };
-  const kill = () => child.kill('SIGKILL');
-  const onAbort = () => {
-    terminate('SIGTERM');
-    context.sleep(KILL_DELAY, ended.signal).then(kill, () => {});
-  };
-  const onSignal = (signal: Signal) => {
-    if (signal === 'SIGINT') {
-      if (!context.stdin.isTTY) child.kill(signal);
-    } else if (isTerminating) kill();
-    else terminate(signal === 'SIGHUP' ? signal : 'SIGTERM');
-  };
-  const cleanups = [
-    context.onSignal(STOP_SIGNALS, onSignal),
-    () => abort.removeEventListener('abort', onAbort),
-  ];
-  abort.addEventListener('abort', onAbort);
-  try {
-    return await new Promise<number>((resolve, reject) => {
-      child.once('error', (error: NodeJS.ErrnoException) => reject(startError(file, error)));
-      child.once('exit', (code, signal) => resolve(code ?? 128 + constants.signals[signal ?? 'SIGTERM']));
-    });
-  } finally {
-    ended.abort();
-    for (const cleanup of cleanups) cleanup();
-  }
-}
-
-function startError(file: string, cause: NodeJS.ErrnoException): CliError {
-  const isMissing = cause.code === 'ENOENT';
-  return new CliError(`cannot run ${file}: ${isMissing ? 'command not found' : systemReason(cause)}`, {
-    code: isMissing ? 'command_not_found' : 'command_failed',
-    hint: isMissing ? 'check its name' : 'check that it is a program, and executable',
-    cause,
-  });
 }

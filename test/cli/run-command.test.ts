@@ -4,7 +4,7 @@ import { Readable } from 'node:stream';
 import { describe, expect, test } from 'vitest';
 import type { Context, Signal } from '../../src/cli/core/context.ts';
 import { createProcessContext } from '../../src/cli/run.ts';
-import { runChild } from '../../src/cli/serve/run-server.ts';
+import { runCommand } from '../../src/cli/serve/run-command.ts';
 import { gate } from '../helpers/gate.ts';
 import { temporaryDirectory } from '../helpers/temp.ts';
 
@@ -31,7 +31,7 @@ async function run(lines: string, { isTTY = false, abort = new AbortController()
     },
   };
   const script = `${lines}; setInterval(() => {}, 60_000); require('node:fs').writeFileSync(process.env.READY, '');`;
-  const code = runChild(context, [process.execPath, '-e', script], { READY: file }, abort.signal);
+  const code = runCommand(context, [process.execPath, '-e', script], { READY: file }, abort.signal);
   // If the promise rejects before the test awaits it, that must not be an unhandled rejection.
   code.catch(() => {});
   return {
@@ -47,7 +47,7 @@ async function run(lines: string, { isTTY = false, abort = new AbortController()
   };
 }
 
-describe('when aborted, runChild', () => {
+describe('when aborted, runCommand', () => {
   test('sends SIGTERM and returns as soon as the command exits', async () => {
     const { code, sleeps, abort, isReady, listenersLeft } = await run(
       `process.on('SIGTERM', () => process.exit(4))`,
