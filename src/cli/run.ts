@@ -1,9 +1,9 @@
-import { constants, fstatSync, openSync, readdirSync, rmSync } from 'node:fs';
+import { closeSync, constants, fstatSync, openSync, readdirSync, rmSync } from 'node:fs';
 import { Socket } from 'node:net';
 import { homedir, tmpdir, userInfo } from 'node:os';
 import { join, parse } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
-import { ReadStream } from 'node:tty';
+import { isatty, ReadStream } from 'node:tty';
 import { isOwnDirectory, makeDirectorySync } from '../client/state-directory.ts';
 import { systemClock } from '../contract/clock.ts';
 import { isSingleExecutable } from '../system/bundled-files.ts';
@@ -18,6 +18,7 @@ export async function run(): Promise<void> {
   // The process exits with this code only if the event loop runs empty before the program has finished, which is a bug.
   process.exitCode = exitCodes.other;
   reopenOutputPipes();
+  closeLostTerminalsAtExit();
   const context = createProcessContext();
   enableCompileCache(context);
   const { main } = await import('./main.ts');
@@ -85,6 +86,17 @@ function reopenOutputPipes(): void {
       // For example, the pipe belongs to another user. The stream of Node is used.
     }
   }
+}
+
+/**
+ * Closes the standard descriptors of a terminal that was closed meanwhile. At the exit, Node resets the terminals that it
+ * has found at its start. Node 20 aborts if one of them no longer exists.
+ */
+function closeLostTerminalsAtExit(): void {
+  const terminals = [0, 1, 2].filter((descriptor) => isatty(descriptor));
+  process.once('exit', () => {
+    for (const descriptor of terminals) if (!isatty(descriptor)) closeSync(descriptor);
+  });
 }
 
 function openTerminal(): ReadStream | undefined {
