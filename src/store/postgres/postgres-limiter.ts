@@ -9,7 +9,7 @@ import {
   type Usage,
 } from '../limits/limiter.ts';
 import { BatchQueue } from './batch-queue.ts';
-import type { DatabaseForServer, FunctionCaller } from './database.ts';
+import type { DatabaseForServer } from './database.ts';
 
 /** A request to count; with `count` 0, the counts are only read. */
 type Take = { caller: string; quota: Quota; count: 0 | 1 };
@@ -28,6 +28,9 @@ type TakeRow = {
   now: string;
 };
 
+/** The maximum number of requests that are counted in one call. */
+const MAX_TAKES = 1_000;
+
 /** The quota in calls that only read the counts, where it has no effect. */
 const NO_QUOTA: Quota = { perMinute: 0, perDay: 0 };
 
@@ -36,16 +39,16 @@ const NO_QUOTA: Quota = { perMinute: 0, perDay: 0 };
  * many requests of each caller are granted and refused, and which one begins a ban.
  */
 export class PostgresLimiter implements Limiter {
-  #calls: DatabaseForServer;
+  #database: DatabaseForServer;
   #rule: BanRule;
   #queue: BatchQueue<Take, RateLimitDecision>;
   #lastWindows = new Map<string, RateLimitWindow>();
   #begun = 0;
 
-  constructor(calls: DatabaseForServer, rule: BanRule) {
-    this.#calls = calls;
+  constructor(database: DatabaseForServer, rule: BanRule) {
+    this.#database = database;
     this.#rule = rule;
-    this.#queue = new BatchQueue({ ...calls, run: (takes) => this.#run(takes) });
+    this.#queue = new BatchQueue({ parallel: 1, maxBatch: MAX_TAKES, run: (takes) => this.#run(takes) });
   }
 
   /** How many bans this server has begun. */
@@ -63,7 +66,7 @@ export class PostgresLimiter implements Limiter {
 
   async usage(callers: readonly string[]): Promise<Usage[]> {
     const groups = new Map(callers.map((caller) => [caller, { quota: NO_QUOTA, count: 0 }]));
-    const rows = await this.#take(groups, this.#calls.call);
+    const rows = await this.#take(groups);
     return callers.map((caller) => {
       const row = rowOf(caller, rows);
       const until = Number(row.banned_until);
@@ -72,7 +75,7 @@ export class PostgresLimiter implements Limiter {
   }
 
   async liftBan(caller: string): Promise<void> {
-    await this.#calls.callSerially('lift_ban', Buffer.from(caller, 'hex'));
+    await this.#database.call('lift_ban', Buffer.from(caller, 'hex'));
     this.#lastWindows.delete(caller);
   }
 
@@ -94,7 +97,7 @@ export class PostgresLimiter implements Limiter {
     for (const { caller, quota, count } of takes) {
       groups.set(caller, { quota, count: (groups.get(caller)?.count ?? 0) + count });
     }
-    const rows = await this.#take(groups, this.#calls.callSerially);
+    const rows = await this.#take(groups);
     const decided = new Map<string, number>();
     return takes.map(({ caller, count }) => {
       const earlier = decided.get(caller) ?? 0;
@@ -107,11 +110,10 @@ export class PostgresLimiter implements Limiter {
 
   async #take(
     groups: ReadonlyMap<string, { quota: Quota; count: number }>,
-    call: FunctionCaller,
   ): Promise<ReadonlyMap<string, TakeRow>> {
     const callers = [...groups.keys()];
     const all = [...groups.values()];
-    const rows = await call<TakeRow>(
+    const rows = await this.#database.call<TakeRow>(
       'take',
       callers.map((caller) => Buffer.from(caller, 'hex')),
       all.map(({ count }) => count),
@@ -119,7 +121,7 @@ export class PostgresLimiter implements Limiter {
       all.map(({ quota }) => quota.perDay),
       this.#rule.after,
       this.#rule.milliseconds,
-      this.#calls.testTime(),
+      this.#database.testTime(),
     );
     for (const { begins_ban } of rows) if (begins_ban) this.#begun += 1;
     return new Map(rows.map((row) => [callers[row.n - 1] ?? '', row]));
