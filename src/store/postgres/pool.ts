@@ -25,9 +25,6 @@ const IDLE_MS = 10_000;
 /** The shortest time between two warnings about the same thing, for example the same call, in milliseconds. */
 const REPEAT_MS = 60_000;
 
-/** Starts a timer and returns a handle, with which `clearTimeout` cancels the timer. */
-export type StartTimer = (callback: () => void, milliseconds: number) => NodeJS.Timeout | undefined;
-
 /** An SQL statement. Statements with different texts have different names. */
 export type Statement = { name: string; text: string };
 
@@ -37,32 +34,32 @@ export type PoolOptions = {
   /** Opens a connection for a server (`PrimaryConnector`), and settles within about a second. */
   connect(): Promise<Client>;
   /** The first call on each connection, with its values. A connection is used only after the call has succeeded. */
-  check?: [Statement, unknown[]];
+  check: [Statement, unknown[]];
   /** The URL of the database without its password. */
   place: string;
   /** Whether statements are prepared under their names. It must be false for pgbouncer in transaction mode. */
   prepare: boolean;
   clock: SteadyClock;
   /** Called when calls fail, and when there is a connection again. */
-  onWarning?(message: string): void;
+  onWarning(message: string): void;
   /** Called after each successful call with its name and its duration in milliseconds. */
-  onCall?(name: string, milliseconds: number): void;
-  /** `setTimeout` by default. */
-  startTimer?: StartTimer;
+  onCall?: ((name: string, milliseconds: number) => void) | undefined;
+  /** Starts a timer, and returns a handle for `clearTimeout`. `setTimeout` by default. */
+  startTimer?(callback: () => void, milliseconds: number): NodeJS.Timeout | undefined;
 };
 
 /** A call that waits for a connection. */
-type Waiter = { resolve(connection: Connection): void; reject(error: Error): void };
+type Waiter = { resolve(client: Client): void; reject(error: Error): void };
 
 /**
  * The connections of a server. Each runs one call at a time. Calls that find no idle connection wait for one in order,
  * and another one is opened if the database accepts it. If there is no connection, the next call opens one.
  */
 export class Pool {
-  #options: Required<PoolOptions>;
-  #open = new Set<Connection>();
+  #options: PoolOptions & Required<Pick<PoolOptions, 'startTimer'>>;
+  #open = new Set<Client>();
   /** The open connections that no call uses. The one that was used last is at the end. */
-  #idle: Connection[] = [];
+  #idle: Client[] = [];
   #waiting = new Set<Waiter>();
   #opening: Promise<void> | undefined;
   /** Why there is no connection. Undefined while there is one, and until an attempt to open one has failed. */
@@ -79,8 +76,7 @@ export class Pool {
   #isClosed = false;
 
   constructor(options: PoolOptions) {
-    const check: [Statement, unknown[]] = [PING, []];
-    this.#options = { check, onWarning() {}, onCall() {}, startTimer: setTimeout, ...options };
+    this.#options = { startTimer: setTimeout, ...options };
   }
 
   get metrics(): DatabaseMetrics {
@@ -109,7 +105,7 @@ export class Pool {
     this.#isClosed = true;
     await Promise.allSettled(this.#calls);
     await this.#opening;
-    await Promise.all([...this.#open].map((connection) => connection.close()));
+    await Promise.all([...this.#open].map((client) => this.#close(client)));
   }
 
   #track<Result>(start: () => Promise<Result>): Promise<Result> {
@@ -123,111 +119,113 @@ export class Pool {
     const { clock, place, onCall } = this.#options;
     const started = clock.elapsed();
     const end = started + CALL_TIMEOUT_MS;
-    const connection = await this.#take(end);
+    const client = await this.#take(end);
     try {
-      const rows = await connection.call<Row>(statement, values, end);
-      onCall(statement.name, clock.elapsed() - started);
+      const rows = await this.#send<Row>(client, statement, values, end);
+      onCall?.(statement.name, clock.elapsed() - started);
       return rows;
     } catch (error) {
       // After its gravest errors, PostgreSQL ends the connection, and the statement may have been committed.
-      const isOpen = failureKind(error) !== 'unknown' && (await connection.responds(end));
-      if (!isOpen || isConnectionOutdated(error)) this.#discard(connection);
+      const isOpen = failureKind(error) !== 'unknown' && (await this.#responds(client, end));
+      // The database server may have failed or be frozen, so the idle connections are not used either.
+      if (!isOpen || isConnectionOutdated(error))
+        for (const each of [client, ...this.#idle]) this.#destroy(each);
       const failure = callFailure(error, 'sent', place, isOpen ? failureKind(error) : 'unknown');
       this.#warn(statement.name, `${failure.message} (pets.${statement.name})`);
       throw failure;
     } finally {
-      this.#release(connection);
+      this.#release(client);
     }
   }
 
   async #lend<Result>(task: (client: Client) => Promise<Result>): Promise<Result> {
-    const connection = await this.#take(this.#options.clock.elapsed() + CALL_TIMEOUT_MS);
+    const client = await this.#take(this.#options.clock.elapsed() + CALL_TIMEOUT_MS);
     try {
-      return await task(connection.client);
+      return await task(client);
     } catch (error) {
-      connection.destroy();
+      this.#destroy(client);
       throw error;
     } finally {
-      this.#release(connection);
+      this.#release(client);
     }
   }
 
   /** Takes a connection that no other call uses until `#release`. Waits for one until `end`, as `clock.elapsed()`. */
-  async #take(end: number): Promise<Connection> {
+  async #take(end: number): Promise<Client> {
     const { clock, place } = this.#options;
     if (this.#failure && clock.elapsed() < this.#retryAt) throw this.#failure;
-    const connection = this.#nextIdle() ?? (await this.#wait(end));
+    const client = this.#idle.pop() ?? (await this.#wait(end));
     // After a pause of this process, the time of a call can be over before its timer runs.
-    if (clock.elapsed() < end) return connection;
-    this.#release(connection);
+    if (clock.elapsed() < end) return client;
+    this.#release(client);
     throw callFailure(new Error('connecting took too long'), 'connecting', place);
   }
 
-  #nextIdle(): Connection | undefined {
-    for (;;) {
-      const connection = this.#idle.pop();
-      if (!connection || connection.isUsable) return connection;
-    }
-  }
-
-  #wait(end: number): Promise<Connection> {
-    let timer: NodeJS.Timeout | undefined;
-    const taken = new Promise<Connection>((resolve, reject) => {
+  #wait(end: number): Promise<Client> {
+    let cancel = () => {};
+    const taken = new Promise<Client>((resolve, reject) => {
       const waiter = { resolve, reject };
       this.#waiting.add(waiter);
-      timer = startDeadline(this.#options, end, () => {
+      cancel = this.#startDeadline(end, () => {
         const error = new Error('no connection was free in time');
         if (this.#waiting.delete(waiter)) reject(callFailure(error, 'connecting', this.#options.place));
       });
     });
     this.#serveWaiting();
-    return taken.finally(() => clearTimeout(timer));
+    return taken.finally(() => cancel());
   }
 
-  #release(connection: Connection): void {
-    if (this.#open.has(connection)) this.#idle.push(connection);
+  #release(client: Client): void {
+    if (this.#open.has(client)) this.#idle.push(client);
     this.#serveWaiting();
   }
 
   /** Gives idle connections to waiting calls, and opens another one if calls still wait. */
   #serveWaiting(): void {
     for (const waiter of this.#waiting) {
-      const connection = this.#nextIdle();
-      if (!connection) break;
+      const client = this.#idle.pop();
+      if (!client) break;
       this.#waiting.delete(waiter);
-      waiter.resolve(connection);
+      waiter.resolve(client);
     }
     const { size } = this.#open;
     const mayAdd = size < MAX_CONNECTIONS && this.#options.clock.elapsed() >= this.#nextAdditionAt;
     if (this.#waiting.size > 0 && (size === 0 || mayAdd)) this.#opening ??= this.#openOne();
   }
 
-  /** Opens a connection. If that fails, and there is no other one, rejects the waiting calls. */
   async #openOne(): Promise<void> {
-    const { clock, check, connect, place } = this.#options;
-    const end = clock.elapsed() + CONNECT_TIMEOUT_MS;
-    let connection: Connection | undefined;
     try {
-      const client = await connect();
-      const opened = new Connection(client, this.#options, () => this.#ended(opened));
-      connection = opened;
-      // The check also shows whether the database responds: a proxy such as pgbouncer accepts connections without it.
-      await opened.call(...check, Math.max(end, clock.elapsed() + FAIL_FAST_MS));
-      // The server may have ended the connection together with its response.
-      if (!opened.isUsable) throw new Error('the connection was lost');
-      (client.connection.stream as Socket).setTimeout(IDLE_MS).on('timeout', () => this.#closeIdle(opened));
-      this.#added(opened);
+      this.#add(await this.#connect());
     } catch (error) {
-      connection?.destroy();
-      this.#notAdded(callFailure(error, 'connecting', place));
+      this.#openingFailed(callFailure(error, 'connecting', this.#options.place));
     }
     this.#opening = undefined;
     this.#serveWaiting();
   }
 
-  #added(connection: Connection): void {
-    this.#open.add(connection);
-    this.#idle.push(connection);
+  async #connect(): Promise<Client> {
+    const { clock, check, connect } = this.#options;
+    const end = clock.elapsed() + CONNECT_TIMEOUT_MS;
+    const client = await connect();
+    client.once('end', () => this.#ended(client));
+    client.on('error', () => this.#destroy(client));
+    try {
+      // The check also shows whether the database responds: a proxy such as pgbouncer accepts connections without it.
+      await this.#send(client, ...check, Math.max(end, clock.elapsed() + FAIL_FAST_MS));
+      const stream = client.connection.stream as Socket;
+      // The server may have ended the connection together with its response.
+      if (stream.destroyed) throw new Error('the connection was lost');
+      stream.setTimeout(IDLE_MS).on('timeout', () => this.#closeIdle(client));
+      return client;
+    } catch (error) {
+      this.#destroy(client);
+      throw error;
+    }
+  }
+
+  #add(client: Client): void {
+    this.#open.add(client);
+    this.#idle.push(client);
     if (this.#failure) this.#warn('connected', `${this.#options.place} can be used again`);
     this.#failure = undefined;
     if (this.#lost === 0) return;
@@ -235,7 +233,8 @@ export class Pool {
     this.#reconnects += 1;
   }
 
-  #notAdded(failure: Error): void {
+  /** Rejects the waiting calls, unless they can get a connection that is busy now. */
+  #openingFailed(failure: Error): void {
     const now = this.#options.clock.elapsed();
     if (this.#open.size > 0) {
       this.#nextAdditionAt = now + NO_MORE_MS;
@@ -248,6 +247,63 @@ export class Pool {
     this.#waiting.clear();
   }
 
+  /**
+   * Sends a statement and returns the rows. Ends the connection if they do not arrive until `end`.
+   *
+   * @throws the error of the driver, or another one if the time is over or no replica has confirmed the commit
+   */
+  #send<Row extends QueryResultRow>(
+    client: Client,
+    { name, text }: Statement,
+    values: unknown[],
+    end: number,
+  ): Promise<Row[]> {
+    return new Promise((resolve, reject) => {
+      const cancel = this.#startDeadline(end, () => {
+        reject(new Error('no response in time'));
+        this.#destroy(client);
+      });
+      // PostgreSQL reports success if a commit that waits for a synchronous replica is cancelled.
+      let isConfirmed = true;
+      const onNotice = ({ routine }: { routine?: string | undefined }) => {
+        if (routine === 'SyncRepWaitForLSN') isConfirmed = false;
+      };
+      client.on('notice', onNotice);
+      client.query<Row>(
+        this.#options.prepare ? { name, text, values } : { text, values },
+        (error, result) => {
+          cancel();
+          client.off('notice', onNotice);
+          if (error) reject(error);
+          else if (isConfirmed) resolve(result.rows);
+          else reject(new Error('no synchronous replica has confirmed the commit'));
+        },
+      );
+    });
+  }
+
+  #responds(client: Client, end: number): Promise<boolean> {
+    return this.#send(client, PING, [], end).then(
+      () => true,
+      () => false,
+    );
+  }
+
+  /**
+   * Calls `expire` at a time of the clock, unless it is cancelled. After a pause of this process, timers run first, so
+   * `setImmediate` lets Node read a response that has arrived. Returns a function that cancels.
+   */
+  #startDeadline(end: number, expire: () => void): () => void {
+    let isCancelled = false;
+    const { clock, startTimer } = this.#options;
+    const expireLater = () => setImmediate(() => isCancelled || expire());
+    const timer = startTimer(expireLater, Math.max(0, end - clock.elapsed()));
+    return () => {
+      isCancelled = true;
+      clearTimeout(timer);
+    };
+  }
+
   #warn(name: string, message: string): void {
     const { clock, onWarning } = this.#options;
     const now = clock.elapsed();
@@ -256,115 +312,33 @@ export class Pool {
     onWarning(message);
   }
 
-  /** Ends a connection that cannot be used, and the idle ones, because the database server may have failed. */
-  #discard(connection: Connection): void {
-    for (const each of [connection, ...this.#idle]) each.destroy();
+  /** Ends a connection at once. A call without a response is rejected. */
+  #destroy(client: Client): void {
+    client.connection.stream.destroy();
+    this.#ended(client);
   }
 
-  #closeIdle(connection: Connection): void {
-    if (this.#open.size === 1 || !this.#idle.includes(connection)) return;
-    this.#remove(connection);
-    connection.close().catch(() => {});
-  }
-
-  #ended(connection: Connection): void {
-    if (!this.#open.has(connection)) return;
-    this.#remove(connection);
+  #ended(client: Client): void {
+    if (!this.#remove(client)) return;
     this.#lost += 1;
     this.#serveWaiting();
   }
 
-  #remove(connection: Connection): void {
-    this.#open.delete(connection);
-    this.#idle = this.#idle.filter((each) => each !== connection);
-  }
-}
-
-/** An open connection, which runs one call at a time. */
-class Connection {
-  readonly client: Client;
-  #options: Required<PoolOptions>;
-  #onEnd: () => void;
-  /** Whether the current call was committed although no synchronous replica has confirmed it. */
-  #isUnconfirmed = false;
-
-  /** @param onEnd called when the connection has ended, for whatever reason, perhaps more than once */
-  constructor(client: Client, options: Required<PoolOptions>, onEnd: () => void) {
-    this.client = client;
-    this.#options = options;
-    this.#onEnd = onEnd;
-    client.once('end', () => this.destroy());
-    client.on('error', () => this.destroy());
-    // PostgreSQL reports success if a commit that waits for a synchronous replica is cancelled.
-    client.on('notice', ({ routine }) => {
-      if (routine === 'SyncRepWaitForLSN') this.#isUnconfirmed = true;
-    });
+  #closeIdle(client: Client): void {
+    if (this.#open.size === 1 || !this.#idle.includes(client)) return;
+    this.#remove(client);
+    this.#close(client).catch(() => {});
   }
 
-  /** Whether the connection has not ended. `PrimaryConnector` ends connections to an old primary server. */
-  get isUsable(): boolean {
-    return !this.client.connection.stream.destroyed;
+  #remove(client: Client): boolean {
+    this.#idle = this.#idle.filter((each) => each !== client);
+    return this.#open.delete(client);
   }
 
-  /**
-   * Makes a call and returns the rows. Ends the connection if they do not arrive until `end`, as `clock.elapsed()`.
-   *
-   * @throws the error of the driver, or another one if the time is over or no replica has confirmed the commit
-   */
-  call<Row extends QueryResultRow>(
-    { name, text }: Statement,
-    values: unknown[],
-    end: number,
-  ): Promise<Row[]> {
-    return new Promise((resolve, reject) => {
-      let isPending = true;
-      const timer = startDeadline(this.#options, end, () => {
-        if (!isPending) return;
-        reject(new Error('no response in time'));
-        this.destroy();
-      });
-      this.#isUnconfirmed = false;
-      const statement = this.#options.prepare ? { name, text, values } : { text, values };
-      this.client.query<Row>(statement, (error, result) => {
-        isPending = false;
-        clearTimeout(timer);
-        if (error) reject(error);
-        else if (this.#isUnconfirmed) reject(new Error('no synchronous replica has confirmed the commit'));
-        else resolve(result.rows);
-      });
-    });
-  }
-
-  /** Whether PostgreSQL still responds on this connection. */
-  responds(end: number): Promise<boolean> {
-    return this.call(PING, [], end).then(
-      () => true,
-      () => false,
-    );
-  }
-
-  /** Ends the connection at once. */
-  destroy(): void {
-    this.client.connection.stream.destroy();
-    this.#onEnd();
-  }
-
-  /** Ends the connection as the protocol says, or by force if that takes too long. No call must be running. */
-  async close(): Promise<void> {
-    const timer = this.#options.startTimer(() => this.destroy(), CONNECT_TIMEOUT_MS);
-    await this.client.end();
+  /** Ends a connection as the protocol says, or by force if that takes too long. */
+  async #close(client: Client): Promise<void> {
+    const timer = this.#options.startTimer(() => this.#destroy(client), CONNECT_TIMEOUT_MS);
+    await client.end();
     clearTimeout(timer);
   }
-}
-
-/**
- * Starts a timer that calls `expire` at a time of the clock. After a pause of this process, timers run first, so
- * `setImmediate` lets Node read a response that has arrived before `expire` is called.
- */
-function startDeadline(
-  { clock, startTimer }: Required<PoolOptions>,
-  end: number,
-  expire: () => void,
-): NodeJS.Timeout | undefined {
-  return startTimer(() => setImmediate(expire), Math.max(0, end - clock.elapsed()));
 }

@@ -122,7 +122,7 @@ async function openBackend(
     clock,
     check: statementForCall('check_store', identity.id, []),
     onWarning,
-    ...(onCall && { onCall }),
+    onCall,
   });
   let wasFull = false;
   const database: DatabaseForServer = {

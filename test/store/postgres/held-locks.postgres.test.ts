@@ -42,9 +42,11 @@ test('a call whose result nobody reads loses its locks', async () => {
   const client = await connector.connect({ timeout: 4_000, isServer: true });
   const pool = new Pool({
     connect: async () => client,
+    check: [{ name: 'check', text: 'select 1' }, []],
     place: url,
     prepare: true,
     clock: systemClock,
+    onWarning: () => {},
     // The timers of this pool never run, as in a stopped process, so only PostgreSQL can end the connection.
     startTimer: () => undefined,
   });

@@ -53,8 +53,10 @@ function openQueue({ place = url, prepare = true, password = () => '' }: QueueOp
   const target = parseDatabaseTarget(place, { env: {}, userName: undefined });
   const pool = new Pool({
     place,
+    check: [{ name: 'check', text: 'select 1' }, []],
     prepare,
     clock: systemClock,
+    onWarning: () => {},
     connect: () =>
       new PrimaryConnector({
         ...target,

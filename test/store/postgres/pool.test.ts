@@ -28,12 +28,13 @@ class FakeClient extends EventEmitter {
   /** The names of all statements. */
   sent: string[] = [];
   endsAfterCall = false;
+  checkError: Error | null = null;
 
   query({ name }: { name: string }, callback: Callback) {
     expect(this.calls).toEqual([]);
     this.sent.push(name);
     this.calls.push(callback);
-    if (name !== SLOW.name) this.respond();
+    if (name !== SLOW.name) this.respond(name === 'check' ? this.checkError : null);
     if (this.endsAfterCall) this.#end();
   }
 
@@ -56,12 +57,19 @@ class FakeClient extends EventEmitter {
 /** A pool for a database that accepts up to `limit` connections. */
 function createPool() {
   const clock = manualClock();
-  const database = { limit: 100, attempts: 0, clients: [] as FakeClient[], endsAfterCall: false };
+  const database = {
+    limit: 100,
+    attempts: 0,
+    clients: [] as FakeClient[],
+    endsAfterCall: false,
+    checkError: null as Error | null,
+  };
   let opened: Promise<void> | undefined;
   const warnings: string[] = [];
   const timers: { at: number; callback: () => void }[] = [];
   const pool = new Pool({
     place: 'postgres://db.example/pets',
+    check: [{ name: 'check', text: 'select 1' }, []],
     prepare: true,
     clock,
     onWarning: (message) => warnings.push(message),
@@ -71,7 +79,8 @@ function createPool() {
       const open = database.clients.filter(({ connection }) => !connection.stream.destroyed);
       if (open.length >= database.limit) throw sqlError('53300');
       const client = new FakeClient();
-      client.endsAfterCall = database.endsAfterCall;
+      const { endsAfterCall, checkError } = database;
+      Object.assign(client, { endsAfterCall, checkError });
       database.clients.push(client);
       return client as unknown as Client;
     },
@@ -225,16 +234,11 @@ test('a connection that is lost right after its first call is not used', async (
   expect(database.attempts).toBe(2);
 });
 
-test('a connection that another part of the program has ended is not used', async () => {
+test('a connection whose check fails is closed', async () => {
   const { pool, database } = createPool();
-  await pool.call(QUICK);
-  const [first] = database.clients;
-  if (first) first.connection.stream.destroyed = true;
-  await pool.call(QUICK);
-  expect(database.clients.map(({ sent }) => sent)).toEqual([
-    ['ping', 'quick'],
-    ['ping', 'quick'],
-  ]);
+  database.checkError = sqlError('PETS1');
+  await expect(pool.call(QUICK)).rejects.toMatchObject({ outcome: 'not_done' });
+  expect(database.clients.map(({ connection }) => connection.stream.destroyed)).toEqual([true]);
 });
 
 test('one deadline of two seconds covers the wait, the connection and the call', async () => {
@@ -262,7 +266,7 @@ test('a call that finds no connection in time has no effect, and takes none late
   expect(waiting.result).toBe('not_done');
   expect(pool.metrics.connections).toEqual({ busy: 0, idle: 1, opening: 0 });
   await pool.call(QUICK);
-  expect(database.clients[0]?.sent).toEqual(['ping', 'quick']);
+  expect(database.clients[0]?.sent).toEqual(['check', 'quick']);
 });
 
 test('a call is not sent if its time is over when the connection is open', async () => {
@@ -273,7 +277,7 @@ test('a call is not sent if its time is over when the connection is open', async
   await connect();
   expect(call.result).toBe('not_done');
   await pool.call(QUICK);
-  expect(database.clients.map(({ sent }) => sent)).toEqual([['ping', 'quick']]);
+  expect(database.clients.map(({ sent }) => sent)).toEqual([['check', 'quick']]);
 });
 
 test('after a call without a response, no call uses the idle connections, because the database may be frozen', async () => {
@@ -318,7 +322,7 @@ test.each([
     await settled();
     expect(call.result).toEqual(code === '53100' ? expect.any(StoreError) : 'not_done');
     await pool.call(QUICK);
-    expect(database.clients[0]?.sent).toEqual(['ping', 'slow', 'ping', ...(isReplaced ? [] : ['quick'])]);
+    expect(database.clients[0]?.sent).toEqual(['check', 'slow', 'ping', ...(isReplaced ? [] : ['quick'])]);
     expect(database.attempts).toBe(isReplaced ? 2 : 1);
   },
 );

@@ -54,7 +54,7 @@ begin
   if pg_is_in_recovery() or current_setting('transaction_isolation') <> 'read committed'
     or not exists (select from pets.meta where one and meta.id = store and version = known)
   then
-    perform pets.refuse(store, known);
+    perform pets.check_store(store, known);
   end if;
 
   -- Rows are locked in one order, so that transactions never wait for each other in a circle. No row is ever removed.
@@ -187,8 +187,6 @@ $$;
 create function pets.lift_ban(store uuid, known int, id bytea) returns void
 language plpgsql
 set search_path = pg_catalog, pets, pg_temp
-set plan_cache_mode = force_generic_plan
-set enable_seqscan = off
 set lock_timeout = '1400ms'
 as $$
 begin
