@@ -3,10 +3,10 @@ import { StoreUnavailableError } from '../errors.ts';
 export type BatchQueueOptions<Item, Result> = {
   /** Makes one call to the database for all items. Returns one result for each item, in the same order. */
   run(items: Item[]): Promise<Result[]>;
-  /** How many calls run at a time. Calls that wait for the same locks would only occupy connections, so it is 1 then. */
-  parallel: number;
-  /** The largest number of items in one call. */
-  maxBatch: number;
+  /** How many calls run at a time. By default 1, because calls that wait for the same locks only occupy connections. */
+  parallel?: number;
+  /** The largest number of items in one call. By default 1,000. */
+  maxBatch?: number;
 };
 
 type Entry<Item, Result> = {
@@ -55,7 +55,7 @@ export class BatchQueue<Item, Result> {
   }
 
   #send(): void {
-    const { parallel, maxBatch } = this.#options;
+    const { parallel = 1, maxBatch = 1_000 } = this.#options;
     while (this.#waiting.length > 0 && this.#running.size < parallel) {
       const running = this.#run(this.#waiting.splice(0, maxBatch)).finally(() => {
         this.#running.delete(running);

@@ -43,9 +43,6 @@ type CreateRow = {
 type PageRequest = { status: number | null; first: bigint; limit: number };
 type PageRow = { n: number; animals: string; next_id: string | null };
 
-/** The maximum number of animals that are added in one call. */
-const MAX_CREATIONS = 1_000;
-
 /** The maximum number of pages in one call, which returns them together. Each can have 1 MiB. */
 const MAX_PAGES = 16;
 
@@ -75,16 +72,9 @@ export class PostgresStore implements Store {
     this.#database = database;
     this.#secret = secret;
     this.#clock = clock;
-    this.#creations = new BatchQueue({
-      parallel: 1,
-      maxBatch: MAX_CREATIONS,
-      run: (animals) => this.#create(animals),
-    });
-    this.#pages = new BatchQueue({
-      parallel: 2,
-      maxBatch: MAX_PAGES,
-      run: (requests) => this.#readPages(requests),
-    });
+    this.#creations = new BatchQueue({ run: (animals) => this.#create(animals) });
+    const run = (requests: PageRequest[]) => this.#readPages(requests);
+    this.#pages = new BatchQueue({ parallel: 2, maxBatch: MAX_PAGES, run });
   }
 
   async add({ pet, idempotency }: CreateRequest): Promise<CreateResult> {

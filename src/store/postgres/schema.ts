@@ -129,8 +129,6 @@ async function readState(client: SchemaClient): Promise<State> {
   return { hasSchema, store: meta.store };
 }
 
-const OLDEST_SERVER = 150_000;
-
 /**
  * Checks whether the database server can keep a store. Returns warnings about settings with which a crash can lose
  * acknowledged animals.
@@ -145,7 +143,7 @@ export async function checkServer(client: SchemaClient): Promise<string[]> {
       'full_page_writes')`,
   );
   const setting = (name: string) => rows.find((row) => row.name === name)?.value;
-  if (Number(setting('server_version_num')) < OLDEST_SERVER) {
+  if (Number(setting('server_version_num')) < 150_000) {
     throw new StoreError(
       `the database server has version ${setting('server_version')}`,
       'use PostgreSQL 15 or later',

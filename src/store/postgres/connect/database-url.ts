@@ -76,17 +76,8 @@ const IGNORED =
   /^(connect_timeout|keepalives(_idle|_interval|_count)?|tcp_user_timeout|client_encoding|fallback_application_name|sslcompression|sslsni|load_balance_hosts)$/;
 
 /** Variables of libpq that choose another server or demand more security. Ignoring one would be dangerous. */
-const UNSUPPORTED_VARIABLES = [
-  'PGSERVICE',
-  'PGHOSTADDR',
-  'PGREQUIREAUTH',
-  'PGREQUIREPEER',
-  'PGREQUIRESSL',
-  'PGSSLCERTMODE',
-  'PGSSLCRL',
-  'PGSSLCRLDIR',
-  'PGSSLMINPROTOCOLVERSION',
-];
+const UNSUPPORTED_VARIABLES =
+  /^PG(SERVICE|HOSTADDR|REQUIREAUTH|REQUIREPEER|REQUIRESSL|SSLCERTMODE|SSLCRL|SSLCRLDIR|SSLMINPROTOCOLVERSION)$/;
 
 const DEFAULT_PORT = 5432;
 
@@ -102,7 +93,7 @@ export function parseDatabaseTarget(
   url: string,
   { env, userName }: Pick<LocationContext, 'env' | 'userName'>,
 ): DatabaseTarget {
-  const unsupported = UNSUPPORTED_VARIABLES.find((name) => env[name]);
+  const unsupported = Object.keys(env).find((name) => env[name] && UNSUPPORTED_VARIABLES.test(name));
   if (unsupported) refuse(`the environment variable ${unsupported}`, 'unset it', unsupported === 'PGSERVICE');
   const given = { ...parseEnvironment(env), ...parseUrl(url) };
   for (const [name, allowed] of Object.entries(VALUES) as [ParameterName, string[]][]) {

@@ -9,7 +9,7 @@ import { StoreError, StoreUnavailableError } from '../../errors.ts';
 import { messageOf } from '../failures.ts';
 import { type DatabaseHost, type DatabaseTarget, formatHost } from './database-url.ts';
 
-export type ConnectOptions = {
+type ConnectOptions = {
   /** The time limit for all attempts together, until one host is connected, in milliseconds. */
   timeout: number;
   /** Whether the connection is for the short calls of a running server. */
@@ -32,12 +32,8 @@ const WAIT_FOR_OTHERS_MS = 300;
  * pgbouncer would reject the limits, or give the changed connection to other clients. Through pgbouncer, the SQL
  * functions limit waits for locks, and ALTER ROLE can set the other limits.
  */
-const LIMITS = {
-  statement_timeout: 1_500,
-  lock_timeout: 1_400,
-  idle_in_transaction_session_timeout: 5_000,
-  tcp_user_timeout: 2_000,
-};
+const LIMITS =
+  '-c statement_timeout=1500 -c lock_timeout=1400 -c idle_in_transaction_session_timeout=5000 -c tcp_user_timeout=2000';
 
 /** How long a connection is idle before TCP checks that the other side still exists. */
 const KEEP_ALIVE_DELAY_MS = 10_000;
@@ -124,15 +120,11 @@ async function openPrimary(client: Client, hasOtherHosts: boolean): Promise<numb
     await client.connect();
     const { rows } = await client.query<ServerRow>(describeServer(hasOtherHosts));
     const { isStandby, readOnly, walFile } = rows[0] as ServerRow;
-    if (isStandby)
+    const reason = isStandby ? 'it is a standby server' : 'default_transaction_read_only is on';
+    if (isStandby || readOnly === 'on')
       throw unusable(
-        'the database is read-only, because it is a standby server',
-        'use the primary server, or name all servers in the URL',
-      );
-    if (readOnly === 'on')
-      throw unusable(
-        'the database is read-only, because default_transaction_read_only is on',
-        'turn off that setting, or use another server',
+        `the database is read-only, because ${reason}`,
+        'use the primary server, or turn off default_transaction_read_only',
       );
     // The name of a WAL file starts with the timeline, in eight hexadecimal digits.
     return Number.parseInt((walFile ?? '0').slice(0, 8), 16);
@@ -141,10 +133,9 @@ async function openPrimary(client: Client, hasOtherHosts: boolean): Promise<numb
     client.connection.stream.destroy();
     if (!(error instanceof Error) || error.message !== 'The server does not support SSL connections')
       throw error;
-    throw unusable(
-      'the server does not support TLS',
-      'set ssl = on in PostgreSQL, or, if no one else can read the network traffic, add sslmode=disable to the URL',
-    );
+    const hint =
+      'set ssl = on in PostgreSQL, or, if no one else can read the network traffic, add sslmode=disable to the URL';
+    throw unusable('the server does not support TLS', hint);
   }
 }
 
@@ -190,8 +181,6 @@ async function configOf(
   isServer: boolean,
 ): Promise<ClientConfig> {
   const isEncrypted = sslmode !== 'disable';
-  const limits =
-    isServer && prepare ? Object.entries(LIMITS).map(([name, value]) => `-c ${name}=${value}`) : [];
   return {
     host,
     port,
@@ -203,7 +192,7 @@ async function configOf(
       (await readPassword(passwordFile, { host, port, database, user })) ||
       missingPassword(user),
     application_name: parameters.application_name || 'pets',
-    options: [parameters.options, ...limits].join(' ').trim(),
+    options: [parameters.options, isServer && prepare && LIMITS].filter(Boolean).join(' '),
     keepAlive: true,
     keepAliveInitialDelayMillis: KEEP_ALIVE_DELAY_MS,
     sslnegotiation: 'postgres',

@@ -187,6 +187,8 @@ $$;
 create function pets.lift_ban(store uuid, known int, id bytea) returns void
 language plpgsql
 set search_path = pg_catalog, pets, pg_temp
+set plan_cache_mode = force_generic_plan
+set enable_seqscan = off
 set lock_timeout = '1400ms'
 as $$
 begin
