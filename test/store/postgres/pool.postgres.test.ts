@@ -287,6 +287,28 @@ test('one connection is enough if the database has no other', async () => {
   expect(hint).toContain('ALTER ROLE');
 });
 
+test('after a frozen database goes on, all connections are new, and calls of any number succeed', async () => {
+  const { pool } = openQueue();
+  const statement = { name: 'pid', text: 'select pg_backend_pid() as pid, pg_sleep(0.005)' };
+  const pids = async () => {
+    const rows = await Promise.all(Array.from({ length: 30 }, () => pool.call<{ pid: number }>(statement)));
+    return rows.flatMap((each) => each.map(({ pid }) => pid));
+  };
+  const before = await pids();
+  await cluster.pause();
+  const calls = Array.from({ length: 30 }, () => pool.call(statement));
+  const results = await timed(Promise.allSettled(calls));
+  expect(results.map(({ status }) => status)).toEqual(Array(30).fill('rejected'));
+  cluster.resume();
+  let after: number[] = [];
+  const isUsable = async () => {
+    after = await pids().catch(() => []);
+    return after.length;
+  };
+  await expect.poll(isUsable).toBe(30);
+  expect(after.filter((pid) => before.includes(pid))).toEqual([]);
+});
+
 test('a task with a borrowed connection is not mixed with calls', async () => {
   const { pool, queue } = openQueue();
   await queue.add(1);
