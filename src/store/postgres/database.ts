@@ -103,8 +103,8 @@ export type FunctionCaller = <Row extends QueryResultRow>(
 export type DatabaseForServer = {
   /** Each call is a transaction of its own, and ends within about two seconds. */
   call: FunctionCaller;
-  /** Runs a task in a transaction of its own, without a time limit. */
-  transaction<Result>(task: (call: FunctionCaller) => Promise<Result>): Promise<Result>;
+  /** Like `call`, but without a time limit. */
+  callWithoutLimit: FunctionCaller;
   /** Checks whether animals and callers could be added. @throws StoreUnavailableError, StoreUnwritableError */
   checkWritable(): Promise<void>;
   /** The time that replaces the clock of the database in tests, in milliseconds since the epoch; otherwise null. */

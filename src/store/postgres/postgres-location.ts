@@ -134,9 +134,9 @@ async function openBackend(
         throw error;
       }
     },
-    transaction: (task) =>
+    callWithoutLimit: (...call) =>
       pool.lend((client) =>
-        inTransaction(client, place, () => task(createFunctionCaller(client, identity.id))),
+        inTransaction(client, place, () => createFunctionCaller(client, identity.id)(...call)),
       ),
     async checkWritable() {
       await database.call('check_writable', wasFull);

@@ -114,26 +114,22 @@ export class PostgresStore implements Store {
     return rows.map(({ result }) => result);
   }
 
-  size(): Promise<number> {
-    return this.#database.transaction(async (call) => {
-      const [row] = await call<{ result: string }>('count_animals');
-      return Number(row?.result);
-    });
+  async size(): Promise<number> {
+    const [row] = await this.#database.callWithoutLimit<{ result: string }>('count_animals');
+    return Number(row?.result);
   }
 
   async seed(seed: Seed): Promise<boolean> {
     // Ask first, so that a server starts if the database is not empty and cannot be written for now.
     const [state] = await this.#database.call<{ result: boolean }>('is_empty');
     if (!state?.result) return false;
-    const [row] = await this.#database.transaction((call) =>
-      call<{ result: boolean }>('seed', ...valuesOf(seed)),
-    );
+    const [row] = await this.#database.callWithoutLimit<{ result: boolean }>('seed', ...valuesOf(seed));
     return row?.result === true;
   }
 
   /** Replaces all animals and orders with a seed. Creations of any server are completed before this, or follow it. */
   async reset(seed: Seed): Promise<void> {
-    await this.#database.transaction((call) => call('reset', ...valuesOf(seed)));
+    await this.#database.callWithoutLimit('reset', ...valuesOf(seed));
   }
 
   async checkWritable(): Promise<void> {

@@ -196,7 +196,7 @@ async function configOf(
     keepAlive: true,
     keepAliveInitialDelayMillis: KEEP_ALIVE_DELAY_MS,
     sslnegotiation: 'postgres',
-    enableChannelBinding: isEncrypted,
+    enableChannelBinding: isEncrypted && parameters.channel_binding !== 'disable',
     ssl: isEncrypted && (await tlsOptions(sslmode, parameters)),
   };
 }
