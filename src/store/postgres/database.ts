@@ -114,23 +114,19 @@ export type DatabaseForServer = {
 };
 
 /**
- * The statement that calls a function of the schema `pets`, and its values. The function refuses the call on a standby
- * server, or if the store or the version of the schema differs. The `search_path` has no effect on the statement.
+ * The statement that calls a function of the schema `pets`. The function refuses the call on a standby server, or if
+ * the store or the version of the schema differs. The `search_path` has no effect on the statement.
  */
-export function statementForCall(
-  name: string,
-  storeId: string,
-  values: readonly unknown[],
-): [Statement, unknown[]] {
+export function statementForCall(name: string, storeId: string, values: readonly unknown[]): Statement {
   const all = [storeId, SCHEMA_VERSION, ...values];
   const parameters = all.map((_, i) => `$${i + 1}`).join(', ');
-  return [{ name, text: `select * from pets.${name}(${parameters}) as result` }, all];
+  return { name, text: `select * from pets.${name}(${parameters}) as result`, values: all };
 }
 
 /** Returns a function that calls functions of the schema `pets` on one connection, without a time limit. */
 export const createFunctionCaller =
   (client: Client, storeId: string): FunctionCaller =>
   async (name, ...values) => {
-    const [{ text }, all] = statementForCall(name, storeId, values);
-    return (await client.query(text, all)).rows;
+    const statement = statementForCall(name, storeId, values);
+    return (await client.query(statement.text, statement.values)).rows;
   };

@@ -25,16 +25,16 @@ const IDLE_MS = 10_000;
 /** The shortest time between two warnings about the same thing, for example the same call, in milliseconds. */
 const REPEAT_MS = 60_000;
 
-/** An SQL statement. Statements with different texts have different names. */
-export type Statement = { name: string; text: string };
+/** An SQL statement with its values. Statements with different texts have different names. */
+export type Statement = { name: string; text: string; values: unknown[] };
 
-const PING: Statement = { name: 'ping', text: 'select 1' };
+const PING: Statement = { name: 'ping', text: 'select 1', values: [] };
 
 export type PoolOptions = {
   /** Opens a connection for a server (`PrimaryConnector`), and settles within about a second. */
   connect(): Promise<Client>;
-  /** The first call on each connection, with its values. A connection is used only after the call has succeeded. */
-  check: [Statement, unknown[]];
+  /** The first statement on each connection. A connection is used only after the statement has succeeded. */
+  check: Statement;
   /** The URL of the database without its password. */
   place: string;
   /** Whether statements are prepared under their names. It must be false for pgbouncer in transaction mode. */
@@ -91,8 +91,8 @@ export class Pool {
    * @throws StoreUnavailableError whose `outcome` says whether the statement may have had an effect
    * @throws StoreUnwritableError if the statement had no effect
    */
-  call<Row extends QueryResultRow>(statement: Statement, values: unknown[] = []): Promise<Row[]> {
-    return this.#track(() => this.#call<Row>(statement, values));
+  call<Row extends QueryResultRow>(statement: Statement): Promise<Row[]> {
+    return this.#track(() => this.#call<Row>(statement));
   }
 
   /** Runs a task on a connection. The task has no time limit. If it is rejected, the connection is closed. */
@@ -115,13 +115,13 @@ export class Pool {
     return call;
   }
 
-  async #call<Row extends QueryResultRow>(statement: Statement, values: unknown[]): Promise<Row[]> {
+  async #call<Row extends QueryResultRow>(statement: Statement): Promise<Row[]> {
     const { clock, place, onCall } = this.#options;
     const started = clock.elapsed();
     const end = started + CALL_TIMEOUT_MS;
     const client = await this.#take(end);
     try {
-      const rows = await this.#send<Row>(client, statement, values, end);
+      const rows = await this.#send<Row>(client, statement, end);
       onCall?.(statement.name, clock.elapsed() - started);
       return rows;
     } catch (error) {
@@ -211,7 +211,7 @@ export class Pool {
     client.on('error', () => this.#destroy(client));
     try {
       // The check also shows whether the database responds: a proxy such as pgbouncer accepts connections without it.
-      await this.#send(client, ...check, Math.max(end, clock.elapsed() + FAIL_FAST_MS));
+      await this.#send(client, check, Math.max(end, clock.elapsed() + FAIL_FAST_MS));
       const stream = client.connection.stream as Socket;
       // The server may have ended the connection together with its response.
       if (stream.destroyed) throw new Error('the connection was lost');
@@ -252,12 +252,8 @@ export class Pool {
    *
    * @throws the error of the driver, or another one if the time is over or no replica has confirmed the commit
    */
-  #send<Row extends QueryResultRow>(
-    client: Client,
-    { name, text }: Statement,
-    values: unknown[],
-    end: number,
-  ): Promise<Row[]> {
+  #send<Row extends QueryResultRow>(client: Client, statement: Statement, end: number): Promise<Row[]> {
+    const { name, ...unnamed } = statement;
     return new Promise((resolve, reject) => {
       const cancel = this.#startDeadline(end, () => {
         reject(new Error('no response in time'));
@@ -269,21 +265,18 @@ export class Pool {
         if (routine === 'SyncRepWaitForLSN') isConfirmed = false;
       };
       client.on('notice', onNotice);
-      client.query<Row>(
-        this.#options.prepare ? { name, text, values } : { text, values },
-        (error, result) => {
-          cancel();
-          client.off('notice', onNotice);
-          if (error) reject(error);
-          else if (isConfirmed) resolve(result.rows);
-          else reject(new Error('no synchronous replica has confirmed the commit'));
-        },
-      );
+      client.query<Row>(this.#options.prepare ? { ...statement } : unnamed, (error, result) => {
+        cancel();
+        client.off('notice', onNotice);
+        if (error) reject(error);
+        else if (isConfirmed) resolve(result.rows);
+        else reject(new Error('no synchronous replica has confirmed the commit'));
+      });
     });
   }
 
   #responds(client: Client, end: number): Promise<boolean> {
-    return this.#send(client, PING, [], end).then(
+    return this.#send(client, PING, end).then(
       () => true,
       () => false,
     );

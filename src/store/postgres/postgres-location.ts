@@ -128,7 +128,7 @@ async function openBackend(
   const database: DatabaseForServer = {
     async call(name, ...values) {
       try {
-        return await pool.call(...statementForCall(name, identity.id, values));
+        return await pool.call(statementForCall(name, identity.id, values));
       } catch (error) {
         wasFull ||= error instanceof StoreUnwritableError;
         throw error;

@@ -53,7 +53,7 @@ function openQueue({ place = url, prepare = true, password = () => '' }: QueueOp
   const target = parseDatabaseTarget(place, { env: {}, userName: undefined });
   const pool = new Pool({
     place,
-    check: [{ name: 'check', text: 'select 1' }, []],
+    check: { name: 'check', text: 'select 1', values: [] },
     prepare,
     clock: systemClock,
     onWarning: () => {},
@@ -68,7 +68,7 @@ function openQueue({ place = url, prepare = true, password = () => '' }: QueueOp
     parallel: 1,
     maxBatch: 1_000,
     async run(items) {
-      const rows = await pool.call<{ n: number }>(INSERT, [items]);
+      const rows = await pool.call<{ n: number }>({ ...INSERT, values: [items] });
       return rows.map(({ n }) => n);
     },
   });
@@ -253,7 +253,9 @@ test('calls at the same time run on several connections, and each gets its rows'
   const numbers = Array.from({ length: 20 }, (_, i) => i);
   // More connections are opened while the calls run.
   const countAfterCalls = async () => {
-    const rows = await Promise.all(numbers.map((n) => pool.call<{ n: number }>(statement, [n])));
+    const rows = await Promise.all(
+      numbers.map((n) => pool.call<{ n: number }>({ ...statement, values: [n] })),
+    );
     expect(rows.map(([row]) => row?.n)).toEqual(numbers);
     const { connections } = pool.metrics;
     expect(connections.busy).toBe(0);
@@ -263,7 +265,7 @@ test('calls at the same time run on several connections, and each gets its rows'
   expect(await countAfterCalls()).toBe(MAX_CONNECTIONS);
   expect(await backendsOfQueue()).toHaveLength(MAX_CONNECTIONS);
   await pool.close();
-  await expect(pool.call(statement, [1])).rejects.toThrow(StoreError);
+  await expect(pool.call({ ...statement, values: [1] })).rejects.toThrow(StoreError);
 });
 
 test('one connection is enough if the database has no other', async () => {
@@ -271,13 +273,21 @@ test('one connection is enough if the database has no other', async () => {
   onTestFinished(() => cluster.sql('postgres', 'alter role pets connection limit -1').then(() => {}));
   const { pool, queue } = openQueue();
   const statement = { name: 'echo', text: 'select $1::int as n' };
+  const listeners = () =>
+    pool.lend(async (client) =>
+      [client, client.connection, client.connection.stream].map((emitter) =>
+        emitter.eventNames().map((name) => [name, emitter.listenerCount(name)]),
+      ),
+    );
+  const before = await listeners();
   for (let round = 0; round < 3; round++) {
     const numbers = Array.from({ length: 50 }, (_, i) => round * 50 + i + 100);
-    const reads = numbers.map((n) => pool.call<{ n: number }>(statement, [n]));
+    const reads = numbers.map((n) => pool.call<{ n: number }>({ ...statement, values: [n] }));
     expect(await outcomes(numbers.map((n) => queue.add(n)))).toEqual(numbers);
     expect(await Promise.all(reads)).toEqual(numbers.map((n) => [{ n }]));
   }
   expect(await backendsOfQueue()).toHaveLength(1);
+  expect(await listeners()).toEqual(before);
   // A long task borrows the only connection.
   expect(await pool.lend(async (client) => (await client.query('select 7 as n')).rows)).toEqual([{ n: 7 }]);
   expect(await queue.add(7)).toBe(7);
@@ -289,7 +299,7 @@ test('one connection is enough if the database has no other', async () => {
 
 test('after a frozen database goes on, all connections are new, and calls of any number succeed', async () => {
   const { pool } = openQueue();
-  const statement = { name: 'pid', text: 'select pg_backend_pid() as pid, pg_sleep(0.005)' };
+  const statement = { name: 'pid', text: 'select pg_backend_pid() as pid, pg_sleep(0.005)', values: [] };
   const pids = async () => {
     const rows = await Promise.all(Array.from({ length: 30 }, () => pool.call<{ pid: number }>(statement)));
     return rows.flatMap((each) => each.map(({ pid }) => pid));

@@ -7,8 +7,8 @@ import { manualClock } from '../../helpers/clock.ts';
 
 // The pool with a driver and a clock that the test controls.
 
-const QUICK = { name: 'quick', text: 'select 2' };
-const SLOW = { name: 'slow', text: 'select 3' };
+const QUICK = { name: 'quick', text: 'select 2', values: [] };
+const SLOW = { name: 'slow', text: 'select 3', values: [] };
 
 type Callback = (error: Error | null, result?: unknown) => void;
 
@@ -69,7 +69,7 @@ function createPool() {
   const timers: { at: number; callback: () => void }[] = [];
   const pool = new Pool({
     place: 'postgres://db.example/pets',
-    check: [{ name: 'check', text: 'select 1' }, []],
+    check: { name: 'check', text: 'select 1', values: [] },
     prepare: true,
     clock,
     onWarning: (message) => warnings.push(message),
