@@ -13,16 +13,10 @@ export type FailureKind = 'not_done' | 'unknown' | 'store_full';
 /** How far a call came before it failed. */
 export type CallPhase = 'connecting' | 'sent';
 
-/**
- * Kinds by the start of the SQLSTATE (PostgreSQL documentation, appendix A). Any other SQLSTATE means `not_done`, because
- * PostgreSQL has rolled the statement back.
- */
-const KINDS: readonly (readonly [prefix: string, kind: FailureKind])[] = [
-  ['40003', 'unknown'], // statement_completion_unknown
-  ['53100', 'store_full'], // disk_full
-  ['08', 'unknown'], // connection exceptions
-  ['57P', 'unknown'], // the server stops, or ends the connection
-];
+/** The start of each SQLSTATE that leaves the outcome open (PostgreSQL documentation, appendix A). */
+const UNKNOWN_OUTCOME = /^(40003|08|57P)/; // completion unknown, connection exceptions, the server ends the connection
+
+const DISK_FULL = '53100';
 
 /**
  * The kind of an error of the driver or of a socket. If the connection ends after an error that PostgreSQL has
@@ -30,8 +24,9 @@ const KINDS: readonly (readonly [prefix: string, kind: FailureKind])[] = [
  */
 export function failureKind(error: unknown): FailureKind {
   const state = sqlStateOf(error);
-  if (state === undefined) return 'unknown';
-  return KINDS.find(([prefix]) => state.startsWith(prefix))?.[1] ?? 'not_done';
+  if (state === undefined || UNKNOWN_OUTCOME.test(state)) return 'unknown';
+  // After any other error, PostgreSQL has rolled the statement back.
+  return state === DISK_FULL ? 'store_full' : 'not_done';
 }
 
 /** The SQLSTATE that PostgreSQL reported, also if the error was converted to a StoreError. */

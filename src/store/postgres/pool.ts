@@ -48,7 +48,6 @@ export type PoolOptions = {
   startTimer?(callback: () => void, milliseconds: number): NodeJS.Timeout | undefined;
 };
 
-/** A call that waits for a connection. */
 type Waiter = { resolve(client: Client): void; reject(error: Error): void };
 
 /**
@@ -68,7 +67,6 @@ export class Pool {
   #retryAt = Number.NEGATIVE_INFINITY;
   #nextAdditionAt = Number.NEGATIVE_INFINITY;
   #calls = new Set<Promise<unknown>>();
-  /** When a warning with this name was last reported. */
   #warnedAt = new Map<string, number>();
   /** How many lost connections were not replaced yet, and how many were. */
   #lost = 0;
