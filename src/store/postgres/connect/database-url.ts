@@ -29,7 +29,7 @@ export type DatabaseHost = {
 
 const SSL_MODES = ['disable', 'require', 'verify-ca', 'verify-full'] as const;
 
-export type SslMode = (typeof SSL_MODES)[number];
+type SslMode = (typeof SSL_MODES)[number];
 
 /**
  * The parameters of a connection, each with its environment variable. All except `prepare` are parameters of libpq.
@@ -55,7 +55,7 @@ const VARIABLES = {
 } as const;
 
 type ParameterName = keyof typeof VARIABLES;
-export type ConnectionParameters = Partial<Record<ParameterName, string>>;
+type ConnectionParameters = Partial<Record<ParameterName, string>>;
 
 const PARAMETER_NAMES = Object.keys(VARIABLES) as ParameterName[];
 
