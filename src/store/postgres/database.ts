@@ -3,10 +3,10 @@ import { StoreError, StoreUnavailableError } from '../errors.ts';
 import type { PrimaryConnector } from './connect/primary-connector.ts';
 import { callFailure, failureKind } from './failures.ts';
 import type { Statement } from './pool.ts';
-import { beginSql, checkServer, SCHEMA_VERSION } from './schema.ts';
+import { beginSql, checkServer, type Isolation, SCHEMA_VERSION } from './schema.ts';
 
-/** How long a command waits for a connection, and then for the responses to the first two queries. */
-const START_TIMEOUT_MS = 4_000;
+/** How long a command waits for a connection. */
+const CONNECT_TIMEOUT_MS = 4_000;
 
 type TransactionOptions = {
   /** Whether all statements see the same state, and cannot change anything. */
@@ -32,18 +32,27 @@ export async function runTransaction<Result>(
 ): Promise<Result> {
   signal?.throwIfAborted();
   const { place } = connector.target;
-  const { client, warnings, stop } = await begin(connector, { isSnapshot, signal }).catch((error) => {
+  const options = { timeout: CONNECT_TIMEOUT_MS, isServer: false, signal };
+  const client = await connector.connect(options).catch((error) => {
     signal?.throwIfAborted();
     throw error instanceof StoreError ? error : callFailure(error, 'connecting', place);
   });
+  const stop = () => void client.connection.stream.destroy();
+  signal?.addEventListener('abort', stop);
   const timer = timeout === undefined ? undefined : setTimeout(stop, timeout);
+  const run = async () => {
+    const result = await task(client, await checkServer(client));
+    signal?.throwIfAborted();
+    signal?.removeEventListener('abort', stop);
+    return result;
+  };
   try {
-    return await endTransaction(client, place, async () => {
-      const result = await task(client, warnings);
-      signal?.throwIfAborted();
-      signal?.removeEventListener('abort', stop);
-      return result;
-    });
+    return await inTransaction(
+      client,
+      place,
+      run,
+      isSnapshot ? 'repeatable read read only' : 'read committed',
+    );
   } catch (error) {
     const isUnknown = error instanceof StoreUnavailableError && error.outcome === 'unknown';
     if (!isUnknown) signal?.throwIfAborted();
@@ -55,53 +64,27 @@ export async function runTransaction<Result>(
   }
 }
 
-/** Opens a connection, and begins a transaction. The returned `stop`, or `signal`, ends the connection. */
-async function begin(connector: PrimaryConnector, { isSnapshot, signal }: TransactionOptions) {
-  const client = await connector.connect({ timeout: START_TIMEOUT_MS, isServer: false, signal });
-  const stop = () => void client.connection.stream.destroy();
-  signal?.addEventListener('abort', stop);
-  const timer = setTimeout(stop, START_TIMEOUT_MS);
-  try {
-    await client.query(beginSql(isSnapshot ? 'repeatable read read only' : 'read committed'));
-    return { client, warnings: await checkServer(client), stop };
-  } catch (error) {
-    stop();
-    throw error;
-  } finally {
-    clearTimeout(timer);
-  }
-}
-
-/** Runs a task in a transaction of its own on an open connection. The caller closes the connection after an error. */
-export const inTransaction = <Result>(
-  client: Client,
-  place: string,
-  task: () => Promise<Result>,
-): Promise<Result> =>
-  endTransaction(client, place, async () => {
-    await client.query(beginSql('read committed'));
-    return task();
-  });
-
 /**
- * Runs a task, and commits.
+ * Runs a task in a transaction on an open connection, and commits. The caller closes the connection after an error.
  *
  * @throws StoreUnavailableError with the outcome `unknown` if it is not known whether the transaction was committed, or
  * another StoreError if it was not
  */
-async function endTransaction<Result>(
+export async function inTransaction<Result>(
   client: Client,
   place: string,
   task: () => Promise<Result>,
+  isolation: Isolation = 'read committed',
 ): Promise<Result> {
-  const result = await task().catch((error) => {
+  const begun = client.query(beginSql(isolation));
+  const result = await begun.then(task).catch((error) => {
     const kind = failureKind(error) === 'store_full' ? 'store_full' : 'not_done';
     throw error instanceof StoreError ? error : callFailure(error, 'sent', place, kind);
   });
   const { command } = await client.query('commit').catch((error) => {
     throw new StoreUnavailableError(
       `the connection to ${place} ended during the commit: the change may have been stored`,
-      `to see the current state, run: pets store check "${place}"`,
+      'check whether the store contains the change before you repeat it',
       { cause: error, outcome: 'unknown' },
     );
   });
@@ -118,37 +101,32 @@ export type FunctionCaller = <Row extends QueryResultRow>(
 
 /** How a running server uses the store in a database. */
 export type DatabaseForServer = {
-  /** The URL of the database without its password. */
-  place: string;
-  /** About the time of a round trip to the database, in milliseconds. */
-  roundTrip(): number;
+  /** Each call is a transaction of its own, and ends within about two seconds. */
   call: FunctionCaller;
-  /** Like `call`, but calls of the same function follow each other, because they would wait for the same locks. */
-  callSerially: FunctionCaller;
-  /** Runs a task in a transaction of its own, without the time limit of other calls. */
-  transaction<Result>(task: (call: FunctionCaller) => Promise<Result>): Promise<Result>;
+  /** Like `call`, but without a time limit. */
+  callWithoutLimit: FunctionCaller;
+  /** Checks whether animals and callers could be added. @throws StoreUnavailableError, StoreUnwritableError */
+  checkWritable(): Promise<void>;
   /** The time that replaces the clock of the database in tests, in milliseconds since the epoch; otherwise null. */
   testTime(): number | null;
+  /** Completes the calls in flight. Later calls are rejected. */
+  close(): Promise<void>;
 };
 
 /**
- * The statement that calls a function of the schema `pets`, and its values. The function refuses the call on a standby
- * server, or if the store or the version of the schema differs. The `search_path` has no effect on the statement.
+ * The statement that calls a function of the schema `pets`. The function refuses the call on a standby server, or if
+ * the store or the version of the schema differs. The `search_path` has no effect on the statement.
  */
-export function statementForCall(
-  name: string,
-  storeId: string,
-  values: readonly unknown[],
-): [Statement, unknown[]] {
+export function statementForCall(name: string, storeId: string, values: readonly unknown[]): Statement {
   const all = [storeId, SCHEMA_VERSION, ...values];
   const parameters = all.map((_, i) => `$${i + 1}`).join(', ');
-  return [{ name, text: `select * from pets.${name}(${parameters}) as result` }, all];
+  return { name, text: `select * from pets.${name}(${parameters}) as result`, values: all };
 }
 
 /** Returns a function that calls functions of the schema `pets` on one connection, without a time limit. */
 export const createFunctionCaller =
   (client: Client, storeId: string): FunctionCaller =>
   async (name, ...values) => {
-    const [{ text }, all] = statementForCall(name, storeId, values);
-    return (await client.query(text, all)).rows;
+    const statement = statementForCall(name, storeId, values);
+    return (await client.query(statement.text, statement.values)).rows;
   };

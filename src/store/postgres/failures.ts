@@ -13,16 +13,10 @@ export type FailureKind = 'not_done' | 'unknown' | 'store_full';
 /** How far a call came before it failed. */
 export type CallPhase = 'connecting' | 'sent';
 
-/**
- * Kinds by the start of the SQLSTATE (PostgreSQL documentation, appendix A); the first match decides. Any other
- * SQLSTATE means `not_done`, because PostgreSQL has rolled the statement back.
- */
-const KINDS: readonly (readonly [prefix: string, kind: FailureKind])[] = [
-  ['40003', 'unknown'], // statement_completion_unknown
-  ['53100', 'store_full'], // disk_full
-  ['08', 'unknown'], // connection exceptions
-  ['57P', 'unknown'], // the server stops, or ends the connection
-];
+/** The start of each SQLSTATE that leaves the outcome open (PostgreSQL documentation, appendix A). */
+const UNKNOWN_OUTCOME = /^(40003|08|57P)/; // completion unknown, connection exceptions, the server ends the connection
+
+const DISK_FULL = '53100';
 
 /**
  * The kind of an error of the driver or of a socket. If the connection ends after an error that PostgreSQL has
@@ -30,8 +24,9 @@ const KINDS: readonly (readonly [prefix: string, kind: FailureKind])[] = [
  */
 export function failureKind(error: unknown): FailureKind {
   const state = sqlStateOf(error);
-  if (state === undefined) return 'unknown';
-  return KINDS.find(([prefix]) => state.startsWith(prefix))?.[1] ?? 'not_done';
+  if (state === undefined || UNKNOWN_OUTCOME.test(state)) return 'unknown';
+  // After any other error, PostgreSQL has rolled the statement back.
+  return state === DISK_FULL ? 'store_full' : 'not_done';
 }
 
 /** The SQLSTATE that PostgreSQL reported, also if the error was converted to a StoreError. */
@@ -40,7 +35,7 @@ export function sqlStateOf(error: unknown): string | undefined {
   return source instanceof DatabaseError ? source.code : undefined;
 }
 
-/** Our own SQLSTATE: the call must not run on this server or in this database (`pets.refuse` in checks.sql). */
+/** Our own SQLSTATE: the call must not run on this server or in this database (`pets.check_store` in checks.sql). */
 const REFUSED = 'PETS1';
 
 /** SQLSTATEs after which a new connection can work although this one cannot. */
@@ -67,9 +62,8 @@ export function callFailure(
   const action = phase === 'connecting' ? 'cannot connect to' : 'a call failed at';
   const message = `${action} ${place}: ${messageOf(error)}`;
   const hint = hintFor(error, phase);
-  const options = { cause: error };
-  if (kind === 'store_full') return new StoreUnwritableError(message, hint, options);
-  return new StoreUnavailableError(message, hint, { ...options, outcome: kind });
+  if (kind === 'store_full') return new StoreUnwritableError(message, hint, { cause: error });
+  return new StoreUnavailableError(message, hint, { cause: error, outcome: kind });
 }
 
 /** The message of an error. An AggregateError of Node has none, so the messages of its errors are joined. */
@@ -88,7 +82,7 @@ const HINTS: readonly (readonly [beginning: RegExp, hint: string])[] = [
   ],
   [
     /^08P01/,
-    'if the URL leads to pgbouncer, add prepare=off to the URL, and use the pool mode transaction or session (docs/postgres.md)',
+    'if the URL leads to pgbouncer, add prepare=off to the URL, and use the pool mode transaction or session',
   ],
   [/^28/, 'check the user, the password (PGPASSWORD, ~/.pgpass), and pg_hba.conf of the server'],
   [/^3D000/, 'create the database, or check its name'],
@@ -102,18 +96,15 @@ const HINTS: readonly (readonly [beginning: RegExp, hint: string])[] = [
     /^(55P03|57014)/,
     'check in pg_stat_activity whether another transaction holds a lock; if so, end that transaction, or wait until it ends',
   ],
-  [
-    /^42501/,
-    'grant the missing privilege to the database user; or, to create the store, let an administrator run the output of: pets store migrate --dry-run',
-  ],
+  [/^42501/, 'grant the missing privilege to the database user'],
 ];
 
 function hintFor(error: unknown, phase: CallPhase): string {
   if (error instanceof StoreError) return error.hint;
-  if (error instanceof DatabaseError && error.code === REFUSED && error.hint) return error.hint;
-  const code = sqlStateOf(error) ?? (error as { code?: unknown } | undefined)?.code;
-  const hint = HINTS.find(([beginning]) => typeof code === 'string' && beginning.test(code))?.[1];
-  if (hint !== undefined) return hint;
+  const { code, hint } = error as { code?: unknown; hint?: string };
+  if (code === REFUSED && hint) return hint;
+  const known = HINTS.find(([beginning]) => typeof code === 'string' && beginning.test(code));
+  if (known) return known[1];
   return phase === 'connecting'
     ? 'check that PostgreSQL is running, and check the host and the port'
     : 'see the log of PostgreSQL';

@@ -4,26 +4,17 @@ import type { SteadyClock } from '../../contract/clock.ts';
 import type { DatabaseMetrics } from '../backend.ts';
 import { callFailure, closedError, failureKind, isConnectionOutdated } from './failures.ts';
 
-// The connections of a running server. Every call ends within about two seconds. PostgreSQL gives up before the driver
-// does, so that the outcome is known. If a call gets no result, its change may have been stored.
-
-/** The longest time to connect, in milliseconds. */
+/** The longest time to open a connection, in milliseconds. */
 export const CONNECT_TIMEOUT_MS = 1_000;
 
-/** The longest time for one call, in milliseconds, including the time to connect. */
-export const CALL_TIMEOUT_MS = 2_000;
+/** The longest time for a call, in milliseconds, including the wait for a connection. */
+const CALL_TIMEOUT_MS = 2_000;
 
-/**
- * The largest number of connections. All creations use one, and all counts of requests another, because they wait for
- * locks. On the other connections, reads do not wait for these locks.
- */
-export const MAX_CONNECTIONS = 4;
+/** Creations, counts and the check of readiness use one each, because they wait for locks. Reads use the others. */
+export const MAX_CONNECTIONS = 5;
 
-/**
- * The shortest time between two attempts to connect while there is no connection, in milliseconds. Jitter adds up to a
- * quarter. The time is short, because the service must work again within a second after an outage.
- */
-const CONNECT_INTERVAL_MS = 200;
+/** If there is no connection and none can be opened, calls fail at once for this long. */
+const FAIL_FAST_MS = 200;
 
 /** If an additional connection cannot be opened, there is no other attempt for this long. */
 const NO_MORE_MS = 1_000;
@@ -34,55 +25,48 @@ const IDLE_MS = 10_000;
 /** The shortest time between two warnings about the same thing, for example the same call, in milliseconds. */
 const REPEAT_MS = 60_000;
 
-/** Starts a timer and returns a handle, with which `clearTimeout` cancels the timer. */
-export type StartCallTimer = (callback: () => void, milliseconds: number) => NodeJS.Timeout | undefined;
+/** An SQL statement with its values. Statements with different texts have different names. */
+export type Statement = { name: string; text: string; values: unknown[] };
 
-/**
- * An SQL statement. Statements with different texts have different names. Calls of a serial statement wait for the same
- * locks, so several at a time would only occupy connections.
- */
-export type Statement = { name: string; text: string; isSerial?: boolean };
-
-const PING: Statement = { name: 'ping', text: 'select 1' };
+const PING: Statement = { name: 'ping', text: 'select 1', values: [] };
 
 export type PoolOptions = {
   /** Opens a connection for a server (`PrimaryConnector`), and settles within about a second. */
   connect(): Promise<Client>;
-  /** The first call on each connection, with its values. A connection is used only after the call has succeeded. */
-  check?: [Statement, unknown[]];
+  /** The first statement on each connection. A connection is used only after the statement has succeeded. */
+  check: Statement;
   /** The URL of the database without its password. */
   place: string;
   /** Whether statements are prepared under their names. It must be false for pgbouncer in transaction mode. */
   prepare: boolean;
   clock: SteadyClock;
   /** Called when calls fail, and when there is a connection again. */
-  onWarning?(message: string): void;
+  onWarning(message: string): void;
   /** Called after each successful call with its name and its duration in milliseconds. */
-  onCall?(name: string, milliseconds: number): void;
-  /** Returns a number from 0 to 1, like `Math.random`. */
-  random?: () => number;
-  /** `setTimeout` by default. */
-  startTimer?: StartCallTimer;
+  onCall?: ((name: string, milliseconds: number) => void) | undefined;
+  /** Starts a timer, and returns a handle for `clearTimeout`. `setTimeout` by default. */
+  startTimer?(callback: () => void, milliseconds: number): NodeJS.Timeout | undefined;
 };
 
+type Waiter = { resolve(client: Client): void; reject(error: Error): void };
+
 /**
- * The connections of a server. Any call can use them. The first call opens a connection. While all are busy, others are
- * opened if the database accepts them. If the last one is lost, it is replaced. Without a connection, calls wait for an
- * attempt to connect. If the attempt fails, calls are rejected at once until a later attempt succeeds.
+ * The connections of a server. Each runs one call at a time. Calls that find no idle connection wait for one in order,
+ * and another one is opened if the database accepts it. If there is no connection, the next call opens one.
  */
 export class Pool {
-  #options: Required<PoolOptions>;
-  #connections = new Set<Connection>();
+  #options: PoolOptions & Required<Pick<PoolOptions, 'startTimer'>>;
+  #open = new Set<Client>();
+  /** The open connections that no call uses. The one that was used last is at the end. */
+  #idle: Client[] = [];
+  #waiting = new Set<Waiter>();
   #opening: Promise<void> | undefined;
   /** Why there is no connection. Undefined while there is one, and until an attempt to open one has failed. */
   #failure: Error | undefined;
-  /** The earliest times, as `clock.elapsed()`, to try again to open the only connection, or an additional one. */
-  #nextAttemptAt = Number.NEGATIVE_INFINITY;
+  /** When calls stop failing at once with `#failure`, and when another connection may be opened beside the open ones. */
+  #retryAt = Number.NEGATIVE_INFINITY;
   #nextAdditionAt = Number.NEGATIVE_INFINITY;
-  /** Ends the pause before an attempt to connect. */
-  #endPause = () => {};
   #calls = new Set<Promise<unknown>>();
-  /** When a warning with this name was last reported. */
   #warnedAt = new Map<string, number>();
   /** How many lost connections were not replaced yet, and how many were. */
   #lost = 0;
@@ -90,37 +74,26 @@ export class Pool {
   #isClosed = false;
 
   constructor(options: PoolOptions) {
-    const check: [Statement, unknown[]] = [PING, []];
-    const defaults = { check, onWarning() {}, onCall() {}, random: Math.random };
-    this.#options = { ...defaults, startTimer: setTimeout, ...options };
-  }
-
-  /** About the time of a round trip to the database, in milliseconds; 0 if it is not known yet. */
-  get roundTrip(): number {
-    const [connection] = this.#connections;
-    return connection && Number.isFinite(connection.roundTrip) ? connection.roundTrip : 0;
+    this.#options = { startTimer: setTimeout, ...options };
   }
 
   get metrics(): DatabaseMetrics {
-    const busy = [...this.#connections].filter(({ waiting }) => waiting.length > 0).length;
-    const connections = { busy, idle: this.#connections.size - busy, opening: this.#opening ? 1 : 0 };
+    const idle = this.#idle.length;
+    const connections = { busy: this.#open.size - idle, idle, opening: this.#opening ? 1 : 0 };
     return { connections, reconnects: this.#reconnects };
   }
 
   /**
-   * Runs one statement and returns its rows within about two seconds. The statement is a transaction of its own.
+   * Runs one statement and returns its rows within two seconds. The statement is a transaction of its own.
    *
    * @throws StoreUnavailableError whose `outcome` says whether the statement may have had an effect
    * @throws StoreUnwritableError if the statement had no effect
    */
-  call<Row extends QueryResultRow>(statement: Statement, values: unknown[] = []): Promise<Row[]> {
-    return this.#track(() => this.#call<Row>(statement, values));
+  call<Row extends QueryResultRow>(statement: Statement): Promise<Row[]> {
+    return this.#track(() => this.#call<Row>(statement));
   }
 
-  /**
-   * Runs a task on a connection that no other call uses until the task has settled. The task has no time limit. If it
-   * is rejected, the connection is closed.
-   */
+  /** Runs a task on a connection. The task has no time limit. If it is rejected, the connection is closed. */
   lend<Result>(task: (client: Client) => Promise<Result>): Promise<Result> {
     return this.#track(() => this.#lend(task));
   }
@@ -128,169 +101,198 @@ export class Pool {
   /** Completes the calls in flight, and ends the connections. Later calls are rejected. */
   async close(): Promise<void> {
     this.#isClosed = true;
-    this.#endPause();
     await Promise.allSettled(this.#calls);
-    await this.#opening?.catch(() => {});
-    await Promise.all([...this.#connections].map((connection) => connection.close()));
+    await this.#opening;
+    await Promise.all([...this.#open].map((client) => this.#close(client)));
   }
 
   #track<Result>(start: () => Promise<Result>): Promise<Result> {
     if (this.#isClosed) return Promise.reject(closedError(this.#options.place));
-    const call = start();
+    const call = start().finally(() => this.#calls.delete(call));
     this.#calls.add(call);
-    const remove = () => this.#calls.delete(call);
-    call.then(remove, remove);
     return call;
   }
 
-  async #call<Row extends QueryResultRow>(statement: Statement, values: unknown[]): Promise<Row[]> {
+  async #call<Row extends QueryResultRow>(statement: Statement): Promise<Row[]> {
     const { clock, place, onCall } = this.#options;
     const started = clock.elapsed();
-    const timeLeft = () => started + CALL_TIMEOUT_MS - clock.elapsed();
-    const connection = this.#choose(statement) ?? (await this.#open(statement));
-    if (timeLeft() <= 0) throw callFailure(new Error('connecting took too long'), 'connecting', place);
+    const end = started + CALL_TIMEOUT_MS;
+    const client = await this.#take(end);
     try {
-      const rows = await connection.call<Row>(statement, values, timeLeft());
-      onCall(statement.name, clock.elapsed() - started);
+      const rows = await this.#send<Row>(client, statement, end);
+      onCall?.(statement.name, clock.elapsed() - started);
       return rows;
     } catch (error) {
       // After its gravest errors, PostgreSQL ends the connection, and the statement may have been committed.
-      const isOpen =
-        failureKind(error) !== 'unknown' &&
-        (await connection.call(PING, [], timeLeft()).then(
-          () => true,
-          () => false,
-        ));
-      if (!isOpen) {
-        connection.destroy();
-        // The database server may be frozen. Then the other connections do not respond either, and a new one is needed.
-        this.#openMore();
-      } else if (isConnectionOutdated(error)) {
-        this.#ended(connection);
-        connection.retire();
-      }
+      const isOpen = failureKind(error) !== 'unknown' && (await this.#responds(client, end));
+      // The database server may have failed or be frozen, so the idle connections are not used either.
+      if (!isOpen || isConnectionOutdated(error))
+        for (const each of [client, ...this.#idle]) this.#destroy(each);
       const failure = callFailure(error, 'sent', place, isOpen ? failureKind(error) : 'unknown');
-      this.#warn(
-        statement.name,
-        `${failure.message}; requests that need the function pets.${statement.name} get status 503`,
-      );
+      this.#warn(statement.name, `${failure.message} (pets.${statement.name})`);
       throw failure;
+    } finally {
+      this.#release(client);
     }
   }
 
   async #lend<Result>(task: (client: Client) => Promise<Result>): Promise<Result> {
-    const connection = this.#choose() ?? (await this.#open());
-    // From here on, no new call gets this connection. PostgreSQL runs the task's statements after the calls sent before.
-    this.#connections.delete(connection);
+    const client = await this.#take(this.#options.clock.elapsed() + CALL_TIMEOUT_MS);
     try {
-      return await task(connection.client);
+      return await task(client);
     } catch (error) {
-      connection.destroy();
+      this.#destroy(client);
       throw error;
     } finally {
-      if (!connection.hasEnded) this.#add(connection);
+      this.#release(client);
     }
+  }
+
+  /** Takes a connection that no other call uses until `#release`. Waits for one until `end`, as `clock.elapsed()`. */
+  async #take(end: number): Promise<Client> {
+    const { clock, place } = this.#options;
+    if (this.#failure && clock.elapsed() < this.#retryAt) throw this.#failure;
+    const client = this.#idle.pop() ?? (await this.#wait(end));
+    // After a pause of this process, the time of a call can be over before its timer runs.
+    if (clock.elapsed() < end) return client;
+    this.#release(client);
+    throw callFailure(new Error('connecting took too long'), 'connecting', place);
+  }
+
+  #wait(end: number): Promise<Client> {
+    let cancel = () => {};
+    const taken = new Promise<Client>((resolve, reject) => {
+      const waiter = { resolve, reject };
+      this.#waiting.add(waiter);
+      cancel = this.#startDeadline(end, () => {
+        const error = new Error('no connection was free in time');
+        if (this.#waiting.delete(waiter)) reject(callFailure(error, 'connecting', this.#options.place));
+      });
+    });
+    this.#serveWaiting();
+    return taken.finally(() => cancel());
+  }
+
+  #release(client: Client): void {
+    if (this.#open.has(client)) this.#idle.push(client);
+    this.#serveWaiting();
+  }
+
+  /** Gives idle connections to waiting calls, and opens another one if calls still wait. */
+  #serveWaiting(): void {
+    for (const waiter of this.#waiting) {
+      const client = this.#idle.pop();
+      if (!client) break;
+      this.#waiting.delete(waiter);
+      waiter.resolve(client);
+    }
+    const { size } = this.#open;
+    const mayAdd = size < MAX_CONNECTIONS && this.#options.clock.elapsed() >= this.#nextAdditionAt;
+    if (this.#waiting.size > 0 && (size === 0 || mayAdd)) this.#opening ??= this.#openOne();
+  }
+
+  async #openOne(): Promise<void> {
+    try {
+      this.#add(await this.#connect());
+    } catch (error) {
+      this.#openingFailed(callFailure(error, 'connecting', this.#options.place));
+    }
+    this.#opening = undefined;
+    this.#serveWaiting();
+  }
+
+  async #connect(): Promise<Client> {
+    const { clock, check, connect } = this.#options;
+    const end = clock.elapsed() + CONNECT_TIMEOUT_MS;
+    const client = await connect();
+    client.once('end', () => this.#ended(client));
+    client.on('error', () => this.#destroy(client));
+    try {
+      // The check also shows whether the database responds: a proxy such as pgbouncer accepts connections without it.
+      await this.#send(client, check, Math.max(end, clock.elapsed() + FAIL_FAST_MS));
+      const stream = client.connection.stream as Socket;
+      // The server may have ended the connection together with its response.
+      if (stream.destroyed) throw new Error('the connection was lost');
+      stream.setTimeout(IDLE_MS).on('timeout', () => this.#closeIdle(client));
+      return client;
+    } catch (error) {
+      this.#destroy(client);
+      throw error;
+    }
+  }
+
+  #add(client: Client): void {
+    this.#open.add(client);
+    this.#idle.push(client);
+    if (this.#failure) this.#warn('connected', `${this.#options.place} can be used again`);
+    this.#failure = undefined;
+    if (this.#lost === 0) return;
+    this.#lost -= 1;
+    this.#reconnects += 1;
+  }
+
+  /** Rejects the waiting calls, unless they can get a connection that is busy now. */
+  #openingFailed(failure: Error): void {
+    const now = this.#options.clock.elapsed();
+    if (this.#open.size > 0) {
+      this.#nextAdditionAt = now + NO_MORE_MS;
+      return;
+    }
+    this.#warn('connect', failure.message);
+    this.#failure = failure;
+    this.#retryAt = now + FAIL_FAST_MS;
+    for (const { reject } of this.#waiting) reject(failure);
+    this.#waiting.clear();
   }
 
   /**
-   * The connection for a call; undefined if one must be opened first. Serial calls with the same name follow each other
-   * on one connection. Otherwise, it is the one with the fewest calls, and if possible without serial ones, which may
-   * wait for locks.
+   * Sends a statement and returns the rows. Ends the connection if they do not arrive until `end`.
+   *
+   * @throws the error of the driver, or another one if the time is over or no replica has confirmed the commit
    */
-  #choose(statement?: Statement): Connection | undefined {
-    const all = [...this.#connections];
-    if (statement?.isSerial) {
-      const same = all.find(({ waiting }) => waiting.some(({ name }) => name === statement.name));
-      if (same) return same;
-    }
-    const load = ({ waiting, isSerial }: Connection) => waiting.length + (isSerial ? 1e6 : 0);
-    const [best] = all.sort((one, other) => load(one) - load(other));
-    if (best?.isSerial && this.#canOpenMore) return undefined;
-    if (best && best.waiting.length > 0) this.#openMore();
-    return best;
-  }
-
-  /** Waits until there is a connection for a call. Opens one if needed. */
-  async #open(statement?: Statement): Promise<Connection> {
-    for (;;) {
-      if (this.#failure) throw this.#failure;
-      await this.#connect().catch((error) => {
-        if (this.#connections.size === 0) throw error;
+  #send<Row extends QueryResultRow>(client: Client, statement: Statement, end: number): Promise<Row[]> {
+    const { name, ...unnamed } = statement;
+    return new Promise((resolve, reject) => {
+      const cancel = this.#startDeadline(end, () => {
+        reject(new Error('no response in time'));
+        this.#destroy(client);
       });
-      // Another task may have borrowed the connection.
-      const connection = this.#choose(statement);
-      if (connection) return connection;
-    }
-  }
-
-  get #canOpenMore(): boolean {
-    if (this.#isClosed || this.#connections.size >= MAX_CONNECTIONS) return false;
-    return this.#opening !== undefined || this.#options.clock.elapsed() >= this.#nextAdditionAt;
-  }
-
-  /** Opens an additional connection in the background, if that is possible. */
-  #openMore(): void {
-    if (this.#canOpenMore) this.#connect().catch(() => {});
-  }
-
-  /** Opens a connection. After a failure, if there is no other one, tries again in the background until one is open. */
-  #connect(): Promise<void> {
-    this.#opening ??= this.#connectOnce().finally(() => {
-      this.#opening = undefined;
-      if (this.#failure && !this.#isClosed) this.#connect().catch(() => {});
-    });
-    return this.#opening;
-  }
-
-  async #connectOnce(): Promise<void> {
-    const { clock, check, connect, place, random } = this.#options;
-    const wait = this.#nextAttemptAt - clock.elapsed();
-    if (this.#connections.size === 0 && wait > 0) await this.#pause(wait);
-    if (this.#isClosed) throw closedError(place);
-    const started = clock.elapsed();
-    this.#nextAttemptAt = started + CONNECT_INTERVAL_MS * (1 + random() / 4);
-    let connection: Connection | undefined;
-    try {
-      const client = await connect();
-      const opened = new Connection(client, this.#options, () => this.#ended(opened));
-      connection = opened;
-      // The check also shows whether the database responds: a proxy such as pgbouncer accepts connections without it.
-      const timeout = Math.max(started + CONNECT_TIMEOUT_MS - clock.elapsed(), CONNECT_INTERVAL_MS);
-      await opened.call(...check, timeout);
-      // The server may have ended the connection together with its response.
-      if (opened.hasEnded) throw new Error('the connection was lost');
-      (client.connection.stream as Socket).setTimeout(IDLE_MS, () => this.#closeIdle(opened));
-      this.#add(opened);
-      if (this.#lost > 0) {
-        this.#lost -= 1;
-        this.#reconnects += 1;
-      }
-    } catch (error) {
-      connection?.destroy();
-      const failure = callFailure(error, 'connecting', place);
-      if (this.#connections.size > 0) this.#nextAdditionAt = started + NO_MORE_MS;
-      else {
-        this.#warn('connect', `${failure.message}; requests that need the database get status 503`);
-        this.#failure = failure;
-      }
-      throw failure;
-    }
-  }
-
-  #add(connection: Connection): void {
-    this.#connections.add(connection);
-    if (this.#failure) this.#warn('connected', `${this.#options.place} can be used again`);
-    this.#failure = undefined;
-  }
-
-  #pause(milliseconds: number): Promise<void> {
-    return new Promise((resolve) => {
-      const timer = this.#options.startTimer(resolve, milliseconds);
-      this.#endPause = () => {
-        clearTimeout(timer);
-        resolve();
+      // PostgreSQL reports success if a commit that waits for a synchronous replica is cancelled.
+      let isConfirmed = true;
+      const onNotice = ({ routine }: { routine?: string | undefined }) => {
+        if (routine === 'SyncRepWaitForLSN') isConfirmed = false;
       };
+      client.on('notice', onNotice);
+      client.query<Row>(this.#options.prepare ? { ...statement } : unnamed, (error, result) => {
+        cancel();
+        client.off('notice', onNotice);
+        if (error) reject(error);
+        else if (isConfirmed) resolve(result.rows);
+        else reject(new Error('no synchronous replica has confirmed the commit'));
+      });
     });
+  }
+
+  #responds(client: Client, end: number): Promise<boolean> {
+    return this.#send(client, PING, end).then(
+      () => true,
+      () => false,
+    );
+  }
+
+  /**
+   * Calls `expire` at a time of the clock, unless it is cancelled. After a pause of this process, timers run first, so
+   * `setImmediate` lets Node read a response that has arrived. Returns a function that cancels.
+   */
+  #startDeadline(end: number, expire: () => void): () => void {
+    let isCancelled = false;
+    const { clock, startTimer } = this.#options;
+    const expireLater = () => setImmediate(() => isCancelled || expire());
+    const timer = startTimer(expireLater, Math.max(0, end - clock.elapsed()));
+    return () => {
+      isCancelled = true;
+      clearTimeout(timer);
+    };
   }
 
   #warn(name: string, message: string): void {
@@ -301,105 +303,33 @@ export class Pool {
     onWarning(message);
   }
 
-  #closeIdle(connection: Connection): void {
-    if (this.#connections.size === 1 || !this.#connections.delete(connection)) return;
-    connection.close().catch(() => {});
+  /** Ends a connection at once. A call without a response is rejected. */
+  #destroy(client: Client): void {
+    client.connection.stream.destroy();
+    this.#ended(client);
   }
 
-  #ended(connection: Connection): void {
-    if (!this.#connections.delete(connection) || this.#isClosed) return;
+  #ended(client: Client): void {
+    if (!this.#remove(client)) return;
     this.#lost += 1;
-    if (this.#connections.size === 0) this.#connect().catch(() => {});
-  }
-}
-
-/** An open connection. Calls are sent at once, and PostgreSQL processes them one after the other. */
-class Connection {
-  readonly client: Client;
-  /** The calls without a result, in the order in which they were sent. */
-  readonly waiting: Statement[] = [];
-  /** The duration of the fastest call, in milliseconds: about the time of a round trip. */
-  roundTrip = Number.POSITIVE_INFINITY;
-  hasEnded = false;
-  #options: Required<PoolOptions>;
-  #onEnd: () => void;
-  #isRetired = false;
-  /** Whether the current call was committed although no synchronous replica has confirmed it. */
-  #isUnconfirmed = false;
-
-  /** @param onEnd called once when the connection has ended, for whatever reason */
-  constructor(client: Client, options: Required<PoolOptions>, onEnd: () => void) {
-    this.client = client;
-    this.#options = options;
-    this.#onEnd = onEnd;
-    client.once('end', () => this.destroy());
-    client.once('error', () => this.destroy());
-    // PostgreSQL reports success if a commit that waits for a synchronous replica is cancelled.
-    client.on('notice', ({ routine }) => {
-      if (routine === 'SyncRepWaitForLSN') this.#isUnconfirmed = true;
-    });
+    this.#serveWaiting();
   }
 
-  /** Whether a serial call has no result yet. Later calls on this connection wait for it. */
-  get isSerial(): boolean {
-    return this.waiting.some(({ isSerial }) => isSerial);
+  #closeIdle(client: Client): void {
+    if (this.#open.size === 1 || !this.#idle.includes(client)) return;
+    this.#remove(client);
+    this.#close(client).catch(() => {});
   }
 
-  /**
-   * Sends a call and returns the rows. Ends the connection if they do not arrive within `timeout` milliseconds, because
-   * all later calls would wait too.
-   *
-   * @throws the error of the driver, or another one if the timeout has passed or no replica has confirmed the commit
-   */
-  call<Row extends QueryResultRow>(statement: Statement, values: unknown[], timeout: number): Promise<Row[]> {
-    const { clock, prepare, startTimer } = this.#options;
-    const { name, text } = statement;
-    const sentAt = clock.elapsed();
-    return new Promise((resolve, reject) => {
-      let isPending = true;
-      const expire = () => {
-        if (!isPending) return;
-        reject(new Error('no response in time'));
-        this.destroy();
-      };
-      // After a pause of this process, timers run first. `setImmediate` lets Node first read a response that arrived.
-      const timer = startTimer(() => setImmediate(expire), timeout);
-      this.waiting.push(statement);
-      // The driver calls the callback before it handles the next call, so `#isUnconfirmed` belongs to this call.
-      this.client.query<Row>(prepare ? { name, text, values } : { text, values }, (error, result) => {
-        isPending = false;
-        clearTimeout(timer);
-        this.waiting.shift();
-        if (error) reject(error);
-        else if (this.#isUnconfirmed) reject(new Error('no synchronous replica has confirmed the commit'));
-        else {
-          this.roundTrip = Math.min(this.roundTrip, clock.elapsed() - sentAt);
-          resolve(result.rows);
-        }
-        this.#isUnconfirmed = false;
-        if (this.#isRetired) this.retire();
-      });
-    });
+  #remove(client: Client): boolean {
+    this.#idle = this.#idle.filter((each) => each !== client);
+    return this.#open.delete(client);
   }
 
-  /** Ends the connection when all calls have their results. */
-  retire(): void {
-    this.#isRetired = true;
-    if (this.waiting.length === 0) this.destroy();
-  }
-
-  /** Ends the connection. Calls that have no result yet are rejected. */
-  destroy(): void {
-    if (this.hasEnded) return;
-    this.hasEnded = true;
-    this.client.connection.stream.destroy();
-    this.#onEnd();
-  }
-
-  /** Ends the connection as the protocol says, or by force if that takes too long. All calls must have ended. */
-  async close(): Promise<void> {
-    const timer = this.#options.startTimer(() => this.destroy(), CONNECT_TIMEOUT_MS);
-    await this.client.end();
+  /** Ends a connection as the protocol says, or by force if that takes too long. */
+  async #close(client: Client): Promise<void> {
+    const timer = this.#options.startTimer(() => this.#destroy(client), CONNECT_TIMEOUT_MS);
+    await client.end();
     clearTimeout(timer);
   }
 }

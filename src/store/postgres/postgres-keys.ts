@@ -4,9 +4,6 @@ import { describeIssues } from '../../contract/issues.ts';
 import { StoreError } from '../errors.ts';
 import { type KeyOrError, type KeyTable, type StoredBans, StoredKey } from '../keys/keys.ts';
 import { createFunctionCaller, type FunctionCaller } from './database.ts';
-import { sqlStateOf } from './failures.ts';
-
-const UNIQUE_VIOLATION = '23505';
 
 type KeyRow = {
   name: string;
@@ -51,14 +48,12 @@ export class PostgresKeys implements KeyTable {
   /** The database sets the time of creation. */
   async add(key: StoredKey): Promise<boolean> {
     const { sha256, name, plan, perMinute = null, perDay = null } = key;
-    const insert = `insert into pets.keys (sha256, name, plan, per_minute, per_day) values (decode($1, 'hex'), $2, $3, $4, $5)`;
-    try {
-      await this.#client.query(insert, [sha256, name, plan, perMinute, perDay]);
-      return true;
-    } catch (error) {
-      if (sqlStateOf(error) === UNIQUE_VIOLATION) return false;
-      throw error;
-    }
+    const { rowCount } = await this.#client.query(
+      `insert into pets.keys (sha256, name, plan, per_minute, per_day)
+      values (decode($1, 'hex'), $2, $3, $4, $5) on conflict do nothing`,
+      [sha256, name, plan, perMinute, perDay],
+    );
+    return rowCount !== 0;
   }
 
   async remove(name: string): Promise<boolean> {

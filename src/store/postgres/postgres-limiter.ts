@@ -9,10 +9,10 @@ import {
   type Usage,
 } from '../limits/limiter.ts';
 import { BatchQueue } from './batch-queue.ts';
-import type { DatabaseForServer, FunctionCaller } from './database.ts';
+import type { DatabaseForServer } from './database.ts';
 
-/** A request to count; with `count` 0, the counts are only read. */
-type Take = { caller: string; quota: Quota; count: 0 | 1 };
+/** Requests of a caller to count; with `count` 0, the counts are only read. */
+type Take = { caller: string; quota: Quota; count: number };
 
 /** What `pets.take` has decided about the requests of a caller. The driver returns columns of type `bigint` as text. */
 type TakeRow = {
@@ -36,16 +36,16 @@ const NO_QUOTA: Quota = { perMinute: 0, perDay: 0 };
  * many requests of each caller are granted and refused, and which one begins a ban.
  */
 export class PostgresLimiter implements Limiter {
-  #calls: DatabaseForServer;
+  #database: DatabaseForServer;
   #rule: BanRule;
   #queue: BatchQueue<Take, RateLimitDecision>;
   #lastWindows = new Map<string, RateLimitWindow>();
   #begun = 0;
 
-  constructor(calls: DatabaseForServer, rule: BanRule) {
-    this.#calls = calls;
+  constructor(database: DatabaseForServer, rule: BanRule) {
+    this.#database = database;
     this.#rule = rule;
-    this.#queue = new BatchQueue({ ...calls, run: (takes) => this.#run(takes) });
+    this.#queue = new BatchQueue({ run: (takes) => this.#run(takes) });
   }
 
   /** How many bans this server has begun. */
@@ -62,17 +62,15 @@ export class PostgresLimiter implements Limiter {
   }
 
   async usage(callers: readonly string[]): Promise<Usage[]> {
-    const groups = new Map(callers.map((caller) => [caller, { quota: NO_QUOTA, count: 0 }]));
-    const rows = await this.#take(groups, this.#calls.call);
-    return callers.map((caller) => {
-      const row = rowOf(caller, rows);
+    const rows = await this.#take(callers.map((caller) => ({ caller, quota: NO_QUOTA, count: 0 })));
+    return rows.map((row) => {
       const until = Number(row.banned_until);
       return { ...windowsOf(row), bannedUntil: until > Number(row.now) ? until : undefined };
     });
   }
 
   async liftBan(caller: string): Promise<void> {
-    await this.#calls.callSerially('lift_ban', Buffer.from(caller, 'hex'));
+    await this.#database.call('lift_ban', Buffer.from(caller, 'hex'));
     this.#lastWindows.delete(caller);
   }
 
@@ -90,50 +88,43 @@ export class PostgresLimiter implements Limiter {
   }
 
   async #run(takes: readonly Take[]): Promise<RateLimitDecision[]> {
-    const groups = new Map<string, { quota: Quota; count: number }>();
-    for (const { caller, quota, count } of takes) {
-      groups.set(caller, { quota, count: (groups.get(caller)?.count ?? 0) + count });
+    const sums = new Map<string, Take>();
+    for (const take of takes) {
+      const count = take.count + (sums.get(take.caller)?.count ?? 0);
+      sums.set(take.caller, { ...take, count });
     }
-    const rows = await this.#take(groups, this.#calls.callSerially);
-    const decided = new Map<string, number>();
-    return takes.map(({ caller, count }) => {
-      const earlier = decided.get(caller) ?? 0;
-      decided.set(caller, earlier + count);
-      const decision = decideOne(rowOf(caller, rows), groups.get(caller)?.quota ?? NO_QUOTA, count, earlier);
-      this.#lastWindows.set(caller, decision.window);
+    const rows = await this.#take([...sums.values()]);
+    const states = new Map(
+      [...sums.keys()].map((caller, i) => [caller, { row: rows[i] as TakeRow, earlier: 0 }]),
+    );
+    return takes.map((take) => {
+      const state = states.get(take.caller) as { row: TakeRow; earlier: number };
+      const decision = decideOne(state.row, take, state.earlier);
+      state.earlier += take.count;
+      this.#lastWindows.set(take.caller, decision.window);
       return decision;
     });
   }
 
-  async #take(
-    groups: ReadonlyMap<string, { quota: Quota; count: number }>,
-    call: FunctionCaller,
-  ): Promise<ReadonlyMap<string, TakeRow>> {
-    const callers = [...groups.keys()];
-    const all = [...groups.values()];
-    const rows = await call<TakeRow>(
+  /** Counts the requests of callers, each of whom occurs once. Returns what was decided, in the same order. */
+  async #take(takes: readonly Take[]): Promise<TakeRow[]> {
+    const rows = await this.#database.call<TakeRow>(
       'take',
-      callers.map((caller) => Buffer.from(caller, 'hex')),
-      all.map(({ count }) => count),
-      all.map(({ quota }) => quota.perMinute),
-      all.map(({ quota }) => quota.perDay),
+      takes.map(({ caller }) => Buffer.from(caller, 'hex')),
+      takes.map(({ count }) => count),
+      takes.map(({ quota }) => quota.perMinute),
+      takes.map(({ quota }) => quota.perDay),
       this.#rule.after,
       this.#rule.milliseconds,
-      this.#calls.testTime(),
+      this.#database.testTime(),
     );
     for (const { begins_ban } of rows) if (begins_ban) this.#begun += 1;
-    return new Map(rows.map((row) => [callers[row.n - 1] ?? '', row]));
+    return rows.sort((one, other) => one.n - other.n);
   }
 }
 
-function rowOf(caller: string, rows: ReadonlyMap<string, TakeRow>): TakeRow {
-  const row = rows.get(caller);
-  if (!row) throw new Error('the database returned no counts for a caller');
-  return row;
-}
-
 /** The decision about a request, after `earlier` requests of the same caller in the same call. */
-function decideOne(row: TakeRow, quota: Quota, count: 0 | 1, earlier: number): RateLimitDecision {
+function decideOne(row: TakeRow, { quota, count }: Take, earlier: number): RateLimitDecision {
   const { granted, refused } = row;
   const [now, until] = [Number(row.now), Number(row.banned_until)];
   const { minute, day } = windowsOf(row);

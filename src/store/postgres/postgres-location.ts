@@ -8,7 +8,6 @@ import { readDatabase, validateContents, writeDatabase } from './contents.ts';
 import {
   createFunctionCaller,
   type DatabaseForServer,
-  type FunctionCaller,
   inTransaction,
   runTransaction,
   statementForCall,
@@ -30,20 +29,28 @@ export interface DatabaseLocation extends StoreLocation {
   pendingSql(): Promise<string>;
 }
 
+/** The longest time to read or change the API keys, in milliseconds. Locks and synchronous replicas can cause waits. */
+const KEYS_TIMEOUT_MS = 10_000;
+
+/** How long a start waits for a database that is being started, in milliseconds. */
+const START_WAIT_MS = 30_000;
+const RETRY_MS = 500;
+
 /** Returns the location of a store in a database. @throws StoreError if the URL cannot be used */
 export function postgresLocation(url: string, context: LocationContext): DatabaseLocation {
   const connector = new PrimaryConnector(parseDatabaseTarget(url, context));
   const { place } = connector.target;
+  const testTime = () => context.testTime?.() ?? null;
   const read: StoreLocation['read'] = (task, signal) =>
     runTransaction(
       connector,
-      async (client) => task(validateContents(await readDatabase(client, place, testTimeOf(context)), place)),
+      async (client) => task(validateContents(await readDatabase(client, place, testTime()), place)),
       { isSnapshot: true, signal },
     );
   return {
     place,
     isShared: true,
-    open: (options) => whenStarted(() => openBackend(connector, context, options), options),
+    open: (options) => whenStarted(() => openBackend(connector, testTime, options), options),
     manageKeys: (task) =>
       runTransaction(
         connector,
@@ -65,16 +72,6 @@ export function postgresLocation(url: string, context: LocationContext): Databas
     pendingSql: () => runTransaction(connector, (client) => pendingSql(client)),
   };
 }
-
-/** The time that replaces the clock of the database in tests, in milliseconds since the epoch; otherwise null. */
-const testTimeOf = ({ testTime }: LocationContext): number | null => testTime?.() ?? null;
-
-/** The longest time to read or change the API keys, in milliseconds. Locks and synchronous replicas can cause waits. */
-const KEYS_TIMEOUT_MS = 10_000;
-
-/** How long a start waits for a database that is being started, in milliseconds. */
-const START_WAIT_MS = 30_000;
-const RETRY_MS = 500;
 
 /** Runs a task. If the database is being started, tries again until it has started, or `START_WAIT_MS` have passed. */
 async function whenStarted(task: () => Promise<Backend>, options: OpenOptions): Promise<Backend> {
@@ -108,64 +105,52 @@ function isStarting(error: unknown): boolean {
 /** Opens the store in a database for a server, or creates it. @throws StoreError, or the reason of `signal` */
 async function openBackend(
   connector: PrimaryConnector,
-  context: LocationContext,
+  testTime: DatabaseForServer['testTime'],
   { clock, bans, onWarning, onCall, sleep, signal }: OpenOptions,
 ): Promise<Backend> {
   const { place, prepare } = connector.target;
-  const identity = await runTransaction(
-    connector,
-    async (client, warnings) => {
-      await createStoreIfMissing(client);
-      const opened = await readIdentity(client, place);
-      for (const warning of warnings) onWarning(`${place}: ${warning}`);
-      return opened;
-    },
-    { signal },
-  );
-  const check = statementForCall('check_store', identity.id, []);
+  const open = async (client: Parameters<typeof readIdentity>[0], warnings: readonly string[]) => {
+    await createStoreIfMissing(client);
+    for (const warning of warnings) onWarning(`${place}: ${warning}`);
+    return readIdentity(client, place);
+  };
+  const identity = await runTransaction(connector, open, { signal });
   const pool = new Pool({
     connect: () => connector.connect({ timeout: CONNECT_TIMEOUT_MS, isServer: true }),
     place,
     prepare,
-    random: context.random,
     clock,
-    check,
+    check: statementForCall('check_store', identity.id, []),
     onWarning,
-    ...(onCall && { onCall }),
+    onCall,
   });
   let wasFull = false;
-  const caller =
-    (isSerial: boolean): FunctionCaller =>
-    async (name, ...values) => {
-      const [statement, all] = statementForCall(name, identity.id, values);
+  const database: DatabaseForServer = {
+    async call(name, ...values) {
       try {
-        return await pool.call({ ...statement, isSerial }, all);
+        return await pool.call(statementForCall(name, identity.id, values));
       } catch (error) {
         wasFull ||= error instanceof StoreUnwritableError;
         throw error;
       }
-    };
-  const calls: DatabaseForServer = {
-    place,
-    roundTrip: () => pool.roundTrip,
-    call: caller(false),
-    callSerially: caller(true),
-    transaction: (task) =>
+    },
+    callWithoutLimit: (...call) =>
       pool.lend((client) =>
-        inTransaction(client, place, () => task(createFunctionCaller(client, identity.id))),
+        inTransaction(client, place, () => createFunctionCaller(client, identity.id)(...call)),
       ),
-    testTime: () => testTimeOf(context),
+    async checkWritable() {
+      await database.call('check_writable', wasFull);
+      wasFull = false;
+    },
+    testTime,
+    close: () => pool.close(),
   };
-  async function checkWritable(): Promise<void> {
-    await calls.callSerially('check_writable', wasFull);
-    wasFull = false;
-  }
-  const limiter = new PostgresLimiter(calls, bans);
-  const store = new PostgresStore(calls, { identity, clock, checkWritable });
-  const keys = new KeyCache(() => readKeys(calls.call), { clock, sleep, onWarning });
+  const limiter = new PostgresLimiter(database, bans);
+  const store = new PostgresStore(database, identity, clock);
+  const keys = new KeyCache(() => readKeys(database.call), { clock, sleep, onWarning });
   const close = async () => {
-    await Promise.all([store.close(), limiter.close()]);
-    await pool.close();
+    await limiter.close();
+    await store.close();
   };
   try {
     // Fail now, instead of at each request, if the database role lacks a privilege or pgbouncer refuses a connection.
@@ -187,7 +172,7 @@ async function openBackend(
     },
     async banCounts() {
       // Metrics must not fail while the database is down.
-      const [row] = await calls.call<{ result: string }>('count_bans', calls.testTime()).catch(() => []);
+      const [row] = await database.call<{ result: string }>('count_bans', testTime()).catch(() => []);
       active = row ? Number(row.result) : active;
       return { begun: limiter.begun, active };
     },

@@ -16,21 +16,13 @@ import {
 } from '../store.ts';
 import { BatchQueue } from './batch-queue.ts';
 import type { DatabaseForServer } from './database.ts';
-import { closedError, sqlStateOf } from './failures.ts';
+import { sqlStateOf } from './failures.ts';
 import type { StoreIdentity } from './schema.ts';
 
 /** The numbers by which the database stores statuses, ascending from 0 without gaps. */
 export const STATUS_NUMBERS: Readonly<Record<PetStatus, number>> = { available: 0, pending: 1, sold: 2 };
 
-/** The statuses by their numbers. */
 export const STATUSES = Object.keys(STATUS_NUMBERS) as readonly PetStatus[];
-
-export type PostgresStoreOptions = {
-  identity: StoreIdentity;
-  clock: SteadyClock;
-  /** Checks whether animals and callers could be added. @throws StoreUnavailableError, StoreUnwritableError */
-  checkWritable(): Promise<void>;
-};
 
 /**
  * An animal to add. `rest` is its JSON text after the id. `key` and `body` are the halves of the fingerprint of its
@@ -53,9 +45,6 @@ type PageRow = { n: number; animals: string; next_id: string | null };
 /** The maximum number of pages in one call, which returns them together. Each can have 1 MiB. */
 const MAX_PAGES = 16;
 
-/** How many calls that read pages the database can work on at a time. */
-const PARALLEL_READS = 3;
-
 /** How long the result of a check that the database can be written is reused, in milliseconds from its start. */
 const CHECK_MS = 1_000;
 
@@ -68,46 +57,38 @@ const ID_START = '{"id":0';
 /** The inventory in a database, which several servers can use at a time. */
 export class PostgresStore implements Store {
   readonly id: string;
-  #calls: DatabaseForServer;
-  #options: PostgresStoreOptions;
+  #database: DatabaseForServer;
+  #secret: string;
+  #clock: SteadyClock;
   #creations: BatchQueue<NewAnimal, CreateResult>;
   #pages: BatchQueue<PageRequest, PageRow>;
   /** For each creation with an idempotency key that is running on this server: the first half of its fingerprint. */
   #inFlight = new Set<string>();
-  #check: { at: number; result: Promise<unknown> } | undefined;
+  #check: { at: number; result: Promise<void> } | undefined;
 
-  constructor(calls: DatabaseForServer, options: PostgresStoreOptions) {
-    this.id = options.identity.id;
-    this.#calls = calls;
-    this.#options = options;
-    this.#creations = new BatchQueue({ ...calls, run: (animals) => this.#create(animals) });
-    this.#pages = new BatchQueue({
-      ...calls,
-      parallel: PARALLEL_READS,
-      maxBatch: MAX_PAGES,
-      run: (requests) => this.#readPages(requests),
-    });
+  constructor(database: DatabaseForServer, { id, secret }: StoreIdentity, clock: SteadyClock) {
+    this.id = id;
+    this.#database = database;
+    this.#secret = secret;
+    this.#clock = clock;
+    this.#creations = new BatchQueue({ run: (animals) => this.#create(animals) });
+    const run = (requests: PageRequest[]) => this.#readPages(requests);
+    this.#pages = new BatchQueue({ parallel: 2, maxBatch: MAX_PAGES, run });
   }
 
   async add({ pet, idempotency }: CreateRequest): Promise<CreateResult> {
     const rest = petJson({ id: 0n, ...pet }).slice(ID_START.length);
     const animal = { status: STATUS_NUMBERS[pet.status], rest };
-    if (!idempotency) return this.#createLater(animal);
-    const { key, body } = fingerprintOf(idempotency, this.#options.identity.secret);
+    if (!idempotency) return this.#creations.add(animal);
+    const { key, body } = fingerprintOf(idempotency, this.#secret);
     if (this.#inFlight.has(key)) return { kind: 'in_flight' };
     this.#inFlight.add(key);
     try {
       const halves = { key: Buffer.from(key, 'hex'), body: Buffer.from(body, 'hex') };
-      return await this.#createLater({ ...animal, ...halves });
+      return await this.#creations.add({ ...animal, ...halves });
     } finally {
       this.#inFlight.delete(key);
     }
-  }
-
-  #createLater(animal: NewAnimal): Promise<CreateResult> {
-    return this.#creations.add(animal).catch((error) => {
-      throw sqlStateOf(error) === OUT_OF_RANGE ? noIdsLeftError() : error;
-    });
   }
 
   async list({ limit, status, after }: PageQuery): Promise<Page> {
@@ -128,57 +109,53 @@ export class PostgresStore implements Store {
   }
 
   async orders(): Promise<readonly OrderJson[]> {
-    const rows = await this.#calls.call<{ result: string }>('list_orders');
+    const rows = await this.#database.call<{ result: string }>('list_orders');
     return rows.map(({ result }) => result);
   }
 
-  size(): Promise<number> {
-    return this.#calls.transaction(async (call) => {
-      const [row] = await call<{ result: string }>('count_animals');
-      return Number(row?.result);
-    });
+  async size(): Promise<number> {
+    const [row] = await this.#database.callWithoutLimit<{ result: string }>('count_animals');
+    return Number(row?.result);
   }
 
   async seed(seed: Seed): Promise<boolean> {
     // Ask first, so that a server starts if the database is not empty and cannot be written for now.
-    const [state] = await this.#calls.call<{ result: boolean }>('is_empty');
+    const [state] = await this.#database.call<{ result: boolean }>('is_empty');
     if (!state?.result) return false;
-    const [row] = await this.#calls.transaction((call) =>
-      call<{ result: boolean }>('seed', ...valuesOf(seed)),
-    );
+    const [row] = await this.#database.callWithoutLimit<{ result: boolean }>('seed', ...valuesOf(seed));
     return row?.result === true;
   }
 
   /** Replaces all animals and orders with a seed. Creations of any server are completed before this, or follow it. */
   async reset(seed: Seed): Promise<void> {
-    await this.#calls.transaction((call) => call('reset', ...valuesOf(seed)));
+    await this.#database.callWithoutLimit('reset', ...valuesOf(seed));
   }
 
   async checkWritable(): Promise<void> {
-    const now = this.#options.clock.elapsed();
+    const now = this.#clock.elapsed();
     if (!this.#check || now - this.#check.at >= CHECK_MS) {
-      this.#check = { at: now, result: this.#options.checkWritable() };
+      this.#check = { at: now, result: this.#database.checkWritable() };
     }
     await this.#check.result;
   }
 
   async close(): Promise<void> {
     await Promise.all([this.#creations.close(), this.#pages.close()]);
-    const refuse = () => Promise.reject(closedError(this.#calls.place));
     this.#check = undefined;
-    this.#options = { ...this.#options, checkWritable: refuse };
-    this.#calls = { ...this.#calls, call: refuse, transaction: refuse };
+    await this.#database.close();
   }
 
   async #create(animals: readonly NewAnimal[]): Promise<CreateResult[]> {
-    const rows = await this.#calls.callSerially<CreateRow>(
-      'create_animals',
+    const values = [
       animals.map(({ status }) => status),
       animals.map(({ rest }) => rest),
       animals.map(({ key }) => key ?? null),
       animals.map(({ body }) => body ?? null),
-      this.#calls.testTime(),
-    );
+      this.#database.testTime(),
+    ];
+    const rows = await this.#database.call<CreateRow>('create_animals', ...values).catch((error) => {
+      throw sqlStateOf(error) === OUT_OF_RANGE ? noIdsLeftError() : error;
+    });
     const results: CreateResult[] = [];
     for (const { n, kind, id, response } of rows) {
       if (kind === 'mismatch') results[n - 1] = { kind };
@@ -188,7 +165,7 @@ export class PostgresStore implements Store {
   }
 
   async #readPages(requests: readonly PageRequest[]): Promise<PageRow[]> {
-    const rows = await this.#calls.call<PageRow>(
+    const rows = await this.#database.call<PageRow>(
       'read_pages',
       requests.map(({ status }) => status),
       requests.map(({ first }) => first),

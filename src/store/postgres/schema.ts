@@ -29,11 +29,13 @@ const SEARCH_PATH = 'set local search_path = pg_catalog, pg_temp';
 /** Waits until no other transaction creates a store. The number of the lock is the letters `pets`. */
 const LOCK = 'select pg_catalog.pg_advisory_xact_lock(1885697139::bigint)';
 
+export type Isolation = 'read committed' | 'repeatable read read only';
+
 /**
  * The SQL that begins a transaction for anything but the short calls of a server. It replaces the time limits of the
  * database role, which may be set for short calls through pgbouncer. The commit waits until the changes are durable.
  */
-export const beginSql = (isolation: 'read committed' | 'repeatable read read only'): string =>
+export const beginSql = (isolation: Isolation): string =>
   `begin isolation level ${isolation};
 ${SEARCH_PATH};
 set local statement_timeout = 0;
@@ -127,8 +129,6 @@ async function readState(client: SchemaClient): Promise<State> {
   return { hasSchema, store: meta.store };
 }
 
-const OLDEST_SERVER = 150_000;
-
 /**
  * Checks whether the database server can keep a store. Returns warnings about settings with which a crash can lose
  * acknowledged animals.
@@ -143,7 +143,7 @@ export async function checkServer(client: SchemaClient): Promise<string[]> {
       'full_page_writes')`,
   );
   const setting = (name: string) => rows.find((row) => row.name === name)?.value;
-  if (Number(setting('server_version_num')) < OLDEST_SERVER) {
+  if (Number(setting('server_version_num')) < 150_000) {
     throw new StoreError(
       `the database server has version ${setting('server_version')}`,
       'use PostgreSQL 15 or later',

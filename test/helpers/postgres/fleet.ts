@@ -71,7 +71,7 @@ export async function startFleet(databaseUrl: string, size = 3): Promise<FleetSe
 }
 
 const OUTAGE_NOTICE =
-  /; requests that need the (?:function pets\.\w+|database) get status 503$|^postgres:\S+ can be used again$/;
+  /^(?:cannot connect to|a call failed at) postgres:\S+: |^postgres:\S+ can be used again$/;
 
 /** Checks that the server has never ended by itself, and has written nothing but notices of outages to stderr. */
 export function expectOnlyOutages(server: FleetServer): void {

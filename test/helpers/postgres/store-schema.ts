@@ -28,7 +28,7 @@ export async function createSchema(client: Client): Promise<boolean> {
 
 /** Calls a function of the schema `pets` as a server does. */
 export async function callFunction(client: Client, name: string, ...values: unknown[]) {
-  const [{ text }, all] = statementForCall(name, await storeIdOf(client), values);
+  const { text, values: all } = statementForCall(name, await storeIdOf(client), values);
   return (await client.query(text, all)).rows;
 }
 
@@ -36,7 +36,7 @@ export async function callFunction(client: Client, name: string, ...values: unkn
 export async function storeFunctions(client: Client) {
   const { rows } = await client.query(
     `select proname as name, pronargs - 2 as count, provolatile as volatility, proconfig as settings from pg_proc
-    where pronamespace = 'pets'::regnamespace and proname <> 'refuse'`,
+    where pronamespace = 'pets'::regnamespace`,
   );
   return rows;
 }

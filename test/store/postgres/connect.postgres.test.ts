@@ -113,6 +113,16 @@ test('a user who needs TLS is refused without it', async () => {
   expect(await resultOf(`${url}?sslmode=require`)).toMatch(/^TLS tls_only/);
 });
 
+test('with channel_binding=require, a server without channel binding gets no password', async () => {
+  await server.set('ssl_cert_file', await copyForServer('localhost.pem'));
+  await server.set('ssl', 'on');
+  const at = `127.0.0.1:${server.port}/postgres?channel_binding=require`;
+  expect(await resultOf(`postgres://scram:${ENCODED}@${at}&sslmode=require`)).toBe('TLS scram postgres');
+  const refused = /does not offer channel binding; use TLS/;
+  expect(await resultOf(`postgres://scram:${ENCODED}@${at}`)).toMatch(refused);
+  expect(await resultOf(`postgres://open@${at}&sslmode=require`)).toMatch(refused);
+});
+
 test('a client certificate needs its private key', async () => {
   await server.set('ssl_cert_file', await copyForServer('localhost.pem'));
   await server.set('ssl', 'on');

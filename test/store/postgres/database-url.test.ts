@@ -35,6 +35,18 @@ describe('a database URL', () => {
       'postgres://ann@db/shop?sslmode=verify-full&sslrootcert=/etc/ca.pem&prepare=off',
     ],
     ['postgres://db/?options=-c%20a%3Db%26c', 'postgres://ann@db/ann?options=-c%20a%3Db%26c'],
+    // As hosting services show it
+    [
+      'postgresql://user:pw@ep-x.aws.neon.tech/db?sslmode=require&channel_binding=require',
+      'postgres://user@ep-x.aws.neon.tech/db?sslmode=require&channel_binding=require',
+    ],
+    ['POSTGRES://db/shop', 'postgres://ann@db/shop'],
+    ['PostgreSQL://Bob@DB/Shop', 'postgres://Bob@DB/Shop'],
+    [
+      'postgres://db/shop?connect_timeout=10&keepalives_idle=5&gssencmode=disable',
+      'postgres://ann@db/shop?gssencmode=disable',
+    ],
+    ['postgres://db/shop?port=5433', 'postgres://ann@db:5433/shop'],
     // Several hosts
     [
       'postgres://h1:5432,h2:5433/shop?target_session_attrs=read-write',
@@ -103,11 +115,19 @@ describe('a database URL', () => {
     ['postgres://db', /sslmode \(or PGSSLMODE\)/, /disable/, { PGSSLMODE: 'prefer' }],
     ['postgres://db?sslmode=verify-ca', /needs sslrootcert, the certificate of the authority/, /sslrootcert/],
     ['postgres://db/shop?prepare=false', /prepare/, /on or off/],
-    ...['service', 'hostaddr', 'password', 'port', 'ssl'].map((name): [string, RegExp] => [
-      `postgres://db?${name}=1`,
-      new RegExp(`the parameter ${name} .*not supported`),
-    ]),
-    ...['PGSERVICE', 'PGHOSTADDR', 'PGCHANNELBINDING', 'PGREQUIREAUTH', 'PGSSLCRL'].map(
+    ['postgres://db?sslmode=allow', /sslmode/, /disable, require/],
+    ['postgres://db?gssencmode=require', /gssencmode \(or PGGSSENCMODE\)/, /use disable or prefer/],
+    ['postgres://db?channel_binding=yes', /channel_binding/, /disable, prefer or require/],
+    ['postgres://db?service=shop', /the parameter service/, /copy the entry of pg_service.conf into the URL/],
+    ['postgres://db', /PGSERVICE/, /copy the entry of pg_service.conf into the URL/, { PGSERVICE: 'shop' }],
+    ...['hostaddr', 'password', 'sslcrl', 'require_auth', 'ssl', 'conect_timeout'].map(
+      (name): [string, RegExp, RegExp] => [
+        `postgres://db?${name}=1`,
+        new RegExp(`the parameter ${name} .*not supported`),
+        /remove it; .* can contain host, /,
+      ],
+    ),
+    ...['PGHOSTADDR', 'PGREQUIREAUTH', 'PGREQUIREPEER', 'PGREQUIRESSL', 'PGSSLCRL'].map(
       (name): [string, RegExp, RegExp, Env] => [
         'postgres://db',
         new RegExp(`variable ${name} is not supported`),

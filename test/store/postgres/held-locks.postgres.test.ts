@@ -42,17 +42,23 @@ test('a call whose result nobody reads loses its locks', async () => {
   const client = await connector.connect({ timeout: 4_000, isServer: true });
   const pool = new Pool({
     connect: async () => client,
+    check: { name: 'check', text: 'select 1', values: [] },
     place: url,
     prepare: true,
     clock: systemClock,
+    onWarning: () => {},
     // The timers of this pool never run, as in a stopped process, so only PostgreSQL can end the connection.
     startTimer: () => undefined,
   });
   onTestFinished(() => pool.close());
-  const [own] = await pool.call<{ pid: number }>({ name: 'pid', text: 'select pg_backend_pid() as pid' });
+  const [own] = await pool.call<{ pid: number }>({
+    name: 'pid',
+    text: 'select pg_backend_pid() as pid',
+    values: [],
+  });
   const other = await connectTo(url);
   const text = "select repeat('x', 50000000) from pets.meta for update";
-  const call = pool.call({ name: 'large', text });
+  const call = pool.call({ name: 'large', text, values: [] });
   const failed = expect(call).rejects.toMatchObject({ outcome: 'unknown' });
   client.connection.stream.pause();
   const tryLock = () =>

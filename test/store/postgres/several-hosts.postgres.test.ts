@@ -83,7 +83,11 @@ test('of two servers that accept writes, the one that was promoted last is used'
   expect(await portOf(await connect())).toBe(standby.port);
   await standby.pause();
   await expect(connect()).rejects.toThrow(`127.0.0.1:${distant.port}: the server did not respond in time`);
+  // The old primary server still accepts writes, but this process knows that another one was promoted.
   old.resume();
+  const refused = `127.0.0.1:${old.port}: it is an old primary server, because another one was promoted later`;
+  await expect.poll(() => connect().catch(({ message }) => message)).toContain(refused);
+  expect(await portOf(await connectorFor([old.port, distant.port]).connect())).toBe(old.port);
   standby.resume();
   await expect.poll(async () => portOf(await connect())).toBe(standby.port);
   // Connections to the server that is used stay open.

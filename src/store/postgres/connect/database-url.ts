@@ -3,18 +3,18 @@ import { LOOPBACK_NAME_PATTERN } from '../../../contract/headers.ts';
 import type { LocationContext } from '../../backend.ts';
 import { StoreError } from '../../errors.ts';
 
-// Reads the URL of a database like libpq, but refuses every parameter and value that pets does not support. A part of a
-// password must never become a host, a database or a message, even if the user has not percent-encoded it.
+// Reads the URL of a database like libpq, with the parameters that pets supports. A part of a password must never become
+// a host, a database or a message, even if the user has not percent-encoded it.
 
 /** A database that a user has named. */
 export type DatabaseTarget = {
-  /** The URL of the same database without its password. A user can use it as --data. */
+  /** The URL of the same database without its password. */
   place: string;
   /** False if connections go through a pooler that does not support named prepared statements. */
   prepare: boolean;
   user: string;
   database: string;
-  hosts: readonly [DatabaseHost, ...DatabaseHost[]];
+  hosts: readonly DatabaseHost[];
   parameters: ConnectionParameters;
   /** The path of the file with passwords, which may be missing. */
   passwordFile: string;
@@ -29,7 +29,7 @@ export type DatabaseHost = {
 
 const SSL_MODES = ['disable', 'require', 'verify-ca', 'verify-full'] as const;
 
-export type SslMode = (typeof SSL_MODES)[number];
+type SslMode = (typeof SSL_MODES)[number];
 
 /**
  * The parameters of a connection, each with its environment variable. All except `prepare` are parameters of libpq.
@@ -37,18 +37,20 @@ export type SslMode = (typeof SSL_MODES)[number];
  * @see https://www.postgresql.org/docs/current/libpq-connect.html#LIBPQ-PARAMKEYWORDS
  */
 const VARIABLES = {
-  host: 'PGHOST',
-  port: 'PGPORT',
-  dbname: 'PGDATABASE',
   user: 'PGUSER',
   password: 'PGPASSWORD',
+  dbname: 'PGDATABASE',
+  host: 'PGHOST',
+  port: 'PGPORT',
   sslmode: 'PGSSLMODE',
   sslrootcert: 'PGSSLROOTCERT',
   sslcert: 'PGSSLCERT',
   sslkey: 'PGSSLKEY',
+  channel_binding: 'PGCHANNELBINDING',
   application_name: 'PGAPPNAME',
   options: 'PGOPTIONS',
   target_session_attrs: 'PGTARGETSESSIONATTRS',
+  gssencmode: 'PGGSSENCMODE',
   prepare: undefined,
 } as const;
 
@@ -57,30 +59,25 @@ type ConnectionParameters = Partial<Record<ParameterName, string>>;
 
 const PARAMETER_NAMES = Object.keys(VARIABLES) as ParameterName[];
 
+/** The parameters that can follow the `?` of a database URL. */
+const QUERY_NAMES = PARAMETER_NAMES.filter((name) => !['user', 'password', 'dbname'].includes(name));
+
 const VALUES: Partial<Record<ParameterName, readonly string[]>> = {
   sslmode: SSL_MODES,
+  channel_binding: ['disable', 'prefer', 'require'],
   // Both have the same meaning, because pets only uses a server that accepts writes.
   target_session_attrs: ['read-write', 'primary'],
+  gssencmode: ['disable', 'prefer'],
   prepare: ['on', 'off'],
 };
 
-/** Variables of libpq that choose another server or demand more security. Ignoring one would be dangerous. */
-const UNSUPPORTED_VARIABLES = [
-  'PGSERVICE',
-  'PGHOSTADDR',
-  'PGREQUIREAUTH',
-  'PGREQUIREPEER',
-  'PGREQUIRESSL',
-  'PGCHANNELBINDING',
-  'PGGSSENCMODE',
-  'PGSSLCERTMODE',
-  'PGSSLCRL',
-  'PGSSLCRLDIR',
-  'PGSSLMINPROTOCOLVERSION',
-];
+/** Parameters of libpq that neither choose a server nor protect the connection. They have no effect. */
+const IGNORED =
+  /^(connect_timeout|keepalives(_idle|_interval|_count)?|tcp_user_timeout|client_encoding|fallback_application_name|sslcompression|sslsni|load_balance_hosts)$/;
 
-/** The parameters that can follow the `?` of a database URL. */
-const QUERY_NAMES = PARAMETER_NAMES.filter((name) => !['user', 'password', 'port', 'dbname'].includes(name));
+/** Variables of libpq that choose another server or demand more security. Ignoring one would be dangerous. */
+const UNSUPPORTED_VARIABLES =
+  /^PG(SERVICE|HOSTADDR|REQUIREAUTH|REQUIREPEER|REQUIRESSL|SSLCERTMODE|SSLCRL|SSLCRLDIR|SSLMINPROTOCOLVERSION)$/;
 
 const DEFAULT_PORT = 5432;
 
@@ -96,11 +93,15 @@ export function parseDatabaseTarget(
   url: string,
   { env, userName }: Pick<LocationContext, 'env' | 'userName'>,
 ): DatabaseTarget {
+  const unsupported = Object.keys(env).find((name) => env[name] && UNSUPPORTED_VARIABLES.test(name));
+  if (unsupported) refuse(`the environment variable ${unsupported}`, 'unset it', unsupported === 'PGSERVICE');
   const given = { ...parseEnvironment(env), ...parseUrl(url) };
-  for (const name of PARAMETER_NAMES) {
-    const [value, allowed] = [given[name], VALUES[name]];
-    if (value !== undefined && allowed && !allowed.includes(value))
-      throw new StoreError(`the value of ${sourceOf(name)} is not supported`, `use ${listOf(allowed)}`);
+  for (const [name, allowed] of Object.entries(VALUES) as [ParameterName, string[]][]) {
+    const value = given[name];
+    if (value === undefined || allowed.includes(value)) continue;
+    const variable = VARIABLES[name];
+    const source = variable ? `${name} (or ${variable})` : name;
+    throw new StoreError(`the value of ${source} is not supported`, `use ${listOf(allowed)}`);
   }
   if (given.sslmode === 'verify-ca' && !given.sslrootcert) {
     throw new StoreError(
@@ -124,24 +125,12 @@ export function parseDatabaseTarget(
 }
 
 function parseEnvironment(env: LocationContext['env']): ConnectionParameters {
-  const unsupported = UNSUPPORTED_VARIABLES.find((name) => env[name]);
-  if (unsupported !== undefined) {
-    throw new StoreError(
-      `the environment variable ${unsupported} is not supported`,
-      `unset it; the part of the database URL after the ? can contain ${listOf(QUERY_NAMES)}`,
-    );
-  }
-  const parameters: ConnectionParameters = {};
-  for (const name of PARAMETER_NAMES) {
-    const variable = VARIABLES[name];
-    const value = variable && env[variable];
-    if (value) parameters[name] = value;
-  }
-  return parameters;
+  const pairs = PARAMETER_NAMES.map((name) => [name, env[VARIABLES[name] ?? '']]);
+  return Object.fromEntries(pairs.filter(([, value]) => value));
 }
 
 /** The parts of a URL: user, password, hosts, database and query. */
-const PARTS = /^postgres(?:ql)?:\/\/(?:([^:@/]*)(?::([^@/]*))?@)?([^@/?]*)(?:\/([^@?]*))?(?:\?([^@]*))?$/s;
+const PARTS = /^postgres(?:ql)?:\/\/(?:([^:@/]*)(?::([^@/]*))?@)?([^@/?]*)(?:\/([^@?]*))?(?:\?([^@]*))?$/is;
 
 /**
  * Parses a URL. Refuses an additional @, because it comes from a password that is not encoded. libpq accepts it, and
@@ -152,36 +141,29 @@ function parseUrl(text: string): ConnectionParameters {
   const hosts = authority
     .split(',')
     .map((each) => /^(?:\[([^[\]]+)\]|([^:[\]]*))(?::(.*))?$/s.exec(each) ?? malformed());
+  const host = hosts.map(([, bracketed, name]) => bracketed ?? name).join(',');
   const ports = hosts.map(([, , , port = '']) => port);
-  const named = {
-    user,
-    password,
-    host: hosts.map(([, bracketed, name]) => bracketed ?? name).join(','),
-    port: ports.some(Boolean) ? ports.join(',') : '',
-    dbname,
-  };
-  const pairs = Object.entries(named).filter(([, value]) => value);
+  const port = ports.some(Boolean) ? ports.join(',') : '';
+  const pairs = Object.entries({ user, password, host, port, dbname }).filter(([, value]) => value);
   const all = [...pairs, ...parseQuery(query)];
   return Object.fromEntries(all.map(([name, value = '']) => [name, decode(value)]));
 }
 
-function parseQuery(query: string): [name: ParameterName, value: string][] {
+function parseQuery(query: string): [name: string, value: string][] {
   const pairs = query.split('&').filter(Boolean);
-  return pairs.map((pair) => {
+  return pairs.flatMap((pair) => {
     const [encodedName = '', value, ...others] = pair.split('=');
     if (value === undefined || others.length > 0) malformed();
     const name = decode(encodedName);
-    const known = QUERY_NAMES.find((each) => each === name);
-    if (known !== undefined) return [known, value];
-    throw new StoreError(
-      `${/^\w{1,40}$/.test(name) ? `the parameter ${name}` : 'a parameter'} of the database URL is not supported`,
-      `remove it; the part after the ? can contain ${listOf(QUERY_NAMES)}`,
-    );
+    if (IGNORED.test(name)) return [];
+    if (QUERY_NAMES.some((each) => each === name)) return [[name, value]];
+    const what = /^\w{1,40}$/.test(name) ? `the parameter ${name}` : 'a parameter';
+    return refuse(`${what} of the database URL`, 'remove it', name === 'service');
   });
 }
 
 /** As in libpq, there is one port for each host, or one for all. */
-function parseHosts({ host = '', port = '', sslmode }: ConnectionParameters): DatabaseTarget['hosts'] {
+function parseHosts({ host = '', port = '', sslmode }: ConnectionParameters): DatabaseHost[] {
   const names = host.split(',');
   const ports = port.split(',');
   if (ports.length !== 1 && ports.length !== names.length)
@@ -189,7 +171,7 @@ function parseHosts({ host = '', port = '', sslmode }: ConnectionParameters): Da
       'the numbers of hosts and ports of the database differ',
       'in the URL, or in PGHOST and PGPORT, give one port for each host, or one for all',
     );
-  const [first, ...others] = names.map((text, i): DatabaseHost => {
+  return names.map((text, i) => {
     const name = text || 'localhost';
     const isSocket = name.startsWith('/');
     const isLocal = isSocket || LOOPBACK_NAME_PATTERN.test(name.includes(':') ? `[${name}]` : name);
@@ -199,7 +181,6 @@ function parseHosts({ host = '', port = '', sslmode }: ConnectionParameters): Da
       sslmode: isSocket ? 'disable' : ((sslmode as SslMode) ?? (isLocal ? 'disable' : 'require')),
     };
   });
-  return first ? [first, ...others] : malformed();
 }
 
 function parsePort(text = ''): number {
@@ -221,7 +202,7 @@ function formatUrl(
   parameters: ConnectionParameters,
 ): string {
   // The hosts are before the query, even the directory of a socket.
-  const others = QUERY_NAMES.filter((name) => parameters[name] && name !== 'host');
+  const others = QUERY_NAMES.filter((name) => parameters[name] && name !== 'host' && name !== 'port');
   const query = others.map((name) => `${name}=${encode(parameters[name] ?? '')}`).join('&');
   return `postgres://${encode(user)}@${hosts.map(formatHost).join(',')}/${encode(database)}${query && `?${query}`}`;
 }
@@ -246,11 +227,14 @@ function decode(text: string): string {
   return malformed();
 }
 
-/** A parameter and the variable that may have set it, for messages. */
-const sourceOf = (name: ParameterName): string =>
-  VARIABLES[name] ? `${name} (or ${VARIABLES[name]})` : name;
-
 const listOf = (names: readonly string[]): string => `${names.slice(0, -1).join(', ')} or ${names.at(-1)}`;
+
+function refuse(what: string, remedy: string, isService: boolean): never {
+  const instead = isService
+    ? 'copy the entry of pg_service.conf into the URL'
+    : `the part of the database URL after the ? can contain ${listOf(QUERY_NAMES)}`;
+  throw new StoreError(`${what} is not supported`, `${remedy}; ${instead}`);
+}
 
 function malformed(): never {
   throw new StoreError('the database URL is not valid', URL_HINT);

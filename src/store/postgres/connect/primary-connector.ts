@@ -9,7 +9,7 @@ import { StoreError, StoreUnavailableError } from '../../errors.ts';
 import { messageOf } from '../failures.ts';
 import { type DatabaseHost, type DatabaseTarget, formatHost } from './database-url.ts';
 
-export type ConnectOptions = {
+type ConnectOptions = {
   /** The time limit for all attempts together, until one host is connected, in milliseconds. */
   timeout: number;
   /** Whether the connection is for the short calls of a running server. */
@@ -17,9 +17,6 @@ export type ConnectOptions = {
   /** If aborted, all attempts end. */
   signal?: AbortSignal | undefined;
 };
-
-/** A connection to a server that accepts writes. */
-type Candidate = { client: Client; host: DatabaseHost; timeline: number };
 
 /**
  * How long to wait for the other hosts when a server accepts writes, because it may be an old primary server. A host
@@ -35,12 +32,8 @@ const WAIT_FOR_OTHERS_MS = 300;
  * pgbouncer would reject the limits, or give the changed connection to other clients. Through pgbouncer, the SQL
  * functions limit waits for locks, and ALTER ROLE can set the other limits.
  */
-const LIMITS = {
-  statement_timeout: 1_500,
-  lock_timeout: 1_400,
-  idle_in_transaction_session_timeout: 5_000,
-  tcp_user_timeout: 2_000,
-};
+const LIMITS =
+  '-c statement_timeout=1500 -c lock_timeout=1400 -c idle_in_transaction_session_timeout=5000 -c tcp_user_timeout=2000';
 
 /** How long a connection is idle before TCP checks that the other side still exists. */
 const KEEP_ALIVE_DELAY_MS = 10_000;
@@ -58,21 +51,22 @@ type ServerRow = { isStandby: boolean; readOnly: 'on' | 'off'; walFile: string |
 
 /**
  * Opens connections to the server of a database that accepts writes. Asks all hosts at the same time. Each promotion of
- * a standby server starts a timeline with a higher number. So if two servers accept writes, the one with the lower
- * timeline is an old primary server, which does not know of the promotion.
+ * a standby server starts a timeline with a higher number. So a server whose timeline is lower than the highest one is an
+ * old primary server, which does not know of the promotion, and is not used.
  */
 export class PrimaryConnector {
   readonly target: DatabaseTarget;
-  /** The open connections with the timelines of their servers. */
-  readonly #open = new Map<Client, number>();
+  /** The highest timeline of a server so far, and the open connections to servers with this timeline. */
+  #timeline = 0;
+  readonly #open = new Set<Client>();
 
   constructor(target: DatabaseTarget) {
     this.target = target;
   }
 
   /**
-   * Opens a connection, and ends those to a server with an older timeline. Reads certificates and passwords each time,
-   * because they may have been replaced.
+   * Opens a connection to the first host in the URL that accepts writes, and ends those to an old primary server. Reads
+   * certificates and passwords each time, because they may have been replaced.
    *
    * @throws StoreUnavailableError if no server accepts writes, StoreError if a setting cannot be used, a DatabaseError,
    * a system error, a TLS error, or another error of the driver
@@ -81,42 +75,40 @@ export class PrimaryConnector {
     const { hosts } = this.target;
     const configs = await Promise.all(hosts.map((host) => configOf(this.target, host, isServer)));
     const clients = configs.map((config) => new Client(config));
-    const found: Candidate[] = [];
-    const attempts = hosts.map(async (host, i) => {
-      const client = clients[i] as Client;
-      found.push({ client, host, timeline: await openPrimary(client, hosts.length > 1) });
+    /** The timeline of each server that accepts writes. */
+    const timelines = new Map<Client, number>();
+    const attempts = clients.map(async (client) => {
+      if (this.target.parameters.channel_binding === 'require') requireChannelBinding(client);
+      const timeline = await openPrimary(client, hosts.length > 1);
+      if (timeline < this.#timeline) throw oldPrimary();
+      timelines.set(client, timeline);
     });
-    const endOthers = (kept: readonly Candidate[], reason?: Error) => {
-      for (const client of clients)
-        if (!kept.some((each) => each.client === client)) client.connection.stream.destroy(reason);
+    const endOthers = (isKept: (client: Client) => boolean, reason?: Error) => {
+      for (const client of clients) if (!isKept(client)) client.connection.stream.destroy(reason);
     };
-    const expire = () => endOthers(found, new Error('the server did not respond in time'));
+    const expire = () =>
+      endOthers((client) => timelines.has(client), new Error('the server did not respond in time'));
     const timer = setTimeout(expire, timeout);
     signal?.addEventListener('abort', expire);
     try {
       await Promise.any(attempts);
-      const others = Promise.allSettled(attempts);
-      await Promise.race([others, sleep(WAIT_FOR_OTHERS_MS, undefined, { ref: false })]);
+      const all = Promise.allSettled(attempts);
+      await Promise.race([all, sleep(WAIT_FOR_OTHERS_MS, undefined, { ref: false })]);
     } catch (error) {
       throw noPrimary(hosts, (error as AggregateError).errors);
     } finally {
       clearTimeout(timer);
       signal?.removeEventListener('abort', expire);
     }
-    const order = ({ host }: Candidate) => hosts.indexOf(host);
-    found.sort((one, other) => other.timeline - one.timeline || order(one) - order(other));
-    const best = found[0] as Candidate;
-    endOthers([best]);
-    this.#keep(best);
-    return best.client;
-  }
-
-  #keep({ client, timeline }: Candidate): void {
-    for (const [other, itsTimeline] of this.#open) {
-      if (itsTimeline < timeline) other.connection.stream.destroy();
-      if (other.connection.stream.destroyed) this.#open.delete(other);
-    }
-    this.#open.set(client, timeline);
+    const highest = Math.max(this.#timeline, ...timelines.values());
+    const best = clients.find((client) => timelines.get(client) === highest);
+    endOthers((client) => client === best);
+    if (!best) throw oldPrimary();
+    if (highest > this.#timeline) for (const client of this.#open) client.connection.stream.destroy();
+    this.#timeline = highest;
+    this.#open.add(best);
+    best.once('end', () => this.#open.delete(best));
+    return best;
   }
 }
 
@@ -128,17 +120,12 @@ async function openPrimary(client: Client, hasOtherHosts: boolean): Promise<numb
     await client.connect();
     const { rows } = await client.query<ServerRow>(describeServer(hasOtherHosts));
     const { isStandby, readOnly, walFile } = rows[0] as ServerRow;
-    if (isStandby || readOnly === 'on') {
-      const [reason, hint] = isStandby
-        ? [
-            'it is a standby server',
-            'use the primary server, or name all servers in the URL (docs/postgres.md)',
-          ]
-        : ['default_transaction_read_only is on', 'turn off that setting, or use another server'];
-      throw new StoreUnavailableError(`the database is read-only, because ${reason}`, hint, {
-        outcome: 'not_done',
-      });
-    }
+    const reason = isStandby ? 'it is a standby server' : 'default_transaction_read_only is on';
+    if (isStandby || readOnly === 'on')
+      throw unusable(
+        `the database is read-only, because ${reason}`,
+        'use the primary server, or turn off default_transaction_read_only',
+      );
     // The name of a WAL file starts with the timeline, in eight hexadecimal digits.
     return Number.parseInt((walFile ?? '0').slice(0, 8), 16);
   } catch (error) {
@@ -146,13 +133,31 @@ async function openPrimary(client: Client, hasOtherHosts: boolean): Promise<numb
     client.connection.stream.destroy();
     if (!(error instanceof Error) || error.message !== 'The server does not support SSL connections')
       throw error;
-    throw new StoreUnavailableError(
-      'the server does not support TLS',
-      'set ssl = on in PostgreSQL, or, if no one else can read the network traffic, add sslmode=disable to the URL',
-      { cause: error, outcome: 'not_done' },
-    );
+    const hint =
+      'set ssl = on in PostgreSQL, or, if no one else can read the network traffic, add sslmode=disable to the URL';
+    throw unusable('the server does not support TLS', hint);
   }
 }
+
+/** Ends the connection before it sends a password, unless SCRAM can prove that TLS leads to the server itself. */
+function requireChannelBinding({ connection }: Client): void {
+  let isOffered = false;
+  const check = ({ mechanisms = [] }: { mechanisms?: string[] }) => {
+    isOffered ||= mechanisms.includes('SCRAM-SHA-256-PLUS');
+    if (isOffered) return;
+    const hint = 'use TLS and scram-sha-256, or channel_binding=prefer';
+    connection.emit('error', unusable('the server does not offer channel binding', hint));
+    connection.stream.destroy();
+  };
+  const methods = ['CleartextPassword', 'MD5Password', 'SASL', 'Ok'];
+  for (const method of methods) connection.on(`authentication${method}`, check);
+}
+
+const unusable = (message: string, hint: string): StoreUnavailableError =>
+  new StoreUnavailableError(message, hint, { outcome: 'not_done' });
+
+const oldPrimary = (): StoreUnavailableError =>
+  unusable('it is an old primary server, because another one was promoted later', 'stop the old server');
 
 /** The error if no host can be used: a mistake of the user, the only host's error, or one with the reasons of all. */
 function noPrimary(hosts: readonly DatabaseHost[], errors: readonly unknown[]): unknown {
@@ -176,8 +181,6 @@ async function configOf(
   isServer: boolean,
 ): Promise<ClientConfig> {
   const isEncrypted = sslmode !== 'disable';
-  const limits =
-    isServer && prepare ? Object.entries(LIMITS).map(([name, value]) => `-c ${name}=${value}`) : [];
   return {
     host,
     port,
@@ -189,12 +192,11 @@ async function configOf(
       (await readPassword(passwordFile, { host, port, database, user })) ||
       missingPassword(user),
     application_name: parameters.application_name || 'pets',
-    options: [parameters.options, ...limits].join(' ').trim(),
-    pipeline: isServer,
+    options: [parameters.options, isServer && prepare && LIMITS].filter(Boolean).join(' '),
     keepAlive: true,
     keepAliveInitialDelayMillis: KEEP_ALIVE_DELAY_MS,
     sslnegotiation: 'postgres',
-    enableChannelBinding: isEncrypted,
+    enableChannelBinding: isEncrypted && parameters.channel_binding !== 'disable',
     ssl: isEncrypted && (await tlsOptions(sslmode, parameters)),
   };
 }

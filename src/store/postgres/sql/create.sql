@@ -38,7 +38,7 @@ declare
 begin
   perform from pets.meta where one and meta.id = store and version = known for update;
   if not found or current_setting('transaction_isolation') <> 'read committed' then
-    perform pets.refuse(store, known);
+    perform pets.check_store(store, known);
   end if;
   -- The response to a creation is sent when the transaction has committed, so the commit must be on the disk.
   if current_setting('synchronous_commit') in ('off', 'local', 'remote_write') then

@@ -54,7 +54,7 @@ begin
   if pg_is_in_recovery() or current_setting('transaction_isolation') <> 'read committed'
     or not exists (select from pets.meta where one and meta.id = store and version = known)
   then
-    perform pets.refuse(store, known);
+    perform pets.check_store(store, known);
   end if;
 
   -- Rows are locked in one order, so that transactions never wait for each other in a circle. No row is ever removed.

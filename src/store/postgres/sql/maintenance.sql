@@ -86,9 +86,6 @@ language plpgsql
 set search_path = pg_catalog, pets, pg_temp
 as $$
 begin
-  if current_setting('transaction_isolation') <> 'read committed' then
-    perform pets.refuse(store, known);
-  end if;
   -- Creations wait for this lock until the reset is committed.
   perform from pets.meta where one for update;
   perform pets.check_store(store, known);

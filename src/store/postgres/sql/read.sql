@@ -28,7 +28,7 @@ begin
   if pg_is_in_recovery()
     or not exists (select from pets.meta where one and meta.id = store and version = known)
   then
-    perform pets.refuse(store, known);
+    perform pets.check_store(store, known);
   end if;
 
   for i in 1 .. cardinality(first_ids) loop

@@ -13,19 +13,17 @@ import { CONNECT_TIMEOUT_MS, MAX_CONNECTIONS, Pool } from '../../../src/store/po
 import { PostgresKeys } from '../../../src/store/postgres/postgres-keys.ts';
 import { createStoreIfMissing } from '../../../src/store/postgres/schema.ts';
 import { listenOnLoopback } from '../../helpers/listen.ts';
+import { openDatabase } from '../../helpers/postgres/backends.ts';
 import { type Cluster, createCluster } from '../../helpers/postgres/cluster.ts';
 import { outcomes } from '../../helpers/postgres/outcomes.ts';
 import { storeIdOf } from '../../helpers/postgres/store-schema.ts';
 import { connectTo } from '../../helpers/postgres.ts';
+import { animal, seedOf } from '../../helpers/store-fixtures.ts';
 
 /** Calls must end within 2.5 s. The rest is for a busy machine. */
 const LONGEST_CALL_MS = 5_000;
 
-const INSERT = {
-  name: 'insert',
-  text: 'insert into items select * from unnest($1::int[]) returning n',
-  isSerial: true,
-};
+const INSERT = { name: 'insert', text: 'insert into items select * from unnest($1::int[]) returning n' };
 
 /** Inserting this number takes a minute. */
 const SLOW = 60;
@@ -57,8 +55,10 @@ function openQueue({ place = url, prepare = true, password = () => '' }: QueueOp
   const target = parseDatabaseTarget(place, { env: {}, userName: undefined });
   const pool = new Pool({
     place,
+    check: { name: 'check', text: 'select 1', values: [] },
     prepare,
     clock: systemClock,
+    onWarning: () => {},
     connect: () =>
       new PrimaryConnector({
         ...target,
@@ -67,9 +67,10 @@ function openQueue({ place = url, prepare = true, password = () => '' }: QueueOp
       }).connect({ timeout: CONNECT_TIMEOUT_MS, isServer: true }),
   });
   const queue = new BatchQueue<number, number>({
-    place,
+    parallel: 1,
+    maxBatch: 1_000,
     async run(items) {
-      const rows = await pool.call<{ n: number }>(INSERT, [items]);
+      const rows = await pool.call<{ n: number }>({ ...INSERT, values: [items] });
       return rows.map(({ n }) => n);
     },
   });
@@ -80,7 +81,10 @@ function openQueue({ place = url, prepare = true, password = () => '' }: QueueOp
   return { pool, queue };
 }
 
-const isConnected = ({ metrics: { connections } }: Pool): boolean => connections.idle + connections.busy > 0;
+/** Adds an item until that succeeds. */
+async function untilAdded(queue: BatchQueue<number, number>, item: number): Promise<void> {
+  await expect.poll(() => outcomes([queue.add(item)])).toEqual([item]);
+}
 
 async function timed<T>(promise: Promise<T>): Promise<T> {
   const started = performance.now();
@@ -118,7 +122,7 @@ test.each<[name: string, fail: () => Promise<unknown>, recover: () => unknown]>(
 ])(
   'if the database %s during a call, the outcome is unknown, and later calls succeed again',
   async (_name, fail, recover) => {
-    const { pool, queue } = openQueue();
+    const { queue } = openQueue();
     expect(await queue.add(1)).toBe(1);
     const added = [queue.add(SLOW)];
     await untilWaitingFor('PgSleep');
@@ -128,9 +132,8 @@ test.each<[name: string, fail: () => Promise<unknown>, recover: () => unknown]>(
     expect(await settled).toEqual(['unknown', 'not_done', 'not_done']);
     await recover();
     const recovered = systemClock.elapsed();
-    await expect.poll(() => isConnected(pool)).toBe(true);
+    await untilAdded(queue, 5);
     expect(systemClock.elapsed() - recovered).toBeLessThan(LONGEST_CALL_MS);
-    expect(await timed(queue.add(5))).toBe(5);
     expect(await stored()).toEqual([1, 5]);
   },
 );
@@ -156,14 +159,13 @@ test('a wrong password stores nothing and is never printed, and the right one is
   await cluster.sql('postgres', 'select pg_reload_conf()');
   let password = 'wrong-password';
   const place = cluster.url(database, 'shop');
-  const { pool, queue } = openQueue({ place, password: () => password });
+  const { queue } = openQueue({ place, password: () => password });
   const error = await timed(queue.add(1).catch((reason) => reason));
   expect(error).toMatchObject({ outcome: 'not_done', hint: expect.stringContaining('password') });
   expect(error.message).toContain(place);
   expect(JSON.stringify([error.message, error.hint, error.cause])).not.toContain('wrong-password');
   password = 'right-password';
-  await expect.poll(() => isConnected(pool)).toBe(true);
-  expect(await queue.add(2)).toBe(2);
+  await untilAdded(queue, 2);
 });
 
 test.each<[name: string, handle: (socket: Socket) => void]>([
@@ -178,16 +180,14 @@ test.each<[name: string, handle: (socket: Socket) => void]>([
       respond(socket);
     }),
   );
-  const { pool, queue } = openQueue({ place: url.replace(/:\d+/, `:${port}`) });
+  const { queue } = openQueue({ place: url.replace(/:\d+/, `:${port}`) });
   expect(await timed(outcomes([queue.add(1), queue.add(2)]))).toEqual(['not_done', 'not_done']);
-  expect(isConnected(pool)).toBe(false);
   respond = (socket) => {
     const upstream = connect(cluster.port, '127.0.0.1');
     upstream.on('error', () => {});
     socket.pipe(upstream).pipe(socket);
   };
-  await expect.poll(() => isConnected(pool)).toBe(true);
-  expect(await queue.add(3)).toBe(3);
+  await untilAdded(queue, 3);
   expect(await stored()).toEqual([3]);
 });
 
@@ -253,9 +253,11 @@ test('calls at the same time run on several connections, and each gets its rows'
   const { pool } = openQueue();
   const statement = { name: 'echo', text: 'select $1::int as n, pg_sleep(0.005)' };
   const numbers = Array.from({ length: 20 }, (_, i) => i);
-  // More connections are opened in the background while the calls run.
+  // More connections are opened while the calls run.
   const countAfterCalls = async () => {
-    const rows = await Promise.all(numbers.map((n) => pool.call<{ n: number }>(statement, [n])));
+    const rows = await Promise.all(
+      numbers.map((n) => pool.call<{ n: number }>({ ...statement, values: [n] })),
+    );
     expect(rows.map(([row]) => row?.n)).toEqual(numbers);
     const { connections } = pool.metrics;
     expect(connections.busy).toBe(0);
@@ -265,7 +267,7 @@ test('calls at the same time run on several connections, and each gets its rows'
   expect(await countAfterCalls()).toBe(MAX_CONNECTIONS);
   expect(await backendsOfQueue()).toHaveLength(MAX_CONNECTIONS);
   await pool.close();
-  await expect(pool.call(statement, [1])).rejects.toThrow(StoreError);
+  await expect(pool.call({ ...statement, values: [1] })).rejects.toThrow(StoreError);
 });
 
 test('one connection is enough if the database has no other', async () => {
@@ -273,13 +275,21 @@ test('one connection is enough if the database has no other', async () => {
   onTestFinished(() => cluster.sql('postgres', 'alter role pets connection limit -1').then(() => {}));
   const { pool, queue } = openQueue();
   const statement = { name: 'echo', text: 'select $1::int as n' };
+  const listeners = () =>
+    pool.lend(async (client) =>
+      [client, client.connection, client.connection.stream].map((emitter) =>
+        emitter.eventNames().map((name) => [name, emitter.listenerCount(name)]),
+      ),
+    );
+  const before = await listeners();
   for (let round = 0; round < 3; round++) {
     const numbers = Array.from({ length: 50 }, (_, i) => round * 50 + i + 100);
-    const reads = numbers.map((n) => pool.call<{ n: number }>(statement, [n]));
+    const reads = numbers.map((n) => pool.call<{ n: number }>({ ...statement, values: [n] }));
     expect(await outcomes(numbers.map((n) => queue.add(n)))).toEqual(numbers);
     expect(await Promise.all(reads)).toEqual(numbers.map((n) => [{ n }]));
   }
   expect(await backendsOfQueue()).toHaveLength(1);
+  expect(await listeners()).toEqual(before);
   // A long task borrows the only connection.
   expect(await pool.lend(async (client) => (await client.query('select 7 as n')).rows)).toEqual([{ n: 7 }]);
   expect(await queue.add(7)).toBe(7);
@@ -287,6 +297,50 @@ test('one connection is enough if the database has no other', async () => {
     .queue.add(1)
     .catch((error) => error);
   expect(hint).toContain('ALTER ROLE');
+});
+
+test('a server needs no second connection for anything', async () => {
+  await cluster.sql('postgres', 'alter role pets connection limit 1');
+  onTestFinished(() => cluster.sql('postgres', 'alter role pets connection limit -1').then(() => {}));
+  const { store, limiter, keys, reset, banCounts } = await openDatabase(url);
+  expect(await store.seed(seedOf(1n, 2n))).toBe(true);
+  const work = () => [
+    store.add({ pet: animal() }),
+    store.list({ limit: 10 }),
+    store.get(1n),
+    store.orders(),
+    store.size(),
+    store.checkWritable(),
+    limiter.take('00'.repeat(32), { perMinute: 1_000, perDay: 1_000 }),
+    limiter.usage(['00'.repeat(32)]),
+    keys.list(),
+    banCounts(),
+  ];
+  await Promise.all(Array.from({ length: 5 }, work).flat());
+  await reset(seedOf(7n));
+  expect(await store.size()).toBe(1);
+});
+
+test('after a frozen database goes on, all connections are new, and calls of any number succeed', async () => {
+  const { pool } = openQueue();
+  const statement = { name: 'pid', text: 'select pg_backend_pid() as pid, pg_sleep(0.005)', values: [] };
+  const pids = async () => {
+    const rows = await Promise.all(Array.from({ length: 30 }, () => pool.call<{ pid: number }>(statement)));
+    return rows.flatMap((each) => each.map(({ pid }) => pid));
+  };
+  const before = await pids();
+  await cluster.pause();
+  const calls = Array.from({ length: 30 }, () => pool.call(statement));
+  const results = await timed(Promise.allSettled(calls));
+  expect(results.map(({ status }) => status)).toEqual(Array(30).fill('rejected'));
+  cluster.resume();
+  let after: number[] = [];
+  const isUsable = async () => {
+    after = await pids().catch(() => []);
+    return after.length;
+  };
+  await expect.poll(isUsable).toBe(30);
+  expect(after.filter((pid) => before.includes(pid))).toEqual([]);
 });
 
 test('a task with a borrowed connection is not mixed with calls', async () => {
