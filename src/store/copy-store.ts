@@ -20,7 +20,7 @@ export async function copyStore(
   source: StoreLocation,
   target: StoreLocation,
   { onProgress = () => {}, signal }: CopyOptions = {},
-): Promise<StoreReport> {
+): Promise<{ source: StoreReport; copy: StoreReport }> {
   if (source.place === target.place) {
     throw new StoreError(`${source.place} is both the source and the target`, 'name another target');
   }
@@ -38,7 +38,9 @@ export async function copyStore(
         onProgress(done, report.animals);
       }
     }
+    let copy = report;
     const requireEqual = (written: StoreReport) => {
+      copy = written;
       for (const name of ['id', 'animals', 'orders', 'keys', 'lastId'] as const) {
         if (written[name] === report[name]) continue;
         throw new StoreError(
@@ -48,6 +50,6 @@ export async function copyStore(
       }
     };
     await target.write({ ...contents, animals }, requireEqual, signal);
-    return report;
+    return { source: report, copy };
   }, signal);
 }

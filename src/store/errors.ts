@@ -5,11 +5,19 @@ import { DirectoryInUseError, errnoOf, LockError, systemMessageOf } from '../sys
  *
  * - `missing`: there is no store.
  * - `in_use`: another server has locked the directory.
+ * - `changed`: another program has moved, replaced or changed the journal while it was in use.
  * - `key_request`, `key_missing`: the request for a new API key is not valid, or there is no key with this name.
  * - `privilege`: the role may not do this in the database.
  * - `other`: the message and the hint say everything.
  */
-export type StoreErrorCode = 'missing' | 'in_use' | 'key_request' | 'key_missing' | 'privilege' | 'other';
+export type StoreErrorCode =
+  | 'missing'
+  | 'in_use'
+  | 'changed'
+  | 'key_request'
+  | 'key_missing'
+  | 'privilege'
+  | 'other';
 
 /** An operation on a store or on its API keys failed. `hint` is a next step, as far as the store knows one. */
 export class StoreError extends Error {
@@ -76,7 +84,7 @@ function fileSystemHint(errno: string | undefined): string {
   switch (errno) {
     case 'ENOSPC':
     case 'EDQUOT':
-      return 'free some disk space, then try again';
+      return 'free some disk space, or raise the quota, then try again';
     case 'EROFS':
       return 'make the file system writable, or choose another directory';
     case 'EACCES':
@@ -85,7 +93,8 @@ function fileSystemHint(errno: string | undefined): string {
     case 'ENOENT':
     case 'ENOTDIR':
     case 'EEXIST':
-      return 'choose another directory';
+    case 'EISDIR':
+      return 'check each part of the path, and that its disk is mounted; or choose another directory';
     default:
       return 'check the disk, its file system, and the limits of this process (ulimit -a), then start again';
   }

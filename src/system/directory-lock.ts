@@ -6,7 +6,7 @@ import { connect, createServer, type Socket } from 'node:net';
 import { basename, join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { setTimeout } from 'node:timers/promises';
-import { DirectoryInUseError, errnoOf, LockError, systemMessageOf } from './file-system.ts';
+import { DirectoryInUseError, errnoOf, isNoSpace, LockError, systemMessageOf } from './file-system.ts';
 
 /** A lock that reserves a directory for this process. */
 export interface DirectoryLock {
@@ -75,24 +75,19 @@ async function acquireLoop(
 ): Promise<DirectoryLock> {
   const deadline = now() + TIMEOUT_MS;
   let claim: Claim | undefined;
-  let others: string[] = [];
   try {
     for (; now() < deadline; await sleep(RETRY_MS)) {
-      // After withdrawing, wait until no other process claims the directory.
-      if (others.length === 0) {
-        claim ??= await createClaim(directory, short).catch(async (error) => {
-          // On a read-only disk, report that another process holds the lock rather than that no socket can be created.
-          await livingClaims(directory, short, undefined, sleep);
-          throw error;
-        });
+      if (!claim) {
+        // This also deletes dead claims, because a full disk may have no other inode for a new one.
+        if ((await livingClaims(directory, short, undefined, sleep)).length > 0) continue;
+        claim = await createClaim(directory, short);
       }
-      others = await livingClaims(directory, short, claim?.name, sleep);
-      if (!claim) continue;
+      const { name } = claim;
+      const others = await livingClaims(directory, short, name, sleep);
       if (others.length === 0) {
         claim.promote();
         return claim;
       }
-      const { name } = claim;
       if (others.every((other) => other > name)) continue;
       await claim.release();
       claim = undefined;
@@ -197,9 +192,11 @@ async function serveClaim(directory: string, name: string, socket: string) {
   try {
     await once(server.listen({ path: socket, exclusive: true }), 'listening');
   } catch (cause) {
-    const hint = ['EACCES', 'EROFS', 'ENOSPC', 'EDQUOT'].includes(errnoOf(cause) ?? '')
-      ? 'free some space on a full disk; or make the directory writable, or copy the directory to a writable one'
-      : 'use a directory on a local disk, because other file systems may not support sockets';
+    const hint = isNoSpace(cause)
+      ? 'free some disk space, and some inodes if df -i shows that none is free'
+      : /^(EACCES|EPERM|EROFS)$/.test(errnoOf(cause) ?? '')
+        ? 'make the directory writable, or copy the directory to a writable one'
+        : 'use a directory on a local disk, because other file systems may not support sockets';
     const message = `cannot lock ${directory}, because no socket can be created in it: ${systemMessageOf(cause)}`;
     throw new LockError(message, hint, { cause });
   }

@@ -101,7 +101,10 @@ export function systemMessageOf(error: unknown): string {
  * system. Unlike after other errors, the same write can succeed later.
  */
 export const isUnwritable = (error: unknown): boolean =>
-  ['ENOSPC', 'EDQUOT', 'EFBIG', 'EROFS'].includes(errnoOf(error) ?? '');
+  isNoSpace(error) || ['EFBIG', 'EROFS'].includes(errnoOf(error) ?? '');
+
+/** Whether there is no space left, or no quota. */
+export const isNoSpace = (error: unknown): boolean => ['ENOSPC', 'EDQUOT'].includes(errnoOf(error) ?? '');
 
 /** Whether the error means that the file or directory does not exist. */
 export const isMissing = (error: unknown): error is Error => errnoOf(error) === 'ENOENT';

@@ -3,7 +3,9 @@ import { chmod, mkdir, readdir, symlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { deleteLeftStores } from '../../src/cli/serve/temporary-stores.ts';
+import { systemClock } from '../../src/contract/clock.ts';
 import { acquireDirectoryLock } from '../../src/system/directory-lock.ts';
+import { manualClock } from '../helpers/clock.ts';
 import { startProgram } from '../helpers/context.ts';
 import { temporaryDirectory } from '../helpers/temp.ts';
 
@@ -18,7 +20,7 @@ async function withLeftStores(...names: string[]) {
   };
   for (const name of names) await add(name);
   const sweep = (signal = new AbortController().signal) =>
-    deleteLeftStores({ temporaryDirectory: directory }, signal);
+    deleteLeftStores({ temporaryDirectory: directory, clock: systemClock }, signal);
   return { directory, add, sweep, left: async () => (await readdir(directory)).sort() };
 }
 
@@ -53,12 +55,26 @@ test.skipIf(process.platform === 'win32')(
   },
 );
 
+test('a directory without a journal stays for an hour, because its server may still be starting', async () => {
+  const { directory, left } = await withLeftStores();
+  await mkdir(join(directory, 'pets-ephemeral-new'), { mode: 0o700 });
+  const clock = manualClock(new Date().toISOString());
+  const sweep = () =>
+    deleteLeftStores({ temporaryDirectory: directory, clock }, new AbortController().signal);
+  clock.advance(3_500_000);
+  await sweep();
+  expect(await left()).toEqual(['pets-ephemeral-new']);
+  clock.advance(200_000);
+  await sweep();
+  expect(await left()).toEqual([]);
+});
+
 test('nothing is deleted after the server has stopped, and a missing directory is no error', async () => {
   const { sweep, left } = await withLeftStores('pets-ephemeral-left');
   await sweep(AbortSignal.abort());
   expect(await left()).toEqual(['pets-ephemeral-left']);
   const missing = { temporaryDirectory: join(await temporaryDirectory(), 'missing') };
-  await deleteLeftStores(missing, new AbortController().signal);
+  await deleteLeftStores({ ...missing, clock: systemClock }, new AbortController().signal);
 });
 
 test('signals are handled from the creation of a temporary store to its deletion, also around a command', async () => {

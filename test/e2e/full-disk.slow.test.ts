@@ -111,7 +111,7 @@ describe.skipIf(!canMount)('on a disk of 1 MiB', () => {
     const { code, stdout, stderr } = await keys('add', 'three', '--plan', 'free');
     expect([code, stdout]).toEqual([1, '']);
     expect(stderr).toMatch(
-      /cannot write .*three\.json: ENOSPC.*\n {2}→ free some disk space, then try again\n$/,
+      /cannot write .*three\.json: ENOSPC.*\n {2}→ free some disk space, or raise the quota, then try again\n$/,
     );
     expect((await keys('list')).stdout).toBe(before);
     expect(filesIn(join(data, 'keys'))).toEqual(['one.json', 'two.json']);
@@ -123,12 +123,17 @@ describe.skipIf(!canMount)('on a disk of 1 MiB', () => {
 test.skipIf(!canMount)('without free inodes, animals can be added, and /readyz says so', async () => {
   const machine = await freshMachine();
   const disk = await mountSmallDisk('nr_inodes=40');
-  const service = await start(machine, join(disk.directory, 'store'));
+  const data = join(disk.directory, 'store');
+  const service = await start(machine, data);
   expect(() => {
     for (let i = 0; i < 100; i++) closeSync(openSync(join(disk.directory, `file-${i}`), 'w'));
   }).toThrow('ENOSPC');
   expect(await create(service, 'one')).toMatchObject({ status: 201, id: 1 });
   expect(await healthOf(service)).toEqual([200, 200]);
+  // The socket of the killed server has the only inode for the lock of the next one.
+  await service.end('SIGKILL');
+  const next = await start(machine, data);
+  expect(await create(next, 'two')).toMatchObject({ status: 201, id: 2 });
 });
 
 test.skipIf(!canMount)(

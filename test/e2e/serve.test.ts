@@ -549,6 +549,25 @@ test.skipIf(process.platform === 'win32')(
 );
 
 test.skipIf(process.platform === 'win32')(
+  'a store that fails while the service stops is reported, with exit code 1',
+  async () => {
+    const { machine, store } = await machineWithStore();
+    const service = await serveCommand(machine, ['--data', store]);
+    const connection = await openConnection(service);
+    const bytes = creationBytes(service, 'Rex');
+    connection.socket.write(bytes.slice(0, -10));
+    // The response to another request shows that the service has read what was sent before.
+    expect(await statusOf(service, service.key)).toBe(200);
+    await rename(store, `${store}-moved`);
+    service.child.kill('SIGTERM');
+    connection.socket.write(bytes.slice(-10));
+    expect(await connection.receive()).toMatchObject({ status: 503 });
+    expect(await service.ended).toEqual({ code: 1, signal: null });
+    expect(service.stderr()).toMatch(/"message":".*was moved, replaced or deleted .*","hint":"/);
+  },
+);
+
+test.skipIf(process.platform === 'win32')(
   'a request that is still being sent when the store fails gets its response before the service ends',
   async () => {
     const { machine, store } = await machineWithStore();

@@ -86,13 +86,13 @@ const copy: Command<{ from: string; to: string }> = {
         console.status([`${drawBar(done, total)} ${count}`, count]);
       },
     });
-    const report = await copying.catch(replaceHints(COPY_HINTS)).finally(() => {
+    const reports = await copying.catch(replaceHints(COPY_HINTS)).finally(() => {
       unsubscribe();
       console.status(undefined);
     });
-    await printReport(target.place, report, context);
-    if (report.tornEnd) {
-      const { start, bytes } = report.tornEnd;
+    await printReport(target.place, reports.copy, context);
+    if (reports.source.tornEnd) {
+      const { start, bytes } = reports.source.tornEnd;
       console.notice(
         `the journal in ${source.place} does not end with a valid record; ${formatCount(bytes, 'byte')} after byte ${start} were not copied`,
       );

@@ -114,6 +114,8 @@ const STORE_CODES: Partial<Record<StoreErrorCode, CliErrorCode>> = {
 const STORE_HINTS: Partial<Record<StoreErrorCode, string>> = {
   missing: 'check the directory or URL; to create a store there: pets serve --data <dir|url>',
   in_use: 'use that server, stop it, or choose another directory with --data',
+  changed:
+    'find out which program did that; put the journal back, or restore a backup; then run pets store check, and start the server again, which creates a new store if the directory is missing',
   key_request: 'see: pets help keys add',
   privilege:
     'grant the missing privilege to the database user; or, to create the store, let an administrator run the output of: pets store migrate --dry-run',

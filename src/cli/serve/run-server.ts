@@ -49,6 +49,8 @@ type Run = {
   ending: AbortController;
   /** While the command runs, `runCommand` handles the signals. */
   isCommandRunning: boolean;
+  /** Why the store has failed. */
+  failure?: Error;
 };
 
 /** Runs the server until a signal, a store failure, or the exit of the command given after `--`. */
@@ -60,15 +62,17 @@ export async function runServer(options: ServeOptions, context: CommandContext):
   const ending = new AbortController();
   let run: Run | undefined;
   let directory: string | undefined;
+  let hasSignal = false;
   // The first signal stops the server, the second exits immediately. Signals are handled as long as the temporary store
   // exists, because a signal that is not handled would leave it.
   const stopHandling = context.onSignal(STOP_SIGNALS, (signal) => {
     if (run?.isCommandRunning) return;
-    if (ending.signal.aborted) {
+    if (hasSignal) {
       // The removal must be synchronous, because the process exits immediately afterwards.
       if (directory !== undefined) rmSync(directory, { recursive: true, force: true });
       context.exitNow(128 + constants.signals[signal]);
     }
+    hasSignal = true;
     ending.abort(signal);
   });
   let code: number;
@@ -78,10 +82,14 @@ export async function runServer(options: ServeOptions, context: CommandContext):
     const events = createEventPrinter(options, context, location, secrets);
     run = { options, context, location, secrets, faults, events, ending, isCommandRunning: false };
     code = await serve(run);
+    // The store can also fail after a signal. Then, that is the reason to report.
+    if (run.failure) throw run.failure;
   } finally {
     // A start that was given up may still be writing to the directory, so try more than once.
     if (directory !== undefined) await rm(directory, { recursive: true, force: true, maxRetries: 3 });
-    stopHandling();
+    // After a failure, a signal must not end the process before the reason is printed.
+    if (run?.failure) setImmediate(stopHandling);
+    else stopHandling();
   }
   await flushLog(context, code);
   return code;
@@ -231,7 +239,10 @@ async function start(
     prepare,
     signal: ending.signal,
     onWarning: events.warning,
-    onFailure: (error) => ending.abort(error),
+    onFailure(error) {
+      run.failure ??= error;
+      ending.abort(error);
+    },
     onError: events.internalError,
     onAccess: events.request,
   });

@@ -251,6 +251,7 @@ export class JournalStore implements Store {
       const result = await write();
       if (this.#isFull && this.#writer.isReady) {
         this.#isFull = false;
+        this.#check = undefined;
         this.#options.onWarning(`${this.#journal.path} can be written again`);
       }
       return result;
@@ -271,14 +272,11 @@ export class JournalStore implements Store {
   /** Stops the store, and returns the error for all requests from now on. */
   #stop(error: unknown): StoreFailedError {
     if (this.#failure) return this.#failure;
-    const { message, hint } =
+    const { code, message, hint } =
       error instanceof FileChangedError
-        ? {
-            message: error.message,
-            hint: 'if that was a mistake, restore the journal; then start the server again',
-          }
+        ? new StoreError(error.message, 'restore the journal', { code: 'changed' })
         : toStoreError(error, `write ${this.#journal.path}`);
-    this.#failure = new StoreFailedError(message, hint, { cause: error });
+    this.#failure = new StoreFailedError(message, hint, { code, cause: error });
     this.#options.onFailure(this.#failure);
     return this.#failure;
   }

@@ -89,7 +89,7 @@ export class JournalWriter {
     if (tornEnd) {
       onWarning(
         `${path} did not end with a valid record, because a write was interrupted or another program changed the file; ` +
-          `its bytes ${end} to ${file.size} were moved to ${backup}; if another program changed the file, they may contain animals that were acknowledged`,
+          `its bytes ${end} to ${file.size} were moved to ${backup}; if another program changed the file, they may contain animals that were acknowledged, so compare the store with a backup`,
       );
     }
   }

@@ -154,9 +154,9 @@ export function describeCopying(name: string, newSource: NewPlace, newTarget: Ne
       const { clock, source, target, copy } = await places();
       const contents = hostileContents(clock);
       await fill(source, contents);
-      const copied = await copy();
-      const { sequence } = await target.location.check();
-      expect(await target.location.check()).toEqual({ ...copied, sequence });
+      const { source: before, copy: after } = await copy();
+      expect(after).toEqual({ ...before, sequence: after.sequence });
+      expect(await target.location.check()).toEqual(after);
       const second = await newSource(clock);
       await copyStore(target.location, second.location);
       for (const { location } of [source, target, second])
