@@ -110,9 +110,12 @@ describe('the key dev', () => {
     const { machine, data, start } = await machineWithStore();
     const file = await machine.file('file', '');
     const env = { PETS_CONFIG_DIR: join(file, 'x') };
-    const refused = await machine.pets(['serve', '--port', '0', ...data], { env });
-    expect(refused).toMatchObject({ code: 1, stderr: expect.stringContaining(file) });
+    const unsaved = await serve(machine, data, { env });
+    expect(unsaved.stderr()).toContain(`so the API key of this server is not kept`);
+    expect(await statusOf(unsaved, unsaved.key)).toBe(200);
+    await unsaved.end('SIGTERM');
     const service = await start();
+    expect(await statusOf(service, unsaved.key)).toBe(401);
     expect(await statusOf(service, service.key)).toBe(200);
   });
 });
