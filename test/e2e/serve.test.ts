@@ -379,6 +379,29 @@ test.each([
   expect(lines.map((line) => JSON.parse(line))).toEqual(Array(count).fill({ request }));
 });
 
+test('--log prints a short line for each request, and the reason of an error below it', async () => {
+  const script = `
+    const [url, key] = [process.env.PETS_BASE_URL + '/pets', process.env.PETS_API_KEY];
+    const headers = { Authorization: 'Bearer ' + key };
+    await fetch(url + '?limit=5&status=available', { headers });
+    await fetch(url + '?limit=500', { headers });`;
+  const command = ['--', process.execPath, '--input-type=module', '-e', script];
+  const { stderr } = await (await freshMachine()).command([
+    'serve',
+    '--ephemeral',
+    '--log',
+    '--no-page',
+    ...command,
+  ]);
+  const time = '\\d\\d:\\d\\d:\\d\\d';
+  expect(stderr).toMatch(
+    new RegExp(
+      `\n${time} GET /v1/pets\\?limit=5&status=available 200 \\d+ ms\n` +
+        `${time} GET /v1/pets\\?limit=500 400 \\d+ ms\n  limit must be an integer from 1 to 100\n`,
+    ),
+  );
+});
+
 test('--log contains no secret that a client sends as a request id or in a URL, in any form', async () => {
   const env = { PETS_SERVE_KEY: KEY, PETS_SERVE_TOKEN: 'my-own-token-0123456789' };
   const service = await serve(await freshMachine(), ['--ephemeral', '--log'], { env });

@@ -1,4 +1,5 @@
 import { plans } from '../../contract/plans.ts';
+import { createTimeFormatter } from '../../contract/time-text.ts';
 import type { FaultOptions } from '../../server/faults.ts';
 import type { OnAccess, Service } from '../../server/service.ts';
 import type { StoreLocation } from '../../store/backend.ts';
@@ -6,7 +7,7 @@ import { withEnvironment } from '../core/shell-words.ts';
 import { describeError } from '../errors/describe-error.ts';
 import { isClosedPipe } from '../output/console.ts';
 import { sanitizeForTerminal } from '../output/sanitize.ts';
-import { formatCount } from '../output/text.ts';
+import { cutToWidth, formatCount } from '../output/text.ts';
 import type { CommandContext } from '../program/command.ts';
 import type { Secrets, ServedKey } from './api-key.ts';
 import { DEFAULT_PLAN, type ServeOptions } from './options.ts';
@@ -153,6 +154,9 @@ function describeFaults({ latency, failRate, seed, rules = [] }: FaultOptions): 
   return `faults: ${parts.join(', ')}${isRandom ? ` (--fault-seed ${seed})` : ''}`;
 }
 
+/** At least so many columns of a URL are logged, however narrow the terminal is. */
+const MIN_URL_WIDTH = 20;
+
 /** If nothing reads the log, requests are not logged while more than this many bytes are buffered. */
 const MAX_LOG_BYTES = 2 ** 20;
 
@@ -170,7 +174,9 @@ function createRequestPrinter(
   let dropped = 0;
   if (!isLogging && isLimitReported) return undefined;
 
-  const print: OnAccess = ({ id, client, keyName, method, url }, { time, status, milliseconds }, redact) => {
+  const formatTime = createTimeFormatter(console.timeZone());
+  const print: OnAccess = ({ id, client, keyName, method, url }, end, redact) => {
+    const { time, status, milliseconds, message } = end;
     if (stderr.writableLength > MAX_LOG_BYTES) {
       dropped++;
       return;
@@ -190,9 +196,15 @@ function createRequestPrinter(
       status,
       milliseconds: Math.round(milliseconds * 10) / 10,
     };
-    const words = [request.time, request.id, keyName ?? '-', client, method];
-    const result = [sanitizeForTerminal(request.url), status, `${request.milliseconds} ms`];
-    console.event({ request }, dim([...words, ...result].join(' ')));
+    // The date and the zone are not on the screen, and the other fields only in the JSON.
+    const [, clockTime = ''] = formatTime(time).split(' ');
+    const result = `${status} ${Math.round(milliseconds)} ms`;
+    const target = sanitizeForTerminal(request.url);
+    const room =
+      (stderr.isTTY ? stderr.columns || 80 : Infinity) - `${clockTime} ${method}  ${result}`.length;
+    const line = `${clockTime} ${method} ${cutToWidth(target, Math.max(room, MIN_URL_WIDTH))} ${result}`;
+    const reason = message === undefined ? '' : `\n  ${sanitizeForTerminal(redact(message))}`;
+    console.event({ request }, dim(line) + reason);
   };
 
   return (request, end, redact) => {
