@@ -57,6 +57,7 @@ export function createEventPrinter(
     const faults = service.faults && describeFaults(service.faults);
     // Logs are kept, so secrets that the user has chosen are not printed.
     const printedKey = secrets.key === undefined ? key : undefined;
+    const printedToken = secrets.token === undefined ? token : '$PETS_SERVE_TOKEN';
     const event = {
       event: 'listening',
       url,
@@ -96,6 +97,8 @@ export function createEventPrinter(
           faults && `  ${faults}`,
           `  API described in ${cyan(openapi)}`,
           page && `  page ${cyan(page)}`,
+          page &&
+            `  tools: curl -H "Authorization: Bearer ${printedToken}" ${new URL('/requests', url).href}`,
           `  ${dim('try:')} ${next}`,
         ];
     await print(event, lines.filter((line) => line !== undefined).join('\n'));
