@@ -15,9 +15,9 @@ export const ID_OFFSET = START.length;
 /** The length of the shortest possible text, in bytes. */
 export const MIN_TEXT_BYTES = petJson({ id: 1n, name: '', categoryId: 1n, status: 'sold' }).length;
 
-/** The text of a new animal without its beginning, which gets an id later. */
+/** The text of a new animal after its id. `textWithId` adds the id. */
 export const textAfterId = (pet: NewPet & { status: PetStatus }): string =>
-  petJson({ ...pet, id: 0n }).slice(ID_OFFSET + 1);
+  petJson({ ...pet, id: 0n }).slice(ID_OFFSET + '0'.length);
 
 /** The text of an animal from its id and the result of `textAfterId`. */
 export const textWithId = (id: bigint | string, rest: string): string => `${START}${id}${rest}`;

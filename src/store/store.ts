@@ -43,7 +43,7 @@ export type Seed = { pets: readonly (CreateRequest['pet'] & Pick<Pet, 'id'>)[]; 
  * of a journal may not be durable until the disk accepts writes again. Several processes may share a store, so callers
  * must not cache data. Reads continue while the disk is full.
  *
- * @throws StoreFailedError from every method except `close` after a write to the journal has failed for another reason,
+ * @throws StoreFailedError from every method except `close` after a write to the journal has failed for a reason other than a full disk,
  * or another program has moved, replaced or changed it
  * @throws StoreUnavailableError from every method except `close` if a database cannot be used for now
  */
@@ -58,7 +58,7 @@ export interface Store {
    * @throws StoreUnavailableError whose `outcome` says whether the animal may have been added
    */
   add(request: CreateRequest): Promise<CreateResult>;
-  /** Returns a promise only if the store must first read a database or check a file. */
+  /** Returns a promise only if the store must first read a database. */
   list(query: PageQuery): Page | Promise<Page>;
   get(id: bigint): Promise<PetJson | undefined>;
   orders(): Promise<readonly OrderJson[]>;
@@ -98,7 +98,7 @@ export type StoreReport = {
   tornEnd: TornEnd | undefined;
 };
 
-/** How many bytes follow the last valid record of a journal, which ends at the byte `start`. */
+/** The bytes after the last valid record of a journal: where they start, and how many they are. */
 export type TornEnd = { start: number; bytes: number };
 
 /**

@@ -20,6 +20,11 @@ export class NotAppendedError extends Error {
   }
 }
 
+/** Throws NotAppendedError if the error means that the disk refuses writes for now, otherwise the error itself. */
+export function throwNotAppended(error: unknown): never {
+  throw isUnwritable(error) ? new NotAppendedError(error) : error;
+}
+
 /** Another program moved, replaced, deleted or changed the file. */
 export class FileChangedError extends Error {
   override name = 'FileChangedError';
@@ -28,7 +33,7 @@ export class FileChangedError extends Error {
 /** Which file is expected, and its size if that is known. */
 type ExpectedFile = Omit<FileStatus, 'size'> & { size?: number };
 
-/** Checks that a path still leads to the same file. @throws FileChangedError if it does not, or if the size differs */
+/** Checks that a path still leads to the same file. @throws FileChangedError if not, or if the size differs; a system error */
 export async function requireSameFile(
   files: FileSystem,
   path: string,
@@ -56,7 +61,7 @@ type AppendOptions = {
   expected?: FileStatus;
   /** Bytes after this offset are removed. The next append makes that durable. */
   end?: number;
-  /** Calls `sync`, which syncs an append, and can measure its duration. */
+  /** Must call `sync` once, and can measure how long it takes. */
   measureSync?: (sync: () => Promise<void>) => Promise<void>;
 };
 
@@ -68,7 +73,7 @@ export class AppendFile {
   #files: FileSystem;
   #path: string;
   #file: OpenFile;
-  /** The expected status: the size is the end of the last durable append. */
+  /** What `stat` must return. After `open`, the removal of bytes after its size is not durable yet. */
   #status: FileStatus;
   #last: Promise<unknown> = Promise.resolve();
   #measureSync: Required<AppendOptions>['measureSync'];
@@ -87,7 +92,11 @@ export class AppendFile {
     this.#measureSync = measureSync;
   }
 
-  /** Opens a file. @throws FileChangedError if the file is not the expected one, or has changed since it was read */
+  /**
+   * Opens a file, and removes its bytes after `end`.
+   *
+   * @throws FileChangedError if the file is not the expected one, or has changed since it was read, or a system error
+   */
   static async open(files: FileSystem, path: string, options: AppendOptions = {}): Promise<AppendFile> {
     const file = await files.open(path, 'readwrite');
     try {
@@ -105,9 +114,10 @@ export class AppendFile {
   /**
    * Appends the bytes and syncs them. Concurrent calls run one after the other.
    *
-   * @param start the offset of the bytes, which must replace all bytes from there on; by default, the end of the file
-   * @throws NotAppendedError if the disk refuses writes for now. What was written is removed again
-   * @throws FileChangedError if another program moved, replaced or changed the file, or any other error
+   * @param start where to write; by default, at the end. The bytes must reach at least to the end of the file
+   * @throws NotAppendedError if the disk refuses writes for now. The file has its old end again
+   * @throws FileChangedError if another program moved, replaced or changed the file
+   * @throws any other error: the bytes may be in the file
    */
   append(bytes: Uint8Array, start?: number): Promise<void> {
     return this.#inOrder(async () => {

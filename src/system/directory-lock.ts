@@ -51,7 +51,10 @@ export async function acquireDirectoryLock(
   return withShortPath(directory, (short) => acquireLoop(directory, short, sleep, now));
 }
 
-/** The process that has locked a directory, as far as it is known. Undefined if there is none; never rejects. */
+/**
+ * The process that has locked a directory, as far as it is known. Undefined if there is none; never rejects. Also deletes
+ * the claims of dead processes.
+ */
 export async function findLockOwner(
   directory: string,
 ): Promise<Pick<DirectoryInUseError, 'pid' | 'url'> | undefined> {

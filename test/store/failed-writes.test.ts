@@ -4,6 +4,7 @@ import { describe, expect, it, onTestFinished } from 'vitest';
 import { StoreFailedError, StoreUnwritableError } from '../../src/store/errors.ts';
 import { LockError } from '../../src/system/file-system.ts';
 import { manualClock } from '../helpers/clock.ts';
+import { gate } from '../helpers/gate.ts';
 import { errno, type Intercept, interceptFiles } from '../helpers/store-faults.ts';
 import {
   allTexts,
@@ -91,7 +92,7 @@ describe('while the disk refuses writes', () => {
     expect(failures).toEqual([]);
   });
 
-  it('a creation that was refused leaves nothing, even if the process is killed then', async () => {
+  it('what a refused creation has written is removed and synced before the response', async () => {
     const { directory, store, faults } = await openWithOne();
     const before = await journalIn(directory);
     const calls: string[] = [];
@@ -150,6 +151,31 @@ describe('a store that has failed', () => {
   });
 });
 
+it('a reset with ids that do not ascend is refused, and changes nothing', async () => {
+  const { directory, store, failures } = await openWithOne();
+  const pets = [5n, 3n].map((id) => ({ id, ...animal() }));
+  await expect(store.reset({ pets, orders: [] })).rejects.toThrow('ids must ascend');
+  expect([await allTexts(store), failures, await namesIn(directory)]).toEqual([
+    [expect.stringContaining('keyed')],
+    [],
+    ['journal.ndjson', 'store.txt'],
+  ]);
+});
+
+it('after a reset whose new journal could not be written again, a creation waits for space', async () => {
+  const { store, faults, clock } = await openWithOne();
+  await store.checkWritable();
+  faults.onCall = (name) => {
+    if (name === 'rename') faults.on = { write: 'ENOSPC' };
+  };
+  await store.reset({ pets: [], orders: [] });
+  await expect(store.add({ pet: animal() })).rejects.toThrow(StoreUnwritableError);
+  delete faults.onCall;
+  faults.on = {};
+  clock.advance(1_000);
+  expect(await store.add({ pet: animal() })).toMatchObject(withId(1));
+});
+
 it('a reset on a full disk is refused, and changes nothing', async () => {
   const { directory, store, faults, failures } = await openWithOne();
   faults.on = { 'open create': 'ENOSPC' };
@@ -187,6 +213,74 @@ describe('checkWritable', () => {
       expect(warnings).toEqual([]);
     },
   );
+});
+
+describe('a store that was opened on a full disk', () => {
+  /** A store with a torn end that could not be moved to a backup. `hold` stops the next call with this name. */
+  async function openedFull() {
+    const { directory, store } = await openWithOne();
+    await store.add({ pet: animal('second') });
+    await store.close();
+    await truncate(join(directory, 'journal.ndjson'), (await journalIn(directory)).length - 3);
+    const opened = await openFaulty(directory, { 'open create': 'ENOSPC' });
+    opened.faults.on = {};
+    opened.clock.advance(1_000);
+    const hold = (call: string) => {
+      const [held, released] = [gate(), gate()];
+      opened.faults.onCall = async (name) => {
+        if (name !== call) return;
+        delete opened.faults.onCall;
+        held.open();
+        await released.opened;
+      };
+      return { held: held.opened, release: released.open };
+    };
+    return { directory, hold, ...opened };
+  }
+
+  it.each(['write', 'datasync', 'rename', 'syncDirectory', 'truncate', 'open readwrite'])(
+    'becomes writable once, also for a creation during a slow %s',
+    async (call) => {
+      const { store, clock, failures, hold, directory } = await openedFull();
+      const { held, release } = hold(call);
+      const checking = store.checkWritable();
+      await held;
+      clock.advance(2_000);
+      const adding = store.add({ pet: animal('third') });
+      release();
+      await checking;
+      expect((await adding).kind).toBe('added');
+      expect(failures).toEqual([]);
+      await store.close();
+      const { store: reopened } = await openFaulty(directory);
+      expect(await allTexts(reopened)).toEqual([
+        expect.stringContaining('keyed'),
+        expect.stringContaining('third'),
+      ]);
+    },
+  );
+
+  it('can be reset while a check runs, and closed only after it', async () => {
+    const { store, failures, hold } = await openedFull();
+    const first = hold('rename');
+    const both = Promise.all([store.checkWritable(), store.reset({ pets: [], orders: [] })]);
+    await first.held;
+    first.release();
+    await both;
+    expect([await store.size(), failures]).toEqual([0, []]);
+    const other = await openedFull();
+    const second = other.hold('rename');
+    const checking = other.store.checkWritable();
+    await second.held;
+    let isClosed = false;
+    const closing = other.store.close().then(() => {
+      isClosed = true;
+    });
+    await new Promise(setImmediate);
+    expect(isClosed).toBe(false);
+    second.release();
+    await Promise.allSettled([checking, closing]);
+  });
 });
 
 describe('opening a store', () => {
@@ -240,19 +334,27 @@ describe('opening a store', () => {
     expect(calls.slice(calls.indexOf('write'))).toEqual(['write', 'datasync', 'stat']);
   });
 
-  it.each([
-    ['a read-only file system', 'EROFS'],
-    ['missing rights', 'EACCES'],
-    ['no inodes', 'ENOSPC'],
-  ])('is refused if the directory cannot be locked: %s', async (_, code) => {
+  it('is refused if the directory cannot be locked, with the reason and hint of the lock', async () => {
     const directory = await closedStore();
-    const lock = () =>
-      Promise.reject(new LockError('no socket can be created', 'fix it', { cause: errno(code) }));
+    const lock = () => Promise.reject(new LockError('no socket can be created', 'fix it'));
     await expect(openJournalStore({ directory, lock })).rejects.toMatchObject({
       name: 'StoreError',
       message: 'no socket can be created',
       hint: 'fix it',
     });
+  });
+
+  it('names the backup of a torn end, even if only a later attempt could write', async () => {
+    const directory = await closedStore();
+    await truncate(join(directory, 'journal.ndjson'), (await journalIn(directory)).length - 3);
+    const { store, faults, clock, warnings } = await openFaulty(directory, { datasync: 'ENOSPC' });
+    // The backup is complete, but the last record could not be written again.
+    faults.on = {};
+    clock.advance(1_000);
+    await store.checkWritable();
+    const [backup = ''] = (await namesIn(directory)).filter((name) => name.startsWith('journal.torn-'));
+    expect(warnings.at(-2)).toContain(`were moved to ${join(directory, backup)};`);
+    expect((await readFile(join(directory, backup))).length).toBeGreaterThan(0);
   });
 
   it('on a full disk fails if there is no journal, and leaves no files', async () => {

@@ -77,11 +77,32 @@ test('a check whether the store can write waits while a reset replaces the journ
   await store.close();
 });
 
-test('a reset that was begun when the store is closed is completed', async () => {
+test('a reset that was begun when the store is closed is completed before the store is unlocked', async () => {
   const directory = await temporaryDirectory();
-  const store = await openJournalStore({ directory, clock: manualClock() });
+  const [renaming, released] = [gate(), gate()];
+  const files = interceptFiles(async (name, path) => {
+    if (name !== 'rename' || !path.includes('journal.ndjson') || !isResetting) return;
+    renaming.open();
+    await released.opened;
+  });
+  let isResetting = false;
+  let isUnlocked = false;
+  const lock = async () => ({
+    announce() {},
+    async release() {
+      isUnlocked = true;
+    },
+  });
+  const store = await openJournalStore({ directory, clock: manualClock(), files, lock });
   await store.seed(OLD);
-  await Promise.all([store.reset(NEW), store.close()]);
+  isResetting = true;
+  const resetting = store.reset(NEW);
+  const closing = store.close();
+  await renaming.opened;
+  expect(isUnlocked).toBe(false);
+  released.open();
+  await Promise.all([resetting, closing]);
+  expect(isUnlocked).toBe(true);
   await expect(store.reset(OLD)).rejects.toThrow('the store is closed');
   const next = await openJournalStore({ directory, clock: manualClock() });
   expect(await next.size()).toBe(3);

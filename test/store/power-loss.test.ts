@@ -142,7 +142,7 @@ class Simulation {
     for (let burst = this.#upTo(5); burst > 0; burst--) {
       await Promise.all(Array.from({ length: 1 + this.#upTo(6) }, () => this.#add(store)));
       if (this.#random() < 0.5) await this.#listAll(store);
-      if (this.#random() < 0.3) await store.checkWritable().catch((error) => this.#checkAllowed(error));
+      if (this.#random() < 0.3) await this.#checkTwice(store);
       this.#clock.advance(this.#upTo(3_000));
     }
     if (this.#random() < 0.3) await this.#recover(store);
@@ -224,6 +224,14 @@ class Simulation {
     }
     await this.#listAll(store);
     if ((await store.size()) < names.length) throw new Error('the seed is incomplete');
+  }
+
+  /** Two checks, of which the second can begin while the first one runs, and a creation. */
+  async #checkTwice(store: JournalStore): Promise<void> {
+    const check = () => store.checkWritable().catch((error) => this.#checkAllowed(error));
+    const first = check();
+    this.#clock.advance(this.#upTo(2_000));
+    await Promise.all([first, check(), this.#add(store)]);
   }
 
   /** Checks that the store can write as soon as there is space, unless it has stopped. */

@@ -94,7 +94,7 @@ const prefixOf = (covered: Uint8Array): string =>
 export function hasValidChecksum(line: Buffer): boolean {
   if (line.toString('latin1', 0, LINE_START.length) !== LINE_START) return false;
   if (line[PREFIX_LENGTH - 2] !== QUOTE || line[PREFIX_LENGTH - 1] !== COMMA) return false;
-  // Comparing texts would take longer than calculating the checksum, which takes 5 % of a start with a million lines.
+  // A comparison of hexadecimal texts would take longer than the checksum, which takes 5 % of a start with a million lines.
   let expected = 0;
   for (let i = LINE_START.length; i < PREFIX_LENGTH - 2; i++)
     expected = 16 * expected + hexValue(line[i] ?? 0);
@@ -228,7 +228,7 @@ export function encodeLastId(seq: number, at: number, lastId: bigint): JournalRe
   return { seq, at, texts: Buffer.alloc(0), pets: [], keys: [], lastId, line };
 }
 
-/** Whether an animal of `more` bytes fits into a record with `count` animals of `bytes` bytes (see `bytesInRecord`). */
+/** Whether an animal of `more` bytes fits into a record with `count` animals of `bytes` bytes in total (`bytesInRecord`). */
 export const fitsInRecord = (count: number, bytes: number, more: number): boolean =>
   count === 0 || (count < MAX_BATCH_ANIMALS && bytes + more <= MAX_BATCH_BYTES);
 
@@ -259,7 +259,7 @@ type JournalContents = {
  * Yields the lines of a journal with these contents. `at` is the time of all records without idempotency keys, in
  * milliseconds since the epoch.
  *
- * @throws StoreError if a record is too long
+ * @throws StoreError if a record is too long, or the ids do not ascend
  */
 export async function* encodeJournal(
   header: JournalHeader,
@@ -290,7 +290,13 @@ export async function* encodeJournal(
       bytes += more;
       batch.push({ id, status, text, fingerprint: idempotency && splitFingerprint(idempotency.fingerprint) });
       keysAt ??= idempotency?.at;
-      if (id > lastId) lastId = id;
+      if (id <= lastId) {
+        throw new StoreError(
+          `animal ${id} comes after animal ${lastId}, but ids must ascend`,
+          'sort the animals by id',
+        );
+      }
+      lastId = id;
     }
   }
   if (batch.length > 0) yield encodeBatch(++seq, keysAt ?? at, batch).line;

@@ -173,7 +173,7 @@ async function readContents(
   readAt: number,
   { name, signal }: { name?: string; signal?: AbortSignal | undefined } = {},
 ): Promise<StoreContents> {
-  // By this clock, the age of an idempotency key is the one by the system time.
+  // With this clock, the ages of idempotency keys follow the system time.
   const clock = { now: () => readAt, elapsed: () => readAt };
   const settings = { directory, files, clock, name, signal };
   let journal = await readJournal(settings);

@@ -1,12 +1,16 @@
 import { join } from 'node:path';
-import { FileChangedError, NotAppendedError, requireSameFile } from '../../system/append-file.ts';
+import {
+  FileChangedError,
+  NotAppendedError,
+  requireSameFile,
+  throwNotAppended,
+} from '../../system/append-file.ts';
 import type { DirectoryLock } from '../../system/directory-lock.ts';
 import {
   createFile,
   type FileSystem,
   fsyncAncestors,
   isTemporaryName,
-  isUnwritable,
   makeDirectory,
   removeFile,
   replaceFile,
@@ -31,12 +35,12 @@ import {
   type Seed,
   type Store,
 } from '../store.ts';
-import { bytesInRecord, encodeHeader, encodeJournal, JOURNAL_FILE, newHeader } from './format.ts';
+import { encodeHeader, encodeJournal, JOURNAL_FILE, newHeader } from './format.ts';
 import { BANS_FILE } from './key-files.ts';
 import { type Journal, readJournal } from './read-journal.ts';
 import { JournalWriter, type WriterSettings } from './write-journal.ts';
 
-/** After a check whether the journal can be written, later checks within this time get the same result. */
+/** The result of a check whether the journal can be written is reused for this long, from the start of the check. */
 const CHECK_MS = 1_000;
 
 export type JournalOptions = WriterSettings & {
@@ -50,7 +54,7 @@ export type JournalOptions = WriterSettings & {
   signal?: AbortSignal | undefined;
 };
 
-/** A file that shows that the directory had a journal, also if no other file of a store is there. */
+/** A file that shows that the directory had a journal, even if no other file of a store is there. */
 const MARKER_FILE = 'store.txt';
 const MARKER_TEXT = `The animals of this store are in ${JOURNAL_FILE}. If that file is missing, restore it from a backup.\n`;
 
@@ -91,9 +95,15 @@ export async function openJournalStore(options: JournalOptions): Promise<Journal
     const lock = await options.lock(directory);
     close = () => lock.release();
     if (url !== undefined) lock.announce(url);
-    if (!hasJournal(directory, await files.readdir(directory))) {
+    const names = await files.readdir(directory);
+    if (!hasJournal(directory, names)) {
       const header = encodeHeader(newHeader(clock.now()));
       await replaceFile(files, join(directory, JOURNAL_FILE), [header]);
+    }
+    for (const name of names) {
+      // Left by a process that was killed.
+      if (/^(journal|bans|store)[.]/.test(name) && isTemporaryName(name))
+        await removeFile(files, join(directory, name));
     }
     const store = new JournalStore(options, await readJournal(options), lock);
     close = () => store.close();
@@ -108,8 +118,8 @@ export async function openJournalStore(options: JournalOptions): Promise<Journal
 
 /**
  * Keeps a store in memory, and in a journal on the disk. The store is open until it is closed, or until a write fails:
- * only a write that the disk refuses for lack of space changes nothing. After any other failure, memory and disk may
- * differ, so the store stops: all methods throw StoreFailedError, and `onFailure` is called.
+ * only a write that the disk refuses for now (`isUnwritable`) changes nothing. After any other failure, memory and disk
+ * may differ, so the store stops: all methods except `close` throw StoreFailedError, and `onFailure` is called.
  */
 export class JournalStore implements Store {
   readonly id: string;
@@ -118,11 +128,14 @@ export class JournalStore implements Store {
   #writer: JournalWriter;
   #lock: DirectoryLock;
   /** Whether the disk has refused the last write. */
-  #isFull = false;
+  #isRefused = false;
   /** Why the store has stopped. */
   #failure: StoreFailedError | undefined;
+  /** The last result of `#ensureWritable` for `checkWritable`, and when it began. */
   #check: { at: number; result: Promise<void> } | undefined;
-  /** Set while the journal is replaced by one with a seed. Creations wait for the end. */
+  /** Set while `#ensureWritable` runs. */
+  #ensuring: Promise<void> | undefined;
+  /** Set while a seed replaces the journal. Creations, checks and other seeds wait for the end. */
   #replacing: Promise<unknown> | undefined;
   #closed: Promise<void> | undefined;
 
@@ -145,7 +158,7 @@ export class JournalStore implements Store {
   async add(request: CreateRequest): Promise<CreateResult> {
     while (this.#replacing) await this.#replacing;
     const { pet, idempotency } = request;
-    const { header, keys, pets } = this.#read();
+    const { header, keys, pets } = this.#requireOpen();
     const fingerprint = idempotency && fingerprintOf(idempotency, header.secret);
     const known = fingerprint && keys.find(fingerprint, this.#options.clock.elapsed());
     if (typeof known === 'string') return { kind: known };
@@ -164,24 +177,24 @@ export class JournalStore implements Store {
   }
 
   list(query: PageQuery): Page {
-    return this.#read().pets.page(query);
+    return this.#requireOpen().pets.page(query);
   }
 
   async get(id: bigint): Promise<PetJson | undefined> {
-    return this.#read().pets.get(id);
+    return this.#requireOpen().pets.get(id);
   }
 
   async orders(): Promise<readonly OrderJson[]> {
-    return this.#read().orders;
+    return this.#requireOpen().orders;
   }
 
   async size(): Promise<number> {
-    return this.#read().pets.size;
+    return this.#requireOpen().pets.size;
   }
 
   async seed(seed: Seed): Promise<boolean> {
     while (this.#replacing) await this.#replacing;
-    const { seq, nextId } = this.#read();
+    const { seq, nextId } = this.#requireOpen();
     if (seq > 0 || nextId > 1n || this.#writer.isBusy) return false;
     await this.#replace(seed);
     return true;
@@ -190,7 +203,7 @@ export class JournalStore implements Store {
   /** Replaces all animals and orders with a seed, after the creations that have begun. Later ones wait. */
   async reset(seed: Seed): Promise<void> {
     while (this.#replacing) await this.#replacing;
-    this.#read();
+    this.#requireOpen();
     await this.#replace(seed);
   }
 
@@ -203,14 +216,13 @@ export class JournalStore implements Store {
   async checkWritable(): Promise<void> {
     // While the journal is replaced, a check would find that the old one was deleted, and stop the store.
     while (this.#replacing) await this.#replacing;
-    this.#read();
+    this.#requireOpen();
     const now = this.#options.clock.elapsed();
-    if (!this.#check || now - this.#check.at >= CHECK_MS) {
-      this.#check = { at: now, result: this.#run(() => this.#makeWritable()) };
-    }
-    await this.#check.result;
+    const isOld = !this.#check || now - this.#check.at >= CHECK_MS;
+    if (isOld && !this.#ensuring) this.#check = { at: now, result: this.#ensureWritable() };
+    await (this.#ensuring ?? this.#check?.result);
     // A write can have failed since the check.
-    this.#read();
+    this.#requireOpen();
   }
 
   /**
@@ -231,7 +243,7 @@ export class JournalStore implements Store {
   /** Completes pending writes, closes the file, and releases the lock. */
   close(): Promise<void> {
     this.#closed ??= Promise.resolve(this.#replacing).then(async () => {
-      await this.#check?.result.catch(() => {});
+      await this.#ensuring?.catch(() => {});
       await this.#writer.close();
       await this.#lock.release();
     });
@@ -239,7 +251,7 @@ export class JournalStore implements Store {
   }
 
   /** @throws StoreFailedError if the store has stopped, StoreError if it is closed */
-  #read(): Journal {
+  #requireOpen(): Journal {
     if (this.#failure) throw this.#failure;
     if (this.#closed) throw new StoreError('the store is closed', 'open it again');
     return this.#journal;
@@ -249,8 +261,8 @@ export class JournalStore implements Store {
   async #run<Result>(write: () => Promise<Result>): Promise<Result> {
     try {
       const result = await write();
-      if (this.#isFull && this.#writer.isReady) {
-        this.#isFull = false;
+      if (this.#isRefused && this.#writer.isReady) {
+        this.#isRefused = false;
         this.#check = undefined;
         this.#options.onWarning(`${this.#journal.path} can be written again`);
       }
@@ -263,9 +275,15 @@ export class JournalStore implements Store {
 
   /** Records that the disk has refused a write, and returns the error for its request. */
   #refuse(error: NotAppendedError): StoreUnwritableError {
+    const refusal = this.#unwritable(error);
+    if (!this.#isRefused)
+      this.#options.onWarning(`${refusal.message}; animals cannot be added until there is space`);
+    this.#isRefused = true;
+    return refusal;
+  }
+
+  #unwritable(error: NotAppendedError): StoreUnwritableError {
     const { message, hint } = toStoreError(error, `write ${this.#journal.path}`);
-    if (!this.#isFull) this.#options.onWarning(`${message}; animals cannot be added until there is space`);
-    this.#isFull = true;
     return new StoreUnwritableError(message, hint, { cause: error });
   }
 
@@ -281,27 +299,34 @@ export class JournalStore implements Store {
     return this.#failure;
   }
 
-  /** Checks what a creation needs, or first does what could not be done on a full disk. */
-  #makeWritable(): Promise<void> {
-    return this.#writer.isReady ? this.#writer.probe() : this.#prepare();
+  /**
+   * Checks what a creation needs, or first does what could not be done on a full disk. Concurrent calls share one run,
+   * because two of them would remove what the other has just written.
+   */
+  #ensureWritable(): Promise<void> {
+    this.#ensuring ??= this.#run(async () => {
+      if (!this.#writer.isReady) return this.#prepare();
+      // A small animal may fit although the check fails, so this does not count as a refused write.
+      await this.#writer.probe().catch((error) => {
+        throw error instanceof NotAppendedError ? this.#unwritable(error) : error;
+      });
+    }).finally(() => {
+      this.#ensuring = undefined;
+    });
+    return this.#ensuring;
   }
 
-  /** Deletes temporary files of processes that were killed, and makes the files of the store durable. */
+  /** Makes the names of the journal and its marker durable, and then what was read. */
   async #prepare(): Promise<void> {
     const { directory, files } = this.#options;
     try {
-      const names = await files.readdir(directory);
-      for (const name of names) {
-        if (/^(journal|bans|store)[.]/.test(name) && isTemporaryName(name))
-          await removeFile(files, join(directory, name));
-      }
       // The name of the journal must be on the disk before the marker, which says that there is a journal.
       await fsyncAncestors(files, directory);
-      if (!names.includes(MARKER_FILE)) await writeMarker(files, directory);
-      await this.#writer.prepare();
+      if (!(await files.readdir(directory)).includes(MARKER_FILE)) await writeMarker(files, directory);
     } catch (error) {
-      throw isUnwritable(error) ? new NotAppendedError(error) : error;
+      throwNotAppended(error);
     }
+    await this.#writer.prepare();
   }
 
   #replace(seed: Seed): Promise<void> {
@@ -316,25 +341,28 @@ export class JournalStore implements Store {
     const { files, clock, directory } = this.#options;
     const { path, header } = this.#journal;
     const { animals, orders } = encodeSeed(seed);
-    // `bytesInRecord` throws if a record is too long. Check this before anything is written.
-    for (const text of [...animals.map((each) => each.text), ...orders]) bytesInRecord(text);
     const contents = { orders, animals: [animals], nextId: 1n };
     // Fails if another program has changed the old journal, which must not be replaced then.
-    await this.#makeWritable();
+    await this.#ensureWritable();
     const temporary = join(directory, temporaryName(JOURNAL_FILE));
     try {
       await createFile(files, temporary, encodeJournal(header, contents, Math.trunc(clock.now())));
     } catch (error) {
       await removeFile(files, temporary).catch(() => {});
-      throw isUnwritable(error) ? new NotAppendedError(error) : error;
+      throwNotAppended(error);
     }
-    // Creations wait from now on. Those that have begun must be written before their file is replaced.
+    // Later creations wait (`#replacing`). Those that have begun must be written before their file is replaced.
     await this.#writer.close();
-    await files.rename(temporary, path);
-    await files.syncDirectory(directory);
-    // A signal that ends the start must not stop the store here, because its journal is already replaced.
-    this.#journal = await readJournal({ ...this.#options, signal: undefined });
-    this.#writer = new JournalWriter(this.#journal, this.#options);
-    await this.start();
+    try {
+      await files.rename(temporary, path);
+      await files.syncDirectory(directory);
+      // A signal that ends the start must not stop the store here, because its journal is already replaced.
+      this.#journal = await readJournal({ ...this.#options, signal: undefined });
+      this.#writer = new JournalWriter(this.#journal, this.#options);
+      this.#check = undefined;
+      await this.start();
+    } catch (error) {
+      throw this.#stop(error);
+    }
   }
 }

@@ -2,7 +2,7 @@ import { dirname, join } from 'node:path';
 import { crc32 } from 'node:zlib';
 import type { Clock, SteadyClock } from '../../contract/clock.ts';
 import { INT64_MAX } from '../../contract/json.ts';
-import { AppendFile } from '../../system/append-file.ts';
+import { AppendFile, throwNotAppended } from '../../system/append-file.ts';
 import { type FileSystem, readParts, replaceFile, withFile } from '../../system/file-system.ts';
 import { textAfterId, textWithId } from '../animal-text.ts';
 import { noIdsLeftError, StoreUnwritableError } from '../errors.ts';
@@ -20,30 +20,33 @@ export type WriterSettings = {
 };
 
 /** An animal to be written, without its id. `rest` is its JSON text after the id, `bytes` its size in a record. */
-type Entry = Pick<PetToWrite, 'status' | 'fingerprint'> & {
+type QueuedAnimal = Pick<PetToWrite, 'status' | 'fingerprint'> & {
   rest: string;
   bytes: number;
   resolve(text: PetJson): void;
   reject(error: unknown): void;
 };
 
-/** An append needs about this much free space at most: a record, whose animal comes from a body of 64 KiB. */
+/** Enough space for any animal, whose request has at most 64 KiB. Several animals together can need more. */
 const PROBE_BYTES = 2 ** 17;
 
 /**
  * Appends animals to a journal. After they are on the disk, adds them to the journal in memory. Animals that arrive
  * during the sync of a batch form the next batch (group commit).
  *
- * All methods throw what `AppendFile` throws. After an error other than NotAppendedError, only `close` may be called.
+ * The methods throw what `AppendFile` throws. After an error other than NotAppendedError or a StoreError, only `close` may
+ * be called.
  */
 export class JournalWriter {
   #journal: Journal;
   #settings: WriterSettings;
   #file: AppendFile | undefined;
+  /** The path of the file with the torn end. */
+  #backup: string | undefined;
   #isReady = false;
-  #queue: Entry[] = [];
+  #queue: QueuedAnimal[] = [];
   /** The number of animals that are being written. */
-  #writing = 0;
+  #writingCount = 0;
   #running: Promise<void> | undefined;
 
   constructor(journal: Journal, settings: WriterSettings) {
@@ -58,17 +61,18 @@ export class JournalWriter {
 
   /** Whether an animal is queued or being written. */
   get isBusy(): boolean {
-    return this.#queue.length + this.#writing > 0;
+    return this.#queue.length + this.#writingCount > 0;
   }
 
   /**
    * Makes what was read durable, and moves a torn end to a backup. Only a process that has locked the directory may call
-   * this. After a NotAppendedError, or a system error for which `isUnwritable` is true, it can be called again.
+   * this. After a NotAppendedError, it can be called again. It must not be called while it runs.
    */
   async prepare(): Promise<void> {
     const { files, clock, onWarning, onSync } = this.#settings;
     const { path, file, tornEnd, lastLine, seq, lastId, minNextId } = this.#journal;
-    const backup = tornEnd && (await saveTornEnd(files, path, tornEnd));
+    // The torn end may already be removed if this is not the first attempt.
+    if (tornEnd) this.#backup ??= await saveTornEnd(files, path, tornEnd).catch(throwNotAppended);
     const measureSync = (sync: () => Promise<void>) => {
       const started = clock.elapsed();
       return sync().finally(() => onSync(clock.elapsed() - started));
@@ -89,15 +93,19 @@ export class JournalWriter {
     if (tornEnd) {
       onWarning(
         `${path} did not end with a valid record, because a write was interrupted or another program changed the file; ` +
-          `its bytes ${end} to ${file.size} were moved to ${backup}; if another program changed the file, they may contain animals that were acknowledged, so compare the store with a backup`,
+          `its bytes ${end} to ${file.size} were moved to ${this.#backup}; if another program changed the file, they may contain animals that were acknowledged, so compare the store with a backup`,
       );
     }
   }
 
-  /** Returns the text of the new animal when it is on the disk. Also throws StoreUnwritableError, or another StoreError. */
+  /**
+   * Returns the text of the new animal when it is on the disk.
+   *
+   * @throws StoreUnwritableError if no id or no idempotency key is left, StoreError if the animal is too long
+   */
   async add(pet: CreateRequest['pet'], fingerprint?: Fingerprint): Promise<PetJson> {
     const { nextId, keys } = this.#journal;
-    if (nextId + BigInt(this.#queue.length + this.#writing) > INT64_MAX) throw noIdsLeftError();
+    if (nextId + BigInt(this.#queue.length + this.#writingCount) > INT64_MAX) throw noIdsLeftError();
     if (fingerprint && !keys.hasRoom(this.#settings.clock.elapsed())) {
       throw new StoreUnwritableError(
         'there are too many idempotency keys',
@@ -109,7 +117,7 @@ export class JournalWriter {
     if (fingerprint) keys.reserve(fingerprint);
     return new Promise((resolve, reject) => {
       this.#queue.push({ status: pet.status, fingerprint, rest, bytes, resolve, reject });
-      this.#running ??= this.#run();
+      this.#running ??= this.#writeQueue();
     });
   }
 
@@ -125,32 +133,32 @@ export class JournalWriter {
     await this.#file?.close().catch(() => {});
   }
 
-  async #run(): Promise<void> {
+  async #writeQueue(): Promise<void> {
     // Wait for requests that arrived at the same time as the first, so that they share its batch.
     await new Promise(setImmediate);
     let respond = () => {};
     while (this.#queue.length > 0) {
       const batch = this.#nextBatch();
-      this.#writing = batch.length;
+      this.#writingCount = batch.length;
       const writing = this.#write(batch);
       // Respond to the requests of the previous batch while the disk syncs the current one.
       respond();
       respond = await writing.catch((error) => {
-        // Later animals would not be written either.
+        // Reject the queue too, because its animals would very likely fail as well.
         for (const { fingerprint, reject } of [...batch, ...this.#queue.splice(0)]) {
           if (fingerprint) this.#journal.keys.release(fingerprint);
           reject(error);
         }
         return () => {};
       });
-      this.#writing = 0;
+      this.#writingCount = 0;
     }
     this.#running = undefined;
     respond();
   }
 
   /** Takes as many waiting animals as fit into one record. */
-  #nextBatch(): Entry[] {
+  #nextBatch(): QueuedAnimal[] {
     let [count, total] = [0, 0];
     for (const { bytes } of this.#queue) {
       if (!fitsInRecord(count, total, bytes)) break;
@@ -161,7 +169,7 @@ export class JournalWriter {
   }
 
   /** Writes and syncs a batch. Returns a function that responds to its requests. */
-  async #write(batch: readonly Entry[]): Promise<() => void> {
+  async #write(batch: readonly QueuedAnimal[]): Promise<() => void> {
     const { nextId, seq } = this.#journal;
     // The ids are assigned only now. A failed write uses no id, so nothing needs to be undone.
     const animals = batch.map(({ status, fingerprint, rest }, i): PetToWrite => {
@@ -170,7 +178,8 @@ export class JournalWriter {
     });
     const { clock } = this.#settings;
     const { line, ...record } = encodeBatch(seq + 1, now(clock), animals);
-    await this.#file?.append(line);
+    if (!this.#file) throw new Error('the journal is not prepared for writing');
+    await this.#file.append(line);
     this.#journal.add(record, clock.elapsed(), clock.elapsed());
     return () => {
       for (const [i, { resolve }] of batch.entries()) resolve(animals[i]?.text ?? '');
