@@ -17,7 +17,6 @@ export function createMetrics(
 ) {
   const responses = new Map<string, Map<number, number>>();
   const tooManyRequests = new Map<string, number>();
-  let refusals = 0;
   let prometheus: ReturnType<typeof load> | undefined;
 
   /**
@@ -65,8 +64,6 @@ export function createMetrics(
     add(Gauge, 'pets_banned_keys', 'API keys that are banned now.', [], async () => [
       [{}, (await banCounts()).active],
     ]);
-    const refused = 'Connections that were refused because too many were open.';
-    add(Counter, 'pets_refused_connections_total', refused, [], () => [[{}, refusals]]);
     if (databaseMetrics) {
       const replaced = 'Connections to the database that replaced a lost one.';
       add(Counter, 'pets_database_reconnects_total', replaced, [], () => [
@@ -108,9 +105,6 @@ export function createMetrics(
       }
       increment(byStatus, status);
       if (code === 'rate_limited' || code === 'key_banned') increment(tooManyRequests, code);
-    },
-    countRefusedConnection(): void {
-      refusals++;
     },
     recordSync(milliseconds: number): void {
       loaded().then(({ syncs }) => syncs.observe(milliseconds / 1_000), onError);

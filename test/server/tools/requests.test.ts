@@ -264,7 +264,7 @@ test('requests that are recorded while a response is made come after its cursor'
   const { signal: stopping } = new AbortController();
   const show = createRequestsHandler(recorder, { clock, sleep: async () => {}, secrets: [], stopping });
   const read = async (query: string) => {
-    const response = await show({ url: `/requests${query}` } as IncomingMessage, {} as RequestContext);
+    const response = await show({ url: `/requests${query}` } as IncomingMessage);
     const { requests, cursor } = JSON.parse(String(response?.body)) as Requests;
     return { ids: requests.map(({ id }) => id), cursor };
   };
