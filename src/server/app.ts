@@ -23,7 +23,12 @@ import {
 import { type Faults, mockResponse, parsePrefer } from './faults.ts';
 import { checkExpectation, checkHost, checkHttp, checkSameOrigin } from './request/checks.ts';
 import { createClientAddress, type IsTrustedProxy } from './request/client-address.ts';
-import { createContext, createRequestIds, type RequestContext, type RequestedMock } from './request/context.ts';
+import {
+  createContext,
+  createRequestIds,
+  type RequestContext,
+  type RequestedMock,
+} from './request/context.ts';
 import {
   checkTarget,
   hasBody,

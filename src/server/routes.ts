@@ -4,7 +4,13 @@ import type { IncomingMessage } from 'node:http';
 import type { Clock } from '../contract/clock.ts';
 import { decodeIdempotencyKey, header } from '../contract/headers.ts';
 import { parseInt64 } from '../contract/json.ts';
-import { API_PREFIX, type Operation, type OperationName, operations, pageSize } from '../contract/operations.ts';
+import {
+  API_PREFIX,
+  type Operation,
+  type OperationName,
+  operations,
+  pageSize,
+} from '../contract/operations.ts';
 import { NewPet, petStatuses } from '../contract/schemas.ts';
 import type { RateLimitDecision } from '../store/limits/limiter.ts';
 import type { CreateRequest, Idempotency, PageQuery, Store } from '../store/store.ts';
@@ -135,7 +141,8 @@ const createHandlers = (
     // If there is only one page, it links to itself, so that a client knows that a full page is the last one (D1).
     if (next !== undefined || page.after === undefined) {
       const filter = page.status === undefined ? '' : `&status=${page.status}`;
-      const [position, relation] = next === undefined ? ['', 'first'] : [`&cursor=${encodeCursor(next)}`, 'next'];
+      const [position, relation] =
+        next === undefined ? ['', 'first'] : [`&cursor=${encodeCursor(next)}`, 'next'];
       const link = `${basePath}${operations.listPets.path}?limit=${page.limit}${filter}${position}`;
       headers.push(header.link, `<${link}>; rel="${relation}"`);
     }
@@ -159,7 +166,8 @@ const createHandlers = (
 
   async getPet({ params }) {
     const id = parseInt64(params['petId'] ?? '');
-    if (id === undefined) throw new ServiceError('not_found', 'Not found: the identifier in the path is not valid');
+    if (id === undefined)
+      throw new ServiceError('not_found', 'Not found: the identifier in the path is not valid');
     const { sunset, successor } = operations.getPet.deprecated;
     if (clock.now() >= sunset.getTime()) {
       throw new ServiceError(

@@ -74,7 +74,7 @@ test('--trust-proxy, --allow-host and --cors may be given twice; the origin of -
     'till.test:80': 200,
     'evil.example': 421,
   })) {
-    const bytes = `GET /healthz HTTP/1.1\r\nHost: ${host}\r\nConnection: close\r\n\r\n`;
+    const bytes = `GET /openapi.json HTTP/1.1\r\nHost: ${host}\r\nConnection: close\r\n\r\n`;
     expect((await sendRaw(event.port, bytes))[0]?.status).toBe(status);
   }
   for (const origin of ['http://localhost:5173', 'https://shop.test', 'http://evil.example']) {

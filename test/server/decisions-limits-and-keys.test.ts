@@ -129,6 +129,17 @@ describe('D13 a missing or invalid key', () => {
         ['Bearer secret secret', 'The API key is empty or has spaces, or there is no space after Bearer'],
         ['bearer   secret  ', 'The API key is unknown'],
         ['Bearer pets_\xc3\xa9', 'The API key is unknown'],
+        ['Bearer undefined', 'The API key is the word undefined, so a variable was not set'],
+        ['Bearer null', 'The API key is the word null, so a variable was not set'],
+        ['Bearer $PETS_API_KEY', 'The API key is the name of a variable instead of its value'],
+        ['Bearer ${PETS_API_KEY}', 'The API key is the name of a variable instead of its value'],
+        ['Bearer {{apiKey}}', 'The API key is the name of a variable instead of its value'],
+        ['Bearer <API_KEY>', 'The API key is a placeholder that was not replaced'],
+        [
+          `Bearer pets_${'x'.repeat(42)}`,
+          'The API key is unknown; it has 47 characters, and generated ones have 48',
+        ],
+        [`Bearer pets_${'x'.repeat(43)}`, 'The API key is unknown'],
       ] as const) {
         const headers = {
           'X-Request-Id': 'same',
@@ -150,6 +161,15 @@ describe('D13 a missing or invalid key', () => {
       for (const other of others) expect(other).toEqual(others[0]);
     },
   );
+
+  test.each(['X-Api-Key', 'Api-Key', 'X-Auth-Token'])('in %s is named, but not repeated', async (name) => {
+    const { call } = await start();
+    const response = await call('/v1/pets', { headers: { Authorization: '', [name]: 'secret' } });
+    expect(await response.json()).toMatchObject({
+      status: 401,
+      message: `There is no Authorization header, and ${name} is ignored. Send \`Authorization: Bearer <API_KEY>\``,
+    });
+  });
 
   test('gets the headers of 60 requests per minute and address, which reject nothing and do not affect valid keys', async () => {
     const { call } = await start();

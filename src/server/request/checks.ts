@@ -68,7 +68,8 @@ export function checkSameOrigin({ headers }: IncomingMessage, publicUrl: string 
   const { 'sec-fetch-site': site = 'none', origin } = headers;
   const isNavigation = site === 'none' || site === 'same-origin';
   const host = origin?.replace(/^https?:\/\//, '');
-  const isOwn = host === undefined || host === headers.host || (publicUrl && host === new URL(publicUrl).host);
+  const isOwn =
+    host === undefined || host === headers.host || (publicUrl && host === new URL(publicUrl).host);
   if (isNavigation && isOwn) return;
   throw new ServiceError('forbidden', 'Pages of other origins cannot use this path');
 }
@@ -128,7 +129,9 @@ export function checkHost(
 /** Whether a host is written as this IP address. */
 function isAddress(host: string, address: string | undefined): boolean {
   const literal = host.replace(/^\[|\]$/g, '');
-  return address !== undefined && isIP(literal) !== 0 && canonicalAddress(literal) === canonicalAddress(address);
+  return (
+    address !== undefined && isIP(literal) !== 0 && canonicalAddress(literal) === canonicalAddress(address)
+  );
 }
 
 /** Returns the name or address in a host, in lower case and without the port. @throws ServiceError 400 */

@@ -3,7 +3,7 @@ import type { IncomingMessage } from 'node:http';
 import type { Socket } from 'node:net';
 import { expect, onTestFinished, test } from 'vitest';
 import { MAX_RECORDED_BODY } from '../../../src/contract/recorded-text.ts';
-import { createContext, type RequestContext } from '../../../src/server/request/context.ts';
+import { createContext } from '../../../src/server/request/context.ts';
 import { createRecorder, MAX_REQUESTS } from '../../../src/server/tools/recorder.ts';
 import { createRequestsHandler } from '../../../src/server/tools/requests.ts';
 import { manualClock } from '../../helpers/clock.ts';
