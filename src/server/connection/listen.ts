@@ -18,6 +18,9 @@ export const CONNECTION_LIMITS = {
   maxConnections: 512,
 };
 
+/** How long a server that stops waits for requests that are on their way. */
+const IDLE_MILLISECONDS = 100;
+
 export type ListenOptions = {
   host: string;
   port: number;
@@ -41,6 +44,7 @@ type Connection = {
 export async function listen(app: () => App, { host, port, limits = {} }: ListenOptions) {
   const { idleTimeout, maxConnections, ...timeouts } = { ...CONNECTION_LIMITS, ...limits };
   const connections = new Map<Socket, Connection>();
+  let isStopping = false;
   // The app checks the Host header itself, because Node's own error response has no body.
   // Repeated headers are joined. One that must have a single value, such as Authorization, is then invalid.
   const server = createServer({ ...timeouts, requireHostHeader: false, joinDuplicateHeaders: true });
@@ -62,7 +66,7 @@ export async function listen(app: () => App, { host, port, limits = {} }: Listen
     if (connection.isClosing) return;
     connection.request = request;
     connection.pending = response;
-    if (endsConnection(request, response)) closeAfterResponse(connection);
+    if (isStopping || endsConnection(request, response)) closeAfterResponse(connection);
     response.once('close', () => {
       connection.pending = undefined;
       if (connection.isClosing) socket.destroySoon();
@@ -102,17 +106,20 @@ export async function listen(app: () => App, { host, port, limits = {} }: Listen
 
     /** Stops accepting connections and finishes running requests. After `graceMilliseconds`, closes all connections. */
     async stop(graceMilliseconds: number): Promise<void> {
+      isStopping = true;
       // `server.close()` would also close connections whose last response is still being written.
       const closed = new Promise((resolve) => NetServer.prototype.close.call(server, resolve));
-      for (const [socket, connection] of connections) {
-        if (connection.pending) closeAfterResponse(connection);
-        else socket.destroy();
-      }
-      const forceClose = setTimeout(() => {
+      for (const connection of connections.values()) if (connection.pending) closeAfterResponse(connection);
+      // A request may have arrived that Node has not passed on yet.
+      const closeIdle = setTimeout(() => {
+        for (const [socket, { pending }] of connections) if (!pending) socket.destroy();
+      }, IDLE_MILLISECONDS);
+      const closeAll = setTimeout(() => {
         for (const socket of connections.keys()) socket.destroy();
       }, graceMilliseconds);
       await closed;
-      clearTimeout(forceClose);
+      clearTimeout(closeIdle);
+      clearTimeout(closeAll);
       // Now that no connection is left, stop the timer that checks for slow requests.
       server.close();
     },
