@@ -1,8 +1,8 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import type { Socket } from 'node:net';
 import type { SteadyClock } from '../contract/clock.ts';
 import type { ErrorCode } from '../contract/error-codes.ts';
 import { header } from '../contract/headers.ts';
+import type { OperationName } from '../contract/operations.ts';
 import { StoreUnavailableError } from '../store/errors.ts';
 import type { Limiter, MemoryLimiter, RateLimitDecision } from '../store/limits/limiter.ts';
 import {
@@ -52,8 +52,7 @@ import {
   createPathFinder,
   createPaths,
   noRoute,
-  type OperationRoute,
-  type OtherPath,
+  type OtherMatch,
   type PathMatch,
   type RoutesOptions,
 } from './routes.ts';
@@ -94,7 +93,11 @@ export type AppOptions = CommonOptions &
   };
 
 /** Responds to a request, or, with an error, to bytes that are not a request. Never rejects. */
-export type App = (request: IncomingMessage, response: ServerResponse, error?: ServiceError) => Promise<void>;
+export type App = (
+  request: IncomingMessage,
+  response: ServerResponse,
+  invalid?: ServiceError,
+) => Promise<void>;
 
 const INTERNAL_ERROR = new ServiceError('internal_error', 'Internal error');
 
@@ -102,25 +105,30 @@ const INTERNAL_ERROR = new ServiceError('internal_error', 'Internal error');
 export function createStartingApp(options: CommonOptions): App {
   const { cors = [], onError } = options;
   const { arrive, respond } = createResponder(options);
-  return guarded(onError, async (request, response, error = serviceStarting()) => {
-    const result = preflightResponse(request, cors) ?? error;
-    respond(arrive(request), request, response, result, corsHeaders(request, cors));
+  return guarded(onError, async (request, response, invalid = serviceStarting()) => {
+    const result = preflightResponse(request, cors) ?? invalid;
+    respond({ request, context: arrive(request), headers: corsHeaders(request, cors) }, response, result);
   });
 }
+
+/** A request that is being handled. `headers` are those of its response, besides those that the handler adds. */
+type Exchange = { request: IncomingMessage; target: string; context: RequestContext; headers: string[] };
+
+type OperationPath = Extract<PathMatch, { access: 'key' }>;
 
 /**
  * The whole service as a request handler; it does not listen. A request passes these steps in order: target and host, key,
  * count, input, run, respond, record. Each step returns a value, or throws a ServiceError, which becomes the response.
  */
 export function createApp(options: AppOptions): App {
-  const { cors = [], faults, limiter, tools, publicUrl, onError } = options;
+  const { cors = [], faults, hosts, limiter, onError, publicUrl, sleep, tools } = options;
   const { arrive, respond } = createResponder(options);
   const { authenticate, checkNotRevoked, checkDeveloper, countGuess } = createAuthentication(options);
   const find = createPathFinder(createPaths(options));
 
   const handle: App = async (request, response, invalid) => {
     const context = arrive(request);
-    const { method = '', url = '' } = request;
+    const { method = '', url = '', socket } = request;
     const { target, targetHost } = splitTarget(method, url);
     request.url = target;
     const isApi = isUnderApi(target);
@@ -130,6 +138,7 @@ export function createApp(options: AppOptions): App {
     const isTool = path?.kind === 'tool' || path?.kind === 'page';
     // The tools get no CORS headers, because pages of other origins must not read how the service is used.
     const headers = isTool ? [] : corsHeaders(request, cors);
+    const exchange: Exchange = { request, target, context, headers };
     // Requests outside the API, such as health checks, and OPTIONS requests never get an injected fault.
     const fault = isApi && method !== 'OPTIONS' ? faults?.nextRandom() : undefined;
     context.latency = fault?.latency ?? 0;
@@ -139,41 +148,43 @@ export function createApp(options: AppOptions): App {
       if (invalid) throw invalid;
       const preflight = isTool ? undefined : preflightResponse(request, cors);
       if (preflight) return preflight;
-      checkHttp(request, url);
+      checkHttp(request);
       // Health checks often use the address of the server as Host. Their responses need no protection.
-      checkHost(request, targetHost, path?.kind === 'health' ? undefined : options.hosts);
-      if (method === 'OPTIONS') return listMethods(request, context, headers, path);
-      if (path?.access === 'key') return runOperation(request, context, headers, path, fault?.mock);
-      if (isApi) return runOperation(request, context, headers);
-      return runOther(request, context, headers, path);
+      checkHost(request, targetHost, path?.kind === 'health' ? undefined : hosts);
+      if (method === 'OPTIONS') return listMethods(exchange, path);
+      if (path?.access === 'key') return runOperation(exchange, path, fault?.mock);
+      return isApi ? runOperation(exchange) : runOther(exchange, path);
     };
-    const result = await run().catch((error) => toErrorResponse(error, request, context));
-    if (context.latency > 0) await delay(request.socket, context.latency);
-    respond(context, request, response, result, headers, !isTool);
+    const result = await run().catch((error) => toErrorResponse(error, exchange));
+    if (context.latency > 0) {
+      // Meanwhile, the connection has no idle timeout.
+      const { timeout = 0 } = socket;
+      socket.setTimeout(0);
+      await sleep?.(context.latency);
+      socket.setTimeout(timeout);
+    }
+    respond(exchange, response, result, !isTool);
   };
 
   /** Carries out an operation (docs/service.md 4, 5 and 8). Without a path, counts the request and responds 404. */
   async function runOperation(
-    request: IncomingMessage,
-    context: RequestContext,
-    headers: string[],
+    exchange: Exchange,
     path?: OperationPath,
     randomMock?: RequestedMock,
   ): Promise<ServiceResponse> {
-    const { method, url = '' } = request;
-    const route = path?.methods[asGet(method)];
-    if (route) applyRoute(route, context, headers);
-    const caller = await authenticate(request);
-    context.keyName = caller.name;
-    const asked = path && route && askedResponse(request, context, path, route, randomMock);
+    const { request, target, headers } = exchange;
+    const route = path && routeOf(exchange, path.methods);
+    const caller = await identify(exchange);
+    const asked =
+      path && route && (preferredMock(request) ?? ruleMock(exchange, path, route.label) ?? randomMock);
     // A mocked 401 looks like the response to a request without a valid key.
     if (asked?.status !== 401) headers.push(header.idempotencySupported, 'true');
-    if (asked) return mock(asked, caller, context, headers, { path: pathOf(url), allow: path.allow, route });
-    const rateLimit = await count(caller, context);
+    if (asked) return mock(exchange, asked, caller, route.label, path.allow);
+    const rateLimit = await count(exchange, caller);
     // Throw this error only now: the request counts, and callers without an API key learn nothing about the routes.
-    if (path === undefined || route === undefined) throw noRoute(path, url);
+    if (path === undefined || route === undefined) throw noRoute(path, target);
     checkExpectation(request);
-    const query = parseQuery(url);
+    const query = parseQuery(target);
     const body = route.readsBody ? await readJsonBody(request) : undefined;
     // The body can arrive long after the headers, and the key can have been revoked meanwhile.
     if (hasBody(request)) await checkNotRevoked(caller);
@@ -181,8 +192,14 @@ export function createApp(options: AppOptions): App {
     return withStorageErrors(request, () => route.run(call));
   }
 
+  async function identify({ request, context }: Exchange): Promise<Caller> {
+    const caller = await authenticate(request);
+    context.keyName = caller.name;
+    return caller;
+  }
+
   /** Counts a request against the limits of its caller. @throws ServiceError 429, StoreError */
-  async function count({ id, quota }: Caller, context: RequestContext): Promise<RateLimitDecision> {
+  async function count({ context }: Exchange, { id, quota }: Caller): Promise<RateLimitDecision> {
     const decision = await limiter.take(id, quota);
     context.window = decision.window;
     context.isDay = decision.window === decision.windows.day;
@@ -191,19 +208,18 @@ export function createApp(options: AppOptions): App {
     return decision;
   }
 
-  /** The response that `Prefer`, a rule or a random fault asks for; undefined if none does. Sets the latency of a rule. */
-  function askedResponse(
-    { method = '', headers: { prefer } }: IncomingMessage,
-    context: RequestContext,
+  const preferredMock = ({ headers: { prefer } }: IncomingMessage): RequestedMock | undefined =>
+    prefer === undefined || !tools ? undefined : parsePrefer(String(prefer));
+
+  /** The response that a fault rule asks for. A latency of the rule replaces the random one. */
+  function ruleMock(
+    { request: { method = '' }, context }: Exchange,
     { params }: OperationPath,
-    { label }: OperationRoute,
-    randomMock: RequestedMock | undefined,
+    operation: OperationName,
   ): RequestedMock | undefined {
-    const preferred = prefer === undefined || !tools ? undefined : parsePrefer(String(prefer));
-    if (preferred) return preferred;
-    const rule = faults?.applyRule({ method, operation: label, params });
+    const rule = faults?.applyRule({ method, operation, params });
     if (rule?.latency !== undefined) context.latency = rule.latency;
-    return rule?.mock ?? randomMock;
+    return rule?.mock;
   }
 
   /**
@@ -211,20 +227,21 @@ export function createApp(options: AppOptions): App {
    * is used up, a client that asks with `Prefer` gets the real 429, so that it cannot make a ban invisible.
    */
   async function mock(
+    exchange: Exchange,
     asked: RequestedMock,
     caller: Caller,
-    context: RequestContext,
-    headers: string[],
-    { path, allow, route }: { path: string; allow: string; route: OperationRoute },
+    operation: OperationName,
+    allow: string,
   ): Promise<ServiceResponse> {
+    const { target, context, headers } = exchange;
     const { status, retryAfter, applied } = asked;
     const { window, windows, now, retryAt } = await limiter.peek(caller.id, caller.quota);
     context.window = window;
     // `count` throws the 429, unless the limit or the ban has ended since; then the request counts, and is mocked.
-    if (applied !== undefined && retryAt !== undefined) await count(caller, context);
+    if (applied !== undefined && retryAt !== undefined) await count(exchange, caller);
     const shown = retryAfter ? { ...window, resetAt: now + retryAfter * 1_000 } : window;
     const rateLimit = { window: shown, windows, now };
-    const response = mockResponse(asked, route.label, { path, allow, rateLimit });
+    const response = mockResponse(asked, operation, { path: pathOf(target), allow, rateLimit });
     context.asked = asked;
     if (status === 429) context.window = { ...shown, remaining: 0 };
     if (status === 401) context.window = undefined;
@@ -233,82 +250,58 @@ export function createApp(options: AppOptions): App {
   }
 
   /** Reports the methods of a path (D15). The request needs no API key, but an invalid one gets 401. */
-  async function listMethods(
-    request: IncomingMessage,
-    context: RequestContext,
-    headers: string[],
-    path: PathMatch | undefined,
-  ): Promise<ServiceResponse> {
-    const { url = '' } = request;
+  async function listMethods(exchange: Exchange, path: PathMatch | undefined): Promise<ServiceResponse> {
+    const { request, target, context, headers } = exchange;
     context.operation = 'options';
-    if (isUnderApi(url) && request.headers.authorization) {
-      const caller = await authenticate(request);
-      context.keyName = caller.name;
+    if (isUnderApi(target) && request.headers.authorization) {
+      const { id, quota } = await identify(exchange);
       headers.push(header.idempotencySupported, 'true');
-      context.window = (await limiter.peek(caller.id, caller.quota)).window;
+      context.window = (await limiter.peek(id, quota)).window;
     }
     // Both targets mean the whole server: `*` by RFC 9110, 9.3.7, and `/` because HAProxy checks it by default.
-    if (url === '*' || url === '/') return optionsResponse(allMethodsHeader);
-    checkTarget(url);
+    if (target === '*' || target === '/') return optionsResponse(allMethodsHeader);
+    checkTarget(target);
     if (path === undefined) throw notFound();
     return optionsResponse(path.allow);
   }
 
   /** Carries out a request outside the API (docs/service.md 12; docs/testing.md). */
-  async function runOther(
-    request: IncomingMessage,
-    context: RequestContext,
-    headers: string[],
-    path: (PathMatch & OtherPath) | undefined,
-  ): Promise<ServiceResponse> {
-    const { method, url = '' } = request;
-    const route = path?.methods[asGet(method)];
-    if (route) applyRoute(route, context, headers);
+  async function runOther(exchange: Exchange, path: OtherMatch | undefined): Promise<ServiceResponse> {
+    const { request, target } = exchange;
+    const route = path && routeOf(exchange, path.methods);
     if (path?.kind === 'tool') checkSameOrigin(request, publicUrl);
     if (path?.access === 'token') checkDeveloper(request);
-    if (route === undefined) throw noRoute(path, url);
+    if (route === undefined) throw noRoute(path, target);
     checkExpectation(request);
-    parseQuery(url);
+    parseQuery(target);
     return withStorageErrors(request, () => route.run(request));
   }
 
   /** Converts what a step has thrown. If no credential was valid, counts that for the address of the client (D13). */
-  async function toErrorResponse(
-    error: unknown,
-    { headers: { authorization } }: IncomingMessage,
-    context: RequestContext,
-  ): Promise<ServiceError> {
+  async function toErrorResponse(error: unknown, { request, context }: Exchange): Promise<ServiceError> {
     if (error instanceof CredentialError) return countGuess(error, context.client);
     // While the counts cannot be read, report the last window of the caller that is known.
     if (error instanceof StoreUnavailableError)
-      context.window ??= limiter.lastWindow(hashOfCredential(authorization) ?? '');
+      context.window ??= limiter.lastWindow(hashOfCredential(request.headers.authorization) ?? '');
     const known = error instanceof ServiceError ? error : storageError(error, false);
     if (known) return known;
     onError(error);
     return INTERNAL_ERROR;
   }
 
-  /** Waits for an injected latency. Meanwhile, the connection has no idle timeout. */
-  async function delay(socket: Socket, milliseconds: number): Promise<void> {
-    const { timeout = 0 } = socket;
-    socket.setTimeout(0);
-    await options.sleep?.(milliseconds);
-    socket.setTimeout(timeout);
-  }
-
   return guarded(onError, handle);
 }
 
-type OperationPath = Extract<PathMatch, { access: 'key' }>;
-
-/** Names the route in metrics, and adds the headers that all of its responses have. */
-function applyRoute(
-  { label, headers }: { label: string; headers: RawHeaders },
-  context: RequestContext,
-  all: string[],
-): void {
-  context.operation = label;
-  all.push(...headers);
+/** The route of a method; undefined if there is none. Names it in metrics, and adds the headers of all its responses. */
+function routeOf<Found extends { label: string; headers: RawHeaders }>(
+  { request, context, headers }: Exchange,
+  methods: Readonly<Record<string, Found>>,
+): Found | undefined {
+  const route = methods[asGet(request.method)];
+  if (route === undefined) return undefined;
+  context.operation = route.label;
+  headers.push(...route.headers);
+  return route;
 }
 
 /** Runs a handler. @throws ServiceError that says whether the request may have changed the store */
@@ -349,15 +342,12 @@ function createResponder({
 
     /** With `isLogged` false, only errors are logged: the page asks for successful responses all the time. */
     respond(
-      context: RequestContext,
-      request: IncomingMessage,
+      { request: { socket }, context, headers }: Omit<Exchange, 'target'>,
       response: ServerResponse,
       result: ServiceResponse,
-      headers: RawHeaders,
       isLogged = true,
     ): void {
       const { status } = result;
-      const { socket } = request;
       context.window ??= anonymousWindow(anonymousLimiter, context.client);
       const sent = completeResponse(result, context.window, [header.requestId, context.id, ...headers]);
       // If the client has closed its side of the connection, Node has closed the other side.
@@ -380,8 +370,8 @@ function createResponder({
 /** A bug must not end the process: reports the error, and closes the connection. */
 const guarded =
   (onError: (error: unknown) => void, app: App): App =>
-  (request, response, error) =>
-    app(request, response, error).catch((bug) => {
-      onError(bug);
+  (request, response, invalid) =>
+    app(request, response, invalid).catch((error) => {
+      onError(error);
       response.destroy();
     });

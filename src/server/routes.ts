@@ -250,7 +250,9 @@ function deprecationHeaders(name: OperationName, basePath = API_PREFIX): RawHead
 export type Params = Readonly<Record<string, string>>;
 
 /** A path that was requested. `allow` is the value of its Allow header. */
-export type PathMatch = Path & { allow: string; params: Params };
+export type PathMatch = Path & Found;
+export type OtherMatch = OtherPath & Found;
+type Found = { allow: string; params: Params };
 
 /** Returns a function that finds the path of a request target; undefined if there is none or it is malformed. */
 export function createPathFinder(table: readonly Path[]): (target: string) => PathMatch | undefined {
@@ -258,18 +260,11 @@ export function createPathFinder(table: readonly Path[]): (target: string) => Pa
     ...path,
     segments: segmentsOf(path.path),
     allow: allowHeader(Object.keys(path.methods)),
-    params: {},
   }));
-  // Paths without parameters are usually found without decoding the path of the request.
-  const exact = new Map(paths.map((path) => [path.path, path]));
-
   return (target) => {
-    const [requested = ''] = target.split('?', 1);
-    const found = exact.get(requested);
-    if (found || !target.startsWith('/')) return found;
     let segments: readonly string[];
     try {
-      segments = decodeSegments(requested);
+      segments = decodeSegments(pathOf(target));
     } catch {
       return undefined;
     }

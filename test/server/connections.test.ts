@@ -234,10 +234,6 @@ describe('nothing after the last request of a connection is executed', () => {
     ['Connection: close', open('GET', '/v1/pets', 'Connection: close\r\n\r\n')],
     ['an ignored Upgrade', open('GET', '/v1/pets', 'Connection: Upgrade\r\nUpgrade: h2c\r\n\r\n')],
     ['HTTP/1.0', `GET /v1/pets HTTP/1.0\r\n${HOST}${AUTH}\r\n`],
-    [
-      'chunks of HTTP/1.0',
-      `GET /v1/pets HTTP/1.0\r\n${HOST}${AUTH}Connection: keep-alive\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n`,
-    ],
   ])('%s', async (_about, bytes) => {
     for (const more of [add(), 'nonsense\r\n\r\n']) {
       const { statuses, responses } = await sendToService(bytes + more);

@@ -2,7 +2,7 @@ import { createServer, IncomingMessage, ServerResponse } from 'node:http';
 import { type AddressInfo, Server as NetServer, type Socket } from 'node:net';
 import type { App } from '../app.ts';
 import { invalidRequest, ServiceError } from '../errors.ts';
-import { headersTooLargeError, MAX_HEADER_BYTES } from '../request/checks.ts';
+import { MAX_HEADER_BYTES } from '../request/checks.ts';
 import { interruptBody } from '../request/input.ts';
 
 /** Limits against hostile clients (docs/service.md 8.5). Times are in milliseconds, sizes in bytes. */
@@ -66,7 +66,8 @@ export async function listen(app: () => App, { host, port, limits = {} }: Listen
     if (connection.isClosing) return;
     connection.request = request;
     connection.pending = response;
-    if (isStopping || endsConnection(request, response)) closeAfterResponse(connection);
+    // Node loses the bytes after an Upgrade that it ignores, so the start of the next request would be unknown.
+    if (isStopping || request.headers.upgrade !== undefined) closeAfterResponse(connection);
     response.once('close', () => {
       connection.pending = undefined;
       if (connection.isClosing) socket.destroySoon();
@@ -132,21 +133,11 @@ function closeAfterResponse(connection: Connection): void {
   if (connection.pending?.headersSent === false) connection.pending.setHeader('Connection', 'close');
 }
 
-/**
- * Whether the connection must close after this request. This is so if the request does not allow keep-alive, or if the
- * start of the next request is unknown: Node loses the bytes after an ignored Upgrade, and HTTP/1.0 has no chunked coding
- * (RFC 9112, 6.1).
- */
-const endsConnection = (
-  { headers, httpVersion }: IncomingMessage,
-  { shouldKeepAlive }: ServerResponse,
-): boolean =>
-  !shouldKeepAlive ||
-  headers.upgrade !== undefined ||
-  (httpVersion === '1.0' && headers['transfer-encoding'] !== undefined);
-
 const PARSER_ERRORS: Readonly<Record<string, ServiceError>> = {
-  HPE_HEADER_OVERFLOW: headersTooLargeError(),
+  HPE_HEADER_OVERFLOW: new ServiceError(
+    'headers_too_large',
+    'The target and the headers are larger than 8 KiB',
+  ),
   ERR_HTTP_REQUEST_TIMEOUT: new ServiceError('request_timeout', 'The request did not arrive in time'),
   HPE_INVALID_EOF_STATE: invalidRequest('The client closed the connection before the end of its request'),
 };

@@ -5,29 +5,16 @@ import { createAddressMatcher } from '../../system/address-blocks.ts';
 import { invalidRequest, ServiceError } from '../errors.ts';
 import { canonicalAddress } from './client-address.ts';
 
-/** The limit for the line and the headers of a request, in bytes (docs/service.md 8.5). */
+/** The limit for the target and the headers of a request, in bytes, as Node counts them (docs/service.md 8.5). */
 export const MAX_HEADER_BYTES = 8 * 1024;
-/** The bytes of the request line without the method and the target, plus the empty line after the headers. */
-const LINE_BYTES = ' '.length + ' HTTP/1.1\r\n'.length + '\r\n'.length;
-const BYTES_PER_HEADER = ': \r\n'.length;
-
-export const headersTooLargeError = (): ServiceError =>
-  new ServiceError('headers_too_large', 'The request line and the headers are larger than 8 KiB');
 
 /**
- * Rejects what Node's parser accepts although this service cannot handle it: versions of HTTP other than 1.0 and 1.1,
- * transfer codings other than chunked, and large headers. Node limits only the sum of the target, the names and the values,
- * so thousands of empty headers would get through. `target` is the target as the client sent it.
+ * Rejects what Node's parser accepts although this service cannot handle it: versions of HTTP other than 1.0 and 1.1, and
+ * transfer codings other than chunked.
  *
- * @throws ServiceError 400 or 431
+ * @throws ServiceError 400
  */
-export function checkHttp(
-  { httpVersion, headers, rawHeaders, method = '' }: IncomingMessage,
-  target: string,
-): void {
-  let bytes = method.length + target.length + LINE_BYTES + (rawHeaders.length / 2) * BYTES_PER_HEADER;
-  for (const part of rawHeaders) bytes += part.length;
-  if (bytes > MAX_HEADER_BYTES) throw headersTooLargeError();
+export function checkHttp({ httpVersion, headers }: IncomingMessage): void {
   if (httpVersion !== '1.1' && httpVersion !== '1.0') {
     throw invalidRequest(`HTTP/${httpVersion} is not supported. Use HTTP/1.1`);
   }
