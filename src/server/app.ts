@@ -21,7 +21,7 @@ import {
   tooManyRequests,
 } from './errors.ts';
 import { type Faults, mockResponse, parsePrefer } from './faults.ts';
-import { checkExpectation, checkHost, checkHttp, checkSameOrigin } from './request/checks.ts';
+import { checkExpectation, checkHost, checkSameOrigin, checkTransferCoding } from './request/checks.ts';
 import { createClientAddress, type IsTrustedProxy } from './request/client-address.ts';
 import {
   createContext,
@@ -29,15 +29,7 @@ import {
   type RequestContext,
   type RequestedMock,
 } from './request/context.ts';
-import {
-  checkTarget,
-  hasBody,
-  isUnderApi,
-  parseQuery,
-  pathOf,
-  readJsonBody,
-  splitTarget,
-} from './request/input.ts';
+import { checkTarget, isUnderApi, parseQuery, pathOf, readJsonBody, splitTarget } from './request/input.ts';
 import {
   completeResponse,
   corsHeaders,
@@ -148,7 +140,7 @@ export function createApp(options: AppOptions): App {
       if (invalid) throw invalid;
       const preflight = isTool ? undefined : preflightResponse(request, cors);
       if (preflight) return preflight;
-      checkHttp(request);
+      checkTransferCoding(request);
       // Health checks often use the address of the server as Host. Their responses need no protection.
       checkHost(request, targetHost, path?.kind === 'health' ? undefined : hosts);
       if (method === 'OPTIONS') return listMethods(exchange, path);
@@ -172,9 +164,10 @@ export function createApp(options: AppOptions): App {
     path?: OperationPath,
     randomMock?: RequestedMock,
   ): Promise<ServiceResponse> {
-    const { request, target, headers } = exchange;
+    const { request, target, context, headers } = exchange;
     const route = path && routeOf(exchange, path.methods);
-    const caller = await identify(exchange);
+    const caller = await authenticate(request);
+    context.keyName = caller.name;
     const asked =
       path && route && (preferredMock(request) ?? ruleMock(exchange, path, route.label) ?? randomMock);
     // A mocked 401 looks like the response to a request without a valid key.
@@ -187,15 +180,9 @@ export function createApp(options: AppOptions): App {
     const query = parseQuery(target);
     const body = route.readsBody ? await readJsonBody(request) : undefined;
     // The body can arrive long after the headers, and the key can have been revoked meanwhile.
-    if (hasBody(request)) await checkNotRevoked(caller);
+    if (route.readsBody) await checkNotRevoked(caller);
     const call = { request, caller, rateLimit, params: path.params, query, body };
     return withStorageErrors(request, () => route.run(call));
-  }
-
-  async function identify({ request, context }: Exchange): Promise<Caller> {
-    const caller = await authenticate(request);
-    context.keyName = caller.name;
-    return caller;
   }
 
   /** Counts a request against the limits of its caller. @throws ServiceError 429, StoreError */
@@ -249,22 +236,6 @@ export function createApp(options: AppOptions): App {
     return response;
   }
 
-  /** Reports the methods of a path (D15). The request needs no API key, but an invalid one gets 401. */
-  async function listMethods(exchange: Exchange, path: PathMatch | undefined): Promise<ServiceResponse> {
-    const { request, target, context, headers } = exchange;
-    context.operation = 'options';
-    if (isUnderApi(target) && request.headers.authorization) {
-      const { id, quota } = await identify(exchange);
-      headers.push(header.idempotencySupported, 'true');
-      context.window = (await limiter.peek(id, quota)).window;
-    }
-    // Both targets mean the whole server: `*` by RFC 9110, 9.3.7, and `/` because HAProxy checks it by default.
-    if (target === '*' || target === '/') return optionsResponse(allMethodsHeader);
-    checkTarget(target);
-    if (path === undefined) throw notFound();
-    return optionsResponse(path.allow);
-  }
-
   /** Carries out a request outside the API (docs/service.md 12; docs/testing.md). */
   async function runOther(exchange: Exchange, path: OtherMatch | undefined): Promise<ServiceResponse> {
     const { request, target } = exchange;
@@ -290,6 +261,16 @@ export function createApp(options: AppOptions): App {
   }
 
   return guarded(onError, handle);
+}
+
+/** Reports the methods of a path, to anyone (D15). @throws ServiceError 400, 404 */
+function listMethods({ target, context }: Exchange, path: PathMatch | undefined): ServiceResponse {
+  context.operation = 'options';
+  // Both targets mean the whole server: `*` by RFC 9110, 9.3.7, and `/` because HAProxy checks it by default.
+  if (target === '*' || target === '/') return optionsResponse(allMethodsHeader);
+  checkTarget(target);
+  if (path === undefined) throw notFound();
+  return optionsResponse(path.allow);
 }
 
 /** The route of a method; undefined if there is none. Names it in metrics, and adds the headers of all its responses. */

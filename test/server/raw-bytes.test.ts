@@ -46,7 +46,6 @@ describe('the framing of a request', () => {
     ['a NUL in a header', list(`${HOST}X-A: a\0b\r\n`), 400],
     ['a bare line feed in a header', list(`${HOST}X-A: a\nAuthorization: Bearer ${KEY}\r\n`), 400],
     ['HTTP/2 from the start', 'PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n', 400],
-    ['HTTP/0.9', list(HOST + AUTH, '0.9'), 400],
     ['TLS', Buffer.from('16030100a5010000a10303', 'hex'), 400],
     ['a target of more than 8 KiB', get(`/v1/pets?x=${'x'.repeat(9_216)}`), 431],
   );

@@ -2,7 +2,6 @@ import { createServer, IncomingMessage, ServerResponse } from 'node:http';
 import { type AddressInfo, Server as NetServer, type Socket } from 'node:net';
 import type { App } from '../app.ts';
 import { invalidRequest, ServiceError } from '../errors.ts';
-import { MAX_HEADER_BYTES } from '../request/checks.ts';
 import { interruptBody } from '../request/input.ts';
 
 /** Limits against hostile clients (docs/service.md 8.5). Times are in milliseconds, sizes in bytes. */
@@ -13,7 +12,7 @@ export const CONNECTION_LIMITS = {
   idleTimeout: 30_000,
   keepAliveTimeout: 5_000,
   connectionsCheckingInterval: 1_000,
-  maxHeaderSize: MAX_HEADER_BYTES,
+  maxHeaderSize: 8 * 1024,
   /** Node closes further connections without a response. */
   maxConnections: 512,
 };

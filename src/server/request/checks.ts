@@ -5,23 +5,15 @@ import { createAddressMatcher } from '../../system/address-blocks.ts';
 import { invalidRequest, ServiceError } from '../errors.ts';
 import { canonicalAddress } from './client-address.ts';
 
-/** The limit for the target and the headers of a request, in bytes, as Node counts them (docs/service.md 8.5). */
-export const MAX_HEADER_BYTES = 8 * 1024;
-
 /**
- * Rejects what Node's parser accepts although this service cannot handle it: versions of HTTP other than 1.0 and 1.1, and
- * transfer codings other than chunked.
+ * Rejects transfer codings other than chunked, which Node's parser partly accepts: a proxy may see another end of the body.
  *
  * @throws ServiceError 400
  */
-export function checkHttp({ httpVersion, headers }: IncomingMessage): void {
-  if (httpVersion !== '1.1' && httpVersion !== '1.0') {
-    throw invalidRequest(`HTTP/${httpVersion} is not supported. Use HTTP/1.1`);
-  }
+export function checkTransferCoding({ headers }: IncomingMessage): void {
   const coding = headers['transfer-encoding'];
-  if (coding !== undefined && coding.toLowerCase() !== 'chunked') {
-    throw invalidRequest('The only supported Transfer-Encoding is chunked');
-  }
+  if (coding === undefined || coding.toLowerCase() === 'chunked') return;
+  throw invalidRequest('The only supported Transfer-Encoding is chunked');
 }
 
 /** Rejects every expectation except `100-continue` (RFC 9110, 10.1.1). @throws ServiceError 417 */
