@@ -43,9 +43,9 @@ import {
   asGet,
   createPathFinder,
   createPaths,
+  type KnownPath,
   noRoute,
-  type OtherMatch,
-  type PathMatch,
+  type Params,
   type RoutesOptions,
 } from './routes.ts';
 import type { Recorder, RequestEnd } from './tools/recorder.ts';
@@ -104,9 +104,15 @@ export function createStartingApp(options: CommonOptions): App {
 }
 
 /** A request that is being handled. `headers` are those of its response, besides those that the handler adds. */
-type Exchange = { request: IncomingMessage; target: string; context: RequestContext; headers: string[] };
+type Exchange = {
+  request: IncomingMessage;
+  target: string;
+  params: Params;
+  context: RequestContext;
+  headers: string[];
+};
 
-type OperationPath = Extract<PathMatch, { access: 'key' }>;
+type OperationPath = Extract<KnownPath, { access: 'key' }>;
 
 /**
  * The whole service as a request handler; it does not listen. A request passes these steps in order: target and host, key,
@@ -124,13 +130,13 @@ export function createApp(options: AppOptions): App {
     const { target, targetHost } = splitTarget(method, url);
     request.url = target;
     const isApi = isUnderApi(target);
-    const found = find(target);
+    const { path: found, params } = find(target);
     // The prefix of the API must not be percent-encoded.
     const path = found?.access === 'key' && !isApi ? undefined : found;
     const isTool = path?.kind === 'tool' || path?.kind === 'page';
     // The tools get no CORS headers, because pages of other origins must not read how the service is used.
     const headers = isTool ? [] : corsHeaders(request, cors);
-    const exchange: Exchange = { request, target, context, headers };
+    const exchange: Exchange = { request, target, params, context, headers };
     // Requests outside the API, such as health checks, and OPTIONS requests never get an injected fault.
     const fault = isApi && method !== 'OPTIONS' ? faults?.nextRandom() : undefined;
     context.latency = fault?.latency ?? 0;
@@ -164,12 +170,11 @@ export function createApp(options: AppOptions): App {
     path?: OperationPath,
     randomMock?: RequestedMock,
   ): Promise<ServiceResponse> {
-    const { request, target, context, headers } = exchange;
+    const { request, target, params, context, headers } = exchange;
     const route = path && routeOf(exchange, path.methods);
     const caller = await authenticate(request);
     context.keyName = caller.name;
-    const asked =
-      path && route && (preferredMock(request) ?? ruleMock(exchange, path, route.label) ?? randomMock);
+    const asked = path && route && (preferredMock(request) ?? ruleMock(exchange, route.label) ?? randomMock);
     // A mocked 401 looks like the response to a request without a valid key.
     if (asked?.status !== 401) headers.push(header.idempotencySupported, 'true');
     if (asked) return mock(exchange, asked, caller, route.label, path.allow);
@@ -181,7 +186,7 @@ export function createApp(options: AppOptions): App {
     const body = route.readsBody ? await readJsonBody(request) : undefined;
     // The body can arrive long after the headers, and the key can have been revoked meanwhile.
     if (route.readsBody) await checkNotRevoked(caller);
-    const call = { request, caller, rateLimit, params: path.params, query, body };
+    const call = { request, caller, rateLimit, params, query, body };
     return withStorageErrors(request, () => route.run(call));
   }
 
@@ -200,8 +205,7 @@ export function createApp(options: AppOptions): App {
 
   /** The response that a fault rule asks for. A latency of the rule replaces the random one. */
   function ruleMock(
-    { request: { method = '' }, context }: Exchange,
-    { params }: OperationPath,
+    { request: { method = '' }, params, context }: Exchange,
     operation: OperationName,
   ): RequestedMock | undefined {
     const rule = faults?.applyRule({ method, operation, params });
@@ -237,7 +241,10 @@ export function createApp(options: AppOptions): App {
   }
 
   /** Carries out a request outside the API (docs/service.md 12; docs/testing.md). */
-  async function runOther(exchange: Exchange, path: OtherMatch | undefined): Promise<ServiceResponse> {
+  async function runOther(
+    exchange: Exchange,
+    path: Exclude<KnownPath, OperationPath> | undefined,
+  ): Promise<ServiceResponse> {
     const { request, target } = exchange;
     const route = path && routeOf(exchange, path.methods);
     if (path?.kind === 'tool') checkSameOrigin(request, publicUrl);
@@ -264,7 +271,7 @@ export function createApp(options: AppOptions): App {
 }
 
 /** Reports the methods of a path, to anyone (D15). @throws ServiceError 400, 404 */
-function listMethods({ target, context }: Exchange, path: PathMatch | undefined): ServiceResponse {
+function listMethods({ target, context }: Exchange, path: KnownPath | undefined): ServiceResponse {
   context.operation = 'options';
   // Both targets mean the whole server: `*` by RFC 9110, 9.3.7, and `/` because HAProxy checks it by default.
   if (target === '*' || target === '/') return optionsResponse(allMethodsHeader);
@@ -323,7 +330,7 @@ function createResponder({
 
     /** With `isLogged` false, only errors are logged: the page asks for successful responses all the time. */
     respond(
-      { request: { socket }, context, headers }: Omit<Exchange, 'target'>,
+      { request: { socket }, context, headers }: Omit<Exchange, 'target' | 'params'>,
       response: ServerResponse,
       result: ServiceResponse,
       isLogged = true,
@@ -338,9 +345,10 @@ function createResponder({
       // Browsers open connections in advance. If nothing arrives on one, there is no request to report.
       if (context.request === undefined && socket.bytesRead === 0) return;
       const { code, message } = result instanceof ServiceError ? result : {};
-      const times = { time: clock.now(), milliseconds: clock.elapsed() - context.started };
-      const end: RequestEnd = { ...times, status, code, message, sent };
-      tools?.recorder?.end(context, isReceived ? end : { ...times, status: 0 });
+      const time = clock.now();
+      const milliseconds = clock.elapsed() - context.started;
+      const end: RequestEnd = { time, milliseconds, status, code, message, sent };
+      tools?.recorder?.end(context, isReceived ? end : { time, milliseconds, status: 0 });
       if (isLogged || status >= 400) onAccess?.(context, end);
       // Leave out the code of a mocked response, because a mocked 429 does not mean that a limit is used up.
       countResponse?.(context.operation, status, context.asked ? undefined : code);

@@ -187,7 +187,9 @@ const createHandlers = (
 });
 
 /** The three parameters of a list (docs/service.md 4.1). @throws ServiceError 400, which names every problem */
-function readPageQuery({ limit = String(pageSize.default), status, cursor }: Query): PageQuery {
+function readPageQuery(query: Query): PageQuery {
+  const limit = query.get('limit') ?? String(pageSize.default);
+  const [status, cursor] = [query.get('status'), query.get('cursor')];
   const known = petStatuses.find((each) => each === status);
   const after = cursor === undefined ? undefined : decodeCursor(cursor);
   const problems: string[] = [];
@@ -249,30 +251,33 @@ function deprecationHeaders(name: OperationName, basePath = API_PREFIX): RawHead
 /** The values of the path parameters, decoded. */
 export type Params = Readonly<Record<string, string>>;
 
-/** A path that was requested. `allow` is the value of its Allow header. */
-export type PathMatch = Path & Found;
-export type OtherMatch = OtherPath & Found;
-type Found = { allow: string; params: Params };
+const NONE: Params = {};
 
-/** Returns a function that finds the path of a request target; undefined if there is none or it is malformed. */
-export function createPathFinder(table: readonly Path[]): (target: string) => PathMatch | undefined {
-  const paths = table.map((path) => ({
-    ...path,
-    segments: segmentsOf(path.path),
-    allow: allowHeader(Object.keys(path.methods)),
-  }));
-  return (target) => {
-    let segments: readonly string[];
+/** A path of the table. `allow` is the value of its Allow header. */
+export type KnownPath = Path & { allow: string };
+
+/** Returns a function that finds the path of a request target: undefined if there is none or the target is malformed. */
+export function createPathFinder(table: readonly Path[]) {
+  const paths = table.map((path): [path: KnownPath, segments: readonly string[]] => [
+    { ...path, allow: allowHeader(Object.keys(path.methods)) },
+    segmentsOf(path.path),
+  ]);
+  // Paths without parameters are usually found without decoding the path of the request.
+  const exact = new Map(paths.map(([path]) => [path.path, path]));
+  return (target: string): { path?: KnownPath | undefined; params: Params } => {
+    const path = exact.get(target.split('?', 1)[0] ?? '');
+    if (path) return { path, params: NONE };
+    let requested: readonly string[];
     try {
-      segments = decodeSegments(pathOf(target));
+      requested = decodeSegments(pathOf(target));
     } catch {
-      return undefined;
+      return { path: undefined, params: NONE };
     }
-    for (const path of paths) {
-      const params = matchSegments(path.segments, segments);
-      if (params) return { ...path, params };
+    for (const [path, segments] of paths) {
+      const params = matchSegments(segments, requested);
+      if (params) return { path, params };
     }
-    return undefined;
+    return { path: undefined, params: NONE };
   };
 }
 
@@ -280,7 +285,7 @@ export function createPathFinder(table: readonly Path[]): (target: string) => Pa
 export const asGet = (method = ''): string => (method === 'HEAD' ? 'GET' : method);
 
 /** The error of a request whose path or method does not exist. @throws ServiceError 400 for a malformed target */
-export function noRoute(path: PathMatch | undefined, target: string): ServiceError {
+export function noRoute(path: KnownPath | undefined, target: string): ServiceError {
   if (path) return methodNotAllowed(pathOf(target), path.allow);
   checkTarget(target);
   return notFound();

@@ -47,7 +47,7 @@ export const decodeSegments = (path: string): readonly string[] =>
     .map((segment) => decode(segment));
 
 /** The query parameters of a request, decoded, by name. */
-export type Query = Readonly<Record<string, string>>;
+export type Query = ReadonlyMap<string, string>;
 
 /**
  * The query parameters of a request target.
@@ -55,16 +55,15 @@ export type Query = Readonly<Record<string, string>>;
  * @throws ServiceError `invalid_request` for malformed percent-encoding or a repeated parameter
  */
 export function parseQuery(target: string): Query {
-  // Any name may occur in a query, so the object inherits none.
-  const query: Record<string, string> = Object.create(null);
+  const query = new Map<string, string>();
   const mark = target.indexOf('?');
   if (mark === -1) return query;
   for (const pair of target.slice(mark + 1).split('&')) {
     if (pair === '') continue;
     const equals = pair.indexOf('=');
     const name = decode(equals === -1 ? pair : pair.slice(0, equals), true);
-    if (name in query) throw invalidRequest(`The query parameter ${name} is given more than once`);
-    query[name] = equals === -1 ? '' : decode(pair.slice(equals + 1), true);
+    if (query.has(name)) throw invalidRequest(`The query parameter ${name} is given more than once`);
+    query.set(name, equals === -1 ? '' : decode(pair.slice(equals + 1), true));
   }
   return query;
 }
@@ -126,7 +125,7 @@ export const readBodyAs = async <Schema extends z.ZodMiniType>(
 
 /** Reads and validates the query of a request target. @throws ServiceError 400 */
 export const readQueryAs = <Schema extends z.ZodMiniObject>(schema: Schema, target = ''): z.output<Schema> =>
-  validate(schema, { ...parseQuery(target) }, 'The query');
+  validate(schema, Object.fromEntries(parseQuery(target)), 'The query');
 
 function checkContentType(request: IncomingMessage): void {
   if (countHeader(request, 'content-type') > 1) {
