@@ -15,7 +15,8 @@ export function createMetrics(
   { banCounts, databaseMetrics }: Pick<Backend, 'banCounts' | 'databaseMetrics'>,
   onError: (error: unknown) => void,
 ) {
-  const responses = new Map<string, Map<number, number>>();
+  /** By the operation and the status, separated by a space. */
+  const responses = new Map<string, number>();
   const tooManyRequests = new Map<string, number>();
   let prometheus: ReturnType<typeof load> | undefined;
 
@@ -51,9 +52,10 @@ export function createMetrics(
       'Requests by operation and HTTP status.',
       ['operation', 'status'],
       () =>
-        [...responses].flatMap(([operation, byStatus]) =>
-          [...byStatus].map(([status, count]): LabeledValue => [{ operation, status }, count]),
-        ),
+        [...responses].map(([key, count]): LabeledValue => {
+          const [operation = '', status = ''] = key.split(' ');
+          return [{ operation, status }, count];
+        }),
     );
     add(Counter, 'pets_too_many_requests_total', 'Requests that got 429, by error code.', ['code'], () =>
       [...tooManyRequests].map(([code, count]) => [{ code }, count]),
@@ -98,12 +100,7 @@ export function createMetrics(
   return {
     /** Counts a response. Without a route, the operation is `other`, because a label must have few values. */
     countResponse(operation = 'other', status: number, code: ErrorCode | undefined): void {
-      let byStatus = responses.get(operation);
-      if (byStatus === undefined) {
-        byStatus = new Map();
-        responses.set(operation, byStatus);
-      }
-      increment(byStatus, status);
+      increment(responses, `${operation} ${status}`);
       if (code === 'rate_limited' || code === 'key_banned') increment(tooManyRequests, code);
     },
     recordSync(milliseconds: number): void {
@@ -120,6 +117,6 @@ export function createMetrics(
   };
 }
 
-function increment<Key>(counts: Map<Key, number>, key: Key): void {
+function increment(counts: Map<string, number>, key: string): void {
   counts.set(key, (counts.get(key) ?? 0) + 1);
 }
