@@ -132,7 +132,7 @@ describe('D13 a missing or invalid key', () => {
         ['Bearer undefined', 'The API key is the word undefined, so a variable was not set'],
         ['Bearer null', 'The API key is the word null, so a variable was not set'],
         ['Bearer $PETS_API_KEY', 'The API key is the name of a variable instead of its value'],
-        ['Bearer ${PETS_API_KEY}', 'The API key is the name of a variable instead of its value'],
+        [`Bearer \${PETS_API_KEY}`, 'The API key is the name of a variable instead of its value'],
         ['Bearer {{apiKey}}', 'The API key is the name of a variable instead of its value'],
         ['Bearer <API_KEY>', 'The API key is a placeholder that was not replaced'],
         [
