@@ -23,7 +23,6 @@ export const errorCodes = {
   storage_unreachable: 503,
   unavailable: 503,
   starting: 503,
-  too_many_connections: 503,
 } as const;
 
 export type ErrorCode = keyof typeof errorCodes;
@@ -33,7 +32,6 @@ const notCarriedOutCodes: readonly string[] = [
   'storage_full',
   'storage_unreachable',
   'starting',
-  'too_many_connections',
 ] satisfies ErrorCode[];
 
 /** Whether an error response reports that the request was certainly not carried out (docs/service.md, D11). */

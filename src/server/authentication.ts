@@ -2,31 +2,27 @@ import type { IncomingMessage } from 'node:http';
 import * as z from 'zod/mini';
 import { API_KEY_PATTERN } from '../contract/headers.ts';
 import type { Quota } from '../contract/plans.ts';
-import { StoreUnavailableError } from '../store/errors.ts';
 import { generateKey, hashKey } from '../store/keys/keys.ts';
-import type { Limiter, MemoryLimiter, RateLimitDecision, RateLimitWindow } from '../store/limits/limiter.ts';
-import { connectionOf } from './connection/pipelining.ts';
-import { invalidRequest, type ServiceError, tooManyRequests, unauthorized } from './errors.ts';
+import type { MemoryLimiter, RateLimitWindow } from '../store/limits/limiter.ts';
+import { CredentialError, type ServiceError, tooManyRequests, unauthorized } from './errors.ts';
 import { countHeader } from './request/checks.ts';
-import { networkOf, type RequestContext } from './request/context.ts';
+import { networkOf } from './request/client-address.ts';
 import { readBodyAs } from './request/input.ts';
-import type { Handler, MaybePromise } from './response.ts';
-
-/** An authenticated caller. `id` is the SHA-256 of the API key. */
-export type Principal = { id: string; quota: Quota };
+import type { Handler } from './response.ts';
 
 /** What the service knows about an API key. `name` appears in logs. */
 type ApiKey = { name: string; quota: Quota };
 
+/** An authenticated caller. `id` is the SHA-256 of the API key. */
+export type Caller = ApiKey & { id: string };
+
 /** Finds API keys by their SHA-256 in hexadecimal. */
 export interface ApiKeyLookup {
-  find(sha256: string): MaybePromise<ApiKey | undefined>;
+  find(sha256: string): ApiKey | undefined | Promise<ApiKey | undefined>;
 }
 
 export type AuthenticationOptions = {
   keys: ApiKeyLookup;
-  /** Counts the requests of each API key. */
-  limiter: Limiter;
   /** Counts the requests without a valid key, per client address (docs/service.md, D13). */
   anonymousLimiter: MemoryLimiter;
   /** Whether the service is meant only for this machine. If so, requests without a valid key have no limit. */
@@ -41,110 +37,43 @@ const ANONYMOUS_QUOTA: Quota = { perMinute: 60, perDay: Number.POSITIVE_INFINITY
 export const anonymousWindow = (limiter: MemoryLimiter, client: string): RateLimitWindow =>
   limiter.peek(networkOf(client), ANONYMOUS_QUOTA).window;
 
-/** Returns functions that authenticate callers and count their requests (docs/service.md 5 and 8). */
+/** Returns functions that check the credentials of requests (docs/service.md 5; docs/testing.md). */
 export function createAuthentication(options: AuthenticationOptions) {
-  const { keys, limiter, anonymousLimiter, isLocal = true, isDeveloper } = options;
-
-  async function findSlowly(
-    id: string | undefined,
-    found: MaybePromise<ApiKey | undefined>,
-    request: IncomingMessage,
-    context: RequestContext,
-  ): Promise<Principal> {
-    try {
-      const key = await found;
-      if (id === undefined || key === undefined) throw refusalOf(request, 'API key');
-      context.keyName = key.name;
-      return { id, quota: key.quota };
-    } catch (error) {
-      // If the keys cannot be read, the key may be valid, so the request does not count as anonymous.
-      if (id !== undefined && error instanceof StoreUnavailableError) showLastWindow(id, context);
-      else await countAnonymous(context);
-      throw error;
-    }
-  }
-
-  /** Counts a request without a valid credential. @throws ServiceError 429 above the limit, unless `isLocal` */
-  async function countAnonymous(context: RequestContext): Promise<void> {
-    const decision = await anonymousLimiter.take(networkOf(context.client), ANONYMOUS_QUOTA);
-    context.window = decision.window;
-    if (!isLocal && decision.retryAt !== undefined) throw tooManyRequests(decision);
-  }
-
-  /** Lets the response report the caller's last known window, because the current one is not available. */
-  function showLastWindow(id: string, context: RequestContext): void {
-    context.window = limiter.lastWindow(id);
-    context.isCaller = context.window !== undefined;
-  }
-
-  function allowOrRefuse(decision: RateLimitDecision, context: RequestContext): RateLimitDecision {
-    context.window = decision.window;
-    context.isDay = decision.window === decision.windows.day;
-    context.isCaller = true;
-    if (decision.retryAt !== undefined) throw tooManyRequests(decision);
-    context.isCounted = true;
-    return decision;
-  }
-
+  const { keys, anonymousLimiter, isLocal = true, isDeveloper } = options;
+  // Most requests have the same key as the one before, so its hash is remembered.
+  let last: { authorization: string | undefined; id: string | undefined } | undefined;
   return {
-    countAnonymous,
-
-    /** Returns the caller, or counts a failure. @throws ServiceError 400, 401 or 429, StoreUnavailableError */
-    authenticate(request: IncomingMessage, context: RequestContext): MaybePromise<Principal> {
-      const id = hashOfCredentials(request);
-      const key = id === undefined ? undefined : keys.find(id);
-      if (id === undefined || key === undefined || key instanceof Promise) {
-        return findSlowly(id, key, request, context);
-      }
-      context.keyName = key.name;
-      return { id, quota: key.quota };
+    /** Returns the caller. @throws CredentialError, StoreUnavailableError */
+    async authenticate(request: IncomingMessage): Promise<Caller> {
+      const { authorization } = request.headers;
+      if (last?.authorization !== authorization)
+        last = { authorization, id: hashOfCredential(authorization) };
+      const id = last?.id;
+      const key = id === undefined ? undefined : await keys.find(id);
+      if (id === undefined || key === undefined) throw refusalOf(request, 'API key');
+      return { id, name: key.name, quota: key.quota };
     },
 
-    /** Counts a request of a caller. @throws ServiceError 429, StoreUnavailableError, StoreUnwritableError */
-    count({ id, quota }: Principal, context: RequestContext): MaybePromise<RateLimitDecision> {
-      const taken = limiter.take(id, quota);
-      if (!(taken instanceof Promise)) return allowOrRefuse(taken, context);
-      return taken.then(
-        (decision) => allowOrRefuse(decision, context),
-        (error) => {
-          showLastWindow(id, context);
-          throw error;
-        },
-      );
+    /** Refuses a caller whose key was revoked after `authenticate`. @throws CredentialError, StoreUnavailableError */
+    async checkNotRevoked({ id }: Caller): Promise<void> {
+      if (!(await keys.find(id))) throw unauthorized('The API key is unknown');
     },
 
-    /** Puts the rate-limit window into `context`, and does not count the request. @throws StoreUnavailableError */
-    async showWindow({ id, quota }: Principal, context: RequestContext): Promise<RateLimitDecision> {
-      const decision = await limiter.peek(id, quota);
-      context.window = decision.window;
-      context.isCaller = true;
-      return decision;
+    /** Lets only developers pass. @throws CredentialError */
+    checkDeveloper(request: IncomingMessage): void {
+      const id = hashOfCredential(request.headers.authorization);
+      if (id === undefined || !isDeveloper?.(id)) throw refusalOf(request, 'developer token');
     },
 
-    /** Lets only developers pass (docs/testing.md). @throws ServiceError 400, 401, or 429 unless `isLocal` */
-    async checkDeveloper(request: IncomingMessage, context: RequestContext): Promise<void> {
-      const id = hashOfCredentials(request);
-      if (id !== undefined && isDeveloper?.(id)) return;
-      await countAnonymous(context);
-      throw refusalOf(request, 'developer token');
+    /** Counts a request without a valid credential. Returns its error, or 429 above the limit, unless `isLocal`. */
+    async countGuess(error: CredentialError, client: string): Promise<ServiceError> {
+      const decision = await anonymousLimiter.take(networkOf(client), ANONYMOUS_QUOTA);
+      return decision.retryAt === undefined || isLocal ? error : tooManyRequests(decision);
     },
   };
 }
 
 const BEARER = /^Bearer +(\S+) *$/i;
-
-/** The SHA-256 of the credential in the Authorization header; undefined without a well-formed one. */
-function hashOfCredentials({ headers: { authorization }, socket }: IncomingMessage): string | undefined {
-  if (authorization === undefined) return undefined;
-  // Most clients send the same key with every request of a connection, so keep its hash.
-  const connection = connectionOf(socket);
-  if (connection.authorization === authorization) return connection.credentialHash;
-  const sha256 = hashOfCredential(authorization);
-  if (sha256 === undefined) return undefined;
-  connection.authorization = authorization;
-  connection.credentialHash = sha256;
-  return sha256;
-}
 
 /** The SHA-256 of the credential in the value of an Authorization header; undefined if it is not well-formed. */
 export function hashOfCredential(authorization = ''): string | undefined {
@@ -152,32 +81,55 @@ export function hashOfCredential(authorization = ''): string | undefined {
   return credential !== undefined && API_KEY_PATTERN.test(credential) ? hashKey(credential) : undefined;
 }
 
-/** What the 401 advises, by the missing credential. A client that only mistyped its API key does not need this. */
-const ADVICE = {
-  'API key': 'Send `Authorization: Bearer <API_KEY>`',
-  'developer token':
-    'For the page, open the address that pets serve has printed last; a program sends `Authorization: Bearer <PETS_SERVE_TOKEN>`',
-};
+type CredentialName = 'API key' | 'developer token';
 
 /** The error of a request without a valid credential, with the reason (docs/service.md 5.2, D13). */
-function refusalOf(request: IncomingMessage, name: keyof typeof ADVICE): ServiceError {
-  const { authorization = '' } = request.headers;
-  if (countHeader(request, 'authorization') > 1) {
-    return invalidRequest('The Authorization header is given more than once');
+function refusalOf(request: IncomingMessage, name: CredentialName): CredentialError {
+  if (countHeader(request, 'authorization') > 1)
+    return new CredentialError('invalid_request', 'The Authorization header is given more than once');
+  const reason = reasonOf(request, name);
+  if (name === 'developer token') {
+    const page = 'For the page, open the address that pets serve has printed last';
+    const program = 'a program sends `Authorization: Bearer $PETS_SERVE_TOKEN`';
+    const choice = 'to choose the token, start the server with PETS_SERVE_TOKEN=<token> pets serve';
+    return unauthorized(reason, `${page}; ${program}; ${choice}`);
   }
-  const isMistyped = name === 'API key' && /^Bearer\b/i.test(authorization);
-  return unauthorized(reasonOf(authorization, name), isMistyped ? undefined : ADVICE[name]);
+  // A client that only mistyped its key does not need the advice.
+  const isMistyped = /^Bearer\b/i.test(request.headers.authorization ?? '');
+  return unauthorized(reason, isMistyped ? undefined : 'Send `Authorization: Bearer <API_KEY>`');
 }
 
-/** Why a credential is refused. Names only common schemes, because other words of the header can be secrets. */
-function reasonOf(authorization: string, name: keyof typeof ADVICE): string {
-  if (authorization === '') return 'There is no Authorization header';
+/** Headers in which other services expect a key. */
+const OTHER_HEADERS = ['X-Api-Key', 'Api-Key', 'X-Auth-Token', 'Proxy-Authorization'];
+
+/** What people send instead of a credential by mistake. */
+const MISTAKES: readonly [pattern: RegExp, problem: string][] = [
+  [/^["'].*["']$/, 'is in quotation marks'],
+  [/^undefined$/, 'is the word undefined, so a variable was not set'],
+  [/^null$/, 'is the word null, so a variable was not set'],
+  [/^(?:\$\{?\w+\}?|%\w+%|\{\{.*\}\})$/, 'is the name of a variable instead of its value'],
+  [/^[<[{].*[>\]}]$/, 'is a placeholder that was not replaced'],
+];
+
+/** The number of characters of a generated key or token. */
+const GENERATED_LENGTH = 48;
+
+/** Why a credential is refused. Repeats no word of the header except common schemes, because others can be secrets. */
+function reasonOf({ headers }: IncomingMessage, name: CredentialName): string {
+  const { authorization = '' } = headers;
+  const other = OTHER_HEADERS.find((each) => headers[each.toLowerCase()] !== undefined);
+  if (authorization === '')
+    return `There is no Authorization header${other === undefined ? '' : `, and ${other} is ignored`}`;
   const [, scheme] = /^(Basic|Digest|Token)\b/i.exec(authorization) ?? [];
   if (scheme) return `The scheme is ${scheme} instead of Bearer`;
   if (!/^Bearer\b/i.test(authorization)) return 'The Authorization header has no Bearer scheme';
-  if (/^Bearer +["'].*["'] *$/i.test(authorization)) return `The ${name} is in quotation marks`;
+  const text = authorization.slice('Bearer'.length).trim();
+  const mistake = MISTAKES.find(([pattern]) => pattern.test(text));
+  if (mistake) return `The ${name} ${mistake[1]}`;
   if (!BEARER.test(authorization))
     return `The ${name} is empty or has spaces, or there is no space after Bearer`;
+  if (/^pets_[\w-]*$/.test(text) && text.length !== GENERATED_LENGTH)
+    return `The ${name} is unknown; it has ${text.length} characters, and generated ones have ${GENERATED_LENGTH}`;
   return `The ${name} is unknown${name === 'API key' ? '' : ', or from an earlier start of pets serve'}`;
 }
 
@@ -201,7 +153,7 @@ export function createCredentials(token = generateKey(), onNewCode: () => void =
     code: () => code,
     /** Whether a SHA-256 in hexadecimal is that of the token or of the session. */
     isDeveloper: (sha256: string): boolean => developers.has(sha256),
-    /** `POST /session` exchanges a code for the session. @throws ServiceError 401, or an error of `readBodyAs` */
+    /** `POST /session` exchanges a code for the session. @throws CredentialError, or an error of `readBodyAs` */
     openSession: (async (request) => {
       const sent = await readBodyAs(Session, request);
       if (hashKey(sent.code) !== hashKey(code))

@@ -25,11 +25,14 @@ export class ServiceError extends Error {
   }
 }
 
+/** The error of a request with a missing or wrong credential. It counts as a guess (docs/service.md 5.2, D13). */
+export class CredentialError extends ServiceError {}
+
 export const invalidRequest = (message: string): ServiceError => new ServiceError('invalid_request', message);
 
 /** There is no valid API key, developer token or code. `advice` says what to do (docs/service.md 5.2, D13). */
 export const unauthorized = (reason: string, advice?: string): ServiceError =>
-  new ServiceError('unauthorized', advice === undefined ? reason : `${reason}. ${advice}`, [
+  new CredentialError('unauthorized', advice === undefined ? reason : `${reason}. ${advice}`, [
     header.wwwAuthenticate,
     'Bearer',
   ]);

@@ -15,9 +15,9 @@ export function createMetrics(
   { banCounts, databaseMetrics }: Pick<Backend, 'banCounts' | 'databaseMetrics'>,
   onError: (error: unknown) => void,
 ) {
-  const responses = new Map<string, Map<number, number>>();
+  /** By the operation and the status, separated by a space. */
+  const responses = new Map<string, number>();
   const tooManyRequests = new Map<string, number>();
-  let refusals = 0;
   let prometheus: ReturnType<typeof load> | undefined;
 
   /**
@@ -52,9 +52,10 @@ export function createMetrics(
       'Requests by operation and HTTP status.',
       ['operation', 'status'],
       () =>
-        [...responses].flatMap(([operation, byStatus]) =>
-          [...byStatus].map(([status, count]): LabeledValue => [{ operation, status }, count]),
-        ),
+        [...responses].map(([key, count]): LabeledValue => {
+          const [operation = '', status = ''] = key.split(' ');
+          return [{ operation, status }, count];
+        }),
     );
     add(Counter, 'pets_too_many_requests_total', 'Requests that got 429, by error code.', ['code'], () =>
       [...tooManyRequests].map(([code, count]) => [{ code }, count]),
@@ -65,8 +66,6 @@ export function createMetrics(
     add(Gauge, 'pets_banned_keys', 'API keys that are banned now.', [], async () => [
       [{}, (await banCounts()).active],
     ]);
-    const refused = 'Connections that were refused because too many were open.';
-    add(Counter, 'pets_refused_connections_total', refused, [], () => [[{}, refusals]]);
     if (databaseMetrics) {
       const replaced = 'Connections to the database that replaced a lost one.';
       add(Counter, 'pets_database_reconnects_total', replaced, [], () => [
@@ -101,16 +100,8 @@ export function createMetrics(
   return {
     /** Counts a response. Without a route, the operation is `other`, because a label must have few values. */
     countResponse(operation = 'other', status: number, code: ErrorCode | undefined): void {
-      let byStatus = responses.get(operation);
-      if (byStatus === undefined) {
-        byStatus = new Map();
-        responses.set(operation, byStatus);
-      }
-      increment(byStatus, status);
+      increment(responses, `${operation} ${status}`);
       if (code === 'rate_limited' || code === 'key_banned') increment(tooManyRequests, code);
-    },
-    countRefusedConnection(): void {
-      refusals++;
     },
     recordSync(milliseconds: number): void {
       loaded().then(({ syncs }) => syncs.observe(milliseconds / 1_000), onError);
@@ -126,6 +117,6 @@ export function createMetrics(
   };
 }
 
-function increment<Key>(counts: Map<Key, number>, key: Key): void {
+function increment(counts: Map<string, number>, key: string): void {
   counts.set(key, (counts.get(key) ?? 0) + 1);
 }

@@ -29,7 +29,6 @@ const SECURITY_HEADERS: RawHeaders = [
   ...['Cross-Origin-Opener-Policy', 'same-origin'],
   ...['Cross-Origin-Resource-Policy', 'same-origin'],
   ...['Referrer-Policy', 'no-referrer'],
-  ...['X-Content-Type-Options', 'nosniff'],
 ];
 
 /** Returns a handler for the files of the developer page. They are public: they contain no data of the service. */

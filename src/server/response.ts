@@ -1,14 +1,8 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import type { Socket } from 'node:net';
-import { setImmediate } from 'node:timers/promises';
 import { header } from '../contract/headers.ts';
 import type { RateLimitDecision, RateLimitWindow } from '../store/limits/limiter.ts';
-import type { RequestContext } from './request/context.ts';
 
 const SECOND = 1_000;
-
-/** A value, or a promise of it. Ordinary requests are handled without promises, which are slower (bench/README.md). */
-export type MaybePromise<Value> = Value | Promise<Value>;
 
 /** Headers as in `rawHeaders` of Node: name, value, name, value, … */
 export type RawHeaders = readonly string[];
@@ -26,7 +20,7 @@ export type ServiceResponse = {
 };
 
 /** Carries out a request outside the API. Access has been checked. */
-export type Handler = (request: IncomingMessage, context: RequestContext) => MaybePromise<ServiceResponse>;
+export type Handler = (request: IncomingMessage) => ServiceResponse | Promise<ServiceResponse>;
 
 /** A response with all of its headers. `bytes` is the length of the body. */
 export type SentResponse = Required<Pick<ServiceResponse, 'headers' | 'body' | 'encoding'>> & {
@@ -44,6 +38,8 @@ export function completeResponse(
   if (bytes > 0) lines.push('Content-Type', contentType, 'Content-Length', String(bytes));
   lines.push(header.rateLimit, String(window.limit), header.rateLimitRemaining, String(window.remaining));
   lines.push(header.rateLimitReset, String(Math.ceil(window.resetAt / SECOND)));
+  // A browser must not take the body for a script or a page, whatever it contains.
+  lines.push('X-Content-Type-Options', 'nosniff');
   for (const text of more) lines.push(text);
   for (const text of headers) lines.push(text);
   return { headers: lines, body, encoding, bytes };
@@ -58,30 +54,10 @@ export function send(
   response.end(body, encoding);
 }
 
-/**
- * Sends a response to a client that has closed its sending side. The client may still wait for the response. If it has
- * disconnected, its operating system resets the connection when the headers arrive, and sending the body fails.
- *
- * @returns whether the client may have received the response
- */
-export async function sendToHalfClosed(
-  socket: Socket,
-  response: ServerResponse,
-  status: number,
-  { headers, body, encoding }: SentResponse,
-): Promise<boolean> {
-  response.writeHead(status, headers as string[]);
-  response.flushHeaders();
-  await setImmediate();
-  response.end(body, encoding);
-  await setImmediate();
-  return socket.errored === null;
-}
-
-/** The response to an OPTIONS request. `allow` lists the methods of the target, and `more` has additional headers. */
-export const optionsResponse = (allow: string, more: RawHeaders = []): ServiceResponse => ({
+/** The response to an OPTIONS request. `allow` lists the methods of the target. */
+export const optionsResponse = (allow: string): ServiceResponse => ({
   status: 204,
-  headers: [header.allow, allow, ...more],
+  headers: [header.allow, allow],
   body: '',
 });
 
@@ -107,21 +83,46 @@ const stateOf = ({ limit, remaining, resetAt }: RateLimitWindow, now: number) =>
 
 const PREFLIGHT_SECONDS = 600;
 
-/** The CORS headers of a response to `origin`. `origins` lists the allowed origins; `*` allows all. */
-export function corsHeaders(origin: string | undefined, origins: readonly string[]): RawHeaders {
+/** The origin of the request as a CORS header repeats it: `*` if all are allowed, undefined if it is not allowed. */
+const allowedOrigin = ({ headers }: IncomingMessage, origins: readonly string[]): string | undefined =>
+  origins.includes('*') ? '*' : origins.find((each) => each === headers.origin);
+
+/** The CORS headers of a response. `origins` lists the allowed origins; `*` allows all. */
+export function corsHeaders(request: IncomingMessage, origins: readonly string[]): string[] {
+  if (origins.length === 0) return [];
   // The response depends on the origin, so caches must not share it between origins.
-  const vary = ['Vary', 'Origin'];
-  const allowed = origins.includes('*') ? '*' : origins.find((each) => each === origin);
-  if (allowed === undefined) return vary;
-  return [...vary, 'Access-Control-Allow-Origin', allowed, 'Access-Control-Expose-Headers', '*'];
+  const headers = ['Vary', 'Origin'];
+  const origin = allowedOrigin(request, origins);
+  if (origin === undefined) return headers;
+  headers.push('Access-Control-Allow-Origin', origin);
+  // For requests with credentials, browsers do not accept `*`.
+  if (origin === '*') headers.push('Access-Control-Expose-Headers', '*');
+  else headers.push('Access-Control-Allow-Credentials', 'true', 'Access-Control-Expose-Headers', ALL_HEADERS);
+  return headers;
 }
 
-/** The additional headers of a preflight response. Authorization is named, because `*` does not include it. */
-export function preflightHeaders(origins: readonly string[], methods: string): RawHeaders {
-  if (origins.length === 0) return [];
-  return [
-    ...['Access-Control-Allow-Methods', methods],
-    ...['Access-Control-Allow-Headers', `${header.authorization}, *`],
-    ...['Access-Control-Max-Age', String(PREFLIGHT_SECONDS)],
-  ];
+const ALL_HEADERS = Object.values(header).join(', ');
+
+/**
+ * The response to a CORS preflight request of an allowed origin; undefined for any other request. It comes before every
+ * check, because pages cannot read why a preflight was refused, but can read the response to the actual request.
+ */
+export function preflightResponse(
+  request: IncomingMessage,
+  origins: readonly string[],
+): ServiceResponse | undefined {
+  const { method, headers } = request;
+  const requested = headers['access-control-request-method'];
+  if (method !== 'OPTIONS' || requested === undefined || allowedOrigin(request, origins) === undefined)
+    return undefined;
+  const names = headers['access-control-request-headers'] ?? header.authorization;
+  return {
+    status: 204,
+    headers: [
+      ...['Access-Control-Allow-Methods', requested],
+      ...['Access-Control-Allow-Headers', names],
+      ...['Access-Control-Max-Age', String(PREFLIGHT_SECONDS)],
+    ],
+    body: '',
+  };
 }

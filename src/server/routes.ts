@@ -3,32 +3,34 @@ import { readFileSync } from 'node:fs';
 import type { IncomingMessage } from 'node:http';
 import type { Clock } from '../contract/clock.ts';
 import { decodeIdempotencyKey, header } from '../contract/headers.ts';
+import { parseInt64 } from '../contract/json.ts';
 import {
   API_PREFIX,
   type Operation,
-  type OperationInput,
   type OperationName,
   operations,
   pageSize,
 } from '../contract/operations.ts';
+import { NewPet, petStatuses } from '../contract/schemas.ts';
 import type { RateLimitDecision } from '../store/limits/limiter.ts';
-import type { CreateRequest, Idempotency, Page, Store } from '../store/store.ts';
-import type { Principal } from './authentication.ts';
-import { invalidRequest, notFound, ServiceError } from './errors.ts';
-import { decodeSegments, pathOf } from './request/input.ts';
-import {
-  type Handler,
-  type MaybePromise,
-  type RawHeaders,
-  type ServiceResponse,
-  windowHeaders,
-} from './response.ts';
+import type { CreateRequest, Idempotency, PageQuery, Store } from '../store/store.ts';
+import type { Caller } from './authentication.ts';
+import { invalidRequest, methodNotAllowed, notFound, ServiceError } from './errors.ts';
+import { checkTarget, decodeSegments, pathOf, type Query, validate } from './request/input.ts';
+import { type Handler, type RawHeaders, type ServiceResponse, windowHeaders } from './response.ts';
 
-/** A request for an operation. `rateLimit` is the decision that allowed it. */
-type OperationCall = { request: IncomingMessage; principal: Principal; rateLimit: RateLimitDecision };
-
-/** Carries out an operation. The input has already been validated with the schemas of the contract. */
-type OperationHandler<Input> = (input: Input, call: OperationCall) => MaybePromise<ServiceResponse>;
+/**
+ * A request for an operation. `params` and `query` are decoded; `body` is the parsed JSON, undefined if the operation has
+ * none. `rateLimit` is the decision that allowed the request.
+ */
+type OperationCall = {
+  request: IncomingMessage;
+  caller: Caller;
+  rateLimit: RateLimitDecision;
+  params: Params;
+  query: Query;
+  body: unknown;
+};
 
 /** What a path does with one method. */
 type Route<Label extends string, Run> = {
@@ -39,9 +41,11 @@ type Route<Label extends string, Run> = {
   run: Run;
 };
 
-/** An operation on a path. Its callers need an API key, and their requests are counted (docs/service.md 5 and 8). */
-export type OperationRoute = Route<OperationName, OperationHandler<OperationInput<OperationName>>>;
+/** Carries out an operation. @throws ServiceError, StoreError */
+type OperationHandler = (call: OperationCall) => Promise<ServiceResponse>;
 
+/** An operation on a path. Its callers need an API key, and their requests are counted (docs/service.md 5 and 8). */
+export type OperationRoute = Route<OperationName, OperationHandler> & { readsBody: boolean };
 /** A path of the API, whose methods are operations, or any other path. `methods` leaves out HEAD and OPTIONS. */
 export type Path =
   | { path: string; access: 'key'; kind: 'public'; methods: Readonly<Record<string, OperationRoute>> }
@@ -79,8 +83,9 @@ export function createPaths(options: RoutesOptions): Path[] {
   const basePath = publicUrl === undefined ? API_PREFIX : new URL(publicUrl).pathname;
   const handlers = createHandlers(store, clock, basePath);
   const operationPaths = new Map<string, Record<string, OperationRoute>>();
-  for (const { name, method, path } of operationEntries) {
-    const route = { label: name, headers: deprecationHeaders(name, basePath), run: handlers[name] };
+  for (const { name, method, path, readsBody } of operationEntries) {
+    const headers = deprecationHeaders(name, basePath);
+    const route = { label: name, headers, readsBody, run: handlers[name] };
     operationPaths.set(path, { ...operationPaths.get(path), [method]: route });
   }
   return [
@@ -92,7 +97,7 @@ export function createPaths(options: RoutesOptions): Path[] {
       await store.checkWritable();
       return json({ status: 'ready', store: store.id });
     }),
-    publicPath('/openapi.json', 'public', (_, { host }) => {
+    publicPath('/openapi.json', 'public', ({ headers: { host } }) => {
       const document = readFileSync(new URL('openapi.json', import.meta.url), 'utf8');
       const baseUrl = publicUrl ?? (host === undefined ? '' : `http://${host}`) + API_PREFIX;
       return { status: 200, body: document.replace('"/v1"', () => JSON.stringify(baseUrl)) };
@@ -123,6 +128,80 @@ const NO_STORE: RawHeaders = ['Cache-Control', 'no-store'];
 
 const json = (content: object): ServiceResponse => ({ status: 200, body: JSON.stringify(content) });
 
+/** Implements the operations of the contract (docs/service.md 4). `basePath` is the path of the base URL, for links. */
+const createHandlers = (
+  store: Store,
+  clock: Clock,
+  basePath: string,
+): Record<OperationName, OperationHandler> => ({
+  async listPets({ query, rateLimit }) {
+    const page = readPageQuery(query);
+    const { pets, next } = await store.list(page);
+    const headers = windowHeaders(rateLimit);
+    // If there is only one page, it links to itself, so that a client knows that a full page is the last one (D1).
+    if (next !== undefined || page.after === undefined) {
+      const filter = page.status === undefined ? '' : `&status=${page.status}`;
+      const [position, relation] =
+        next === undefined ? ['', 'first'] : [`&cursor=${encodeCursor(next)}`, 'next'];
+      const link = `${basePath}${operations.listPets.path}?limit=${page.limit}${filter}${position}`;
+      headers.push(header.link, `<${link}>; rel="${relation}"`);
+    }
+    // Node sends a string body together with the headers, but a buffer separately.
+    const body = `[${pets.toString('latin1')}]`;
+    return { status: operations.listPets.success.status, headers, body, encoding: 'latin1' };
+  },
+
+  async createPet({ body, caller, request }) {
+    const { name, categoryId, status = 'available' } = validate(NewPet, body, 'The body');
+    const pet = { name, categoryId, status };
+    const idempotency = readIdempotency(request, caller, pet);
+    const result = await store.add(idempotency ? { pet, idempotency } : { pet });
+    if (!('pet' in result)) {
+      const [code, message] = IDEMPOTENCY_ERRORS[result.kind];
+      throw new ServiceError(code, message);
+    }
+    const headers = result.kind === 'replayed' ? [header.idempotencyReplayed, 'true'] : [];
+    return { status: operations.createPet.success.status, headers, body: result.pet };
+  },
+
+  async getPet({ params }) {
+    const id = parseInt64(params['petId'] ?? '');
+    if (id === undefined)
+      throw new ServiceError('not_found', 'Not found: the identifier in the path is not valid');
+    const { sunset, successor } = operations.getPet.deprecated;
+    if (clock.now() >= sunset.getTime()) {
+      throw new ServiceError(
+        'operation_removed',
+        `This operation was removed on ${sunset.toUTCString()}. GET ${API_PREFIX}${successor} lists the animals`,
+      );
+    }
+    const pet = await store.get(id);
+    if (pet === undefined) throw new ServiceError('not_found', `There is no animal with id ${id}`);
+    return { status: operations.getPet.success.status, body: pet };
+  },
+
+  async listOrders() {
+    const orders = await store.orders();
+    return { status: operations.listOrders.success.status, body: `[${orders.join(',')}]` };
+  },
+});
+
+/** The three parameters of a list (docs/service.md 4.1). @throws ServiceError 400, which names every problem */
+function readPageQuery(query: Query): PageQuery {
+  const limit = query.get('limit') ?? String(pageSize.default);
+  const [status, cursor] = [query.get('status'), query.get('cursor')];
+  const known = petStatuses.find((each) => each === status);
+  const after = cursor === undefined ? undefined : decodeCursor(cursor);
+  const problems: string[] = [];
+  if (!/^[1-9]\d{0,2}$/.test(limit) || Number(limit) > pageSize.max)
+    problems.push(`limit must be an integer from ${pageSize.min} to ${pageSize.max}`);
+  if (status !== known) problems.push(`status must be one of ${petStatuses.join(', ')}`);
+  if (cursor !== undefined && after === undefined)
+    problems.push('cursor is not valid, so start again without it');
+  if (problems.length > 0) throw invalidRequest(problems.join('; '));
+  return { limit: Number(limit), status: known, after };
+}
+
 const IDEMPOTENCY_KEY = header.idempotencyKey.toLowerCase();
 
 const IDEMPOTENCY_ERRORS = {
@@ -130,74 +209,10 @@ const IDEMPOTENCY_ERRORS = {
   in_flight: ['idempotency_in_flight', 'The first request with this Idempotency-Key is still running'],
 } as const;
 
-/** Implements the operations of the contract (docs/service.md 4). `basePath` is the path of the base URL, for links. */
-function createHandlers(
-  store: Store,
-  clock: Clock,
-  basePath: string,
-): Record<OperationName, OperationRoute['run']> {
-  const handlers: { [Name in OperationName]: OperationHandler<OperationInput<Name>> } = {
-    listPets({ query: { limit = pageSize.default, status, cursor } }, { rateLimit }) {
-      const after = cursor === undefined ? undefined : decodeCursor(cursor);
-      if (cursor !== undefined && after === undefined) {
-        throw invalidRequest('cursor is not valid. Start again without it');
-      }
-      const respond = ({ pets, next }: Page): ServiceResponse => {
-        const headers = windowHeaders(rateLimit);
-        // If there is only one page, it links to itself, so that a client knows that a full page is the last one (D1).
-        if (next !== undefined || cursor === undefined) {
-          const filter = status === undefined ? '' : `&status=${status}`;
-          const [position, relation] =
-            next === undefined ? ['', 'first'] : [`&cursor=${encodeCursor(next)}`, 'next'];
-          const query = `limit=${limit}${filter}${position}`;
-          headers.push(header.link, `<${basePath}${operations.listPets.path}?${query}>; rel="${relation}"`);
-        }
-        // Node sends a string body together with the headers, but a buffer separately.
-        const body = `[${pets.toString('latin1')}]`;
-        return { status: operations.listPets.success.status, headers, body, encoding: 'latin1' };
-      };
-      const page = store.list({ limit, status, after });
-      return page instanceof Promise ? page.then(respond) : respond(page);
-    },
-
-    async createPet({ body: { name, categoryId, status = 'available' } }, { principal, request }) {
-      const pet = { name, categoryId, status };
-      const idempotency = readIdempotency(request, principal, pet);
-      const result = await store.add(idempotency ? { pet, idempotency } : { pet });
-      if (!('pet' in result)) {
-        const [code, message] = IDEMPOTENCY_ERRORS[result.kind];
-        throw new ServiceError(code, message);
-      }
-      const headers = result.kind === 'replayed' ? [header.idempotencyReplayed, 'true'] : [];
-      return { status: operations.createPet.success.status, headers, body: result.pet };
-    },
-
-    async getPet({ params: { petId } }) {
-      const { sunset, successor } = operations.getPet.deprecated;
-      if (clock.now() >= sunset.getTime()) {
-        throw new ServiceError(
-          'operation_removed',
-          `This operation was removed on ${sunset.toUTCString()}. GET ${API_PREFIX}${successor} lists the animals`,
-        );
-      }
-      const pet = await store.get(petId);
-      if (pet === undefined) throw new ServiceError('not_found', `There is no animal with id ${petId}`);
-      return { status: operations.getPet.success.status, body: pet };
-    },
-
-    async listOrders() {
-      const orders = await store.orders();
-      return { status: operations.listOrders.success.status, body: `[${orders.join(',')}]` };
-    },
-  };
-  // TypeScript cannot infer the type of the input from the name of the operation.
-  return handlers as Record<OperationName, OperationRoute['run']>;
-}
-
 /** The Idempotency-Key with a hash of the new animal (D10); undefined without one. @throws ServiceError 400 */
 function readIdempotency(
   request: IncomingMessage,
-  { id }: Principal,
+  { id }: Caller,
   { name, categoryId, status }: CreateRequest['pet'],
 ): Idempotency | undefined {
   const value = request.headers[IDEMPOTENCY_KEY];
@@ -236,39 +251,44 @@ function deprecationHeaders(name: OperationName, basePath = API_PREFIX): RawHead
 /** The values of the path parameters, decoded. */
 export type Params = Readonly<Record<string, string>>;
 
-/** A path that was requested. `allow` is the value of its Allow header. */
-export type PathMatch = Path & { allow: string; params: Params };
+const NONE: Params = {};
 
-/** Returns a function that finds the path of a request target. If there is none, it returns the error 400 or 404. */
-export function createPathFinder(table: readonly Path[]): (target: string) => PathMatch | ServiceError {
-  const paths = table.map((path) => ({
-    ...path,
-    segments: segmentsOf(path.path),
-    allow: allowHeader(Object.keys(path.methods)),
-  }));
+/** A path of the table. `allow` is the value of its Allow header. */
+export type KnownPath = Path & { allow: string };
+
+/** Returns a function that finds the path of a request target: undefined if there is none or the target is malformed. */
+export function createPathFinder(table: readonly Path[]) {
+  const paths = table.map((path): [path: KnownPath, segments: readonly string[]] => [
+    { ...path, allow: allowHeader(Object.keys(path.methods)) },
+    segmentsOf(path.path),
+  ]);
   // Paths without parameters are usually found without decoding the path of the request.
-  const exact = new Map(
-    paths
-      .filter(({ segments }) => !segments.some(isParameter))
-      .map((path) => [path.path, { ...path, params: {} }]),
-  );
-
-  return (target) => {
+  const exact = new Map(paths.map(([path]) => [path.path, path]));
+  return (target: string): { path?: KnownPath | undefined; params: Params } => {
+    const path = exact.get(target.split('?', 1)[0] ?? '');
+    if (path) return { path, params: NONE };
+    let requested: readonly string[];
     try {
-      const requested = pathOf(target);
-      const found = exact.get(requested);
-      if (found) return found;
-      const segments = decodeSegments(requested);
-      for (const path of paths) {
-        const params = matchSegments(path.segments, segments);
-        if (params) return { ...path, params };
-      }
-      return notFound();
-    } catch (error) {
-      if (error instanceof ServiceError) return error;
-      throw error;
+      requested = decodeSegments(pathOf(target));
+    } catch {
+      return { path: undefined, params: NONE };
     }
+    for (const [path, segments] of paths) {
+      const params = matchSegments(segments, requested);
+      if (params) return { path, params };
+    }
+    return { path: undefined, params: NONE };
   };
+}
+
+/** HEAD is handled like GET (D15). */
+export const asGet = (method = ''): string => (method === 'HEAD' ? 'GET' : method);
+
+/** The error of a request whose path or method does not exist. @throws ServiceError 400 for a malformed target */
+export function noRoute(path: KnownPath | undefined, target: string): ServiceError {
+  if (path) return methodNotAllowed(pathOf(target), path.allow);
+  checkTarget(target);
+  return notFound();
 }
 
 /** The value of an Allow header. A path that supports GET supports HEAD, and every path supports OPTIONS (D15). */
@@ -291,11 +311,14 @@ export const segmentsOf = (path: string): readonly string[] => path.slice(1).spl
 const isParameter = (segment: string): boolean => segment.startsWith('{');
 
 /** The operations of the contract with their whole paths. */
-export const operationEntries = Object.entries<Operation>(operations).map(([name, { method, path }]) => ({
-  name: name as OperationName,
-  method,
-  path: API_PREFIX + path,
-}));
+export const operationEntries = Object.entries<Operation>(operations).map(
+  ([name, { method, path, body }]) => ({
+    name: name as OperationName,
+    method,
+    path: API_PREFIX + path,
+    readsBody: body !== undefined,
+  }),
+);
 
 /** The methods of all operations, as an Allow header lists them. */
 export const allMethodsHeader = allowHeader(new Set(operationEntries.map(({ method }) => method)));

@@ -1,10 +1,12 @@
 import { lookup } from 'node:dns/promises';
 import { setMaxListeners } from 'node:events';
+import type { SteadyClock } from '../contract/clock.ts';
 import { API_PREFIX } from '../contract/operations.ts';
 import type { Backend, StoreLocation } from '../store/backend.ts';
 import { type BanRule, createMemoryLimiter } from '../store/limits/limiter.ts';
+import type { Seed } from '../store/store.ts';
 import { createAddressMatcher } from '../system/address-blocks.ts';
-import { type App, createApp } from './app.ts';
+import { type App, createApp, createStartingApp } from './app.ts';
 import { createCredentials } from './authentication.ts';
 import { listen } from './connection/listen.ts';
 import { createFaults, type FaultOptions } from './faults.ts';
@@ -13,7 +15,7 @@ import { createRequestRedactors } from './redact.ts';
 import { allowedHosts, isLoopbackAddress } from './request/checks.ts';
 import type { RequestContext } from './request/context.ts';
 import type { RequestEnd } from './tools/recorder.ts';
-import { createTools, type ToolsOptions } from './tools/tools.ts';
+import { createTools } from './tools/tools.ts';
 
 /** A store that is open, and the service that will serve it. */
 export type OpenedStore = Pick<Backend, 'store' | 'keys'> & {
@@ -25,9 +27,10 @@ export type OpenedStore = Pick<Backend, 'store' | 'keys'> & {
   hasTools: boolean;
 };
 
-type FromTools = 'clock' | 'cors' | 'resettable' | 'seed' | 'seedName' | 'sleep';
-
-export type ServiceOptions = Pick<ToolsOptions, FromTools> & {
+export type ServiceOptions = {
+  clock: SteadyClock;
+  /** Rejects when the signal is aborted. */
+  sleep(milliseconds: number, signal: AbortSignal): Promise<void>;
   location: Pick<StoreLocation, 'open' | 'place'>;
   host: string;
   port: number;
@@ -38,6 +41,14 @@ export type ServiceOptions = Pick<ToolsOptions, FromTools> & {
   trustedProxies?: readonly string[] | undefined;
   /** Additional names that a Host header may have. */
   allowHosts: readonly string[];
+  /** The origins whose pages may use the service; `*` allows every origin. */
+  cors: readonly string[];
+  /** Reads the seed for the start, which `signal` can abort, or for a reset. If undefined, resets empty the store. */
+  seed?: ((signal?: AbortSignal) => Promise<Seed>) | undefined;
+  /** What `GET /reset` calls the seed, such as `the sample data` or the path of a file. */
+  seedName?: string | undefined;
+  /** Whether `POST /reset` may replace the contents of the store with the seed. */
+  resettable?: boolean | undefined;
   /**
    * Whether the developer tools exist (docs/testing.md), and requests may choose the status of their responses with
    * `Prefer`; by default, if the service is local.
@@ -112,18 +123,17 @@ export async function startService(options: ServiceOptions) {
     const shared = {
       clock,
       cors,
-      sleep,
       anonymousLimiter: createMemoryLimiter(clock),
       isTrustedProxy: trustedProxies && createAddressMatcher(trustedProxies),
+      onWarning,
       onError,
       onAccess:
         onAccess &&
         ((request: RequestContext, end: RequestEnd) =>
           onAccess(request, end, (text) => redactorFor(request.sentHeaders).redact(text))),
     };
-    let app: App = createApp(shared);
-    const onRefused = () => metrics?.countRefusedConnection();
-    listening = await listen(() => app, { host, port, onRefused });
+    let app: App = createStartingApp(shared);
+    listening = await listen(() => app, { host, port });
     const { origin, stop } = listening;
     const url = origin + API_PREFIX;
 
@@ -162,6 +172,7 @@ export async function startService(options: ServiceOptions) {
       : undefined;
     app = createApp({
       ...shared,
+      sleep,
       store,
       keys,
       limiter,

@@ -56,7 +56,6 @@ test.each([
   ['storage_full', 3],
   ['storage_unreachable', 6],
   ['starting', 6],
-  ['too_many_connections', 6],
 ])('%s: it was not added, and the request is sent %i times', async (code, count) => {
   const { error, requests } = await addRex(refuse(503, code));
   expect(error).toEqual({

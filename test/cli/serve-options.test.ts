@@ -1,6 +1,7 @@
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
+import { parseOrigin } from '../../src/cli/serve/options.ts';
 import { FLUSH_TIMEOUT, GRACE_PERIOD } from '../../src/cli/serve/run-server.ts';
 import { startInTerminal, type TerminalOptions } from '../helpers/context.ts';
 import { sendRaw } from '../helpers/raw-client.ts';
@@ -74,13 +75,42 @@ test('--trust-proxy, --allow-host and --cors may be given twice; the origin of -
     'till.test:80': 200,
     'evil.example': 421,
   })) {
-    const bytes = `GET /healthz HTTP/1.1\r\nHost: ${host}\r\nConnection: close\r\n\r\n`;
+    const bytes = `GET /openapi.json HTTP/1.1\r\nHost: ${host}\r\nConnection: close\r\n\r\n`;
     expect((await sendRaw(event.port, bytes))[0]?.status).toBe(status);
   }
   for (const origin of ['http://localhost:5173', 'https://shop.test', 'http://evil.example']) {
     const { headers } = await call('/pets', { Origin: origin });
     expect(headers.get('access-control-allow-origin')).toBe(origin.includes('evil') ? null : origin);
   }
+});
+
+test.each([
+  ['*', '*'],
+  ['HTTPS://App.Example:443', 'https://app.example'],
+  ['tauri://localhost', 'tauri://localhost'],
+  ['capacitor://localhost/', 'capacitor://localhost'],
+  ['chrome-extension://abcdefghijklmnop', 'chrome-extension://abcdefghijklmnop'],
+])('--cors %s allows the origin %s', (text, origin) => {
+  expect(parseOrigin(text)).toBe(origin);
+});
+
+test.each([
+  'https://*.example',
+  'http://*',
+  'http://localhost:*',
+  '*.example',
+  'tauri://*',
+  'https://app.example/path',
+  'https://user@app.example',
+  'localhost:5173',
+  'file:///home',
+  'ws://localhost:5173',
+  'null',
+  '',
+])('--cors %j is refused, because no browser sends it as an origin', (text) => {
+  expect(() => parseOrigin(text)).toThrow(
+    text.includes('*') ? /must be \* alone/ : /must be \* or an origin/,
+  );
 });
 
 test('--latency and --fail-rate repeat the same faults with the same --fault-seed', async () => {

@@ -76,7 +76,11 @@ const CONFIG_HINT = 'make the directory writable, or set PETS_CONFIG_DIR to anot
 
 test.each([
   ['login --no-verify', /^cannot write .*prod[.]json: /, CONFIG_HINT],
-  ['serve --port 0', /^cannot open the store in /, 'check each part of the path, and that its disk is mounted; or choose another directory'],
+  [
+    'serve --port 0',
+    /^cannot open the store in /,
+    'check each part of the path, and that its disk is mounted; or choose another directory',
+  ],
 ])('without a home directory, pets %s exits with 1 and a hint', async (line, message, hint) => {
   const { run } = await homeless();
   const { code, stderr } = await run(`${line} --json`.split(' '), {}, 'pets_key');

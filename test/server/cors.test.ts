@@ -28,7 +28,8 @@ describe('with --cors', () => {
       expect(cors).toEqual({
         vary: 'Origin',
         'access-control-allow-origin': PAGE,
-        'access-control-expose-headers': '*',
+        'access-control-allow-credentials': 'true',
+        'access-control-expose-headers': expect.stringMatching(/\bX-RateLimit-Remaining\b.*\bRetry-After\b/),
       });
     }
   });
@@ -48,29 +49,70 @@ describe('with --cors', () => {
     const metrics = async () => ({ status: 200, body: '' });
     const { call } = await start({ cors: ['*'], metrics });
     const response = await call(path, from(PAGE));
-    expect([response.status, corsOf(response)]).toEqual([200, {}]);
+    expect([response.status, corsOf(response)]).toEqual([403, {}]);
   });
 
   test('* allows every origin', async () => {
     const { call } = await start({ cors: ['*'] });
-    expect(corsOf(await call('/v1/pets', from('http://any.example')))).toMatchObject({
+    expect(corsOf(await call('/v1/pets', from('http://any.example')))).toEqual({
+      vary: 'Origin',
       'access-control-allow-origin': '*',
+      'access-control-expose-headers': '*',
     });
   });
 
-  test('a preflight request needs no key, is not counted, and allows the methods and headers of the API', async () => {
-    const { call } = await start({ cors: [PAGE] });
-    const preflight = await call('/v1/pets', {
+  const preflight = (origin: string, method = 'POST') =>
+    from(origin, {
       method: 'OPTIONS',
-      headers: { Authorization: '', Origin: PAGE, 'Access-Control-Request-Method': 'POST' },
+      headers: {
+        Authorization: '',
+        'Access-Control-Request-Method': method,
+        'Access-Control-Request-Headers': 'authorization,x-mine',
+      },
     });
-    expect(preflight.status).toBe(204);
-    expect(corsOf(preflight)).toMatchObject({
+
+  test('a preflight request needs no key, is not counted, and allows what the page asks for', async () => {
+    const { call } = await start({ cors: [PAGE] });
+    const response = await call('/v1/pets', preflight(PAGE));
+    expect(response.status).toBe(204);
+    expect(corsOf(response)).toMatchObject({
       'access-control-allow-origin': PAGE,
-      'access-control-allow-methods': 'GET, HEAD, POST, OPTIONS',
-      'access-control-allow-headers': 'Authorization, *',
+      'access-control-allow-credentials': 'true',
+      'access-control-allow-methods': 'POST',
+      'access-control-allow-headers': 'authorization,x-mine',
       'access-control-max-age': '600',
     });
     expect((await call('/v1/pets')).headers.get('x-ratelimit-remaining')).toBe('59');
   });
+
+  test('a preflight request is answered before every refusal, so that the page can read the refusal', async () => {
+    const { call } = await start({ cors: [PAGE], hosts: new Set(['shop.example']) });
+    for (const path of ['/v1/nothing', '/v1/pets/%zz', '/nothing', '/v1/pets?limit=0']) {
+      expect((await call(path, preflight(PAGE, 'DELETE'))).status, path).toBe(204);
+      const refusal = await call(path, from(PAGE));
+      expect([refusal.status >= 400, refusal.headers.get('access-control-allow-origin')]).toEqual([
+        true,
+        PAGE,
+      ]);
+    }
+  });
+
+  test('a preflight request of another origin allows nothing', async () => {
+    const { call } = await start({ cors: [PAGE] });
+    const response = await call('/v1/pets', preflight('http://evil.example'));
+    expect([response.status, corsOf(response)]).toEqual([204, { vary: 'Origin' }]);
+  });
+
+  test.each(['tauri://localhost', 'chrome-extension://abcdefgh'])('pages of %s may', async (origin) => {
+    const { call } = await start({ cors: [origin] });
+    expect(corsOf(await call('/v1/pets', from(origin)))).toMatchObject({
+      'access-control-allow-origin': origin,
+    });
+  });
+});
+
+test('no browser takes a response for a script or a page', async () => {
+  const { call } = await start();
+  for (const path of ['/v1/pets', '/v1/nothing', '/healthz', '/openapi.json'])
+    expect((await call(path)).headers.get('x-content-type-options')).toBe('nosniff');
 });

@@ -54,6 +54,21 @@ describe('D14 the body of a creation', () => {
   });
 });
 
+test.each([
+  [
+    '?limit=0&status=lost',
+    'limit must be an integer from 1 to 100; status must be one of available, pending, sold',
+  ],
+  ['?limit=5&cursor=3', 'cursor is not valid, so start again without it'],
+  [
+    '?limit=1e1&cursor=&status=',
+    'limit must be an integer from 1 to 100; status must be one of available, pending, sold; cursor is not valid, so start again without it',
+  ],
+])('D2 the message of the 400 for the query %s names every problem', async (query, message) => {
+  const { call } = await start();
+  expect(await (await call(`/v1/pets${query}`)).json()).toMatchObject({ status: 400, message });
+});
+
 describe('D15 methods', () => {
   const READ_ONLY = 'GET, HEAD, OPTIONS';
 

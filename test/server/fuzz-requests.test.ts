@@ -34,7 +34,7 @@ const LIMITED = ['pets_limited', 'pets_limited_too'];
 const UNLIMITED = 'pets_unlimited';
 const ban = { after: 2, milliseconds: 120_000 };
 
-/** Requests that are sent together, on a persistent connection or a new one. */
+/** Requests that are sent one after the other, on a persistent connection or a new one. */
 type Flight = {
   stays: boolean;
   requests: FuzzedRequest[];
@@ -183,12 +183,11 @@ async function fly(
   const kept = flight.stays ? lines.get(i) : undefined;
   const line = kept ?? new Connection(port);
   if (flight.stays) lines.set(i, line);
-  // If the service may close the connection, write once. Later data may cause a reset before the client has read all.
-  const cuts = requests.some(({ mayEnd }) => mayEnd) ? [] : flight.cuts;
-  await line.send(Buffer.concat(requests.map(({ bytes }) => bytes)), cuts);
-  if (isCut) line.end();
   const exchanges: Exchange[] = [];
   for (const request of requests) {
+    // If the service may close the connection, write once. Later data may cause a reset before the client has read all.
+    await line.send(request.bytes, request.mayEnd ? [] : flight.cuts);
+    if (isCut && request === requests.at(-1)) line.end();
     const response = await line.receive((next) => request.method === 'HEAD' && next[0] !== BRACE);
     if (!response) throw new Error(`no response to ${legible(request.bytes)}`);
     exchanges.push({ request, response });

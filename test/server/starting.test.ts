@@ -90,6 +90,18 @@ test('until the store is open, every request gets 503 starting with the headers 
   }
 });
 
+test('a page of an allowed origin can read 503 starting, because its preflight request gets 204', async () => {
+  const { bound, urls } = await start({ cors: ['http://localhost:5173'] });
+  await bound;
+  const headers = { Origin: 'http://localhost:5173', 'Access-Control-Request-Method': 'POST' };
+  const preflight = await fetch(`${urls[0]}/pets`, { method: 'OPTIONS', headers });
+  const response = await fetch(`${urls[0]}/pets`, { method: 'POST', headers });
+  for (const each of [preflight, response])
+    expect(each.headers.get('access-control-allow-origin')).toBe('http://localhost:5173');
+  expect([preflight.status, response.status]).toEqual([204, 503]);
+  expect(response.headers.get('access-control-expose-headers')).toContain('Retry-After');
+});
+
 test('bytes that are not HTTP get 400 while the service starts', async () => {
   const { bound, urls } = await start();
   await bound;

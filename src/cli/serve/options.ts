@@ -82,10 +82,23 @@ export function parseAddressBlock(text: string): string {
   throw new ArgumentError('must be an IP address or a CIDR block, for example 10.0.0.0/8');
 }
 
-/** Parses the value of --cors: an origin, as browsers send it in the Origin header, or `*`. */
+/** An origin with a scheme of an app or a browser extension, which `URL` does not know as an origin. */
+const CUSTOM_ORIGIN = /^[a-z][a-z0-9+.-]*:\/\/[\w.:-]+$/;
+
+/** Schemes that are not part of an origin that a browser sends. */
+const NO_ORIGIN = /^(?:https?|wss?|ftp|file|data|blob):/;
+
+/** Parses the value of --cors: an origin, as browsers send it in the Origin header, or `*`. A pattern has no effect. */
 export function parseOrigin(text: string): string {
   if (text === '*') return text;
   const url = URL.canParse(text) ? new URL(text) : undefined;
-  if (url && /^https?:$/.test(url.protocol) && url.href === `${url.origin}/`) return url.origin;
-  throw new ArgumentError('must be * or an origin such as http://localhost:5173');
+  const isWeb = url !== undefined && /^https?:$/.test(url.protocol) && url.href === `${url.origin}/`;
+  if (isWeb && !url.host.includes('*')) return url.origin;
+  const custom = text.toLowerCase().replace(/\/$/, '');
+  if (CUSTOM_ORIGIN.test(custom) && !NO_ORIGIN.test(custom)) return custom;
+  throw new ArgumentError(
+    text.includes('*')
+      ? 'must be * alone for all origins, or an origin without *, such as https://app.example'
+      : 'must be * or an origin such as http://localhost:5173 or tauri://localhost',
+  );
 }

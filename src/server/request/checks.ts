@@ -1,38 +1,19 @@
 import type { IncomingMessage } from 'node:http';
+import { isIP } from 'node:net';
 import { HOST_NAME_PATTERN, LOOPBACK_NAME_PATTERN } from '../../contract/headers.ts';
 import { createAddressMatcher } from '../../system/address-blocks.ts';
 import { invalidRequest, ServiceError } from '../errors.ts';
-
-/** The limit for the line and the headers of a request, in bytes (docs/service.md 8.5). */
-export const MAX_HEADER_BYTES = 8 * 1024;
-/** The bytes of the request line without the method and the target, plus the empty line after the headers. */
-const LINE_BYTES = ' '.length + ' HTTP/1.1\r\n'.length + '\r\n'.length;
-const BYTES_PER_HEADER = ': \r\n'.length;
-
-export const headersTooLargeError = (): ServiceError =>
-  new ServiceError('headers_too_large', 'The request line and the headers are larger than 8 KiB');
+import { canonicalAddress } from './client-address.ts';
 
 /**
- * Rejects what Node's parser accepts although this service cannot handle it: versions of HTTP other than 1.0 and 1.1,
- * transfer codings other than chunked, and large headers. Node limits only the sum of the target, the names and the values,
- * so thousands of empty headers would get through. `target` is the target as the client sent it.
+ * Rejects transfer codings other than chunked, which Node's parser partly accepts: a proxy may see another end of the body.
  *
- * @throws ServiceError 400 or 431
+ * @throws ServiceError 400
  */
-export function checkHttp(
-  { httpVersion, headers, rawHeaders, method = '' }: IncomingMessage,
-  target: string,
-): void {
-  let bytes = method.length + target.length + LINE_BYTES + (rawHeaders.length / 2) * BYTES_PER_HEADER;
-  for (const part of rawHeaders) bytes += part.length;
-  if (bytes > MAX_HEADER_BYTES) throw headersTooLargeError();
-  if (httpVersion !== '1.1' && httpVersion !== '1.0') {
-    throw invalidRequest(`HTTP/${httpVersion} is not supported. Use HTTP/1.1`);
-  }
+export function checkTransferCoding({ headers }: IncomingMessage): void {
   const coding = headers['transfer-encoding'];
-  if (coding !== undefined && coding.toLowerCase() !== 'chunked') {
-    throw invalidRequest('The only supported Transfer-Encoding is chunked');
-  }
+  if (coding === undefined || coding.toLowerCase() === 'chunked') return;
+  throw invalidRequest('The only supported Transfer-Encoding is chunked');
 }
 
 /** Rejects every expectation except `100-continue` (RFC 9110, 10.1.1). @throws ServiceError 417 */
@@ -57,13 +38,18 @@ export function countHeader({ rawHeaders, headers }: IncomingMessage, name: stri
 
 /**
  * Refuses requests that a browser sends for a page of another origin, such as another port of this machine. Browsers
- * report this in `Sec-Fetch-Site`. Requests without this header, such as those of other clients, pass.
+ * report this in `Sec-Fetch-Site`; over plain HTTP beyond loopback, they send only `Origin`. Requests without these
+ * headers, such as those of other clients, pass. `publicUrl` is the URL of the service as a reverse proxy offers it.
  *
  * @throws ServiceError 403
  */
-export function checkSameOrigin({ headers }: IncomingMessage): void {
-  const site = headers['sec-fetch-site'] ?? 'none';
-  if (site === 'none' || site === 'same-origin') return;
+export function checkSameOrigin({ headers }: IncomingMessage, publicUrl: string | undefined): void {
+  const { 'sec-fetch-site': site = 'none', origin } = headers;
+  const isNavigation = site === 'none' || site === 'same-origin';
+  const host = origin?.replace(/^https?:\/\//, '');
+  const isOwn =
+    host === undefined || host === headers.host || (publicUrl && host === new URL(publicUrl).host);
+  if (isNavigation && isOwn) return;
   throw new ServiceError('forbidden', 'Pages of other origins cannot use this path');
 }
 
@@ -92,37 +78,39 @@ export function allowedHosts(
 }
 
 /**
- * Creates the check of the host of a request (docs/service.md 10; RFC 9112, 3.2). The host is `targetHost` if the
- * request target is absolute, otherwise the Host header. The check throws ServiceError 400 if the header is missing,
- * repeated or malformed, and 421 if the name of the host is not allowed. Loopback names and the names in `names` are
- * allowed. If `names` is undefined, every name is allowed. The port does not matter. HTTP/1.0 needs no Host header.
+ * Checks the host of a request (docs/service.md 10; RFC 9112, 3.2): that of its target if that is absolute (`targetHost`),
+ * which then replaces the Host header. Loopback names, the names in `allowed`, and the address on which the connection
+ * arrived are allowed; if `allowed` is undefined, every name. The port does not matter. HTTP/1.0 needs no Host header.
  *
- * @returns a function that returns the host as the client wrote it; undefined without a host
+ * @throws ServiceError 400 if the header is missing, repeated or malformed, and 421 if the name is not allowed
  */
-export function createHostCheck(
-  names: ReadonlySet<string> | undefined,
-): (request: IncomingMessage, targetHost?: string) => string | undefined {
-  // Most requests have the same Host header, so a header that equals the last accepted one is not checked again.
-  let lastAccepted: string | undefined;
+export function checkHost(
+  request: IncomingMessage,
+  targetHost: string | undefined,
+  allowed: ReadonlySet<string> | undefined,
+): void {
+  const { headers, httpVersion, socket } = request;
+  const count = countHeader(request, 'host');
+  if (count !== 1 && !(count === 0 && httpVersion === '1.0')) throw invalidHost();
+  let name = headers.host === undefined ? undefined : nameOf(headers.host);
+  if (targetHost !== undefined) {
+    name = nameOf(targetHost);
+    headers.host = targetHost;
+  }
+  if (name === undefined || allowed === undefined || allowed.has(name)) return;
+  if (LOOPBACK_NAME_PATTERN.test(name) || isAddress(name, socket.localAddress)) return;
+  throw new ServiceError(
+    'misdirected_request',
+    `The host ${name} is not allowed. To allow it: pets serve --allow-host ${name}`,
+  );
+}
 
-  return (request, targetHost) => {
-    const { host } = request.headers;
-    if (host !== undefined && host === lastAccepted && targetHost === undefined) return host;
-    const count = countHeader(request, 'host');
-    const isOptional = count === 0 && request.httpVersion === '1.0';
-    if (count !== 1 && !isOptional) throw invalidHost();
-    const fromHeader = host === undefined ? undefined : nameOf(host);
-    const name = targetHost === undefined ? fromHeader : nameOf(targetHost);
-    if (name === undefined) return undefined;
-    if (names && !names.has(name) && !LOOPBACK_NAME_PATTERN.test(name)) {
-      throw new ServiceError(
-        'misdirected_request',
-        `The host ${name} is not allowed. To allow it: pets serve --allow-host ${name}`,
-      );
-    }
-    if (targetHost === undefined) lastAccepted = host;
-    return targetHost ?? host;
-  };
+/** Whether a host is written as this IP address. */
+function isAddress(host: string, address: string | undefined): boolean {
+  const literal = host.replace(/^\[|\]$/g, '');
+  return (
+    address !== undefined && isIP(literal) !== 0 && canonicalAddress(literal) === canonicalAddress(address)
+  );
 }
 
 /** Returns the name or address in a host, in lower case and without the port. @throws ServiceError 400 */

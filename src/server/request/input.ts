@@ -2,16 +2,8 @@ import type { IncomingMessage } from 'node:http';
 import * as z from 'zod/mini';
 import { describeFirstIssue, describeIssues } from '../../contract/issues.ts';
 import { findJsonError, NestingError, parseJson } from '../../contract/json.ts';
-import {
-  API_PREFIX,
-  type Operation,
-  type OperationInput,
-  type OperationName,
-  operations,
-} from '../../contract/operations.ts';
-import { connectionOf } from '../connection/pipelining.ts';
+import { API_PREFIX } from '../../contract/operations.ts';
 import { invalidRequest, ServiceError } from '../errors.ts';
-import type { MaybePromise } from '../response.ts';
 import { countHeader } from './checks.ts';
 
 const ABSOLUTE = /^https?:\/\/([^/?]*)(.*)$/i;
@@ -54,31 +46,30 @@ export const decodeSegments = (path: string): readonly string[] =>
     .split('/')
     .map((segment) => decode(segment));
 
+/** The query parameters of a request, decoded, by name. */
+export type Query = ReadonlyMap<string, string>;
+
 /**
- * The query parameters of a request target, by name.
+ * The query parameters of a request target.
  *
  * @throws ServiceError `invalid_request` for malformed percent-encoding or a repeated parameter
  */
-export function parseQuery(target: string): Readonly<Record<string, string>> {
-  const query = new QueryParameters();
+export function parseQuery(target: string): Query {
+  const query = new Map<string, string>();
   const mark = target.indexOf('?');
   if (mark === -1) return query;
   for (const pair of target.slice(mark + 1).split('&')) {
     if (pair === '') continue;
     const equals = pair.indexOf('=');
     const name = decode(equals === -1 ? pair : pair.slice(0, equals), true);
-    if (name in query) throw invalidRequest(`The query parameter ${name} is given more than once`);
-    query[name] = equals === -1 ? '' : decode(pair.slice(equals + 1), true);
+    if (query.has(name)) throw invalidRequest(`The query parameter ${name} is given more than once`);
+    query.set(name, equals === -1 ? '' : decode(pair.slice(equals + 1), true));
   }
   return query;
 }
 
-// Objects that inherit no names, because any name may occur in a query. This is faster than Object.create(null).
-const QueryParameters = function QueryParameters() {} as unknown as new () => Record<string, string>;
-QueryParameters.prototype = Object.create(null);
-
 /** Checks the whole request target. @throws ServiceError `invalid_request` */
-export function validateTarget(target: string): void {
+export function checkTarget(target: string): void {
   decodeSegments(pathOf(target));
   parseQuery(target);
 }
@@ -94,44 +85,8 @@ function decode(text: string, isQuery = false): string {
   }
 }
 
-type Input = OperationInput<OperationName>;
-
-/** A target of `listPets` as clients usually send it. */
-const ORDINARY_PAGE = /^\/v1\/pets\?limit=([1-9]\d?|100)(?:&cursor=(v1[0-9a-f]{16}))?$/;
-
-/**
- * Reads and validates the path parameters, query and body of a request with the schemas of its operation.
- *
- * @throws ServiceError 404 for an invalid path parameter (D5), otherwise 400, or an error of `readJsonBody`
- */
-export function readInput(
-  name: OperationName,
-  params: Readonly<Record<string, string>>,
-  request: IncomingMessage,
-): MaybePromise<Input> {
-  const { url = '' } = request;
-  // For the usual query, validation with the schema would take longer than reading the page.
-  const [, limit, cursor] = (name === 'listPets' && ORDINARY_PAGE.exec(url)) || [];
-  if (limit !== undefined) return { query: { limit: Number(limit), cursor } } as Input;
-
-  const operation: Operation = operations[name];
-  const input: { params?: unknown; query?: unknown; body?: unknown } = {};
-  const query = parseQuery(url);
-  if (operation.params) {
-    const { success, data } = z.safeParse(operation.params, params);
-    if (!success) throw new ServiceError('not_found', 'Not found: the identifier in the path is not valid');
-    input.params = data;
-  }
-  if (operation.query) input.query = validate(operation.query, query, 'The query');
-  const { body: schema } = operation;
-  if (schema === undefined) return input as Input;
-  return readJsonBody(request).then(
-    (body) => ({ ...input, body: validate(schema, body, 'The body') }) as Input,
-  );
-}
-
 /** Validates a value. `whole` is its name in error messages. @throws ServiceError 400 */
-function validate<Schema extends z.ZodMiniType>(
+export function validate<Schema extends z.ZodMiniType>(
   schema: Schema,
   value: unknown,
   whole: string,
@@ -155,8 +110,8 @@ const CHARSET = /;\s*charset\s*=\s*"?([^\s;"]*)/i;
 export const hasBody = ({ headers }: IncomingMessage): boolean =>
   headers['content-length'] !== undefined || headers['transfer-encoding'] !== undefined;
 
-/** Reads a JSON body. @throws ServiceError 400, 413, 415, or the error that interrupted the body, such as 408 */
-async function readJsonBody(request: IncomingMessage): Promise<unknown> {
+/** Reads a JSON body. @throws ServiceError 400, 413, 415, or the error of `interruptBody`, such as 408 */
+export async function readJsonBody(request: IncomingMessage): Promise<unknown> {
   checkContentType(request);
   if (Number(request.headers['content-length'] ?? 0) > MAX_BODY_BYTES) throw payloadTooLarge();
   return parseBody(await readBytes(request));
@@ -170,7 +125,7 @@ export const readBodyAs = async <Schema extends z.ZodMiniType>(
 
 /** Reads and validates the query of a request target. @throws ServiceError 400 */
 export const readQueryAs = <Schema extends z.ZodMiniObject>(schema: Schema, target = ''): z.output<Schema> =>
-  validate(schema, { ...parseQuery(target) }, 'The query');
+  validate(schema, Object.fromEntries(parseQuery(target)), 'The query');
 
 function checkContentType(request: IncomingMessage): void {
   if (countHeader(request, 'content-type') > 1) {
@@ -185,11 +140,20 @@ function checkContentType(request: IncomingMessage): void {
   );
 }
 
+const INTERRUPTION = Symbol('interruption');
+type Interruptible = IncomingMessage & { [INTERRUPTION]?: ServiceError };
+
+/** Ends the reading of a body with an error, also if the reading has not begun. */
+export function interruptBody(request: Interruptible, error: ServiceError): void {
+  request[INTERRUPTION] = error;
+  request.emit('interrupted', error);
+}
+
 /**
  * Reads a body. Counts the bytes that arrive, because Content-Length may be missing. Does not use `for await`: leaving such
  * a loop early would destroy the socket, and the client would not receive the 413.
  */
-function readBytes(request: IncomingMessage): Promise<Buffer> {
+function readBytes(request: Interruptible): Promise<Buffer> {
   return new Promise((resolve, reject) => {
     const chunks: Buffer[] = [];
     let size = 0;
@@ -199,8 +163,7 @@ function readBytes(request: IncomingMessage): Promise<Buffer> {
         reject(invalidRequest('The connection closed before the body was complete'));
     };
     // If the body was interrupted while the API key was looked up, `interrupted` and `close` do not fire again.
-    const { error } = connectionOf(request.socket);
-    if (error && !request.complete) reject(error);
+    if (request[INTERRUPTION]) reject(request[INTERRUPTION]);
     if (request.destroyed) onClose();
     request.on('interrupted', reject);
     request.on('data', (chunk: Buffer) => {

@@ -128,8 +128,7 @@ function notAgain(
   if (method === '-') return 'it is not valid HTTP';
   if (!isUnderApi(splitTarget(method, url).target))
     return `only requests under ${API_PREFIX} can be sent again`;
-  const needsKey = method !== 'OPTIONS' || singleHeader(headers, header.authorization) !== undefined;
-  if (keyName === undefined && needsKey) return 'no API key was accepted for it';
+  if (keyName === undefined && method !== 'OPTIONS') return 'no API key was accepted for it';
   if (isCutOff) return 'only the beginning of its body is recorded';
   if (length !== undefined && Number(length) !== bytes) return 'its body did not arrive completely';
   if (!isText) return 'its body is not text';

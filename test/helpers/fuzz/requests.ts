@@ -129,11 +129,8 @@ type Choice<Value> = { good: readonly Value[]; bad: readonly Value[] };
 const choicesOf = (keys: readonly string[]) => ({
   method: {
     good: fine('GET', 'POST', 'POST', 'POST', 'HEAD', 'OPTIONS'),
-    // Node's parser rejects unknown methods, and CONNECT has no handler, so they get 405 whatever the path is.
-    bad: [
-      ...fine('PUT', 'DELETE', 'PATCH', 'TRACE', 'PROPFIND', 'M-SEARCH'),
-      ...wrong(405, 'BREW', 'get', 'CONNECT'),
-    ],
+    // Node's parser rejects unknown methods, so they get 400 whatever the path is.
+    bad: [...fine('PUT', 'DELETE', 'PATCH', 'TRACE', 'PROPFIND', 'M-SEARCH'), ...wrong(400, 'BREW', 'get')],
   },
   place: { good: [...Array<Place>(10).fill(place('/v1/pets', '/pets')), ...places], bad: oddPlaces },
   query: {
@@ -317,11 +314,7 @@ function assemble(parts: Parts): FuzzedRequest {
     statuses,
     counts: limitedBy !== undefined && !prefers,
     isPreferred: prefers && statuses.length === 1 && statuses[0] === preferred(operation, prefer.code),
-    mayEnd:
-      !isParsed ||
-      version === '1.0' ||
-      /close|Upgrade/.test(connection) ||
-      parts.expectation.text.includes('100'),
+    mayEnd: !isParsed || version === '1.0' || /close|Upgrade/.test(connection),
     ...(operation && { operation }),
     ...(limitedBy !== undefined && { limitedBy }),
   };
@@ -366,9 +359,12 @@ function possibleStatuses(parts: Parts): number[] {
   return operation === 'getPet' ? [success.status, 404, 410] : [success.status];
 }
 
-/** The status of the error in the Host header. An absolute target names the host itself, and HTTP/1.0 needs no Host. */
+/**
+ * The status of the error in the Host header. An absolute target names the host itself, a health check may have any, and
+ * HTTP/1.0 needs none.
+ */
 function hostRefused({ place, host, version }: Parts): number | undefined {
-  if (/^http/i.test(place.text) && host.refused === 421) return undefined;
+  if (/^(?:http|\/healthz$)/i.test(place.text) && host.refused === 421) return undefined;
   if (version === '1.0' && host.text === '') return undefined;
   return host.refused;
 }
@@ -389,9 +385,11 @@ function render({ method, place, query, version, hasBody, frame, body, ...parts 
     .join('');
   // HTTP/1.0 has neither chunks nor persistent connections, so leave out both.
   const isOld = version === '1.0';
-  const target = method.text === 'CONNECT' ? 'a.example:443' : place.text + query.text;
   return Buffer.concat([
-    Buffer.from(`${method.text} ${target} HTTP/${version}\r\n${head}${isOld ? '' : connection}`, 'latin1'),
+    Buffer.from(
+      `${method.text} ${place.text + query.text} HTTP/${version}\r\n${head}${isOld ? '' : connection}`,
+      'latin1',
+    ),
     hasBody || method.text === 'POST' ? framed(body.bytes, isOld ? 'length' : frame) : Buffer.from('\r\n'),
   ]);
 }

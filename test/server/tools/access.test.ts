@@ -90,7 +90,7 @@ describe.each([
   ['/reset', ['GET', 'POST']],
 ])('%s', (path, methods) => {
   test('needs the token, refuses pages of other origins, and is neither recorded, counted nor cached', async () => {
-    const { call, use, key, requests } = await startWithTools();
+    const { call, use, key, requests, service } = await startWithTools();
     const all = methods.includes('GET') ? ['HEAD', ...methods] : methods;
     for (const method of all) {
       const send = (headers: Record<string, string>) =>
@@ -103,6 +103,11 @@ describe.each([
         expect((await send({ Authorization: authorization })).status).toBe(401);
       for (const site of ['same-site', 'cross-site', 'same-origin, none', 'SAME-ORIGIN', ''])
         expect((await send({ 'Sec-Fetch-Site': site })).status, site).toBe(403);
+      // Over plain HTTP beyond loopback, browsers send only Origin.
+      for (const origin of ['http://evil.test', 'http://localhost:1', 'null'])
+        expect((await send({ Origin: origin })).status, origin).toBe(403);
+      const own = await send({ Origin: new URL(service().url).origin });
+      expect(await own.text()).not.toContain('Pages of other origins');
       const response = await send({ 'Sec-Fetch-Site': 'same-origin' });
       expect([401, 404, 405]).not.toContain(response.status);
       expect(response.headers.get('cache-control')).toBe('no-store');
@@ -206,7 +211,7 @@ describe('the page', () => {
     const response = await send('/requests', { headers: bearer(token) });
     expect(await response.json()).toMatchObject({
       message:
-        'The developer token is unknown, or from an earlier start of pets serve. For the page, open the address that pets serve has printed last; a program sends `Authorization: Bearer <PETS_SERVE_TOKEN>`',
+        'The developer token is unknown, or from an earlier start of pets serve. For the page, open the address that pets serve has printed last; a program sends `Authorization: Bearer $PETS_SERVE_TOKEN`; to choose the token, start the server with PETS_SERVE_TOKEN=<token> pets serve',
     });
     for (const old of [first, unused])
       expect(await signIn(old)).toMatchObject({ status: 401, message: WRONG });

@@ -158,7 +158,6 @@ test('requests that cannot be sent again say why, and are refused', async () => 
   // These three bytes are not text. The character that replaces them has three bytes, too.
   await call('/pets', { method: 'POST', body: new Uint8Array([0xf0, 0x9f, 0x98]) });
   await raw('GET', '/v1/pets', `Authorization: Bearer ${key}\r\n`);
-  await call('/pets', { method: 'OPTIONS', headers: { Authorization: 'Bearer wrong' } });
   await call('/pets', { headers: { Authorization: '' } });
   const { requests: shown } = await requests();
   const reasons = [
@@ -171,7 +170,6 @@ test('requests that cannot be sent again say why, and are refused', async () => 
     'only requests under /v1 can be sent again',
     'it is not valid HTTP',
     'its body is not text',
-    'no API key was accepted for it',
     'no API key was accepted for it',
     'no API key was accepted for it',
   ];
