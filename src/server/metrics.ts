@@ -12,7 +12,7 @@ type LabeledValue = [labels: Record<string, string | number>, value: number];
 
 /** Counts what `GET /metrics` reports since the start (docs/service.md 12). */
 export function createMetrics(
-  { banCounts, databaseMetrics }: Pick<Backend, 'banCounts' | 'databaseMetrics'>,
+  { banCounts, databaseConnections }: Pick<Backend, 'banCounts' | 'databaseConnections'>,
   onError: (error: unknown) => void,
 ) {
   const responses = new Map<string, Map<number, number>>();
@@ -67,14 +67,10 @@ export function createMetrics(
     ]);
     const refused = 'Connections that were refused because too many were open.';
     add(Counter, 'pets_refused_connections_total', refused, [], () => [[{}, refusals]]);
-    if (databaseMetrics) {
-      const replaced = 'Connections to the database that replaced a lost one.';
-      add(Counter, 'pets_database_reconnects_total', replaced, [], () => [
-        [{}, databaseMetrics().reconnects],
-      ]);
+    if (databaseConnections) {
       const byState = 'Connections to the database, by state: busy, idle or opening.';
       add(Gauge, 'pets_database_connections', byState, ['state'], () =>
-        Object.entries(databaseMetrics().connections).map(([state, count]) => [{ state }, count]),
+        Object.entries(databaseConnections()).map(([state, count]) => [{ state }, count]),
       );
     }
     const syncs = new Histogram({
@@ -88,7 +84,7 @@ export function createMetrics(
       help: 'Duration of each call of the database, in seconds.',
       labelNames: ['call'],
       buckets: BUCKETS,
-      registers: databaseMetrics ? [registry] : [],
+      registers: databaseConnections ? [registry] : [],
     });
     return { registry, syncs, calls };
   }

@@ -11,7 +11,7 @@ type CopyOptions = {
 
 /**
  * Copies a store that no server writes to, with its API keys, bans and unexpired idempotency keys. Compares the counts
- * and the last id before the target becomes a store. After an error, the target is as before (see
+ * and the last id before the target becomes a store. Returns the report of the copy. After an error, the target is as before (see
  * `StoreLocation.write` for the exception).
  *
  * @throws StoreError, or the reason of `signal`
@@ -38,7 +38,8 @@ export async function copyStore(
         onProgress(done, report.animals);
       }
     }
-    const requireEqual = (written: StoreReport) => {
+    let copied = report;
+    const accept = (written: StoreReport) => {
       for (const name of ['id', 'animals', 'orders', 'keys', 'lastId'] as const) {
         if (written[name] === report[name]) continue;
         throw new StoreError(
@@ -46,8 +47,9 @@ export async function copyStore(
           'try again; if the error remains, check the disk or the database of the target',
         );
       }
+      copied = written;
     };
-    await target.write({ ...contents, animals }, requireEqual, signal);
-    return report;
+    await target.write({ ...contents, animals }, accept, signal);
+    return copied;
   }, signal);
 }

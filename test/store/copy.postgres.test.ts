@@ -31,7 +31,7 @@ async function stateOf(url: string) {
 }
 
 const locationOf = (url: string, clock: ManualClock) =>
-  postgresLocation(url, { clock, env: {}, userName: 'pets', random: Math.random, testTime: clock.now });
+  postgresLocation(url, { clock, env: {}, userName: 'pets', testTime: clock.now });
 
 async function newDatabase(clock: ManualClock): Promise<CopyPlace & { url: string }> {
   const url = await freshDatabase();

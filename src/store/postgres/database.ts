@@ -1,7 +1,7 @@
 import type { Client, QueryResultRow } from 'pg';
 import { StoreError, StoreUnavailableError } from '../errors.ts';
 import type { PrimaryConnector } from './connect/primary-connector.ts';
-import { callFailure, failureKind } from './failures.ts';
+import { callFailure, connectFailure } from './failures.ts';
 import type { Statement } from './pool.ts';
 import { beginSql, checkServer, type Isolation, SCHEMA_VERSION } from './schema.ts';
 
@@ -35,7 +35,7 @@ export async function runTransaction<Result>(
   const options = { timeout: CONNECT_TIMEOUT_MS, isServer: false, signal };
   const client = await connector.connect(options).catch((error) => {
     signal?.throwIfAborted();
-    throw error instanceof StoreError ? error : callFailure(error, 'connecting', place);
+    throw connectFailure(error, place);
   });
   const stop = () => void client.connection.stream.destroy();
   signal?.addEventListener('abort', stop);
@@ -78,8 +78,7 @@ export async function inTransaction<Result>(
 ): Promise<Result> {
   const begun = client.query(beginSql(isolation));
   const result = await begun.then(task).catch((error) => {
-    const kind = failureKind(error) === 'store_full' ? 'store_full' : 'not_done';
-    throw error instanceof StoreError ? error : callFailure(error, 'sent', place, kind);
+    throw error instanceof StoreError ? error : callFailure(error, place, 'not_done');
   });
   const { command } = await client.query('commit').catch((error) => {
     throw new StoreUnavailableError(

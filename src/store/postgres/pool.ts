@@ -1,8 +1,9 @@
 import type { Socket } from 'node:net';
 import type { Client, QueryResultRow } from 'pg';
 import type { SteadyClock } from '../../contract/clock.ts';
-import type { DatabaseMetrics } from '../backend.ts';
-import { callFailure, closedError, failureKind, isConnectionOutdated } from './failures.ts';
+import type { DatabaseConnections } from '../backend.ts';
+import { StoreError } from '../errors.ts';
+import { callFailure, connectFailure, isConnectionOutdated, isRolledBack } from './failures.ts';
 
 /** The longest time to open a connection, in milliseconds. */
 export const CONNECT_TIMEOUT_MS = 1_000;
@@ -44,8 +45,6 @@ export type PoolOptions = {
   onWarning(message: string): void;
   /** Called after each successful call with its name and its duration in milliseconds. */
   onCall?: ((name: string, milliseconds: number) => void) | undefined;
-  /** Starts a timer, and returns a handle for `clearTimeout`. `setTimeout` by default. */
-  startTimer?(callback: () => void, milliseconds: number): NodeJS.Timeout | undefined;
 };
 
 type Waiter = { resolve(client: Client): void; reject(error: Error): void };
@@ -55,7 +54,7 @@ type Waiter = { resolve(client: Client): void; reject(error: Error): void };
  * and another one is opened if the database accepts it. If there is no connection, the next call opens one.
  */
 export class Pool {
-  #options: PoolOptions & Required<Pick<PoolOptions, 'startTimer'>>;
+  #options: PoolOptions;
   #open = new Set<Client>();
   /** The open connections that no call uses. The one that was used last is at the end. */
   #idle: Client[] = [];
@@ -68,19 +67,15 @@ export class Pool {
   #nextAdditionAt = Number.NEGATIVE_INFINITY;
   #calls = new Set<Promise<unknown>>();
   #warnedAt = new Map<string, number>();
-  /** How many lost connections were not replaced yet, and how many were. */
-  #lost = 0;
-  #reconnects = 0;
   #isClosed = false;
 
   constructor(options: PoolOptions) {
-    this.#options = { startTimer: setTimeout, ...options };
+    this.#options = options;
   }
 
-  get metrics(): DatabaseMetrics {
+  get connections(): DatabaseConnections {
     const idle = this.#idle.length;
-    const connections = { busy: this.#open.size - idle, idle, opening: this.#opening ? 1 : 0 };
-    return { connections, reconnects: this.#reconnects };
+    return { busy: this.#open.size - idle, idle, opening: this.#opening ? 1 : 0 };
   }
 
   /**
@@ -107,7 +102,8 @@ export class Pool {
   }
 
   #track<Result>(start: () => Promise<Result>): Promise<Result> {
-    if (this.#isClosed) return Promise.reject(closedError(this.#options.place));
+    if (this.#isClosed)
+      return Promise.reject(new StoreError(`${this.#options.place} was closed`, 'start the server again'));
     const call = start().finally(() => this.#calls.delete(call));
     this.#calls.add(call);
     return call;
@@ -124,11 +120,11 @@ export class Pool {
       return rows;
     } catch (error) {
       // After its gravest errors, PostgreSQL ends the connection, and the statement may have been committed.
-      const isOpen = failureKind(error) !== 'unknown' && (await this.#responds(client, end));
+      const hasNoEffect = isRolledBack(error) && (await this.#responds(client, end));
       // The database server may have failed or be frozen, so the idle connections are not used either.
-      if (!isOpen || isConnectionOutdated(error))
+      if (!hasNoEffect || isConnectionOutdated(error))
         for (const each of [client, ...this.#idle]) this.#destroy(each);
-      const failure = callFailure(error, 'sent', place, isOpen ? failureKind(error) : 'unknown');
+      const failure = callFailure(error, place, hasNoEffect ? 'not_done' : 'unknown');
       this.#warn(statement.name, `${failure.message} (pets.${statement.name})`);
       throw failure;
     } finally {
@@ -156,7 +152,7 @@ export class Pool {
     // After a pause of this process, the time of a call can be over before its timer runs.
     if (clock.elapsed() < end) return client;
     this.#release(client);
-    throw callFailure(new Error('connecting took too long'), 'connecting', place);
+    throw connectFailure(new Error('connecting took too long'), place);
   }
 
   #wait(end: number): Promise<Client> {
@@ -166,7 +162,7 @@ export class Pool {
       this.#waiting.add(waiter);
       cancel = this.#startDeadline(end, () => {
         const error = new Error('no connection was free in time');
-        if (this.#waiting.delete(waiter)) reject(callFailure(error, 'connecting', this.#options.place));
+        if (this.#waiting.delete(waiter)) reject(connectFailure(error, this.#options.place));
       });
     });
     this.#serveWaiting();
@@ -195,7 +191,7 @@ export class Pool {
     try {
       this.#add(await this.#connect());
     } catch (error) {
-      this.#openingFailed(callFailure(error, 'connecting', this.#options.place));
+      this.#openingFailed(connectFailure(error, this.#options.place));
     }
     this.#opening = undefined;
     this.#serveWaiting();
@@ -205,7 +201,7 @@ export class Pool {
     const { clock, check, connect } = this.#options;
     const end = clock.elapsed() + CONNECT_TIMEOUT_MS;
     const client = await connect();
-    client.once('end', () => this.#ended(client));
+    client.once('end', () => this.#remove(client));
     client.on('error', () => this.#destroy(client));
     try {
       // The check also shows whether the database responds: a proxy such as pgbouncer accepts connections without it.
@@ -226,9 +222,6 @@ export class Pool {
     this.#idle.push(client);
     if (this.#failure) this.#warn('connected', `${this.#options.place} can be used again`);
     this.#failure = undefined;
-    if (this.#lost === 0) return;
-    this.#lost -= 1;
-    this.#reconnects += 1;
   }
 
   /** Rejects the waiting calls, unless they can get a connection that is busy now. */
@@ -286,9 +279,8 @@ export class Pool {
    */
   #startDeadline(end: number, expire: () => void): () => void {
     let isCancelled = false;
-    const { clock, startTimer } = this.#options;
     const expireLater = () => setImmediate(() => isCancelled || expire());
-    const timer = startTimer(expireLater, Math.max(0, end - clock.elapsed()));
+    const timer = setTimeout(expireLater, Math.max(0, end - this.#options.clock.elapsed()));
     return () => {
       isCancelled = true;
       clearTimeout(timer);
@@ -306,13 +298,7 @@ export class Pool {
   /** Ends a connection at once. A call without a response is rejected. */
   #destroy(client: Client): void {
     client.connection.stream.destroy();
-    this.#ended(client);
-  }
-
-  #ended(client: Client): void {
-    if (!this.#remove(client)) return;
-    this.#lost += 1;
-    this.#serveWaiting();
+    this.#remove(client);
   }
 
   #closeIdle(client: Client): void {
@@ -321,14 +307,15 @@ export class Pool {
     this.#close(client).catch(() => {});
   }
 
-  #remove(client: Client): boolean {
+  #remove(client: Client): void {
+    this.#open.delete(client);
     this.#idle = this.#idle.filter((each) => each !== client);
-    return this.#open.delete(client);
+    this.#serveWaiting();
   }
 
   /** Ends a connection as the protocol says, or by force if that takes too long. */
   async #close(client: Client): Promise<void> {
-    const timer = this.#options.startTimer(() => this.#destroy(client), CONNECT_TIMEOUT_MS);
+    const timer = setTimeout(() => this.#destroy(client), CONNECT_TIMEOUT_MS);
     await client.end();
     clearTimeout(timer);
   }

@@ -1,5 +1,5 @@
 import type { Backend, LocationContext, OpenOptions, StoreLocation } from '../backend.ts';
-import { StoreUnavailableError, StoreUnwritableError } from '../errors.ts';
+import { StoreUnwritableError } from '../errors.ts';
 import { KeyCache } from '../keys/key-cache.ts';
 import { KeyManager } from '../keys/keys.ts';
 import { parseDatabaseTarget } from './connect/database-url.ts';
@@ -32,10 +32,6 @@ export interface DatabaseLocation extends StoreLocation {
 /** The longest time to read or change the API keys, in milliseconds. Locks and synchronous replicas can cause waits. */
 const KEYS_TIMEOUT_MS = 10_000;
 
-/** How long a start waits for a database that is being started, in milliseconds. */
-const START_WAIT_MS = 30_000;
-const RETRY_MS = 500;
-
 /** Returns the location of a store in a database. @throws StoreError if the URL cannot be used */
 export function postgresLocation(url: string, context: LocationContext): DatabaseLocation {
   const connector = new PrimaryConnector(parseDatabaseTarget(url, context));
@@ -50,7 +46,7 @@ export function postgresLocation(url: string, context: LocationContext): Databas
   return {
     place,
     isShared: true,
-    open: (options) => whenStarted(() => openBackend(connector, testTime, options), options),
+    open: (options) => openBackend(connector, testTime, options),
     manageKeys: (task) =>
       runTransaction(
         connector,
@@ -71,35 +67,6 @@ export function postgresLocation(url: string, context: LocationContext): Databas
     migrate: () => runTransaction(connector, (client) => createStoreIfMissing(client)),
     pendingSql: () => runTransaction(connector, (client) => pendingSql(client)),
   };
-}
-
-/** Runs a task. If the database is being started, tries again until it has started, or `START_WAIT_MS` have passed. */
-async function whenStarted(task: () => Promise<Backend>, options: OpenOptions): Promise<Backend> {
-  const { clock, sleep, signal, onWarning } = options;
-  const end = clock.elapsed() + START_WAIT_MS;
-  for (let attempt = 1; ; attempt++) {
-    try {
-      return await task();
-    } catch (error) {
-      signal?.throwIfAborted();
-      const left = end - clock.elapsed();
-      if (!(error instanceof StoreUnavailableError) || !isStarting(error.cause) || left <= 0) throw error;
-      if (attempt === 1) onWarning(`${error.message}; trying again for up to ${START_WAIT_MS / 1_000} s`);
-      await sleep(Math.min(RETRY_MS, left));
-    }
-  }
-}
-
-const CANNOT_CONNECT_NOW = '57P03';
-
-/** Whether an error shows that the database refuses connections, has no address or socket yet, or is starting. */
-function isStarting(error: unknown): boolean {
-  if (error instanceof AggregateError && error.errors.some(isStarting)) return true;
-  if (!(error instanceof Error) || !('code' in error)) return false;
-  const { code, syscall } = error as NodeJS.ErrnoException;
-  // ENOENT: the database has not created its Unix socket yet.
-  if (syscall === 'connect') return code === 'ECONNREFUSED' || code === 'ENOENT';
-  return syscall === 'getaddrinfo' || code === CANNOT_CONNECT_NOW;
 }
 
 /** Opens the store in a database for a server, or creates it. @throws StoreError, or the reason of `signal` */
@@ -176,7 +143,7 @@ async function openBackend(
       active = row ? Number(row.result) : active;
       return { begun: limiter.begun, active };
     },
-    databaseMetrics: () => pool.metrics,
+    databaseConnections: () => pool.connections,
     close,
   };
 }

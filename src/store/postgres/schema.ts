@@ -11,7 +11,8 @@ export type StoreIdentity = { id: string; secret: string };
 export const SCHEMA_VERSION = 6;
 
 // The build replaces each of these calls with the text of the file.
-const SCHEMA_SQL = [
+const CREATE_SQL = [
+  'create schema pets;\n',
   readFileSync(new URL('sql/tables.sql', import.meta.url), 'utf8'),
   readFileSync(new URL('sql/checks.sql', import.meta.url), 'utf8'),
   readFileSync(new URL('sql/create.sql', import.meta.url), 'utf8'),
@@ -51,11 +52,10 @@ set local synchronous_commit = on`;
  * @throws StoreError, for example if the schema has another version, or an error of the driver
  */
 export async function createStoreIfMissing(client: SchemaClient): Promise<boolean> {
-  if ((await readState(client)).store) return false;
+  if (await readStore(client)) return false;
   await client.query(LOCK);
-  const missing = missingSql(await readState(client));
-  if (missing === '') return false;
-  await client.query(missing);
+  if (await readStore(client)) return false;
+  await client.query(CREATE_SQL);
   return true;
 }
 
@@ -66,26 +66,18 @@ export async function createStoreIfMissing(client: SchemaClient): Promise<boolea
  * @throws StoreError, or an error of the driver
  */
 export async function pendingSql(client: SchemaClient): Promise<string> {
-  const missing = missingSql(await readState(client));
-  if (missing === '') return '';
+  if (await readStore(client)) return '';
   const [row] = await rowsOf<{ role: string }>(client, 'select quote_ident(current_user) as role');
   return `begin;
 ${SEARCH_PATH};
 ${LOCK};
 
-${missing}
+${CREATE_SQL}
 grant usage on schema pets to ${row?.role};
 grant select, insert, update, delete on all tables in schema pets to ${row?.role};
 grant execute on all functions in schema pets to ${row?.role};
 commit;
 `;
-}
-
-/** The SQL text that creates the store. Empty if there is one. */
-function missingSql({ store, hasSchema }: State): string {
-  if (store) return '';
-  // IF NOT EXISTS would need the privilege CREATE on the database even if the schema exists.
-  return hasSchema ? SCHEMA_SQL : `create schema pets;\n\n${SCHEMA_SQL}`;
 }
 
 /**
@@ -94,26 +86,19 @@ function missingSql({ store, hasSchema }: State): string {
  * @throws StoreError (with the code `missing` if there is none), or an error of the driver
  */
 export async function readIdentity(client: SchemaClient, place = 'the database'): Promise<StoreIdentity> {
-  const { store } = await readState(client);
+  const store = await readStore(client);
   if (!store) throw storeMissingError(place);
-  return { id: store.id, secret: store.secret };
+  return store;
 }
 
-/** `store` is the row of pets.meta; undefined if there is no store. */
-type State = { hasSchema: boolean; store?: StoreIdentity };
-
-/** @throws StoreError if this program cannot use the schema, or an error of the driver */
-async function readState(client: SchemaClient): Promise<State> {
-  // After a wait for the lock, this query of catalog tables sees the store that another transaction has created.
-  const [found] = await rowsOf<{ hasSchema: boolean; hasMeta: boolean }>(
+/** Undefined if there is no store. @throws StoreError if this program cannot use it, or an error of the driver */
+async function readStore(client: SchemaClient): Promise<StoreIdentity | undefined> {
+  // After a wait for the lock, this query sees the table that another transaction has created. `to_regclass` would not.
+  const tables = await rowsOf(
     client,
-    `select count(*) > 0 as "hasSchema", count(c.oid) > 0 as "hasMeta"
-    from pg_namespace n
-    left join pg_class c on c.relnamespace = n.oid and c.relname = 'meta'
-    where n.nspname = 'pets'`,
+    "select from pg_class where relname = 'meta' and relnamespace = (select oid from pg_namespace where nspname = 'pets')",
   );
-  const { hasSchema = false, hasMeta = false } = found ?? {};
-  if (!hasMeta) return { hasSchema };
+  if (tables.length === 0) return undefined;
   // JSON, because another version may have other columns.
   const [meta] = await rowsOf<{ store: StoreIdentity & { version?: number } }>(
     client,
@@ -126,7 +111,7 @@ async function readState(client: SchemaClient): Promise<State> {
       'use the version of pets that created it, or another database; or delete the store with all its data: drop schema pets cascade',
     );
   }
-  return { hasSchema, store: meta.store };
+  return { id: meta.store.id, secret: meta.store.secret };
 }
 
 /**

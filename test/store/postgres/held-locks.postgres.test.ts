@@ -1,4 +1,4 @@
-import { expect, onTestFinished, test } from 'vitest';
+import { expect, onTestFinished, test, vi } from 'vitest';
 import { systemClock } from '../../../src/contract/clock.ts';
 import { parseDatabaseTarget } from '../../../src/store/postgres/connect/database-url.ts';
 import { PrimaryConnector } from '../../../src/store/postgres/connect/primary-connector.ts';
@@ -47,8 +47,6 @@ test('a call whose result nobody reads loses its locks', async () => {
     prepare: true,
     clock: systemClock,
     onWarning: () => {},
-    // The timers of this pool never run, as in a stopped process, so only PostgreSQL can end the connection.
-    startTimer: () => undefined,
   });
   onTestFinished(() => pool.close());
   const [own] = await pool.call<{ pid: number }>({
@@ -58,7 +56,11 @@ test('a call whose result nobody reads loses its locks', async () => {
   });
   const other = await connectTo(url);
   const text = "select repeat('x', 50000000) from pets.meta for update";
+  // The timer of this call never runs, as in a stopped process, so only PostgreSQL can end the connection.
+  vi.useFakeTimers({ toFake: ['setTimeout'] });
   const call = pool.call({ name: 'large', text, values: [] });
+  await new Promise((resolve) => setImmediate(resolve));
+  vi.useRealTimers();
   const failed = expect(call).rejects.toMatchObject({ outcome: 'unknown' });
   client.connection.stream.pause();
   const tryLock = () =>

@@ -259,9 +259,8 @@ test('calls at the same time run on several connections, and each gets its rows'
       numbers.map((n) => pool.call<{ n: number }>({ ...statement, values: [n] })),
     );
     expect(rows.map(([row]) => row?.n)).toEqual(numbers);
-    const { connections } = pool.metrics;
-    expect(connections.busy).toBe(0);
-    return connections.idle;
+    expect(pool.connections.busy).toBe(0);
+    return pool.connections.idle;
   };
   await expect.poll(countAfterCalls).toBe(MAX_CONNECTIONS);
   expect(await countAfterCalls()).toBe(MAX_CONNECTIONS);

@@ -104,11 +104,11 @@ test('a store without its identity is damaged', async () => {
   await expect(createSchema(client)).rejects.toThrow('pets.meta is empty');
 });
 
-test('a user who owns the schema needs no other privilege', async () => {
-  const url = await freshDatabase();
-  await asSuperuser(url, `revoke create on database ${databaseOf(url)} from public`);
-  await asSuperuser(url, 'create schema pets authorization pets');
-  await expect(createSchema(await connectTo(url))).resolves.toBe(true);
+test('a schema pets of another program is refused and unchanged', async () => {
+  const client = await connectTo(await freshDatabase());
+  await client.query('create schema pets');
+  await expect(createSchema(client)).rejects.toThrow('schema "pets" already exists');
+  expect(await tables(client)).toEqual([]);
 });
 
 test('a server with the documented privileges can do everything that a server does', async () => {
