@@ -63,7 +63,8 @@ function openQueue({ place = url, prepare = true, password = () => '' }: QueueOp
       new PrimaryConnector({
         ...target,
         prepare,
-        parameters: { application_name: 'queue', password: password() },
+        password: password(),
+        parameters: { application_name: 'queue' },
       }).connect({ timeout: CONNECT_TIMEOUT_MS, isServer: true }),
   });
   const queue = new BatchQueue<number, number>({

@@ -1,13 +1,12 @@
-import { createReadStream } from 'node:fs';
-import { readFile, stat } from 'node:fs/promises';
+import { readFile } from 'node:fs/promises';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { createSecureContext } from 'node:tls';
 import { Client, type ClientConfig } from 'pg';
-import pgpass from 'pgpass/lib/helper.js';
+import pgpass from 'pgpass/lib/index.js';
 import { errnoOf } from '../../../system/file-system.ts';
 import { StoreError, StoreUnavailableError } from '../../errors.ts';
 import { messageOf } from '../failures.ts';
-import { type DatabaseHost, type DatabaseTarget, formatHost } from './database-url.ts';
+import type { DatabaseHost, DatabaseTarget } from './database-url.ts';
 
 type ConnectOptions = {
   /** The time limit for all attempts together, until one host is connected, in milliseconds. */
@@ -166,7 +165,7 @@ function noPrimary(hosts: readonly DatabaseHost[], errors: readonly unknown[]): 
     (each) => each instanceof StoreError && !(each instanceof StoreUnavailableError),
   );
   if (mistake !== undefined || hosts.length === 1) return mistake ?? errors[0];
-  const reasons = hosts.map((host, i) => `${formatHost(host)}: ${messageOf(errors[i])}`);
+  const reasons = hosts.map((host, i) => `${host.name}:${host.port}: ${messageOf(errors[i])}`);
   return new StoreUnavailableError(
     `no server accepts writes (${reasons.join('; ')})`,
     'check which of the servers is the primary server, and whether it is running',
@@ -176,7 +175,7 @@ function noPrimary(hosts: readonly DatabaseHost[], errors: readonly unknown[]): 
 
 /** Returns all settings, because the driver would take missing ones from its own environment variables. */
 async function configOf(
-  { user, database, parameters, passwordFile, prepare }: DatabaseTarget,
+  { user, database, password, parameters, prepare }: DatabaseTarget,
   { name: host, port, sslmode }: DatabaseHost,
   isServer: boolean,
 ): Promise<ClientConfig> {
@@ -187,10 +186,7 @@ async function configOf(
     user,
     database,
     // A function, so that the password is not printed with the settings, and a file is read only if it is needed.
-    password: async () =>
-      parameters.password ||
-      (await readPassword(passwordFile, { host, port, database, user })) ||
-      missingPassword(user),
+    password: async () => password ?? (await readPassword({ host, port, database, user })),
     application_name: parameters.application_name || 'pets',
     options: [parameters.options, isServer && prepare && LIMITS].filter(Boolean).join(' '),
     keepAlive: true,
@@ -227,25 +223,16 @@ async function readNamedFile(path: string | undefined): Promise<string | undefin
   } catch (error) {
     throw new StoreError(
       `cannot read ${path} (${errnoOf(error)})`,
-      'check sslrootcert, sslcert and sslkey in the database URL, or PGSSLROOTCERT, PGSSLCERT and PGSSLKEY',
+      'check sslrootcert, sslcert and sslkey in the database URL',
     );
   }
 }
 
-async function readPassword(
-  path: string,
-  connection: Parameters<typeof pgpass.getPassword>[0],
-): Promise<string | undefined> {
-  // pgpass would write its warnings to stderr. The error for a missing password says the same.
-  pgpass.warnTo(undefined);
-  const stats = await stat(path).catch(() => undefined);
-  if (!stats || !pgpass.usePgPass(stats, path)) return undefined;
-  return new Promise((resolve) => pgpass.getPassword(connection, createReadStream(path), resolve));
-}
-
-function missingPassword(user: string): never {
+async function readPassword(connection: Parameters<typeof pgpass>[0]): Promise<string> {
+  const password = await new Promise<string | undefined>((resolve) => pgpass(connection, resolve));
+  if (password) return password;
   throw new StoreError(
-    `the database asks for a password of the user ${user}, and none is set`,
+    `the database asks for a password of the user ${connection.user}, and none is set`,
     'set PGPASSWORD, or add the password to ~/.pgpass, which is ignored unless its mode is 600',
   );
 }
