@@ -2,7 +2,6 @@ import type { Client, QueryResult } from 'pg';
 import { IDEMPOTENCY_KEY_LIFETIME_MS } from '../../contract/headers.ts';
 import { tryParseJson } from '../../contract/json.ts';
 import { Pet, petJson } from '../../contract/schemas.ts';
-import { idOfText } from '../animal-text.ts';
 import { MAX_READ_ANIMALS, READ_BATCH_BYTES, type StoreContents, type StoredAnimal } from '../backend.ts';
 import { StoreError } from '../errors.ts';
 import { requireValidKeys } from '../keys/keys.ts';
@@ -32,7 +31,7 @@ where bytes_before < ${READ_BATCH_BYTES}
 order by id`;
 
 type AnimalRow = { id: string; status: number; body: string };
-type IdempotencyRow = { fingerprint: string; at: string; response: string };
+type IdempotencyKey = NonNullable<StoredAnimal['idempotency']>;
 
 /**
  * Reads everything in the store of a database. The transaction must not end before all animals were read.
@@ -85,43 +84,34 @@ async function* readAnimals(client: Client, readAt: number): AsyncGenerator<Stor
   for (let lastId: string | undefined = '0'; lastId !== undefined; ) {
     const { rows }: QueryResult<AnimalRow> = await client.query(ANIMALS, [lastId]);
     const animals = rows.map(({ id, status, body }): StoredAnimal => {
-      const key = keys.get(BigInt(id));
-      const isText = key?.response === body;
-      if (isText) keys.delete(BigInt(id));
-      return {
-        id: BigInt(id),
-        status: STATUSES[status] ?? 'available',
-        text: body,
-        idempotency: isText ? { fingerprint: key.fingerprint, at: Number(key.at) } : undefined,
-      };
+      const idempotency = keys.get(body);
+      keys.delete(body);
+      return { id: BigInt(id), status: STATUSES[status] ?? 'available', text: body, idempotency };
     });
     if (animals.length > 0) yield animals;
     lastId = rows.at(-1)?.id;
   }
-  const [wrong] = keys.keys();
-  if (wrong !== undefined) throw wrongKey(wrong);
+  if (keys.size > 0) throw wrongKeys(keys.size);
 }
 
-/** Reads the idempotency keys that had not expired at `readAt`, by the ids of the animals in their responses. */
-async function readIdempotencyKeys(client: Client, readAt: number): Promise<Map<bigint, IdempotencyRow>> {
-  const { rows } = await client.query<IdempotencyRow>(
+/** Reads the idempotency keys that had not expired at `readAt`, by their responses, which are texts of animals. */
+async function readIdempotencyKeys(client: Client, readAt: number): Promise<Map<string, IdempotencyKey>> {
+  const { rows } = await client.query<{ fingerprint: string; at: string; response: string }>(
     `select encode(fingerprint || body, 'hex') as fingerprint, floor(extract(epoch from at) * 1000)::bigint as at, response
     from pets.idempotency where floor(extract(epoch from at) * 1000) > $1`,
     [readAt - IDEMPOTENCY_KEY_LIFETIME_MS],
   );
-  const keys = new Map<bigint, IdempotencyRow>();
-  for (const row of rows) {
-    const id = idOfText(row.response);
-    if (id === undefined || keys.has(id)) throw wrongKey(id);
-    keys.set(id, row);
-  }
+  const keys = new Map(
+    rows.map(({ fingerprint, at, response }) => [response, { fingerprint, at: Number(at) }]),
+  );
+  if (keys.size < rows.length) throw wrongKeys(rows.length - keys.size);
   return keys;
 }
 
-const wrongKey = (id: bigint | undefined): StoreError =>
+const wrongKeys = (count: number): StoreError =>
   new StoreError(
-    `the table pets.idempotency has a wrong row (animal id in it: ${id ?? 'none'}): its response is not an animal of the store, or another row has the same animal`,
-    'delete this row, or one of the two with the same animal; no animal is deleted, but a client that repeats the request of the row can add it again',
+    `wrong rows in the table pets.idempotency: ${count}; each response must be the text of an animal, and occur once`,
+    'delete these rows; no animal is deleted, but a client that repeats the request of such a row can add it again',
   );
 
 /**
@@ -175,34 +165,24 @@ export async function writeDatabase(
   await client.query(
     'lock table pets.meta, pets.animals, pets.orders, pets.idempotency, pets.keys, pets.callers in exclusive mode',
   );
-  await requireEmptyDatabase(client, place, contents.report.id);
+  await requireEmptyDatabase(client, place);
   await writeAll(client, contents);
   // Without statistics, the planner may read whole tables.
   await client.query('analyze pets.animals, pets.idempotency');
   accept((await readDatabase(client, place, contents.readAt)).report);
 }
 
-async function requireEmptyDatabase(client: Client, place: string, id: string): Promise<void> {
-  const { rows } = await client.query<{ id: string; hasRows: boolean }>(
-    `select id, last_id <> 0
+async function requireEmptyDatabase(client: Client, place: string): Promise<void> {
+  const { rows } = await client.query<{ hasRows: boolean }>(
+    `select last_id <> 0
       or exists (select from pets.animals) or exists (select from pets.orders)
       or exists (select from pets.idempotency) or exists (select from pets.keys)
       or exists (select from pets.callers) as "hasRows"
     from pets.meta where one`,
   );
-  const [found] = rows;
-  if (found?.id === id) {
-    throw new StoreError(
-      `${place} already contains the store to be copied, or a copy of it`,
-      'copy to another database; delete the store in this one only if you are sure that it is a copy',
-    );
-  }
-  if (found?.hasRows) {
-    throw new StoreError(
-      `the store in ${place} is not empty`,
-      'copy to another database; or stop all servers of this store, then delete it with all its data: drop schema pets cascade',
-    );
-  }
+  // The hint does not say how to delete the store, because it can be the one to copy, by another address.
+  if (rows[0]?.hasRows)
+    throw new StoreError(`the store in ${place} is not empty`, 'copy to another database');
 }
 
 async function writeAll(client: Client, contents: StoreContents): Promise<void> {

@@ -119,9 +119,6 @@ export class PostgresStore implements Store {
   }
 
   async seed(seed: Seed): Promise<boolean> {
-    // Ask first, so that a server starts if the database is not empty and cannot be written for now.
-    const [state] = await this.#database.call<{ result: boolean }>('is_empty');
-    if (!state?.result) return false;
     const [row] = await this.#database.callWithoutLimit<{ result: boolean }>('seed', ...valuesOf(seed));
     return row?.result === true;
   }

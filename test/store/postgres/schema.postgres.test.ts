@@ -133,7 +133,6 @@ test('a server with the documented privileges can do everything that a server do
     reset: (name) => call(name, [1], [0], ['x'], ['x']),
     create_animals: () => create(server, [{ key: 'a' }]),
     read_pages: (name) => call(name, [null], [1], [20]),
-    is_empty: call,
     count_animals: call,
     list_orders: call,
     take: () => take(server, [{ caller: 'a', count: 1 }]),

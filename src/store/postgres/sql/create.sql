@@ -41,9 +41,7 @@ begin
     perform pets.check_store(store, known);
   end if;
   -- The response to a creation is sent when the transaction has committed, so the commit must be on the disk.
-  if current_setting('synchronous_commit') in ('off', 'local', 'remote_write') then
-    perform set_config('synchronous_commit', 'on', true);
-  end if;
+  perform set_config('synchronous_commit', 'on', true);
 
   -- A plan for max(id) that was made while the table was empty could read all ids.
   select greatest(last_id, (select id from pets.animals order by id desc limit 1))

@@ -42,8 +42,6 @@ declare
   id bytea;
   stored pets.callers;
   changed pets.callers;
-  is_locked boolean;
-  is_new boolean;
   minute_left bigint;
   day_left bigint;
   window_end bigint;
@@ -75,91 +73,81 @@ begin
       continue;
     end if;
 
-    -- The row is read without a lock first, and locked only if something changes: a banned caller, or one that is
-    -- refused again and again, must not slow down others.
-    is_locked := false;
-    loop
-      if is_locked then
-        if is_new then
-          insert into pets.callers (caller) values (id) on conflict do nothing;
-        end if;
-        select * into stored from pets.callers c where c.caller = id for update;
-      else
-        select * into stored from pets.callers c where c.caller = id;
-        is_new := not found;
-        if is_new then
-          stored := row(id, 0, 0, 0, 0, 0, 0, '{}', 0);
-        end if;
+    -- Calls that only read the counts must not wait for others.
+    if counts[n] > 0 then
+      insert into pets.callers (caller) values (id) on conflict do nothing;
+      select * into strict stored from pets.callers c where c.caller = id for update;
+    else
+      select * into stored from pets.callers c where c.caller = id;
+      if not found then
+        stored := row(id, 0, 0, 0, 0, 0, 0, '{}', 0);
       end if;
-      changed := stored;
-      now := coalesce(at_ms, floor(extract(epoch from clock_timestamp()) * 1000)::bigint);
+    end if;
+    changed := stored;
+    now := coalesce(at_ms, floor(extract(epoch from clock_timestamp()) * 1000)::bigint);
 
-      -- A window lasts until the end of the UTC minute or day. It also goes on if the clock was set back, unless its
-      -- end is now more than two windows away. If it began again, a caller could use the same quota twice.
-      minute_end := stored.minute_end;
-      minute_used := stored.minute_used;
-      if minute_end <= now or minute_end > now + 2 * minute then
-        minute_end := now - now % minute + minute;
-        minute_used := 0;
-      end if;
-      day_end := stored.day_end;
-      day_used := stored.day_used;
-      if day_end <= now or day_end > now + 2 * day then
-        day_end := now - now % day + day;
-        day_used := 0;
-      end if;
+    -- A window lasts until the end of the UTC minute or day. It also goes on if the clock was set back, unless its
+    -- end is now more than two windows away. If it began again, a caller could use the same quota twice.
+    minute_end := stored.minute_end;
+    minute_used := stored.minute_used;
+    if minute_end <= now or minute_end > now + 2 * minute then
+      minute_end := now - now % minute + minute;
+      minute_used := 0;
+    end if;
+    day_end := stored.day_end;
+    day_used := stored.day_used;
+    if day_end <= now or day_end > now + 2 * day then
+      day_end := now - now % day + day;
+      day_used := 0;
+    end if;
 
-      -- A ban never lasts longer than a ban that begins now. A longer one began under another rule, or while the clock
-      -- was ahead.
-      banned_until := least(stored.banned_until, now + case when ban_after > 0 then ban_for else 0 end);
-      granted := 0;
-      refused := 0;
-      begins_ban := false;
-      if counts[n] > 0 then
-        changed.banned_until := banned_until;
-        if banned_until <= now then
-          minute_left := greatest(0, per_minute[n] - minute_used);
-          day_left := greatest(0, per_day[n] - day_used);
-          granted := least(counts[n], minute_left, day_left);
-          refused := counts[n] - granted;
-        end if;
+    -- A ban never lasts longer than a ban that begins now. A longer one began under another rule, or while the clock
+    -- was ahead.
+    banned_until := least(stored.banned_until, now + case when ban_after > 0 then ban_for else 0 end);
+    granted := 0;
+    refused := 0;
+    begins_ban := false;
+    if counts[n] > 0 then
+      changed.banned_until := banned_until;
+      if banned_until <= now then
+        minute_left := greatest(0, per_minute[n] - minute_used);
+        day_left := greatest(0, per_day[n] - day_used);
+        granted := least(counts[n], minute_left, day_left);
+        refused := counts[n] - granted;
       end if;
+    end if;
 
-      if granted > 0 then
-        minute_used := minute_used + granted;
-        day_used := day_used + granted;
-        changed.minute_end := minute_end;
-        changed.minute_used := minute_used;
-        changed.day_end := day_end;
-        changed.day_used := day_used;
-      end if;
+    if granted > 0 then
+      minute_used := minute_used + granted;
+      day_used := day_used + granted;
+      changed.minute_end := minute_end;
+      changed.minute_used := minute_used;
+      changed.day_end := day_end;
+      changed.day_used := day_used;
+    end if;
 
-      -- Refused requests count toward a ban only if a second has passed since the first refused request of the window:
-      -- the client may have sent earlier ones before it received the first 429 (docs/service.md 8.4, D9).
-      if refused > 0 and ban_after > 0 then
-        window_end := case when day_left <= minute_left then day_end else minute_end end;
-        recent := array(select at from unnest(stored.counted) as at where now - at < minute);
-        refusals_to_ban := greatest(1, ban_after - cardinality(recent));
-        if stored.refused_window <> window_end then
-          changed.refused_window := window_end;
-          changed.first_refused := now;
-          changed.counted := recent;
-        elsif now - stored.first_refused >= 1000 then
-          if refused < refusals_to_ban then
-            changed.counted := recent || array_fill(now, array[refused]);
-          else
-            changed.counted := '{}';
-            changed.banned_until := now + ban_for;
-            banned_until := changed.banned_until;
-            begins_ban := true;
-            refused := refusals_to_ban - 1;
-          end if;
+    -- Refused requests count toward a ban only if a second has passed since the first refused request of the window:
+    -- the client may have sent earlier ones before it received the first 429 (docs/service.md 8.4, D9).
+    if refused > 0 and ban_after > 0 then
+      window_end := case when day_left <= minute_left then day_end else minute_end end;
+      recent := array(select at from unnest(stored.counted) as at where now - at < minute);
+      refusals_to_ban := greatest(1, ban_after - cardinality(recent));
+      if stored.refused_window <> window_end then
+        changed.refused_window := window_end;
+        changed.first_refused := now;
+        changed.counted := recent;
+      elsif now - stored.first_refused >= 1000 then
+        if refused < refusals_to_ban then
+          changed.counted := recent || array_fill(now, array[refused]);
+        else
+          changed.counted := '{}';
+          changed.banned_until := now + ban_for;
+          banned_until := changed.banned_until;
+          begins_ban := true;
+          refused := refusals_to_ban - 1;
         end if;
       end if;
-
-      exit when is_locked or changed = stored;
-      is_locked := true;
-    end loop;
+    end if;
 
     if changed <> stored then
       update pets.callers c
@@ -175,11 +163,7 @@ begin
 
   -- A ban must be on the disk before the response that announces it. Other changes need not be: a crash of the database
   -- can lose the last counts, but none that belongs to a creation, because its commit also writes all earlier commits.
-  if not has_new_ban then
-    perform set_config('synchronous_commit', 'off', true);
-  elsif current_setting('synchronous_commit') in ('off', 'local', 'remote_write') then
-    perform set_config('synchronous_commit', 'on', true);
-  end if;
+  perform set_config('synchronous_commit', case when has_new_ban then 'on' else 'off' end, true);
 end
 $$;
 
@@ -196,8 +180,6 @@ begin
   update pets.callers
   set banned_until = 0, refused_window = 0, first_refused = 0, counted = '{}'
   where caller = id and banned_until > 0;
-  if current_setting('synchronous_commit') in ('off', 'local', 'remote_write') then
-    perform set_config('synchronous_commit', 'on', true);
-  end if;
+  perform set_config('synchronous_commit', 'on', true);
 end
 $$;
