@@ -18,16 +18,15 @@ type TransactionOptions = {
 };
 
 /**
- * Opens a connection, runs a task in a transaction, commits, and closes the connection. The task gets warnings about
- * the settings of the database. After an error, nothing was changed, except after a StoreUnavailableError with the
- * outcome `unknown`.
+ * Opens a connection, runs a task in a transaction, commits, and closes the connection. After an error, nothing was
+ * changed, except after a StoreUnavailableError with the outcome `unknown`.
  *
  * @throws StoreUnavailableError if the database cannot be reached, another StoreError, to which other errors of the
  * task are converted, or the reason of `signal`
  */
 export async function runTransaction<Result>(
   connector: PrimaryConnector,
-  task: (client: Client, warnings: readonly string[]) => Promise<Result>,
+  task: (client: Client) => Promise<Result>,
   { isSnapshot = false, signal, timeout }: TransactionOptions = {},
 ): Promise<Result> {
   signal?.throwIfAborted();
@@ -41,7 +40,8 @@ export async function runTransaction<Result>(
   signal?.addEventListener('abort', stop);
   const timer = timeout === undefined ? undefined : setTimeout(stop, timeout);
   const run = async () => {
-    const result = await task(client, await checkServer(client));
+    await checkServer(client);
+    const result = await task(client);
     signal?.throwIfAborted();
     signal?.removeEventListener('abort', stop);
     return result;

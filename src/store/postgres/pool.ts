@@ -85,12 +85,19 @@ export class Pool {
    * @throws StoreUnwritableError if the statement had no effect
    */
   call<Row extends QueryResultRow>(statement: Statement): Promise<Row[]> {
-    return this.#track(() => this.#call<Row>(statement));
+    return this.#use((client, end) => this.#call<Row>(client, statement, end));
   }
 
   /** Runs a task on a connection. The task has no time limit. If it is rejected, the connection is closed. */
   lend<Result>(task: (client: Client) => Promise<Result>): Promise<Result> {
-    return this.#track(() => this.#lend(task));
+    return this.#use(async (client) => {
+      try {
+        return await task(client);
+      } catch (error) {
+        this.#destroy(client);
+        throw error;
+      }
+    });
   }
 
   /** Completes the calls in flight, and ends the connections. Later calls are rejected. */
@@ -101,22 +108,25 @@ export class Pool {
     await Promise.all([...this.#open].map((client) => this.#close(client)));
   }
 
-  #track<Result>(start: () => Promise<Result>): Promise<Result> {
-    if (this.#isClosed)
-      return Promise.reject(new StoreError(`${this.#options.place} was closed`, 'start the server again'));
-    const call = start().finally(() => this.#calls.delete(call));
+  /** Runs a task with a connection and the time, as `clock.elapsed()`, at which a call must have ended. */
+  async #use<Result>(task: (client: Client, end: number) => Promise<Result>): Promise<Result> {
+    const { clock, place } = this.#options;
+    if (this.#isClosed) throw new StoreError(`${place} was closed`, 'start the server again');
+    const end = clock.elapsed() + CALL_TIMEOUT_MS;
+    const run = async () => {
+      const client = await this.#take(end);
+      return task(client, end).finally(() => this.#release(client));
+    };
+    const call = run().finally(() => this.#calls.delete(call));
     this.#calls.add(call);
     return call;
   }
 
-  async #call<Row extends QueryResultRow>(statement: Statement): Promise<Row[]> {
+  async #call<Row extends QueryResultRow>(client: Client, statement: Statement, end: number): Promise<Row[]> {
     const { clock, place, onCall } = this.#options;
-    const started = clock.elapsed();
-    const end = started + CALL_TIMEOUT_MS;
-    const client = await this.#take(end);
     try {
       const rows = await this.#send<Row>(client, statement, end);
-      onCall?.(statement.name, clock.elapsed() - started);
+      onCall?.(statement.name, CALL_TIMEOUT_MS - (end - clock.elapsed()));
       return rows;
     } catch (error) {
       // After its gravest errors, PostgreSQL ends the connection, and the statement may have been committed.
@@ -127,20 +137,6 @@ export class Pool {
       const failure = callFailure(error, place, hasNoEffect ? 'not_done' : 'unknown');
       this.#warn(statement.name, `${failure.message} (pets.${statement.name})`);
       throw failure;
-    } finally {
-      this.#release(client);
-    }
-  }
-
-  async #lend<Result>(task: (client: Client) => Promise<Result>): Promise<Result> {
-    const client = await this.#take(this.#options.clock.elapsed() + CALL_TIMEOUT_MS);
-    try {
-      return await task(client);
-    } catch (error) {
-      this.#destroy(client);
-      throw error;
-    } finally {
-      this.#release(client);
     }
   }
 

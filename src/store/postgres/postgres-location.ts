@@ -1,3 +1,4 @@
+import type { Client } from 'pg';
 import type { Backend, LocationContext, OpenOptions, StoreLocation } from '../backend.ts';
 import { StoreUnwritableError } from '../errors.ts';
 import { KeyCache } from '../keys/key-cache.ts';
@@ -76,9 +77,8 @@ async function openBackend(
   { clock, bans, onWarning, onCall, sleep, signal }: OpenOptions,
 ): Promise<Backend> {
   const { place, prepare } = connector.target;
-  const open = async (client: Parameters<typeof readIdentity>[0], warnings: readonly string[]) => {
+  const open = async (client: Client) => {
     await createStoreIfMissing(client);
-    for (const warning of warnings) onWarning(`${place}: ${warning}`);
     return readIdentity(client, place);
   };
   const identity = await runTransaction(connector, open, { signal });

@@ -114,45 +114,20 @@ async function readStore(client: SchemaClient): Promise<StoreIdentity | undefine
   return { id: meta.store.id, secret: meta.store.secret };
 }
 
-/**
- * Checks whether the database server can keep a store. Returns warnings about settings with which a crash can lose
- * acknowledged animals.
- *
- * @throws StoreError, or an error of the driver
- */
-export async function checkServer(client: SchemaClient): Promise<string[]> {
-  const rows = await rowsOf<{ name: string; value: string }>(
+/** Checks whether the database server can keep a store. @throws StoreError, or an error of the driver */
+export async function checkServer(client: SchemaClient): Promise<void> {
+  const [server] = await rowsOf<{ version: string; encoding: string }>(
     client,
-    `select name, setting as value from pg_settings
-    where name in ('server_version', 'server_version_num', 'server_encoding', 'default_transaction_isolation', 'fsync',
-      'full_page_writes')`,
+    "select current_setting('server_version') as version, current_setting('server_encoding') as encoding",
   );
-  const setting = (name: string) => rows.find((row) => row.name === name)?.value;
-  if (Number(setting('server_version_num')) < 150_000) {
+  const { version = '', encoding } = server ?? {};
+  if (Number.parseInt(version, 10) < 15)
+    throw new StoreError(`the database server has version ${version}`, 'use PostgreSQL 15 or later');
+  if (encoding !== 'UTF8')
     throw new StoreError(
-      `the database server has version ${setting('server_version')}`,
-      'use PostgreSQL 15 or later',
-    );
-  }
-  if (setting('server_encoding') !== 'UTF8') {
-    throw new StoreError(
-      `the database has the encoding ${setting('server_encoding')}, which cannot store every name`,
+      `the database has the encoding ${encoding}, which cannot store every name`,
       "use another database, created with ENCODING 'UTF8' TEMPLATE template0",
     );
-  }
-  const isolation = setting('default_transaction_isolation');
-  if (isolation !== 'read committed') {
-    throw new StoreError(
-      `the default isolation level is ${isolation}, but a store needs read committed`,
-      "run ALTER ROLE … SET default_transaction_isolation = 'read committed' for the user of the URL",
-    );
-  }
-  const warnings: string[] = [];
-  if (setting('fsync') === 'off')
-    warnings.push('fsync is off: a power failure or a crash of the operating system can destroy the store');
-  if (setting('full_page_writes') === 'off')
-    warnings.push('full_page_writes is off: a power failure can destroy the store');
-  return warnings;
 }
 
 async function rowsOf<Row extends QueryResultRow>(client: SchemaClient, sql: string): Promise<Row[]> {

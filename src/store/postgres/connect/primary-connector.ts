@@ -41,12 +41,12 @@ const KEEP_ALIVE_DELAY_MS = 10_000;
  * The SQL that reads a `ServerRow`. Function names contain the schema, because other schemas can have functions with
  * these names. Some hosted databases lack the functions for the timeline, which is needed only to choose between hosts.
  */
-const describeServer = (hasOtherHosts: boolean) => `select pg_catalog.pg_is_in_recovery() as "isStandby",
+const describeServer = (hasOtherHosts: boolean) => `select
   pg_catalog.current_setting('transaction_read_only') as "readOnly",
   case when ${hasOtherHosts} and not pg_catalog.pg_is_in_recovery()
     then pg_catalog.pg_walfile_name(pg_catalog.pg_current_wal_lsn()) end as "walFile"`;
 
-type ServerRow = { isStandby: boolean; readOnly: 'on' | 'off'; walFile: string | null };
+type ServerRow = { readOnly: 'on' | 'off'; walFile: string | null };
 
 /**
  * Opens connections to the server of a database that accepts writes. Asks all hosts at the same time. Each promotion of
@@ -118,11 +118,10 @@ async function openPrimary(client: Client, hasOtherHosts: boolean): Promise<numb
   try {
     await client.connect();
     const { rows } = await client.query<ServerRow>(describeServer(hasOtherHosts));
-    const { isStandby, readOnly, walFile } = rows[0] as ServerRow;
-    const reason = isStandby ? 'it is a standby server' : 'default_transaction_read_only is on';
-    if (isStandby || readOnly === 'on')
+    const { readOnly, walFile } = rows[0] as ServerRow;
+    if (readOnly === 'on')
       throw unusable(
-        `the database is read-only, because ${reason}`,
+        'the database is read-only: a standby server, or default_transaction_read_only is on',
         'use the primary server, or turn off default_transaction_read_only',
       );
     // The name of a WAL file starts with the timeline, in eight hexadecimal digits.
