@@ -34,11 +34,12 @@ type AnimalRow = { id: string; status: number; body: string };
 type IdempotencyKey = NonNullable<StoredAnimal['idempotency']>;
 
 /**
- * Reads everything in the store of a database. The transaction must not end before all animals were read.
+ * Reads and verifies everything in the store of a database: each text must be the one that the service writes for these
+ * values. The transaction must not end before all animals were read.
  *
  * @param readAt idempotency keys that have expired at this time are left out; in milliseconds since the epoch, or null
  * for the current time of the database
- * @throws StoreError, or an error of the driver
+ * @throws StoreError, or an error of the driver, also while the animals of the result are read
  */
 export async function readDatabase(
   client: Client,
@@ -56,13 +57,18 @@ export async function readDatabase(
   );
   const meta = rows[0] as MetaRow;
   const lastId = BigInt(meta.lastId);
-  const orders = await client.query<{ body: string }>('select body from pets.orders order by position');
+  const { rows: orderRows } = await client.query<{ body: string }>(
+    'select body from pets.orders order by position',
+  );
+  const orders = orderRows.map(({ body }) => body);
+  for (const [i, order] of orders.entries())
+    if (tryParseJson(order) === undefined) throw damagedRow(place, `pets.orders (order ${i + 1})`);
   const keys = requireValidKeys(await readKeys(createFunctionCaller(client, id)));
   return {
     report: {
       id,
       animals: Number(meta.animals),
-      orders: orders.rows.length,
+      orders: orders.length,
       keys: keys.length,
       lastId: lastId > 0n ? lastId : undefined,
       sequence: undefined,
@@ -71,22 +77,27 @@ export async function readDatabase(
     secret,
     created: new Date(Number(meta.created)).toISOString(),
     nextId: lastId + 1n,
-    orders: orders.rows.map(({ body }) => body),
+    orders,
     keys,
     bans: await readBans(client),
     readAt: Number(meta.readAt),
-    animals: () => readAnimals(client, Number(meta.readAt)),
+    animals: () => readAnimals(client, place, Number(meta.readAt)),
   };
 }
 
-async function* readAnimals(client: Client, readAt: number): AsyncGenerator<StoredAnimal[]> {
+async function* readAnimals(client: Client, place: string, readAt: number): AsyncGenerator<StoredAnimal[]> {
   const keys = await readIdempotencyKeys(client, readAt);
   for (let lastId: string | undefined = '0'; lastId !== undefined; ) {
     const { rows }: QueryResult<AnimalRow> = await client.query(ANIMALS, [lastId]);
-    const animals = rows.map(({ id, status, body }): StoredAnimal => {
-      const idempotency = keys.get(body);
-      keys.delete(body);
-      return { id: BigInt(id), status: STATUSES[status] ?? 'available', text: body, idempotency };
+    const animals = rows.map((row): StoredAnimal => {
+      const [id, text] = [BigInt(row.id), row.body];
+      const status = STATUSES[row.status] ?? 'available';
+      const { data } = Pet.safeParse(tryParseJson(text));
+      if (data?.id !== id || petJson({ ...data, status }) !== text)
+        throw damagedRow(place, `pets.animals (id ${id})`);
+      const idempotency = keys.get(text);
+      keys.delete(text);
+      return { id, status, text, idempotency };
     });
     if (animals.length > 0) yield animals;
     lastId = rows.at(-1)?.id;
@@ -113,33 +124,6 @@ const wrongKeys = (count: number): StoreError =>
     `wrong rows in the table pets.idempotency: ${count}; each response must be the text of an animal, and occur once`,
     'delete these rows; no animal is deleted, but a client that repeats the request of such a row can add it again',
   );
-
-/**
- * Checks that the texts of all orders are valid. Returns contents that check each animal when it is read: its text must
- * be the one that the service writes for these values, and match the other columns.
- *
- * @throws StoreError, also while the animals of the result are read
- */
-export function validateContents(contents: StoreContents, place: string): StoreContents {
-  for (const [i, order] of contents.orders.entries()) {
-    if (tryParseJson(order) === undefined) throw damagedRow(place, `pets.orders (order ${i + 1})`);
-  }
-  return { ...contents, animals: () => validateAnimals(contents.animals(), place) };
-}
-
-async function* validateAnimals(
-  batches: AsyncIterable<readonly StoredAnimal[]>,
-  place: string,
-): AsyncGenerator<readonly StoredAnimal[]> {
-  for await (const animals of batches) {
-    for (const { id, status, text } of animals) {
-      const { data } = Pet.safeParse(tryParseJson(text));
-      if (data?.id !== id || petJson({ ...data, status }) !== text)
-        throw damagedRow(place, `pets.animals (id ${id})`);
-    }
-    yield animals;
-  }
-}
 
 const damagedRow = (place: string, row: string): StoreError =>
   new StoreError(

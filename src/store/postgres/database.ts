@@ -11,7 +11,7 @@ const CONNECT_TIMEOUT_MS = 4_000;
 type TransactionOptions = {
   /** Whether all statements see the same state, and cannot change anything. */
   isSnapshot?: boolean;
-  /** If aborted before the commit, the connection is closed. */
+  /** If aborted, the connection is closed. */
   signal?: AbortSignal | undefined;
   /** After this time, in milliseconds, the connection is closed. */
   timeout?: number;
@@ -41,10 +41,7 @@ export async function runTransaction<Result>(
   const timer = timeout === undefined ? undefined : setTimeout(stop, timeout);
   const run = async () => {
     await checkServer(client);
-    const result = await task(client);
-    signal?.throwIfAborted();
-    signal?.removeEventListener('abort', stop);
-    return result;
+    return task(client);
   };
   try {
     return await inTransaction(

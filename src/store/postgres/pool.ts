@@ -20,9 +20,6 @@ const FAIL_FAST_MS = 200;
 /** If an additional connection cannot be opened, there is no other attempt for this long. */
 const NO_MORE_MS = 1_000;
 
-/** An additional connection that was not used for this long is closed, because other servers may need it. */
-const IDLE_MS = 10_000;
-
 /** The shortest time between two warnings about the same thing, for example the same call, in milliseconds. */
 const REPEAT_MS = 60_000;
 
@@ -130,7 +127,11 @@ export class Pool {
       return rows;
     } catch (error) {
       // After its gravest errors, PostgreSQL ends the connection, and the statement may have been committed.
-      const hasNoEffect = isRolledBack(error) && (await this.#responds(client, end));
+      const hasNoEffect =
+        isRolledBack(error) &&
+        (await this.#send(client, PING, end)
+          .then(() => true)
+          .catch(() => false));
       // The database server may have failed or be frozen, so the idle connections are not used either.
       if (!hasNoEffect || isConnectionOutdated(error))
         for (const each of [client, ...this.#idle]) this.#destroy(each);
@@ -184,10 +185,15 @@ export class Pool {
   }
 
   async #openOne(): Promise<void> {
+    const { place } = this.#options;
     try {
-      this.#add(await this.#connect());
+      const client = await this.#connect();
+      this.#open.add(client);
+      this.#idle.push(client);
+      if (this.#failure) this.#warn('connected', `${place} can be used again`);
+      this.#failure = undefined;
     } catch (error) {
-      this.#openingFailed(connectFailure(error, this.#options.place));
+      this.#openingFailed(connectFailure(error, place));
     }
     this.#opening = undefined;
     this.#serveWaiting();
@@ -202,22 +208,13 @@ export class Pool {
     try {
       // The check also shows whether the database responds: a proxy such as pgbouncer accepts connections without it.
       await this.#send(client, check, Math.max(end, clock.elapsed() + FAIL_FAST_MS));
-      const stream = client.connection.stream as Socket;
       // The server may have ended the connection together with its response.
-      if (stream.destroyed) throw new Error('the connection was lost');
-      stream.setTimeout(IDLE_MS).on('timeout', () => this.#closeIdle(client));
+      if ((client.connection.stream as Socket).destroyed) throw new Error('the connection was lost');
       return client;
     } catch (error) {
       this.#destroy(client);
       throw error;
     }
-  }
-
-  #add(client: Client): void {
-    this.#open.add(client);
-    this.#idle.push(client);
-    if (this.#failure) this.#warn('connected', `${this.#options.place} can be used again`);
-    this.#failure = undefined;
   }
 
   /** Rejects the waiting calls, unless they can get a connection that is busy now. */
@@ -262,13 +259,6 @@ export class Pool {
     });
   }
 
-  #responds(client: Client, end: number): Promise<boolean> {
-    return this.#send(client, PING, end).then(
-      () => true,
-      () => false,
-    );
-  }
-
   /**
    * Calls `expire` at a time of the clock, unless it is cancelled. After a pause of this process, timers run first, so
    * `setImmediate` lets Node read a response that has arrived. Returns a function that cancels.
@@ -295,12 +285,6 @@ export class Pool {
   #destroy(client: Client): void {
     client.connection.stream.destroy();
     this.#remove(client);
-  }
-
-  #closeIdle(client: Client): void {
-    if (this.#open.size === 1 || !this.#idle.includes(client)) return;
-    this.#remove(client);
-    this.#close(client).catch(() => {});
   }
 
   #remove(client: Client): void {

@@ -40,17 +40,13 @@ export class PostgresLimiter implements Limiter {
   #rule: BanRule;
   #queue: BatchQueue<Take, RateLimitDecision>;
   #lastWindows = new Map<string, RateLimitWindow>();
-  #begun = 0;
+  /** How many bans this server has begun. */
+  begun = 0;
 
   constructor(database: DatabaseForServer, rule: BanRule) {
     this.#database = database;
     this.#rule = rule;
     this.#queue = new BatchQueue({ run: (takes) => this.#run(takes) });
-  }
-
-  /** How many bans this server has begun. */
-  get begun(): number {
-    return this.#begun;
   }
 
   take(caller: string, quota: Quota): Promise<RateLimitDecision> {
@@ -118,7 +114,7 @@ export class PostgresLimiter implements Limiter {
       this.#rule.milliseconds,
       this.#database.testTime(),
     );
-    for (const { begins_ban } of rows) if (begins_ban) this.#begun += 1;
+    for (const { begins_ban } of rows) if (begins_ban) this.begun += 1;
     return rows.sort((one, other) => one.n - other.n);
   }
 }

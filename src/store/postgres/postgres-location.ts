@@ -5,7 +5,7 @@ import { KeyCache } from '../keys/key-cache.ts';
 import { KeyManager } from '../keys/keys.ts';
 import { parseDatabaseTarget } from './connect/database-url.ts';
 import { PrimaryConnector } from './connect/primary-connector.ts';
-import { readDatabase, validateContents, writeDatabase } from './contents.ts';
+import { readDatabase, writeDatabase } from './contents.ts';
 import {
   createFunctionCaller,
   type DatabaseForServer,
@@ -14,7 +14,7 @@ import {
   statementForCall,
 } from './database.ts';
 import { CONNECT_TIMEOUT_MS, Pool } from './pool.ts';
-import { PostgresKeys, readKeys } from './postgres-keys.ts';
+import { postgresKeys, readKeys } from './postgres-keys.ts';
 import { PostgresLimiter } from './postgres-limiter.ts';
 import { PostgresStore } from './postgres-store.ts';
 import { createStoreIfMissing, pendingSql, readIdentity } from './schema.ts';
@@ -39,11 +39,10 @@ export function postgresLocation(url: string, context: LocationContext): Databas
   const { place } = connector.target;
   const testTime = () => context.testTime?.() ?? null;
   const read: StoreLocation['read'] = (task, signal) =>
-    runTransaction(
-      connector,
-      async (client) => task(validateContents(await readDatabase(client, place, testTime()), place)),
-      { isSnapshot: true, signal },
-    );
+    runTransaction(connector, async (client) => task(await readDatabase(client, place, testTime())), {
+      isSnapshot: true,
+      signal,
+    });
   return {
     place,
     isShared: true,
@@ -53,7 +52,7 @@ export function postgresLocation(url: string, context: LocationContext): Databas
         connector,
         async (client) => {
           const { id } = await readIdentity(client, place);
-          return task(new KeyManager(new PostgresKeys(client, id), context.clock), async () => id);
+          return task(new KeyManager(postgresKeys(client, id), context.clock), async () => id);
         },
         { timeout: KEYS_TIMEOUT_MS },
       ),

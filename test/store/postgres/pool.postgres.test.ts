@@ -10,7 +10,7 @@ import { parseDatabaseTarget } from '../../../src/store/postgres/connect/databas
 import { PrimaryConnector } from '../../../src/store/postgres/connect/primary-connector.ts';
 import { runTransaction } from '../../../src/store/postgres/database.ts';
 import { CONNECT_TIMEOUT_MS, MAX_CONNECTIONS, Pool } from '../../../src/store/postgres/pool.ts';
-import { PostgresKeys } from '../../../src/store/postgres/postgres-keys.ts';
+import { postgresKeys } from '../../../src/store/postgres/postgres-keys.ts';
 import { createStoreIfMissing } from '../../../src/store/postgres/schema.ts';
 import { listenOnLoopback } from '../../helpers/listen.ts';
 import { openDatabase } from '../../helpers/postgres/backends.ts';
@@ -212,7 +212,7 @@ test('a command ends although no synchronous replica confirms its commit or anot
   const manage = <Result>(task: (keys: KeyManager) => Promise<Result>, timeout = 10_000) =>
     runTransaction(
       connector,
-      async (client) => task(new KeyManager(new PostgresKeys(client, await storeIdOf(client)), Date)),
+      async (client) => task(new KeyManager(postgresKeys(client, await storeIdOf(client)), Date)),
       { timeout },
     );
   await runTransaction(connector, (client) => createStoreIfMissing(client));

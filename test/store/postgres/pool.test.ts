@@ -23,7 +23,6 @@ class FakeClient extends EventEmitter {
     stream: Object.assign(new EventEmitter(), {
       destroyed: false,
       destroy: () => this.#end(),
-      setTimeout: () => this.connection.stream,
     }),
   };
   /** The calls that have no response. */
@@ -327,23 +326,6 @@ test.each([
     expect(database.attempts).toBe(isReplaced ? 2 : 1);
   },
 );
-
-test('an idle connection is closed after a while, but not the last one or a busy one', async () => {
-  const { pool, database } = createPool();
-  const calls = Array.from({ length: 3 }, () => pool.call(SLOW));
-  await settled();
-  for (const client of database.clients.slice(1)) client.respond();
-  await settled();
-  const timeOut = () => {
-    for (const { connection } of database.clients) connection.stream.emit('timeout');
-    return database.clients.map(({ connection }) => connection.stream.destroyed);
-  };
-  expect(timeOut()).toEqual([false, true, true]);
-  database.clients[0]?.respond();
-  await Promise.all(calls);
-  expect(timeOut()).toEqual([false, true, true]);
-  expect(pool.connections).toEqual({ busy: 0, idle: 1, opening: 0 });
-});
 
 test('calls under load leave no listeners behind', async () => {
   const { pool, database } = createPool();

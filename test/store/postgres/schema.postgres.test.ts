@@ -3,7 +3,7 @@ import type { Client } from 'pg';
 import { expect, onTestFinished, test } from 'vitest';
 import { StoreError } from '../../../src/store/errors.ts';
 import { KeyManager } from '../../../src/store/keys/keys.ts';
-import { PostgresKeys } from '../../../src/store/postgres/postgres-keys.ts';
+import { postgresKeys } from '../../../src/store/postgres/postgres-keys.ts';
 import {
   createStoreIfMissing,
   pendingSql,
@@ -143,7 +143,7 @@ test('a server with the documented privileges can do everything that a server do
   for (const [name, callIt] of Object.entries(calls)) await callIt(name);
   const names = (await storeFunctions(owner)).map(({ name }) => name);
   expect(new Set(Object.keys(calls))).toEqual(new Set(names));
-  const keys = new KeyManager(new PostgresKeys(server, identity.id), Date);
+  const keys = new KeyManager(postgresKeys(server, identity.id), Date);
   await keys.create({ name: 'a', plan: 'free' });
   await keys.revoke('a');
 });

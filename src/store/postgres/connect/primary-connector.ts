@@ -157,17 +157,13 @@ const unusable = (message: string, hint: string): StoreUnavailableError =>
 const oldPrimary = (): StoreUnavailableError =>
   unusable('it is an old primary server, because another one was promoted later', 'stop the old server');
 
-/** The error if no host can be used: a mistake of the user, the only host's error, or one with the reasons of all. */
+/** The error if no host can be used: that of the only host, or one with the reasons of all. */
 function noPrimary(hosts: readonly DatabaseHost[], errors: readonly unknown[]): unknown {
-  // A missing password, for example, is a mistake of the user. Waiting for another server would not help.
-  const mistake = errors.find(
-    (each) => each instanceof StoreError && !(each instanceof StoreUnavailableError),
-  );
-  if (mistake !== undefined || hosts.length === 1) return mistake ?? errors[0];
+  if (hosts.length === 1) return errors[0];
   const reasons = hosts.map((host, i) => `${host.name}:${host.port}: ${messageOf(errors[i])}`);
   return new StoreUnavailableError(
     `no server accepts writes (${reasons.join('; ')})`,
-    'check which of the servers is the primary server, and whether it is running',
+    'fix one of these reasons; one of the servers must be a primary server that is running',
     { cause: new AggregateError(errors), outcome: 'not_done' },
   );
 }

@@ -36,10 +36,8 @@ declare
   kinds text[];
   responses text[];
 begin
-  perform from pets.meta where one and meta.id = store and version = known for update;
-  if not found or current_setting('transaction_isolation') <> 'read committed' then
-    perform pets.check_store(store, known);
-  end if;
+  perform from pets.meta where one for update;
+  perform pets.check_store(store, known);
   -- The response to a creation is sent when the transaction has committed, so the commit must be on the disk.
   perform set_config('synchronous_commit', 'on', true);
 

@@ -49,30 +49,12 @@ declare
   refusals_to_ban int;
   has_new_ban boolean := false;
 begin
-  if pg_is_in_recovery() or current_setting('transaction_isolation') <> 'read committed'
-    or not exists (select from pets.meta where one and meta.id = store and version = known)
-  then
-    perform pets.check_store(store, known);
-  end if;
+  perform pets.check_store(store, known);
 
   -- Rows are locked in one order, so that transactions never wait for each other in a circle. No row is ever removed.
   for n, id in
     select item.n, item.caller from unnest(callers) with ordinality as item (caller, n) order by item.caller
   loop
-    -- Most requests are granted. If no window has ended and both have room, this statement is enough, in half the time.
-    now := coalesce(at_ms, floor(extract(epoch from clock_timestamp()) * 1000)::bigint);
-    update pets.callers c
-    set minute_used = c.minute_used + counts[n], day_used = c.day_used + counts[n]
-    where c.caller = id and counts[n] > 0 and c.banned_until <= now
-      and c.minute_end > now and c.minute_end <= now + 2 * minute and c.minute_used + counts[n] <= per_minute[n]
-      and c.day_end > now and c.day_end <= now + 2 * day and c.day_used + counts[n] <= per_day[n]
-    returning c.minute_end, c.minute_used, c.day_end, c.day_used, c.banned_until, counts[n], 0, false
-      into minute_end, minute_used, day_end, day_used, banned_until, granted, refused, begins_ban;
-    if found then
-      return next;
-      continue;
-    end if;
-
     -- Calls that only read the counts must not wait for others.
     if counts[n] > 0 then
       insert into pets.callers (caller) values (id) on conflict do nothing;
