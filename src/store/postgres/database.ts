@@ -3,14 +3,14 @@ import { StoreError, StoreUnavailableError } from '../errors.ts';
 import type { PrimaryConnector } from './connect/primary-connector.ts';
 import { callFailure, connectFailure } from './failures.ts';
 import type { Statement } from './pool.ts';
-import { beginSql, checkServer, type Isolation, SCHEMA_VERSION } from './schema.ts';
+import { beginSql, type Isolation, SCHEMA_VERSION } from './schema.ts';
 
 /** How long a command waits for a connection. */
 const CONNECT_TIMEOUT_MS = 4_000;
 
 type TransactionOptions = {
-  /** Whether all statements see the same state, and cannot change anything. */
-  isSnapshot?: boolean;
+  /** By default, `read committed`. */
+  isolation?: Isolation;
   /** If aborted, the connection is closed. */
   signal?: AbortSignal | undefined;
   /** After this time, in milliseconds, the connection is closed. */
@@ -27,7 +27,7 @@ type TransactionOptions = {
 export async function runTransaction<Result>(
   connector: PrimaryConnector,
   task: (client: Client) => Promise<Result>,
-  { isSnapshot = false, signal, timeout }: TransactionOptions = {},
+  { isolation, signal, timeout }: TransactionOptions = {},
 ): Promise<Result> {
   signal?.throwIfAborted();
   const { place } = connector.target;
@@ -39,17 +39,8 @@ export async function runTransaction<Result>(
   const stop = () => void client.connection.stream.destroy();
   signal?.addEventListener('abort', stop);
   const timer = timeout === undefined ? undefined : setTimeout(stop, timeout);
-  const run = async () => {
-    await checkServer(client);
-    return task(client);
-  };
   try {
-    return await inTransaction(
-      client,
-      place,
-      run,
-      isSnapshot ? 'repeatable read read only' : 'read committed',
-    );
+    return await inTransaction(client, place, () => task(client), isolation);
   } catch (error) {
     const isUnknown = error instanceof StoreUnavailableError && error.outcome === 'unknown';
     if (!isUnknown) signal?.throwIfAborted();
@@ -101,8 +92,6 @@ export type DatabaseForServer = {
   call: FunctionCaller;
   /** Like `call`, but without a time limit. */
   callWithoutLimit: FunctionCaller;
-  /** Checks whether animals and callers could be added. @throws StoreUnavailableError, StoreUnwritableError */
-  checkWritable(): Promise<void>;
   /** The time that replaces the clock of the database in tests, in milliseconds since the epoch; otherwise null. */
   testTime(): number | null;
   /** Completes the calls in flight. Later calls are rejected. */

@@ -1,6 +1,5 @@
 import type { Client } from 'pg';
 import type { Backend, LocationContext, OpenOptions, StoreLocation } from '../backend.ts';
-import { StoreUnwritableError } from '../errors.ts';
 import { KeyCache } from '../keys/key-cache.ts';
 import { KeyManager } from '../keys/keys.ts';
 import { parseDatabaseTarget } from './connect/database-url.ts';
@@ -40,7 +39,7 @@ export function postgresLocation(url: string, context: LocationContext): Databas
   const testTime = () => context.testTime?.() ?? null;
   const read: StoreLocation['read'] = (task, signal) =>
     runTransaction(connector, async (client) => task(await readDatabase(client, place, testTime())), {
-      isSnapshot: true,
+      isolation: 'repeatable read read only',
       signal,
     });
   return {
@@ -90,24 +89,12 @@ async function openBackend(
     onWarning,
     onCall,
   });
-  let wasFull = false;
   const database: DatabaseForServer = {
-    async call(name, ...values) {
-      try {
-        return await pool.call(statementForCall(name, identity.id, values));
-      } catch (error) {
-        wasFull ||= error instanceof StoreUnwritableError;
-        throw error;
-      }
-    },
+    call: (name, ...values) => pool.call(statementForCall(name, identity.id, values)),
     callWithoutLimit: (...call) =>
       pool.lend((client) =>
         inTransaction(client, place, () => createFunctionCaller(client, identity.id)(...call)),
       ),
-    async checkWritable() {
-      await database.call('check_writable', wasFull);
-      wasFull = false;
-    },
     testTime,
     close: () => pool.close(),
   };

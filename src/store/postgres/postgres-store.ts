@@ -1,7 +1,7 @@
 import type { SteadyClock } from '../../contract/clock.ts';
 import { INT64_MAX } from '../../contract/json.ts';
 import { type PetStatus, petJson } from '../../contract/schemas.ts';
-import { noIdsLeftError } from '../errors.ts';
+import { noIdsLeftError, StoreUnwritableError } from '../errors.ts';
 import {
   type CreateRequest,
   type CreateResult,
@@ -65,6 +65,8 @@ export class PostgresStore implements Store {
   /** For each creation with an idempotency key that is running on this server: the first half of its fingerprint. */
   #inFlight = new Set<string>();
   #check: { at: number; result: Promise<void> } | undefined;
+  /** Whether the disk was full at a creation, and no check has succeeded since then. */
+  #wasFull = false;
 
   constructor(database: DatabaseForServer, { id, secret }: StoreIdentity, clock: SteadyClock) {
     this.id = id;
@@ -131,9 +133,14 @@ export class PostgresStore implements Store {
   async checkWritable(): Promise<void> {
     const now = this.#clock.elapsed();
     if (!this.#check || now - this.#check.at >= CHECK_MS) {
-      this.#check = { at: now, result: this.#database.checkWritable() };
+      this.#check = { at: now, result: this.#checkNow() };
     }
     await this.#check.result;
+  }
+
+  async #checkNow(): Promise<void> {
+    await this.#database.call('check_writable', this.#wasFull);
+    this.#wasFull = false;
   }
 
   async close(): Promise<void> {
@@ -151,6 +158,7 @@ export class PostgresStore implements Store {
       this.#database.testTime(),
     ];
     const rows = await this.#database.call<CreateRow>('create_animals', ...values).catch((error) => {
+      this.#wasFull ||= error instanceof StoreUnwritableError;
       throw sqlStateOf(error) === OUT_OF_RANGE ? noIdsLeftError() : error;
     });
     const results: CreateResult[] = [];

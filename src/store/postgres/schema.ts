@@ -114,22 +114,6 @@ async function readStore(client: SchemaClient): Promise<StoreIdentity | undefine
   return { id: meta.store.id, secret: meta.store.secret };
 }
 
-/** Checks whether the database server can keep a store. @throws StoreError, or an error of the driver */
-export async function checkServer(client: SchemaClient): Promise<void> {
-  const [server] = await rowsOf<{ version: string; encoding: string }>(
-    client,
-    "select current_setting('server_version') as version, current_setting('server_encoding') as encoding",
-  );
-  const { version = '', encoding } = server ?? {};
-  if (Number.parseInt(version, 10) < 15)
-    throw new StoreError(`the database server has version ${version}`, 'use PostgreSQL 15 or later');
-  if (encoding !== 'UTF8')
-    throw new StoreError(
-      `the database has the encoding ${encoding}, which cannot store every name`,
-      "use another database, created with ENCODING 'UTF8' TEMPLATE template0",
-    );
-}
-
 async function rowsOf<Row extends QueryResultRow>(client: SchemaClient, sql: string): Promise<Row[]> {
   return (await client.query<Row>(sql)).rows;
 }

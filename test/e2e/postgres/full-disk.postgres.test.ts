@@ -13,7 +13,7 @@ const FILL = `
 const EMPTY = 'drop function pets.full cascade';
 
 test.each(['the first request of a new key', 'a creation'])(
-  'while the disk is full, %s and /readyz get storage_full, and the log does not grow',
+  'while the disk is full, %s gets storage_full, as /readyz does after a creation, and the log does not grow',
   async (about) => {
     const url = await freshDatabase();
     const key = await createKey(url, { name: 'old', plan: 'enterprise' });
@@ -40,6 +40,7 @@ test.each(['the first request of a new key', 'a creation'])(
     await client.query(FILL);
     const full = [503, 'storage_full', '5'];
     for (let i = 0; i < 200; i++) expect(await affected()).toEqual(full);
+    expect(await send('/v1/pets', { method: 'POST', body })).toEqual(full);
     await expect.poll(() => send('/readyz')).toEqual(full);
     // What needs no space still works.
     expect(await send('/v1/pets')).toEqual([200, undefined, null]);

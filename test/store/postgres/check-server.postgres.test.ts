@@ -1,24 +1,19 @@
-import { expect, test } from 'vitest';
-import { StoreError } from '../../../src/store/errors.ts';
-import { checkServer, type SchemaClient } from '../../../src/store/postgres/schema.ts';
+import { expect, onTestFinished, test } from 'vitest';
 import { openDatabase } from '../../helpers/postgres/backends.ts';
+import { SUPERUSER } from '../../helpers/postgres/databases.ts';
 import { freshDatabase, sharedCluster } from '../../helpers/postgres.ts';
 
-/** A fake client of a database server. */
-const clientOf = (version: string, encoding: string) =>
-  ({ query: async () => ({ rows: [{ version, encoding }] }) }) as unknown as SchemaClient;
-
-test.each([
-  ['14.9', 'UTF8', 'the database server has version 14.9'],
-  ['17.2', 'SQL_ASCII', 'the database has the encoding SQL_ASCII'],
-])('refuses version %s with encoding %s', async (version, encoding, message) => {
-  const error = await checkServer(clientOf(version, encoding)).catch((reason) => reason);
-  expect(error).toBeInstanceOf(StoreError);
-  expect(error.message).toContain(message);
-});
-
-test.each(['15.0', '17.2 (Debian 17.2-1)'])('accepts version %s', async (version) => {
-  await checkServer(clientOf(version, 'UTF8'));
+test('a database with another encoding is refused, and the hint says how to create one', async () => {
+  const { sql, url } = sharedCluster();
+  await sql(
+    'postgres',
+    "create database latin encoding 'LATIN1' lc_collate 'C' lc_ctype 'C' template template0",
+  );
+  onTestFinished(() => sql('postgres', 'drop database latin').then(() => {}));
+  await expect(openDatabase(url('latin', SUPERUSER))).rejects.toMatchObject({
+    message: expect.stringContaining('the database has the encoding LATIN1'),
+    hint: expect.stringContaining("ENCODING 'UTF8'"),
+  });
 });
 
 test('a server does not start if its role has another isolation level, and the hint says how to change that', async () => {

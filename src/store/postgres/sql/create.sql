@@ -2,7 +2,7 @@
 -- if it was added, and the JSON text of the first response if it was replayed. The result contains no other texts,
 -- because a client that does not read a large result would keep the lock on pets.meta.
 --
--- `bodies` contains JSON texts without their beginning `{"id":…`, such as `,"name":"Rex"}`. `fingerprints` and `hashes`
+-- `bodies` contains JSON texts without their beginning `{"id":`, such as `,"name":"Rex"}`. `fingerprints` and `hashes`
 -- contain the two halves of the fingerprints of idempotency keys, or null for animals without a key. A fingerprint must
 -- not occur twice. `at_ms` replaces the clock in tests.
 --

@@ -56,14 +56,17 @@ begin
     select item.n, item.caller from unnest(callers) with ordinality as item (caller, n) order by item.caller
   loop
     -- Calls that only read the counts must not wait for others.
-    if counts[n] > 0 then
-      insert into pets.callers (caller) values (id) on conflict do nothing;
-      select * into strict stored from pets.callers c where c.caller = id for update;
-    else
+    if counts[n] = 0 then
       select * into stored from pets.callers c where c.caller = id;
+    else
+      select * into stored from pets.callers c where c.caller = id for update;
       if not found then
-        stored := row(id, 0, 0, 0, 0, 0, 0, '{}', 0);
+        insert into pets.callers (caller) values (id) on conflict do nothing;
+        select * into strict stored from pets.callers c where c.caller = id for update;
       end if;
+    end if;
+    if stored.caller is null then
+      stored := row(id, 0, 0, 0, 0, 0, 0, '{}', 0);
     end if;
     changed := stored;
     now := coalesce(at_ms, floor(extract(epoch from clock_timestamp()) * 1000)::bigint);
