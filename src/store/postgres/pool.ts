@@ -185,7 +185,7 @@ export class Pool {
   }
 
   async #openOne(): Promise<void> {
-    const { place } = this.#options;
+    const { clock, place } = this.#options;
     try {
       const client = await this.#connect();
       this.#open.add(client);
@@ -193,7 +193,17 @@ export class Pool {
       if (this.#failure) this.#warn('connected', `${place} can be used again`);
       this.#failure = undefined;
     } catch (error) {
-      this.#openingFailed(connectFailure(error, place));
+      const now = clock.elapsed();
+      if (this.#open.size > 0) {
+        // The waiting calls can get a connection that is busy now.
+        this.#nextAdditionAt = now + NO_MORE_MS;
+      } else {
+        this.#failure = connectFailure(error, place);
+        this.#warn('connect', this.#failure.message);
+        this.#retryAt = now + FAIL_FAST_MS;
+        for (const { reject } of this.#waiting) reject(this.#failure);
+        this.#waiting.clear();
+      }
     }
     this.#opening = undefined;
     this.#serveWaiting();
@@ -215,20 +225,6 @@ export class Pool {
       this.#destroy(client);
       throw error;
     }
-  }
-
-  /** Rejects the waiting calls, unless they can get a connection that is busy now. */
-  #openingFailed(failure: Error): void {
-    const now = this.#options.clock.elapsed();
-    if (this.#open.size > 0) {
-      this.#nextAdditionAt = now + NO_MORE_MS;
-      return;
-    }
-    this.#warn('connect', failure.message);
-    this.#failure = failure;
-    this.#retryAt = now + FAIL_FAST_MS;
-    for (const { reject } of this.#waiting) reject(failure);
-    this.#waiting.clear();
   }
 
   /**

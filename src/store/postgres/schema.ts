@@ -2,8 +2,6 @@ import { readFileSync } from 'node:fs';
 import type { ClientBase, QueryResultRow } from 'pg';
 import { StoreError, storeMissingError } from '../errors.ts';
 
-export type SchemaClient = Pick<ClientBase, 'query'>;
-
 /** Identifies the store in a database. `secret` salts the fingerprints of idempotency keys. */
 export type StoreIdentity = { id: string; secret: string };
 
@@ -51,7 +49,7 @@ set local synchronous_commit = on`;
  * @returns whether it created the store
  * @throws StoreError, for example if the schema has another version, or an error of the driver
  */
-export async function createStoreIfMissing(client: SchemaClient): Promise<boolean> {
+export async function createStoreIfMissing(client: ClientBase): Promise<boolean> {
   if (await readStore(client)) return false;
   await client.query(LOCK);
   if (await readStore(client)) return false;
@@ -65,7 +63,7 @@ export async function createStoreIfMissing(client: SchemaClient): Promise<boolea
  *
  * @throws StoreError, or an error of the driver
  */
-export async function pendingSql(client: SchemaClient): Promise<string> {
+export async function pendingSql(client: ClientBase): Promise<string> {
   if (await readStore(client)) return '';
   const [row] = await rowsOf<{ role: string }>(client, 'select quote_ident(current_user) as role');
   return `begin;
@@ -85,14 +83,14 @@ commit;
  *
  * @throws StoreError (with the code `missing` if there is none), or an error of the driver
  */
-export async function readIdentity(client: SchemaClient, place = 'the database'): Promise<StoreIdentity> {
+export async function readIdentity(client: ClientBase, place = 'the database'): Promise<StoreIdentity> {
   const store = await readStore(client);
   if (!store) throw storeMissingError(place);
   return store;
 }
 
 /** Undefined if there is no store. @throws StoreError if this program cannot use it, or an error of the driver */
-async function readStore(client: SchemaClient): Promise<StoreIdentity | undefined> {
+async function readStore(client: ClientBase): Promise<StoreIdentity | undefined> {
   // After a wait for the lock, this query sees the table that another transaction has created. `to_regclass` would not.
   const tables = await rowsOf(
     client,
@@ -114,6 +112,6 @@ async function readStore(client: SchemaClient): Promise<StoreIdentity | undefine
   return { id: meta.store.id, secret: meta.store.secret };
 }
 
-async function rowsOf<Row extends QueryResultRow>(client: SchemaClient, sql: string): Promise<Row[]> {
+async function rowsOf<Row extends QueryResultRow>(client: ClientBase, sql: string): Promise<Row[]> {
   return (await client.query<Row>(sql)).rows;
 }

@@ -41,7 +41,6 @@ declare
   day constant bigint := 86400000;
   id bytea;
   stored pets.callers;
-  changed pets.callers;
   minute_left bigint;
   day_left bigint;
   window_end bigint;
@@ -68,80 +67,69 @@ begin
     if stored.caller is null then
       stored := row(id, 0, 0, 0, 0, 0, 0, '{}', 0);
     end if;
-    changed := stored;
     now := coalesce(at_ms, floor(extract(epoch from clock_timestamp()) * 1000)::bigint);
 
     -- A window lasts until the end of the UTC minute or day. It also goes on if the clock was set back, unless its
     -- end is now more than two windows away. If it began again, a caller could use the same quota twice.
-    minute_end := stored.minute_end;
-    minute_used := stored.minute_used;
-    if minute_end <= now or minute_end > now + 2 * minute then
-      minute_end := now - now % minute + minute;
-      minute_used := 0;
+    if stored.minute_end <= now or stored.minute_end > now + 2 * minute then
+      stored.minute_end := now - now % minute + minute;
+      stored.minute_used := 0;
     end if;
-    day_end := stored.day_end;
-    day_used := stored.day_used;
-    if day_end <= now or day_end > now + 2 * day then
-      day_end := now - now % day + day;
-      day_used := 0;
+    if stored.day_end <= now or stored.day_end > now + 2 * day then
+      stored.day_end := now - now % day + day;
+      stored.day_used := 0;
     end if;
 
     -- A ban never lasts longer than a ban that begins now. A longer one began under another rule, or while the clock
     -- was ahead.
-    banned_until := least(stored.banned_until, now + case when ban_after > 0 then ban_for else 0 end);
+    stored.banned_until := least(stored.banned_until, now + case when ban_after > 0 then ban_for else 0 end);
     granted := 0;
     refused := 0;
     begins_ban := false;
-    if counts[n] > 0 then
-      changed.banned_until := banned_until;
-      if banned_until <= now then
-        minute_left := greatest(0, per_minute[n] - minute_used);
-        day_left := greatest(0, per_day[n] - day_used);
-        granted := least(counts[n], minute_left, day_left);
-        refused := counts[n] - granted;
-      end if;
-    end if;
-
-    if granted > 0 then
-      minute_used := minute_used + granted;
-      day_used := day_used + granted;
-      changed.minute_end := minute_end;
-      changed.minute_used := minute_used;
-      changed.day_end := day_end;
-      changed.day_used := day_used;
+    if stored.banned_until <= now then
+      minute_left := greatest(0, per_minute[n] - stored.minute_used);
+      day_left := greatest(0, per_day[n] - stored.day_used);
+      granted := least(counts[n], minute_left, day_left);
+      refused := counts[n] - granted;
+      stored.minute_used := stored.minute_used + granted;
+      stored.day_used := stored.day_used + granted;
     end if;
 
     -- Refused requests count toward a ban only if a second has passed since the first refused request of the window:
     -- the client may have sent earlier ones before it received the first 429 (docs/service.md 8.4, D9).
     if refused > 0 and ban_after > 0 then
-      window_end := case when day_left <= minute_left then day_end else minute_end end;
+      window_end := case when day_left <= minute_left then stored.day_end else stored.minute_end end;
       recent := array(select at from unnest(stored.counted) as at where now - at < minute);
       refusals_to_ban := greatest(1, ban_after - cardinality(recent));
       if stored.refused_window <> window_end then
-        changed.refused_window := window_end;
-        changed.first_refused := now;
-        changed.counted := recent;
+        stored.refused_window := window_end;
+        stored.first_refused := now;
+        stored.counted := recent;
       elsif now - stored.first_refused >= 1000 then
         if refused < refusals_to_ban then
-          changed.counted := recent || array_fill(now, array[refused]);
+          stored.counted := recent || array_fill(now, array[refused]);
         else
-          changed.counted := '{}';
-          changed.banned_until := now + ban_for;
-          banned_until := changed.banned_until;
+          stored.counted := '{}';
+          stored.banned_until := now + ban_for;
           begins_ban := true;
           refused := refusals_to_ban - 1;
         end if;
       end if;
     end if;
 
-    if changed <> stored then
+    if counts[n] > 0 then
       update pets.callers c
-      set minute_end = changed.minute_end, minute_used = changed.minute_used,
-        day_end = changed.day_end, day_used = changed.day_used,
-        refused_window = changed.refused_window, first_refused = changed.first_refused,
-        counted = changed.counted, banned_until = changed.banned_until
+      set minute_end = stored.minute_end, minute_used = stored.minute_used,
+        day_end = stored.day_end, day_used = stored.day_used,
+        refused_window = stored.refused_window, first_refused = stored.first_refused,
+        counted = stored.counted, banned_until = stored.banned_until
       where c.caller = id;
     end if;
+    minute_end := stored.minute_end;
+    minute_used := stored.minute_used;
+    day_end := stored.day_end;
+    day_used := stored.day_used;
+    banned_until := stored.banned_until;
     has_new_ban := has_new_ban or begins_ban;
     return next;
   end loop;

@@ -4,10 +4,6 @@
 
 do $$
 begin
-  if current_setting('server_version_num')::int < 150000 then
-    raise exception 'the database server has version %', current_setting('server_version')
-      using hint = 'use PostgreSQL 15 or later';
-  end if;
   if current_setting('server_encoding') <> 'UTF8' then
     raise exception 'the database has the encoding %, which cannot store every name', current_setting('server_encoding')
       using hint = 'use another database, created with ENCODING ''UTF8'' TEMPLATE template0';
