@@ -119,10 +119,7 @@ async function openBackend(
     store,
     keys,
     limiter,
-    async reset(seed) {
-      await store.reset(seed);
-      limiter.clear();
-    },
+    reset: (seed) => store.reset(seed),
     async banCounts() {
       // Metrics must not fail while the database is down.
       const [row] = await database.call<{ result: string }>('count_bans', testTime()).catch(() => []);

@@ -51,7 +51,6 @@ const CHECK_MS = 1_000;
 /** The SQLSTATE of an id that is not an int64. */
 const OUT_OF_RANGE = '22003';
 
-const EMPTY = Buffer.alloc(0);
 const ID_START = '{"id":0';
 
 /** The inventory in a database, which several servers can use at a time. */
@@ -94,7 +93,7 @@ export class PostgresStore implements Store {
   }
 
   async list({ limit, status, after }: PageQuery): Promise<Page> {
-    if (after === INT64_MAX) return { pets: EMPTY };
+    if (after === INT64_MAX) return { pets: Buffer.alloc(0) };
     const { animals, next_id } = await this.#pages.add({
       status: status === undefined ? null : STATUS_NUMBERS[status],
       first: (after ?? 0n) + 1n,
