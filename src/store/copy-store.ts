@@ -11,8 +11,8 @@ type CopyOptions = {
 
 /**
  * Copies a store that no server writes to, with its API keys, bans and unexpired idempotency keys. Compares the counts
- * and the last id before the target becomes a store. Returns the report of the copy. After an error, the target is as before (see
- * `StoreLocation.write` for the exception).
+ * and the last id before the target becomes a store. Returns the report of the copy, with the torn end of the source,
+ * which was not copied. After an error, the target is as before (see `StoreLocation.write` for the exception).
  *
  * @throws StoreError, or the reason of `signal`
  */
@@ -50,6 +50,6 @@ export async function copyStore(
       copied = written;
     };
     await target.write({ ...contents, animals }, accept, signal);
-    return copied;
+    return { ...copied, tornEnd: report.tornEnd };
   }, signal);
 }

@@ -28,7 +28,7 @@ export type Statement = { name: string; text: string; values: unknown[] };
 
 const PING: Statement = { name: 'ping', text: 'select 1', values: [] };
 
-export type PoolOptions = {
+type PoolOptions = {
   /** Opens a connection for a server (`PrimaryConnector`), and settles within about a second. */
   connect(): Promise<Client>;
   /** The first statement on each connection. A connection is used only after the statement has succeeded. */
