@@ -12,7 +12,7 @@ type LabeledValue = [labels: Record<string, string | number>, value: number];
 
 /** Counts what `GET /metrics` reports since the start (docs/service.md 12). */
 export function createMetrics(
-  { banCounts, databaseMetrics }: Pick<Backend, 'banCounts' | 'databaseMetrics'>,
+  { banCounts, databaseConnections }: Pick<Backend, 'banCounts' | 'databaseConnections'>,
   onError: (error: unknown) => void,
 ) {
   /** By the operation and the status, separated by a space. */
@@ -66,14 +66,10 @@ export function createMetrics(
     add(Gauge, 'pets_banned_keys', 'API keys that are banned now.', [], async () => [
       [{}, (await banCounts()).active],
     ]);
-    if (databaseMetrics) {
-      const replaced = 'Connections to the database that replaced a lost one.';
-      add(Counter, 'pets_database_reconnects_total', replaced, [], () => [
-        [{}, databaseMetrics().reconnects],
-      ]);
+    if (databaseConnections) {
       const byState = 'Connections to the database, by state: busy, idle or opening.';
       add(Gauge, 'pets_database_connections', byState, ['state'], () =>
-        Object.entries(databaseMetrics().connections).map(([state, count]) => [{ state }, count]),
+        Object.entries(databaseConnections()).map(([state, count]) => [{ state }, count]),
       );
     }
     const syncs = new Histogram({
@@ -87,7 +83,7 @@ export function createMetrics(
       help: 'Duration of each call of the database, in seconds.',
       labelNames: ['call'],
       buckets: BUCKETS,
-      registers: databaseMetrics ? [registry] : [],
+      registers: databaseConnections ? [registry] : [],
     });
     return { registry, syncs, calls };
   }

@@ -22,12 +22,6 @@ export const textAfterId = (pet: NewPet & { status: PetStatus }): string =>
 /** The text of an animal from its id and the result of `textAfterId`. */
 export const textWithId = (id: bigint | string, rest: string): string => `${START}${id}${rest}`;
 
-/** The id in the text of an animal; undefined if the text does not begin like one. */
-export function idOfText(text: string): bigint | undefined {
-  const digits = text.startsWith(START) ? /^\d{1,19}(?=,)/.exec(text.slice(ID_OFFSET, ID_OFFSET + 20)) : null;
-  return digits === null ? undefined : parseInt64(digits[0]);
-}
-
 /** An animal in a longer text. `length` is the length of its text. `id` can be a number for faster parsing. */
 export type AnimalInText = { id: number | bigint; status: PetStatus; length: number };
 

@@ -55,7 +55,6 @@ export type LocationContext = {
   env: Readonly<Record<string, string | undefined>>;
   /** The name of the user of the operating system; undefined if the user has none, as in some containers. */
   userName: string | undefined;
-  random(): number;
   /** Returns the time that replaces the clock of a database in tests, in milliseconds since the epoch. */
   testTime?: () => number;
 };
@@ -78,11 +77,8 @@ export type OpenOptions = {
   onCall?: ((name: string, milliseconds: number) => void) | undefined;
 };
 
-/** The connections to a database. `reconnects` counts the lost connections that were replaced. */
-export type DatabaseMetrics = {
-  connections: { busy: number; idle: number; opening: number };
-  reconnects: number;
-};
+/** How many connections to a database are in each state. */
+export type DatabaseConnections = { busy: number; idle: number; opening: number };
 
 /** A store that a server has opened. */
 export interface Backend {
@@ -102,7 +98,7 @@ export interface Backend {
   /** How many bans have begun, and how many are active, for metrics. */
   banCounts(): Promise<BanCounts>;
   /** The connections to the database, for metrics. Missing if the store is not in a database. */
-  databaseMetrics?(): DatabaseMetrics;
+  databaseConnections?(): DatabaseConnections;
   /** Completes pending writes, and closes the store. */
   close(): Promise<void>;
 }

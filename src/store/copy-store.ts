@@ -11,8 +11,8 @@ type CopyOptions = {
 
 /**
  * Copies a store that no server writes to, with its API keys, bans and unexpired idempotency keys. Compares the counts
- * and the last id before the target becomes a store. After an error, the target is as before (see
- * `StoreLocation.write` for the exception).
+ * and the last id before the target becomes a store. Returns the report of the copy, with the torn end of the source,
+ * which was not copied. After an error, the target is as before (see `StoreLocation.write` for the exception).
  *
  * @throws StoreError, or the reason of `signal`
  */

@@ -2,7 +2,6 @@ import type { Client, QueryResult } from 'pg';
 import { IDEMPOTENCY_KEY_LIFETIME_MS } from '../../contract/headers.ts';
 import { tryParseJson } from '../../contract/json.ts';
 import { Pet, petJson } from '../../contract/schemas.ts';
-import { idOfText } from '../animal-text.ts';
 import { MAX_READ_ANIMALS, READ_BATCH_BYTES, type StoreContents, type StoredAnimal } from '../backend.ts';
 import { StoreError } from '../errors.ts';
 import { requireValidKeys } from '../keys/keys.ts';
@@ -32,14 +31,15 @@ where bytes_before < ${READ_BATCH_BYTES}
 order by id`;
 
 type AnimalRow = { id: string; status: number; body: string };
-type IdempotencyRow = { fingerprint: string; at: string; response: string };
+type IdempotencyKey = NonNullable<StoredAnimal['idempotency']>;
 
 /**
- * Reads everything in the store of a database. The transaction must not end before all animals were read.
+ * Reads and verifies everything in the store of a database: each text must be the one that the service writes for these
+ * values. The transaction must not end before all animals were read.
  *
  * @param readAt idempotency keys that have expired at this time are left out; in milliseconds since the epoch, or null
  * for the current time of the database
- * @throws StoreError, or an error of the driver
+ * @throws StoreError, or an error of the driver, also while the animals of the result are read
  */
 export async function readDatabase(
   client: Client,
@@ -57,13 +57,18 @@ export async function readDatabase(
   );
   const meta = rows[0] as MetaRow;
   const lastId = BigInt(meta.lastId);
-  const orders = await client.query<{ body: string }>('select body from pets.orders order by position');
+  const { rows: orderRows } = await client.query<{ body: string }>(
+    'select body from pets.orders order by position',
+  );
+  const orders = orderRows.map(({ body }) => body);
+  for (const [i, order] of orders.entries())
+    if (tryParseJson(order) === undefined) throw damagedRow(place, `pets.orders (order ${i + 1})`);
   const keys = requireValidKeys(await readKeys(createFunctionCaller(client, id)));
   return {
     report: {
       id,
       animals: Number(meta.animals),
-      orders: orders.rows.length,
+      orders: orders.length,
       keys: keys.length,
       lastId: lastId > 0n ? lastId : undefined,
       sequence: undefined,
@@ -72,84 +77,53 @@ export async function readDatabase(
     secret,
     created: new Date(Number(meta.created)).toISOString(),
     nextId: lastId + 1n,
-    orders: orders.rows.map(({ body }) => body),
+    orders,
     keys,
     bans: await readBans(client),
     readAt: Number(meta.readAt),
-    animals: () => readAnimals(client, Number(meta.readAt)),
+    animals: () => readAnimals(client, place, Number(meta.readAt)),
   };
 }
 
-async function* readAnimals(client: Client, readAt: number): AsyncGenerator<StoredAnimal[]> {
+async function* readAnimals(client: Client, place: string, readAt: number): AsyncGenerator<StoredAnimal[]> {
   const keys = await readIdempotencyKeys(client, readAt);
   for (let lastId: string | undefined = '0'; lastId !== undefined; ) {
     const { rows }: QueryResult<AnimalRow> = await client.query(ANIMALS, [lastId]);
-    const animals = rows.map(({ id, status, body }): StoredAnimal => {
-      const key = keys.get(BigInt(id));
-      const isText = key?.response === body;
-      if (isText) keys.delete(BigInt(id));
-      return {
-        id: BigInt(id),
-        status: STATUSES[status] ?? 'available',
-        text: body,
-        idempotency: isText ? { fingerprint: key.fingerprint, at: Number(key.at) } : undefined,
-      };
+    const animals = rows.map((row): StoredAnimal => {
+      const [id, text] = [BigInt(row.id), row.body];
+      const status = STATUSES[row.status] ?? 'available';
+      const { data } = Pet.safeParse(tryParseJson(text));
+      if (data?.id !== id || petJson({ ...data, status }) !== text)
+        throw damagedRow(place, `pets.animals (id ${id})`);
+      const idempotency = keys.get(text);
+      keys.delete(text);
+      return { id, status, text, idempotency };
     });
     if (animals.length > 0) yield animals;
     lastId = rows.at(-1)?.id;
   }
-  const [wrong] = keys.keys();
-  if (wrong !== undefined) throw wrongKey(wrong);
+  if (keys.size > 0) throw wrongKeys(keys.size);
 }
 
-/** Reads the idempotency keys that had not expired at `readAt`, by the ids of the animals in their responses. */
-async function readIdempotencyKeys(client: Client, readAt: number): Promise<Map<bigint, IdempotencyRow>> {
-  const { rows } = await client.query<IdempotencyRow>(
+/** Reads the idempotency keys that had not expired at `readAt`, by their responses, which are texts of animals. */
+async function readIdempotencyKeys(client: Client, readAt: number): Promise<Map<string, IdempotencyKey>> {
+  const { rows } = await client.query<{ fingerprint: string; at: string; response: string }>(
     `select encode(fingerprint || body, 'hex') as fingerprint, floor(extract(epoch from at) * 1000)::bigint as at, response
     from pets.idempotency where floor(extract(epoch from at) * 1000) > $1`,
     [readAt - IDEMPOTENCY_KEY_LIFETIME_MS],
   );
-  const keys = new Map<bigint, IdempotencyRow>();
-  for (const row of rows) {
-    const id = idOfText(row.response);
-    if (id === undefined || keys.has(id)) throw wrongKey(id);
-    keys.set(id, row);
-  }
+  const keys = new Map(
+    rows.map(({ fingerprint, at, response }) => [response, { fingerprint, at: Number(at) }]),
+  );
+  if (keys.size < rows.length) throw wrongKeys(rows.length - keys.size);
   return keys;
 }
 
-const wrongKey = (id: bigint | undefined): StoreError =>
+const wrongKeys = (count: number): StoreError =>
   new StoreError(
-    `the table pets.idempotency has a wrong row (animal id in it: ${id ?? 'none'}): its response is not an animal of the store, or another row has the same animal`,
-    'delete this row, or one of the two with the same animal; no animal is deleted, but a client that repeats the request of the row can add it again',
+    `wrong rows in the table pets.idempotency: ${count}; each response must be the text of an animal, and occur once`,
+    'delete these rows; no animal is deleted, but a client that repeats the request of such a row can add it again',
   );
-
-/**
- * Checks that the texts of all orders are valid. Returns contents that check each animal when it is read: its text must
- * be the one that the service writes for these values, and match the other columns.
- *
- * @throws StoreError, also while the animals of the result are read
- */
-export function validateContents(contents: StoreContents, place: string): StoreContents {
-  for (const [i, order] of contents.orders.entries()) {
-    if (tryParseJson(order) === undefined) throw damagedRow(place, `pets.orders (order ${i + 1})`);
-  }
-  return { ...contents, animals: () => validateAnimals(contents.animals(), place) };
-}
-
-async function* validateAnimals(
-  batches: AsyncIterable<readonly StoredAnimal[]>,
-  place: string,
-): AsyncGenerator<readonly StoredAnimal[]> {
-  for await (const animals of batches) {
-    for (const { id, status, text } of animals) {
-      const { data } = Pet.safeParse(tryParseJson(text));
-      if (data?.id !== id || petJson({ ...data, status }) !== text)
-        throw damagedRow(place, `pets.animals (id ${id})`);
-    }
-    yield animals;
-  }
-}
 
 const damagedRow = (place: string, row: string): StoreError =>
   new StoreError(
@@ -175,34 +149,24 @@ export async function writeDatabase(
   await client.query(
     'lock table pets.meta, pets.animals, pets.orders, pets.idempotency, pets.keys, pets.callers in exclusive mode',
   );
-  await requireEmptyDatabase(client, place, contents.report.id);
+  await requireEmptyDatabase(client, place);
   await writeAll(client, contents);
   // Without statistics, the planner may read whole tables.
   await client.query('analyze pets.animals, pets.idempotency');
   accept((await readDatabase(client, place, contents.readAt)).report);
 }
 
-async function requireEmptyDatabase(client: Client, place: string, id: string): Promise<void> {
-  const { rows } = await client.query<{ id: string; hasRows: boolean }>(
-    `select id, last_id <> 0
+async function requireEmptyDatabase(client: Client, place: string): Promise<void> {
+  const { rows } = await client.query<{ hasRows: boolean }>(
+    `select last_id <> 0
       or exists (select from pets.animals) or exists (select from pets.orders)
       or exists (select from pets.idempotency) or exists (select from pets.keys)
       or exists (select from pets.callers) as "hasRows"
     from pets.meta where one`,
   );
-  const [found] = rows;
-  if (found?.id === id) {
-    throw new StoreError(
-      `${place} already contains the store to be copied, or a copy of it`,
-      'copy to another database; delete the store in this one only if you are sure that it is a copy',
-    );
-  }
-  if (found?.hasRows) {
-    throw new StoreError(
-      `the store in ${place} is not empty`,
-      'copy to another database; or stop all servers of this store, then delete it with all its data: drop schema pets cascade',
-    );
-  }
+  // The hint does not say how to delete the store, because it can be the one to copy, by another address.
+  if (rows[0]?.hasRows)
+    throw new StoreError(`the store in ${place} is not empty`, 'copy to another database');
 }
 
 async function writeAll(client: Client, contents: StoreContents): Promise<void> {

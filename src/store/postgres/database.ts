@@ -1,58 +1,46 @@
 import type { Client, QueryResultRow } from 'pg';
 import { StoreError, StoreUnavailableError } from '../errors.ts';
 import type { PrimaryConnector } from './connect/primary-connector.ts';
-import { callFailure, failureKind } from './failures.ts';
+import { callFailure, connectFailure } from './failures.ts';
 import type { Statement } from './pool.ts';
-import { beginSql, checkServer, type Isolation, SCHEMA_VERSION } from './schema.ts';
+import { beginSql, type Isolation, SCHEMA_VERSION } from './schema.ts';
 
 /** How long a command waits for a connection. */
 const CONNECT_TIMEOUT_MS = 4_000;
 
 type TransactionOptions = {
-  /** Whether all statements see the same state, and cannot change anything. */
-  isSnapshot?: boolean;
-  /** If aborted before the commit, the connection is closed. */
+  /** By default, `read committed`. */
+  isolation?: Isolation;
+  /** If aborted, the connection is closed. */
   signal?: AbortSignal | undefined;
   /** After this time, in milliseconds, the connection is closed. */
   timeout?: number;
 };
 
 /**
- * Opens a connection, runs a task in a transaction, commits, and closes the connection. The task gets warnings about
- * the settings of the database. After an error, nothing was changed, except after a StoreUnavailableError with the
- * outcome `unknown`.
+ * Opens a connection, runs a task in a transaction, commits, and closes the connection. After an error, nothing was
+ * changed, except after a StoreUnavailableError with the outcome `unknown`.
  *
  * @throws StoreUnavailableError if the database cannot be reached, another StoreError, to which other errors of the
  * task are converted, or the reason of `signal`
  */
 export async function runTransaction<Result>(
   connector: PrimaryConnector,
-  task: (client: Client, warnings: readonly string[]) => Promise<Result>,
-  { isSnapshot = false, signal, timeout }: TransactionOptions = {},
+  task: (client: Client) => Promise<Result>,
+  { isolation, signal, timeout }: TransactionOptions = {},
 ): Promise<Result> {
   signal?.throwIfAborted();
   const { place } = connector.target;
   const options = { timeout: CONNECT_TIMEOUT_MS, isServer: false, signal };
   const client = await connector.connect(options).catch((error) => {
     signal?.throwIfAborted();
-    throw error instanceof StoreError ? error : callFailure(error, 'connecting', place);
+    throw connectFailure(error, place);
   });
   const stop = () => void client.connection.stream.destroy();
   signal?.addEventListener('abort', stop);
   const timer = timeout === undefined ? undefined : setTimeout(stop, timeout);
-  const run = async () => {
-    const result = await task(client, await checkServer(client));
-    signal?.throwIfAborted();
-    signal?.removeEventListener('abort', stop);
-    return result;
-  };
   try {
-    return await inTransaction(
-      client,
-      place,
-      run,
-      isSnapshot ? 'repeatable read read only' : 'read committed',
-    );
+    return await inTransaction(client, place, () => task(client), isolation);
   } catch (error) {
     const isUnknown = error instanceof StoreUnavailableError && error.outcome === 'unknown';
     if (!isUnknown) signal?.throwIfAborted();
@@ -78,8 +66,7 @@ export async function inTransaction<Result>(
 ): Promise<Result> {
   const begun = client.query(beginSql(isolation));
   const result = await begun.then(task).catch((error) => {
-    const kind = failureKind(error) === 'store_full' ? 'store_full' : 'not_done';
-    throw error instanceof StoreError ? error : callFailure(error, 'sent', place, kind);
+    throw error instanceof StoreError ? error : callFailure(error, place, 'not_done');
   });
   const { command } = await client.query('commit').catch((error) => {
     throw new StoreUnavailableError(
@@ -105,8 +92,6 @@ export type DatabaseForServer = {
   call: FunctionCaller;
   /** Like `call`, but without a time limit. */
   callWithoutLimit: FunctionCaller;
-  /** Checks whether animals and callers could be added. @throws StoreUnavailableError, StoreUnwritableError */
-  checkWritable(): Promise<void>;
   /** The time that replaces the clock of the database in tests, in milliseconds since the epoch; otherwise null. */
   testTime(): number | null;
   /** Completes the calls in flight. Later calls are rejected. */

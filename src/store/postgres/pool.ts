@@ -1,8 +1,9 @@
 import type { Socket } from 'node:net';
 import type { Client, QueryResultRow } from 'pg';
 import type { SteadyClock } from '../../contract/clock.ts';
-import type { DatabaseMetrics } from '../backend.ts';
-import { callFailure, closedError, failureKind, isConnectionOutdated } from './failures.ts';
+import type { DatabaseConnections } from '../backend.ts';
+import { StoreError } from '../errors.ts';
+import { callFailure, connectFailure, isConnectionOutdated, isRolledBack } from './failures.ts';
 
 /** The longest time to open a connection, in milliseconds. */
 export const CONNECT_TIMEOUT_MS = 1_000;
@@ -19,9 +20,6 @@ const FAIL_FAST_MS = 200;
 /** If an additional connection cannot be opened, there is no other attempt for this long. */
 const NO_MORE_MS = 1_000;
 
-/** An additional connection that was not used for this long is closed, because other servers may need it. */
-const IDLE_MS = 10_000;
-
 /** The shortest time between two warnings about the same thing, for example the same call, in milliseconds. */
 const REPEAT_MS = 60_000;
 
@@ -30,7 +28,7 @@ export type Statement = { name: string; text: string; values: unknown[] };
 
 const PING: Statement = { name: 'ping', text: 'select 1', values: [] };
 
-export type PoolOptions = {
+type PoolOptions = {
   /** Opens a connection for a server (`PrimaryConnector`), and settles within about a second. */
   connect(): Promise<Client>;
   /** The first statement on each connection. A connection is used only after the statement has succeeded. */
@@ -44,8 +42,6 @@ export type PoolOptions = {
   onWarning(message: string): void;
   /** Called after each successful call with its name and its duration in milliseconds. */
   onCall?: ((name: string, milliseconds: number) => void) | undefined;
-  /** Starts a timer, and returns a handle for `clearTimeout`. `setTimeout` by default. */
-  startTimer?(callback: () => void, milliseconds: number): NodeJS.Timeout | undefined;
 };
 
 type Waiter = { resolve(client: Client): void; reject(error: Error): void };
@@ -55,7 +51,7 @@ type Waiter = { resolve(client: Client): void; reject(error: Error): void };
  * and another one is opened if the database accepts it. If there is no connection, the next call opens one.
  */
 export class Pool {
-  #options: PoolOptions & Required<Pick<PoolOptions, 'startTimer'>>;
+  #options: PoolOptions;
   #open = new Set<Client>();
   /** The open connections that no call uses. The one that was used last is at the end. */
   #idle: Client[] = [];
@@ -68,19 +64,15 @@ export class Pool {
   #nextAdditionAt = Number.NEGATIVE_INFINITY;
   #calls = new Set<Promise<unknown>>();
   #warnedAt = new Map<string, number>();
-  /** How many lost connections were not replaced yet, and how many were. */
-  #lost = 0;
-  #reconnects = 0;
   #isClosed = false;
 
   constructor(options: PoolOptions) {
-    this.#options = { startTimer: setTimeout, ...options };
+    this.#options = options;
   }
 
-  get metrics(): DatabaseMetrics {
+  get connections(): DatabaseConnections {
     const idle = this.#idle.length;
-    const connections = { busy: this.#open.size - idle, idle, opening: this.#opening ? 1 : 0 };
-    return { connections, reconnects: this.#reconnects };
+    return { busy: this.#open.size - idle, idle, opening: this.#opening ? 1 : 0 };
   }
 
   /**
@@ -90,12 +82,19 @@ export class Pool {
    * @throws StoreUnwritableError if the statement had no effect
    */
   call<Row extends QueryResultRow>(statement: Statement): Promise<Row[]> {
-    return this.#track(() => this.#call<Row>(statement));
+    return this.#use((client, end) => this.#call<Row>(client, statement, end));
   }
 
   /** Runs a task on a connection. The task has no time limit. If it is rejected, the connection is closed. */
   lend<Result>(task: (client: Client) => Promise<Result>): Promise<Result> {
-    return this.#track(() => this.#lend(task));
+    return this.#use(async (client) => {
+      try {
+        return await task(client);
+      } catch (error) {
+        this.#destroy(client);
+        throw error;
+      }
+    });
   }
 
   /** Completes the calls in flight, and ends the connections. Later calls are rejected. */
@@ -106,45 +105,39 @@ export class Pool {
     await Promise.all([...this.#open].map((client) => this.#close(client)));
   }
 
-  #track<Result>(start: () => Promise<Result>): Promise<Result> {
-    if (this.#isClosed) return Promise.reject(closedError(this.#options.place));
-    const call = start().finally(() => this.#calls.delete(call));
+  /** Runs a task with a connection and the time, as `clock.elapsed()`, at which a call must have ended. */
+  async #use<Result>(task: (client: Client, end: number) => Promise<Result>): Promise<Result> {
+    const { clock, place } = this.#options;
+    if (this.#isClosed) throw new StoreError(`${place} was closed`, 'start the server again');
+    const end = clock.elapsed() + CALL_TIMEOUT_MS;
+    const run = async () => {
+      const client = await this.#take(end);
+      return task(client, end).finally(() => this.#release(client));
+    };
+    const call = run().finally(() => this.#calls.delete(call));
     this.#calls.add(call);
     return call;
   }
 
-  async #call<Row extends QueryResultRow>(statement: Statement): Promise<Row[]> {
+  async #call<Row extends QueryResultRow>(client: Client, statement: Statement, end: number): Promise<Row[]> {
     const { clock, place, onCall } = this.#options;
-    const started = clock.elapsed();
-    const end = started + CALL_TIMEOUT_MS;
-    const client = await this.#take(end);
     try {
       const rows = await this.#send<Row>(client, statement, end);
-      onCall?.(statement.name, clock.elapsed() - started);
+      onCall?.(statement.name, CALL_TIMEOUT_MS - (end - clock.elapsed()));
       return rows;
     } catch (error) {
       // After its gravest errors, PostgreSQL ends the connection, and the statement may have been committed.
-      const isOpen = failureKind(error) !== 'unknown' && (await this.#responds(client, end));
+      const hasNoEffect =
+        isRolledBack(error) &&
+        (await this.#send(client, PING, end)
+          .then(() => true)
+          .catch(() => false));
       // The database server may have failed or be frozen, so the idle connections are not used either.
-      if (!isOpen || isConnectionOutdated(error))
+      if (!hasNoEffect || isConnectionOutdated(error))
         for (const each of [client, ...this.#idle]) this.#destroy(each);
-      const failure = callFailure(error, 'sent', place, isOpen ? failureKind(error) : 'unknown');
+      const failure = callFailure(error, place, hasNoEffect ? 'not_done' : 'unknown');
       this.#warn(statement.name, `${failure.message} (pets.${statement.name})`);
       throw failure;
-    } finally {
-      this.#release(client);
-    }
-  }
-
-  async #lend<Result>(task: (client: Client) => Promise<Result>): Promise<Result> {
-    const client = await this.#take(this.#options.clock.elapsed() + CALL_TIMEOUT_MS);
-    try {
-      return await task(client);
-    } catch (error) {
-      this.#destroy(client);
-      throw error;
-    } finally {
-      this.#release(client);
     }
   }
 
@@ -156,7 +149,7 @@ export class Pool {
     // After a pause of this process, the time of a call can be over before its timer runs.
     if (clock.elapsed() < end) return client;
     this.#release(client);
-    throw callFailure(new Error('connecting took too long'), 'connecting', place);
+    throw connectFailure(new Error('connecting took too long'), place);
   }
 
   #wait(end: number): Promise<Client> {
@@ -166,7 +159,7 @@ export class Pool {
       this.#waiting.add(waiter);
       cancel = this.#startDeadline(end, () => {
         const error = new Error('no connection was free in time');
-        if (this.#waiting.delete(waiter)) reject(callFailure(error, 'connecting', this.#options.place));
+        if (this.#waiting.delete(waiter)) reject(connectFailure(error, this.#options.place));
       });
     });
     this.#serveWaiting();
@@ -192,10 +185,25 @@ export class Pool {
   }
 
   async #openOne(): Promise<void> {
+    const { clock, place } = this.#options;
     try {
-      this.#add(await this.#connect());
+      const client = await this.#connect();
+      this.#open.add(client);
+      this.#idle.push(client);
+      if (this.#failure) this.#warn('connected', `${place} can be used again`);
+      this.#failure = undefined;
     } catch (error) {
-      this.#openingFailed(callFailure(error, 'connecting', this.#options.place));
+      const now = clock.elapsed();
+      if (this.#open.size > 0) {
+        // The waiting calls can get a connection that is busy now.
+        this.#nextAdditionAt = now + NO_MORE_MS;
+      } else {
+        this.#failure = connectFailure(error, place);
+        this.#warn('connect', this.#failure.message);
+        this.#retryAt = now + FAIL_FAST_MS;
+        for (const { reject } of this.#waiting) reject(this.#failure);
+        this.#waiting.clear();
+      }
     }
     this.#opening = undefined;
     this.#serveWaiting();
@@ -205,44 +213,18 @@ export class Pool {
     const { clock, check, connect } = this.#options;
     const end = clock.elapsed() + CONNECT_TIMEOUT_MS;
     const client = await connect();
-    client.once('end', () => this.#ended(client));
+    client.once('end', () => this.#remove(client));
     client.on('error', () => this.#destroy(client));
     try {
       // The check also shows whether the database responds: a proxy such as pgbouncer accepts connections without it.
       await this.#send(client, check, Math.max(end, clock.elapsed() + FAIL_FAST_MS));
-      const stream = client.connection.stream as Socket;
       // The server may have ended the connection together with its response.
-      if (stream.destroyed) throw new Error('the connection was lost');
-      stream.setTimeout(IDLE_MS).on('timeout', () => this.#closeIdle(client));
+      if ((client.connection.stream as Socket).destroyed) throw new Error('the connection was lost');
       return client;
     } catch (error) {
       this.#destroy(client);
       throw error;
     }
-  }
-
-  #add(client: Client): void {
-    this.#open.add(client);
-    this.#idle.push(client);
-    if (this.#failure) this.#warn('connected', `${this.#options.place} can be used again`);
-    this.#failure = undefined;
-    if (this.#lost === 0) return;
-    this.#lost -= 1;
-    this.#reconnects += 1;
-  }
-
-  /** Rejects the waiting calls, unless they can get a connection that is busy now. */
-  #openingFailed(failure: Error): void {
-    const now = this.#options.clock.elapsed();
-    if (this.#open.size > 0) {
-      this.#nextAdditionAt = now + NO_MORE_MS;
-      return;
-    }
-    this.#warn('connect', failure.message);
-    this.#failure = failure;
-    this.#retryAt = now + FAIL_FAST_MS;
-    for (const { reject } of this.#waiting) reject(failure);
-    this.#waiting.clear();
   }
 
   /**
@@ -273,22 +255,14 @@ export class Pool {
     });
   }
 
-  #responds(client: Client, end: number): Promise<boolean> {
-    return this.#send(client, PING, end).then(
-      () => true,
-      () => false,
-    );
-  }
-
   /**
    * Calls `expire` at a time of the clock, unless it is cancelled. After a pause of this process, timers run first, so
    * `setImmediate` lets Node read a response that has arrived. Returns a function that cancels.
    */
   #startDeadline(end: number, expire: () => void): () => void {
     let isCancelled = false;
-    const { clock, startTimer } = this.#options;
     const expireLater = () => setImmediate(() => isCancelled || expire());
-    const timer = startTimer(expireLater, Math.max(0, end - clock.elapsed()));
+    const timer = setTimeout(expireLater, Math.max(0, end - this.#options.clock.elapsed()));
     return () => {
       isCancelled = true;
       clearTimeout(timer);
@@ -306,29 +280,18 @@ export class Pool {
   /** Ends a connection at once. A call without a response is rejected. */
   #destroy(client: Client): void {
     client.connection.stream.destroy();
-    this.#ended(client);
-  }
-
-  #ended(client: Client): void {
-    if (!this.#remove(client)) return;
-    this.#lost += 1;
-    this.#serveWaiting();
-  }
-
-  #closeIdle(client: Client): void {
-    if (this.#open.size === 1 || !this.#idle.includes(client)) return;
     this.#remove(client);
-    this.#close(client).catch(() => {});
   }
 
-  #remove(client: Client): boolean {
+  #remove(client: Client): void {
+    this.#open.delete(client);
     this.#idle = this.#idle.filter((each) => each !== client);
-    return this.#open.delete(client);
+    this.#serveWaiting();
   }
 
   /** Ends a connection as the protocol says, or by force if that takes too long. */
   async #close(client: Client): Promise<void> {
-    const timer = this.#options.startTimer(() => this.#destroy(client), CONNECT_TIMEOUT_MS);
+    const timer = setTimeout(() => this.#destroy(client), CONNECT_TIMEOUT_MS);
     await client.end();
     clearTimeout(timer);
   }

@@ -28,39 +28,23 @@ export async function readBans(client: Client): Promise<StoredBans> {
 }
 
 /** The API keys in the table `pets.keys`, in a transaction of `runTransaction`. */
-export class PostgresKeys implements KeyTable {
-  #client: Client;
-  #storeId: string;
-
-  constructor(client: Client, storeId: string) {
-    this.#client = client;
-    this.#storeId = storeId;
-  }
-
-  read(): Promise<KeyOrError[]> {
-    return readKeys(createFunctionCaller(this.#client, this.#storeId));
-  }
-
-  bans(): Promise<StoredBans> {
-    return readBans(this.#client);
-  }
-
-  /** The database sets the time of creation. */
-  async add(key: StoredKey): Promise<boolean> {
-    const { sha256, name, plan, perMinute = null, perDay = null } = key;
-    const { rowCount } = await this.#client.query(
+export const postgresKeys = (client: Client, storeId: string): KeyTable => ({
+  read: () => readKeys(createFunctionCaller(client, storeId)),
+  bans: () => readBans(client),
+  // The database sets the time of creation.
+  async add({ sha256, name, plan, perMinute = null, perDay = null }) {
+    const { rowCount } = await client.query(
       `insert into pets.keys (sha256, name, plan, per_minute, per_day)
       values (decode($1, 'hex'), $2, $3, $4, $5) on conflict do nothing`,
       [sha256, name, plan, perMinute, perDay],
     );
     return rowCount !== 0;
-  }
-
-  async remove(name: string): Promise<boolean> {
-    const { rowCount } = await this.#client.query('delete from pets.keys where name = $1', [name]);
+  },
+  async remove(name) {
+    const { rowCount } = await client.query('delete from pets.keys where name = $1', [name]);
     return rowCount !== 0;
-  }
-}
+  },
+});
 
 function parseKey({ per_minute: perMinute, per_day: perDay, created, ...row }: KeyRow): KeyOrError {
   const parsed = z.safeParse(StoredKey, {

@@ -28,9 +28,6 @@ type TakeRow = {
   now: string;
 };
 
-/** The quota in calls that only read the counts, where it has no effect. */
-const NO_QUOTA: Quota = { perMinute: 0, perDay: 0 };
-
 /**
  * Counts requests in the database, many in one call (`BatchQueue`). The function `pets.take` (limits.sql) decides how
  * many requests of each caller are granted and refused, and which one begins a ban.
@@ -40,17 +37,13 @@ export class PostgresLimiter implements Limiter {
   #rule: BanRule;
   #queue: BatchQueue<Take, RateLimitDecision>;
   #lastWindows = new Map<string, RateLimitWindow>();
-  #begun = 0;
+  /** How many bans this server has begun. */
+  begun = 0;
 
   constructor(database: DatabaseForServer, rule: BanRule) {
     this.#database = database;
     this.#rule = rule;
     this.#queue = new BatchQueue({ run: (takes) => this.#run(takes) });
-  }
-
-  /** How many bans this server has begun. */
-  get begun(): number {
-    return this.#begun;
   }
 
   take(caller: string, quota: Quota): Promise<RateLimitDecision> {
@@ -62,7 +55,9 @@ export class PostgresLimiter implements Limiter {
   }
 
   async usage(callers: readonly string[]): Promise<Usage[]> {
-    const rows = await this.#take(callers.map((caller) => ({ caller, quota: NO_QUOTA, count: 0 })));
+    // A quota has no effect on counts that are only read.
+    const quota = { perMinute: 0, perDay: 0 };
+    const rows = await this.#take(callers.map((caller) => ({ caller, quota, count: 0 })));
     return rows.map((row) => {
       const until = Number(row.banned_until);
       return { ...windowsOf(row), bannedUntil: until > Number(row.now) ? until : undefined };
@@ -76,11 +71,6 @@ export class PostgresLimiter implements Limiter {
 
   lastWindow(caller: string): RateLimitWindow | undefined {
     return this.#lastWindows.get(caller);
-  }
-
-  /** Forgets the windows that were reported, after a reset of the store. */
-  clear(): void {
-    this.#lastWindows.clear();
   }
 
   close(): Promise<void> {
@@ -118,7 +108,7 @@ export class PostgresLimiter implements Limiter {
       this.#rule.milliseconds,
       this.#database.testTime(),
     );
-    for (const { begins_ban } of rows) if (begins_ban) this.#begun += 1;
+    for (const { begins_ban } of rows) if (begins_ban) this.begun += 1;
     return rows.sort((one, other) => one.n - other.n);
   }
 }

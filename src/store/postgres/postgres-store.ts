@@ -1,7 +1,7 @@
 import type { SteadyClock } from '../../contract/clock.ts';
 import { INT64_MAX } from '../../contract/json.ts';
 import { type PetStatus, petJson } from '../../contract/schemas.ts';
-import { noIdsLeftError } from '../errors.ts';
+import { noIdsLeftError, StoreUnwritableError } from '../errors.ts';
 import {
   type CreateRequest,
   type CreateResult,
@@ -51,7 +51,6 @@ const CHECK_MS = 1_000;
 /** The SQLSTATE of an id that is not an int64. */
 const OUT_OF_RANGE = '22003';
 
-const EMPTY = Buffer.alloc(0);
 const ID_START = '{"id":0';
 
 /** The inventory in a database, which several servers can use at a time. */
@@ -65,6 +64,8 @@ export class PostgresStore implements Store {
   /** For each creation with an idempotency key that is running on this server: the first half of its fingerprint. */
   #inFlight = new Set<string>();
   #check: { at: number; result: Promise<void> } | undefined;
+  /** Whether the disk was full at a creation, and no check has succeeded since then. */
+  #wasFull = false;
 
   constructor(database: DatabaseForServer, { id, secret }: StoreIdentity, clock: SteadyClock) {
     this.id = id;
@@ -92,7 +93,7 @@ export class PostgresStore implements Store {
   }
 
   async list({ limit, status, after }: PageQuery): Promise<Page> {
-    if (after === INT64_MAX) return { pets: EMPTY };
+    if (after === INT64_MAX) return { pets: Buffer.alloc(0) };
     const { animals, next_id } = await this.#pages.add({
       status: status === undefined ? null : STATUS_NUMBERS[status],
       first: (after ?? 0n) + 1n,
@@ -119,9 +120,6 @@ export class PostgresStore implements Store {
   }
 
   async seed(seed: Seed): Promise<boolean> {
-    // Ask first, so that a server starts if the database is not empty and cannot be written for now.
-    const [state] = await this.#database.call<{ result: boolean }>('is_empty');
-    if (!state?.result) return false;
     const [row] = await this.#database.callWithoutLimit<{ result: boolean }>('seed', ...valuesOf(seed));
     return row?.result === true;
   }
@@ -134,9 +132,14 @@ export class PostgresStore implements Store {
   async checkWritable(): Promise<void> {
     const now = this.#clock.elapsed();
     if (!this.#check || now - this.#check.at >= CHECK_MS) {
-      this.#check = { at: now, result: this.#database.checkWritable() };
+      this.#check = { at: now, result: this.#checkNow() };
     }
     await this.#check.result;
+  }
+
+  async #checkNow(): Promise<void> {
+    await this.#database.call('check_writable', this.#wasFull);
+    this.#wasFull = false;
   }
 
   async close(): Promise<void> {
@@ -154,6 +157,7 @@ export class PostgresStore implements Store {
       this.#database.testTime(),
     ];
     const rows = await this.#database.call<CreateRow>('create_animals', ...values).catch((error) => {
+      this.#wasFull ||= error instanceof StoreUnwritableError;
       throw sqlStateOf(error) === OUT_OF_RANGE ? noIdsLeftError() : error;
     });
     const results: CreateResult[] = [];

@@ -2,8 +2,6 @@ import { readFileSync } from 'node:fs';
 import type { ClientBase, QueryResultRow } from 'pg';
 import { StoreError, storeMissingError } from '../errors.ts';
 
-export type SchemaClient = Pick<ClientBase, 'query'>;
-
 /** Identifies the store in a database. `secret` salts the fingerprints of idempotency keys. */
 export type StoreIdentity = { id: string; secret: string };
 
@@ -11,7 +9,8 @@ export type StoreIdentity = { id: string; secret: string };
 export const SCHEMA_VERSION = 6;
 
 // The build replaces each of these calls with the text of the file.
-const SCHEMA_SQL = [
+const CREATE_SQL = [
+  'create schema pets;\n',
   readFileSync(new URL('sql/tables.sql', import.meta.url), 'utf8'),
   readFileSync(new URL('sql/checks.sql', import.meta.url), 'utf8'),
   readFileSync(new URL('sql/create.sql', import.meta.url), 'utf8'),
@@ -50,12 +49,11 @@ set local synchronous_commit = on`;
  * @returns whether it created the store
  * @throws StoreError, for example if the schema has another version, or an error of the driver
  */
-export async function createStoreIfMissing(client: SchemaClient): Promise<boolean> {
-  if ((await readState(client)).store) return false;
+export async function createStoreIfMissing(client: ClientBase): Promise<boolean> {
+  if (await readStore(client)) return false;
   await client.query(LOCK);
-  const missing = missingSql(await readState(client));
-  if (missing === '') return false;
-  await client.query(missing);
+  if (await readStore(client)) return false;
+  await client.query(CREATE_SQL);
   return true;
 }
 
@@ -65,15 +63,14 @@ export async function createStoreIfMissing(client: SchemaClient): Promise<boolea
  *
  * @throws StoreError, or an error of the driver
  */
-export async function pendingSql(client: SchemaClient): Promise<string> {
-  const missing = missingSql(await readState(client));
-  if (missing === '') return '';
+export async function pendingSql(client: ClientBase): Promise<string> {
+  if (await readStore(client)) return '';
   const [row] = await rowsOf<{ role: string }>(client, 'select quote_ident(current_user) as role');
   return `begin;
 ${SEARCH_PATH};
 ${LOCK};
 
-${missing}
+${CREATE_SQL}
 grant usage on schema pets to ${row?.role};
 grant select, insert, update, delete on all tables in schema pets to ${row?.role};
 grant execute on all functions in schema pets to ${row?.role};
@@ -81,39 +78,25 @@ commit;
 `;
 }
 
-/** The SQL text that creates the store. Empty if there is one. */
-function missingSql({ store, hasSchema }: State): string {
-  if (store) return '';
-  // IF NOT EXISTS would need the privilege CREATE on the database even if the schema exists.
-  return hasSchema ? SCHEMA_SQL : `create schema pets;\n\n${SCHEMA_SQL}`;
-}
-
 /**
  * Reads which store the database contains, without changing anything.
  *
  * @throws StoreError (with the code `missing` if there is none), or an error of the driver
  */
-export async function readIdentity(client: SchemaClient, place = 'the database'): Promise<StoreIdentity> {
-  const { store } = await readState(client);
+export async function readIdentity(client: ClientBase, place = 'the database'): Promise<StoreIdentity> {
+  const store = await readStore(client);
   if (!store) throw storeMissingError(place);
-  return { id: store.id, secret: store.secret };
+  return store;
 }
 
-/** `store` is the row of pets.meta; undefined if there is no store. */
-type State = { hasSchema: boolean; store?: StoreIdentity };
-
-/** @throws StoreError if this program cannot use the schema, or an error of the driver */
-async function readState(client: SchemaClient): Promise<State> {
-  // After a wait for the lock, this query of catalog tables sees the store that another transaction has created.
-  const [found] = await rowsOf<{ hasSchema: boolean; hasMeta: boolean }>(
+/** Undefined if there is no store. @throws StoreError if this program cannot use it, or an error of the driver */
+async function readStore(client: ClientBase): Promise<StoreIdentity | undefined> {
+  // After a wait for the lock, this query sees the table that another transaction has created. `to_regclass` would not.
+  const tables = await rowsOf(
     client,
-    `select count(*) > 0 as "hasSchema", count(c.oid) > 0 as "hasMeta"
-    from pg_namespace n
-    left join pg_class c on c.relnamespace = n.oid and c.relname = 'meta'
-    where n.nspname = 'pets'`,
+    "select from pg_class where relname = 'meta' and relnamespace = (select oid from pg_namespace where nspname = 'pets')",
   );
-  const { hasSchema = false, hasMeta = false } = found ?? {};
-  if (!hasMeta) return { hasSchema };
+  if (tables.length === 0) return undefined;
   // JSON, because another version may have other columns.
   const [meta] = await rowsOf<{ store: StoreIdentity & { version?: number } }>(
     client,
@@ -126,50 +109,9 @@ async function readState(client: SchemaClient): Promise<State> {
       'use the version of pets that created it, or another database; or delete the store with all its data: drop schema pets cascade',
     );
   }
-  return { hasSchema, store: meta.store };
+  return { id: meta.store.id, secret: meta.store.secret };
 }
 
-/**
- * Checks whether the database server can keep a store. Returns warnings about settings with which a crash can lose
- * acknowledged animals.
- *
- * @throws StoreError, or an error of the driver
- */
-export async function checkServer(client: SchemaClient): Promise<string[]> {
-  const rows = await rowsOf<{ name: string; value: string }>(
-    client,
-    `select name, setting as value from pg_settings
-    where name in ('server_version', 'server_version_num', 'server_encoding', 'default_transaction_isolation', 'fsync',
-      'full_page_writes')`,
-  );
-  const setting = (name: string) => rows.find((row) => row.name === name)?.value;
-  if (Number(setting('server_version_num')) < 150_000) {
-    throw new StoreError(
-      `the database server has version ${setting('server_version')}`,
-      'use PostgreSQL 15 or later',
-    );
-  }
-  if (setting('server_encoding') !== 'UTF8') {
-    throw new StoreError(
-      `the database has the encoding ${setting('server_encoding')}, which cannot store every name`,
-      "use another database, created with ENCODING 'UTF8' TEMPLATE template0",
-    );
-  }
-  const isolation = setting('default_transaction_isolation');
-  if (isolation !== 'read committed') {
-    throw new StoreError(
-      `the default isolation level is ${isolation}, but a store needs read committed`,
-      "run ALTER ROLE … SET default_transaction_isolation = 'read committed' for the user of the URL",
-    );
-  }
-  const warnings: string[] = [];
-  if (setting('fsync') === 'off')
-    warnings.push('fsync is off: a power failure or a crash of the operating system can destroy the store');
-  if (setting('full_page_writes') === 'off')
-    warnings.push('full_page_writes is off: a power failure can destroy the store');
-  return warnings;
-}
-
-async function rowsOf<Row extends QueryResultRow>(client: SchemaClient, sql: string): Promise<Row[]> {
+async function rowsOf<Row extends QueryResultRow>(client: ClientBase, sql: string): Promise<Row[]> {
   return (await client.query<Row>(sql)).rows;
 }

@@ -3,20 +3,18 @@ import { freshMachine, serveCommand } from '../../helpers/pets.ts';
 import { createKey } from '../../helpers/postgres/fleet.ts';
 import { connectTo, freshDatabase } from '../../helpers/postgres.ts';
 
-/** Lets every insert into a table fail, as if the disk of the database was full. */
-const fill = (table: string) => `
-  create function pets.full_${table}() returns trigger language plpgsql
-    as $$ begin raise exception 'could not extend file: No space left on device' using errcode = '53100'; end $$;
-  create trigger full_disk before insert on pets.${table} for each row execute function pets.full_${table}()`;
-const empty = (table: string) => `drop trigger full_disk on pets.${table}`;
+const TABLES = ['callers', 'animals', 'idempotency'];
 
-test.each([
-  ['callers', 'the first request of a new key'],
-  ['animals', 'a creation'],
-  ['idempotency', 'a creation'],
-])(
-  'while the disk is full and %s cannot grow, %s and /readyz get storage_full, and the log does not grow',
-  async (table, about) => {
+/** Lets every new row fail, as if the disk of the database was full. */
+const FILL = `
+  create function pets.full() returns trigger language plpgsql
+    as $$ begin raise exception 'could not extend file: No space left on device' using errcode = '53100'; end $$;
+  ${TABLES.map((table) => `create trigger full_disk before insert on pets.${table} for each row execute function pets.full();`).join('')}`;
+const EMPTY = 'drop function pets.full cascade';
+
+test.each(['the first request of a new key', 'a creation'])(
+  'while the disk is full, %s gets storage_full, as /readyz does after a creation, and the log does not grow',
+  async (about) => {
     const url = await freshDatabase();
     const key = await createKey(url, { name: 'old', plan: 'enterprise' });
     const newKey = await createKey(url, { name: 'new', plan: 'enterprise' });
@@ -39,9 +37,10 @@ test.each([
     expect(await send('/v1/pets')).toEqual([200, undefined, null]);
 
     const client = await connectTo(url);
-    await client.query(fill(table));
+    await client.query(FILL);
     const full = [503, 'storage_full', '5'];
     for (let i = 0; i < 200; i++) expect(await affected()).toEqual(full);
+    expect(await send('/v1/pets', { method: 'POST', body })).toEqual(full);
     await expect.poll(() => send('/readyz')).toEqual(full);
     // What needs no space still works.
     expect(await send('/v1/pets')).toEqual([200, undefined, null]);
@@ -52,7 +51,7 @@ test.each([
       .filter((line) => line.includes('No space left'));
     expect(notices.length).toBeLessThanOrEqual(3);
 
-    await client.query(empty(table));
+    await client.query(EMPTY);
     await expect.poll(() => send('/readyz')).toEqual([200, undefined, null]);
     expect((await affected())[0]).toBeLessThan(300);
     const { rows } = await client.query('select count(*)::int as animals from pets.animals');

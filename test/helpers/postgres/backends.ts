@@ -21,7 +21,6 @@ export const databaseLocation = (
     clock,
     env: {},
     userName: undefined,
-    random: Math.random,
     ...(testTime && { testTime }),
   });
 

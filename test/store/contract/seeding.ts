@@ -59,7 +59,6 @@ export function describeSeeding({ newPlace, openStore }: Places): void {
 
     it.each([
       ['animals', (store: Store) => store.add({ pet: animal() })],
-      ['an animal that is being written', async (store: Store) => void store.add({ pet: animal() })],
       ['a seed', (store: Store) => store.seed(seedOf(1n))],
       ['orders', (store: Store) => store.seed({ pets: [], orders: [{}] })],
     ])('refuses a store with %s', async (_, fill) => {

@@ -1,7 +1,7 @@
 import { chmod, chown, copyFile, rm, writeFile } from 'node:fs/promises';
 import { userInfo } from 'node:os';
 import { join } from 'node:path';
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { afterAll, afterEach, beforeAll, expect, test, vi } from 'vitest';
 import { parseDatabaseTarget } from '../../../src/store/postgres/connect/database-url.ts';
 import { PrimaryConnector } from '../../../src/store/postgres/connect/primary-connector.ts';
 import { type Cluster, createCluster } from '../../helpers/postgres/cluster.ts';
@@ -58,6 +58,8 @@ beforeAll(async () => {
   await server.sql('postgres', roles);
 });
 
+afterEach(() => void vi.unstubAllEnvs());
+
 afterAll(async () => {
   await server.remove();
   await rm(files, { recursive: true });
@@ -65,6 +67,8 @@ afterAll(async () => {
 
 /** Connects, and returns what the server knows about the connection, or the message and the hint of the error. */
 async function resultOf(url: string, env: Record<string, string> = {}): Promise<string> {
+  vi.stubEnv('HOME', env['HOME']);
+  vi.stubEnv('PGPASSFILE', env['PGPASSFILE']);
   const connector = new PrimaryConnector(parseDatabaseTarget(url, { env, userName: userInfo().username }));
   try {
     const client = await connector.connect({ timeout: 4_000, isServer: false });

@@ -1,11 +1,11 @@
 import { DatabaseError } from 'pg';
 import { expect, test } from 'vitest';
-import type { StoreError } from '../../../src/store/errors.ts';
+import { StoreUnwritableError } from '../../../src/store/errors.ts';
 import {
-  type CallPhase,
   callFailure,
-  type FailureKind,
+  connectFailure,
   isConnectionOutdated,
+  isRolledBack,
 } from '../../../src/store/postgres/failures.ts';
 
 const PLACE = 'postgres://shop@db.example/pets';
@@ -15,21 +15,25 @@ const reported = (code: string, message = 'reported by the server') =>
 
 const systemError = (code: string) => Object.assign(new Error(`connect ${code} 127.0.0.1:5432`), { code });
 
-const kinds: [name: string, error: unknown, phase: CallPhase, kind: FailureKind][] = [
-  ['a closed port', systemError('ECONNREFUSED'), 'connecting', 'not_done'],
-  ['a connection that ends early', new Error('Connection terminated'), 'connecting', 'not_done'],
-  ['a connection that was lost after the call was sent', systemError('ECONNRESET'), 'sent', 'unknown'],
-  ['an ended connection', reported('57P01'), 'sent', 'unknown'],
-  ['a broken protocol', reported('08P01'), 'sent', 'unknown'],
-  ['an unknown completion', reported('40003'), 'sent', 'unknown'],
-  ['a standby server or another store', reported('PETS1'), 'sent', 'not_done'],
-  ['a full disk', reported('53100'), 'sent', 'store_full'],
-  ['a value that is not unique', reported('23505'), 'sent', 'not_done'],
-];
+test.each([
+  ['a connection that was lost', systemError('ECONNRESET'), false],
+  ['an ended connection', reported('57P01'), false],
+  ['a broken protocol', reported('08P01'), false],
+  ['an unknown completion', reported('40003'), false],
+  ['a standby server or another store', reported('PETS1'), true],
+  ['a full disk', reported('53100'), true],
+  ['a value that is not unique', reported('23505'), true],
+])('after %s, the statement is rolled back: %s', (_name, error, expected) => {
+  expect(isRolledBack(error)).toBe(expected);
+});
 
-test.each(kinds)('%s is classified', (_name, error, phase, kind) => {
-  const meaning = (each: StoreError) => [each.constructor, 'outcome' in each && each.outcome];
-  expect(meaning(callFailure(error, phase, PLACE))).toEqual(meaning(callFailure(error, phase, PLACE, kind)));
+test('a full disk is an error of its own if nothing was stored', () => {
+  expect(callFailure(reported('53100'), PLACE, 'not_done')).toBeInstanceOf(StoreUnwritableError);
+  expect(callFailure(reported('53100'), PLACE, 'unknown')).toMatchObject({ outcome: 'unknown' });
+});
+
+test('a missing privilege has a code, because the command line has a hint for it', () => {
+  expect(callFailure(reported('42501'), PLACE, 'not_done').code).toBe('privilege');
 });
 
 test.each<[error: Error, hint: RegExp]>([
@@ -40,21 +44,21 @@ test.each<[error: Error, hint: RegExp]>([
   [systemError('ERR_TLS_CERT_ALTNAME_INVALID'), /host name that is in the certificate.*sslmode/],
   [systemError('CERT_HAS_EXPIRED'), /certificate of the server.*sslmode and sslrootcert/],
   [systemError('UNABLE_TO_GET_ISSUER_CERT_LOCALLY'), /certificate of the server/],
-  [systemError('ECONNREFUSED'), /is running/],
+  [systemError('ECONNREFUSED'), /run this again when it is ready/],
 ])('the message of %s names the database, and the hint is a next step', (error, hint) => {
-  const { message, hint: shown } = callFailure(error, 'connecting', PLACE);
+  const { message, hint: shown } = connectFailure(error, PLACE);
   expect(message).toBe(`cannot connect to ${PLACE}: ${error.message}`);
   expect(shown).toMatch(hint);
 });
 
 test('the hint of a refused call is that of the function', () => {
   const error = Object.assign(reported('PETS1'), { hint: 'restore that store' });
-  expect(callFailure(error, 'sent', PLACE).hint).toBe('restore that store');
+  expect(callFailure(error, PLACE, 'not_done').hint).toBe('restore that store');
 });
 
 test('the message contains the errors of all addresses of a host', () => {
   const both = new AggregateError([systemError('ECONNREFUSED'), systemError('ENETUNREACH')]);
-  const { message } = callFailure(both, 'connecting', PLACE);
+  const { message } = connectFailure(both, PLACE);
   expect(message).toContain('connect ECONNREFUSED 127.0.0.1:5432, connect ENETUNREACH');
 });
 

@@ -1,4 +1,4 @@
-import { expect, onTestFinished, test } from 'vitest';
+import { expect, onTestFinished, test, vi } from 'vitest';
 import { systemClock } from '../../../src/contract/clock.ts';
 import { parseDatabaseTarget } from '../../../src/store/postgres/connect/database-url.ts';
 import { PrimaryConnector } from '../../../src/store/postgres/connect/primary-connector.ts';
@@ -47,8 +47,6 @@ test('a call whose result nobody reads loses its locks', async () => {
     prepare: true,
     clock: systemClock,
     onWarning: () => {},
-    // The timers of this pool never run, as in a stopped process, so only PostgreSQL can end the connection.
-    startTimer: () => undefined,
   });
   onTestFinished(() => pool.close());
   const [own] = await pool.call<{ pid: number }>({
@@ -58,7 +56,11 @@ test('a call whose result nobody reads loses its locks', async () => {
   });
   const other = await connectTo(url);
   const text = "select repeat('x', 50000000) from pets.meta for update";
+  // The timer of this call never runs, as in a stopped process, so only PostgreSQL can end the connection.
+  vi.useFakeTimers({ toFake: ['setTimeout'] });
   const call = pool.call({ name: 'large', text, values: [] });
+  await new Promise((resolve) => setImmediate(resolve));
+  vi.useRealTimers();
   const failed = expect(call).rejects.toMatchObject({ outcome: 'unknown' });
   client.connection.stream.pause();
   const tryLock = () =>
@@ -80,7 +82,7 @@ test('large creations are committed although their server reads no results, so t
   const { store } = await openDatabase(url);
   const client = await connectTo(url);
   const bodies = Array.from({ length: 300 }, () => `,"name":"${'x'.repeat(50_000)}"}`);
-  await callFunction(client, 'is_empty');
+  await callFunction(client, 'count_animals');
   const [statuses, none] = [bodies.map(() => 0), null];
   callFunction(client, 'create_animals', statuses, bodies, none, none).catch(() => {});
   // `callFunction` already knows the id of the store, so it sends the call before the next turn of the event loop.

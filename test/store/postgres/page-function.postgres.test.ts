@@ -48,7 +48,6 @@ const CALLS = [
   ),
   `select pets.lift_ban(store, sha256('1'))`,
   'select pets.check_store(store)',
-  'select pets.is_empty(store)',
 ];
 
 test('all calls read few blocks among many rows, with plans that a session made while the tables were empty or full', async () => {

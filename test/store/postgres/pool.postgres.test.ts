@@ -10,7 +10,7 @@ import { parseDatabaseTarget } from '../../../src/store/postgres/connect/databas
 import { PrimaryConnector } from '../../../src/store/postgres/connect/primary-connector.ts';
 import { runTransaction } from '../../../src/store/postgres/database.ts';
 import { CONNECT_TIMEOUT_MS, MAX_CONNECTIONS, Pool } from '../../../src/store/postgres/pool.ts';
-import { PostgresKeys } from '../../../src/store/postgres/postgres-keys.ts';
+import { postgresKeys } from '../../../src/store/postgres/postgres-keys.ts';
 import { createStoreIfMissing } from '../../../src/store/postgres/schema.ts';
 import { listenOnLoopback } from '../../helpers/listen.ts';
 import { openDatabase } from '../../helpers/postgres/backends.ts';
@@ -63,7 +63,8 @@ function openQueue({ place = url, prepare = true, password = () => '' }: QueueOp
       new PrimaryConnector({
         ...target,
         prepare,
-        parameters: { application_name: 'queue', password: password() },
+        password: password(),
+        parameters: { application_name: 'queue' },
       }).connect({ timeout: CONNECT_TIMEOUT_MS, isServer: true }),
   });
   const queue = new BatchQueue<number, number>({
@@ -211,7 +212,7 @@ test('a command ends although no synchronous replica confirms its commit or anot
   const manage = <Result>(task: (keys: KeyManager) => Promise<Result>, timeout = 10_000) =>
     runTransaction(
       connector,
-      async (client) => task(new KeyManager(new PostgresKeys(client, await storeIdOf(client)), Date)),
+      async (client) => task(new KeyManager(postgresKeys(client, await storeIdOf(client)), Date)),
       { timeout },
     );
   await runTransaction(connector, (client) => createStoreIfMissing(client));
@@ -259,9 +260,8 @@ test('calls at the same time run on several connections, and each gets its rows'
       numbers.map((n) => pool.call<{ n: number }>({ ...statement, values: [n] })),
     );
     expect(rows.map(([row]) => row?.n)).toEqual(numbers);
-    const { connections } = pool.metrics;
-    expect(connections.busy).toBe(0);
-    return connections.idle;
+    expect(pool.connections.busy).toBe(0);
+    return pool.connections.idle;
   };
   await expect.poll(countAfterCalls).toBe(MAX_CONNECTIONS);
   expect(await countAfterCalls()).toBe(MAX_CONNECTIONS);

@@ -44,22 +44,22 @@ test('the server that accepts writes is used, wherever it is in the URL', async 
   const none = connectorFor([standby.port, closed]);
   await expect(none.connect()).rejects.toMatchObject({
     message:
-      `no server accepts writes (127.0.0.1:${standby.port}: the database is read-only, because it is a standby server; ` +
+      `no server accepts writes (127.0.0.1:${standby.port}: the database is read-only: a standby server, or default_transaction_read_only is on; ` +
       `127.0.0.1:${closed}: connect ECONNREFUSED 127.0.0.1:${closed})`,
     outcome: 'not_done',
   });
   // A standby server counts as unavailable, because it can become the primary server.
   await expect(connectorFor([standby.port]).connect()).rejects.toMatchObject({
-    message: 'the database is read-only, because it is a standby server',
+    message: 'the database is read-only: a standby server, or default_transaction_read_only is on',
     outcome: 'not_done',
   });
   await expect(connectorFor([closed, primary.port], USER_WITH_PASSWORD).connect()).rejects.toMatchObject({
     message: expect.stringContaining(`asks for a password of the user ${USER_WITH_PASSWORD}`),
-    hint: expect.stringContaining('PGPASSWORD'),
+    hint: expect.stringContaining('fix one of these reasons'),
   });
   await primary.setReadOnly(true);
   await expect(connectorFor([standby.port, primary.port]).connect()).rejects.toThrow(
-    `127.0.0.1:${primary.port}: the database is read-only, because default_transaction_read_only is on`,
+    `127.0.0.1:${primary.port}: the database is read-only: a standby server, or default_transaction_read_only is on`,
   );
 });
 

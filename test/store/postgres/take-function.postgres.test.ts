@@ -104,18 +104,12 @@ test.each<[what: string, at: number, rule: typeof BANS, end: number]>([
   expect(await stored()).toBe(begin + end);
 });
 
-test.each<[what: string, at: number, count: number, rule: typeof BANS]>([
-  ['of a banned caller', 2 * SECOND, 9, BANS],
-  ['in the second after the first refused one', 500, 9, BANS],
-  ['without a rule for bans', 0, 9, NO_BANS],
-  ['that are only read', 2 * SECOND, 0, BANS],
-])('requests that change nothing wait for no lock and write nothing: %s', async (what, at, count, rule) => {
+test('a call that only reads counts waits for no lock and writes nothing', async () => {
   const { client, connect, request } = await refusedCaller();
-  if (what === 'of a banned caller') await request(NOON + SECOND, 3);
   const other = await connect();
   await other.query('begin; select from pets.callers for update');
   await client.query('begin');
-  expect(await request(NOON + at, count, rule)).toMatchObject({ granted: 0, beginsBan: false });
+  expect(await request(NOON + 2 * SECOND, 0)).toMatchObject({ granted: 0, beginsBan: false });
   // PostgreSQL assigns an id to a transaction before it writes or locks the first row.
   const { rows } = await client.query('select pg_current_xact_id_if_assigned() as id');
   expect(rows).toEqual([{ id: null }]);

@@ -1,4 +1,3 @@
-import pgpass from 'pgpass/lib/helper.js';
 import { LOOPBACK_NAME_PATTERN } from '../../../contract/headers.ts';
 import type { LocationContext } from '../../backend.ts';
 import { StoreError } from '../../errors.ts';
@@ -8,16 +7,16 @@ import { StoreError } from '../../errors.ts';
 
 /** A database that a user has named. */
 export type DatabaseTarget = {
-  /** The URL of the same database without its password. */
+  /** The URL without its password. */
   place: string;
   /** False if connections go through a pooler that does not support named prepared statements. */
   prepare: boolean;
   user: string;
   database: string;
+  /** The password of the URL or in `PGPASSWORD`. */
+  password: string | undefined;
   hosts: readonly DatabaseHost[];
   parameters: ConnectionParameters;
-  /** The path of the file with passwords, which may be missing. */
-  passwordFile: string;
 };
 
 export type DatabaseHost = {
@@ -32,60 +31,54 @@ const SSL_MODES = ['disable', 'require', 'verify-ca', 'verify-full'] as const;
 type SslMode = (typeof SSL_MODES)[number];
 
 /**
- * The parameters of a connection, each with its environment variable. All except `prepare` are parameters of libpq.
+ * The parameters that can follow the `?` of a database URL. All except `prepare` are parameters of libpq.
  *
  * @see https://www.postgresql.org/docs/current/libpq-connect.html#LIBPQ-PARAMKEYWORDS
  */
-const VARIABLES = {
-  user: 'PGUSER',
-  password: 'PGPASSWORD',
-  dbname: 'PGDATABASE',
-  host: 'PGHOST',
-  port: 'PGPORT',
-  sslmode: 'PGSSLMODE',
-  sslrootcert: 'PGSSLROOTCERT',
-  sslcert: 'PGSSLCERT',
-  sslkey: 'PGSSLKEY',
-  channel_binding: 'PGCHANNELBINDING',
-  application_name: 'PGAPPNAME',
-  options: 'PGOPTIONS',
-  target_session_attrs: 'PGTARGETSESSIONATTRS',
-  gssencmode: 'PGGSSENCMODE',
-  prepare: undefined,
-} as const;
+const PARAMETER_NAMES = [
+  'host',
+  'port',
+  'sslmode',
+  'sslrootcert',
+  'sslcert',
+  'sslkey',
+  'channel_binding',
+  'application_name',
+  'options',
+  'prepare',
+] as const;
 
-type ParameterName = keyof typeof VARIABLES;
+type ParameterName = (typeof PARAMETER_NAMES)[number];
 type ConnectionParameters = Partial<Record<ParameterName, string>>;
-
-const PARAMETER_NAMES = Object.keys(VARIABLES) as ParameterName[];
-
-/** The parameters that can follow the `?` of a database URL. */
-const QUERY_NAMES = PARAMETER_NAMES.filter((name) => !['user', 'password', 'dbname'].includes(name));
 
 const VALUES: Partial<Record<ParameterName, readonly string[]>> = {
   sslmode: SSL_MODES,
   channel_binding: ['disable', 'prefer', 'require'],
-  // Both have the same meaning, because pets only uses a server that accepts writes.
-  target_session_attrs: ['read-write', 'primary'],
-  gssencmode: ['disable', 'prefer'],
   prepare: ['on', 'off'],
 };
 
-/** Parameters of libpq that neither choose a server nor protect the connection. They have no effect. */
+/**
+ * Parameters of libpq that neither choose a server nor protect the connection, or not with these values: pets only uses
+ * a server that accepts writes. They have no effect.
+ */
 const IGNORED =
-  /^(connect_timeout|keepalives(_idle|_interval|_count)?|tcp_user_timeout|client_encoding|fallback_application_name|sslcompression|sslsni|load_balance_hosts)$/;
+  /^((connect_timeout|keepalives(_idle|_interval|_count)?|tcp_user_timeout|client_encoding|fallback_application_name|sslcompression|sslsni|load_balance_hosts)=.*|target_session_attrs=(read-write|primary)|gssencmode=(disable|prefer))$/s;
 
 /** Variables of libpq that choose another server or demand more security. Ignoring one would be dangerous. */
-const UNSUPPORTED_VARIABLES =
-  /^PG(SERVICE|HOSTADDR|REQUIREAUTH|REQUIREPEER|REQUIRESSL|SSLCERTMODE|SSLCRL|SSLCRLDIR|SSLMINPROTOCOLVERSION)$/;
+const UNREAD_VARIABLES =
+  /^PG(SERVICE|HOSTADDR|CHANNELBINDING|REQUIRE(AUTH|PEER|SSL)|SSL(MODE|ROOTCERT|CERT|KEY|CERTMODE|CRL|CRLDIR|MINPROTOCOLVERSION))$/;
 
 const DEFAULT_PORT = 5432;
 
 const URL_HINT =
   'write postgres://user@host:5432/database, and percent-encode special characters: @ as %40, / as %2F, % as %25, = in a parameter as %3D';
 
+/** The parts of a URL: user, password, hosts, database and query. */
+const PARTS = /^postgres(?:ql)?:\/\/(?:([^:@/]*)(:[^@/]*)?@)?([^@/?]*)(?:\/([^@?]*))?(?:\?([^@]*))?$/is;
+
 /**
- * Parses a database URL and the environment variables of libpq, which apply to what the URL does not contain.
+ * Parses a database URL. Refuses an additional @, because it comes from a password that is not encoded. libpq accepts
+ * it, and uses a part of the password as the host, the database or a parameter. Then, that part would be printed.
  *
  * @throws StoreError, whose message contains no part of a password
  */
@@ -93,83 +86,79 @@ export function parseDatabaseTarget(
   url: string,
   { env, userName }: Pick<LocationContext, 'env' | 'userName'>,
 ): DatabaseTarget {
-  const unsupported = Object.keys(env).find((name) => env[name] && UNSUPPORTED_VARIABLES.test(name));
-  if (unsupported) refuse(`the environment variable ${unsupported}`, 'unset it', unsupported === 'PGSERVICE');
-  const given = { ...parseEnvironment(env), ...parseUrl(url) };
-  for (const [name, allowed] of Object.entries(VALUES) as [ParameterName, string[]][]) {
-    const value = given[name];
-    if (value === undefined || allowed.includes(value)) continue;
-    const variable = VARIABLES[name];
-    const source = variable ? `${name} (or ${variable})` : name;
-    throw new StoreError(`the value of ${source} is not supported`, `use ${listOf(allowed)}`);
+  const [, userPart = '', passwordPart = '', authority = '', databasePart = '', query = ''] =
+    PARTS.exec(url) ?? malformed();
+  const parameters = parseQuery(query);
+  requireNoVariable(env, parameters);
+  const user = decode(userPart) || userName;
+  if (!user) throw new StoreError('the database URL contains no user', URL_HINT);
+  return {
+    place: url.replace(`${passwordPart}@`, '@'),
+    prepare: parameters.prepare !== 'off',
+    user,
+    database: decode(databasePart) || user,
+    password: decode(passwordPart.slice(1)) || env['PGPASSWORD'] || undefined,
+    hosts: parseHosts(authority, parameters),
+    parameters,
+  };
+}
+
+function parseQuery(query: string): ConnectionParameters {
+  const parameters: ConnectionParameters = {};
+  for (const pair of query.split('&').filter(Boolean)) {
+    const [name = '', value, ...others] = pair.split('=').map(decode);
+    if (value === undefined || others.length > 0) malformed();
+    if (IGNORED.test(`${name}=${value}`)) continue;
+    const known = PARAMETER_NAMES.find((each) => each === name) ?? refuseParameter(name);
+    const allowed = VALUES[known];
+    if (allowed && !allowed.includes(value))
+      throw new StoreError(
+        `the value of ${name} in the database URL is not supported`,
+        `use ${listOf(allowed)}`,
+      );
+    if (value) parameters[known] = value;
   }
-  if (given.sslmode === 'verify-ca' && !given.sslrootcert) {
+  if (parameters.sslmode === 'verify-ca' && !parameters.sslrootcert) {
     throw new StoreError(
       'sslmode=verify-ca needs sslrootcert, the certificate of the authority',
       'set sslrootcert to the path of that file; or use sslmode=verify-full if a public authority has issued the certificate of the server',
     );
   }
-  const user = given.user || userName;
-  if (!user) throw new StoreError('the database URL contains no user', URL_HINT);
-  const database = given.dbname || user;
-  const hosts = parseHosts(given);
-  return {
-    place: formatUrl(user, hosts, database, given),
-    prepare: given.prepare !== 'off',
-    user,
-    database,
-    hosts,
-    parameters: given,
-    passwordFile: pgpass.getFileName(env),
-  };
+  return parameters;
 }
 
-function parseEnvironment(env: LocationContext['env']): ConnectionParameters {
-  const pairs = PARAMETER_NAMES.map((name) => [name, env[VARIABLES[name] ?? '']]);
-  return Object.fromEntries(pairs.filter(([, value]) => value));
+function refuseParameter(name: string): never {
+  const what = /^\w{1,40}$/.test(name) ? `the parameter ${name}` : 'a parameter';
+  throw new StoreError(
+    `${what} of the database URL is not supported`,
+    `remove it; the part of the URL after the ? can contain ${listOf(PARAMETER_NAMES)}`,
+  );
 }
 
-/** The parts of a URL: user, password, hosts, database and query. */
-const PARTS = /^postgres(?:ql)?:\/\/(?:([^:@/]*)(?::([^@/]*))?@)?([^@/?]*)(?:\/([^@?]*))?(?:\?([^@]*))?$/is;
+/** Refuses a variable of libpq that would demand something else than the URL, which is not read. */
+function requireNoVariable(env: LocationContext['env'], parameters: ConnectionParameters): void {
+  const given = Object.keys(parameters).map((name) => `PG${name.replace('_', '').toUpperCase()}`);
+  const unread = Object.keys(env).find(
+    (name) => env[name] && UNREAD_VARIABLES.test(name) && !given.includes(name),
+  );
+  if (unread)
+    throw new StoreError(
+      `the environment variable ${unread} is not supported`,
+      'put what it says into the database URL, or unset it',
+    );
+}
 
-/**
- * Parses a URL. Refuses an additional @, because it comes from a password that is not encoded. libpq accepts it, and
- * uses a part of the password as the host, the database or a parameter. Then, that part would be printed.
- */
-function parseUrl(text: string): ConnectionParameters {
-  const [, user, password, authority = '', dbname, query = ''] = PARTS.exec(text) ?? malformed();
-  const hosts = authority
+/** The hosts before the query, or else in the parameter `host`. As in libpq, a single port is that of all hosts. */
+function parseHosts(authority: string, { host, port, sslmode }: ConnectionParameters): DatabaseHost[] {
+  const named = authority
     .split(',')
     .map((each) => /^(?:\[([^[\]]+)\]|([^:[\]]*))(?::(.*))?$/s.exec(each) ?? malformed());
-  const host = hosts.map(([, bracketed, name]) => bracketed ?? name).join(',');
-  const ports = hosts.map(([, , , port = '']) => port);
-  const port = ports.some(Boolean) ? ports.join(',') : '';
-  const pairs = Object.entries({ user, password, host, port, dbname }).filter(([, value]) => value);
-  const all = [...pairs, ...parseQuery(query)];
-  return Object.fromEntries(all.map(([name, value = '']) => [name, decode(value)]));
-}
-
-function parseQuery(query: string): [name: string, value: string][] {
-  const pairs = query.split('&').filter(Boolean);
-  return pairs.flatMap((pair) => {
-    const [encodedName = '', value, ...others] = pair.split('=');
-    if (value === undefined || others.length > 0) malformed();
-    const name = decode(encodedName);
-    if (IGNORED.test(name)) return [];
-    if (QUERY_NAMES.some((each) => each === name)) return [[name, value]];
-    const what = /^\w{1,40}$/.test(name) ? `the parameter ${name}` : 'a parameter';
-    return refuse(`${what} of the database URL`, 'remove it', name === 'service');
-  });
-}
-
-/** As in libpq, there is one port for each host, or one for all. */
-function parseHosts({ host = '', port = '', sslmode }: ConnectionParameters): DatabaseHost[] {
-  const names = host.split(',');
-  const ports = port.split(',');
+  const names = host?.split(',') ?? named.map(([, bracketed, name = '']) => decode(bracketed ?? name));
+  const ports = port?.split(',') ?? named.map(([, , , each = '']) => each);
   if (ports.length !== 1 && ports.length !== names.length)
     throw new StoreError(
       'the numbers of hosts and ports of the database differ',
-      'in the URL, or in PGHOST and PGPORT, give one port for each host, or one for all',
+      'give one port for each host, or one for all',
     );
   return names.map((text, i) => {
     const name = text || 'localhost';
@@ -187,35 +176,9 @@ function parsePort(text = ''): number {
   const port = Number(text || DEFAULT_PORT);
   // The message does not contain the text, which may be a part of a password that is not percent-encoded.
   if (!/^\d*$/.test(text) || port < 1 || port > 65_535)
-    throw new StoreError(
-      'the port of the database (URL or PGPORT) must be a number from 1 to 65535',
-      URL_HINT,
-    );
+    throw new StoreError('the port of the database must be a number from 1 to 65535', URL_HINT);
   return port;
 }
-
-/** The URL without the password. Empty parameters are omitted. */
-function formatUrl(
-  user: string,
-  hosts: readonly DatabaseHost[],
-  database: string,
-  parameters: ConnectionParameters,
-): string {
-  // The hosts are before the query, even the directory of a socket.
-  const others = QUERY_NAMES.filter((name) => parameters[name] && name !== 'host' && name !== 'port');
-  const query = others.map((name) => `${name}=${encode(parameters[name] ?? '')}`).join('&');
-  return `postgres://${encode(user)}@${hosts.map(formatHost).join(',')}/${encode(database)}${query && `?${query}`}`;
-}
-
-/** A host as in a URL, without the default port. */
-export function formatHost({ name, port }: DatabaseHost): string {
-  const host = name.includes(':') ? `[${encode(name)}]` : encodeURIComponent(name);
-  return port === DEFAULT_PORT ? host : `${host}:${port}`;
-}
-
-/** Encodes a text, except slashes and colons, so that paths and IPv6 addresses stay readable. */
-const encode = (text: string): string =>
-  encodeURIComponent(text).replaceAll('%2F', '/').replaceAll('%3A', ':');
 
 function decode(text: string): string {
   try {
@@ -228,13 +191,6 @@ function decode(text: string): string {
 }
 
 const listOf = (names: readonly string[]): string => `${names.slice(0, -1).join(', ')} or ${names.at(-1)}`;
-
-function refuse(what: string, remedy: string, isService: boolean): never {
-  const instead = isService
-    ? 'copy the entry of pg_service.conf into the URL'
-    : `the part of the database URL after the ? can contain ${listOf(QUERY_NAMES)}`;
-  throw new StoreError(`${what} is not supported`, `${remedy}; ${instead}`);
-}
 
 function malformed(): never {
   throw new StoreError('the database URL is not valid', URL_HINT);

@@ -1,13 +1,12 @@
-import { createReadStream } from 'node:fs';
-import { readFile, stat } from 'node:fs/promises';
+import { readFile } from 'node:fs/promises';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { createSecureContext } from 'node:tls';
 import { Client, type ClientConfig } from 'pg';
-import pgpass from 'pgpass/lib/helper.js';
+import pgpass from 'pgpass/lib/index.js';
 import { errnoOf } from '../../../system/file-system.ts';
 import { StoreError, StoreUnavailableError } from '../../errors.ts';
 import { messageOf } from '../failures.ts';
-import { type DatabaseHost, type DatabaseTarget, formatHost } from './database-url.ts';
+import type { DatabaseHost, DatabaseTarget } from './database-url.ts';
 
 type ConnectOptions = {
   /** The time limit for all attempts together, until one host is connected, in milliseconds. */
@@ -42,12 +41,12 @@ const KEEP_ALIVE_DELAY_MS = 10_000;
  * The SQL that reads a `ServerRow`. Function names contain the schema, because other schemas can have functions with
  * these names. Some hosted databases lack the functions for the timeline, which is needed only to choose between hosts.
  */
-const describeServer = (hasOtherHosts: boolean) => `select pg_catalog.pg_is_in_recovery() as "isStandby",
+const describeServer = (hasOtherHosts: boolean) => `select
   pg_catalog.current_setting('transaction_read_only') as "readOnly",
   case when ${hasOtherHosts} and not pg_catalog.pg_is_in_recovery()
     then pg_catalog.pg_walfile_name(pg_catalog.pg_current_wal_lsn()) end as "walFile"`;
 
-type ServerRow = { isStandby: boolean; readOnly: 'on' | 'off'; walFile: string | null };
+type ServerRow = { readOnly: 'on' | 'off'; walFile: string | null };
 
 /**
  * Opens connections to the server of a database that accepts writes. Asks all hosts at the same time. Each promotion of
@@ -119,11 +118,10 @@ async function openPrimary(client: Client, hasOtherHosts: boolean): Promise<numb
   try {
     await client.connect();
     const { rows } = await client.query<ServerRow>(describeServer(hasOtherHosts));
-    const { isStandby, readOnly, walFile } = rows[0] as ServerRow;
-    const reason = isStandby ? 'it is a standby server' : 'default_transaction_read_only is on';
-    if (isStandby || readOnly === 'on')
+    const { readOnly, walFile } = rows[0] as ServerRow;
+    if (readOnly === 'on')
       throw unusable(
-        `the database is read-only, because ${reason}`,
+        'the database is read-only: a standby server, or default_transaction_read_only is on',
         'use the primary server, or turn off default_transaction_read_only',
       );
     // The name of a WAL file starts with the timeline, in eight hexadecimal digits.
@@ -159,24 +157,20 @@ const unusable = (message: string, hint: string): StoreUnavailableError =>
 const oldPrimary = (): StoreUnavailableError =>
   unusable('it is an old primary server, because another one was promoted later', 'stop the old server');
 
-/** The error if no host can be used: a mistake of the user, the only host's error, or one with the reasons of all. */
+/** The error if no host can be used: that of the only host, or one with the reasons of all. */
 function noPrimary(hosts: readonly DatabaseHost[], errors: readonly unknown[]): unknown {
-  // A missing password, for example, is a mistake of the user. Waiting for another server would not help.
-  const mistake = errors.find(
-    (each) => each instanceof StoreError && !(each instanceof StoreUnavailableError),
-  );
-  if (mistake !== undefined || hosts.length === 1) return mistake ?? errors[0];
-  const reasons = hosts.map((host, i) => `${formatHost(host)}: ${messageOf(errors[i])}`);
+  if (hosts.length === 1) return errors[0];
+  const reasons = hosts.map((host, i) => `${host.name}:${host.port}: ${messageOf(errors[i])}`);
   return new StoreUnavailableError(
     `no server accepts writes (${reasons.join('; ')})`,
-    'check which of the servers is the primary server, and whether it is running',
+    'fix one of these reasons; one of the servers must be a primary server that is running',
     { cause: new AggregateError(errors), outcome: 'not_done' },
   );
 }
 
 /** Returns all settings, because the driver would take missing ones from its own environment variables. */
 async function configOf(
-  { user, database, parameters, passwordFile, prepare }: DatabaseTarget,
+  { user, database, password, parameters, prepare }: DatabaseTarget,
   { name: host, port, sslmode }: DatabaseHost,
   isServer: boolean,
 ): Promise<ClientConfig> {
@@ -187,10 +181,7 @@ async function configOf(
     user,
     database,
     // A function, so that the password is not printed with the settings, and a file is read only if it is needed.
-    password: async () =>
-      parameters.password ||
-      (await readPassword(passwordFile, { host, port, database, user })) ||
-      missingPassword(user),
+    password: async () => password ?? (await readPassword({ host, port, database, user })),
     application_name: parameters.application_name || 'pets',
     options: [parameters.options, isServer && prepare && LIMITS].filter(Boolean).join(' '),
     keepAlive: true,
@@ -227,25 +218,16 @@ async function readNamedFile(path: string | undefined): Promise<string | undefin
   } catch (error) {
     throw new StoreError(
       `cannot read ${path} (${errnoOf(error)})`,
-      'check sslrootcert, sslcert and sslkey in the database URL, or PGSSLROOTCERT, PGSSLCERT and PGSSLKEY',
+      'check sslrootcert, sslcert and sslkey in the database URL',
     );
   }
 }
 
-async function readPassword(
-  path: string,
-  connection: Parameters<typeof pgpass.getPassword>[0],
-): Promise<string | undefined> {
-  // pgpass would write its warnings to stderr. The error for a missing password says the same.
-  pgpass.warnTo(undefined);
-  const stats = await stat(path).catch(() => undefined);
-  if (!stats || !pgpass.usePgPass(stats, path)) return undefined;
-  return new Promise((resolve) => pgpass.getPassword(connection, createReadStream(path), resolve));
-}
-
-function missingPassword(user: string): never {
+async function readPassword(connection: Parameters<typeof pgpass>[0]): Promise<string> {
+  const password = await new Promise<string | undefined>((resolve) => pgpass(connection, resolve));
+  if (password) return password;
   throw new StoreError(
-    `the database asks for a password of the user ${user}, and none is set`,
+    `the database asks for a password of the user ${connection.user}, and none is set`,
     'set PGPASSWORD, or add the password to ~/.pgpass, which is ignored unless its mode is 600',
   );
 }

@@ -1,7 +1,6 @@
 -- Raises an error if the database server is a standby server (which may lag), if the database does not contain this
 -- store with this version of the schema, if a transaction that can write has another isolation level than READ
--- COMMITTED, or if the role may not read the keys. pets serve also calls it on each new connection. The functions that
--- most requests call contain the conditions, and call it only to raise the error, because a nested call takes time.
+-- COMMITTED, or if the role may not read the keys. pets serve also calls it on each new connection.
 create function pets.check_store(store uuid, known int) returns void
 language plpgsql
 set search_path = pg_catalog, pets, pg_temp
@@ -16,7 +15,7 @@ begin
   end if;
   if current_setting('transaction_isolation') <> 'read committed' and current_setting('transaction_read_only') = 'off' then
     raise exception 'the functions of the schema pets need the isolation level READ COMMITTED'
-      using errcode = '0A000';
+      using errcode = '0A000', hint = 'ALTER ROLE ... SET default_transaction_isolation = ''read committed''';
   end if;
   select id, version into found_id, found_version from pets.meta where one;
   if found_id is distinct from store then

@@ -2,7 +2,7 @@
 -- if it was added, and the JSON text of the first response if it was replayed. The result contains no other texts,
 -- because a client that does not read a large result would keep the lock on pets.meta.
 --
--- `bodies` contains JSON texts without their beginning `{"id":…`, such as `,"name":"Rex"}`. `fingerprints` and `hashes`
+-- `bodies` contains JSON texts without their beginning `{"id":`, such as `,"name":"Rex"}`. `fingerprints` and `hashes`
 -- contain the two halves of the fingerprints of idempotency keys, or null for animals without a key. A fingerprint must
 -- not occur twice. `at_ms` replaces the clock in tests.
 --
@@ -36,14 +36,10 @@ declare
   kinds text[];
   responses text[];
 begin
-  perform from pets.meta where one and meta.id = store and version = known for update;
-  if not found or current_setting('transaction_isolation') <> 'read committed' then
-    perform pets.check_store(store, known);
-  end if;
+  perform from pets.meta where one for update;
+  perform pets.check_store(store, known);
   -- The response to a creation is sent when the transaction has committed, so the commit must be on the disk.
-  if current_setting('synchronous_commit') in ('off', 'local', 'remote_write') then
-    perform set_config('synchronous_commit', 'on', true);
-  end if;
+  perform set_config('synchronous_commit', 'on', true);
 
   -- A plan for max(id) that was made while the table was empty could read all ids.
   select greatest(last_id, (select id from pets.animals order by id desc limit 1))

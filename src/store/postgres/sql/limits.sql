@@ -41,9 +41,6 @@ declare
   day constant bigint := 86400000;
   id bytea;
   stored pets.callers;
-  changed pets.callers;
-  is_locked boolean;
-  is_new boolean;
   minute_left bigint;
   day_left bigint;
   window_end bigint;
@@ -51,135 +48,95 @@ declare
   refusals_to_ban int;
   has_new_ban boolean := false;
 begin
-  if pg_is_in_recovery() or current_setting('transaction_isolation') <> 'read committed'
-    or not exists (select from pets.meta where one and meta.id = store and version = known)
-  then
-    perform pets.check_store(store, known);
-  end if;
+  perform pets.check_store(store, known);
 
   -- Rows are locked in one order, so that transactions never wait for each other in a circle. No row is ever removed.
   for n, id in
     select item.n, item.caller from unnest(callers) with ordinality as item (caller, n) order by item.caller
   loop
-    -- Most requests are granted. If no window has ended and both have room, this statement is enough, in half the time.
+    -- Calls that only read the counts must not wait for others.
+    if counts[n] = 0 then
+      select * into stored from pets.callers c where c.caller = id;
+    else
+      select * into stored from pets.callers c where c.caller = id for update;
+      if not found then
+        insert into pets.callers (caller) values (id) on conflict do nothing;
+        select * into strict stored from pets.callers c where c.caller = id for update;
+      end if;
+    end if;
+    if stored.caller is null then
+      stored := row(id, 0, 0, 0, 0, 0, 0, '{}', 0);
+    end if;
     now := coalesce(at_ms, floor(extract(epoch from clock_timestamp()) * 1000)::bigint);
-    update pets.callers c
-    set minute_used = c.minute_used + counts[n], day_used = c.day_used + counts[n]
-    where c.caller = id and counts[n] > 0 and c.banned_until <= now
-      and c.minute_end > now and c.minute_end <= now + 2 * minute and c.minute_used + counts[n] <= per_minute[n]
-      and c.day_end > now and c.day_end <= now + 2 * day and c.day_used + counts[n] <= per_day[n]
-    returning c.minute_end, c.minute_used, c.day_end, c.day_used, c.banned_until, counts[n], 0, false
-      into minute_end, minute_used, day_end, day_used, banned_until, granted, refused, begins_ban;
-    if found then
-      return next;
-      continue;
+
+    -- A window lasts until the end of the UTC minute or day. It also goes on if the clock was set back, unless its
+    -- end is now more than two windows away. If it began again, a caller could use the same quota twice.
+    if stored.minute_end <= now or stored.minute_end > now + 2 * minute then
+      stored.minute_end := now - now % minute + minute;
+      stored.minute_used := 0;
+    end if;
+    if stored.day_end <= now or stored.day_end > now + 2 * day then
+      stored.day_end := now - now % day + day;
+      stored.day_used := 0;
     end if;
 
-    -- The row is read without a lock first, and locked only if something changes: a banned caller, or one that is
-    -- refused again and again, must not slow down others.
-    is_locked := false;
-    loop
-      if is_locked then
-        if is_new then
-          insert into pets.callers (caller) values (id) on conflict do nothing;
-        end if;
-        select * into stored from pets.callers c where c.caller = id for update;
-      else
-        select * into stored from pets.callers c where c.caller = id;
-        is_new := not found;
-        if is_new then
-          stored := row(id, 0, 0, 0, 0, 0, 0, '{}', 0);
-        end if;
-      end if;
-      changed := stored;
-      now := coalesce(at_ms, floor(extract(epoch from clock_timestamp()) * 1000)::bigint);
+    -- A ban never lasts longer than a ban that begins now. A longer one began under another rule, or while the clock
+    -- was ahead.
+    stored.banned_until := least(stored.banned_until, now + case when ban_after > 0 then ban_for else 0 end);
+    granted := 0;
+    refused := 0;
+    begins_ban := false;
+    if stored.banned_until <= now then
+      minute_left := greatest(0, per_minute[n] - stored.minute_used);
+      day_left := greatest(0, per_day[n] - stored.day_used);
+      granted := least(counts[n], minute_left, day_left);
+      refused := counts[n] - granted;
+      stored.minute_used := stored.minute_used + granted;
+      stored.day_used := stored.day_used + granted;
+    end if;
 
-      -- A window lasts until the end of the UTC minute or day. It also goes on if the clock was set back, unless its
-      -- end is now more than two windows away. If it began again, a caller could use the same quota twice.
-      minute_end := stored.minute_end;
-      minute_used := stored.minute_used;
-      if minute_end <= now or minute_end > now + 2 * minute then
-        minute_end := now - now % minute + minute;
-        minute_used := 0;
-      end if;
-      day_end := stored.day_end;
-      day_used := stored.day_used;
-      if day_end <= now or day_end > now + 2 * day then
-        day_end := now - now % day + day;
-        day_used := 0;
-      end if;
-
-      -- A ban never lasts longer than a ban that begins now. A longer one began under another rule, or while the clock
-      -- was ahead.
-      banned_until := least(stored.banned_until, now + case when ban_after > 0 then ban_for else 0 end);
-      granted := 0;
-      refused := 0;
-      begins_ban := false;
-      if counts[n] > 0 then
-        changed.banned_until := banned_until;
-        if banned_until <= now then
-          minute_left := greatest(0, per_minute[n] - minute_used);
-          day_left := greatest(0, per_day[n] - day_used);
-          granted := least(counts[n], minute_left, day_left);
-          refused := counts[n] - granted;
+    -- Refused requests count toward a ban only if a second has passed since the first refused request of the window:
+    -- the client may have sent earlier ones before it received the first 429 (docs/service.md 8.4, D9).
+    if refused > 0 and ban_after > 0 then
+      window_end := case when day_left <= minute_left then stored.day_end else stored.minute_end end;
+      recent := array(select at from unnest(stored.counted) as at where now - at < minute);
+      refusals_to_ban := greatest(1, ban_after - cardinality(recent));
+      if stored.refused_window <> window_end then
+        stored.refused_window := window_end;
+        stored.first_refused := now;
+        stored.counted := recent;
+      elsif now - stored.first_refused >= 1000 then
+        if refused < refusals_to_ban then
+          stored.counted := recent || array_fill(now, array[refused]);
+        else
+          stored.counted := '{}';
+          stored.banned_until := now + ban_for;
+          begins_ban := true;
+          refused := refusals_to_ban - 1;
         end if;
       end if;
+    end if;
 
-      if granted > 0 then
-        minute_used := minute_used + granted;
-        day_used := day_used + granted;
-        changed.minute_end := minute_end;
-        changed.minute_used := minute_used;
-        changed.day_end := day_end;
-        changed.day_used := day_used;
-      end if;
-
-      -- Refused requests count toward a ban only if a second has passed since the first refused request of the window:
-      -- the client may have sent earlier ones before it received the first 429 (docs/service.md 8.4, D9).
-      if refused > 0 and ban_after > 0 then
-        window_end := case when day_left <= minute_left then day_end else minute_end end;
-        recent := array(select at from unnest(stored.counted) as at where now - at < minute);
-        refusals_to_ban := greatest(1, ban_after - cardinality(recent));
-        if stored.refused_window <> window_end then
-          changed.refused_window := window_end;
-          changed.first_refused := now;
-          changed.counted := recent;
-        elsif now - stored.first_refused >= 1000 then
-          if refused < refusals_to_ban then
-            changed.counted := recent || array_fill(now, array[refused]);
-          else
-            changed.counted := '{}';
-            changed.banned_until := now + ban_for;
-            banned_until := changed.banned_until;
-            begins_ban := true;
-            refused := refusals_to_ban - 1;
-          end if;
-        end if;
-      end if;
-
-      exit when is_locked or changed = stored;
-      is_locked := true;
-    end loop;
-
-    if changed <> stored then
+    if counts[n] > 0 then
       update pets.callers c
-      set minute_end = changed.minute_end, minute_used = changed.minute_used,
-        day_end = changed.day_end, day_used = changed.day_used,
-        refused_window = changed.refused_window, first_refused = changed.first_refused,
-        counted = changed.counted, banned_until = changed.banned_until
+      set minute_end = stored.minute_end, minute_used = stored.minute_used,
+        day_end = stored.day_end, day_used = stored.day_used,
+        refused_window = stored.refused_window, first_refused = stored.first_refused,
+        counted = stored.counted, banned_until = stored.banned_until
       where c.caller = id;
     end if;
+    minute_end := stored.minute_end;
+    minute_used := stored.minute_used;
+    day_end := stored.day_end;
+    day_used := stored.day_used;
+    banned_until := stored.banned_until;
     has_new_ban := has_new_ban or begins_ban;
     return next;
   end loop;
 
   -- A ban must be on the disk before the response that announces it. Other changes need not be: a crash of the database
   -- can lose the last counts, but none that belongs to a creation, because its commit also writes all earlier commits.
-  if not has_new_ban then
-    perform set_config('synchronous_commit', 'off', true);
-  elsif current_setting('synchronous_commit') in ('off', 'local', 'remote_write') then
-    perform set_config('synchronous_commit', 'on', true);
-  end if;
+  perform set_config('synchronous_commit', case when has_new_ban then 'on' else 'off' end, true);
 end
 $$;
 
@@ -196,8 +153,6 @@ begin
   update pets.callers
   set banned_until = 0, refused_window = 0, first_refused = 0, counted = '{}'
   where caller = id and banned_until > 0;
-  if current_setting('synchronous_commit') in ('off', 'local', 'remote_write') then
-    perform set_config('synchronous_commit', 'on', true);
-  end if;
+  perform set_config('synchronous_commit', 'on', true);
 end
 $$;

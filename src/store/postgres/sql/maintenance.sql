@@ -1,19 +1,7 @@
 -- The calls that are rare. `store` is the id of the store that the server has opened, and `known` the version of the
 -- schema that it knows. Calls that change something are made in a transaction that waits for the disk.
 
-create function pets.is_empty(store uuid, known int) returns boolean
-language plpgsql
-set search_path = pg_catalog, pets, pg_temp
-as $$
-begin
-  perform pets.check_store(store, known);
-  return last_id = 0 and not exists (select from pets.animals) and not exists (select from pets.orders)
-    from pets.meta where one;
-end
-$$;
-
--- Waits for the same lock as every creation. If the disk was full, tries to write to the tables that grow with
--- requests, and undoes that.
+-- Waits for the same lock as every creation. If the disk was full, adds an animal, and undoes that.
 create function pets.check_writable(store uuid, known int, was_full boolean) returns void
 language plpgsql
 set search_path = pg_catalog, pets, pg_temp
@@ -25,13 +13,9 @@ begin
   if not was_full then
     return;
   end if;
-  insert into pets.callers (caller) values (sha256(gen_random_uuid()::text::bytea));
   -- The text is long, because the last page of the table may have space for a short one.
   insert into pets.animals (id, status, body)
-  select -9223372036854775808, 0, string_agg(gen_random_uuid()::text, '') from generate_series(1, 1000)
-  on conflict do nothing;
-  insert into pets.idempotency (fingerprint, body, response, at)
-  values (uuid_send(gen_random_uuid()), uuid_send(gen_random_uuid()), '', now());
+  select -9223372036854775808, 0, string_agg(gen_random_uuid()::text, '') from generate_series(1, 1000);
   raise exception using errcode = 'PETS2';
 exception when sqlstate 'PETS2' then
   null;
@@ -39,23 +23,19 @@ end
 $$;
 
 create function pets.count_animals(store uuid, known int) returns bigint
-language plpgsql
+language sql
 set search_path = pg_catalog, pets, pg_temp
 as $$
-begin
-  perform pets.check_store(store, known);
-  return count(*) from pets.animals;
-end
+  select pets.check_store(store, known);
+  select count(*) from pets.animals;
 $$;
 
 create function pets.list_orders(store uuid, known int) returns setof text
-language plpgsql
+language sql
 set search_path = pg_catalog, pets, pg_temp
 as $$
-begin
-  perform pets.check_store(store, known);
-  return query select body from pets.orders order by position;
-end
+  select pets.check_store(store, known);
+  select body from pets.orders order by position;
 $$;
 
 -- Adds animals with their ids and complete JSON texts, and orders. Returns false if the store is not empty.
@@ -66,7 +46,10 @@ set search_path = pg_catalog, pets, pg_temp
 as $$
 begin
   perform from pets.meta where one for update;
-  if not pets.is_empty(store, known) then
+  perform pets.check_store(store, known);
+  if exists (select from pets.animals) or exists (select from pets.orders)
+    or (select last_id from pets.meta where one) > 0
+  then
     return false;
   end if;
   insert into pets.animals (id, status, body)
@@ -104,27 +87,22 @@ $$;
 
 -- How many callers are banned.
 create function pets.count_bans(store uuid, known int, at_ms bigint default null) returns bigint
-language plpgsql
+language sql
 set search_path = pg_catalog, pets, pg_temp
 as $$
-begin
-  perform pets.check_store(store, known);
-  return count(*) from pets.callers
-    where banned_until > coalesce(at_ms, floor(extract(epoch from clock_timestamp()) * 1000)::bigint);
-end
+  select pets.check_store(store, known);
+  select count(*) from pets.callers
+  where banned_until > coalesce(at_ms, floor(extract(epoch from clock_timestamp()) * 1000)::bigint);
 $$;
 
 -- All API keys, sorted by name. Times are in milliseconds since the epoch.
 create function pets.list_keys(store uuid, known int)
 returns table (name text, plan text, per_minute bigint, per_day bigint, sha256 text, created bigint)
-language plpgsql
+language sql
 set search_path = pg_catalog, pets, pg_temp
 as $$
-begin
-  perform pets.check_store(store, known);
-  return query
-    select k.name, k.plan, k.per_minute, k.per_day, encode(k.sha256, 'hex'),
-      floor(extract(epoch from k.created) * 1000)::bigint
-    from pets.keys k order by k.name collate "C";
-end
+  select pets.check_store(store, known);
+  select k.name, k.plan, k.per_minute, k.per_day, encode(k.sha256, 'hex'),
+    floor(extract(epoch from k.created) * 1000)::bigint
+  from pets.keys k order by k.name collate "C";
 $$;

@@ -25,11 +25,7 @@ declare
   length int;
   bytes int;
 begin
-  if pg_is_in_recovery()
-    or not exists (select from pets.meta where one and meta.id = store and version = known)
-  then
-    perform pets.check_store(store, known);
-  end if;
+  perform pets.check_store(store, known);
 
   for i in 1 .. cardinality(first_ids) loop
     n := i;

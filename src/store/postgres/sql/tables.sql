@@ -2,6 +2,15 @@
 -- function has its own search_path, so that no function or operator of another schema replaces one of PostgreSQL.
 -- All functions are VOLATILE, even those that only read: pgpool-II would send calls of STABLE ones to standby servers.
 
+do $$
+begin
+  if current_setting('server_encoding') <> 'UTF8' then
+    raise exception 'the database has the encoding %, which cannot store every name', current_setting('server_encoding')
+      using hint = 'use another database, created with ENCODING ''UTF8'' TEMPLATE template0';
+  end if;
+end
+$$;
+
 -- The only row identifies the store. Every transaction that adds or removes animals locks the row.
 create table pets.meta (
   one boolean primary key default true check (one),
