@@ -1,13 +1,12 @@
 // What the developer tools send (docs/testing.md).
-export type { FaultSettings } from '../server/faults.ts';
+import type { createFaults } from '../server/faults.ts';
+
+export type Faults = ReturnType<ReturnType<typeof createFaults>['current']>;
 export type {
   DescribedRequest as WholeRequest,
   DescribedRunningRequest as RunningRequest,
   RequestSummary as LoggedRequest,
 } from '../server/tools/log-entry.ts';
-
-/** Requests that are counted but not recorded. `origin` and `time` are those of the latest one. */
-export type UnrecordedRequests = { requests: number; origin: string; time: string };
 
 type Window = { limit: number; used: number; left: number; endsAt: string };
 export type Key = { name: string; plan: string; minute?: Window; day?: Window; bannedUntil?: string };

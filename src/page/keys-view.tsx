@@ -1,21 +1,22 @@
 import { useState } from 'preact/hooks';
 import { formatDuration } from '../contract/time-text.ts';
 import type { Key, Keys } from './api-types.ts';
-import type { Page } from './page.ts';
-import { Problem, Row, Table, useAttempt } from './parts.tsx';
+import { Done, focusDone, Problem, Row, Table, useAttempt } from './parts.tsx';
 import { formatRoute, noFilter } from './request-log.ts';
+import type { Page } from './state.ts';
 import { escapeAndShorten, formatCount, formatNumber, formatTime } from './text.ts';
 
 /** The API keys, with the requests that are left in this minute and this day, and their bans. */
 export function KeysView({ page }: { page: Page }) {
   const { keys } = page.state;
-  const { problem, isBusy, attempt } = useAttempt();
+  const { problem, attempt } = useAttempt();
   const [lifted, setLifted] = useState('');
   const liftBan = (name: string) =>
     attempt(async () => {
       const changed = (await page.server.send('DELETE', `bans?key=${encodeURIComponent(name)}`)) as Keys;
       page.update({ keys: changed });
-      setLifted(`Ban of ${escapeAndShorten(name)} lifted`);
+      setLifted(describeLifted(changed, name));
+      focusDone('keys-view');
     });
   return (
     <section id="keys-view" aria-labelledby="keys-title">
@@ -26,19 +27,13 @@ export function KeysView({ page }: { page: Page }) {
           {keys.keys.length < keys.total && `, of which ${formatCount(keys.keys.length, 'key')} are shown`}
         </p>
       )}
-      <p role="status">{lifted}</p>
+      <Done text={lifted} />
       <Problem text={problem} />
       {keys && (
         <Table caption="API keys" columns={['Name', 'Plan', 'Minute', 'Day', 'Ban']}>
           <tbody role="rowgroup">
             {keys.keys.map((key) => (
-              <KeyRow
-                key={key.name}
-                {...key}
-                now={new Date(keys.time)}
-                isBusy={isBusy}
-                liftBan={() => liftBan(key.name)}
-              />
+              <KeyRow key={key.name} {...key} now={keys.time} liftBan={() => liftBan(key.name)} />
             ))}
           </tbody>
         </Table>
@@ -47,15 +42,24 @@ export function KeysView({ page }: { page: Page }) {
   );
 }
 
-type KeyRowProps = Key & { now: Date; isBusy: boolean; liftBan(): void };
+const timeLeft = (end: string, now: string): string => formatDuration(Date.parse(end) - Date.parse(now));
 
-function KeyRow({ name, plan, minute, day, bannedUntil, now, isBusy, liftBan }: KeyRowProps) {
-  const left = (end: string) => formatDuration(Date.parse(end) - now.getTime());
+/** Says that a ban is lifted, and how long a limit is still used up. */
+function describeLifted({ keys, time }: Keys, name: string): string {
+  const { minute, day } = keys.find((each) => each.name === name) ?? {};
+  const usedUp = day?.left === 0 ? day : minute?.left === 0 ? minute : undefined;
+  const rest = usedUp && `; its limit is still used up for ${timeLeft(usedUp.endsAt, time)}`;
+  return `The ban of ${escapeAndShorten(name)} is lifted${rest ?? ''}.`;
+}
+
+type KeyRowProps = Key & { now: string; liftBan(): void };
+
+function KeyRow({ name, plan, minute, day, bannedUntil, now, liftBan }: KeyRowProps) {
   const window = (counts: Key['minute'], unit: string) =>
     counts && (
       <>
         <b class={counts.left === 0 ? 'status rejected' : ''}>{formatNumber(counts.left)}</b> of{' '}
-        {formatNumber(counts.limit)} left in this {unit}, which ends in {left(counts.endsAt)}
+        {formatNumber(counts.limit)} left in this {unit}, which ends in {timeLeft(counts.endsAt, now)}
       </>
     );
   const requests = formatRoute({ view: 'requests', filter: { ...noFilter, key: name }, request: undefined });
@@ -76,9 +80,9 @@ function KeyRow({ name, plan, minute, day, bannedUntil, now, isBusy, liftBan }: 
           ) : (
             <>
               <span class="banned">
-                banned until {formatTime(bannedUntil, now)} ({left(bannedUntil)} left)
+                banned until {formatTime(bannedUntil, new Date(now))} ({timeLeft(bannedUntil, now)} left)
               </span>{' '}
-              <button type="button" disabled={isBusy} onClick={liftBan}>
+              <button type="button" onClick={liftBan}>
                 Lift ban
               </button>
             </>

@@ -1,22 +1,25 @@
 import { render } from 'preact';
-import { useEffect, useRef, useState } from 'preact/hooks';
+import { useEffect, useState } from 'preact/hooks';
 import type { ResetPlan } from './api-types.ts';
 import { areFaultsActive } from './faults.ts';
 import { FaultsView } from './faults-view.tsx';
 import { KeysView } from './keys-view.tsx';
-import { type Page, runPage } from './page.ts';
 import { Problem, ServerText, useAttempt } from './parts.tsx';
-import { formatRoute, views } from './request-log.ts';
+import { formatRoute, titleOf, views } from './request-log.ts';
 import { RequestsView } from './requests-view.tsx';
-import { serviceUrl } from './server.ts';
+import { type Page, runPage } from './state.ts';
 import { escapeInvisible, formatCount } from './text.ts';
+import { serviceUrl } from './tools-client.ts';
 
 const zone = new Intl.DateTimeFormat().resolvedOptions().timeZone;
 
 function App({ page }: { page: Page }) {
-  const { session, route, faults, announcement, connectionProblem, reset } = page.state;
+  const { session, route, faults, connectionProblem, reset, log } = page.state;
   const isSignedIn = session === 'begun';
   const isLost = connectionProblem !== '';
+  useEffect(() => {
+    document.title = titleOf(log.requests, location);
+  });
   return (
     <>
       <header>
@@ -61,14 +64,6 @@ function App({ page }: { page: Page }) {
         {isSignedIn && route.view === 'faults' && <FaultsView page={page} />}
         {isSignedIn && route.view === 'keys' && <KeysView page={page} />}
       </main>
-      <footer class="note">
-        The API is described in <a href="openapi.json">openapi.json</a>. With{' '}
-        <code>PETS_BASE_URL={serviceUrl()}/v1</code> and a key in <code>PETS_API_KEY</code>,{' '}
-        <code>pets list</code> shows the animals.
-      </footer>
-      <p class="hidden-text" role="status">
-        {announcement}
-      </p>
     </>
   );
 }
@@ -92,20 +87,17 @@ function SignIn({ page }: { page: Page }) {
 
 /** A button that resets the store after the user has confirmed what this deletes. */
 function ResetButton({ page, plan }: { page: Page; plan: ResetPlan }) {
-  const [asked, setAsked] = useState<ResetPlan>();
-  const dialog = useRef<HTMLDialogElement>(null);
-  const { problem, isBusy, attempt } = useAttempt();
-  useEffect(() => {
-    if (asked) dialog.current?.showModal();
-  }, [asked]);
-  // The animals may have changed since the page was opened.
-  const ask = () => attempt(async () => setAsked((await page.server.get('reset')) as ResetPlan));
+  const { problem, attempt } = useAttempt();
   const [done, setDone] = useState('');
   const reset = () =>
     attempt(async () => {
-      const { animals } = (await page.server.send('POST', 'reset')) as { animals: number };
-      setAsked(undefined);
-      setDone(`Store reset: ${formatCount(animals, 'animal')}`);
+      // The animals may have changed since the page was opened.
+      const { animals, location, seed } = (await page.server.get('reset')) as ResetPlan;
+      const question = `This deletes ${formatCount(animals, 'animal')} and all orders in ${location}, and all idempotency keys, rate-limit windows and bans. API keys, the list of requests, and faults stay.`;
+      const then = seed === undefined ? '' : ` Then the store is filled with ${seed}.`;
+      if (!confirm(escapeInvisible(question + then))) return;
+      const added = ((await page.server.send('POST', 'reset')) as { animals: number }).animals;
+      setDone(`Store reset: ${formatCount(added, 'animal')}`);
       setTimeout(() => setDone(''), 10_000);
     });
   return (
@@ -118,34 +110,13 @@ function ResetButton({ page, plan }: { page: Page; plan: ResetPlan }) {
       <span role="status">{done}</span>
       <button
         type="button"
-        disabled={!plan.allowed || isBusy}
+        disabled={!plan.allowed}
         aria-describedby={plan.allowed ? undefined : 'reset-reason'}
-        onClick={ask}
+        onClick={reset}
       >
         Reset…
       </button>
-      {asked ? (
-        <dialog ref={dialog} aria-labelledby="reset-title" onClose={() => setAsked(undefined)}>
-          <h2 id="reset-title">Reset this store?</h2>
-          <p>
-            This deletes {formatCount(asked.animals, 'animal')} and all orders in{' '}
-            {escapeInvisible(asked.location)}, and all idempotency keys, rate-limit windows and bans. API
-            keys, the list of requests, and faults stay.{' '}
-            {asked.seed !== undefined && `Then the store is filled with ${escapeInvisible(asked.seed)}.`}
-          </p>
-          <Problem text={problem} />
-          <div class="buttons">
-            <button type="button" onClick={() => setAsked(undefined)}>
-              Cancel
-            </button>
-            <button type="button" class="danger" disabled={isBusy} onClick={reset}>
-              Delete {formatCount(asked.animals, 'animal')}
-            </button>
-          </div>
-        </dialog>
-      ) : (
-        <Problem text={problem} />
-      )}
+      <Problem text={problem} />
     </div>
   );
 }

@@ -1,23 +1,25 @@
 import type { ComponentChildren, JSX } from 'preact';
-import { useState } from 'preact/hooks';
+import { useRef, useState } from 'preact/hooks';
 import { escapeInvisible } from './text.ts';
 
-/** Runs actions of a part of the page, and keeps the message of the last error. */
+/** Runs actions of a part of the page, one at a time, and keeps the message of the last error. */
 export function useAttempt() {
   const [problem, setProblem] = useState('');
-  const [isBusy, setBusy] = useState(false);
+  // Buttons are not disabled meanwhile, because a disabled button loses the keyboard focus.
+  const isBusy = useRef(false);
 
-  async function attempt(action: () => Promise<void> | void): Promise<void> {
-    setBusy(true);
+  async function attempt(action: () => Promise<void>): Promise<void> {
+    if (isBusy.current) return;
+    isBusy.current = true;
     try {
       await action();
       setProblem('');
     } catch (error) {
       setProblem((error as Error).message);
     }
-    setBusy(false);
+    isBusy.current = false;
   }
-  return { problem, isBusy, attempt };
+  return { problem, attempt };
 }
 
 /** Shows a text from the server. Options in it, such as `--quiet`, are not broken at their hyphens. */
@@ -76,6 +78,17 @@ export const Row = ({ cells, ...rest }: RowProps) => (
 );
 
 const columnClass = (name: string): string => `column-${name.toLowerCase()}`;
+
+/** What an action has done. It can be focused, because the button of the action may be gone. */
+export const Done = ({ text }: { text: string }) => (
+  <p class="done" role="status" tabIndex={-1}>
+    {text}
+  </p>
+);
+
+/** Moves the focus to what the last action in a section has done. */
+export const focusDone = (section: string): void =>
+  document.querySelector<HTMLElement>(`#${section} .done`)?.focus();
 
 /** A list of names and values, both untrusted text. */
 export const Definitions = ({ values }: { values: Readonly<Record<string, string>> }) => (

@@ -3,25 +3,32 @@ import type { LoggedRequest, WholeRequest } from './api-types.ts';
 import { curlCommand } from './curl.ts';
 import { matchOf } from './faults.ts';
 import { NextFaultButtons } from './faults-view.tsx';
-import type { Page } from './page.ts';
 import { Code, Definitions, Problem, useAttempt } from './parts.tsx';
-import { serviceUrl } from './server.ts';
+import type { Page } from './state.ts';
 import {
   durationText,
   escapeAndShorten,
   escapeInvisible,
   formatBytes,
+  formatNumber,
   formatTime,
   layOutJson,
   reasonText,
   statusKind,
 } from './text.ts';
+import { serviceUrl } from './tools-client.ts';
 
-/** The status of a request, and why it has this status. */
-export const Reason = ({ request }: { request: LoggedRequest }) => (
+/** Why a request has its status, and the rule and the other request that are part of the reason. */
+export const Reason = ({ request, because }: { request: LoggedRequest; because: string }) => (
   <>
-    <b class={`status ${statusKind(request)}`}>{request.status ?? 'no response'}</b>:{' '}
-    {escapeAndShorten(reasonText(request, new Date()))}
+    {escapeAndShorten(reasonText({ ...request, because }, new Date()))}
+    {request.rule !== undefined && (
+      <>
+        {' · '}
+        <a href="#faults">rule {request.rule}</a>
+      </>
+    )}
+    {request.ignored !== undefined && ` · ignored: Prefer: ${escapeAndShorten(request.ignored)}`}
     {request.again !== undefined && (
       <>
         {' · '}
@@ -30,6 +37,8 @@ export const Reason = ({ request }: { request: LoggedRequest }) => (
     )}
   </>
 );
+
+export const statusOf = ({ status }: LoggedRequest): string => String(status ?? 'no response');
 
 export const focusDetails = (): void => document.getElementById('details-title')?.focus();
 
@@ -72,7 +81,8 @@ export function RequestDetails({ page, number }: { page: Page; number: number })
       </div>
       {request && (
         <p>
-          <Reason request={request} />
+          <b class={`status ${statusKind(request)}`}>{statusOf(request)}</b>{' '}
+          <Reason request={request} because={request.because} />
         </p>
       )}
       <Problem text={problem} />
@@ -84,6 +94,7 @@ export function RequestDetails({ page, number }: { page: Page; number: number })
 
 function Content({ page, whole }: { page: Page; whole: WholeRequest }) {
   const { number, id, time, milliseconds, client, keyName, operation, code, outcome } = whole;
+  const { request, response } = whole;
   const curl = curlCommand(whole, serviceUrl());
   return (
     <>
@@ -102,9 +113,20 @@ function Content({ page, whole }: { page: Page; whole: WholeRequest }) {
           </p>
         ))}
       </div>
+      <Body title="Request" content={request} />
+      {response && <Body title="Response" content={response} />}
+      <h4>Headers of the request</h4>
+      <Definitions values={request.headers} />
+      {response && (
+        <>
+          <h4>Headers of the response</h4>
+          <Definitions values={response.headers} />
+        </>
+      )}
+      <h4>About the request</h4>
       <Definitions
         values={{
-          Number: String(number),
+          Number: formatNumber(number),
           Time: formatTime(time, new Date(0)),
           Duration: durationText(milliseconds),
           Key: keyName ?? 'no accepted key',
@@ -114,47 +136,43 @@ function Content({ page, whole }: { page: Page; whole: WholeRequest }) {
           'Request id': id,
         }}
       />
-      <Message title="Request" content={whole.request} />
-      {whole.response && <Message title="Response" content={whole.response} />}
-      <h4>Command for curl</h4>
-      {curl.command !== undefined && <Code label="Command for curl" text={curl.command} />}
     </>
   );
 }
 
-function Message({ title, content }: { title: string; content: WholeRequest['request'] }) {
-  const { headers, body } = content;
+function Body({ title, content }: { title: string; content: WholeRequest['request'] }) {
+  const { body, bodyBytes, cutOff } = content;
+  const size = bodyBytes === 0 ? 'no body' : formatBytes(bodyBytes);
   return (
     <>
-      <h4>{title}</h4>
-      <p class="note">{bodyNote(content)}</p>
+      <h4>
+        {title} <span class="note">{cutOff ? `${size}, of which only the beginning is recorded` : size}</span>
+      </h4>
       {body !== undefined && (
         <Code
           label={`Body of the ${title.toLowerCase()}`}
-          text={(content.cutOff ? undefined : layOutJson(body)) ?? body}
+          text={(cutOff ? undefined : layOutJson(body)) ?? body}
         />
       )}
-      <Definitions values={headers} />
     </>
   );
-}
-
-function bodyNote(content: WholeRequest['request']): string {
-  if (content.bodyBytes === 0) return 'No body';
-  const length = `Body of ${formatBytes(content.bodyBytes)}`;
-  return content.cutOff ? `${length}, of which only the beginning is recorded` : length;
 }
 
 /** A button that sends a request again. Except for a GET or HEAD without a body, the button opens a form first. */
 function SendAgain({ page, whole }: { page: Page; whole: WholeRequest }) {
   const { number, method, operation, notAgain, request } = whole;
-  const { problem, isBusy, attempt } = useAttempt();
+  const { problem, attempt } = useAttempt();
   const [draft, setDraft] = useState<string>();
   const form = useRef<HTMLFormElement>(null);
+  const opener = useRef<HTMLButtonElement>(null);
   useEffect(
     () => form.current?.querySelector<HTMLElement>('textarea, button')?.focus(),
     [draft === undefined],
   );
+  function cancel(): void {
+    setDraft(undefined);
+    opener.current?.focus();
+  }
   const needsForm = request.bodyBytes > 0 || (method !== 'GET' && method !== 'HEAD');
   const original = layOutJson(request.body ?? '') ?? request.body ?? '';
 
@@ -165,16 +183,16 @@ function SendAgain({ page, whole }: { page: Page; whole: WholeRequest }) {
       const sent = await page.server.send('POST', 'requests', JSON.stringify({ number, body }));
       // If the request still runs, the response has no entry of the log.
       page.go({ request: (sent as Partial<LoggedRequest>).number ?? number });
-      page.update({ announcement: 'The request was sent again' });
       focusDetails();
     });
 
   return (
     <div class="action">
       <button
+        ref={opener}
         type="button"
         class="primary"
-        disabled={notAgain !== undefined || isBusy || draft !== undefined}
+        disabled={notAgain !== undefined}
         aria-describedby={notAgain === undefined ? undefined : 'not-again'}
         onClick={() => (needsForm ? setDraft(original) : send())}
       >
@@ -207,10 +225,10 @@ function SendAgain({ page, whole }: { page: Page; whole: WholeRequest }) {
             </label>
           )}
           <div class="buttons">
-            <button type="submit" class="primary" disabled={isBusy}>
+            <button type="submit" class="primary">
               {operation === 'createPet' ? 'Send, and add an animal' : 'Send'}
             </button>
-            <button type="button" onClick={() => setDraft(undefined)}>
+            <button type="button" onClick={cancel}>
               Cancel
             </button>
           </div>

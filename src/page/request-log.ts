@@ -1,39 +1,47 @@
-import type { LoggedRequest, RunningRequest, UnrecordedRequests } from './api-types.ts';
-import { statusKind } from './text.ts';
+import { MAX_FOREIGN } from '../contract/recorded-text.ts';
+import type { LoggedRequest, RunningRequest } from './api-types.ts';
+import { formatCount, statusKind } from './text.ts';
 
 /** How many requests the page shows. The server keeps as many. */
 export const MAX_REQUESTS = 1_000;
 
-/** The requests that the page has read, the newest first. */
-export type RequestLog = {
-  requests: readonly LoggedRequest[];
-  running: readonly RunningRequest[];
-  otherOrigins?: UnrecordedRequests;
+/** What the page has read of the log, the newest requests first. */
+export type RequestLog = PollResponse & {
   /** The text that all `requests` contain. The server searches for it, because the page does not have the bodies. */
   text: string;
-  /** The position after the latest request; undefined before the first poll. */
-  cursor: string | undefined;
 };
 
-export type PollResponse = Pick<RequestLog, 'requests' | 'running' | 'otherOrigins'> & { cursor: string };
+/** `log` changes if the server was started again or its log was cleared. `cursor` is empty before the first poll. */
+export type PollResponse = {
+  requests: readonly LoggedRequest[];
+  running: readonly RunningRequest[];
+  log: string;
+  cursor: string;
+};
 
-export const emptyLog: RequestLog = { requests: [], running: [], text: '', cursor: undefined };
+export const emptyLog: RequestLog = { requests: [], running: [], log: '', cursor: '', text: '' };
 
 /** The query of the next poll. If the log has the results for `text`, the poll waits for a new request. */
 export function pollQuery({ text: logged, cursor }: RequestLog, text: string): string {
   const query = new URLSearchParams({ summary: 'true' });
   if (text !== '') query.set('text', text);
-  if (cursor !== undefined && logged === text) {
+  if (cursor !== '' && logged === text) {
     query.set('since', cursor);
     query.set('wait', '1');
   }
   return query.toString();
 }
 
-/** Adds the new requests in the response to a poll. If the searched text has changed, they replace the log. */
+/**
+ * Adds the new requests in the response to a poll. They replace the log if it is another one, or if the searched text has
+ * changed. Of pages that may not use the service, only the latest requests stay.
+ */
 export function mergePoll(log: RequestLog, text: string, response: PollResponse): RequestLog {
-  const older = log.cursor !== undefined && log.text === text ? log.requests : [];
-  const requests = [...response.requests, ...older].slice(0, MAX_REQUESTS);
+  const older = log.log === response.log && log.text === text ? log.requests : [];
+  let foreign = 0;
+  const requests = [...response.requests, ...older]
+    .filter((each) => each.foreignOrigin === undefined || ++foreign <= MAX_FOREIGN)
+    .slice(0, MAX_REQUESTS);
   return { ...response, requests, text };
 }
 
@@ -59,12 +67,14 @@ export function matchesFilter(
   );
 }
 
-/** What a screen reader announces about new requests; undefined if there is nothing to announce. */
-export function announcementOf(requests: readonly LoggedRequest[]): string | undefined {
-  if (requests.length === 0) return undefined;
-  const failed = requests.filter((request) => statusKind(request) !== 'ok').length;
-  const total = requests.length === 1 ? '1 new request' : `${requests.length} new requests`;
-  return failed === 0 ? total : `${total}, ${failed} with an error`;
+/** The title of the tab: how many requests failed, and the port of the service. */
+export function titleOf(
+  requests: readonly LoggedRequest[],
+  { port, hostname }: Pick<Location, 'port' | 'hostname'>,
+): string {
+  const errors = requests.filter((request) => statusKind(request) !== 'ok').length;
+  const place = `pets serve ${port === '' ? hostname : `:${port}`}`;
+  return errors === 0 ? place : `${formatCount(errors, 'error')} · ${place}`;
 }
 
 export const views = { requests: 'Requests', faults: 'Faults', keys: 'Keys' };

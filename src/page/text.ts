@@ -9,13 +9,13 @@ export function statusKind({ status = 599 }: Pick<LoggedRequest, 'status'>): Sta
   return status >= 400 ? 'rejected' : 'ok';
 }
 
-/** Why a request got its status. If the reason is a limit or a ban, the text also says when it ends. */
+/** Why a request got its status, with the end of a limit or ban, and with an injected delay. */
 export function reasonText(
-  { because, until, outcome }: Pick<LoggedRequest, 'because' | 'until' | 'outcome'>,
+  { because, until, outcome, delay }: Pick<LoggedRequest, 'because' | 'until' | 'outcome' | 'delay'>,
   now: Date,
 ): string {
-  if (until === undefined) return because;
-  return `${because}; ${outcome === 'banned' ? 'the ban ends' : 'free again'} at ${formatTime(until, now)}`;
+  const end = until && `${outcome === 'banned' ? 'the ban ends' : 'free again'} at ${formatTime(until, now)}`;
+  return [because, end, delay && `delayed by ${durationText(delay)}`].filter(Boolean).join('; ');
 }
 
 /** Formats local times such as `2026-11-20 12:01:05 CET`. */
@@ -44,7 +44,7 @@ export const formatCount = (value: number, noun: string): string =>
   `${formatNumber(value)} ${noun}${value === 1 ? '' : 's'}`;
 
 /** Characters that are invisible, that change the direction of the text after them, or that a terminal could interpret. */
-export const INVISIBLE = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{DI}]/gu;
+const INVISIBLE = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{DI}]/gu;
 
 /** Invisible characters that are not escaped. Some scripts and emoji need joiners and variation selectors. */
 const HARMLESS = '\n\t\u200c\u200d\ufe0e\ufe0f';

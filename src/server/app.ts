@@ -256,6 +256,7 @@ function createRun(options: AppOptions): Run {
     const preferred = prefer === undefined || !tools ? undefined : parsePrefer(String(prefer));
     if (preferred || found instanceof ServiceError) return preferred;
     const rule = faults?.applyRule({ method, operation: found.route.label, params: found.params });
+    context.rule = rule?.number;
     if (rule?.latency !== undefined) context.latency = rule.latency;
     return rule?.mock ?? context.randomFault;
   }

@@ -61,6 +61,8 @@ export const createContext = (
   asked: undefined as RequestedMock | undefined,
   /** The response that `--fail-rate` chose. A `Prefer` header or a fault rule with an `answer` overrides it. */
   randomFault: undefined as RequestedMock | undefined,
+  /** The number of the fault rule that applied. */
+  rule: undefined as number | undefined,
   /** The injected latency of the response, in milliseconds. */
   latency: 0,
   /** Whether the request may have changed the store: it has passed all checks, and its method does not only read. */

@@ -10,7 +10,7 @@ import { wellFormed } from '../../contract/schemas.ts';
 import type { Backend } from '../../store/backend.ts';
 import { hashOfCredential } from '../authentication.ts';
 import { invalidRequest, ServiceError } from '../errors.ts';
-import { integerSchema } from '../faults.ts';
+import { integerSchema, queryInteger } from '../faults.ts';
 import { pathOf, readBodyAs, readQueryAs, splitTarget } from '../request/input.ts';
 import type { Handler } from '../response.ts';
 import {
@@ -19,7 +19,7 @@ import {
   type RequestSummary,
   singleHeader,
 } from './log-entry.ts';
-import { MAX_REQUESTS, type RecordedRequest, type Recorder } from './recorder.ts';
+import { MAX_REQUESTS, type RecordedRequest, type Recorder, readBody } from './recorder.ts';
 
 /** The longest `wait`, in seconds. It is shorter than the time after which the server closes an idle connection. */
 const MAX_WAIT = 20;
@@ -28,8 +28,6 @@ const MAX_NUMBER = 999_999_999;
 
 /** How many requests are described without a pause. */
 const SLICE = 20;
-
-const queryInteger = (min: number, max: number) => z.pipe(z.transform(Number), integerSchema(min, max));
 
 const Query = z.object({
   number: z.optional(queryInteger(1, MAX_NUMBER)),
@@ -61,7 +59,7 @@ export function createRequestsHandler(
   recorder: Recorder,
   { clock, secrets, sleep, stopping }: Omit<RequestsOptions, 'origin' | 'backend'>,
 ): Handler {
-  const { summarize, describe, describeRunning, redact } = createRequestDescriber(secrets);
+  const { summarize, describe, describeRunning } = createRequestDescriber(secrets);
 
   return async ({ url = '', socket }) => {
     const query = readQueryAs(Query, url);
@@ -72,13 +70,7 @@ export function createRequestsHandler(
     const { requests, cursor } = found;
     const [now, elapsed] = [clock.now(), clock.elapsed()];
     const running = recorder.running().map((each) => describeRunning(each, now, elapsed));
-    const others = recorder.otherOrigins();
-    const otherOrigins = others && {
-      ...others,
-      origin: redact(others.origin),
-      time: new Date(others.time).toISOString(),
-    };
-    return { status: 200, body: JSON.stringify({ requests, running, otherOrigins, cursor }) };
+    return { status: 200, body: JSON.stringify({ requests, running, log: recorder.logId(), cursor }) };
   };
 
   /** Finds the matching requests after number `from`. `last` is the number of the last request that it searched. */
@@ -187,14 +179,14 @@ export function createSendAgainHandler(
     const { notAgain } = describe(recorded);
     if (notAgain !== undefined) throw cannotBeSent(number, notAgain);
     await checkKey(recorded);
-    const sent = await send(recorded, body ?? recorded.body.text);
+    const sent = await send(recorded, body ?? readBody(recorded.body).text);
     const content = sent ? describe(sent) : { again: number };
     return { status: sent ? 200 : 202, body: JSON.stringify(content) };
   };
 
   /** Refuses a key that has been revoked or banned since. @throws ServiceError 403, StoreUnavailableError */
   async function checkKey(recorded: RecordedRequest): Promise<void> {
-    const sha256 = hashOfCredential(singleHeader(recorded.headers, header.authorization));
+    const sha256 = hashOfCredential(singleHeader(recorded.sentHeaders, header.authorization));
     if (sha256 === undefined) return;
     if (!(await keys.list()).some((key) => key.sha256 === sha256))
       throw forbidden(`The API key of request ${recorded.number} is not valid any more`);
@@ -206,7 +198,7 @@ export function createSendAgainHandler(
 
   /** Sends a request again. Returns the new one; undefined if it still runs. @throws ServiceError 403 */
   async function send(
-    { number, method, url, headers }: RecordedRequest,
+    { number, method, url, sentHeaders: headers }: RecordedRequest,
     body: string,
   ): Promise<RecordedRequest | undefined> {
     const id = `again-${randomUUID()}`;

@@ -2,8 +2,8 @@ import * as z from 'zod/mini';
 import type { Backend } from '../../store/backend.ts';
 import type { Seed } from '../../store/store.ts';
 import { invalidRequest, ServiceError } from '../errors.ts';
-import { FaultRule, FaultSettings, type Faults, MAX_RULES } from '../faults.ts';
-import { createPageHandler } from '../page.ts';
+import { FaultRule, FaultSettings, type Faults, MAX_RULES, queryInteger } from '../faults.ts';
+import { createPageHandler } from '../page-files.ts';
 import { readBodyAs, readQueryAs } from '../request/input.ts';
 import type { Handler, ServiceResponse } from '../response.ts';
 import { publicPath, toolPath } from '../routes.ts';
@@ -30,6 +30,7 @@ export type ToolsOptions = RequestsOptions & {
 
 export const MAX_LISTED_KEYS = 1_000;
 
+const FaultQuery = z.object({ rule: z.optional(queryInteger(1, Number.MAX_SAFE_INTEGER)) });
 const BanQuery = z.object({ key: z.string({ error: 'must be the name of a key' }) });
 
 const NOT_RESETTABLE = 'This store cannot be reset. Start the server with --resettable or --ephemeral';
@@ -38,7 +39,7 @@ const NOT_RESETTABLE = 'This store cannot be reset. Start the server with --rese
 export function createTools(options: ToolsOptions) {
   const { backend, faults, resettable = false, seed } = options;
   const { store, keys, limiter } = backend;
-  const recorder = createRecorder(options);
+  const recorder = createRecorder(options.cors);
 
   async function showKeys(): Promise<ServiceResponse> {
     const all = await keys.list();
@@ -97,6 +98,10 @@ export function createTools(options: ToolsOptions) {
     toolPath('/requests', 'token', {
       GET: createRequestsHandler(recorder, options),
       POST: createSendAgainHandler(recorder, options),
+      DELETE() {
+        recorder.clear();
+        return json({ requests: [], running: [], log: recorder.logId(), cursor: recorder.cursor() });
+      },
     }),
     toolPath('/keys', 'token', { GET: showKeys }),
     toolPath('/bans', 'token', { DELETE: liftBan }),
@@ -111,8 +116,10 @@ export function createTools(options: ToolsOptions) {
         faults.replace(await readBodyAs(FaultSettings, request));
         return showFaults();
       },
-      DELETE() {
-        faults.replace({});
+      DELETE({ url }) {
+        const { rule } = readQueryAs(FaultQuery, url);
+        if (rule === undefined) faults.replace({});
+        else if (!faults.remove(rule)) throw new ServiceError('not_found', `There is no rule ${rule}`);
         return showFaults();
       },
     }),

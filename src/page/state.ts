@@ -1,7 +1,5 @@
-import type { FaultSettings, Keys, ResetPlan } from './api-types.ts';
-import type { AddedRule } from './faults.ts';
+import type { Faults, Keys, ResetPlan } from './api-types.ts';
 import {
-  announcementOf,
   emptyLog,
   formatRoute,
   mergePoll,
@@ -12,13 +10,10 @@ import {
   type Route,
   startRoute,
 } from './request-log.ts';
-import { createToolsClient } from './server.ts';
+import { createToolsClient } from './tools-client.ts';
 
 /** The pause between two polls, in milliseconds. */
 const PAUSE_MS = 500;
-
-/** The shortest time between two announcements of new requests, in milliseconds. */
-const ANNOUNCE_MS = 5_000;
 
 /** How long the page waits for more letters before it searches, in milliseconds. */
 const TYPING_MS = 250;
@@ -32,13 +27,11 @@ export type State = {
   /** Why the last poll failed; empty if it did not. */
   connectionProblem: string;
   log: RequestLog;
-  faults: FaultSettings | undefined;
-  /** The rule that was added last for one request. The list shows the affected request at once. */
-  addedRule: AddedRule | undefined;
+  /** Whether the list stands still. */
+  isPaused: boolean;
+  faults: Faults | undefined;
   keys: Keys | undefined;
   reset: ResetPlan | undefined;
-  /** What a screen reader reads when it has finished what it is reading. */
-  announcement: string;
 };
 
 export type Page = ReturnType<typeof runPage>;
@@ -58,15 +51,13 @@ export function runPage(render: (page: Page) => void) {
     signInProblem: '',
     connectionProblem: '',
     log: emptyLog,
+    isPaused: false,
     faults: undefined,
-    addedRule: undefined,
     keys: undefined,
     reset: undefined,
-    announcement: '',
   };
   /** Aborted to stop the current polling. */
   let following = new AbortController();
-  let lastAnnounced = 0;
   let typing: ReturnType<typeof setTimeout> | undefined;
 
   function update(changes: Partial<State>): void {
@@ -85,7 +76,7 @@ export function runPage(render: (page: Page) => void) {
     while (!signal.aborted) {
       const problems = await Promise.all([
         readRequests(signal),
-        read('faults', signal, (faults) => ({ faults: faults as FaultSettings })),
+        read('faults', signal, (faults) => ({ faults: faults as Faults })),
         state.reset === undefined && read('reset', signal, (reset) => ({ reset: reset as ResetPlan })),
         state.route.view === 'keys' && read('keys', signal, (keys) => ({ keys: keys as Keys })),
       ]);
@@ -95,16 +86,15 @@ export function runPage(render: (page: Page) => void) {
     }
   }
 
-  function readRequests(signal: AbortSignal): Promise<string> {
-    const { log: before, route } = state;
+  async function readRequests(signal: AbortSignal): Promise<string> {
+    const { log: before, route, isPaused } = state;
     const { text } = route.filter;
+    if (isPaused && before.cursor !== '' && before.text === text) return '';
     return read(`requests?${pollQuery(before, text)}`, signal, (response) => {
       const log = mergePoll(before, text, response as PollResponse);
-      const isQuiet = before.cursor === undefined || before.text !== text || route.view !== 'requests';
-      const news = announcementOf((response as PollResponse).requests);
-      if (isQuiet || news === undefined || Date.now() - lastAnnounced < ANNOUNCE_MS) return { log };
-      lastAnnounced = Date.now();
-      return { log, announcement: news };
+      // Another request may have the number of the opened one now.
+      if (before.log !== '' && before.log !== log.log) page.go({ request: undefined }, true);
+      return { log };
     });
   }
 
@@ -148,20 +138,29 @@ export function runPage(render: (page: Page) => void) {
   }
 
   function beginSession(): void {
-    // The numbers of requests begin again if the server has been restarted.
-    page.go({ request: undefined }, true);
-    update({ session: 'begun', signInProblem: '', log: emptyLog, addedRule: undefined, reset: undefined });
+    page.go({}, true);
+    update({ session: 'begun', signInProblem: '', reset: undefined });
     restart();
   }
 
   const page = {
-    /** The number of the opened request whose row was scrolled into view. */
-    scrolledTo: undefined as number | undefined,
     get state() {
       return state;
     },
     server,
     update,
+    /** Deletes the recorded requests, for all who use the server. @throws Error with a message for the user */
+    async clear(): Promise<void> {
+      const log = (await server.send('DELETE', 'requests')) as PollResponse;
+      page.go({ request: undefined }, true);
+      update({ log: { ...log, text: state.route.filter.text } });
+      restart();
+    },
+    /** Lets the list stand still, or continues it. */
+    pause(isPaused: boolean): void {
+      update({ isPaused });
+      restart();
+    },
     /** Shows another route, and puts it into the address. With `replaces`, the history gets no new entry for it. */
     go(changes: Partial<Route>, replaces = false): void {
       const route = { ...state.route, ...changes };
