@@ -1,4 +1,3 @@
-import { useState } from 'preact/hooks';
 import type { Faults } from './api-types.ts';
 import {
   effectOf,
@@ -7,44 +6,29 @@ import {
   type NewRule,
   nameMatch,
   newRule,
-  nextFaults,
   operations,
   type Rule,
   statuses,
 } from './faults.ts';
-import { Done, Field, focusDone, Problem, Row, Table, useAttempt } from './parts.tsx';
+import { Field, Row, Table } from './parts.tsx';
 import type { Page } from './state.ts';
 import { escapeAndShorten, formatCount, formatNumber } from './text.ts';
-
-/** Adds a rule before the others. Returns its number. @throws Error with a message for the user */
-async function addRule(page: Page, rule: NewRule): Promise<number | undefined> {
-  const faults = (await page.server.send('POST', 'faults', JSON.stringify(rule))) as Faults;
-  page.update({ faults });
-  return faults.rules[0]?.number;
-}
 
 /** The injected faults, each with a button that removes it, and a form that adds a rule. */
 export function FaultsView({ page }: { page: Page }) {
   const { faults } = page.state;
-  const { problem, attempt } = useAttempt();
-  const [done, setDone] = useState('');
-  const remove = (path: string, text: string) =>
-    attempt(async () => {
+  const remove = (path: string, done: string) =>
+    page.act(async () => {
       page.update({ faults: (await page.server.send('DELETE', path)) as Faults });
-      setDone(text);
-      focusDone('faults-view');
+      return done;
     });
-  const add = (rule: NewRule) =>
-    attempt(async () => setDone(`Rule ${await addRule(page, rule)} is added: ${nameMatch(rule.match)}.`));
   return (
     <section id="faults-view" aria-labelledby="faults-title">
       <h2 id="faults-title">Faults</h2>
-      <RuleForm add={add} />
+      <RuleForm add={(rule) => page.act(() => page.addRule(rule))} />
       <p class="note">
         The first rule that matches decides. The details of a request can make the next one like it fail.
       </p>
-      <Done text={done} />
-      <Problem text={problem} />
       {faults && <CurrentFaults faults={faults} remove={remove} />}
     </section>
   );
@@ -96,7 +80,7 @@ function RuleForm({ add }: { add(rule: NewRule): void }) {
   );
 }
 
-type CurrentFaultsProps = { faults: Faults; remove(path: string, text: string): void };
+type CurrentFaultsProps = { faults: Faults; remove(path: string, done: string): void };
 
 function CurrentFaults({ faults: { latency, failRate = 0, seed, rules }, remove }: CurrentFaultsProps) {
   if (!latency && failRate === 0 && rules.length === 0) return <p>No faults are injected.</p>;
@@ -110,32 +94,30 @@ function CurrentFaults({ faults: { latency, failRate = 0, seed, rules }, remove 
       )}
       {rules.length > 0 && (
         <Table caption="Rules" columns={['Rule', 'Requests', 'Effect', 'Applied', 'Remove']}>
-          <tbody role="rowgroup">
-            {rules.map((rule) => (
-              <Row
-                key={rule.number}
-                class={isUsedUp(rule) ? 'used-up' : ''}
-                cells={{
-                  Rule: rule.number,
-                  Requests: escapeAndShorten(nameMatch(rule.match)),
-                  Effect: effectOf(rule),
-                  Applied: timesOf(rule),
-                  Remove: (
-                    <button
-                      type="button"
-                      aria-label={`Remove rule ${rule.number}`}
-                      onClick={() => remove(`faults?rule=${rule.number}`, `Rule ${rule.number} is removed.`)}
-                    >
-                      ×
-                    </button>
-                  ),
-                }}
-              />
-            ))}
-          </tbody>
+          {rules.map((rule) => (
+            <Row
+              key={rule.number}
+              class={isUsedUp(rule) ? 'muted' : ''}
+              cells={{
+                Rule: rule.number,
+                Requests: escapeAndShorten(nameMatch(rule.match)),
+                Effect: effectOf(rule),
+                Applied: timesOf(rule),
+                Remove: (
+                  <button
+                    type="button"
+                    aria-label={`Remove rule ${rule.number}`}
+                    onClick={() => remove(`faults?rule=${rule.number}`, `Rule ${rule.number} is removed`)}
+                  >
+                    ×
+                  </button>
+                ),
+              }}
+            />
+          ))}
         </Table>
       )}
-      <button type="button" onClick={() => remove('faults', 'All faults are removed.')}>
+      <button type="button" onClick={() => remove('faults', 'All faults are removed')}>
         Remove all faults
       </button>
     </>
@@ -146,42 +128,3 @@ const timesOf = ({ times, applied }: Rule): string =>
   times === undefined
     ? formatCount(applied, 'time')
     : `${formatNumber(applied)} of ${formatCount(times, 'time')}${applied >= times ? ', used up' : ''}`;
-
-/** Buttons that add a fault for the next request like this one, and what has become of the added rule. */
-export function NextFaultButtons({ page, match }: { page: Page; match: Rule['match'] }) {
-  const { problem, attempt } = useAttempt();
-  const [added, setAdded] = useState<number>();
-  const { log, faults } = page.state;
-  if (match === undefined)
-    return <p class="note">Only requests of the API&rsquo;s operations can be made to fail.</p>;
-  const hit = log.requests.findLast(({ rule }) => rule === added)?.number;
-  const waiting = faults?.rules.find((rule) => rule.number === added && !isUsedUp(rule));
-  return (
-    <div class="action">
-      <div class="buttons" role="group" aria-label="Make the next one fail">
-        {Object.entries(nextFaults(match)).map(([label, rule]) => (
-          <button
-            key={label}
-            type="button"
-            onClick={() => attempt(async () => setAdded(await addRule(page, rule)))}
-          >
-            {label}
-          </button>
-        ))}
-      </div>
-      <p class="note" role="status">
-        {waiting && (
-          <>
-            The next {nameMatch(match)} {effectOf(waiting)} (<a href="#faults">rule {added}</a>)
-          </>
-        )}
-        {added !== undefined && hit !== undefined && (
-          <>
-            <a href={`#requests?request=${hit}`}>Request {hit}</a> got rule {added}
-          </>
-        )}
-      </p>
-      <Problem text={problem} />
-    </div>
-  );
-}

@@ -1,15 +1,7 @@
-import type { Faults, Keys, ResetPlan } from './api-types.ts';
-import {
-  emptyLog,
-  formatRoute,
-  mergePoll,
-  type PollResponse,
-  parseRoute,
-  pollQuery,
-  type RequestLog,
-  type Route,
-  startRoute,
-} from './request-log.ts';
+import type { Faults, Keys } from './api-types.ts';
+import { effectOf, type NewRule, nameMatch } from './faults.ts';
+import { emptyLog, mergePoll, type PollResponse, pollQuery, type RequestLog } from './request-log.ts';
+import { formatRoute, parseRoute, type Route, startRoute } from './route.ts';
 import { createToolsClient } from './tools-client.ts';
 
 /** The pause between two polls, in milliseconds. */
@@ -26,13 +18,16 @@ export type State = {
   signInProblem: string;
   /** Why the last poll failed; empty if it did not. */
   connectionProblem: string;
+  /** What the last action of the user has done, or why it failed. */
+  message: { text: string; isProblem: boolean };
   log: RequestLog;
   /** Whether the list stands still. */
   isPaused: boolean;
   faults: Faults | undefined;
   keys: Keys | undefined;
-  reset: ResetPlan | undefined;
 };
+
+const noMessage = { text: '', isProblem: false };
 
 export type Page = ReturnType<typeof runPage>;
 
@@ -50,14 +45,15 @@ export function runPage(render: (page: Page) => void) {
     session: server.hasSession() ? 'begun' : 'none',
     signInProblem: '',
     connectionProblem: '',
+    message: noMessage,
     log: emptyLog,
     isPaused: false,
     faults: undefined,
     keys: undefined,
-    reset: undefined,
   };
   /** Aborted to stop the current polling. */
   let following = new AbortController();
+  let isActing = false;
   let typing: ReturnType<typeof setTimeout> | undefined;
 
   function update(changes: Partial<State>): void {
@@ -74,43 +70,30 @@ export function runPage(render: (page: Page) => void) {
 
   async function follow(signal: AbortSignal): Promise<void> {
     while (!signal.aborted) {
-      const problems = await Promise.all([
-        readRequests(signal),
-        read('faults', signal, (faults) => ({ faults: faults as Faults })),
-        state.reset === undefined && read('reset', signal, (reset) => ({ reset: reset as ResetPlan })),
-        state.route.view === 'keys' && read('keys', signal, (keys) => ({ keys: keys as Keys })),
-      ]);
-      const connectionProblem = problems.find(Boolean) || '';
-      if (!signal.aborted && connectionProblem !== state.connectionProblem) update({ connectionProblem });
+      const connectionProblem = await poll(signal).then(
+        () => '',
+        (error: Error) => error.message,
+      );
+      if (!signal.aborted) update({ connectionProblem });
       await new Promise((resolve) => setTimeout(resolve, PAUSE_MS));
     }
   }
 
-  async function readRequests(signal: AbortSignal): Promise<string> {
+  /** Reads what the page shows. @throws Error with a message for the user */
+  async function poll(signal: AbortSignal): Promise<void> {
+    const get = (path: string) => server.send('GET', path, undefined, signal);
     const { log: before, route, isPaused } = state;
-    const { text } = route.filter;
-    if (isPaused && before.cursor !== '' && before.text === text) return '';
-    return read(`requests?${pollQuery(before, text)}`, signal, (response) => {
-      const log = mergePoll(before, text, response as PollResponse);
-      // Another request may have the number of the opened one now.
-      if (before.log !== '' && before.log !== log.log) page.go({ request: undefined }, true);
-      return { log };
-    });
-  }
-
-  /** Reads a part of the state. Returns the message of the error; empty if there was none. */
-  async function read(
-    path: string,
-    signal: AbortSignal,
-    onResponse: (response: unknown) => Partial<State>,
-  ): Promise<string> {
-    try {
-      const response = await server.get(path, signal);
-      if (!signal.aborted) update(onResponse(response));
-      return '';
-    } catch (error) {
-      return (error as Error).message;
-    }
+    const isStill = isPaused && before.cursor !== '' && before.text === route.text;
+    const [response, faults, keys] = await Promise.all([
+      isStill ? undefined : get(`requests?${pollQuery(before, route.text)}`),
+      get('faults'),
+      route.view === 'keys' ? get('keys') : state.keys,
+    ]);
+    if (signal.aborted) return;
+    const log = response ? mergePoll(before, route.text, response as PollResponse) : before;
+    // In another log, another request has the number of the opened one.
+    if (before.log !== '' && before.log !== log.log) page.go({ request: undefined }, true);
+    update({ log, faults, keys } as Partial<State>);
   }
 
   /** Shows the view in the address, and restarts polling. With a code (`#c=…`) instead, signs in. */
@@ -119,7 +102,7 @@ export function runPage(render: (page: Page) => void) {
     if (!hash.startsWith('#c=')) {
       const route = parseRoute(hash, state.route);
       if (route.view !== state.route.view) scrollTo(0, 0);
-      update({ route });
+      update({ route, message: noMessage });
       // Another view needs other data, and another search other requests.
       restart();
       return;
@@ -139,7 +122,7 @@ export function runPage(render: (page: Page) => void) {
 
   function beginSession(): void {
     page.go({}, true);
-    update({ session: 'begun', signInProblem: '', reset: undefined });
+    update({ session: 'begun', signInProblem: '' });
     restart();
   }
 
@@ -148,23 +131,40 @@ export function runPage(render: (page: Page) => void) {
       return state;
     },
     server,
+    /** Runs an action of the user, one at a time. Shows what it has done, or the message of its error. */
+    async act(action: () => Promise<string>): Promise<void> {
+      if (isActing) return;
+      isActing = true;
+      try {
+        update({ message: { text: await action(), isProblem: false } });
+      } catch (error) {
+        update({ message: { text: (error as Error).message, isProblem: true } });
+      }
+      isActing = false;
+      // Forget the response to an earlier poll, which does not have the change.
+      restart();
+      // The button of the action may be gone.
+      if (document.activeElement === document.body) document.getElementById('message')?.focus();
+    },
     update,
+    /** Adds a fault rule before the others. @throws Error with a message for the user */
+    async addRule(rule: NewRule): Promise<string> {
+      const faults = (await server.send('POST', 'faults', JSON.stringify(rule))) as Faults;
+      update({ faults });
+      const [added] = faults.rules;
+      return added ? `Rule ${added.number} is added: ${nameMatch(added.match)} ${effectOf(added)}` : '';
+    },
     /** Deletes the recorded requests, for all who use the server. @throws Error with a message for the user */
-    async clear(): Promise<void> {
+    async clear(): Promise<string> {
       const log = (await server.send('DELETE', 'requests')) as PollResponse;
       page.go({ request: undefined }, true);
-      update({ log: { ...log, text: state.route.filter.text } });
-      restart();
-    },
-    /** Lets the list stand still, or continues it. */
-    pause(isPaused: boolean): void {
-      update({ isPaused });
-      restart();
+      update({ log: { ...log, text: state.route.text } });
+      return 'The list is cleared';
     },
     /** Shows another route, and puts it into the address. With `replaces`, the history gets no new entry for it. */
     go(changes: Partial<Route>, replaces = false): void {
       const route = { ...state.route, ...changes };
-      const isSearch = route.filter.text !== state.route.filter.text;
+      const isSearch = route.text !== state.route.text;
       if (replaces) history.replaceState(null, '', formatRoute(route));
       else history.pushState(null, '', formatRoute(route));
       update({ route });

@@ -72,6 +72,8 @@ export const createContext = (
   bodyBytes: 0,
   /** The request's number in the log, from 1 at each start; 0 if it is not in the log. Unlike ids, it is unique. */
   number: 0,
+  /** Whether the log of the developer tools gets this request. */
+  isRecorded: false,
   /** The number of the request that this one repeats, if `POST /requests` sent it. */
   again: undefined as number | undefined,
   /** Whether the request is for a developer tool or the page. */

@@ -3,7 +3,6 @@ import { API_PREFIX } from '../../contract/operations.ts';
 import { REDACTED } from '../../contract/recorded-text.ts';
 import { ignoredPreferences } from '../faults.ts';
 import { createRequestRedactors, isSecretHeader, type Redactor } from '../redact.ts';
-import type { RequestContext } from '../request/context.ts';
 import { isUnderApi, splitTarget } from '../request/input.ts';
 import { type RecordedRequest, readBody } from './recorder.ts';
 
@@ -26,22 +25,28 @@ type Sent<Shape> = {
 export type RequestSummary = Sent<ReturnType<Describer['summarize']>>;
 /** A request as `GET /requests` shows it, without secrets. */
 export type DescribedRequest = Sent<ReturnType<Describer['describe']>>;
-/** A request that has no response yet, as `GET /requests` shows it. */
-export type DescribedRunningRequest = Sent<ReturnType<Describer['describeRunning']>>;
 
 /** Returns functions that describe recorded requests without `secrets` and without the credentials of each request. */
 export function createRequestDescriber(secrets: readonly string[]) {
   const redactorFor = createRequestRedactors(secrets);
 
   function summarize(recorded: RecordedRequest) {
-    const { number, status, code, again, sentHeaders, window, rule, latency, foreignOrigin } = recorded;
+    const { number, time, milliseconds, status, code, sentHeaders, window, latency, foreignOrigin } =
+      recorded;
     const { redact, redactSentence } = redactorFor(sentHeaders);
     const outcome = outcomeOf(recorded);
     const isRefused = outcome === 'rate_limited' || outcome === 'banned';
     const prefer = singleHeader(sentHeaders, header.prefer);
     return {
       number,
-      ...describeArrival(recorded, recorded.time - recorded.milliseconds, recorded.milliseconds, redact),
+      id: redact(recorded.id),
+      time: new Date(time - milliseconds).toISOString(),
+      milliseconds: Math.round(milliseconds * 10) / 10,
+      client: recorded.client,
+      method: redact(recorded.method),
+      url: redact(recorded.url),
+      operation: recorded.operation,
+      keyName: recorded.keyName,
       /** Missing if the client gave up before a response. */
       status: status || undefined,
       code,
@@ -51,12 +56,12 @@ export function createRequestDescriber(secrets: readonly string[]) {
       /** The injected latency, in milliseconds. */
       delay: latency || undefined,
       /** The number of the fault rule that decided. */
-      rule,
+      rule: recorded.rule,
       /** The preferences in `Prefer` that have no effect. */
       ignored: (prefer === undefined ? '' : redact(ignoredPreferences(prefer))) || undefined,
       foreignOrigin: foreignOrigin === undefined ? undefined : redact(foreignOrigin),
       /** The number of the request that this one repeats. */
-      again,
+      again: recorded.again,
     };
   }
 
@@ -82,39 +87,8 @@ export function createRequestDescriber(secrets: readonly string[]) {
     };
   }
 
-  /** Describes a request that has no response yet. `now` and `elapsed` are the current times of the clock. */
-  function describeRunning(context: RequestContext, now: number, elapsed: number) {
-    const milliseconds = elapsed - context.started;
-    const { redact } = redactorFor(context.sentHeaders);
-    return describeArrival(context, now - milliseconds, milliseconds, redact);
-  }
-
-  return { summarize, describe, describeRunning };
+  return { summarize, describe };
 }
-
-/** Describes what is known about a request before its response. */
-const describeArrival = (
-  {
-    id,
-    client,
-    method,
-    url,
-    operation,
-    keyName,
-  }: Pick<RequestContext, 'id' | 'client' | 'method' | 'url' | 'operation' | 'keyName'>,
-  time: number,
-  milliseconds: number,
-  redact: Redactor['redact'],
-) => ({
-  id: redact(id),
-  time: new Date(time).toISOString(),
-  milliseconds: Math.round(milliseconds * 10) / 10,
-  client,
-  method: redact(method),
-  url: redact(url),
-  operation,
-  keyName,
-});
 
 /** What a sentence about a request can quote. */
 function quotedIn(recorded: RecordedRequest): string {

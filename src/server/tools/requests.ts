@@ -4,7 +4,6 @@ import http from 'node:http';
 import type { Socket } from 'node:net';
 import { setImmediate } from 'node:timers/promises';
 import * as z from 'zod/mini';
-import type { SteadyClock } from '../../contract/clock.ts';
 import { encodeIdempotencyKey, header } from '../../contract/headers.ts';
 import { wellFormed } from '../../contract/schemas.ts';
 import type { Backend } from '../../store/backend.ts';
@@ -44,7 +43,6 @@ const Query = z.object({
 export type RequestsOptions = {
   /** The URL of this server without a path. */
   origin: string;
-  clock: SteadyClock;
   backend: Pick<Backend, 'keys' | 'limiter'>;
   /** The log does not show these secrets, wherever they occur. */
   secrets: readonly string[];
@@ -57,9 +55,9 @@ export type RequestsOptions = {
 /** `GET /requests` (docs/testing.md). */
 export function createRequestsHandler(
   recorder: Recorder,
-  { clock, secrets, sleep, stopping }: Omit<RequestsOptions, 'origin' | 'backend'>,
+  { secrets, sleep, stopping }: Omit<RequestsOptions, 'origin' | 'backend'>,
 ): Handler {
-  const { summarize, describe, describeRunning } = createRequestDescriber(secrets);
+  const { summarize, describe } = createRequestDescriber(secrets);
 
   return async ({ url = '', socket }) => {
     const query = readQueryAs(Query, url);
@@ -68,9 +66,7 @@ export function createRequestsHandler(
     let found = await find(query, from);
     if (found.requests.length === 0 && query.wait) found = await waitFor(query, found, socket);
     const { requests, cursor } = found;
-    const [now, elapsed] = [clock.now(), clock.elapsed()];
-    const running = recorder.running().map((each) => describeRunning(each, now, elapsed));
-    return { status: 200, body: JSON.stringify({ requests, running, log: recorder.logId(), cursor }) };
+    return { status: 200, body: JSON.stringify({ requests, log: recorder.logId(), cursor }) };
   };
 
   /** Finds the matching requests after number `from`. `last` is the number of the last request that it searched. */

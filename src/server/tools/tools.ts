@@ -1,4 +1,5 @@
 import * as z from 'zod/mini';
+import type { SteadyClock } from '../../contract/clock.ts';
 import type { Backend } from '../../store/backend.ts';
 import type { Seed } from '../../store/store.ts';
 import { invalidRequest, ServiceError } from '../errors.ts';
@@ -12,6 +13,7 @@ import { createRequestsHandler, createSendAgainHandler, type RequestsOptions } f
 
 export type ToolsOptions = RequestsOptions & {
   backend: Backend;
+  clock: SteadyClock;
   /** The origins that may use the service; `*` allows every origin. */
   cors: readonly string[];
   faults: Faults;
@@ -41,7 +43,7 @@ export function createTools(options: ToolsOptions) {
   const { store, keys, limiter } = backend;
   const recorder = createRecorder(options.cors);
 
-  async function showKeys(): Promise<ServiceResponse> {
+  async function describeKeys() {
     const all = await keys.list();
     const usages = await limiter.usage(all.map(({ sha256 }) => sha256));
     const described = all.map(({ name, plan, quota }, i) => {
@@ -51,14 +53,15 @@ export function createTools(options: ToolsOptions) {
         plan,
         minute: usage && describeWindow(quota.perMinute, usage.minute),
         day: usage && describeWindow(quota.perDay, usage.day),
-        ...(usage?.bannedUntil !== undefined && { bannedUntil: instant(usage.bannedUntil) }),
+        bannedUntil: usage?.bannedUntil === undefined ? undefined : instant(usage.bannedUntil),
       };
     });
     // If not all keys fit, bans must still be shown, so that they can be lifted.
     const bannedFirst = () =>
-      described.sort((a, b) => Number('bannedUntil' in b) - Number('bannedUntil' in a));
+      described.sort((a, b) => Number(b.bannedUntil !== undefined) - Number(a.bannedUntil !== undefined));
     const shown = all.length > MAX_LISTED_KEYS ? bannedFirst().slice(0, MAX_LISTED_KEYS) : described;
-    return json({ keys: shown, total: all.length, time: instant(options.clock.now()) });
+    // The clock of a browser may be wrong, so the page needs the time of this one.
+    return { keys: shown, total: all.length, time: instant(options.clock.now()) };
   }
 
   const liftBan: Handler = async ({ url }) => {
@@ -66,17 +69,17 @@ export function createTools(options: ToolsOptions) {
     const found = (await keys.list()).find(({ name }) => name === key);
     if (found === undefined) throw new ServiceError('not_found', `There is no key with the name ${key}`);
     await limiter.liftBan(found.sha256);
-    return showKeys();
+    return json(await describeKeys());
   };
 
-  const showReset: Handler = async () =>
-    json({
-      allowed: resettable,
-      ...(!resettable && { reason: NOT_RESETTABLE }),
-      animals: await store.size(),
-      location: options.location,
-      ...(seed && { seed: options.seedName ?? 'the seed' }),
-    });
+  /** What a reset would do. `reason` says why it is not allowed, and `seed` names what replaces the animals. */
+  const describeReset = async () => ({
+    allowed: resettable,
+    reason: resettable ? undefined : NOT_RESETTABLE,
+    animals: await store.size(),
+    location: options.location,
+    seed: seed && (options.seedName ?? 'the seed'),
+  });
 
   const reset: Handler = async () => {
     if (!resettable) throw new ServiceError('forbidden', NOT_RESETTABLE);
@@ -100,10 +103,10 @@ export function createTools(options: ToolsOptions) {
       POST: createSendAgainHandler(recorder, options),
       DELETE() {
         recorder.clear();
-        return json({ requests: [], running: [], log: recorder.logId(), cursor: recorder.cursor() });
+        return json({ requests: [], log: recorder.logId(), cursor: recorder.cursor() });
       },
     }),
-    toolPath('/keys', 'token', { GET: showKeys }),
+    toolPath('/keys', 'token', { GET: async () => json(await describeKeys()) }),
     toolPath('/bans', 'token', { DELETE: liftBan }),
     toolPath('/faults', 'token', {
       GET: showFaults,
@@ -123,9 +126,9 @@ export function createTools(options: ToolsOptions) {
         return showFaults();
       },
     }),
-    toolPath('/reset', 'token', { GET: showReset, POST: reset }),
+    toolPath('/reset', 'token', { GET: async () => json(await describeReset()), POST: reset }),
   ];
-  return { recorder, paths };
+  return { recorder, paths, describeKeys, describeReset };
 }
 
 const json = (content: object): ServiceResponse => ({ status: 200, body: JSON.stringify(content) });
