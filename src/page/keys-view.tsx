@@ -47,11 +47,11 @@ type Key = Keys['keys'][number];
 type KeyRowProps = Key & { now: string; liftBan(): void };
 
 function KeyRow({ name, plan, minute, day, bannedUntil, now, liftBan }: KeyRowProps) {
-  const window = (counts: Key['minute'], unit: string) =>
+  const window = (counts: Key['minute']) =>
     counts && (
       <>
         <b class={counts.left === 0 ? 'rejected' : ''}>{formatNumber(counts.left)}</b> of{' '}
-        {formatNumber(counts.limit)} left in this {unit}, which ends in {timeLeft(counts.endsAt, now)}
+        {formatNumber(counts.limit)} left, ends in {timeLeft(counts.endsAt, now)}
       </>
     );
   const ban = bannedUntil && (
@@ -74,8 +74,8 @@ function KeyRow({ name, plan, minute, day, bannedUntil, now, liftBan }: KeyRowPr
           </a>
         ),
         Plan: escapeAndShorten(plan),
-        Minute: window(minute, 'minute'),
-        Day: window(day, 'day'),
+        Minute: window(minute),
+        Day: window(day),
         Ban: ban ?? 'not banned',
       }}
     />

@@ -35,7 +35,8 @@ export function parseRoute(hash: string, previous: Route): Route {
 
 export function formatRoute({ view, text, status, request }: Partial<Route>): string {
   if (view !== 'requests') return `#${view}`;
-  const chosen = Object.entries({ text, status, request }).filter(([, value]) => value);
-  const query = new URLSearchParams(chosen.map(([name, value]) => [name, String(value)])).toString();
-  return query === '' ? '#requests' : `#requests?${query}`;
+  const query = new URLSearchParams();
+  for (const [name, value] of Object.entries({ text, status, request }))
+    if (value) query.set(name, String(value));
+  return query.size === 0 ? '#requests' : `#requests?${query}`;
 }

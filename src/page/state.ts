@@ -167,7 +167,7 @@ export function runPage(render: (page: Page) => void) {
       const isSearch = route.text !== state.route.text;
       if (replaces) history.replaceState(null, '', formatRoute(route));
       else history.pushState(null, '', formatRoute(route));
-      update({ route });
+      update({ route, message: noMessage });
       clearTimeout(typing);
       if (isSearch) typing = setTimeout(restart, TYPING_MS);
     },

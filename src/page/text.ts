@@ -20,7 +20,7 @@ export function reasonText(
     until && `${end} at ${formatTime(until, now)}`,
     delay && `delayed by ${durationText(delay)}`,
     ignored && `ignored: Prefer: ${ignored}`,
-    foreignOrigin && 'any website can send this',
+    foreignOrigin === 'unknown' && 'any website can send this',
   ]
     .filter(Boolean)
     .join('; ');

@@ -84,7 +84,7 @@ describe('a tool', () => {
 
 describe.each([
   ['/keys', ['GET']],
-  ['/requests', ['GET', 'POST']],
+  ['/requests', ['GET', 'POST', 'DELETE']],
   ['/bans?key=till', ['DELETE']],
   ['/faults', ['GET', 'POST', 'PUT', 'DELETE']],
   ['/reset', ['GET', 'POST']],
