@@ -3,7 +3,7 @@ import type { Keys } from './api-types.ts';
 import { Row, Table } from './parts.tsx';
 import { formatRoute } from './route.ts';
 import type { Page } from './state.ts';
-import { escapeAndShorten, formatCount, formatNumber, formatTime } from './text.ts';
+import { escapeAndShorten, formatNumber, formatTime } from './text.ts';
 
 /** The API keys, with the requests that are left in this minute and this day, and their bans. */
 export function KeysView({ page }: { page: Page }) {
@@ -17,11 +17,6 @@ export function KeysView({ page }: { page: Page }) {
   return (
     <section id="keys-view" aria-labelledby="keys-title">
       <h2 id="keys-title">Keys</h2>
-      {keys && keys.keys.length < keys.total && (
-        <p class="note">
-          {formatCount(keys.keys.length, 'key')} of {formatNumber(keys.total)} are shown.
-        </p>
-      )}
       {keys && (
         <Table caption="API keys" columns={['Name', 'Plan', 'Minute', 'Day', 'Ban']}>
           {keys.keys.map((key) => (

@@ -13,14 +13,11 @@ export type RequestLog = PollResponse & { text: string };
 
 export const emptyLog: RequestLog = { requests: [], log: '', cursor: '', text: '' };
 
-/** The query of the next poll. If the log has the results for `text`, the poll waits for a new request. */
+/** The query of the next poll: for new requests, or for all if the log does not have the results for `text`. */
 export function pollQuery({ text: logged, cursor }: RequestLog, text: string): string {
   const query = new URLSearchParams({ summary: 'true' });
   if (text !== '') query.set('text', text);
-  if (cursor !== '' && logged === text) {
-    query.set('since', cursor);
-    query.set('wait', '1');
-  }
+  if (cursor !== '' && logged === text) query.set('since', cursor);
   return query.toString();
 }
 

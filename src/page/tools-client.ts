@@ -5,7 +5,7 @@ const storedToken = (): string => localStorage.getItem(STORAGE_KEY) ?? '';
 /** The address of the service, without a slash at the end. A reverse proxy may serve it below a path. */
 export const serviceUrl = (): string => new URL('.', location.href).href.slice(0, -1);
 
-/** How long the page waits for the response to a `GET`. The server may delay that of a poll by a second. */
+/** How long the page waits for the response to a `GET`. */
 const TIMEOUT_MS = 8_000;
 
 /** Sends requests with the token of the session, shared by all tabs. A 401 for it ends the session (`onSignedOut`). */

@@ -161,12 +161,13 @@ export function createFaults(initial: FaultOptions = { seed: 0 }) {
     applyRule(request: FaultRequest): (Fault & { number: number }) | undefined {
       const rule = rules.find((each) => isLeft(each) && matches(each, request));
       if (rule === undefined) return undefined;
-      const { match, answer, retryAfter, latency, number } = rule;
+      const { answer, retryAfter, latency, number } = rule;
       const n = rule.applied++;
       return {
         number,
         latency: latency && drawLatency(latency, options.seed, n),
-        mock: answer === undefined ? undefined : { status: answer, retryAfter, source: nameRule(match) },
+        mock:
+          answer === undefined ? undefined : { status: answer, retryAfter, source: `fault rule ${number}` },
       };
     },
 
@@ -225,13 +226,6 @@ function operationsAt({ method, path }: Match = {}, answer?: number): Map<Operat
   }
   return found;
 }
-
-/** How the log and error messages name a rule. Its position is not part of the name, because it changes. */
-const nameRule = ({ method, path }: Match = {}): string =>
-  `your rule for ${[path ? '' : 'all', method, path?.slice(0, MAX_PATH) ?? 'requests'].filter(Boolean).join(' ')}`;
-
-/** How many characters of a path are shown. No path of an operation is longer, unless its id is very long. */
-const MAX_PATH = 100;
 
 /** The fault of the nth request. The same seed and `n` give the same fault on every machine. */
 export const drawFault = ({ latency, failRate = 0, seed }: FaultOptions, n: number): Fault => ({

@@ -28,10 +28,10 @@ const response = (from: number, to: number, cursor: string, changes: Partial<Log
 });
 
 describe('polling', () => {
-  test('reads all requests first, and then waits for new ones', () => {
+  test('reads all requests first, and then the new ones', () => {
     expect(pollQuery(emptyLog, '')).toBe('summary=true');
     const log = mergePoll(emptyLog, '', response(2, 1, 'c-2'));
-    expect(pollQuery(log, '')).toBe('summary=true&since=c-2&wait=1');
+    expect(pollQuery(log, '')).toBe('summary=true&since=c-2');
     expect(mergePoll(log, '', response(3, 3, 'c-3'))).toMatchObject({
       requests: requests(3, 1),
       cursor: 'c-3',

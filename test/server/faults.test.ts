@@ -204,7 +204,7 @@ describe('a fault rule', () => {
       expect(response.headers.has('preference-applied')).toBe(false);
       expect(await response.json()).toEqual({
         code: 'injected_fault',
-        message: 'Mocked response (your rule for POST /v1/pets)',
+        message: 'Mocked response (fault rule 1)',
         status: 503,
       });
       expect((await call('/v1/store/orders')).status).toBe(200);

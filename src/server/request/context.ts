@@ -11,7 +11,7 @@ export type RequestedMock = {
   status: number;
   /** The value of Retry-After, in seconds; NaN if a `Prefer` header gives no positive integer for it. */
   retryAfter?: number | undefined;
-  /** What requested it; quoted in the message and in the log, such as `Prefer: code=503` or `your rule for POST /v1/pets`. */
+  /** What requested it; quoted in the message and in the log, such as `Prefer: code=503` or `fault rule 3`. */
   source: string;
   /** The value of Preference-Applied; undefined unless a `Prefer` header asks for the response. */
   applied?: string;

@@ -1,6 +1,5 @@
 import { isUtf8 } from 'node:buffer';
 import { randomBytes } from 'node:crypto';
-import { EventEmitter } from 'node:events';
 import type { IncomingMessage } from 'node:http';
 import { type ErrorCode, errorCodes } from '../../contract/error-codes.ts';
 import { MAX_FOREIGN, MAX_RECORDED_BODY } from '../../contract/recorded-text.ts';
@@ -99,9 +98,6 @@ export function createRecorder(cors: readonly string[]) {
   let count = 0;
   /** The numbers of the requests that the server is sending again, by the ids of the new requests. */
   const repeated = new Map<string, number>();
-  const emitter = new EventEmitter<{ request: [] }>();
-  // Each `GET /requests` that waits adds a listener, so many listeners are not a leak.
-  emitter.setMaxListeners(0);
 
   function recordBody(request: IncomingMessage, context: RequestContext): void {
     // Listening to `data` would start to read the body, so wait until the service or Node does.
@@ -145,7 +141,6 @@ export function createRecorder(cors: readonly string[]) {
       context.number = ++count;
       const record = recordOf(context, ended, foreignOrigin(context, ended, cors));
       add(record);
-      emitter.emit('request');
       const { request } = context;
       // If the service did not read the body, Node reads and discards it after the response. Then record it, too.
       if (request && hasBody(request) && !request.readableEnded)
@@ -155,9 +150,6 @@ export function createRecorder(cors: readonly string[]) {
           record.body = { latin1: context.body, bytes: context.bodyBytes };
         });
     },
-
-    /** Emits an event for each request when it is in the log. */
-    ended: emitter,
 
     repeated,
 
@@ -181,9 +173,6 @@ export function createRecorder(cors: readonly string[]) {
       records = [];
       bytes = 0;
     },
-
-    /** The number of the latest request. */
-    count: () => count,
 
     /** Changes if the log is no longer the continuation of what was read before. */
     logId: () => logId,

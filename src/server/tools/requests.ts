@@ -1,7 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { once } from 'node:events';
 import http from 'node:http';
-import type { Socket } from 'node:net';
 import { setImmediate } from 'node:timers/promises';
 import * as z from 'zod/mini';
 import { encodeIdempotencyKey, header } from '../../contract/headers.ts';
@@ -20,9 +18,6 @@ import {
 } from './log-entry.ts';
 import { MAX_REQUESTS, type RecordedRequest, type Recorder, readBody } from './recorder.ts';
 
-/** The longest `wait`, in seconds. It is shorter than the time after which the server closes an idle connection. */
-const MAX_WAIT = 20;
-
 const MAX_NUMBER = 999_999_999;
 
 /** How many requests are described without a pause. */
@@ -35,7 +30,6 @@ const Query = z.object({
   path: z.optional(z.string()),
   since: z.optional(z.string()),
   limit: z.optional(queryInteger(1, MAX_REQUESTS)),
-  wait: z.optional(queryInteger(0, MAX_WAIT)),
   summary: z.optional(z.enum(['true', 'false'], { error: 'must be true or false' })),
   text: z.optional(z.string()),
 });
@@ -48,33 +42,20 @@ export type RequestsOptions = {
   secrets: readonly string[];
   /** Rejects when the signal is aborted. */
   sleep(milliseconds: number, signal: AbortSignal): Promise<void>;
-  /** Ends all waits if it is aborted. */
-  stopping: AbortSignal;
 };
 
 /** `GET /requests` (docs/testing.md). */
-export function createRequestsHandler(
-  recorder: Recorder,
-  { secrets, sleep, stopping }: Omit<RequestsOptions, 'origin' | 'backend'>,
-): Handler {
+export function createRequestsHandler(recorder: Recorder, secrets: readonly string[]): Handler {
   const { summarize, describe } = createRequestDescriber(secrets);
 
-  return async ({ url = '', socket }) => {
+  return async ({ url = '' }) => {
     const query = readQueryAs(Query, url);
+    const { limit = MAX_REQUESTS, summary, text } = query;
     const from = query.since === undefined ? 0 : recorder.numberAt(query.since);
     if (from === undefined) throw invalidRequest('since is not valid. Start again without it');
-    let found = await find(query, from);
-    if (found.requests.length === 0 && query.wait) found = await waitFor(query, found, socket);
-    const { requests, cursor } = found;
-    return { status: 200, body: JSON.stringify({ requests, log: recorder.logId(), cursor }) };
-  };
-
-  /** Finds the matching requests after number `from`. `last` is the number of the last request that it searched. */
-  async function find(query: z.infer<typeof Query>, from: number): Promise<Found> {
-    const { limit = MAX_REQUESTS, summary, text } = query;
     const all = recorder.find(matcherOf(query), from, text === undefined ? limit : MAX_REQUESTS);
     // Requests that are recorded during the pauses below belong to the next response.
-    const [last, cursor] = [recorder.count(), recorder.cursor()];
+    const [log, cursor] = [recorder.logId(), recorder.cursor()];
     const requests: (RequestSummary | DescribedRequest)[] = [];
     for (const [i, each] of all.entries()) {
       // Removing secrets from long bodies takes long, so let the server handle other requests in between.
@@ -84,36 +65,9 @@ export function createRequestsHandler(
       requests.push(summary === 'true' ? summarize(each) : describe(each));
       if (requests.length === limit) break;
     }
-    return { requests, last, cursor };
-  }
-
-  /**
-   * Waits until requests match, and returns them. Returns none if the `wait` of the query has passed, the client has
-   * closed its side of the connection, or the server stops.
-   */
-  async function waitFor(query: z.infer<typeof Query>, before: Found, socket: Socket): Promise<Found> {
-    if (stopping.aborted || socket.destroyed || socket.readableEnded) return before;
-    const over = new AbortController();
-    const { signal } = over;
-    const end = () => over.abort();
-    // If a client gives up, the server may see only that the client closed its sending side (`end`).
-    for (const event of ['end', 'close']) socket.once(event, end);
-    sleep((query.wait ?? 0) * 1_000, stopping).then(end, end);
-    try {
-      let found = before;
-      while (found.requests.length === 0 && !signal.aborted) {
-        if (recorder.count() === found.last)
-          await once(recorder.ended, 'request', { signal }).catch(() => {});
-        found = await find(query, found.last);
-      }
-      return found;
-    } finally {
-      for (const event of ['end', 'close']) socket.off(event, end);
-    }
-  }
+    return { status: 200, body: JSON.stringify({ requests, log, cursor }) };
+  };
 }
-
-type Found = { requests: (RequestSummary | DescribedRequest)[]; last: number; cursor: string };
 
 const matcherOf =
   ({ number, id, status, path }: z.infer<typeof Query>) =>

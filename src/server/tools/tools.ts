@@ -30,8 +30,6 @@ export type ToolsOptions = RequestsOptions & {
   onReset(): void;
 };
 
-export const MAX_LISTED_KEYS = 1_000;
-
 const FaultQuery = z.object({ rule: z.optional(queryInteger(1, Number.MAX_SAFE_INTEGER)) });
 const BanQuery = z.object({ key: z.string({ error: 'must be the name of a key' }) });
 
@@ -56,12 +54,8 @@ export function createTools(options: ToolsOptions) {
         bannedUntil: usage?.bannedUntil === undefined ? undefined : instant(usage.bannedUntil),
       };
     });
-    // If not all keys fit, bans must still be shown, so that they can be lifted.
-    const bannedFirst = () =>
-      described.sort((a, b) => Number(b.bannedUntil !== undefined) - Number(a.bannedUntil !== undefined));
-    const shown = all.length > MAX_LISTED_KEYS ? bannedFirst().slice(0, MAX_LISTED_KEYS) : described;
     // The clock of a browser may be wrong, so the page needs the time of this one.
-    return { keys: shown, total: all.length, time: instant(options.clock.now()) };
+    return { keys: described, time: instant(options.clock.now()) };
   }
 
   const liftBan: Handler = async ({ url }) => {
@@ -99,7 +93,7 @@ export function createTools(options: ToolsOptions) {
     // The page signs in here with a code instead of a token.
     toolPath('/session', 'open', { POST: options.openSession }),
     toolPath('/requests', 'token', {
-      GET: createRequestsHandler(recorder, options),
+      GET: createRequestsHandler(recorder, options.secrets),
       POST: createSendAgainHandler(recorder, options),
       DELETE() {
         recorder.clear();
