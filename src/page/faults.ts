@@ -56,7 +56,7 @@ export const isUsedUp = ({ times, applied }: Rule): boolean => times !== undefin
 export const nameMatch = ({ method, path }: Match = {}): string =>
   [method, path].filter(Boolean).join(' ') || 'all operations';
 
-export function effectOf({ answer, retryAfter, latency }: Rule): string {
+export function effectOf({ answer, retryAfter, latency }: Partial<Rule>): string {
   const retry = retryAfter === undefined ? '' : `, Retry-After ${retryAfter} s`;
   const effects = [latency && `takes ${formatLatency(latency)} longer`, answer && `gets ${answer}${retry}`];
   return effects.filter(Boolean).join(' and ');

@@ -38,11 +38,10 @@ export function describeLifted({ keys, time }: Keys, name: string): string {
   return `The ban of ${escapeAndShorten(name)} is lifted${rest ?? ''}`;
 }
 
-type Key = Keys['keys'][number];
-type KeyRowProps = Key & { now: string; liftBan(): void };
+type KeyRowProps = Keys['keys'][number] & { now: string; liftBan(): void };
 
 function KeyRow({ name, plan, minute, day, bannedUntil, now, liftBan }: KeyRowProps) {
-  const window = (counts: Key['minute']) =>
+  const window = (counts: typeof minute) =>
     counts && (
       <>
         <b class={counts.left === 0 ? 'rejected' : ''}>{formatNumber(counts.left)}</b> of{' '}

@@ -48,7 +48,8 @@ function App({ page }: { page: Page }) {
                 href={formatRoute({ ...route, view: view as typeof route.view })}
                 aria-current={view === route.view ? 'page' : undefined}
               >
-                {title} {view === 'faults' && faults && areFaultsActive(faults) && <b class="badge">on</b>}
+                {title}
+                {view === 'faults' && faults && areFaultsActive(faults) && <b class="rejected"> on</b>}
               </a>
             ))}
           </nav>

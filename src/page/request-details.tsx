@@ -39,11 +39,9 @@ export const focusDetails = (): void => document.getElementById('details-title')
 
 /** Closes the details. Moves the focus to the row of the request, or to the search if the row has left the list. */
 export function closeDetails(page: Page): void {
-  const row = `button[data-number="${page.state.route.request}"]`;
+  const row = document.querySelector<HTMLElement>(`[data-number="${page.state.route.request}"]`);
   page.go({ request: undefined });
-  (
-    document.querySelector<HTMLElement>(row) ?? document.querySelector<HTMLElement>('[type="search"]')
-  )?.focus();
+  (row ?? document.querySelector<HTMLElement>('[type="search"]'))?.focus();
 }
 
 /** The panel with the reason of one request, what can be done with it, and its bodies and headers. */

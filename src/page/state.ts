@@ -1,5 +1,5 @@
 import type { Faults, Keys } from './api-types.ts';
-import { effectOf, type NewRule, nameMatch } from './faults.ts';
+import { effectOf, type NewRule, nameMatch, type Rule } from './faults.ts';
 import { emptyLog, mergePoll, type PollResponse, pollQuery, type RequestLog } from './request-log.ts';
 import { formatRoute, parseRoute, type Route, startRoute } from './route.ts';
 import { createToolsClient } from './tools-client.ts';
@@ -151,8 +151,8 @@ export function runPage(render: (page: Page) => void) {
     async addRule(rule: NewRule): Promise<string> {
       const faults = (await server.send('POST', 'faults', JSON.stringify(rule))) as Faults;
       update({ faults });
-      const [added] = faults.rules;
-      return added ? `Rule ${added.number} is added: ${nameMatch(added.match)} ${effectOf(added)}` : '';
+      const { match, number, ...effect } = faults.rules[0] as Rule;
+      return `Rule ${number} is added: ${nameMatch(match)} ${effectOf(effect)}`;
     },
     /** Deletes the recorded requests, for all who use the server. @throws Error with a message for the user */
     async clear(): Promise<string> {
