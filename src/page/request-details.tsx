@@ -22,18 +22,19 @@ export const Status = ({ request }: { request: LoggedRequest }) => (
   <b class={statusKind(request)}>{request.status ?? 'none'}</b>
 );
 
-/** Why a request has its status, and the rule and the other request that are part of the reason. */
-export const Reason = ({ request, because }: { request: LoggedRequest; because: string }) => (
-  <>
-    <ServerText text={escapeAndShorten(reasonText({ ...request, because }, new Date()))} />{' '}
-    {request.rule !== undefined && <a href="#faults">rule {request.rule}</a>}
-    {request.again !== undefined && (
-      <>
-        <a href={`#requests?request=${request.again}`}>request {request.again}</a> again
-      </>
-    )}
-  </>
-);
+/** Why a request has its status, with links to the rule and to the other request that are part of the reason. */
+export function Reason({ request, because }: { request: LoggedRequest; because: string }) {
+  const { rule, again, outcome } = request;
+  // If a rule decided the status, the link says so.
+  const text = rule !== undefined && outcome === 'injected_fault' ? '' : because;
+  return (
+    <>
+      <ServerText text={escapeAndShorten(reasonText({ ...request, because: text }, new Date()))} />{' '}
+      {rule !== undefined && <a href="#faults">fault rule {rule}</a>}
+      {again !== undefined && <a href={`#requests?request=${again}`}>request {again} again</a>}
+    </>
+  );
+}
 
 export const focusDetails = (): void => document.getElementById('details-title')?.focus();
 

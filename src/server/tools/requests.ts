@@ -8,7 +8,7 @@ import type { Backend } from '../../store/backend.ts';
 import { hashOfCredential } from '../authentication.ts';
 import { invalidRequest, ServiceError } from '../errors.ts';
 import { integerSchema, queryInteger } from '../faults.ts';
-import { pathOf, readBodyAs, readQueryAs, splitTarget } from '../request/input.ts';
+import { readBodyAs, readQueryAs } from '../request/input.ts';
 import type { Handler } from '../response.ts';
 import {
   createRequestDescriber,
@@ -25,9 +25,6 @@ const SLICE = 20;
 
 const Query = z.object({
   number: z.optional(queryInteger(1, MAX_NUMBER)),
-  id: z.optional(z.string()),
-  status: z.optional(queryInteger(100, 599)),
-  path: z.optional(z.string()),
   since: z.optional(z.string()),
   limit: z.optional(queryInteger(1, MAX_REQUESTS)),
   summary: z.optional(z.enum(['true', 'false'], { error: 'must be true or false' })),
@@ -50,10 +47,11 @@ export function createRequestsHandler(recorder: Recorder, secrets: readonly stri
 
   return async ({ url = '' }) => {
     const query = readQueryAs(Query, url);
-    const { limit = MAX_REQUESTS, summary, text } = query;
+    const { number, limit = MAX_REQUESTS, summary, text } = query;
     const from = query.since === undefined ? 0 : recorder.numberAt(query.since);
     if (from === undefined) throw invalidRequest('since is not valid. Start again without it');
-    const all = recorder.find(matcherOf(query), from, text === undefined ? limit : MAX_REQUESTS);
+    const matches = (each: RecordedRequest) => number === undefined || each.number === number;
+    const all = recorder.find(matches, from, text === undefined ? limit : MAX_REQUESTS);
     // Requests that are recorded during the pauses below belong to the next response.
     const [log, cursor] = [recorder.logId(), recorder.cursor()];
     const requests: (RequestSummary | DescribedRequest)[] = [];
@@ -69,14 +67,6 @@ export function createRequestsHandler(recorder: Recorder, secrets: readonly stri
   };
 }
 
-const matcherOf =
-  ({ number, id, status, path }: z.infer<typeof Query>) =>
-  (recorded: RecordedRequest): boolean =>
-    (number === undefined || recorded.number === number) &&
-    (id === undefined || recorded.id === id) &&
-    (status === undefined || recorded.status === status) &&
-    (path === undefined || pathOfRequest(recorded) === path);
-
 /** Whether a request or its response contains `text`, which is in lower case. Ignores case. Numbers must be equal. */
 function contains({ request, response, ...summary }: DescribedRequest, text: string): boolean {
   const texts = [request, response].flatMap((message) => [
@@ -86,15 +76,6 @@ function contains({ request, response, ...summary }: DescribedRequest, text: str
   return [...Object.values(summary), ...texts].some((each) =>
     typeof each === 'string' ? each.toLowerCase().includes(text) : String(each) === text,
   );
-}
-
-/** The path that a client requested, as it was sent; empty if the target was not a path. */
-function pathOfRequest({ method, url }: RecordedRequest): string {
-  try {
-    return pathOf(splitTarget(method, url).target);
-  } catch {
-    return '';
-  }
 }
 
 /** How long `POST /requests` waits for the response to the request that it sends again, in milliseconds. */

@@ -226,8 +226,7 @@ test('GET /requests shows the requests that match; `summary=true` leaves out hea
   const { requests: all } = await requests();
   expect(all.map(({ number }) => number)).toEqual([7, 6, 5, 4, 3, 2, 1]);
   for (const [query, numbers] of Object.entries<number[]>({
-    ...{ 'status=400': [1], 'path=/v1/pets': [5, 4, 2, 1], 'path=/v1/pets&status=200': [4] },
-    ...{ 'limit=2': [7, 6], 'id=Mine': [7, 6], 'id=': [], 'number=3': [3], 'number=99': [] },
+    ...{ 'limit=2': [7, 6], 'number=3': [3], 'number=99': [] },
     // Everything that is shown is searched, ignoring case, but no secret and no name of a field.
     ...{ 'text="name":"rex"': [5], 'text=MUST BE AN INTEGER': [1], 'text=invalid_request': [1] },
     ...{ 'text=mine': [7, 6], 'text=x-mark': [4], 'text=X-Mark: one': [4], 'text=mine&limit=1': [7] },
@@ -243,9 +242,8 @@ test('GET /requests shows the requests that match; `summary=true` leaves out hea
 test('an invalid query is refused', async () => {
   const { use } = await startWithTools();
   for (const query of [
-    ...['summary=', 'summary=yes', 'id=1&id=2', 'limit=0', 'limit=1001'],
-    ...['status=99', 'status=4xx', 'status='],
-    ...['since=x', 'since=', 'since=00000000-', 'path=%zz'],
+    ...['summary=', 'summary=yes', 'text=1&text=2', 'limit=0', 'limit=1001', 'number=0', 'number=x'],
+    ...['since=x', 'since=', 'since=00000000-', 'text=%zz'],
   ]) {
     const response = await use(`/requests?${query}`);
     expect([response.status, await response.json()], query).toMatchObject([400, { code: 'invalid_request' }]);
