@@ -143,7 +143,7 @@ function notAgain(
 const ORIGIN = /^[a-z][a-z0-9+.-]*:\/\/[\w.-]+(?::\d+)?$/i;
 
 /** Why a request got its response, in one sentence without the status and without a full stop (docs/testing.md). */
-export function describeReason(request: Reasoned): string {
+function describeReason(request: Reasoned): string {
   const { status, message, asked, keyName, window, isDay, foreignOrigin } = request;
   const { limit, remaining } = window ?? {};
   const unit = isDay ? 'day' : 'minute';

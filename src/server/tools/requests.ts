@@ -50,8 +50,7 @@ export function createRequestsHandler(recorder: Recorder, secrets: readonly stri
     const { number, limit = MAX_REQUESTS, summary, text } = query;
     const from = query.since === undefined ? 0 : recorder.numberAt(query.since);
     if (from === undefined) throw invalidRequest('since is not valid. Start again without it');
-    const matches = (each: RecordedRequest) => number === undefined || each.number === number;
-    const all = recorder.find(matches, from, text === undefined ? limit : MAX_REQUESTS);
+    const all = recorder.after(from).filter((each) => number === undefined || each.number === number);
     // Requests that are recorded during the pauses below belong to the next response.
     const [log, cursor] = [recorder.logId(), recorder.cursor()];
     const requests: (RequestSummary | DescribedRequest)[] = [];
@@ -158,7 +157,7 @@ export function createSendAgainHandler(
         );
       });
       if (status === undefined) return undefined;
-      const [sent] = recorder.find((recorded) => recorded.id === id, 0, 1);
+      const [sent] = recorder.after(0).filter((recorded) => recorded.id === id);
       // The request is in the log before its response arrives, unless the added headers made it too large.
       if (!sent) throw cannotBeSent(number, `the service now refuses it with status ${status}`);
       return sent;

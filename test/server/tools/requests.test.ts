@@ -134,12 +134,15 @@ test('GET /requests says if a limit per day, missing keys or faults decided', as
     sleep: async () => {},
   });
   const because = async () => (await requests('?limit=1')).requests[0]?.because;
-  const quota = { perMinute: 10_000, perDay: 2_000 };
+  const quota = { perMinute: 10_000, perDay: 2 };
   const headers = { Authorization: `Bearer ${await makeKey({ name: 'daily', plan: 'enterprise', quota })}` };
   await call('/pets', { headers });
-  expect(await because()).toBe('counted: 1,999 of 2,000 requests left in this day');
-  for (let i = 0; i < 2_000; i++) await call('/pets', { headers });
-  expect(await because()).toBe('the limit of 2,000 requests per day is used up');
+  expect(await because()).toBe('counted: 1 of 2 requests left in this day');
+  for (let i = 0; i < 2; i++) await call('/pets', { headers });
+  expect(await because()).toBe('the limit of 2 requests per day is used up');
+  const large = { name: 'large', plan: 'enterprise', quota: { perMinute: 2_000, perDay: 9_000 } } as const;
+  await call('/pets', { headers: { Authorization: `Bearer ${await makeKey(large)}` } });
+  expect(await because()).toBe('counted: 1,999 of 2,000 requests left in this minute');
   for (let i = 0; i < 61; i++) await call('/pets', { headers: { Authorization: '' } });
   expect(await because()).toBe('the limit of 60 requests without a valid key per minute is used up');
   const body = '{"failRate":1,"latency":3040}';
