@@ -40,6 +40,7 @@ export function recordOf(context: RequestContext, end: RequestEnd, cors: readonl
   const body: RecordedBody = { latin1: context.body, bytes: context.bodyBytes };
   const responseHeaders: readonly string[] = end.sent?.headers ?? [];
   const responseBody = bodyOf(context.method === 'HEAD' ? undefined : end.sent);
+  const inHeaders = context.url.length + lengthOf(context.sentHeaders) + lengthOf(responseHeaders);
   return {
     number: context.number,
     id: context.id,
@@ -66,15 +67,15 @@ export function recordOf(context: RequestContext, end: RequestEnd, cors: readonl
     foreignOrigin: foreignOrigin(context, end, cors),
     responseHeaders,
     responseBody,
+    /** The characters in all texts, each of which needs one byte. */
+    size: inHeaders + body.latin1.length + responseBody.latin1.length,
   };
 }
 
-/** How many characters the texts of a recorded request have. Each needs one byte. */
-function sizeOf({ url, sentHeaders, responseHeaders, body, responseBody }: RecordedRequest): number {
-  let size = url.length + body.latin1.length + responseBody.latin1.length;
-  for (const text of sentHeaders) size += text.length;
-  for (const text of responseHeaders) size += text.length;
-  return size;
+function lengthOf(texts: readonly string[]): number {
+  let length = 0;
+  for (const text of texts) length += text.length;
+  return length;
 }
 
 function bodyOf(sent: SentResponse | undefined): RecordedBody {
@@ -115,16 +116,15 @@ export function createRecorder(cors: readonly string[]) {
 
   function add(record: RecordedRequest): void {
     records.push(record);
-    bytes += sizeOf(record);
+    bytes += record.size;
     if (record.foreignOrigin !== undefined) {
       const foreign = records.filter((each) => each.foreignOrigin !== undefined);
-      if (foreign[0] && foreign.length > MAX_FOREIGN) drop(records.indexOf(foreign[0]));
+      if (foreign[0] && foreign.length > MAX_FOREIGN) {
+        bytes -= foreign[0].size;
+        records.splice(records.indexOf(foreign[0]), 1);
+      }
     }
-    while (records.length > MAX_REQUESTS || bytes > MAX_BYTES) drop(0);
-  }
-
-  function drop(index: number): void {
-    for (const record of records.splice(index, 1)) bytes -= sizeOf(record);
+    while (records.length > MAX_REQUESTS || bytes > MAX_BYTES) bytes -= records.shift()?.size ?? 0;
   }
 
   return {
@@ -149,7 +149,9 @@ export function createRecorder(cors: readonly string[]) {
       if (request && hasBody(request) && !request.readableEnded)
         request.once('close', () => {
           if (!records.includes(record)) return;
-          bytes += context.body.length - record.body.latin1.length;
+          const more = context.body.length - record.body.latin1.length;
+          bytes += more;
+          record.size += more;
           record.body = { latin1: context.body, bytes: context.bodyBytes };
         });
     },
