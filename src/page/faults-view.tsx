@@ -50,7 +50,7 @@ function RuleForm({ add }: { add(rule: NewRule): void }) {
     <form class="toolbar" aria-label="Add a rule" onSubmit={submit}>
       <Field label="Requests">
         <select name="operation">
-          <option value="">all operations</option>
+          <option value="">{nameMatch()}</option>
           {Object.entries(operations).map(([name, match]) => (
             <option key={name} value={name}>
               {nameMatch(match)}

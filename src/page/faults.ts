@@ -20,7 +20,7 @@ export const statuses = [400, 401, 404, 408, 409, 410, 422, 429, 500, 503];
 const RETRY_AFTER = 2;
 
 /**
- * A rule for an operation, or for all of them if `match` is undefined. `answer` is undefined if the request is carried out;
+ * A rule for an operation, or for all of them without `match`. `answer` is undefined if the request is carried out;
  * `seconds` is its delay; `times` is undefined if the rule applies to all requests.
  */
 export const newRule = (match: Match | undefined, answer?: number, seconds = 0, times?: number): NewRule => ({
@@ -54,7 +54,7 @@ export const areFaultsActive = ({ latency, failRate = 0, rules }: Faults): boole
 export const isUsedUp = ({ times, applied }: Rule): boolean => times !== undefined && applied >= times;
 
 export const nameMatch = ({ method, path }: Match = {}): string =>
-  [method, path].filter(Boolean).join(' ') || 'all operations';
+  [method, path].filter(Boolean).join(' ') || 'every request';
 
 export function effectOf({ answer, retryAfter, latency }: Partial<Rule>): string {
   const retry = retryAfter === undefined ? '' : `, Retry-After ${retryAfter} s`;

@@ -78,7 +78,7 @@ describe('the page', () => {
     await show(page, 'Faults');
     await page.getByText('1 of 1 time, used up').waitFor();
     await button(page, 'Make all 2 s slower').click();
-    await page.getByText('Rule 2 is added: all operations takes 2 s longer').waitFor();
+    await page.getByText('Rule 2 is added: every request takes 2 s longer').waitFor();
     await check('faults');
     await button(page, 'Remove all faults').click();
     await page.getByText('No faults are injected.').waitFor();
