@@ -1,5 +1,5 @@
 import type { ComponentChildren } from 'preact';
-import { useEffect, useRef, useState } from 'preact/hooks';
+import { useEffect, useLayoutEffect, useRef, useState } from 'preact/hooks';
 import type { LoggedRequest, WholeRequest } from './api-types.ts';
 import { curlCommand } from './curl.ts';
 import { matchOf, nextFaults } from './faults.ts';
@@ -145,7 +145,7 @@ function SendAgain({ page, whole, children }: SendAgainProps) {
   const [draft, setDraft] = useState<string>();
   const form = useRef<HTMLFormElement>(null);
   const opener = useRef<HTMLButtonElement>(null);
-  useEffect(
+  useLayoutEffect(
     () => form.current?.querySelector<HTMLElement>('textarea, button')?.focus(),
     [draft === undefined],
   );

@@ -310,8 +310,8 @@ describe('the page', () => {
     await button(page, 'Send again').click();
     const body = details(page).getByLabel('Body', { exact: true });
     expect(await body.inputValue()).toBe('{\n  "name": "Rex",\n  "categoryId": "one"\n}');
+    await expect.poll(() => page.evaluate('document.activeElement.name')).toBe('body');
     expect(await page.evaluate('getComputedStyle(document.activeElement).fontFamily')).toMatch(/monospace/);
-    expect(await page.evaluate('document.activeElement.name')).toBe('body');
     await button(page, 'Cancel').click();
     expect(await focused(page)).toBe('Send again');
     await button(page, 'Send again').click();
