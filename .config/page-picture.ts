@@ -54,7 +54,7 @@ async function takePicture(address: string): Promise<void> {
   try {
     const page = await browser.newPage({ viewport: { width: 1_280, height: 760 } });
     await page.goto(address);
-    await page.getByRole('row').filter({ hasText: '503: ' }).first().getByRole('button').click();
+    await page.getByRole('row').filter({ hasText: 'fault rule' }).first().getByRole('button').click();
     await page.getByRole('button', { name: 'Send again' }).waitFor();
     await page.mouse.move(0, 0);
     await page.screenshot({ path: PICTURE });

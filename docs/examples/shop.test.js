@@ -22,7 +22,7 @@ beforeEach(async () => {
 });
 
 /** What the client has sent in this test, the first request first. */
-const sent = async () => (await tool('GET', `/requests?since=${cursor}&wait=5`)).requests.reverse();
+const sent = async () => (await tool('GET', `/requests?since=${cursor}`)).requests.reverse();
 
 test.each(['once', 'again, after a reset'])(
   'the first new animal gets the id after the sample animals: %s',

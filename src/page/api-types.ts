@@ -1,24 +1,12 @@
 // What the developer tools send (docs/testing.md).
-export type { FaultSettings } from '../server/faults.ts';
+import type { createFaults } from '../server/faults.ts';
+import type { createTools } from '../server/tools/tools.ts';
+
+type Tools = ReturnType<typeof createTools>;
+export type Faults = ReturnType<ReturnType<typeof createFaults>['current']>;
+export type Keys = Awaited<ReturnType<Tools['describeKeys']>>;
+export type ResetPlan = Awaited<ReturnType<Tools['describeReset']>>;
 export type {
   DescribedRequest as WholeRequest,
-  DescribedRunningRequest as RunningRequest,
   RequestSummary as LoggedRequest,
 } from '../server/tools/log-entry.ts';
-
-/** Requests that are counted but not recorded. `origin` and `time` are those of the latest one. */
-export type UnrecordedRequests = { requests: number; origin: string; time: string };
-
-type Window = { limit: number; used: number; left: number; endsAt: string };
-export type Key = { name: string; plan: string; minute?: Window; day?: Window; bannedUntil?: string };
-/** `time` is that of the server, because the clock of the browser may be wrong. */
-export type Keys = { keys: readonly Key[]; total: number; time: string };
-
-/** What a reset would do. `reason` says why it is not allowed, and `seed` names what replaces the animals. */
-export type ResetPlan = {
-  allowed: boolean;
-  reason?: string;
-  animals: number;
-  location: string;
-  seed?: string;
-};

@@ -1,6 +1,6 @@
 import { REDACTED } from '../contract/recorded-text.ts';
 import type { WholeRequest } from './api-types.ts';
-import { INVISIBLE } from './text.ts';
+import { escapeInvisible } from './text.ts';
 
 /** A curl command that repeats a recorded request, if curl can, and notes about what differs from that request. */
 export type Curl = { command: string | undefined; notes: readonly string[] };
@@ -11,18 +11,19 @@ const OMITTED = /^(?:accept-encoding|connection|content-length|expect|host|keep-
 /** A header value that curl sends as it was received. Other characters would be sent as UTF-8. */
 const PRINTABLE = /^[\x20-\x7e]*$/;
 
-/** Whether a terminal could interpret a pasted text, or show it as another text. */
-const isUnsafe = (text: string): boolean => text.search(INVISIBLE) !== -1;
-
 /** Formats a recorded request as a command for curl in a POSIX shell. The key is in the variable PETS_API_KEY. */
 export function curlCommand(
   { method, url, request, status }: Pick<WholeRequest, 'method' | 'url' | 'request' | 'status'>,
   origin: string,
 ): Curl {
-  const target = targetOf(url);
-  if (!target.startsWith('/') || !/^[A-Z-]+$/.test(method) || method === '-') {
+  // A target can have an origin.
+  const target = /^https?:\/\/[^/?]*(\/.*)$/i.exec(url)?.[1] ?? url;
+  const { body } = request;
+  if (!target.startsWith('/') || !/^[A-Z-]+$/.test(method) || method === '-')
     return { command: undefined, notes: ['curl cannot repeat this request.'] };
-  }
+  // A terminal could interpret such a text when it is pasted, or show it as another text.
+  if (body !== undefined && escapeInvisible(body) !== body)
+    return { command: undefined, notes: ['The body has characters that cannot be pasted. Use Send again.'] };
   const notes: string[] = [];
   const options = [...methodOptions(method, request.bodyBytes > 0)];
   for (const [name, value] of Object.entries(request.headers)) {
@@ -34,21 +35,13 @@ export function curlCommand(
     } else if (value === REDACTED || !PRINTABLE.test(value)) notes.push(`The header ${name} is left out.`);
     else options.push(`-H ${quote(value === '' ? `${name};` : `${name}: ${value}`)}`);
   }
-  const { body } = request;
   if (body !== undefined && !('content-type' in request.headers)) options.push("-H 'Content-Type:'");
-  let input = '';
-  if (body !== undefined && isUnsafe(body.replaceAll('\n', ''))) {
-    input = `printf '%b' ${quote(escapeForPrintf(body))} | `;
-    options.push('--data-binary @-');
-  } else if (body !== undefined) options.push(`--data-raw ${quote(body)}`);
+  if (body !== undefined) options.push(`--data-raw ${quote(body)}`);
   if (request.cutOff) notes.push('The body is cut off: only its beginning is recorded.');
   if (`${target}${body}`.includes(REDACTED)) notes.push('Put the secret in the place of [redacted] first.');
   const address = quote(origin + encodeTarget(target));
-  return { command: `${input}curl -g --path-as-is ${[...options, address].join(' \\\n  ')}`, notes };
+  return { command: `curl -g --path-as-is ${[...options, address].join(' \\\n  ')}`, notes };
 }
-
-/** The path and the query of a recorded URL, which can have an origin. */
-export const targetOf = (url: string): string => /^https?:\/\/[^/?]*(\/.*)$/i.exec(url)?.[1] ?? url;
 
 function methodOptions(method: string, hasBody: boolean): string[] {
   if (method === 'HEAD') return ['-I'];
@@ -64,13 +57,3 @@ const encodeTarget = (target: string): string =>
     /[^\x21-\x7e]/g,
     (char) => `%${char.charCodeAt(0).toString(16).toUpperCase().padStart(2, '0')}`,
   );
-
-/** Escapes a text for `printf '%b'`: unsafe characters become octal numbers of their bytes. */
-const escapeForPrintf = (text: string): string =>
-  text
-    .replaceAll('\\', '\\\\')
-    .replace(INVISIBLE, (char) =>
-      char === '\n' ? char : [...new TextEncoder().encode(char)].map(octal).join(''),
-    );
-
-const octal = (byte: number): string => `\\0${byte.toString(8).padStart(3, '0')}`;

@@ -1,64 +1,64 @@
-import { useState } from 'preact/hooks';
 import { formatDuration } from '../contract/time-text.ts';
-import type { Key, Keys } from './api-types.ts';
-import type { Page } from './page.ts';
-import { Problem, Row, Table, useAttempt } from './parts.tsx';
-import { formatRoute, noFilter } from './request-log.ts';
-import { escapeAndShorten, formatCount, formatNumber, formatTime } from './text.ts';
+import type { Keys } from './api-types.ts';
+import { Row, Table } from './parts.tsx';
+import { formatRoute } from './route.ts';
+import type { Page } from './state.ts';
+import { escapeAndShorten, formatNumber, formatTime } from './text.ts';
 
 /** The API keys, with the requests that are left in this minute and this day, and their bans. */
 export function KeysView({ page }: { page: Page }) {
   const { keys } = page.state;
-  const { problem, isBusy, attempt } = useAttempt();
-  const [lifted, setLifted] = useState('');
   const liftBan = (name: string) =>
-    attempt(async () => {
+    page.act(async () => {
       const changed = (await page.server.send('DELETE', `bans?key=${encodeURIComponent(name)}`)) as Keys;
       page.update({ keys: changed });
-      setLifted(`Ban of ${escapeAndShorten(name)} lifted`);
+      return describeLifted(changed, name);
     });
   return (
     <section id="keys-view" aria-labelledby="keys-title">
       <h2 id="keys-title">Keys</h2>
       {keys && (
-        <p class="note">
-          {formatCount(keys.total, 'key')}
-          {keys.keys.length < keys.total && `, of which ${formatCount(keys.keys.length, 'key')} are shown`}
-        </p>
-      )}
-      <p role="status">{lifted}</p>
-      <Problem text={problem} />
-      {keys && (
         <Table caption="API keys" columns={['Name', 'Plan', 'Minute', 'Day', 'Ban']}>
-          <tbody role="rowgroup">
-            {keys.keys.map((key) => (
-              <KeyRow
-                key={key.name}
-                {...key}
-                now={new Date(keys.time)}
-                isBusy={isBusy}
-                liftBan={() => liftBan(key.name)}
-              />
-            ))}
-          </tbody>
+          {keys.keys.map((key) => (
+            <KeyRow key={key.name} {...key} now={keys.time} liftBan={() => liftBan(key.name)} />
+          ))}
         </Table>
       )}
     </section>
   );
 }
 
-type KeyRowProps = Key & { now: Date; isBusy: boolean; liftBan(): void };
+const timeLeft = (end: string, now: string): string => formatDuration(Date.parse(end) - Date.parse(now));
 
-function KeyRow({ name, plan, minute, day, bannedUntil, now, isBusy, liftBan }: KeyRowProps) {
-  const left = (end: string) => formatDuration(Date.parse(end) - now.getTime());
-  const window = (counts: Key['minute'], unit: string) =>
+/** Says that a ban is lifted, and how long a limit is still used up. */
+export function describeLifted({ keys, time }: Keys, name: string): string {
+  const { minute, day } = keys.find((each) => each.name === name) ?? {};
+  const usedUp = [day, minute].find((window) => window?.left === 0);
+  const rest = usedUp && `; its limit is used up for another ${timeLeft(usedUp.endsAt, time)}`;
+  return `The ban of ${escapeAndShorten(name)} is lifted${rest ?? ''}`;
+}
+
+type KeyRowProps = Keys['keys'][number] & { now: string; liftBan(): void };
+
+function KeyRow({ name, plan, minute, day, bannedUntil, now, liftBan }: KeyRowProps) {
+  const window = (counts: typeof minute) =>
     counts && (
       <>
-        <b class={counts.left === 0 ? 'status rejected' : ''}>{formatNumber(counts.left)}</b> of{' '}
-        {formatNumber(counts.limit)} left in this {unit}, which ends in {left(counts.endsAt)}
+        <b class={counts.left === 0 ? 'rejected' : ''}>{formatNumber(counts.left)}</b> of{' '}
+        {formatNumber(counts.limit)} left, ends in {timeLeft(counts.endsAt, now)}
       </>
     );
-  const requests = formatRoute({ view: 'requests', filter: { ...noFilter, key: name }, request: undefined });
+  const ban = bannedUntil && (
+    <>
+      <span class="rejected">
+        banned until {formatTime(bannedUntil, new Date(now))} ({timeLeft(bannedUntil, now)} left)
+      </span>{' '}
+      <button type="button" onClick={liftBan}>
+        Lift ban
+      </button>
+    </>
+  );
+  const requests = formatRoute({ view: 'requests', text: name });
   return (
     <Row
       cells={{
@@ -68,21 +68,9 @@ function KeyRow({ name, plan, minute, day, bannedUntil, now, isBusy, liftBan }: 
           </a>
         ),
         Plan: escapeAndShorten(plan),
-        Minute: window(minute, 'minute'),
-        Day: window(day, 'day'),
-        Ban:
-          bannedUntil === undefined ? (
-            'not banned'
-          ) : (
-            <>
-              <span class="banned">
-                banned until {formatTime(bannedUntil, now)} ({left(bannedUntil)} left)
-              </span>{' '}
-              <button type="button" disabled={isBusy} onClick={liftBan}>
-                Lift ban
-              </button>
-            </>
-          ),
+        Minute: window(minute),
+        Day: window(day),
+        Ban: ban ?? 'not banned',
       }}
     />
   );

@@ -1,38 +1,43 @@
 import { render } from 'preact';
-import { useEffect, useRef, useState } from 'preact/hooks';
+import { useEffect } from 'preact/hooks';
 import type { ResetPlan } from './api-types.ts';
 import { areFaultsActive } from './faults.ts';
 import { FaultsView } from './faults-view.tsx';
 import { KeysView } from './keys-view.tsx';
-import { type Page, runPage } from './page.ts';
-import { Problem, ServerText, useAttempt } from './parts.tsx';
-import { formatRoute, views } from './request-log.ts';
+import { ServerText } from './parts.tsx';
+import { titleOf } from './request-log.ts';
 import { RequestsView } from './requests-view.tsx';
-import { serviceUrl } from './server.ts';
+import { formatRoute, views } from './route.ts';
+import { type Page, runPage } from './state.ts';
 import { escapeInvisible, formatCount } from './text.ts';
 
 const zone = new Intl.DateTimeFormat().resolvedOptions().timeZone;
 
 function App({ page }: { page: Page }) {
-  const { session, route, faults, announcement, connectionProblem, reset } = page.state;
+  const { session, route, faults, log, message, connectionProblem } = page.state;
   const isSignedIn = session === 'begun';
   const isLost = connectionProblem !== '';
+  useEffect(() => {
+    document.title = titleOf(log.requests, location);
+  });
   return (
     <>
       <header>
-        <div class="top">
+        <div class="toolbar">
           <h1>
             <img src={icon} alt="" width="24" height="24" /> pets serve
           </h1>
           <p id="address">{location.host}</p>
           {isSignedIn && (
-            <>
-              <p id="connection" class={isLost ? 'status failed' : ''} role="status">
-                {isLost ? 'Not connected' : 'Live'}
-              </p>
-              <p id="zone">Times in {zone}</p>
-              {reset && <ResetButton page={page} plan={reset} />}
-            </>
+            <p id="connection" class={isLost ? 'failed' : ''} role="status">
+              {isLost ? 'Not connected' : 'Live'}
+            </p>
+          )}
+          <p>Times in {zone}</p>
+          {isSignedIn && (
+            <button id="reset" type="button" onClick={() => page.act(() => resetStore(page))}>
+              Reset…
+            </button>
           )}
         </div>
         {isSignedIn && (
@@ -44,15 +49,10 @@ function App({ page }: { page: Page }) {
                 aria-current={view === route.view ? 'page' : undefined}
               >
                 {title}
-                {view === 'faults' && faults && areFaultsActive(faults) && <span class="badge">on</span>}
+                {view === 'faults' && faults && areFaultsActive(faults) && <b class="rejected"> on</b>}
               </a>
             ))}
           </nav>
-        )}
-        {isSignedIn && isLost && (
-          <p id="lost" role="alert">
-            {escapeInvisible(connectionProblem)}. Trying again…
-          </p>
         )}
       </header>
       <main>
@@ -61,13 +61,9 @@ function App({ page }: { page: Page }) {
         {isSignedIn && route.view === 'faults' && <FaultsView page={page} />}
         {isSignedIn && route.view === 'keys' && <KeysView page={page} />}
       </main>
-      <footer class="note">
-        The API is described in <a href="openapi.json">openapi.json</a>. With{' '}
-        <code>PETS_BASE_URL={serviceUrl()}/v1</code> and a key in <code>PETS_API_KEY</code>,{' '}
-        <code>pets list</code> shows the animals.
-      </footer>
-      <p class="hidden-text" role="status">
-        {announcement}
+      {/* It can be focused, because the button of an action may be gone afterwards. */}
+      <p id="message" role={isLost || message.isProblem ? 'alert' : 'status'} tabIndex={-1}>
+        <ServerText text={isLost ? `${connectionProblem}. Trying again…` : message.text} />
       </p>
     </>
   );
@@ -81,73 +77,20 @@ function SignIn({ page }: { page: Page }) {
         {page.state.signInProblem && `${escapeInvisible(page.state.signInProblem)}. `}
         Open the page address that <code>pets serve</code> printed last.
       </p>
-      <p class="note">
-        It looks like <code>{serviceUrl()}/#c=…</code> and works once, in one browser. With{' '}
-        <code>--quiet</code>, <code>pets serve</code> prints no address: start it without <code>--quiet</code>
-        .
-      </p>
+      <p class="note">It works once, in one browser. With --quiet, no address is printed.</p>
     </section>
   );
 }
 
-/** A button that resets the store after the user has confirmed what this deletes. */
-function ResetButton({ page, plan }: { page: Page; plan: ResetPlan }) {
-  const [asked, setAsked] = useState<ResetPlan>();
-  const dialog = useRef<HTMLDialogElement>(null);
-  const { problem, isBusy, attempt } = useAttempt();
-  useEffect(() => {
-    if (asked) dialog.current?.showModal();
-  }, [asked]);
-  // The animals may have changed since the page was opened.
-  const ask = () => attempt(async () => setAsked((await page.server.get('reset')) as ResetPlan));
-  const [done, setDone] = useState('');
-  const reset = () =>
-    attempt(async () => {
-      const { animals } = (await page.server.send('POST', 'reset')) as { animals: number };
-      setAsked(undefined);
-      setDone(`Store reset: ${formatCount(animals, 'animal')}`);
-      setTimeout(() => setDone(''), 10_000);
-    });
-  return (
-    <div class="tools">
-      {plan.reason !== undefined && (
-        <span id="reset-reason" class="note">
-          <ServerText text={plan.reason} />
-        </span>
-      )}
-      <span role="status">{done}</span>
-      <button
-        type="button"
-        disabled={!plan.allowed || isBusy}
-        aria-describedby={plan.allowed ? undefined : 'reset-reason'}
-        onClick={ask}
-      >
-        Reset…
-      </button>
-      {asked ? (
-        <dialog ref={dialog} aria-labelledby="reset-title" onClose={() => setAsked(undefined)}>
-          <h2 id="reset-title">Reset this store?</h2>
-          <p>
-            This deletes {formatCount(asked.animals, 'animal')} and all orders in{' '}
-            {escapeInvisible(asked.location)}, and all idempotency keys, rate-limit windows and bans. API
-            keys, the list of requests, and faults stay.{' '}
-            {asked.seed !== undefined && `Then the store is filled with ${escapeInvisible(asked.seed)}.`}
-          </p>
-          <Problem text={problem} />
-          <div class="buttons">
-            <button type="button" onClick={() => setAsked(undefined)}>
-              Cancel
-            </button>
-            <button type="button" class="danger" disabled={isBusy} onClick={reset}>
-              Delete {formatCount(asked.animals, 'animal')}
-            </button>
-          </div>
-        </dialog>
-      ) : (
-        <Problem text={problem} />
-      )}
-    </div>
-  );
+/** Resets the store after the user has confirmed what this deletes. @throws Error with a message for the user */
+async function resetStore({ server }: Page): Promise<string> {
+  const { reason, animals, location, seed } = (await server.send('GET', 'reset')) as ResetPlan;
+  if (reason !== undefined) throw new Error(reason);
+  const then = seed === undefined ? '' : ` Then the store is filled with ${seed}.`;
+  const question = `This deletes ${formatCount(animals, 'animal')} and all orders in ${location}, and all idempotency keys, rate-limit windows and bans. API keys, the list of requests, and faults stay.${then}`;
+  if (!confirm(escapeInvisible(question))) return '';
+  const added = (await server.send('POST', 'reset')) as { animals: number };
+  return `The store is reset: ${formatCount(added.animals, 'animal')}`;
 }
 
 const root = document.getElementById('page');

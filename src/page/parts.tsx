@@ -1,24 +1,5 @@
 import type { ComponentChildren, JSX } from 'preact';
-import { useState } from 'preact/hooks';
 import { escapeInvisible } from './text.ts';
-
-/** Runs actions of a part of the page, and keeps the message of the last error. */
-export function useAttempt() {
-  const [problem, setProblem] = useState('');
-  const [isBusy, setBusy] = useState(false);
-
-  async function attempt(action: () => Promise<void> | void): Promise<void> {
-    setBusy(true);
-    try {
-      await action();
-      setProblem('');
-    } catch (error) {
-      setProblem((error as Error).message);
-    }
-    setBusy(false);
-  }
-  return { problem, isBusy, attempt };
-}
 
 /** Shows a text from the server. Options in it, such as `--quiet`, are not broken at their hyphens. */
 export const ServerText = ({ text }: { text: string }) =>
@@ -26,29 +7,19 @@ export const ServerText = ({ text }: { text: string }) =>
     .split(/(--[a-z][a-z-]*)/)
     .map((part, i) => (i % 2 === 1 ? <code key={part}>{part}</code> : part));
 
-export const Problem = ({ text }: { text: string }) =>
-  text === '' ? null : (
-    <p class="problem" role="alert">
-      <ServerText text={text} />
-    </p>
-  );
-
-type FieldProps = { label: string; isWide?: boolean; children: JSX.Element };
-
-export const Field = ({ label, isWide, children }: FieldProps) => (
+export const Field = ({ label, children }: { label: string; children: JSX.Element }) => (
   // biome-ignore lint/a11y/noLabelWithoutControl: the control is the child.
-  <label class={isWide ? 'field wide' : 'field'}>
+  <label class="field">
     <span>{label}</span>
     {children}
   </label>
 );
 
-type TableProps = { caption: string; columns: readonly string[]; children: JSX.Element };
+type TableProps = { caption: string; columns: readonly string[]; children: JSX.Element[] };
 
 /** A table with explicit ARIA roles, because browsers drop the implicit ones if the style sheet changes `display`. */
 export const Table = ({ caption, columns, children }: TableProps) => (
-  <table role="table">
-    <caption class="hidden-text">{caption}</caption>
+  <table role="table" aria-label={caption}>
     <thead role="rowgroup">
       <tr role="row">
         {columns.map((name) => (
@@ -58,7 +29,7 @@ export const Table = ({ caption, columns, children }: TableProps) => (
         ))}
       </tr>
     </thead>
-    {children}
+    <tbody role="rowgroup">{children}</tbody>
   </table>
 );
 
@@ -91,12 +62,4 @@ export const Definitions = ({ values }: { values: Readonly<Record<string, string
       </div>
     ))}
   </dl>
-);
-
-/** A box of text that can be scrolled with the keyboard. */
-export const Code = ({ label, text }: { label: string; text: string }) => (
-  // biome-ignore lint/a11y/noNoninteractiveTabindex: without it, the keyboard cannot scroll the box.
-  <pre tabIndex={0} role="region" aria-label={label}>
-    {escapeInvisible(text)}
-  </pre>
 );

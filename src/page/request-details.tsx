@@ -1,110 +1,111 @@
-import { useEffect, useRef, useState } from 'preact/hooks';
+import type { ComponentChildren } from 'preact';
+import { useEffect, useLayoutEffect, useRef, useState } from 'preact/hooks';
 import type { LoggedRequest, WholeRequest } from './api-types.ts';
 import { curlCommand } from './curl.ts';
-import { matchOf } from './faults.ts';
-import { NextFaultButtons } from './faults-view.tsx';
-import type { Page } from './page.ts';
-import { Code, Definitions, Problem, useAttempt } from './parts.tsx';
-import { serviceUrl } from './server.ts';
+import { matchOf, nextFaults } from './faults.ts';
+import { Definitions, Field, ServerText } from './parts.tsx';
+import type { Page } from './state.ts';
 import {
   durationText,
   escapeAndShorten,
   escapeInvisible,
-  formatBytes,
+  formatCount,
+  formatNumber,
   formatTime,
   layOutJson,
   reasonText,
   statusKind,
 } from './text.ts';
+import { serviceUrl } from './tools-client.ts';
 
-/** The status of a request, and why it has this status. */
-export const Reason = ({ request }: { request: LoggedRequest }) => (
-  <>
-    <b class={`status ${statusKind(request)}`}>{request.status ?? 'no response'}</b>:{' '}
-    {escapeAndShorten(reasonText(request, new Date()))}
-    {request.again !== undefined && (
-      <>
-        {' · '}
-        <a href={`#requests?request=${request.again}`}>request {request.again}</a> again
-      </>
-    )}
-  </>
+export const Status = ({ request }: { request: LoggedRequest }) => (
+  <b class={statusKind(request)}>{request.status ?? 'none'}</b>
 );
+
+/** Why a request has its status, with links to the rule and to the other request that are part of the reason. */
+export function Reason({ request, because }: { request: LoggedRequest; because: string }) {
+  const { rule, again, outcome } = request;
+  // If a rule decided the status, the link says so.
+  const text = rule !== undefined && outcome === 'injected_fault' ? '' : because;
+  return (
+    <>
+      <ServerText text={escapeAndShorten(reasonText({ ...request, because: text }, new Date()))} />{' '}
+      {rule !== undefined && <a href="#faults">fault rule {rule}</a>}
+      {again !== undefined && <a href={`#requests?request=${again}`}>request {again} again</a>}
+    </>
+  );
+}
 
 export const focusDetails = (): void => document.getElementById('details-title')?.focus();
 
 /** Closes the details. Moves the focus to the row of the request, or to the search if the row has left the list. */
 export function closeDetails(page: Page): void {
-  const row = `button[data-number="${page.state.route.request}"]`;
+  const row = document.querySelector<HTMLElement>(`[data-number="${page.state.route.request}"]`);
   page.go({ request: undefined });
-  (document.querySelector<HTMLElement>(row) ?? document.querySelector<HTMLElement>('[name="text"]'))?.focus();
+  (row ?? document.querySelector<HTMLElement>('[type="search"]'))?.focus();
 }
 
-/** The panel with the reason of one request, what can be done with it, and its headers and bodies. */
+/** The panel with the reason of one request, what can be done with it, and its bodies and headers. */
 export function RequestDetails({ page, number }: { page: Page; number: number }) {
   const [whole, setWhole] = useState<WholeRequest | 'missing'>();
-  const { problem, attempt } = useAttempt();
   useEffect(() => {
-    attempt(async () => {
-      const { requests } = (await page.server.get(`requests?number=${number}`)) as {
-        requests: WholeRequest[];
-      };
-      setWhole(requests[0] ?? 'missing');
-    });
+    page.server.send('GET', `requests?number=${number}`).then(
+      (response) => setWhole((response as { requests: WholeRequest[] }).requests[0] ?? 'missing'),
+      () => setWhole('missing'),
+    );
   }, []);
-  const listed = page.state.log.requests.find((each) => each.number === number);
-  const request = typeof whole === 'object' ? whole : listed;
+  const request = typeof whole === 'object' ? whole : undefined;
   return (
     <section id="details" aria-label="Details of the request">
       <div class="details-head">
         <h3 id="details-title" tabIndex={-1}>
-          {request === undefined ? (
-            `Request ${number}`
-          ) : (
-            <>
-              {escapeAndShorten(request.method)} <bdi>{escapeAndShorten(request.url)}</bdi>
-            </>
-          )}
+          {escapeAndShorten(request?.method ?? 'Request')}{' '}
+          <bdi>{escapeAndShorten(request?.url ?? String(number))}</bdi>
         </h3>
         <button type="button" onClick={() => closeDetails(page)}>
           Close
         </button>
       </div>
-      {request && (
-        <p>
-          <Reason request={request} />
-        </p>
-      )}
-      <Problem text={problem} />
-      {whole === 'missing' && <p class="note">The service no longer has this request.</p>}
-      {typeof whole === 'object' && <Content page={page} whole={whole} />}
+      {whole === 'missing' && <p class="note">The service does not have this request any more.</p>}
+      {request && <Content page={page} whole={request} />}
     </section>
   );
 }
 
 function Content({ page, whole }: { page: Page; whole: WholeRequest }) {
   const { number, id, time, milliseconds, client, keyName, operation, code, outcome } = whole;
-  const curl = curlCommand(whole, serviceUrl());
+  const { request, response } = whole;
+  const match = matchOf(whole);
   return (
     <>
-      <div class="actions">
-        <SendAgain page={page} whole={whole} />
-        {curl.command !== undefined && <CopyButton text={curl.command} />}
-        <NextFaultButtons page={page} match={matchOf(whole)} />
-        {outcome === 'banned' && (
-          <p class="note">
-            <a href="#keys">Keys</a> can lift the ban.
-          </p>
-        )}
-        {curl.notes.map((note) => (
-          <p key={note} class="note">
-            About the command for curl: {escapeAndShorten(note)}
-          </p>
+      <p>
+        <Status request={whole} /> <Reason request={whole} because={whole.because} />
+      </p>
+      <SendAgain page={page} whole={whole}>
+        <button type="button" onClick={() => page.act(() => copyAsCurl(whole))}>
+          Copy as curl
+        </button>
+        {Object.entries(match ? nextFaults(match) : {}).map(([label, rule]) => (
+          <button key={label} type="button" onClick={() => page.act(() => page.addRule(rule))}>
+            {label}
+          </button>
         ))}
-      </div>
+      </SendAgain>
+      {outcome === 'banned' && (
+        <p class="note">
+          <a href="#keys">Keys</a> can lift the ban.
+        </p>
+      )}
+      <Body title="Request" content={request} />
+      {response && <Body title="Response" content={response} />}
+      <h4>Headers of the request</h4>
+      <Definitions values={request.headers} />
+      {response && <h4>Headers of the response</h4>}
+      {response && <Definitions values={response.headers} />}
+      <h4>About the request</h4>
       <Definitions
         values={{
-          Number: String(number),
+          Number: formatNumber(number),
           Time: formatTime(time, new Date(0)),
           Duration: durationText(milliseconds),
           Key: keyName ?? 'no accepted key',
@@ -114,44 +115,37 @@ function Content({ page, whole }: { page: Page; whole: WholeRequest }) {
           'Request id': id,
         }}
       />
-      <Message title="Request" content={whole.request} />
-      {whole.response && <Message title="Response" content={whole.response} />}
-      <h4>Command for curl</h4>
-      {curl.command !== undefined && <Code label="Command for curl" text={curl.command} />}
     </>
   );
 }
 
-function Message({ title, content }: { title: string; content: WholeRequest['request'] }) {
-  const { headers, body } = content;
+function Body({ title, content }: { title: string; content: WholeRequest['request'] }) {
+  const { body, bodyBytes, cutOff } = content;
+  const size = bodyBytes === 0 ? 'no body' : formatCount(bodyBytes, 'byte');
   return (
     <>
-      <h4>{title}</h4>
-      <p class="note">{bodyNote(content)}</p>
+      <h4>
+        {title} <span class="note">{cutOff ? `${size}, of which only the beginning is recorded` : size}</span>
+      </h4>
       {body !== undefined && (
-        <Code
-          label={`Body of the ${title.toLowerCase()}`}
-          text={(content.cutOff ? undefined : layOutJson(body)) ?? body}
-        />
+        // biome-ignore lint/a11y/noNoninteractiveTabindex: without it, the keyboard cannot scroll the box.
+        <pre tabIndex={0} role="region" aria-label={`Body of the ${title.toLowerCase()}`}>
+          {escapeInvisible((cutOff ? undefined : layOutJson(body)) ?? body)}
+        </pre>
       )}
-      <Definitions values={headers} />
     </>
   );
 }
 
-function bodyNote(content: WholeRequest['request']): string {
-  if (content.bodyBytes === 0) return 'No body';
-  const length = `Body of ${formatBytes(content.bodyBytes)}`;
-  return content.cutOff ? `${length}, of which only the beginning is recorded` : length;
-}
+type SendAgainProps = { page: Page; whole: WholeRequest; children: ComponentChildren };
 
-/** A button that sends a request again. Except for a GET or HEAD without a body, the button opens a form first. */
-function SendAgain({ page, whole }: { page: Page; whole: WholeRequest }) {
+/** Buttons. The first sends a request again; except for a GET or HEAD without a body, it opens a form first. */
+function SendAgain({ page, whole, children }: SendAgainProps) {
   const { number, method, operation, notAgain, request } = whole;
-  const { problem, isBusy, attempt } = useAttempt();
   const [draft, setDraft] = useState<string>();
   const form = useRef<HTMLFormElement>(null);
-  useEffect(
+  const opener = useRef<HTMLButtonElement>(null);
+  useLayoutEffect(
     () => form.current?.querySelector<HTMLElement>('textarea, button')?.focus(),
     [draft === undefined],
   );
@@ -159,27 +153,31 @@ function SendAgain({ page, whole }: { page: Page; whole: WholeRequest }) {
   const original = layOutJson(request.body ?? '') ?? request.body ?? '';
 
   const send = () =>
-    attempt(async () => {
+    page.act(async () => {
       // An unchanged body is left out: the server sends the recorded one, white space included.
       const body = draft === original ? undefined : draft;
       const sent = await page.server.send('POST', 'requests', JSON.stringify({ number, body }));
       // If the request still runs, the response has no entry of the log.
       page.go({ request: (sent as Partial<LoggedRequest>).number ?? number });
-      page.update({ announcement: 'The request was sent again' });
       focusDetails();
+      return 'The request was sent again';
     });
 
   return (
-    <div class="action">
-      <button
-        type="button"
-        class="primary"
-        disabled={notAgain !== undefined || isBusy || draft !== undefined}
-        aria-describedby={notAgain === undefined ? undefined : 'not-again'}
-        onClick={() => (needsForm ? setDraft(original) : send())}
-      >
-        Send again
-      </button>
+    <>
+      <div class="toolbar">
+        <button
+          ref={opener}
+          type="button"
+          class="primary"
+          disabled={notAgain !== undefined}
+          aria-describedby={notAgain === undefined ? undefined : 'not-again'}
+          onClick={() => (needsForm ? setDraft(original) : send())}
+        >
+          Send again
+        </button>
+        {children}
+      </div>
       {notAgain !== undefined && (
         <p id="not-again" class="note">
           Cannot be sent again: {escapeInvisible(notAgain)}
@@ -195,58 +193,42 @@ function SendAgain({ page, whole }: { page: Page; whole: WholeRequest }) {
         >
           {operation === 'createPet' && <p>This adds an animal if the body is valid.</p>}
           {request.bodyBytes > 0 && (
-            <label class="field">
-              <span>Body</span>
+            <Field label="Body">
               <textarea
                 name="body"
-                rows={Math.min(12, draft.split('\n').length + 2)}
+                rows={12}
                 spellcheck={false}
                 value={draft}
                 onInput={({ currentTarget }) => setDraft(currentTarget.value)}
               />
-            </label>
+            </Field>
           )}
-          <div class="buttons">
-            <button type="submit" class="primary" disabled={isBusy}>
+          <div class="toolbar">
+            <button type="submit" class="primary">
               {operation === 'createPet' ? 'Send, and add an animal' : 'Send'}
             </button>
-            <button type="button" onClick={() => setDraft(undefined)}>
+            <button
+              type="button"
+              onClick={() => {
+                setDraft(undefined);
+                opener.current?.focus();
+              }}
+            >
               Cancel
             </button>
           </div>
         </form>
       )}
-      <Problem text={problem} />
-    </div>
+    </>
   );
 }
 
-function CopyButton({ text }: { text: string }) {
-  const [label, setLabel] = useState('Copy as curl');
-  function copy(): void {
-    setLabel(copyText(text) ? 'Copied' : 'The browser refused');
-    setTimeout(() => setLabel('Copy as curl'), 2_000);
-  }
-  return (
-    <button type="button" onClick={copy}>
-      {label}
-    </button>
-  );
-}
-
-/**
- * Copies a text. Returns whether the browser allowed it. Pages over plain HTTP have no `navigator.clipboard`, except those of
- * this machine.
- */
-function copyText(text: string): boolean {
-  const field = document.createElement('textarea');
-  const { activeElement } = document;
-  field.value = text;
-  field.className = 'hidden-text';
-  document.body.append(field);
-  field.select();
-  const isCopied = document.execCommand('copy');
-  field.remove();
-  (activeElement as HTMLElement | null)?.focus();
-  return isCopied;
+/** Copies a command for curl. Returns what differs from the request. @throws Error with a message for the user */
+async function copyAsCurl(whole: WholeRequest): Promise<string> {
+  const { command, notes } = curlCommand(whole, serviceUrl());
+  if (command === undefined) throw new Error(notes.join(' '));
+  // Pages over plain HTTP cannot copy, except those of this machine.
+  if (!isSecureContext) throw new Error('The browser lets only pages over HTTPS copy a text');
+  await navigator.clipboard.writeText(command);
+  return ['The command is copied.', ...notes].join(' ');
 }

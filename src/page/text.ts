@@ -9,13 +9,21 @@ export function statusKind({ status = 599 }: Pick<LoggedRequest, 'status'>): Sta
   return status >= 400 ? 'rejected' : 'ok';
 }
 
-/** Why a request got its status. If the reason is a limit or a ban, the text also says when it ends. */
+/** Why a request got its status, with the end of a limit or ban, and with what else is remarkable. */
 export function reasonText(
-  { because, until, outcome }: Pick<LoggedRequest, 'because' | 'until' | 'outcome'>,
+  { because, until, outcome, delay, ignored, foreignOrigin }: LoggedRequest,
   now: Date,
 ): string {
-  if (until === undefined) return because;
-  return `${because}; ${outcome === 'banned' ? 'the ban ends' : 'free again'} at ${formatTime(until, now)}`;
+  const end = outcome === 'banned' ? 'the ban ends' : 'free again';
+  return [
+    because,
+    until && `${end} at ${formatTime(until, now)}`,
+    delay && `delayed by ${durationText(delay)}`,
+    ignored && `ignored: Prefer: ${ignored}`,
+    foreignOrigin === 'unknown' && 'any website can send this',
+  ]
+    .filter(Boolean)
+    .join('; ');
 }
 
 /** Formats local times such as `2026-11-20 12:01:05 CET`. */
@@ -34,9 +42,6 @@ export function durationText(milliseconds: number): string {
   return milliseconds < 1_000 ? `${milliseconds.toFixed(1)} ms` : `${(milliseconds / 1_000).toFixed(2)} s`;
 }
 
-export const formatBytes = (bytes: number): string =>
-  bytes < 1_024 ? formatCount(bytes, 'byte') : `${(bytes / 1_024).toFixed(1)} KiB`;
-
 /** A number with separators, such as `1,000,000`. */
 export const formatNumber = (value: number): string => value.toLocaleString('en-US');
 
@@ -44,7 +49,7 @@ export const formatCount = (value: number, noun: string): string =>
   `${formatNumber(value)} ${noun}${value === 1 ? '' : 's'}`;
 
 /** Characters that are invisible, that change the direction of the text after them, or that a terminal could interpret. */
-export const INVISIBLE = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{DI}]/gu;
+const INVISIBLE = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{DI}]/gu;
 
 /** Invisible characters that are not escaped. Some scripts and emoji need joiners and variation selectors. */
 const HARMLESS = '\n\t\u200c\u200d\ufe0e\ufe0f';
@@ -64,12 +69,13 @@ export function escapeAndShorten(text: string): string {
   return escapeInvisible(start.replaceAll('\n', '\\n').replaceAll('\t', '\\t'));
 }
 
-const TOKEN = /"(?:[^"\\]|\\.)*"|[[\]{},:]|[^\s[\]{},:"]+/g;
-const MAX_DEPTH = 500;
+/** The tokens of JSON, with empty objects and arrays as one token each, and white space. */
+const TOKEN = /"(?:[^"\\]|\\.)*"|[[{]\s*[\]}]|[[\]{},:]|\s+/g;
+const MAX_INDENT = 40;
 
 /**
  * Puts JSON on several lines. Every number, string and duplicate name stays as it was sent. Returns undefined if the text
- * is not an object or an array in JSON, or has too many levels.
+ * is not an object or an array in JSON.
  */
 export function layOutJson(text: string): string | undefined {
   if (!/^\s*[[{]/.test(text)) return undefined;
@@ -78,17 +84,17 @@ export function layOutJson(text: string): string | undefined {
   } catch {
     return undefined;
   }
-  const tokens = text.match(TOKEN) ?? [];
   let depth = 0;
-  let result = '';
-  for (const [i, token] of tokens.entries()) {
-    const isEnd = token === '}' || token === ']';
-    if (isEnd) depth--;
-    const previous = tokens[i - 1] ?? '';
-    const isEmpty = isEnd && (previous === '{' || previous === '[');
-    if ((isEnd && !isEmpty) || (!isEnd && /^[[{,]$/.test(previous))) result += `\n${'  '.repeat(depth)}`;
-    result += token === ':' ? ': ' : token;
-    if ((token === '{' || token === '[') && ++depth > MAX_DEPTH) return undefined;
-  }
-  return result;
+  const lineEnd = (change: number) => {
+    depth += change;
+    return `\n${'  '.repeat(Math.min(depth, MAX_INDENT))}`;
+  };
+  return text.replace(TOKEN, (token) => {
+    if (token.startsWith('"')) return token;
+    if (/^[[{].*[\]}]$/s.test(token)) return `${token[0]}${token.at(-1)}`;
+    if (token === '[' || token === '{') return token + lineEnd(1);
+    if (token === ']' || token === '}') return lineEnd(-1) + token;
+    if (token === ',') return token + lineEnd(0);
+    return token === ':' ? ': ' : '';
+  });
 }

@@ -209,6 +209,7 @@ export function createApp(options: AppOptions): App {
     operation: OperationName,
   ): RequestedMock | undefined {
     const rule = faults?.applyRule({ method, operation, params });
+    context.rule = rule?.number;
     if (rule?.latency !== undefined) context.latency = rule.latency;
     return rule?.mock;
   }

@@ -1,3 +1,4 @@
+import { createHmac } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
 import * as z from 'zod/mini';
 import { API_KEY_PATTERN } from '../contract/headers.ts';
@@ -138,12 +139,13 @@ const Session = z.object({ code: z.string({ error: 'must be a string' }) }, 'mus
 /**
  * Creates the credentials for the developer tools (docs/testing.md): a token, and the session of the page, which is
  * opened with a code. A code works once; then there is a new one. The user can choose the token. Generated credentials
- * have 256 random bits and the form of an API key, so that everything that redacts API keys redacts them too.
+ * have 256 bits and the form of an API key, so that everything that redacts API keys redacts them too.
  *
  * @param onNewCode called when a code was used and there is a new one
  */
 export function createCredentials(token = generateKey(), onNewCode: () => void = () => {}) {
-  const session = generateKey();
+  // Derived from the token, so that the page needs no new address after a restart with the same token.
+  const session = `pets_${createHmac('sha256', token).update('session').digest('base64url')}`;
   const developers = new Set([token, session].map(hashKey));
   let code = generateKey();
 

@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto';
 import * as z from 'zod/mini';
 import { type ErrorCode, errorCodes } from '../contract/error-codes.ts';
+import { MAX_LATENCY } from '../contract/faults.ts';
 import { header } from '../contract/headers.ts';
 import { decimalToNumber, stringifyJson } from '../contract/json.ts';
 import { type OperationName, operationPaths, operations } from '../contract/operations.ts';
@@ -29,8 +30,6 @@ const allStatuses = [...new Set(operationEntries.flatMap(({ name }) => statusesO
   (a, b) => a - b,
 );
 
-/** The longest latency, in milliseconds. */
-export const MAX_LATENCY = 600_000;
 export const MAX_RULES = 100;
 const MAX_TIMES = 1_000_000;
 
@@ -42,6 +41,10 @@ export const integerSchema = (min: number, max: number, what = 'an integer') => 
   const error = `must be ${what} from ${min} to ${max}`;
   return z.int({ error }).check(z.gte(min, { error }), z.lte(max, { error }));
 };
+
+/** The schema of an integer in a query. */
+export const queryInteger = (min: number, max: number) =>
+  z.pipe(z.transform(Number), integerSchema(min, max));
 
 /** An object in which unknown fields are errors, because a rule with a misspelled field would never apply. */
 const strictObject = <Shape extends z.core.$ZodShape>(shape: Shape, otherwise = 'must be a JSON object') =>
@@ -84,6 +87,8 @@ export const FaultRule = strictObject({
   retryAfter: z.optional(integerSchema(1, MAX_RETRY_AFTER, 'a whole number of seconds')),
   latency: z.optional(LatencySetting),
   applied: z.optional(integerSchema(0, Number.MAX_SAFE_INTEGER)),
+  /** Accepted, so that the current settings can be set again; but each rule gets a new number. */
+  number: z.optional(integerSchema(1, Number.MAX_SAFE_INTEGER)),
 }).check(
   z.refine(({ answer, latency }) => answer !== undefined || latency !== undefined, {
     error: 'must have an answer or a latency',
@@ -125,7 +130,7 @@ export type FaultSettings = z.output<typeof FaultSettings>;
 /** The faults of the service. The random ones depend on `seed`. */
 export type FaultOptions = FaultSettings & { seed: number };
 
-/** A random fault, or what a rule does to a request. `latency` is in milliseconds. */
+/** A random fault. `latency` is in milliseconds. */
 export type Fault = { latency: number | undefined; mock: RequestedMock | undefined };
 
 /** What a rule sees of a request: the method, the operation and the path parameters. */
@@ -133,11 +138,17 @@ export type FaultRequest = { method: string; operation: OperationName; params: P
 
 export type Faults = ReturnType<typeof createFaults>;
 
-/** The faults that the service injects. They can be replaced while the service runs (docs/testing.md). */
+/** The faults that the service injects. They can be changed while the service runs (docs/testing.md). */
 export function createFaults(initial: FaultOptions = { seed: 0 }) {
+  let lastNumber = 0;
   let options = initial;
-  let rules = (initial.rules ?? []).map(countRule);
+  let rules = (initial.rules ?? []).map(numbered);
   let requests = 0;
+
+  /** Gives a rule its number in this run of the service. */
+  function numbered({ applied = 0, ...rule }: FaultRule) {
+    return { ...rule, number: ++lastNumber, applied };
+  }
 
   return {
     /**
@@ -147,14 +158,16 @@ export function createFaults(initial: FaultOptions = { seed: 0 }) {
     nextRandom: (): Fault => drawFault(options, requests++),
 
     /** Returns what the first matching rule does, if any, and counts its use. A latency replaces the random one. */
-    applyRule(request: FaultRequest): Fault | undefined {
+    applyRule(request: FaultRequest): (Fault & { number: number }) | undefined {
       const rule = rules.find((each) => isLeft(each) && matches(each, request));
       if (rule === undefined) return undefined;
-      const { match, answer, retryAfter, latency } = rule;
+      const { answer, retryAfter, latency, number } = rule;
       const n = rule.applied++;
       return {
+        number,
         latency: latency && drawLatency(latency, options.seed, n),
-        mock: answer === undefined ? undefined : { status: answer, retryAfter, source: nameRule(match) },
+        mock:
+          answer === undefined ? undefined : { status: answer, retryAfter, source: `fault rule ${number}` },
       };
     },
 
@@ -162,7 +175,7 @@ export function createFaults(initial: FaultOptions = { seed: 0 }) {
     replace(settings: FaultSettings): void {
       if (settings.seed !== undefined) requests = 0;
       options = { ...settings, seed: settings.seed ?? options.seed };
-      rules = (settings.rules ?? []).map(countRule);
+      rules = (settings.rules ?? []).map(numbered);
     },
 
     /**
@@ -174,23 +187,26 @@ export function createFaults(initial: FaultOptions = { seed: 0 }) {
     add(rule: FaultRule): boolean {
       const left = rules.filter(isLeft);
       if (left.length >= MAX_RULES) return false;
-      rules = [countRule(rule), ...left];
+      rules = [numbered(rule), ...left];
       return true;
     },
 
-    /** The current settings, with the number of times that each rule has applied. */
+    /** Removes the rule with a number. Returns whether it existed. */
+    remove(number: number): boolean {
+      const before = rules.length;
+      rules = rules.filter((rule) => rule.number !== number);
+      return rules.length < before;
+    },
+
+    /** The current settings. Each rule has its number, and how many requests it has applied to. */
     current: () => ({ ...options, rules }),
   };
 }
 
-type CountedRule = ReturnType<typeof countRule>;
-
-const countRule = (rule: FaultRule) => ({ ...rule, applied: rule.applied ?? 0 });
-
 /** Whether a rule still applies to requests. */
-const isLeft = ({ times, applied }: CountedRule): boolean => times === undefined || applied < times;
+const isLeft = ({ times, applied = 0 }: FaultRule): boolean => times === undefined || applied < times;
 
-function matches({ match, answer }: CountedRule, { method, operation, params }: FaultRequest): boolean {
+function matches({ match, answer }: FaultRule, { method, operation, params }: FaultRequest): boolean {
   const required = operationsAt(match, answer).get(operation);
   if (required === undefined || (match?.method ?? method) !== method) return false;
   return Object.entries(required).every(([name, value]) => value.startsWith('{') || value === params[name]);
@@ -210,13 +226,6 @@ function operationsAt({ method, path }: Match = {}, answer?: number): Map<Operat
   }
   return found;
 }
-
-/** How the log and error messages name a rule. Its position is not part of the name, because it changes. */
-const nameRule = ({ method, path }: Match = {}): string =>
-  `your rule for ${[path ? '' : 'all', method, path?.slice(0, MAX_PATH) ?? 'requests'].filter(Boolean).join(' ')}`;
-
-/** How many characters of a path are shown. No path of an operation is longer, unless its id is very long. */
-const MAX_PATH = 100;
 
 /** The fault of the nth request. The same seed and `n` give the same fault on every machine. */
 export const drawFault = ({ latency, failRate = 0, seed }: FaultOptions, n: number): Fault => ({
@@ -238,15 +247,35 @@ function draw(seed: number, n: number, purpose: string): number {
   return createHash('sha256').update(`${seed} ${n} ${purpose}`).digest().readUIntBE(0, 6) / 2 ** 48;
 }
 
-/** Finds `code` and `retry-after` in a `Prefer` header (RFC 7240). Skips quoted texts of other preferences. */
-const PREFERENCE = /"(?:[^"\\]|\\.)*"?|(?:^|,)\s*(code|retry-after)\s*=\s*"?([^\s;,"]*)"?/gi;
+/** The preferences in a `Prefer` header, which are separated by commas outside of quotes (RFC 7240). */
+const PREFERENCE = /(?:[^,"]|"(?:[^"\\]|\\.)*"?)+/g;
+const NAME_AND_VALUE = /^\s*([^\s=;"]+)\s*(?:=\s*"?([^\s;"]*))?/;
 
-/** Reads `Prefer: code=429, retry-after=1` (docs/testing.md); undefined if the header has no `code`. */
-export function parsePrefer(prefer: string): RequestedMock | undefined {
-  const found = [...prefer.matchAll(PREFERENCE)];
-  const [code, wait] = ['code', 'retry-after'].map(
-    (name) => found.find(([, each = '']) => each.toLowerCase() === name)?.[2],
+/** The values of preferences by their names, which are in lower case. */
+const preferencesIn = (prefer: string): Map<string, string> =>
+  new Map(
+    (prefer.match(PREFERENCE) ?? []).map((text) => {
+      const [, name = '', value = ''] = NAME_AND_VALUE.exec(text) ?? [];
+      return [name.toLowerCase(), value];
+    }),
   );
+
+/** Preferences that people try instead of `code`, or of a fault rule with a latency. */
+const MISTAKEN = ['status', 'error', 'latency', 'delay'];
+
+/**
+ * Reads `Prefer: code=429, retry-after=1` (docs/testing.md). Returns undefined if the header has no `code`.
+ *
+ * @throws ServiceError 400 if the header has another preference that people try instead
+ */
+export function parsePrefer(prefer: string): RequestedMock | undefined {
+  const preferences = preferencesIn(prefer);
+  const [code, wait] = [preferences.get('code'), preferences.get('retry-after')];
+  const mistaken = MISTAKEN.find((name) => preferences.has(name));
+  if (code === undefined && mistaken !== undefined)
+    throw invalidRequest(
+      `Prefer: ${mistaken}=… is not supported. Use Prefer: code=503, or code=429, retry-after=1; for delays, use a fault rule with a latency`,
+    );
   if (code === undefined) return undefined;
   const applied = wait === undefined ? `code=${code}` : `code=${code}, retry-after=${wait}`;
   return {
@@ -255,6 +284,13 @@ export function parsePrefer(prefer: string): RequestedMock | undefined {
     source: `${header.prefer}: ${applied}`,
     applied,
   };
+}
+
+/** The names of the preferences in a `Prefer` header that have no effect, separated by commas. */
+export function ignoredPreferences(prefer: string): string {
+  const names = [...preferencesIn(prefer).keys()].filter((name) => name !== '');
+  const known = names.includes('code') ? ['code', 'retry-after'] : MISTAKEN;
+  return names.filter((name) => !known.includes(name)).join(', ');
 }
 
 const toInteger = (text: string): number => (/^[1-9]\d*$/.test(text) ? Number(text) : Number.NaN);

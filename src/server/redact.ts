@@ -10,14 +10,17 @@ const MAX_ENCODED = 7;
 const SECRET_WORDS =
   '(?:api|access|auth|private|secret|subscription|functions)[-_.]?key|token|secret|passw(?:or)?d|passphrase|pwd|credentials?|signature|authori[sz]ation|authentication|(?<![a-z])(?:auth|jwt|sig|session|sid|dpop)(?![a-z])';
 
-const SECRET_HEADER = new RegExp(`^(?:set-)?cookie2?$|${SECRET_WORDS}`, 'i');
+/** Whole names of secrets in requests. In responses, and as parts of longer names, they often name other things. */
+const SECRET_NAMES = '(?:code|pass|(?:x-)?(?:otp|pin|key))';
 
+const SECRET_HEADER = new RegExp(`^(?:set-)?cookie2?$|${SECRET_WORDS}`, 'i');
+const SECRET_REQUEST_HEADER = new RegExp(`^${SECRET_NAMES}$`, 'i');
 /** The beginning of a value that is secret in any header: a scheme, after which the credentials follow. */
 const CREDENTIALS = /^\s*(?:bearer|basic)\s/i;
 
 /** Whether the value of a header is a secret. */
-export const isSecretHeader = (name: string, value: string): boolean =>
-  SECRET_HEADER.test(name) || CREDENTIALS.test(value);
+export const isSecretHeader = (name: string, value: string, isOfRequest = true): boolean =>
+  SECRET_HEADER.test(name) || CREDENTIALS.test(value) || (isOfRequest && SECRET_REQUEST_HEADER.test(name));
 
 /** A generated API key, even one of another service. */
 const GENERATED_KEY = /pets_[\w-]{43}/gi;
@@ -27,23 +30,26 @@ const GENERATED_LENGTH = 48;
 const USER_INFO = /:\/\/[^/?#\s"]+@/g;
 
 const NAME = String.raw`[\w.[\]-]{0,40}(?:${SECRET_WORDS})[\w.[\]-]{0,40}`;
-/** A parameter of a URL or of a form whose name contains one of `SECRET_WORDS`. */
-const PARAMETER = new RegExp(String.raw`((?:^|[\s?&;+])${NAME}=)[^&;#\s"]+`, 'gi');
-/** A member of a JSON object with such a name. If its value is an object or array, the rest of the text is replaced. */
-const MEMBER = new RegExp(String.raw`("${NAME}"\s*:\s*)(?:"(?:[^"\\]|\\.)*"?|[{[][^]*|[^\s",{}[\]]+)`, 'gi');
-/** A field of a multipart form with such a name. Lengths are bounded, so that no long line is searched many times. */
-const FORM_FIELD = new RegExp(
-  String.raw`(\bname="?${NAME}"?[^\n]{0,200}\n(?:[^\r\n]{1,200}\r?\n){0,5}\r?\n)[^]+?(?=\r?\n--|$)`,
-  'gi',
-);
+const MEMBER_VALUE = String.raw`\s*:\s*)(?:"(?:[^"\\]|\\.)*"?|[{[][^]*|[^\s",{}[\]]+)`;
+/** The rest of a field of a multipart form. Lengths are bounded, so that no long line is searched many times. */
+const FIELD_VALUE = String.raw`[^\n]{0,200}\n(?:[^\r\n]{1,200}\r?\n){0,5}\r?\n)[^]+?(?=\r?\n--|$)`;
+
+/**
+ * Patterns for values that are named like a secret: members of JSON objects, parameters of URLs and of forms, and fields of
+ * multipart forms. If the value of a member is an object or array, the rest of the text is replaced.
+ */
+const namedBy = (name: string, parameter: string): [pattern: RegExp, replacement: string][] => [
+  [new RegExp(`("(?:${name})"${MEMBER_VALUE}`, 'gi'), `$1"${REDACTED}"`],
+  [new RegExp(String.raw`((?:${parameter})=)[^&;#\s"]+`, 'gi'), `$1${REDACTED}`],
+  [new RegExp(String.raw`(\bname="?(?:${name})"?${FIELD_VALUE}`, 'gi'), `$1${REDACTED}`],
+];
+const WORD_PARAMETER = String.raw`(?:^|[\s?&;+])${NAME}`;
+const NAMED = namedBy(NAME, WORD_PARAMETER);
+const NAMED_IN_REQUEST = namedBy(`${NAME}|${SECRET_NAMES}`, `${WORD_PARAMETER}|(?:^|[?&;])${SECRET_NAMES}`);
 
 const PART = /([\s&?;"]+)/;
 
-export type Redactor = {
-  redact(text: string): string;
-  /** How many characters at the end of a text that was cut off can be a part of a secret. */
-  longest: number;
-};
+export type Redactor = ReturnType<ReturnType<typeof createRequestRedactors>>;
 
 /**
  * Returns a function that creates the redactor of a request from its headers. `GET /requests` and `--log` use it
@@ -51,37 +57,48 @@ export type Redactor = {
  * passwords in URLs, and the values of parameters, of form fields and of members of JSON objects that are named like a
  * secret. If a secret appears only after decoding, the part with the secret, or the whole text, is replaced.
  */
-export function createRequestRedactors(
-  secrets: readonly string[],
-): (headers?: readonly string[]) => Redactor {
+export function createRequestRedactors(secrets: readonly string[]) {
   const fixed = searchable(secrets);
-  return (headers = []) => {
+
+  return (headers: readonly string[] = []) => {
     const known = [...fixed, ...searchable(credentialsOf(headers))];
-    const replace = (text: string): string =>
-      known
-        .reduce((rest, secret) => rest.replaceAll(secret, REDACTED), text)
-        .replace(MEMBER, `$1"${REDACTED}"`)
-        .replace(GENERATED_KEY, REDACTED)
-        .replace(USER_INFO, `://${REDACTED}@`)
-        .replace(PARAMETER, `$1${REDACTED}`)
-        .replace(FORM_FIELD, `$1${REDACTED}`);
-    const isClean = (text: string): boolean => {
-      const decoded = decode(text);
-      return replace(decoded) === decoded;
-    };
+
+    function replace(text: string, named: typeof NAMED): string {
+      const rest = known.reduce((rest, secret) => rest.replaceAll(secret, REDACTED), text);
+      const withoutKeys = rest.replace(GENERATED_KEY, REDACTED).replace(USER_INFO, `://${REDACTED}@`);
+      return named.reduce((rest, [pattern, replacement]) => rest.replace(pattern, replacement), withoutKeys);
+    }
+
+    function redactWith(text: string, named: typeof NAMED): string {
+      const isClean = (text: string): boolean => {
+        const decoded = decode(text);
+        return replace(decoded, named) === decoded;
+      };
+      const replaced = replace(text, named);
+      if (isClean(replaced)) return replaced;
+      const parts = replaced.split(PART).map((part) => (isClean(part) ? part : REDACTED));
+      const joined = parts.join('');
+      return isClean(joined) ? joined : REDACTED;
+    }
+
+    const redact = (text: string): string => redactWith(text, NAMED_IN_REQUEST);
+    const redactResponse = (text: string): string => redactWith(text, NAMED);
     return {
-      redact(text) {
-        const replaced = replace(text);
-        if (isClean(replaced)) return replaced;
-        const parts = replaced.split(PART).map((part) => (isClean(part) ? part : REDACTED));
-        const joined = parts.join('');
-        return isClean(joined) ? joined : REDACTED;
-      },
+      /** Redacts a text that the client has sent. */
+      redact,
+      /** Redacts a text that the service has sent. */
+      redactResponse,
+      /**
+       * Redacts a sentence of the service. A word of it that equals a credential stays, unless the client has sent a secret
+       * in `quoted`, the texts that the sentence can quote.
+       */
+      redactSentence: (sentence: string, quoted: string): string =>
+        redact(quoted) === quoted ? sentence : redactResponse(sentence),
+      /** How many characters at the end of a text that was cut off can be a part of a secret. */
       longest: MAX_ENCODED * Math.max(GENERATED_LENGTH, ...known.map(({ length }) => length)),
     };
   };
 }
-
 /** The secrets to search for, as they are and decoded, because texts are also searched after they are decoded. */
 const searchable = (secrets: readonly string[]): string[] =>
   [...new Set([...secrets, ...secrets.map(decode)])].filter(({ length }) => length >= MIN_LENGTH);

@@ -1,12 +1,11 @@
-import type { DescribedRequest, DescribedRunningRequest } from '../../src/server/tools/log-entry.ts';
+import type { DescribedRequest } from '../../src/server/tools/log-entry.ts';
 import { sendRaw } from './raw-client.ts';
 import { CLOSE, JSON_TYPE } from './raw-requests.ts';
 import { startReal } from './real-service.ts';
 
 export type Requests = {
   requests: DescribedRequest[];
-  running: DescribedRunningRequest[];
-  otherOrigins?: { requests: number; origin: string; time: string };
+  log: string;
   cursor: string;
 };
 

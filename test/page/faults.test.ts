@@ -1,117 +1,93 @@
 import { describe, expect, test } from 'vitest';
-import { API_PREFIX, operations } from '../../src/contract/operations.ts';
+import { API_PREFIX, operations as contract } from '../../src/contract/operations.ts';
 import {
-  addRule,
   areFaultsActive,
-  formOf,
-  matchChoices,
+  effectOf,
   matchOf,
   nameMatch,
-  nextRequestFaults,
-  readForm,
-  ruleExamples,
+  newRule,
+  nextFaults,
+  operations,
+  statuses,
 } from '../../src/page/faults.ts';
-import { FaultSettings } from '../../src/server/faults.ts';
+import { createFaults, FaultRule, FaultSettings } from '../../src/server/faults.ts';
 
-const empty = { min: '', max: '', failRate: '', rules: '' };
-
-describe('the form for faults', () => {
-  test.each([
-    [empty, '{}'],
-    [{ ...empty, rules: ' [] ' }, '{}'],
-    [{ ...empty, min: '0,005' }, '{"latency":{"min":5,"max":5}}'],
-    [{ ...empty, max: '2' }, '{"latency":{"min":2000,"max":2000}}'],
-    [
-      { min: '0.005', max: '.02', failRate: '20', rules: '[{"answer":503}]' },
-      '{"latency":{"min":5,"max":20},"failRate":0.2,"rules":[{"answer":503}]}',
-    ],
-  ])('%j is sent as %s', (form, body) => {
-    expect(readForm(form)).toBe(body);
-  });
-
-  test('shows the faults in force, except rules that are used up, and sends the same without the counts', () => {
-    const rule = { match: { method: 'GET', path: '/v1/pets' }, answer: 503, times: 2 } as const;
-    const kept = { latency: { min: 1, max: 2 }, failRate: 0.07 };
-    const form = formOf({
-      ...kept,
-      seed: 1,
-      rules: [
-        { ...rule, applied: 2 },
-        { ...rule, applied: 1 },
-      ],
-    });
-    expect(form.rules).toBe(`[\n  ${JSON.stringify(rule)}\n]`);
-    expect(JSON.parse(readForm(form))).toEqual({ ...kept, rules: [rule] });
-    expect(formOf({ rules: [{ ...rule, applied: 2 }] })).toEqual(empty);
-    expect(formOf({})).toEqual(empty);
-  });
-
-  test.each(ruleExamples.map((example) => [example.title, example.rule] as const))(
-    'has the valid example "%s", which is added to the rules',
-    (_title, rule) => {
-      expect(FaultSettings.parse(JSON.parse(addRule('', rule)))).toMatchObject({ rules: [{}] });
-      const rules = JSON.parse(addRule('[{"answer":500}, {"answer":503}]', rule));
-      expect(rules).toEqual([rule, { answer: 500 }, { answer: 503 }]);
-    },
-  );
-
-  test.each([
-    ['[', 'not valid JSON: Unexpected end'],
-    ['{}', 'not a JSON array'],
-    ['7', 'not a JSON array'],
-    ['null', 'not a JSON array'],
-  ])('does not accept %j as rules', (rules, message) => {
-    expect(() => addRule(rules, ruleExamples[0]?.rule ?? {})).toThrow(message);
-    expect(() => readForm({ ...empty, rules })).toThrow(message);
-  });
-
-  test.each([
-    [{ min: 'x' }, 'The latency in seconds must be a number from 0 to 600'],
-    [{ max: '601' }, 'The latency in seconds must be a number from 0 to 600'],
-    [{ failRate: '-1' }, 'The share of requests that fail must be a number from 0 to 100'],
-  ])('does not accept %j', (fields, message) => {
-    expect(() => readForm({ ...empty, ...fields })).toThrow(message);
-  });
-});
+/** The faults of a service with these settings, as it shows them. */
+const shown = (settings: object) => createFaults({ ...FaultSettings.parse(settings), seed: 1 }).current();
 
 test.each([
   [{}, false],
   [{ seed: 7, failRate: 0, rules: [] }, false],
   [{ failRate: 0.1 }, true],
-  [{ latency: { min: 1, max: 1 } }, true],
+  [{ latency: 1 }, true],
   [{ rules: [{ answer: 503, applied: 9 }] }, true],
   [{ rules: [{ answer: 503, times: 2, applied: 1 }] }, true],
   [{ rules: [{ answer: 503, times: 2, applied: 2 }] }, false],
-] as const)('the faults %j can affect a request: %s', (settings, expected) => {
-  expect(areFaultsActive(settings as FaultSettings)).toBe(expected);
+])('the faults %j can affect a request: %s', (settings, expected) => {
+  expect(areFaultsActive(shown(settings))).toBe(expected);
 });
 
-describe('the rule for the next request', () => {
-  test('exists for every operation, and for any request', () => {
-    const paths = Object.values(operations).map(({ method, path }) => `${method} ${API_PREFIX}${path}`);
-    expect(matchChoices.map(nameMatch)).toEqual(['any request', ...paths]);
-    for (const match of matchChoices) {
-      for (const failure of Object.values(nextRequestFaults))
-        expect(FaultSettings.parse([{ match, ...failure }]).rules).toMatchObject([{ match, times: 1 }]);
-    }
+describe('a rule that the page adds', () => {
+  test('can match each operation, as the contract describes it', () => {
+    const expected = Object.entries(contract).map(([name, { method, path }]) => [
+      ...[name, { method, path: API_PREFIX + path }],
+    ]);
+    expect(Object.entries(operations)).toEqual(expected);
+  });
+
+  test.each(statuses)('can have the status %i, for every operation', (status) => {
+    for (const match of [undefined, ...Object.values(operations)])
+      expect(FaultRule.parse(newRule(match, status))).toMatchObject({ answer: status });
   });
 
   test.each([
-    ['GET', '/v1/pets?limit=5', 'listPets', '/v1/pets'],
-    ['HEAD', '/v1/pets/7', 'getPet', '/v1/pets/{petId}'],
-    ['GET', '/v1/pets/abc?x=/7', 'getPet', '/v1/pets/{petId}'],
-    ['POST', 'http://shop.example/v1/pets', 'createPet', '/v1/pets'],
-    ['GET', '/v1/store/orders', 'listOrders', '/v1/store/orders'],
-  ])('like %s %s is valid', (method, url, operation, path) => {
-    const match = matchOf({ method, url, operation });
-    expect(FaultSettings.parse([{ match, answer: 503 }]).rules).toMatchObject([{ match: { method, path } }]);
+    [newRule(undefined, 500), { answer: 500 }, 'gets 500'],
+    [
+      newRule({ method: 'GET' }, 429, 0, 3),
+      { match: { method: 'GET' }, times: 3 },
+      'gets 429, Retry-After 2 s',
+    ],
+    [newRule(undefined, undefined, 0.25), { latency: { min: 250, max: 250 } }, 'takes 0.25 s longer'],
+    [
+      newRule(undefined, 404, 2),
+      { answer: 404, latency: { min: 2_000, max: 2_000 } },
+      'takes 2 s longer and gets 404',
+    ],
+  ])('%j is valid, and says what it does', (rule, parsed, effect) => {
+    expect(FaultRule.parse(rule)).toMatchObject(parsed);
+    expect(effectOf({ ...FaultRule.parse(rule), number: 1, applied: 0 })).toBe(effect);
   });
 
   test.each([
-    ['OPTIONS', '/v1/pets', 'listPets'],
-    ['GET', '/v1/nothing', undefined],
-    ['GET', '/healthz', '/healthz'],
-  ])('like %s %s does not exist', (method, url, operation) => {
-    expect(matchOf({ method, url, ...(operation && { operation }) })).toBeUndefined();
+    [newRule(undefined, 503, Number('x')), 'latency'],
+    [newRule(undefined, 503, -1), 'latency'],
+    [newRule(undefined, 503, 601), 'latency'],
+    [newRule(undefined, 503, 0, Number('x')), 'times'],
+    [newRule(undefined, 503, 0, 0), 'times'],
+  ])('is refused by the service if it is not valid: %j', (rule, field) => {
+    const { error } = FaultRule.safeParse(JSON.parse(JSON.stringify(rule)));
+    expect(new Set(error?.issues.map(({ path }) => path[0]))).toEqual(new Set([field]));
+  });
+});
+
+describe('the fault for the next request', () => {
+  test.each([
+    ['GET', 'listPets', 'GET /v1/pets'],
+    ['HEAD', 'getPet', 'HEAD /v1/pets/{petId}'],
+    ['POST', 'createPet', 'POST /v1/pets'],
+  ])('like %s of %s affects one request, of the same operation', (method, operation, name) => {
+    const match = matchOf({ method, operation });
+    expect(nameMatch(match)).toBe(name);
+    for (const rule of Object.values(nextFaults(match ?? {})))
+      expect(FaultRule.parse(rule)).toMatchObject({ match, times: 1 });
+  });
+
+  test.each([
+    ['OPTIONS', 'options'],
+    ['GET', undefined],
+    ['GET', '/openapi.json'],
+    ['GET', 'constructor'],
+  ])('like %s of %s does not exist', (method, operation) => {
+    expect(matchOf({ method, ...(operation && { operation }) })).toBeUndefined();
   });
 });

@@ -1,18 +1,7 @@
 import { describe, expect, test } from 'vitest';
+import { MAX_FOREIGN } from '../../src/contract/recorded-text.ts';
 import type { LoggedRequest } from '../../src/page/api-types.ts';
-import {
-  announcementOf,
-  emptyLog,
-  formatRoute,
-  MAX_REQUESTS,
-  MAX_SEARCH_TEXT,
-  matchesFilter,
-  mergePoll,
-  noFilter,
-  parseRoute,
-  pollQuery,
-  startRoute,
-} from '../../src/page/request-log.ts';
+import { emptyLog, MAX_REQUESTS, mergePoll, pollQuery, titleOf } from '../../src/page/request-log.ts';
 
 const request = (number: number, changes: Partial<LoggedRequest> = {}): LoggedRequest => ({
   number,
@@ -29,20 +18,20 @@ const request = (number: number, changes: Partial<LoggedRequest> = {}): LoggedRe
 });
 
 /** Requests with descending numbers. */
-const requests = (from: number, to: number) =>
-  Array.from({ length: from - to + 1 }, (_, i) => request(from - i));
+const requests = (from: number, to: number, changes: Partial<LoggedRequest> = {}) =>
+  Array.from({ length: from - to + 1 }, (_, i) => request(from - i, changes));
 
-const response = (from: number, to: number, cursor: string) => ({
-  requests: requests(from, to),
-  running: [],
+const response = (from: number, to: number, cursor: string, changes: Partial<LoggedRequest> = {}) => ({
+  requests: requests(from, to, changes),
+  log: 'first',
   cursor,
 });
 
 describe('polling', () => {
-  test('reads all requests first, and then waits for new ones', () => {
+  test('reads all requests first, and then the new ones', () => {
     expect(pollQuery(emptyLog, '')).toBe('summary=true');
     const log = mergePoll(emptyLog, '', response(2, 1, 'c-2'));
-    expect(pollQuery(log, '')).toBe('summary=true&since=c-2&wait=1');
+    expect(pollQuery(log, '')).toBe('summary=true&since=c-2');
     expect(mergePoll(log, '', response(3, 3, 'c-3'))).toMatchObject({
       requests: requests(3, 1),
       cursor: 'c-3',
@@ -66,83 +55,23 @@ describe('polling', () => {
     expect(pollQuery(found, 'rex & co')).toContain('since=b');
   });
 
-  test('forgets requests that are no longer running, and of other origins if there are none', () => {
-    const { number: _, ...running } = request(1);
-    const others = { requests: 1, origin: 'http://shop.example', time: running.time };
-    const log = mergePoll(emptyLog, '', { ...response(0, 1, 'a'), running: [running], otherOrigins: others });
-    expect(log).toMatchObject({ running: [running], otherOrigins: others });
-    expect(mergePoll(log, '', response(1, 1, 'b'))).toEqual({ ...response(1, 1, 'b'), text: '' });
+  test('forgets the requests of a log that was cleared, or of a server that was started again', () => {
+    const log = mergePoll(emptyLog, '', response(9, 1, 'a'));
+    expect(mergePoll(log, '', { ...response(2, 1, 'b'), log: 'second' }).requests).toEqual(requests(2, 1));
   });
-});
 
-const refused = request(7, { status: 429, code: 'rate_limited', outcome: 'rate_limited', keyName: 'shop' });
-const { number: _number, status: _status, ...running } = request(7);
-
-test.each([
-  ['refused', {}, true],
-  ['refused', { status: 'rejected' }, true],
-  ['refused', { status: 'failed' }, false],
-  ['refused', { method: 'GET' }, true],
-  ['refused', { method: 'POST' }, false],
-  ['refused', { key: 'shop' }, true],
-  ['refused', { key: 'other' }, false],
-  ['refused', { text: 'which the server has found' }, true],
-  ['refused', { status: 'rejected', method: 'POST' }, false],
-  ['running', {}, true],
-  ['running', { status: 'ok' }, false],
-  ['running', { text: 'PETS/7' }, true],
-  ['running', { text: 'pets/8' }, false],
-] as const)('a request that is %s matches the filter %j: %s', (kind, filter, expected) => {
-  expect(matchesFilter(kind === 'refused' ? refused : running, { ...noFilter, ...filter })).toBe(expected);
+  test('keeps only the latest requests of pages that may not use the service, and all others', () => {
+    const own = mergePoll(emptyLog, '', response(3, 1, 'a'));
+    const foreignOrigin = 'http://evil.example';
+    const log = mergePoll(own, '', response(MAX_FOREIGN + 8, 4, 'b', { foreignOrigin }));
+    expect(log.requests).toEqual([...requests(MAX_FOREIGN + 8, 9, { foreignOrigin }), ...requests(3, 1)]);
+  });
 });
 
 test.each([
-  [[], undefined],
-  [[request(1)], '1 new request'],
-  [[request(1), request(2, { status: 429 })], '2 new requests, 1 with an error'],
-])('new requests are announced together', (added, text) => {
-  expect(announcementOf(added)).toBe(text);
-});
-
-describe('the address of the page', () => {
-  test.each([
-    ['#requests', {}],
-    ['#requests?request=14', { request: 14 }],
-    [
-      '#requests?text=%22a%22%26b&status=failed',
-      { filter: { ...noFilter, text: '"a"&b', status: 'failed' } },
-    ],
-    [
-      '#requests?method=POST&key=till&request=9',
-      { filter: { ...noFilter, method: 'POST', key: 'till' }, request: 9 },
-    ],
-  ])('%s has the view, the filters and the request', (hash, route) => {
-    expect(parseRoute(hash, startRoute)).toEqual({ ...startRoute, ...route });
-    expect(formatRoute({ ...startRoute, ...route })).toBe(hash);
-  });
-
-  test.each(['#', '#nothing', '#constructor'])('%j leads to the route before', (hash) => {
-    expect(parseRoute(hash, { ...startRoute, view: 'keys' })).toEqual({ ...startRoute, view: 'keys' });
-  });
-
-  test('an address without an end leads to all requests, for example with the back button', () => {
-    expect(parseRoute('', parseRoute('#requests?request=14', startRoute))).toEqual(startRoute);
-  });
-
-  test.each(['x', '-1', '1.5', '1e400', ''])('a request with the number "%s" is ignored', (number) => {
-    expect(parseRoute(`#requests?request=${number}`, startRoute).request).toBeUndefined();
-  });
-
-  test('a text that is too long for the server is cut off', () => {
-    expect(parseRoute(`#requests?text=${'x'.repeat(9_000)}`, startRoute).filter.text).toHaveLength(
-      MAX_SEARCH_TEXT,
-    );
-  });
-
-  test('another view keeps the filters', () => {
-    const filtered = parseRoute('#requests?method=POST', startRoute);
-    const keys = parseRoute('#keys', filtered);
-    expect(formatRoute(keys)).toBe('#keys');
-    expect(formatRoute({ ...keys, view: 'requests' })).toBe('#requests?method=POST');
-  });
+  [[], '7387', 'pets serve :7387'],
+  [[request(1)], '', 'pets serve shop.example'],
+  [[request(1), request(2, { status: 429 }), request(3, { status: 503 })], '1', '2 errors · pets serve :1'],
+])('the title of the tab has the number of errors and the port', (logged, port, title) => {
+  expect(titleOf(logged, { port, hostname: 'shop.example' })).toBe(title);
 });

@@ -1,10 +1,10 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
+import type { LoggedRequest } from '../../src/page/api-types.ts';
 import {
   durationText,
   escapeAndShorten,
   escapeInvisible,
-  formatBytes,
   formatCount,
   formatTime,
   layOutJson,
@@ -30,13 +30,18 @@ test.each([
 });
 
 const used = 'the limit of 60 requests per minute is used up';
-test.each([
-  ['rate_limited', used, laterToday, `${used}; free again at 12:01:05`],
-  ['banned', 'the key is banned', tomorrow, 'the key is banned; the ban ends at 2026-11-21 00:00:00'],
-  ['counted', 'counted: 59 of 60 requests left in this minute', undefined, ''],
-] as const)('the reason of the outcome %s, "%s", until %s', (outcome, because, until, expected) => {
-  const shown = reasonText({ outcome, because, ...(until !== undefined && { until }) }, now);
-  expect(shown).toBe(expected || because);
+test.each<[Partial<LoggedRequest> & { because: string }, string]>([
+  [{ outcome: 'rate_limited', because: used, until: laterToday }, `${used}; free again at 12:01:05`],
+  [
+    { outcome: 'banned', because: 'the key is banned', until: tomorrow },
+    'the key is banned; the ban ends at 2026-11-21 00:00:00',
+  ],
+  [{ because: '', delay: 90 }, 'delayed by 90.0 ms'],
+  [{ because: 'a', delay: 3_000, ignored: 'wait' }, 'a; delayed by 3.00 s; ignored: Prefer: wait'],
+  [{ because: 'a', foreignOrigin: 'unknown' }, 'a; any website can send this'],
+  [{ because: 'a', foreignOrigin: 'http://localhost:5173' }, 'a'],
+])('the reason of %j is "%s"', (request, expected) => {
+  expect(reasonText(request as LoggedRequest, now)).toBe(expected);
 });
 
 test('times are local, with a date if they are not today', () => {
@@ -47,9 +52,7 @@ test('times are local, with a date if they are not today', () => {
 test.each([
   [durationText(0.84), '0.8 ms'],
   [durationText(1_234), '1.23 s'],
-  [formatBytes(1), '1 byte'],
-  [formatBytes(379), '379 bytes'],
-  [formatBytes(16_384), '16.0 KiB'],
+  [formatCount(16_384, 'byte'), '16,384 bytes'],
   [formatCount(1, 'time'), '1 time'],
   [formatCount(1_000, 'time'), '1,000 times'],
 ])('%s', (text, expected) => {
@@ -86,9 +89,14 @@ test.each([
   ['"text"', undefined],
   ['{"a":', undefined],
   ['', undefined],
-  [`${'['.repeat(1_000)}${']'.repeat(1_000)}`, undefined],
+  ['[ ]', '[]'],
 ])('%j is laid out with all its digits and names', (text, expected) => {
   expect(layOutJson(text)).toBe(expected);
+});
+
+test('JSON with many levels is laid out in a bounded length', () => {
+  const deep = `${'['.repeat(5_000)}1${']'.repeat(5_000)}`;
+  expect(layOutJson(deep)?.length).toBeLessThan(100 * deep.length);
 });
 
 test('JSON that is laid out is the same JSON', () => {

@@ -62,9 +62,10 @@ describe('valid settings', () => {
     faults.replace(z.parse(FaultSettings, { failRate: 0.5, rules: [{ answer: 503, times: 2 }] }));
     faults.applyRule(request('GET /v1/pets'));
     const current = faults.current();
-    expect(current).toEqual({ failRate: 0.5, seed: 7, rules: [{ answer: 503, times: 2, applied: 1 }] });
+    const rule = { answer: 503, times: 2, applied: 1 };
+    expect(current).toEqual({ failRate: 0.5, seed: 7, rules: [{ ...rule, number: 1 }] });
     faults.replace(z.parse(FaultSettings, current));
-    expect(faults.current()).toEqual(current);
+    expect(faults.current()).toEqual({ failRate: 0.5, seed: 7, rules: [{ ...rule, number: 2 }] });
   });
 });
 
@@ -143,18 +144,6 @@ test.each<[match: object | undefined, answer: number | undefined, request: strin
 ])('a rule for %j with answer %j applies to %s: %s', (match, answer, line, applies) => {
   const faults = createFaults({ seed: 1, rules: [{ match, answer, latency: { min: 1, max: 1 } }] });
   expect(faults.applyRule(request(line)) !== undefined).toBe(applies);
-});
-
-const long = `ü${'x'.repeat(200)}`;
-test.each([
-  [{}, 'GET /v1/pets', 'all requests'],
-  [{ method: 'POST' }, 'POST /v1/pets', 'all POST requests'],
-  [{ path: '/v1/pets' }, 'GET /v1/pets', '/v1/pets'],
-  [{ method: 'POST', path: '/v1/pets' }, 'POST /v1/pets', 'POST /v1/pets'],
-  [{ path: `/v1/pets/${long}` }, `GET /v1/pets/${encodeURIComponent(long)}`, `/v1/pets/${long.slice(0, 91)}`],
-])('the rule for %j is named by what it matches', (match, line, named) => {
-  const { applyRule } = createFaults({ seed: 1, rules: [{ match, answer: 503 }] });
-  expect(applyRule(request(line))?.mock?.source).toBe(`your rule for ${named}`);
 });
 
 describe('the rules of the service', () => {

@@ -143,6 +143,25 @@ describe('Prefer: code=NNN', () => {
     }
   });
 
+  test.each(['status=503', 'error=503', 'latency=200', 'Delay=2', 'respond-async, status="503"'])(
+    'with %s instead is 400, and says what works, because people try it',
+    async (value) => {
+      const { call } = await start();
+      const response = await call('/v1/pets', prefer(value));
+      expect(response.status).toBe(400);
+      expect(await response.json()).toMatchObject({
+        message: expect.stringMatching(
+          / is not supported\. Use Prefer: code=503.* for delays, use a fault rule/,
+        ),
+      });
+      expect((await call('/v1/pets')).headers.get('x-ratelimit-remaining')).toBe('59');
+      expect((await call('/v1/pets', prefer(`${value}, code=503`))).status).toBe(503);
+      // Without the developer tools, all preferences are ignored.
+      const other = await startReal({ page: false });
+      expect((await other.call('/pets', { headers: { Prefer: value } })).status).toBe(200);
+    },
+  );
+
   test('needs a key, a known path and an allowed method', async () => {
     const { call } = await start();
     expect((await call('/v1/pets', prefer('code=200', { headers: { Authorization: '' } }))).status).toBe(401);
@@ -185,7 +204,7 @@ describe('a fault rule', () => {
       expect(response.headers.has('preference-applied')).toBe(false);
       expect(await response.json()).toEqual({
         code: 'injected_fault',
-        message: 'Mocked response (your rule for POST /v1/pets)',
+        message: 'Mocked response (fault rule 1)',
         status: 503,
       });
       expect((await call('/v1/store/orders')).status).toBe(200);
@@ -289,11 +308,12 @@ describe('/faults', () => {
   test('sets rules, shows how often each has applied, and clears them', async () => {
     const { call, send, put } = await startWithFaults();
     expect(await send('GET')).toEqual({ status: 200, body: { seed: 0, rules: [] } });
-    expect(await put([TWICE])).toEqual({ status: 200, body: { seed: 0, rules: [{ ...TWICE, applied: 0 }] } });
+    const rule = { ...TWICE, number: 1 };
+    expect(await put([TWICE])).toEqual({ status: 200, body: { seed: 0, rules: [{ ...rule, applied: 0 }] } });
     const statuses = [];
     for (let i = 0; i < 3; i++) statuses.push((await call('/pets', create(REX))).status);
     expect(statuses).toEqual([503, 503, 201]);
-    expect((await send('GET')).body).toEqual({ seed: 0, rules: [{ ...TWICE, applied: 2 }] });
+    expect((await send('GET')).body).toEqual({ seed: 0, rules: [{ ...rule, applied: 2 }] });
     expect(await send('DELETE')).toEqual({ status: 200, body: { seed: 0, rules: [] } });
     expect((await call('/pets', create(REX))).status).toBe(201);
   });
@@ -322,14 +342,31 @@ describe('/faults', () => {
       body: {
         seed: 0,
         rules: [
-          { ...rule, applied: 0 },
-          { ...TWICE, applied: 1 },
+          { ...rule, number: 2, applied: 0 },
+          { ...TWICE, number: 1, applied: 1 },
         ],
       },
     });
     const statuses = [];
     for (let i = 0; i < 3; i++) statuses.push((await call('/pets', create(REX))).status);
     expect(statuses).toEqual([429, 503, 201]);
+  });
+
+  test('DELETE removes the rule with a number, and leaves the others as they are', async () => {
+    const { call, use, put } = await startWithFaults();
+    await put([{ answer: 500 }, { answer: 404 }, { answer: 503 }]);
+    const remove = async (rule: string) => {
+      const response = await use(`/faults?rule=${rule}`, { method: 'DELETE' });
+      return [response.status, await response.json()];
+    };
+    expect((await call('/pets')).status).toBe(500);
+    expect(await remove('1')).toMatchObject([200, { rules: [{ number: 2 }, { number: 3 }] }]);
+    expect((await call('/pets')).status).toBe(404);
+    expect(await remove('3')).toMatchObject([200, { rules: [{ number: 2, applied: 1 }] }]);
+    expect(await remove('1')).toMatchObject([404, { code: 'not_found' }]);
+    for (const invalid of ['0', 'x', ''])
+      expect(await remove(invalid)).toMatchObject([400, { code: 'invalid_request' }]);
+    expect((await call('/pets')).status).toBe(404);
   });
 
   test('POST refuses a rule that is not valid, and one too many', async () => {

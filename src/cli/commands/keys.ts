@@ -190,10 +190,7 @@ const list: Command<Data> = {
     await print(console, { columns: columnsOf(console) }, keys);
     if (stored.length === 0)
       console.notice(`the store has no keys. Create one: ${command('pets keys add <name>')}`);
-    if (problem !== undefined)
-      console.notice(
-        `the remaining requests${usage ? ' of some keys' : ''} are not known, because ${problem}`,
-      );
+    if (problem !== undefined) console.notice(`the remaining requests are not known, because ${problem}`);
   },
 };
 

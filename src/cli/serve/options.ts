@@ -1,4 +1,5 @@
 import * as z from 'zod/mini';
+import { MAX_LATENCY } from '../../contract/faults.ts';
 import { HOST_NAME_PATTERN } from '../../contract/headers.ts';
 import { API_PREFIX } from '../../contract/operations.ts';
 import type { PlanName } from '../../contract/plans.ts';
@@ -40,8 +41,6 @@ export type ServeOptions = {
 
 /** The plan of new API keys without `--plan`. */
 export const DEFAULT_PLAN: PlanName = 'pro';
-
-const MAX_LATENCY = 600_000;
 
 /** Parses the value of --latency: a number or a range of milliseconds, such as `200` or `100-300`. */
 export function parseLatency(text: string): { min: number; max: number } {

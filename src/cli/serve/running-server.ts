@@ -134,14 +134,14 @@ const KeyUsage = z.object({
   day: Window,
   bannedUntil: z.optional(IsoTime),
 });
-const Keys = z.object({ keys: z.array(KeyUsage), total: z.number() });
+const Keys = z.object({ keys: z.array(KeyUsage) });
 const ErrorCode = z.object({ code: z.string() });
 
 /**
  * Asks the running server of a store about its keys (docs/testing.md). The developer token is sent only to a server that
  * says that it has this store.
  *
- * @returns `problem` says why the usage of some or all keys is not known
+ * @returns `problem` says why the usage of the keys is not known
  * @throws CliError if the token in PETS_SERVE_TOKEN would be sent unencrypted to another machine
  */
 export async function readKeyUsage(
@@ -165,11 +165,7 @@ export async function readKeyUsage(
     return { problem: `PETS_SERVE_TOKEN is not set; set it to the developer token of the server at ${url}` };
   const response = await getJson(url, 'keys', { Authorization: `Bearer ${token}` }).catch(() => undefined);
   const { data } = Keys.safeParse(response);
-  if (data) {
-    const [shown, total] = [data.keys.length, data.total];
-    const problem = `the server shows only ${shown} of ${total} keys`;
-    return { usage: data.keys, ...(shown < total && { problem }) };
-  }
+  if (data) return { usage: data.keys };
   const isRefused = ErrorCode.safeParse(response).data?.code === 'unauthorized';
   const why = isRefused
     ? 'does not accept the developer token; set PETS_SERVE_TOKEN to its token'

@@ -9,7 +9,7 @@ export type RequestedMock = {
   status: number;
   /** The value of Retry-After, in seconds; NaN if a `Prefer` header gives no positive integer for it. */
   retryAfter?: number | undefined;
-  /** What requested it; quoted in the message and in the log, such as `Prefer: code=503` or `your rule for POST /v1/pets`. */
+  /** What requested it; quoted in the message and in the log, such as `Prefer: code=503` or `fault rule 3`. */
   source: string;
   /** The value of Preference-Applied; undefined unless a `Prefer` header asks for the response. */
   applied?: string;
@@ -52,6 +52,8 @@ export const createContext = (
   isCounted: false,
   /** The mocked response that was sent; undefined for a real one. */
   asked: undefined as RequestedMock | undefined,
+  /** The number of the fault rule that applied. */
+  rule: undefined as number | undefined,
   /** The injected latency of the response, in milliseconds. */
   latency: 0,
   /** The recorded beginning of the body; each character is one byte. `bodyBytes` is the size of the whole body. */
@@ -59,6 +61,8 @@ export const createContext = (
   bodyBytes: 0,
   /** The request's number in the log, from 1 at each start; 0 if it is not in the log. Unlike ids, it is unique. */
   number: 0,
+  /** Whether the log of the developer tools gets this request. */
+  isRecorded: false,
   /** The number of the request that this one repeats, if `POST /requests` sent it. */
   again: undefined as number | undefined,
 });

@@ -1,10 +1,10 @@
 import { header } from '../../contract/headers.ts';
 import { API_PREFIX } from '../../contract/operations.ts';
 import { REDACTED } from '../../contract/recorded-text.ts';
+import { ignoredPreferences } from '../faults.ts';
 import { createRequestRedactors, isSecretHeader, type Redactor } from '../redact.ts';
-import type { RequestContext } from '../request/context.ts';
 import { isUnderApi, splitTarget } from '../request/input.ts';
-import type { RecordedBody, RecordedRequest } from './recorder.ts';
+import { type RecordedRequest, readBody } from './recorder.ts';
 
 /** What the service did with a request (docs/testing.md). */
 export type RequestOutcome =
@@ -25,83 +25,85 @@ type Sent<Shape> = {
 export type RequestSummary = Sent<ReturnType<Describer['summarize']>>;
 /** A request as `GET /requests` shows it, without secrets. */
 export type DescribedRequest = Sent<ReturnType<Describer['describe']>>;
-/** A request that has no response yet, as `GET /requests` shows it. */
-export type DescribedRunningRequest = Sent<ReturnType<Describer['describeRunning']>>;
 
 /** Returns functions that describe recorded requests without `secrets` and without the credentials of each request. */
 export function createRequestDescriber(secrets: readonly string[]) {
   const redactorFor = createRequestRedactors(secrets);
 
   function summarize(recorded: RecordedRequest) {
-    const { number, status, code, again, headers, window } = recorded;
-    const { redact } = redactorFor(headers);
+    const { number, time, milliseconds, status, code, sentHeaders, window, latency, foreignOrigin } =
+      recorded;
+    const { redact, redactSentence } = redactorFor(sentHeaders);
     const outcome = outcomeOf(recorded);
     const isRefused = outcome === 'rate_limited' || outcome === 'banned';
+    const prefer = singleHeader(sentHeaders, header.prefer);
     return {
       number,
-      ...describeArrival(recorded, recorded.time - recorded.milliseconds, recorded.milliseconds, redact),
+      id: redact(recorded.id),
+      time: new Date(time - milliseconds).toISOString(),
+      milliseconds: Math.round(milliseconds * 10) / 10,
+      client: recorded.client,
+      method: redact(recorded.method),
+      url: redact(recorded.url),
+      operation: recorded.operation,
+      keyName: recorded.keyName,
       /** Missing if the client gave up before a response. */
       status: status || undefined,
       code,
       outcome,
-      because: redact(describeReason(recorded)),
+      because: redactSentence(describeReason(recorded), quotedIn(recorded)),
       until: isRefused && window ? new Date(window.resetAt).toISOString() : undefined,
+      /** The injected latency, in milliseconds. */
+      delay: latency || undefined,
+      /** The number of the fault rule that decided. */
+      rule: recorded.rule,
+      /** The preferences in `Prefer` that have no effect. */
+      ignored: (prefer === undefined ? '' : redact(ignoredPreferences(prefer))) || undefined,
+      foreignOrigin: foreignOrigin === undefined ? undefined : redact(foreignOrigin),
       /** The number of the request that this one repeats. */
-      again,
+      again: recorded.again,
     };
   }
 
   function describe(recorded: RecordedRequest) {
-    const { headers, body, responseHeaders, responseBody } = recorded;
-    const redactor = redactorFor(headers);
+    const { sentHeaders, responseHeaders, code } = recorded;
+    const redactor = redactorFor(sentHeaders);
+    const { redact, redactResponse, redactSentence } = redactor;
     const summary = summarize(recorded);
-    const request = messageOf(headers, body, redactor);
+    const body = readBody(recorded.body);
+    const request = messageOf(redactHeaders(sentHeaders, redactor, true), body, redact, redactor.longest);
     const isShown = summary.url === recorded.url && (request.body ?? '') === body.text;
+    const headers = redactHeaders(responseHeaders, redactor, false);
+    // The body of an error is a sentence of the service.
+    const redactBody =
+      code === undefined ? redactResponse : (text: string) => redactSentence(text, quotedIn(recorded));
+    const response = messageOf(headers, readBody(recorded.responseBody), redactBody, redactor.longest);
     return {
       ...summary,
       request,
-      response: responseHeaders.length > 0 ? messageOf(responseHeaders, responseBody, redactor) : undefined,
+      response: responseHeaders.length > 0 ? response : undefined,
       /** Why the request cannot be sent again; missing if it can. */
-      notAgain: notAgain(recorded, isShown),
+      notAgain: notAgain(recorded, body, isShown),
     };
   }
 
-  /** Describes a request that has no response yet. `now` and `elapsed` are the current times of the clock. */
-  function describeRunning(context: RequestContext, now: number, elapsed: number) {
-    const milliseconds = elapsed - context.started;
-    const { redact } = redactorFor(context.sentHeaders);
-    return describeArrival(context, now - milliseconds, milliseconds, redact);
-  }
-
-  return { summarize, describe, describeRunning, redact: redactorFor().redact };
+  return { summarize, describe };
 }
 
-/** Describes what is known about a request before its response. */
-const describeArrival = (
-  {
-    id,
-    client,
-    method,
-    url,
-    operation,
-    keyName,
-  }: Pick<RequestContext, 'id' | 'client' | 'method' | 'url' | 'operation' | 'keyName'>,
-  time: number,
-  milliseconds: number,
-  redact: Redactor['redact'],
-) => ({
-  id: redact(id),
-  time: new Date(time).toISOString(),
-  milliseconds: Math.round(milliseconds * 10) / 10,
-  client,
-  method: redact(method),
-  url: redact(url),
-  operation,
-  keyName,
-});
+/** What a sentence about a request can quote. */
+function quotedIn(recorded: RecordedRequest): string {
+  const { message, asked, method, url, sentHeaders, body, foreignOrigin = '' } = recorded;
+  if (message === undefined && asked === undefined) return foreignOrigin;
+  const headers = ['host', header.prefer].map((name) => singleHeader(sentHeaders, name));
+  return [method, url, ...headers, foreignOrigin, readBody(body).text].join('\n');
+}
 
-function outcomeOf(recorded: RecordedRequest): RequestOutcome {
-  const { isCounted, asked, code, responseHeaders } = recorded;
+type Reasoned = Pick<
+  RecordedRequest,
+  'status' | 'code' | 'message' | 'asked' | 'keyName' | 'window' | 'isDay' | 'isCounted' | 'responseHeaders'
+> & { foreignOrigin?: string | undefined };
+
+function outcomeOf({ isCounted, asked, code, responseHeaders }: Reasoned): RequestOutcome {
   if (asked) return asked.applied === undefined ? 'injected_fault' : 'mocked';
   if (code === 'rate_limited') return 'rate_limited';
   if (code === 'key_banned') return 'banned';
@@ -121,10 +123,11 @@ export function singleHeader(headers: readonly string[], name: string): string |
  * Why a request cannot be sent again (docs/testing.md); undefined if it can. `isShown`: URL and body are unredacted.
  */
 function notAgain(
-  { method, url, keyName, headers, body: { bytes, isCutOff, isText } }: RecordedRequest,
+  { method, url, keyName, sentHeaders }: RecordedRequest,
+  { bytes, isCutOff, isText }: ReturnType<typeof readBody>,
   isShown: boolean,
 ): string | undefined {
-  const length = singleHeader(headers, 'content-length');
+  const length = singleHeader(sentHeaders, 'content-length');
   if (method === '-') return 'it is not valid HTTP';
   if (!isUnderApi(splitTarget(method, url).target))
     return `only requests under ${API_PREFIX} can be sent again`;
@@ -135,19 +138,18 @@ function notAgain(
   return isShown ? undefined : 'a secret in its URL or body was redacted';
 }
 
-/** Why a request got its response, in one sentence without the status and without a full stop (docs/testing.md). */
-function describeReason(recorded: RecordedRequest): string {
-  const { status, latency } = recorded;
-  const delay = latency === 0 ? '' : formatDuration(latency);
-  if (status === 0)
-    return `the client closed the connection before the response${delay && `; an injected fault delayed the response by ${delay}`}`;
-  return reasonOf(recorded) + (delay && `, delayed by ${delay}`);
-}
+/** An origin that `--cors` accepts, without characters that mean something to a shell. */
+const ORIGIN = /^[a-z][a-z0-9+.-]*:\/\/[\w.-]+(?::\d+)?$/i;
 
-function reasonOf(recorded: RecordedRequest): string {
-  const { message, asked, keyName, window: { limit, remaining } = {}, isDay } = recorded;
-  const window = isDay ? 'day' : 'minute';
-  const outcome = outcomeOf(recorded);
+/** Why a request got its response, in one sentence without the status and without a full stop (docs/testing.md). */
+function describeReason(request: Reasoned): string {
+  const { status, message, asked, keyName, window, isDay, foreignOrigin } = request;
+  const { limit, remaining } = window ?? {};
+  const unit = isDay ? 'day' : 'minute';
+  if (status === 0) return 'the client closed the connection before the response';
+  if (foreignOrigin !== undefined && ORIGIN.test(foreignOrigin))
+    return `origin ${foreignOrigin} refused; start with --cors ${foreignOrigin}`;
+  const outcome = outcomeOf(request);
   switch (outcome) {
     case 'injected_fault':
       return asked?.source ?? '';
@@ -156,42 +158,48 @@ function reasonOf(recorded: RecordedRequest): string {
     case 'banned':
       return 'the key is banned, because requests continued after a 429';
     case 'rate_limited':
-      return `the limit of ${limit} requests ${keyName === undefined ? 'without a valid key ' : ''}per ${window} is used up`;
+      return `the limit of ${grouped(limit)} requests ${keyName === undefined ? 'without a valid key ' : ''}per ${unit} is used up`;
   }
   if (message !== undefined) return message.replace(/\.$/, '');
   if (outcome === 'not_counted') return 'this request needs no key, and is not counted';
   return outcome === 'replayed'
     ? `repeats the response of an earlier request, because both have the same ${header.idempotencyKey}`
-    : `counted: ${remaining} of ${limit} requests left in this ${window}`;
+    : `counted: ${grouped(remaining)} of ${grouped(limit)} requests left in this ${unit}`;
 }
 
-const formatDuration = (milliseconds: number): string =>
-  milliseconds < 1_000 ? `${Math.round(milliseconds)} ms` : `${Math.round(milliseconds / 100) / 10} s`;
+const grouped = (value = 0): string => value.toLocaleString('en-US');
 
-function messageOf(headers: readonly string[], { text, bytes, isCutOff }: RecordedBody, redactor: Redactor) {
-  const { redact, longest } = redactor;
-  const message: { headers: Record<string, string>; body?: string; bodyBytes: number; cutOff?: true } = {
-    headers: redactHeaders(headers, redactor),
-    // The end of a text that was cut off can be the beginning of a secret, so leave it out.
-    ...(bytes > 0 && { body: isCutOff ? redact(text).slice(0, -longest) : redact(text) }),
-    bodyBytes: bytes,
-    // Whether `body` is only the beginning.
-    ...(isCutOff && { cutOff: true }),
-  };
-  return message;
-}
+const messageOf = (
+  headers: Record<string, string>,
+  { text, bytes, isCutOff }: ReturnType<typeof readBody>,
+  redact: (text: string) => string,
+  longest: number,
+): { headers: Record<string, string>; body?: string; bodyBytes: number; cutOff?: true } => ({
+  headers,
+  // The end of a text that was cut off can be the beginning of a secret, so leave it out.
+  ...(bytes > 0 && { body: isCutOff ? redact(text).slice(0, -longest) : redact(text) }),
+  bodyBytes: bytes,
+  // Whether `body` is only the beginning.
+  ...(isCutOff && { cutOff: true }),
+});
 
 /**
  * The headers without secrets, by their names in lower case. Repeated headers are joined (RFC 9110, 5.3). `lines` has
  * alternately: name, value, name, value.
  */
-function redactHeaders(lines: readonly string[], { redact }: Redactor): Record<string, string> {
+function redactHeaders(
+  lines: readonly string[],
+  { redact, redactResponse }: Redactor,
+  isOfRequest: boolean,
+): Record<string, string> {
   // Any name may occur, such as __proto__.
   const headers: Record<string, string> = Object.create(null);
   for (let i = 0; i < lines.length; i += 2) {
     const name = (lines[i] ?? '').toLowerCase();
     const sent = lines[i + 1] ?? '';
-    const value = isSecretHeader(name, sent) ? REDACTED : redact(sent);
+    // In `Prefer: code=503`, `code` is a status.
+    const clean = isOfRequest && name !== 'prefer' ? redact : redactResponse;
+    const value = isSecretHeader(name, sent, isOfRequest) ? REDACTED : clean(sent);
     const shown = redact(lines[i] ?? '').toLowerCase();
     headers[shown] = shown in headers ? `${headers[shown]}, ${value}` : value;
   }

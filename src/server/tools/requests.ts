@@ -1,17 +1,14 @@
 import { randomUUID } from 'node:crypto';
-import { once } from 'node:events';
 import http from 'node:http';
-import type { Socket } from 'node:net';
 import { setImmediate } from 'node:timers/promises';
 import * as z from 'zod/mini';
-import type { SteadyClock } from '../../contract/clock.ts';
 import { encodeIdempotencyKey, header } from '../../contract/headers.ts';
 import { wellFormed } from '../../contract/schemas.ts';
 import type { Backend } from '../../store/backend.ts';
 import { hashOfCredential } from '../authentication.ts';
 import { invalidRequest, ServiceError } from '../errors.ts';
-import { integerSchema } from '../faults.ts';
-import { pathOf, readBodyAs, readQueryAs, splitTarget } from '../request/input.ts';
+import { integerSchema, queryInteger } from '../faults.ts';
+import { readBodyAs, readQueryAs } from '../request/input.ts';
 import type { Handler } from '../response.ts';
 import {
   createRequestDescriber,
@@ -19,26 +16,17 @@ import {
   type RequestSummary,
   singleHeader,
 } from './log-entry.ts';
-import { MAX_REQUESTS, type RecordedRequest, type Recorder } from './recorder.ts';
-
-/** The longest `wait`, in seconds. It is shorter than the time after which the server closes an idle connection. */
-const MAX_WAIT = 20;
+import { MAX_REQUESTS, type RecordedRequest, type Recorder, readBody } from './recorder.ts';
 
 const MAX_NUMBER = 999_999_999;
 
 /** How many requests are described without a pause. */
 const SLICE = 20;
 
-const queryInteger = (min: number, max: number) => z.pipe(z.transform(Number), integerSchema(min, max));
-
 const Query = z.object({
   number: z.optional(queryInteger(1, MAX_NUMBER)),
-  id: z.optional(z.string()),
-  status: z.optional(queryInteger(100, 599)),
-  path: z.optional(z.string()),
   since: z.optional(z.string()),
   limit: z.optional(queryInteger(1, MAX_REQUESTS)),
-  wait: z.optional(queryInteger(0, MAX_WAIT)),
   summary: z.optional(z.enum(['true', 'false'], { error: 'must be true or false' })),
   text: z.optional(z.string()),
 });
@@ -46,47 +34,25 @@ const Query = z.object({
 export type RequestsOptions = {
   /** The URL of this server without a path. */
   origin: string;
-  clock: SteadyClock;
   backend: Pick<Backend, 'keys' | 'limiter'>;
   /** The log does not show these secrets, wherever they occur. */
   secrets: readonly string[];
   /** Rejects when the signal is aborted. */
   sleep(milliseconds: number, signal: AbortSignal): Promise<void>;
-  /** Ends all waits if it is aborted. */
-  stopping: AbortSignal;
 };
 
 /** `GET /requests` (docs/testing.md). */
-export function createRequestsHandler(
-  recorder: Recorder,
-  { clock, secrets, sleep, stopping }: Omit<RequestsOptions, 'origin' | 'backend'>,
-): Handler {
-  const { summarize, describe, describeRunning, redact } = createRequestDescriber(secrets);
+export function createRequestsHandler(recorder: Recorder, secrets: readonly string[]): Handler {
+  const { summarize, describe } = createRequestDescriber(secrets);
 
-  return async ({ url = '', socket }) => {
+  return async ({ url = '' }) => {
     const query = readQueryAs(Query, url);
+    const { number, limit = MAX_REQUESTS, summary, text } = query;
     const from = query.since === undefined ? 0 : recorder.numberAt(query.since);
     if (from === undefined) throw invalidRequest('since is not valid. Start again without it');
-    let found = await find(query, from);
-    if (found.requests.length === 0 && query.wait) found = await waitFor(query, found, socket);
-    const { requests, cursor } = found;
-    const [now, elapsed] = [clock.now(), clock.elapsed()];
-    const running = recorder.running().map((each) => describeRunning(each, now, elapsed));
-    const others = recorder.otherOrigins();
-    const otherOrigins = others && {
-      ...others,
-      origin: redact(others.origin),
-      time: new Date(others.time).toISOString(),
-    };
-    return { status: 200, body: JSON.stringify({ requests, running, otherOrigins, cursor }) };
-  };
-
-  /** Finds the matching requests after number `from`. `last` is the number of the last request that it searched. */
-  async function find(query: z.infer<typeof Query>, from: number): Promise<Found> {
-    const { limit = MAX_REQUESTS, summary, text } = query;
-    const all = recorder.find(matcherOf(query), from, text === undefined ? limit : MAX_REQUESTS);
+    const all = recorder.after(from).filter((each) => number === undefined || each.number === number);
     // Requests that are recorded during the pauses below belong to the next response.
-    const [last, cursor] = [recorder.count(), recorder.cursor()];
+    const [log, cursor] = [recorder.logId(), recorder.cursor()];
     const requests: (RequestSummary | DescribedRequest)[] = [];
     for (const [i, each] of all.entries()) {
       // Removing secrets from long bodies takes long, so let the server handle other requests in between.
@@ -96,44 +62,9 @@ export function createRequestsHandler(
       requests.push(summary === 'true' ? summarize(each) : describe(each));
       if (requests.length === limit) break;
     }
-    return { requests, last, cursor };
-  }
-
-  /**
-   * Waits until requests match, and returns them. Returns none if the `wait` of the query has passed, the client has
-   * closed its side of the connection, or the server stops.
-   */
-  async function waitFor(query: z.infer<typeof Query>, before: Found, socket: Socket): Promise<Found> {
-    if (stopping.aborted || socket.destroyed || socket.readableEnded) return before;
-    const over = new AbortController();
-    const { signal } = over;
-    const end = () => over.abort();
-    // If a client gives up, the server may see only that the client closed its sending side (`end`).
-    for (const event of ['end', 'close']) socket.once(event, end);
-    sleep((query.wait ?? 0) * 1_000, stopping).then(end, end);
-    try {
-      let found = before;
-      while (found.requests.length === 0 && !signal.aborted) {
-        if (recorder.count() === found.last)
-          await once(recorder.ended, 'request', { signal }).catch(() => {});
-        found = await find(query, found.last);
-      }
-      return found;
-    } finally {
-      for (const event of ['end', 'close']) socket.off(event, end);
-    }
-  }
+    return { status: 200, body: JSON.stringify({ requests, log, cursor }) };
+  };
 }
-
-type Found = { requests: (RequestSummary | DescribedRequest)[]; last: number; cursor: string };
-
-const matcherOf =
-  ({ number, id, status, path }: z.infer<typeof Query>) =>
-  (recorded: RecordedRequest): boolean =>
-    (number === undefined || recorded.number === number) &&
-    (id === undefined || recorded.id === id) &&
-    (status === undefined || recorded.status === status) &&
-    (path === undefined || pathOfRequest(recorded) === path);
 
 /** Whether a request or its response contains `text`, which is in lower case. Ignores case. Numbers must be equal. */
 function contains({ request, response, ...summary }: DescribedRequest, text: string): boolean {
@@ -144,15 +75,6 @@ function contains({ request, response, ...summary }: DescribedRequest, text: str
   return [...Object.values(summary), ...texts].some((each) =>
     typeof each === 'string' ? each.toLowerCase().includes(text) : String(each) === text,
   );
-}
-
-/** The path that a client requested, as it was sent; empty if the target was not a path. */
-function pathOfRequest({ method, url }: RecordedRequest): string {
-  try {
-    return pathOf(splitTarget(method, url).target);
-  } catch {
-    return '';
-  }
 }
 
 /** How long `POST /requests` waits for the response to the request that it sends again, in milliseconds. */
@@ -187,14 +109,14 @@ export function createSendAgainHandler(
     const { notAgain } = describe(recorded);
     if (notAgain !== undefined) throw cannotBeSent(number, notAgain);
     await checkKey(recorded);
-    const sent = await send(recorded, body ?? recorded.body.text);
+    const sent = await send(recorded, body ?? readBody(recorded.body).text);
     const content = sent ? describe(sent) : { again: number };
     return { status: sent ? 200 : 202, body: JSON.stringify(content) };
   };
 
   /** Refuses a key that has been revoked or banned since. @throws ServiceError 403, StoreUnavailableError */
   async function checkKey(recorded: RecordedRequest): Promise<void> {
-    const sha256 = hashOfCredential(singleHeader(recorded.headers, header.authorization));
+    const sha256 = hashOfCredential(singleHeader(recorded.sentHeaders, header.authorization));
     if (sha256 === undefined) return;
     if (!(await keys.list()).some((key) => key.sha256 === sha256))
       throw forbidden(`The API key of request ${recorded.number} is not valid any more`);
@@ -206,7 +128,7 @@ export function createSendAgainHandler(
 
   /** Sends a request again. Returns the new one; undefined if it still runs. @throws ServiceError 403 */
   async function send(
-    { number, method, url, headers }: RecordedRequest,
+    { number, method, url, sentHeaders: headers }: RecordedRequest,
     body: string,
   ): Promise<RecordedRequest | undefined> {
     const id = `again-${randomUUID()}`;
@@ -235,7 +157,7 @@ export function createSendAgainHandler(
         );
       });
       if (status === undefined) return undefined;
-      const [sent] = recorder.find((recorded) => recorded.id === id, 0, 1);
+      const [sent] = recorder.after(0).filter((recorded) => recorded.id === id);
       // The request is in the log before its response arrives, unless the added headers made it too large.
       if (!sent) throw cannotBeSent(number, `the service now refuses it with status ${status}`);
       return sent;

@@ -1,9 +1,10 @@
 import * as z from 'zod/mini';
+import type { SteadyClock } from '../../contract/clock.ts';
 import type { Backend } from '../../store/backend.ts';
 import type { Seed } from '../../store/store.ts';
 import { invalidRequest, ServiceError } from '../errors.ts';
-import { FaultRule, FaultSettings, type Faults, MAX_RULES } from '../faults.ts';
-import { createPageHandler } from '../page.ts';
+import { FaultRule, FaultSettings, type Faults, MAX_RULES, queryInteger } from '../faults.ts';
+import { createPageHandler } from '../page-files.ts';
 import { readBodyAs, readQueryAs } from '../request/input.ts';
 import type { Handler, ServiceResponse } from '../response.ts';
 import { publicPath, toolPath } from '../routes.ts';
@@ -12,6 +13,7 @@ import { createRequestsHandler, createSendAgainHandler, type RequestsOptions } f
 
 export type ToolsOptions = RequestsOptions & {
   backend: Backend;
+  clock: SteadyClock;
   /** The origins that may use the service; `*` allows every origin. */
   cors: readonly string[];
   faults: Faults;
@@ -28,8 +30,7 @@ export type ToolsOptions = RequestsOptions & {
   onReset(): void;
 };
 
-export const MAX_LISTED_KEYS = 1_000;
-
+const FaultQuery = z.object({ rule: z.optional(queryInteger(1, Number.MAX_SAFE_INTEGER)) });
 const BanQuery = z.object({ key: z.string({ error: 'must be the name of a key' }) });
 
 const NOT_RESETTABLE = 'This store cannot be reset. Start the server with --resettable or --ephemeral';
@@ -38,9 +39,9 @@ const NOT_RESETTABLE = 'This store cannot be reset. Start the server with --rese
 export function createTools(options: ToolsOptions) {
   const { backend, faults, resettable = false, seed } = options;
   const { store, keys, limiter } = backend;
-  const recorder = createRecorder(options);
+  const recorder = createRecorder(options.cors);
 
-  async function showKeys(): Promise<ServiceResponse> {
+  async function describeKeys() {
     const all = await keys.list();
     const usages = await limiter.usage(all.map(({ sha256 }) => sha256));
     const described = all.map(({ name, plan, quota }, i) => {
@@ -50,14 +51,11 @@ export function createTools(options: ToolsOptions) {
         plan,
         minute: usage && describeWindow(quota.perMinute, usage.minute),
         day: usage && describeWindow(quota.perDay, usage.day),
-        ...(usage?.bannedUntil !== undefined && { bannedUntil: instant(usage.bannedUntil) }),
+        bannedUntil: usage?.bannedUntil === undefined ? undefined : instant(usage.bannedUntil),
       };
     });
-    // If not all keys fit, bans must still be shown, so that they can be lifted.
-    const bannedFirst = () =>
-      described.sort((a, b) => Number('bannedUntil' in b) - Number('bannedUntil' in a));
-    const shown = all.length > MAX_LISTED_KEYS ? bannedFirst().slice(0, MAX_LISTED_KEYS) : described;
-    return json({ keys: shown, total: all.length, time: instant(options.clock.now()) });
+    // The clock of a browser may be wrong, so the page needs the time of this one.
+    return { keys: described, time: instant(options.clock.now()) };
   }
 
   const liftBan: Handler = async ({ url }) => {
@@ -65,17 +63,17 @@ export function createTools(options: ToolsOptions) {
     const found = (await keys.list()).find(({ name }) => name === key);
     if (found === undefined) throw new ServiceError('not_found', `There is no key with the name ${key}`);
     await limiter.liftBan(found.sha256);
-    return showKeys();
+    return json(await describeKeys());
   };
 
-  const showReset: Handler = async () =>
-    json({
-      allowed: resettable,
-      ...(!resettable && { reason: NOT_RESETTABLE }),
-      animals: await store.size(),
-      location: options.location,
-      ...(seed && { seed: options.seedName ?? 'the seed' }),
-    });
+  /** What a reset would do. `reason` says why it is not allowed, and `seed` names what replaces the animals. */
+  const describeReset = async () => ({
+    allowed: resettable,
+    reason: resettable ? undefined : NOT_RESETTABLE,
+    animals: await store.size(),
+    location: options.location,
+    seed: seed && (options.seedName ?? 'the seed'),
+  });
 
   const reset: Handler = async () => {
     if (!resettable) throw new ServiceError('forbidden', NOT_RESETTABLE);
@@ -95,10 +93,14 @@ export function createTools(options: ToolsOptions) {
     // The page signs in here with a code instead of a token.
     toolPath('/session', 'open', { POST: options.openSession }),
     toolPath('/requests', 'token', {
-      GET: createRequestsHandler(recorder, options),
+      GET: createRequestsHandler(recorder, options.secrets),
       POST: createSendAgainHandler(recorder, options),
+      DELETE() {
+        recorder.clear();
+        return json({ requests: [], log: recorder.logId(), cursor: recorder.cursor() });
+      },
     }),
-    toolPath('/keys', 'token', { GET: showKeys }),
+    toolPath('/keys', 'token', { GET: async () => json(await describeKeys()) }),
     toolPath('/bans', 'token', { DELETE: liftBan }),
     toolPath('/faults', 'token', {
       GET: showFaults,
@@ -111,14 +113,16 @@ export function createTools(options: ToolsOptions) {
         faults.replace(await readBodyAs(FaultSettings, request));
         return showFaults();
       },
-      DELETE() {
-        faults.replace({});
+      DELETE({ url }) {
+        const { rule } = readQueryAs(FaultQuery, url);
+        if (rule === undefined) faults.replace({});
+        else if (!faults.remove(rule)) throw new ServiceError('not_found', `There is no rule ${rule}`);
         return showFaults();
       },
     }),
-    toolPath('/reset', 'token', { GET: showReset, POST: reset }),
+    toolPath('/reset', 'token', { GET: async () => json(await describeReset()), POST: reset }),
   ];
-  return { recorder, paths };
+  return { recorder, paths, describeKeys, describeReset };
 }
 
 const json = (content: object): ServiceResponse => ({ status: 200, body: JSON.stringify(content) });

@@ -84,7 +84,7 @@ describe('a tool', () => {
 
 describe.each([
   ['/keys', ['GET']],
-  ['/requests', ['GET', 'POST']],
+  ['/requests', ['GET', 'POST', 'DELETE']],
   ['/bans?key=till', ['DELETE']],
   ['/faults', ['GET', 'POST', 'PUT', 'DELETE']],
   ['/reset', ['GET', 'POST']],
@@ -216,6 +216,21 @@ describe('the page', () => {
     for (const old of [first, unused])
       expect(await signIn(old)).toMatchObject({ status: 401, message: WRONG });
     expect((await signIn(code())).status).toBe(200);
+  });
+
+  test('keeps its session after a restart if the user has chosen the token, but no used or unused address', async () => {
+    const { signIn, statusOf, restart, code, service } = await startPage({ token: 'chosen-by-the-user-0' });
+    const [first, { token = '' }] = [code(), await signIn(code())];
+    const unused = code();
+    expect(token).toMatch(/^pets_[\w-]{43}$/);
+    await restart();
+    expect(await statusOf(token)).toBe(200);
+    for (const old of [first, unused]) expect((await signIn(old)).status).toBe(401);
+    expect((await signIn(code())).token).toBe(token);
+    const other = await startReal({ token: 'chosen-by-the-user-1' });
+    const headers = bearer(token);
+    expect((await fetch(new URL('/requests', other.service().url), { headers })).status).toBe(401);
+    expect(service().token).not.toContain(token);
   });
 
   test('signs in without a trace in the log', async () => {

@@ -2,13 +2,12 @@ import { once } from 'node:events';
 import type { IncomingMessage } from 'node:http';
 import type { Socket } from 'node:net';
 import { expect, onTestFinished, test } from 'vitest';
-import { MAX_RECORDED_BODY } from '../../../src/contract/recorded-text.ts';
+import { MAX_FOREIGN, MAX_RECORDED_BODY } from '../../../src/contract/recorded-text.ts';
 import { createContext } from '../../../src/server/request/context.ts';
 import { createRecorder, MAX_REQUESTS } from '../../../src/server/tools/recorder.ts';
 import { createRequestsHandler } from '../../../src/server/tools/requests.ts';
-import { manualClock } from '../../helpers/clock.ts';
 import { gate } from '../../helpers/gate.ts';
-import { connectTo, nextData, sendRaw } from '../../helpers/raw-client.ts';
+import { connectTo, sendRaw } from '../../helpers/raw-client.ts';
 import { create } from '../../helpers/service.ts';
 import { type Requests, startWithTools } from '../../helpers/tools.ts';
 
@@ -68,21 +67,22 @@ test('GET /requests shows what happened to each request, and why it got its resp
   });
   const expectNewest = async (what: string, because: unknown) => {
     const [shown] = (await requests('?limit=1')).requests;
-    const { status, code, outcome, until } = shown ?? {};
-    expect([status, code, outcome, until].filter((each) => each !== undefined).join(' ')).toBe(what);
+    const { status, code, outcome, until, rule, delay } = shown ?? {};
+    const seen = [status, code, outcome, until, rule && `rule ${rule}`, delay && `${delay} ms`];
+    expect(seen.filter((each) => each !== undefined).join(' ')).toBe(what);
     expect(shown).toMatchObject({ because });
     return shown;
   };
   const key = { 'Idempotency-Key': '"a"' };
   const twice = 'x=ü\u{1f9a6}%0a&x=ü\u{1f9a6}%0a';
   for (const [path, init, what, because] of [
-    ['/pets', {}, '503 injected_fault injected_fault', 'your rule for all requests'],
-    ['/pets', {}, '200 counted', 'counted: 59 of 60 requests left in this minute, delayed by 90 ms'],
+    ['/pets', {}, '503 injected_fault injected_fault rule 1', 'fault rule 1'],
+    ['/pets', {}, '200 counted rule 2 90 ms', 'counted: 59 of 60 requests left in this minute'],
     [
       '/pets',
-      create('{"name":"Rex","categoryId":true}'),
+      create('{"name":7,"categoryId":true,"status":"gone"}'),
       '400 invalid_request counted',
-      expect.stringMatching(/^categoryId must be an integer/),
+      expect.stringMatching(/^name must .*; categoryId must be an integer.*; status must be one of/),
     ],
     [
       '/pets',
@@ -134,18 +134,23 @@ test('GET /requests says if a limit per day, missing keys or faults decided', as
     sleep: async () => {},
   });
   const because = async () => (await requests('?limit=1')).requests[0]?.because;
-  const quota = { perMinute: 100, perDay: 2 };
+  const quota = { perMinute: 10_000, perDay: 2 };
   const headers = { Authorization: `Bearer ${await makeKey({ name: 'daily', plan: 'enterprise', quota })}` };
   await call('/pets', { headers });
   expect(await because()).toBe('counted: 1 of 2 requests left in this day');
   for (let i = 0; i < 2; i++) await call('/pets', { headers });
   expect(await because()).toBe('the limit of 2 requests per day is used up');
+  const large = { name: 'large', plan: 'enterprise', quota: { perMinute: 2_000, perDay: 9_000 } } as const;
+  await call('/pets', { headers: { Authorization: `Bearer ${await makeKey(large)}` } });
+  expect(await because()).toBe('counted: 1,999 of 2,000 requests left in this minute');
   for (let i = 0; i < 61; i++) await call('/pets', { headers: { Authorization: '' } });
   expect(await because()).toBe('the limit of 60 requests without a valid key per minute is used up');
   const body = '{"failRate":1,"latency":3040}';
   await use('/faults', { method: 'PUT', body, headers: { 'Content-Type': 'application/json' } });
   await call('/pets');
-  expect(await because()).toBe('the fail rate chose this request, delayed by 3 s');
+  expect((await requests('?limit=1')).requests).toMatchObject([
+    { because: 'the fail rate chose this request', delay: 3_040 },
+  ]);
 });
 
 test('a request id that is the name of a response header does not change the outcome', async () => {
@@ -185,23 +190,32 @@ test('a request that an error of the connection interrupts begins with that erro
   ]);
 });
 
-test.each([
-  [
-    'with a Host that is not allowed',
-    'GET /v1/pets HTTP/1.1\r\nHost: evil.test\r\nConnection: close\r\n\r\n',
-  ],
-  ['that are not valid HTTP', 'nonsense\r\n\r\n'],
-])('requests %s cannot fill the log: 20 per minute are shown, the others are counted', async (_, bytes) => {
-  const { port, requests, clock } = await startWithTools();
-  const seen = async () => {
-    const { requests: shown, otherOrigins } = await requests();
-    return [shown.length, otherOrigins?.requests, otherOrigins?.origin];
-  };
-  for (let i = 0; i < 23; i++) await sendRaw(port(), bytes);
-  expect(await seen()).toEqual([20, 3, 'unknown']);
-  clock.advance(60_000);
-  await sendRaw(port(), bytes);
-  expect(await seen()).toEqual([21, 3, 'unknown']);
+test.each<[prefer: string, ignored: string | undefined]>([
+  ['code=503', undefined],
+  ['code=429, retry-after=1', undefined],
+  ['retry-after=1', 'retry-after'],
+  ['respond-async, Wait=10; x=y, code=503', 'respond-async, wait'],
+  ['x="a, code=503"', 'x'],
+  ['', undefined],
+])('of the header Prefer: %s, the preferences without effect are remarked', async (prefer, ignored) => {
+  const { call, requests } = await startWithTools();
+  await call('/pets', { headers: { Prefer: prefer } });
+  expect((await requests()).requests[0]?.ignored).toBe(ignored);
+});
+
+test('DELETE /requests empties the log; the numbers continue, and earlier cursors are before all new requests', async () => {
+  const { call, requests, use } = await startWithTools();
+  await call('/pets?limit=1');
+  const before = await requests();
+  const cleared = await use('/requests', { method: 'DELETE' });
+  const { log, cursor } = (await cleared.json()) as Requests;
+  expect(log).not.toBe(before.log);
+  expect(await requests()).toEqual({ requests: [], log, cursor });
+  await call('/pets?limit=2');
+  for (const since of [before.cursor, cursor])
+    expect((await requests(`?since=${since}`)).requests).toMatchObject([
+      { number: 2, url: '/v1/pets?limit=2' },
+    ]);
 });
 
 test('GET /requests shows the requests that match; `summary=true` leaves out headers and bodies', async () => {
@@ -215,8 +229,7 @@ test('GET /requests shows the requests that match; `summary=true` leaves out hea
   const { requests: all } = await requests();
   expect(all.map(({ number }) => number)).toEqual([7, 6, 5, 4, 3, 2, 1]);
   for (const [query, numbers] of Object.entries<number[]>({
-    ...{ 'status=400': [1], 'path=/v1/pets': [5, 4, 2, 1], 'path=/v1/pets&status=200': [4] },
-    ...{ 'limit=2': [7, 6], 'id=Mine': [7, 6], 'id=': [], 'number=3': [3], 'number=99': [] },
+    ...{ 'limit=2': [7, 6], 'number=3': [3], 'number=99': [] },
     // Everything that is shown is searched, ignoring case, but no secret and no name of a field.
     ...{ 'text="name":"rex"': [5], 'text=MUST BE AN INTEGER': [1], 'text=invalid_request': [1] },
     ...{ 'text=mine': [7, 6], 'text=x-mark': [4], 'text=X-Mark: one': [4], 'text=mine&limit=1': [7] },
@@ -232,9 +245,8 @@ test('GET /requests shows the requests that match; `summary=true` leaves out hea
 test('an invalid query is refused', async () => {
   const { use } = await startWithTools();
   for (const query of [
-    ...['summary=', 'summary=yes', 'id=1&id=2', 'limit=0', 'limit=1001'],
-    ...['status=99', 'status=4xx', 'status='],
-    ...['wait=21', 'wait=-1', 'wait=1.5', 'since=x', 'since=', 'since=00000000-', 'path=%zz'],
+    ...['summary=', 'summary=yes', 'text=1&text=2', 'limit=0', 'limit=1001', 'number=0', 'number=x'],
+    ...['since=x', 'since=', 'since=00000000-', 'text=%zz'],
   ]) {
     const response = await use(`/requests?${query}`);
     expect([response.status, await response.json()], query).toMatchObject([400, { code: 'invalid_request' }]);
@@ -254,15 +266,13 @@ test('`since` shows only the requests after a cursor; after a restart, it shows 
 });
 
 test('requests that are recorded while a response is made come after its cursor', async () => {
-  const clock = manualClock();
-  const recorder = createRecorder({ clock, cors: [] });
+  const recorder = createRecorder([]);
   const add = (id: string) => {
     const context = createContext(id, '', undefined, 0);
     recorder.begin(context);
     recorder.end(context, { time: 0, milliseconds: 0, status: 200 });
   };
-  const { signal: stopping } = new AbortController();
-  const show = createRequestsHandler(recorder, { clock, sleep: async () => {}, secrets: [], stopping });
+  const show = createRequestsHandler(recorder, []);
   const read = async (query: string) => {
     const response = await show({ url: `/requests${query}` } as IncomingMessage);
     const { requests, cursor } = JSON.parse(String(response?.body)) as Requests;
@@ -274,54 +284,6 @@ test('requests that are recorded while a response is made come after its cursor'
   const { ids, cursor } = await reading;
   expect(ids).toEqual(['first']);
   expect((await read(`?since=${cursor}`)).ids).toEqual(['second']);
-});
-
-test.each([
-  ['status=404', ['/pets', '/pets'], '/nothing'],
-  ['text=otter', ['/pets?a=cat'], '/pets?a=otter&b'],
-])('`wait` waits for a request that matches %s', async (query, others, path) => {
-  const { call, requests } = await startWithTools();
-  await call('/pets?a=otter');
-  const { cursor } = await requests();
-  let isDone = false;
-  const waiting = requests(`?since=${cursor}&${query}&wait=20`).then((result) => {
-    isDone = true;
-    return result;
-  });
-  for (const other of others) await call(other);
-  await requests();
-  expect(isDone).toBe(false);
-  await call(path);
-  expect((await waiting).requests).toMatchObject([{ url: `/v1${path}` }]);
-});
-
-test('`wait` ends with an empty list if no request matches in time', async () => {
-  const waits: number[] = [];
-  const { requests } = await startWithTools({
-    sleep: async (milliseconds) => void waits.push(milliseconds),
-  });
-  expect((await requests('?wait=3')).requests).toEqual([]);
-  expect(waits).toEqual([3_000]);
-});
-
-test('requests that wait do not delay a stop', async () => {
-  const { port, service, token } = await startWithTools();
-  const socket = connectTo(port());
-  socket.write(
-    `GET /requests?wait=20 HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer ${token()}\r\n\r\nGET`,
-  );
-  const response = nextData(socket);
-  await once(socket, 'connect');
-  await service().stop(60_000);
-  expect(String(await response)).toContain('HTTP/1.1 200');
-});
-
-test('a client that closes its sending side does not wait', async () => {
-  const { port, token } = await startWithTools();
-  const request = `GET /requests?wait=20 HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer ${token()}\r\n\r\n`;
-  const responses = await sendRaw(port(), request, { halfClose: true });
-  // Node then closes the other side too.
-  expect(responses).toEqual([]);
 });
 
 test(`the last ${MAX_REQUESTS} requests are kept`, async () => {
@@ -370,82 +332,51 @@ test('older requests are dropped if all need more than 24 MiB', async () => {
   expect(shown.filter(({ request }) => request.cutOff && request.bodyBytes === body.length)).toEqual(shown);
 }, 60_000);
 
-/** A service whose latency ends when the test opens a gate. */
-async function startSlow(options: Parameters<typeof startWithTools>[0] = {}) {
-  const latency = gate();
-  const sleep = (milliseconds: number) => (milliseconds === 500 ? latency.opened : Promise.resolve());
-  const faults = { seed: 1, latency: { min: 500, max: 500 } };
-  const service = await startWithTools({ time: '2026-11-20T12:00:00Z', faults, sleep, ...options });
-  onTestFinished(() => latency.open());
-  /** Sends a request on a connection of its own. */
-  const connect = (target = '/v1/pets', end = '\r\n') => {
-    const socket = connectTo(service.port());
-    socket.write(
-      `GET ${target} HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer ${service.key}\r\n${end}`,
-    );
-    return socket;
+/** A service whose latency ends when the test opens a gate. `delayed` resolves when the first response is delayed. */
+async function startSlow() {
+  const [latency, delayed] = [gate(), gate()];
+  const sleep = async (milliseconds: number) => {
+    if (milliseconds !== 500) return;
+    delayed.open();
+    await latency.opened;
   };
-  const running = async () => (await service.requests()).running;
-  return { ...service, latency, connect, running };
+  const faults = { seed: 1, latency: { min: 500, max: 500 } };
+  const service = await startWithTools({ time: '2026-11-20T12:00:00Z', faults, sleep });
+  onTestFinished(() => latency.open());
+  const socket = connectTo(service.port());
+  socket.write(`GET /v1/pets HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer ${service.key}\r\n\r\n`);
+  await delayed.opened;
+  return { ...service, latency, socket };
 }
-
-test('a request in flight is shown while it runs, without secrets', async () => {
-  const { connect, running, clock, latency, requests, key } = await startSlow();
-  const socket = connect(`/v1/pets?token=hunter2&key=${key}`);
-  await expect.poll(running).toHaveLength(1);
-  clock.advance(1_234);
-  expect(await running()).toEqual([
-    {
-      id: expect.any(String),
-      time: '2026-11-20T12:00:00.000Z',
-      milliseconds: 1_234,
-      client: '127.0.0.1',
-      method: 'GET',
-      url: '/v1/pets?token=[redacted]&key=[redacted]',
-      operation: 'listPets',
-      keyName: 'till',
-    },
-  ]);
-  expect((await requests()).requests).toEqual([]);
-  const response = nextData(socket);
-  latency.open();
-  expect(String(await response)).toContain('HTTP/1.1 200');
-  expect(await requests()).toMatchObject({ running: [], requests: [{ number: 1, status: 200 }] });
-});
 
 test.each([
   ['resets the connection', (socket: Socket) => void socket.resetAndDestroy()],
   ['closes the connection', (socket: Socket) => void socket.destroy()],
-])(
-  'a client that %s before the response gave up, and is shown as running until then',
-  async (_how, leave) => {
-    const { connect, running, clock, latency, requests, use } = await startSlow();
-    const socket = connect();
-    await expect.poll(running).toHaveLength(1);
-    clock.advance(2_100);
-    leave(socket);
-    await once(socket, 'close');
-    for (let i = 0; i < 3; i++) expect(await running()).toHaveLength(1);
-    latency.open();
-    await expect.poll(running).toEqual([]);
-    const [shown] = (await requests()).requests;
-    expect(shown).toMatchObject({
-      number: 1,
-      time: '2026-11-20T12:00:00.000Z',
-      milliseconds: 2_100,
-      keyName: 'till',
-      because:
-        'the client closed the connection before the response; an injected fault delayed the response by 500 ms',
-    });
-    expect(shown).not.toHaveProperty('status');
-    expect(shown).not.toHaveProperty('response');
-    await use('/openapi.json');
-    expect((await requests()).requests.map(({ number, url }) => [number, url])).toEqual([
-      [2, '/openapi.json'],
-      [1, '/v1/pets'],
-    ]);
-  },
-);
+])('a client that %s before the response gave up', async (_how, leave) => {
+  const { socket, clock, latency, requests, use } = await startSlow();
+  clock.advance(2_100);
+  leave(socket);
+  await once(socket, 'close');
+  await requests();
+  latency.open();
+  await expect.poll(async () => (await requests()).requests).toHaveLength(1);
+  const [shown] = (await requests()).requests;
+  expect(shown).toMatchObject({
+    number: 1,
+    time: '2026-11-20T12:00:00.000Z',
+    milliseconds: 2_100,
+    keyName: 'till',
+    because: 'the client closed the connection before the response',
+    delay: 500,
+  });
+  expect(shown).not.toHaveProperty('status');
+  expect(shown).not.toHaveProperty('response');
+  await use('/openapi.json');
+  expect((await requests()).requests.map(({ number, url }) => [number, url])).toEqual([
+    [2, '/openapi.json'],
+    [1, '/v1/pets'],
+  ]);
+});
 
 test.each([
   [
@@ -468,13 +399,11 @@ test.each([
     socket.write(
       `POST /v1/pets HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer ${key}\r\nContent-Type: application/json\r\nContent-Length: 99\r\n\r\n{"name":`,
     );
-    await expect
-      .poll(async () => (await requests()).running)
-      .toMatchObject([{ method: 'POST', keyName: 'till' }]);
+    await once(socket, 'connect');
+    await requests();
     leave(socket);
     await expect.poll(async () => (await requests()).requests).toMatchObject([{ number: 1 }]);
-    const { requests: shown, running } = await requests();
-    expect(running).toEqual([]);
+    const { requests: shown } = await requests();
     expect(shown[0]?.because).toContain(because);
     expect(shown[0]?.status).toBe(status);
   },
@@ -482,26 +411,41 @@ test.each([
 
 const OTHER = 'http://evil.test';
 
-test('requests of other websites are only counted', async () => {
-  const time = '2026-11-20T12:00:00.000Z';
-  const { call, requests, key } = await startWithTools({ time, cors: ['http://shop.test'] });
-  let count = 0;
-  for (const [headers, origin] of [
-    [{ 'Sec-Fetch-Site': 'cross-site', Origin: OTHER }, OTHER],
+test('requests of pages that may not use the service name the origin, and the option that allows it', async () => {
+  const { call, requests, key } = await startWithTools({ cors: ['http://shop.test'] });
+  for (const [headers, foreignOrigin, because] of [
+    [
+      { 'Sec-Fetch-Site': 'cross-site', Origin: OTHER },
+      OTHER,
+      `origin ${OTHER} refused; start with --cors ${OTHER}`,
+    ],
     // Another port of this machine.
-    [{ 'Sec-Fetch-Site': 'same-site', Origin: 'http://localhost:5173' }, 'http://localhost:5173'],
+    [
+      { 'Sec-Fetch-Site': 'same-site', Origin: 'http://localhost:5173' },
+      'http://localhost:5173',
+      'origin http://localhost:5173 refused; start with --cors http://localhost:5173',
+    ],
+    [
+      { Origin: 'tauri://localhost' },
+      'tauri://localhost',
+      expect.stringContaining('--cors tauri://localhost'),
+    ],
     // An image, with and without a referrer.
-    [{ 'Sec-Fetch-Site': 'cross-site', Referer: `${OTHER}/page?x` }, OTHER],
-    [{ 'Sec-Fetch-Site': 'cross-site' }, 'unknown'],
-    // An old browser, a sandbox, a long origin, and a secret.
-    [{ Origin: OTHER }, OTHER],
-    [{ Origin: 'null' }, 'null'],
-    [{ Origin: 'x'.repeat(300) }, 'x'.repeat(200)],
-    [{ Origin: `http://${key}.test` }, 'http://[redacted].test'],
-  ] as [headers: Record<string, string>, origin: string][]) {
+    [
+      { 'Sec-Fetch-Site': 'cross-site', Referer: `${OTHER}/page?x` },
+      OTHER,
+      expect.stringContaining('--cors'),
+    ],
+    [{ 'Sec-Fetch-Site': 'cross-site' }, 'unknown', expect.stringContaining('counted')],
+    // An old browser, a sandbox, a text for a shell, a long origin, and a secret.
+    [{ Origin: OTHER }, OTHER, expect.stringContaining('--cors')],
+    [{ Origin: 'null' }, 'null', expect.stringContaining('counted')],
+    [{ Origin: 'http://a;$(reboot)' }, 'http://a;$(reboot)', expect.stringContaining('counted')],
+    [{ Origin: 'x'.repeat(300) }, 'x'.repeat(200), expect.stringContaining('counted')],
+    [{ Origin: `http://${key}.test` }, 'http://[redacted].test', expect.stringContaining('[redacted]')],
+  ] as [headers: Record<string, string>, foreignOrigin: string, because: string][]) {
     await call('/pets', { headers });
-    const otherOrigins = { requests: ++count, origin, time };
-    expect(await requests()).toMatchObject({ requests: [], running: [], otherOrigins });
+    expect((await requests('?limit=1')).requests).toMatchObject([{ foreignOrigin, because }]);
   }
 });
 
@@ -511,11 +455,40 @@ test.each<[about: string, headers: Record<string, string>, cors?: string[]]>([
   ['a page of the server', { 'Sec-Fetch-Site': 'same-origin', Origin: 'http://other-name.test' }],
   ['a page of the server in an old browser', { Origin: 'its own' }],
   ['an allowed origin', { 'Sec-Fetch-Site': 'cross-site', Origin: OTHER }, [OTHER]],
+  [
+    'an image in a page of an allowed origin',
+    { 'Sec-Fetch-Site': 'cross-site', Referer: `${OTHER}/` },
+    [OTHER],
+  ],
   ['any origin if all are allowed', { 'Sec-Fetch-Site': 'cross-site', Origin: OTHER }, ['*']],
-])('requests of %s are recorded', async (_about, headers, cors = []) => {
+])('requests of %s are like all others', async (_about, headers, cors = []) => {
   const { call, requests, service } = await startWithTools({ cors });
   const own = headers['Origin'] === 'its own' && { Origin: new URL(service().url).origin };
   await call('/pets', { method: 'POST', headers: { ...headers, ...own } });
-  const { requests: shown, otherOrigins } = await requests();
-  expect([shown.length, otherOrigins]).toEqual([1, undefined]);
+  const { requests: shown } = await requests();
+  expect(shown.length).toBe(1);
+  expect(shown[0]).not.toHaveProperty('foreignOrigin');
+});
+
+test.each([
+  [
+    'of another website',
+    'GET /v1/pets HTTP/1.1\r\nHost: localhost\r\nOrigin: http://evil.test\r\nConnection: close\r\n\r\n',
+  ],
+  [
+    'with a Host that is not allowed',
+    'GET /v1/pets HTTP/1.1\r\nHost: evil.test\r\nConnection: close\r\n\r\n',
+  ],
+  ['that are not valid HTTP', 'nonsense\r\n\r\n'],
+])(`requests %s cannot fill the log: the last ${MAX_FOREIGN} are kept, and all others`, async (_, bytes) => {
+  const { port, requests, call } = await startWithTools();
+  await call('/pets');
+  for (let i = 0; i < MAX_FOREIGN + 3; i++) await sendRaw(port(), bytes);
+  await call('/pets');
+  const { requests: shown } = await requests();
+  expect(shown.map(({ number }) => number)).toEqual([
+    MAX_FOREIGN + 5,
+    ...Array.from({ length: MAX_FOREIGN }, (_each, i) => MAX_FOREIGN + 4 - i),
+    1,
+  ]);
 });

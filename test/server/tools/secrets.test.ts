@@ -7,7 +7,7 @@ import { generateKey } from '../../../src/store/keys/keys.ts';
 import { sendRaw } from '../../helpers/raw-client.ts';
 import { startWithTools } from '../../helpers/tools.ts';
 
-const { redact } = createRequestRedactors([])();
+const { redact, redactResponse, redactSentence } = createRequestRedactors([])();
 
 const percent = (text: string) => Array.from(text, (c) => `%${c.charCodeAt(0).toString(16)}`).join('');
 const unicode = (text: string) => Array.from(text, (c) => `\\u00${c.charCodeAt(0).toString(16)}`).join('');
@@ -185,11 +185,61 @@ test.each([
 });
 
 test.each([
-  '/v1/pets?status=sold&limit=5&key=till&cursor=abc&tok=1&category=%C3%A4',
-  '{"name":"token","code":"unauthorized","categoryId":1,"tags":{"is":["an object"]}}',
+  '/v1/pets?status=sold&limit=5&keys=till&cursor=abc&tok=1&category=%C3%A4&encode=a&postcode=1&spin=2&opinion=3&passage=4',
+  '{"name":"token","codes":"unauthorized","categoryId":1,"tags":{"is":["an object"]}}',
+  'a code=1, a key=2',
   '--x\r\nContent-Disposition: form-data; name="name"\r\n\r\nRex\r\n--x--',
 ])('%s stays as it is', (text) => {
   expect(redact(text)).toBe(text);
+});
+
+test.each(['code', 'otp', 'pin', 'pass', 'key', 'X-Otp', 'x-pin', 'X-Key'])(
+  'the value of %s is not shown in a request, and is shown in a response',
+  async (name) => {
+    for (const text of [
+      `/v1/pets?${name}=123&a=1`,
+      `/v1/pets?a=1&${name}=123`,
+      `/v1/pets?${name.replace(/^./, percent)}=123`,
+      `${name}=123&a=1`,
+      `{"a":1,"${name}":"123"}`,
+      `{"${name}":123}`,
+      `--x\r\nContent-Disposition: form-data; name="${name}"\r\n\r\n123\r\n--x--`,
+    ]) {
+      expect(redact(text)).toContain('[redacted]');
+      expect(redact(text)).not.toContain('123');
+      expect(redactResponse(text)).toBe(text);
+    }
+    const { raw, requests } = await startWithTools();
+    await raw('GET', '/v1/pets', `${name}: 123\r\nIdempotency-Key: a-key\r\nPrefer: code=500\r\n`);
+    const [shown] = (await requests()).requests;
+    expect(shown?.request.headers).toMatchObject({
+      ...{ [name.toLowerCase()]: '[redacted]', 'idempotency-key': 'a-key', prefer: 'code=500' },
+    });
+    expect(shown?.response?.body).toContain('"code":"internal_error"');
+  },
+);
+
+test('the sentences of the service stay whole, even if a word of them is a credential', async () => {
+  const { call, requests } = await startWithTools();
+  const headers = { 'X-Api-Key': 'integer' };
+  await call('/pets?limit=0', { headers });
+  await call('/pets', { method: 'POST', body: '{"name":"Rex","categoryId":"integer"}', headers });
+  const [post, get] = (await requests()).requests;
+  expect(get?.because).toBe('limit must be an integer from 1 to 100');
+  expect(get?.response?.body).toContain('limit must be an integer from 1 to 100');
+  // The client has sent the credential where a sentence can quote it.
+  expect(post?.because).toContain('[redacted]');
+  expect(redactSentence('the key hunter2 is wrong', '?token=hunter2')).toBe('the key hunter2 is wrong');
+});
+
+test('a credential is not shown in a sentence that quotes what the client has sent', async () => {
+  const { raw, requests, key } = await startWithTools();
+  await raw('DELETE', `/v1/pets/${key}`);
+  await raw('GET', '/v1/pets', '', '', `${key}.test`);
+  await raw('GET', `/v1/pets?${key}=1&${key}=2`);
+  const { requests: shown } = await requests();
+  expect(shown.map(({ status }) => status)).toEqual([400, 421, 405]);
+  expect(JSON.stringify(shown)).not.toContain(key);
 });
 
 test('a long text of many beginnings of URLs is searched, and stays as it is', () => {

@@ -1,26 +1,16 @@
 const STORAGE_KEY = 'pets-session';
 
-/** The stored token of the session; empty if there is none that can be sent. */
-function storedToken(): string {
-  const text = localStorage.getItem(STORAGE_KEY) ?? '';
-  return /^[\w-]{1,100}$/.test(text) ? text : '';
-}
+const storedToken = (): string => localStorage.getItem(STORAGE_KEY) ?? '';
 
 /** The address of the service, without a slash at the end. A reverse proxy may serve it below a path. */
 export const serviceUrl = (): string => new URL('.', location.href).href.slice(0, -1);
 
-/** How long the page waits for the response to a `GET`. The server may delay that of a poll by a second. */
+/** How long the page waits for the response to a `GET`. */
 const TIMEOUT_MS = 8_000;
 
 /** Sends requests with the token of the session, shared by all tabs. A 401 for it ends the session (`onSignedOut`). */
 export function createToolsClient(onSignedOut: (message: string) => void) {
   let token = storedToken();
-
-  function setToken(value: string): void {
-    token = value;
-    if (token === '') localStorage.removeItem(STORAGE_KEY);
-    else localStorage.setItem(STORAGE_KEY, token);
-  }
 
   /** Sends a request, and returns the JSON in the response. @throws Error with a message for the user */
   async function send(method: string, path: string, body?: string, signal?: AbortSignal): Promise<unknown> {
@@ -39,13 +29,12 @@ export function createToolsClient(onSignedOut: (message: string) => void) {
       redirect: 'error',
     });
     if (response.ok) return content;
-    const message =
-      response.status === 401
-        ? 'The server was started again, or this address is old'
-        : (content.message ?? `HTTP status ${response.status}`);
+    if (response.status !== 401) throw new Error(content.message ?? `HTTP status ${response.status}`);
+    const message = 'The server was started again, or this address is old';
     // Another tab may have begun a new session in the meantime.
-    if (response.status === 401 && used !== '' && used === token) {
-      setToken('');
+    if (used !== '' && used === token) {
+      token = '';
+      localStorage.removeItem(STORAGE_KEY);
       onSignedOut(message);
     }
     throw new Error(message);
@@ -53,12 +42,12 @@ export function createToolsClient(onSignedOut: (message: string) => void) {
 
   return {
     send,
-    get: (path: string, signal?: AbortSignal) => send('GET', path, undefined, signal),
     hasSession: () => token !== '',
     /** Exchanges the code of an address for a session. @throws Error with a message that says what to do */
     async signIn(code: string): Promise<void> {
       const response = await send('POST', 'session', JSON.stringify({ code }));
-      setToken((response as { token: string }).token);
+      token = (response as { token: string }).token;
+      localStorage.setItem(STORAGE_KEY, token);
     },
     /** Continues with a session that another tab has begun. Returns whether there is one. */
     adoptSession(): boolean {

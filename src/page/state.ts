@@ -1,24 +1,11 @@
-import type { FaultSettings, Keys, ResetPlan } from './api-types.ts';
-import type { AddedRule } from './faults.ts';
-import {
-  announcementOf,
-  emptyLog,
-  formatRoute,
-  mergePoll,
-  type PollResponse,
-  parseRoute,
-  pollQuery,
-  type RequestLog,
-  type Route,
-  startRoute,
-} from './request-log.ts';
-import { createToolsClient } from './server.ts';
+import type { Faults, Keys } from './api-types.ts';
+import { effectOf, type NewRule, nameMatch, type Rule } from './faults.ts';
+import { emptyLog, mergePoll, type PollResponse, pollQuery, type RequestLog } from './request-log.ts';
+import { formatRoute, parseRoute, type Route, startRoute } from './route.ts';
+import { createToolsClient } from './tools-client.ts';
 
 /** The pause between two polls, in milliseconds. */
 const PAUSE_MS = 500;
-
-/** The shortest time between two announcements of new requests, in milliseconds. */
-const ANNOUNCE_MS = 5_000;
 
 /** How long the page waits for more letters before it searches, in milliseconds. */
 const TYPING_MS = 250;
@@ -31,15 +18,16 @@ export type State = {
   signInProblem: string;
   /** Why the last poll failed; empty if it did not. */
   connectionProblem: string;
+  /** What the last action of the user has done, or why it failed. */
+  message: { text: string; isProblem: boolean };
   log: RequestLog;
-  faults: FaultSettings | undefined;
-  /** The rule that was added last for one request. The list shows the affected request at once. */
-  addedRule: AddedRule | undefined;
+  /** Whether the list stands still. */
+  isPaused: boolean;
+  faults: Faults | undefined;
   keys: Keys | undefined;
-  reset: ResetPlan | undefined;
-  /** What a screen reader reads when it has finished what it is reading. */
-  announcement: string;
 };
+
+const noMessage = { text: '', isProblem: false };
 
 export type Page = ReturnType<typeof runPage>;
 
@@ -57,16 +45,15 @@ export function runPage(render: (page: Page) => void) {
     session: server.hasSession() ? 'begun' : 'none',
     signInProblem: '',
     connectionProblem: '',
+    message: noMessage,
     log: emptyLog,
+    isPaused: false,
     faults: undefined,
-    addedRule: undefined,
     keys: undefined,
-    reset: undefined,
-    announcement: '',
   };
   /** Aborted to stop the current polling. */
   let following = new AbortController();
-  let lastAnnounced = 0;
+  let isActing = false;
   let typing: ReturnType<typeof setTimeout> | undefined;
 
   function update(changes: Partial<State>): void {
@@ -83,44 +70,30 @@ export function runPage(render: (page: Page) => void) {
 
   async function follow(signal: AbortSignal): Promise<void> {
     while (!signal.aborted) {
-      const problems = await Promise.all([
-        readRequests(signal),
-        read('faults', signal, (faults) => ({ faults: faults as FaultSettings })),
-        state.reset === undefined && read('reset', signal, (reset) => ({ reset: reset as ResetPlan })),
-        state.route.view === 'keys' && read('keys', signal, (keys) => ({ keys: keys as Keys })),
-      ]);
-      const connectionProblem = problems.find(Boolean) || '';
-      if (!signal.aborted && connectionProblem !== state.connectionProblem) update({ connectionProblem });
+      const connectionProblem = await poll(signal).then(
+        () => '',
+        (error: Error) => error.message,
+      );
+      if (!signal.aborted) update({ connectionProblem });
       await new Promise((resolve) => setTimeout(resolve, PAUSE_MS));
     }
   }
 
-  function readRequests(signal: AbortSignal): Promise<string> {
-    const { log: before, route } = state;
-    const { text } = route.filter;
-    return read(`requests?${pollQuery(before, text)}`, signal, (response) => {
-      const log = mergePoll(before, text, response as PollResponse);
-      const isQuiet = before.cursor === undefined || before.text !== text || route.view !== 'requests';
-      const news = announcementOf((response as PollResponse).requests);
-      if (isQuiet || news === undefined || Date.now() - lastAnnounced < ANNOUNCE_MS) return { log };
-      lastAnnounced = Date.now();
-      return { log, announcement: news };
-    });
-  }
-
-  /** Reads a part of the state. Returns the message of the error; empty if there was none. */
-  async function read(
-    path: string,
-    signal: AbortSignal,
-    onResponse: (response: unknown) => Partial<State>,
-  ): Promise<string> {
-    try {
-      const response = await server.get(path, signal);
-      if (!signal.aborted) update(onResponse(response));
-      return '';
-    } catch (error) {
-      return (error as Error).message;
-    }
+  /** Reads what the page shows. @throws Error with a message for the user */
+  async function poll(signal: AbortSignal): Promise<void> {
+    const get = (path: string) => server.send('GET', path, undefined, signal);
+    const { log: before, route, isPaused } = state;
+    const isStill = isPaused && before.cursor !== '' && before.text === route.text;
+    const [response, faults, keys] = await Promise.all([
+      isStill ? undefined : get(`requests?${pollQuery(before, route.text)}`),
+      get('faults'),
+      route.view === 'keys' ? get('keys') : state.keys,
+    ]);
+    if (signal.aborted) return;
+    const log = response ? mergePoll(before, route.text, response as PollResponse) : before;
+    // In another log, another request has the number of the opened one.
+    if (before.log !== '' && before.log !== log.log) page.go({ request: undefined }, true);
+    update({ log, faults, keys } as Partial<State>);
   }
 
   /** Shows the view in the address, and restarts polling. With a code (`#c=…`) instead, signs in. */
@@ -129,7 +102,7 @@ export function runPage(render: (page: Page) => void) {
     if (!hash.startsWith('#c=')) {
       const route = parseRoute(hash, state.route);
       if (route.view !== state.route.view) scrollTo(0, 0);
-      update({ route });
+      update({ route, message: noMessage });
       // Another view needs other data, and another search other requests.
       restart();
       return;
@@ -148,27 +121,53 @@ export function runPage(render: (page: Page) => void) {
   }
 
   function beginSession(): void {
-    // The numbers of requests begin again if the server has been restarted.
-    page.go({ request: undefined }, true);
-    update({ session: 'begun', signInProblem: '', log: emptyLog, addedRule: undefined, reset: undefined });
+    page.go({}, true);
+    update({ session: 'begun', signInProblem: '' });
     restart();
   }
 
   const page = {
-    /** The number of the opened request whose row was scrolled into view. */
-    scrolledTo: undefined as number | undefined,
     get state() {
       return state;
     },
     server,
+    /** Runs an action of the user, one at a time. Shows what it has done, or the message of its error. */
+    async act(action: () => Promise<string>): Promise<void> {
+      if (isActing) return;
+      isActing = true;
+      try {
+        update({ message: { text: await action(), isProblem: false } });
+      } catch (error) {
+        update({ message: { text: (error as Error).message, isProblem: true } });
+      }
+      isActing = false;
+      // Forget the response to an earlier poll, which does not have the change.
+      restart();
+      // The button of the action may be gone.
+      if (document.activeElement === document.body) document.getElementById('message')?.focus();
+    },
     update,
+    /** Adds a fault rule before the others. @throws Error with a message for the user */
+    async addRule(rule: NewRule): Promise<string> {
+      const faults = (await server.send('POST', 'faults', JSON.stringify(rule))) as Faults;
+      update({ faults });
+      const { match, number, ...effect } = faults.rules[0] as Rule;
+      return `Rule ${number} is added: ${nameMatch(match)} ${effectOf(effect)}`;
+    },
+    /** Deletes the recorded requests, for all who use the server. @throws Error with a message for the user */
+    async clear(): Promise<string> {
+      const log = (await server.send('DELETE', 'requests')) as PollResponse;
+      page.go({ request: undefined }, true);
+      update({ log: { ...log, text: state.route.text } });
+      return 'The list is cleared';
+    },
     /** Shows another route, and puts it into the address. With `replaces`, the history gets no new entry for it. */
     go(changes: Partial<Route>, replaces = false): void {
       const route = { ...state.route, ...changes };
-      const isSearch = route.filter.text !== state.route.filter.text;
+      const isSearch = route.text !== state.route.text;
       if (replaces) history.replaceState(null, '', formatRoute(route));
       else history.pushState(null, '', formatRoute(route));
-      update({ route });
+      update({ route, message: noMessage });
       clearTimeout(typing);
       if (isSearch) typing = setTimeout(restart, TYPING_MS);
     },
