@@ -66,6 +66,8 @@ export type OtherPath = {
 
 export type RoutesOptions = {
   store: Store;
+  /** Checks what requests need. By default, only whether the store can be written. @throws StoreError */
+  checkReady?: (() => Promise<void>) | undefined;
   clock: Clock;
   /** The base URL as clients of a reverse proxy see it. */
   publicUrl?: string | undefined;
@@ -80,6 +82,7 @@ export type RoutesOptions = {
 /** Returns all paths of the service. Access, CORS, Allow, 404 and 405, labels and more follow from this table. */
 export function createPaths(options: RoutesOptions): Path[] {
   const { store, clock, publicUrl, metrics, isLocal = true, tools } = options;
+  const { checkReady = () => store.checkWritable() } = options;
   const basePath = publicUrl === undefined ? API_PREFIX : new URL(publicUrl).pathname;
   const handlers = createHandlers(store, clock, basePath);
   const operationPaths = new Map<string, Record<string, OperationRoute>>();
@@ -94,7 +97,7 @@ export function createPaths(options: RoutesOptions): Path[] {
     })),
     publicPath('/healthz', 'health', () => json({ status: 'ok', store: store.id })),
     publicPath('/readyz', 'health', async () => {
-      await store.checkWritable();
+      await checkReady();
       return json({ status: 'ready', store: store.id });
     }),
     publicPath('/openapi.json', 'public', ({ headers: { host } }) => {

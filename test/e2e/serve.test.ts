@@ -1,5 +1,5 @@
 import { execFileSync } from 'node:child_process';
-import { mkdir, readdir, readFile, rename, stat, writeFile } from 'node:fs/promises';
+import { mkdir, readdir, readFile, rename, rm, stat, writeFile } from 'node:fs/promises';
 import { extname, join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { findLockOwner } from '../../src/system/directory-lock.ts';
@@ -377,6 +377,22 @@ test.each([
   };
   const lines = service.stderr().split('\n').filter(Boolean);
   expect(lines.map((line) => JSON.parse(line))).toEqual(Array(count).fill({ request }));
+});
+
+test('/readyz is 503 while the API keys cannot be read', async () => {
+  const { store, start } = await machineWithStore();
+  const service = await start();
+  const readyz = async () => {
+    const response = await fetch(new URL('/readyz', service.url));
+    return [response.status, ((await response.json()) as { code?: string }).code];
+  };
+  expect(await readyz()).toEqual([200, undefined]);
+  await rename(join(store, 'keys'), join(store, 'kept'));
+  await writeFile(join(store, 'keys'), '');
+  expect(await readyz()).toEqual([503, 'storage_unreachable']);
+  await rm(join(store, 'keys'));
+  await rename(join(store, 'kept'), join(store, 'keys'));
+  expect(await readyz()).toEqual([200, undefined]);
 });
 
 test('--log prints a short line for each request, and the reason of an error below it', async () => {
