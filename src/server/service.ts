@@ -11,10 +11,10 @@ import { createCredentials } from './authentication.ts';
 import { listen } from './connection/listen.ts';
 import { createFaults, type FaultOptions } from './faults.ts';
 import { createMetrics, type Metrics } from './metrics.ts';
-import { createRequestRedactors } from './redact.ts';
 import { allowedHosts, isLoopbackAddress } from './request/checks.ts';
 import type { RequestContext } from './request/context.ts';
-import type { RequestEnd } from './tools/recorder.ts';
+import { createRequestDescriber, type RequestSummary } from './tools/log-entry.ts';
+import { type RequestEnd, recordOf } from './tools/recorder.ts';
 import { createTools } from './tools/tools.ts';
 
 /** A store that is open, and the service that will serve it. */
@@ -73,8 +73,8 @@ export type ServiceOptions = {
   onAccess?: OnAccess | undefined;
 };
 
-/** Called for each response that belongs in the log, with a function that replaces secrets in a text of the request. */
-export type OnAccess = (request: RequestContext, end: RequestEnd, redact: (text: string) => string) => void;
+/** Called for each response that belongs in the log, with a function that describes the request without secrets. */
+export type OnAccess = (request: RequestContext, end: RequestEnd, describe: () => RequestSummary) => void;
 
 export type Service = Awaited<ReturnType<typeof startService>>;
 
@@ -112,7 +112,7 @@ export async function startService(options: ServiceOptions) {
   const credentials = createCredentials(options.token, () => options.onPageUrl?.(pageUrl()));
   const pageUrl = (): string => `${listening?.origin}/#c=${credentials.code()}`;
   const secrets = [credentials.token, ...(options.secrets ?? [])];
-  const redactorFor = createRequestRedactors(secrets);
+  const { summarize } = createRequestDescriber(secrets);
   let metrics: Metrics | undefined;
   let listening: Awaited<ReturnType<typeof listen>> | undefined;
   let backend: Backend | undefined;
@@ -130,7 +130,7 @@ export async function startService(options: ServiceOptions) {
       onAccess:
         onAccess &&
         ((request: RequestContext, end: RequestEnd) =>
-          onAccess(request, end, (text) => redactorFor(request.sentHeaders).redact(text))),
+          onAccess(request, end, () => summarize(recordOf(request, end, cors)))),
     };
     let app: App = createStartingApp(shared);
     listening = await listen(() => app, { host, port });

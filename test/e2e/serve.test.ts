@@ -400,7 +400,8 @@ test('--log prints a short line for each request, and the reason of an error bel
     const [url, key] = [process.env.PETS_BASE_URL + '/pets', process.env.PETS_API_KEY];
     const headers = { Authorization: 'Bearer ' + key };
     await fetch(url + '?limit=5&status=available', { headers });
-    await fetch(url + '?limit=500', { headers });`;
+    await fetch(url + '?limit=500', { headers });
+    await fetch(url, { method: 'OPTIONS', headers: { Origin: 'http://localhost:5173', 'Access-Control-Request-Method': 'GET' } });`;
   const command = ['--', process.execPath, '--input-type=module', '-e', script];
   const { stderr } = await (await freshMachine()).command([
     'serve',
@@ -413,7 +414,9 @@ test('--log prints a short line for each request, and the reason of an error bel
   expect(stderr).toMatch(
     new RegExp(
       `\n${time} GET /v1/pets\\?limit=5&status=available 200 \\d+ ms\n` +
-        `${time} GET /v1/pets\\?limit=500 400 \\d+ ms\n  limit must be an integer from 1 to 100\n`,
+        `${time} GET /v1/pets\\?limit=500 400 \\d+ ms\n  limit must be an integer from 1 to 100\n` +
+        `${time} OPTIONS /v1/pets 204 \\d+ ms\n` +
+        '  origin http://localhost:5173 refused; start with --cors http://localhost:5173\n',
     ),
   );
 });

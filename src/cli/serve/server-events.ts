@@ -2,6 +2,7 @@ import { plans } from '../../contract/plans.ts';
 import { createTimeFormatter } from '../../contract/time-text.ts';
 import type { FaultOptions } from '../../server/faults.ts';
 import type { OnAccess, Service } from '../../server/service.ts';
+import type { RequestSummary } from '../../server/tools/log-entry.ts';
 import type { StoreLocation } from '../../store/backend.ts';
 import { withEnvironment } from '../core/shell-words.ts';
 import { describeError } from '../errors/describe-error.ts';
@@ -157,6 +158,9 @@ function describeFaults({ latency, failRate, seed, rules = [] }: FaultOptions): 
   return `faults: ${parts.join(', ')}${isRandom ? ` (--fault-seed ${seed})` : ''}`;
 }
 
+/** With these outcomes, a response below 400 needs no reason. */
+const ORDINARY: readonly RequestSummary['outcome'][] = ['counted', 'replayed', 'not_counted'];
+
 /** At least so many columns of a URL are logged, however narrow the terminal is. */
 const MIN_URL_WIDTH = 20;
 
@@ -178,8 +182,8 @@ function createRequestPrinter(
   if (!isLogging && isLimitReported) return undefined;
 
   const formatTime = createTimeFormatter(console.timeZone());
-  const print: OnAccess = ({ id, client, keyName, method, url }, end, redact) => {
-    const { time, status, milliseconds, message } = end;
+  const print = (time: number, summary: RequestSummary) => {
+    const { id, client, keyName, method, url, status = 0, milliseconds, outcome, because } = summary;
     if (stderr.writableLength > MAX_LOG_BYTES) {
       dropped++;
       return;
@@ -191,27 +195,28 @@ function createRequestPrinter(
     dropped = 0;
     const request = {
       time: new Date(time).toISOString(),
-      id: redact(id),
+      id,
       ...(keyName !== undefined && { keyName }),
       client,
       method,
-      url: redact(url),
+      url,
       status,
-      milliseconds: Math.round(milliseconds * 10) / 10,
+      milliseconds,
     };
     // The date and the zone are not on the screen, and the other fields only in the JSON.
     const [, clockTime = ''] = formatTime(time).split(' ');
     const result = `${status} ${Math.round(milliseconds)} ms`;
-    const target = sanitizeForTerminal(request.url);
+    const target = sanitizeForTerminal(url);
     const room =
       (stderr.isTTY ? stderr.columns || 80 : Infinity) - `${clockTime} ${method}  ${result}`.length;
     const line = `${clockTime} ${method} ${cutToWidth(target, Math.max(room, MIN_URL_WIDTH))} ${result}`;
-    const reason = message === undefined ? '' : `\n  ${sanitizeForTerminal(redact(message))}`;
+    const isOrdinary = status < 400 && ORDINARY.includes(outcome) && summary.foreignOrigin === undefined;
+    const reason = isOrdinary ? '' : `\n  ${sanitizeForTerminal(because)}`;
     console.event({ request }, dim(line) + reason);
   };
 
-  return (request, end, redact) => {
-    if (isLogging) print(request, end, redact);
+  return (request, end, describe) => {
+    if (isLogging) print(end.time, describe());
     // A mocked 429 does not mean that a limit is used up.
     const isOverLimit = end.code === 'rate_limited' && request.asked === undefined;
     if (isLimitReported || !isOverLimit || request.keyName === undefined) return;
