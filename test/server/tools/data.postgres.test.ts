@@ -24,7 +24,6 @@ const RESPONSES = {
         day: { limit: 1_000, used: 1, left: 999, endsAt: '2026-11-21T00:00:00.000Z' },
       },
     ],
-    total: 1,
     time: '2026-11-20T12:00:00.000Z',
   }),
 };
