@@ -164,7 +164,7 @@ export async function startService(options: ServiceOptions) {
     const tools = hasTools
       ? createTools({
           ...options,
-          ...{ origin, secrets, backend, faults, stopping: stopping.signal },
+          ...{ origin, secrets, backend, faults },
           location: location.place,
           openSession: credentials.openSession,
           onReset: shared.anonymousLimiter.clear,
