@@ -86,7 +86,9 @@ module.exports = {
       name: 'resolvable',
       severity: 'error',
       // `npm run bench` installs what the peers import. Dredd provides the module `hooks` for the other file.
-      from: { pathNot: '^(bench/peers/(fastify|hono)[.]mjs|test/fixtures/dredd-hooks[.]cjs)$' },
+      from: {
+        pathNot: '^(bench/peers/(fastify|fastify-server|hono)[.]mjs|test/fixtures/dredd-hooks[.]cjs)$',
+      },
       to: { couldNotResolve: true },
     },
     {

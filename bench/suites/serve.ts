@@ -20,9 +20,12 @@ const variants = [
   { what: 'with the page, which records the requests', options: [], most: 1.5 },
 ];
 
-/** Compares `GET /v1/pets?limit=20` for all pages in turn with a hand-written server that does the same work. */
+/**
+ * Compares `GET /v1/pets?limit=20` for all pages in turn with servers that do the same work: one written by hand, and one
+ * with fastify if it is installed.
+ */
 export const serve: Suite = {
-  usesPeers: false,
+  usesPeers: true,
   async run(bench) {
     const { lab } = bench;
     writeStore(lab.path('store'), ANIMALS, 'seeded');
@@ -43,8 +46,10 @@ export const serve: Suite = {
 const startOurs = ({ lab, onCore }: Bench, options: readonly string[]): Promise<Server> =>
   start(lab, { prefix: onCore(0), args: serveArgs('--data', lab.path('store'), ...options) });
 
-const startMinimal = ({ lab, onCore }: Bench): Promise<Server> =>
-  start(lab, { prefix: onCore(0), args: [peer('minimal-server.mjs'), lab.path('animals.json')] });
+const startMinimal = (bench: Bench) => startPeer(bench, 'minimal-server.mjs');
+
+const startPeer = ({ lab, onCore }: Bench, file: string): Promise<Server> =>
+  start(lab, { prefix: onCore(0), args: [peer(file), lab.path('animals.json')] });
 
 /** Compares processor times. Each sample has its own server, because V8 compiles code differently in each process. */
 async function compareTimes(bench: Bench): Promise<Row[]> {
@@ -61,13 +66,22 @@ async function compareTimes(bench: Bench): Promise<Row[]> {
     () => Promise<number | undefined>
   >;
   for (const { what, options } of variants) contestants[what] = sample(() => startOurs(bench, options));
-  const { minimal = [], ...ours } = await inTurns(bench.rounds, contestants);
-  return variants.map(({ what, most }) => {
+  const hasFastify = bench.peers.some(({ name }) => name === 'fastify');
+  if (hasFastify) contestants.fastify = sample(() => startPeer(bench, 'fastify-server.mjs'));
+  const { minimal = [], fastify = [], ...ours } = await inTurns(bench.rounds, contestants);
+  const rows = variants.map(({ what, most }) => {
     const name = `GET, 1,000 pages in turn, ${what}: processor time ÷ minimal server`;
     return rowIfKnown(name, [ours[what] ?? [], minimal], (mine = [], theirs = []) =>
       ratio(name, 'µs', mine, theirs, { most }),
     );
   });
+  if (!hasFastify) return rows;
+  const name = 'GET, 1,000 pages in turn, without the page: processor time ÷ fastify server';
+  const withoutPage = ours['without the page'] ?? [];
+  return [
+    ...rows,
+    rowIfKnown(name, [withoutPage, fastify], (mine = [], theirs = []) => ratio(name, 'µs', mine, theirs)),
+  ];
 }
 
 /** A contestant: the server, with requests for all of its pages in turn as its load. */
