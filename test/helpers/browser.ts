@@ -58,6 +58,8 @@ export function useBrowser(): (
       if (message.type() === 'error' && !expectedErrors?.test(message.text())) problems.push(message.text());
     });
     onTestFinished(async () => {
+      // A route of the test may still wait for the response to a request of the page, which polls.
+      await page.unrouteAll({ behavior: 'ignoreErrors' });
       await context.close();
       expect(problems).toEqual([]);
     });
