@@ -593,19 +593,25 @@ test.skipIf(process.platform === 'win32')(
   },
 );
 
+/** Starts a service, sends a creation without its last bytes, and then moves the store away. */
+async function serveWithHalfACreation() {
+  const { machine, store } = await machineWithStore();
+  const service = await serveCommand(machine, ['--data', store]);
+  const connection = await openConnection(service);
+  const bytes = creationBytes(service, 'Rex');
+  connection.socket.write(bytes.slice(0, -10));
+  // The response to another request shows that the service has read what was sent before.
+  expect(await statusOf(service, service.key)).toBe(200);
+  await rename(store, `${store}-moved`);
+  return { service, connection, sendRest: () => connection.socket.write(bytes.slice(-10)) };
+}
+
 test.skipIf(process.platform === 'win32')(
   'a store that fails while the service stops is reported, with exit code 1',
   async () => {
-    const { machine, store } = await machineWithStore();
-    const service = await serveCommand(machine, ['--data', store]);
-    const connection = await openConnection(service);
-    const bytes = creationBytes(service, 'Rex');
-    connection.socket.write(bytes.slice(0, -10));
-    // The response to another request shows that the service has read what was sent before.
-    expect(await statusOf(service, service.key)).toBe(200);
-    await rename(store, `${store}-moved`);
+    const { service, connection, sendRest } = await serveWithHalfACreation();
     service.child.kill('SIGTERM');
-    connection.socket.write(bytes.slice(-10));
+    sendRest();
     expect(await connection.receive()).toMatchObject({ status: 503 });
     expect(await service.ended).toEqual({ code: 1, signal: null });
     expect(service.stderr()).toMatch(/"message":".*was moved, replaced or deleted .*","hint":"/);
@@ -615,19 +621,12 @@ test.skipIf(process.platform === 'win32')(
 test.skipIf(process.platform === 'win32')(
   'a request that is still being sent when the store fails gets its response before the service ends',
   async () => {
-    const { machine, store } = await machineWithStore();
-    const service = await serveCommand(machine, ['--data', store]);
-    const connection = await openConnection(service);
-    const bytes = creationBytes(service, 'Rex');
-    connection.socket.write(bytes.slice(0, -10));
-    // The response to another request shows that the service has read what was sent before.
-    expect(await statusOf(service, service.key)).toBe(200);
-    await rename(store, `${store}-moved`);
+    const { service, connection, sendRest } = await serveWithHalfACreation();
     const other = await openConnection(service);
     other.socket.write(creationBytes(service, 'Tom'));
     const refused = { status: 503, body: expect.stringContaining('storage_') };
     expect(await other.receive()).toMatchObject(refused);
-    connection.socket.write(bytes.slice(-10));
+    sendRest();
     expect(await connection.receive()).toMatchObject(refused);
     expect(await service.ended).toEqual({ code: 1, signal: null });
     expect(service.stderr()).toMatch(/"message":".*was moved, replaced or deleted .*","hint":"/);

@@ -80,7 +80,7 @@ export function journalLocation(
         .finally(() => lock.release());
     },
     write: (contents, accept, signal) =>
-      writeContents(directory, contents, accept, files, signal).catch(
+      fillDirectory(directory, files, () => writeContents(directory, contents, accept, files, signal)).catch(
         failWith(`write a store to ${directory}`, signal),
       ),
   };
@@ -221,19 +221,10 @@ function* readAnimals({ pets, keys }: Journal, readAt: number): Generator<Stored
 }
 
 /**
- * Writes the contents of a store to `target`, which must be an empty directory or not exist. The journal gets its name
- * last. Until then, no server creates a store in the directory, because a folder `keys` without a journal is an error
- * (`hasJournal`). After an error, everything that was written is deleted.
- *
- * @param accept receives what was written, before the target becomes a store. If it throws, no store is created
+ * Locks `target`, which must be an empty directory or not exist, and calls `write` to fill it. After an error, everything
+ * that was created is deleted.
  */
-async function writeContents(
-  target: string,
-  contents: StoreContents,
-  accept: (written: StoreReport) => void,
-  files: FileSystem,
-  signal: AbortSignal | undefined,
-): Promise<void> {
+async function fillDirectory(target: string, files: FileSystem, write: () => Promise<void>): Promise<void> {
   const missing = await missingDirectories(target);
   if (missing.length === 0) await requireEmpty(target);
   try {
@@ -242,7 +233,7 @@ async function writeContents(
     try {
       // Another copy may have been complete before this one got the lock.
       await requireEmpty(target);
-      await writeFiles(target, contents, accept, files, signal).catch(async (error) => {
+      await write().catch(async (error) => {
         // The journal first: without it, the other files are not taken for a store.
         await fs.rm(join(target, JOURNAL_FILE), { force: true }).catch(() => {});
         for (const name of (await fs.readdir(target)).filter((each) => !isLockName(each)))
@@ -258,8 +249,13 @@ async function writeContents(
   }
 }
 
-/** Writes the files of a store to an empty directory that this process has locked. */
-async function writeFiles(
+/**
+ * Writes the contents of a store to an empty directory that this process has locked. The journal gets its name last. Until
+ * then, no server creates a store in the directory, because a folder `keys` without a journal is an error (`hasJournal`).
+ *
+ * @param accept receives what was written, before the target becomes a store. If it throws, no store is created
+ */
+async function writeContents(
   target: string,
   contents: StoreContents,
   accept: (written: StoreReport) => void,
