@@ -327,7 +327,7 @@ test.each([
   },
 );
 
-test('calls under load leave no listeners behind', async () => {
+test('calls under load leave no listeners registered', async () => {
   const { pool, database } = createPool();
   await pool.call(QUICK);
   const [client] = database.clients;
