@@ -1,9 +1,6 @@
-import { MAX_FOREIGN } from '../contract/recorded-text.ts';
+import { MAX_FOREIGN, MAX_REQUESTS } from '../contract/recorded-text.ts';
 import type { LoggedRequest } from './api-types.ts';
 import { formatCount, statusKind } from './text.ts';
-
-/** How many requests the page shows. The server keeps as many. */
-export const MAX_REQUESTS = 1_000;
 
 /** `log` changes if the server was started again or its log was cleared. `cursor` is empty before the first poll. */
 export type PollResponse = { requests: readonly LoggedRequest[]; log: string; cursor: string };

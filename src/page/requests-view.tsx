@@ -1,8 +1,8 @@
 import { useEffect, useLayoutEffect, useMemo, useRef } from 'preact/hooks';
+import { MAX_REQUESTS } from '../contract/recorded-text.ts';
 import type { LoggedRequest } from './api-types.ts';
 import { Field, Row, Table } from './parts.tsx';
 import { closeDetails, focusDetails, Reason, RequestDetails, Status } from './request-details.tsx';
-import { MAX_REQUESTS } from './request-log.ts';
 import { MAX_SEARCH_TEXT } from './route.ts';
 import type { Page } from './state.ts';
 import { durationText, escapeAndShorten, formatNumber, localTime, statusKind } from './text.ts';

@@ -1,4 +1,4 @@
-import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { IncomingMessage } from 'node:http';
 import { header } from '../contract/headers.ts';
 import type { RateLimitDecision, RateLimitWindow } from '../store/limits/limiter.ts';
 
@@ -43,15 +43,6 @@ export function completeResponse(
   for (const text of more) lines.push(text);
   for (const text of headers) lines.push(text);
   return { headers: lines, body, encoding, bytes };
-}
-
-export function send(
-  response: ServerResponse,
-  status: number,
-  { headers, body, encoding }: SentResponse,
-): void {
-  response.writeHead(status, headers as string[]);
-  response.end(body, encoding);
 }
 
 /** The response to an OPTIONS request. `allow` lists the methods of the target. */

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
-import { MAX_FOREIGN } from '../../src/contract/recorded-text.ts';
+import { MAX_FOREIGN, MAX_REQUESTS } from '../../src/contract/recorded-text.ts';
 import type { LoggedRequest } from '../../src/page/api-types.ts';
-import { emptyLog, MAX_REQUESTS, mergePoll, pollQuery, titleOf } from '../../src/page/request-log.ts';
+import { emptyLog, mergePoll, pollQuery, titleOf } from '../../src/page/request-log.ts';
 
 const request = (number: number, changes: Partial<LoggedRequest> = {}): LoggedRequest => ({
   number,

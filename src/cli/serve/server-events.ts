@@ -182,8 +182,7 @@ function createRequestPrinter(
   if (!isLogging && isLimitReported) return undefined;
 
   const formatTime = createTimeFormatter(console.timeZone());
-  const print = (time: number, summary: RequestSummary) => {
-    const { id, client, keyName, method, url, status = 0, milliseconds, outcome, because } = summary;
+  const print = (time: number, describe: () => RequestSummary) => {
     if (stderr.writableLength > MAX_LOG_BYTES) {
       dropped++;
       return;
@@ -193,6 +192,8 @@ function createRequestPrinter(
         `not logged because stderr was not read fast enough: ${formatCount(dropped, 'request')}`,
       );
     dropped = 0;
+    const summary = describe();
+    const { id, client, keyName, method, url, status = 0, milliseconds, outcome, because } = summary;
     const request = {
       time: new Date(time).toISOString(),
       id,
@@ -216,7 +217,7 @@ function createRequestPrinter(
   };
 
   return (request, end, describe) => {
-    if (isLogging) print(end.time, describe());
+    if (isLogging) print(end.time, describe);
     // A mocked 429 does not mean that a limit is used up.
     const isOverLimit = end.code === 'rate_limited' && request.asked === undefined;
     if (isLimitReported || !isOverLimit || request.keyName === undefined) return;

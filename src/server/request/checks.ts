@@ -46,12 +46,16 @@ export function countHeader({ rawHeaders, headers }: IncomingMessage, name: stri
 export function checkSameOrigin({ headers }: IncomingMessage, publicUrl: string | undefined): void {
   const { 'sec-fetch-site': site = 'none', origin } = headers;
   const isNavigation = site === 'none' || site === 'same-origin';
-  const host = origin?.replace(/^https?:\/\//, '');
+  const host = hostOfOrigin(origin);
   const isOwn =
     host === undefined || host === headers.host || (publicUrl && host === new URL(publicUrl).host);
   if (isNavigation && isOwn) return;
   throw new ServiceError('forbidden', 'Pages of other origins cannot use this path');
 }
+
+/** The host and the port in an Origin header. */
+export const hostOfOrigin = (origin: string | undefined): string | undefined =>
+  origin?.replace(/^https?:\/\//, '');
 
 const PORT = /:\d{1,5}$/;
 

@@ -30,10 +30,10 @@ export type DescribedRequest = Sent<ReturnType<Describer['describe']>>;
 export function createRequestDescriber(secrets: readonly string[]) {
   const redactorFor = createRequestRedactors(secrets);
 
-  function summarize(recorded: RecordedRequest) {
+  function summarize(recorded: RecordedRequest, redactor = redactorFor(recorded.sentHeaders)) {
     const { number, time, milliseconds, status, code, sentHeaders, window, latency, foreignOrigin } =
       recorded;
-    const { redact, redactSentence } = redactorFor(sentHeaders);
+    const { redact, redactSentence } = redactor;
     const outcome = outcomeOf(recorded);
     const isRefused = outcome === 'rate_limited' || outcome === 'banned';
     const prefer = singleHeader(sentHeaders, header.prefer);
@@ -51,7 +51,7 @@ export function createRequestDescriber(secrets: readonly string[]) {
       status: status || undefined,
       code,
       outcome,
-      because: redactSentence(describeReason(recorded), quotedIn(recorded)),
+      because: redactSentence(describeReason(recorded, outcome), quotedIn(recorded)),
       until: isRefused && window ? new Date(window.resetAt).toISOString() : undefined,
       /** The injected latency, in milliseconds. */
       delay: latency || undefined,
@@ -69,7 +69,7 @@ export function createRequestDescriber(secrets: readonly string[]) {
     const { sentHeaders, responseHeaders, code } = recorded;
     const redactor = redactorFor(sentHeaders);
     const { redact, redactResponse, redactSentence } = redactor;
-    const summary = summarize(recorded);
+    const summary = summarize(recorded, redactor);
     const body = readBody(recorded.body);
     const request = messageOf(redactHeaders(sentHeaders, redactor, true), body, redact, redactor.longest);
     const isShown = summary.url === recorded.url && (request.body ?? '') === body.text;
@@ -142,14 +142,13 @@ function notAgain(
 const ORIGIN = /^[a-z][a-z0-9+.-]*:\/\/[\w.-]+(?::\d+)?$/i;
 
 /** Why a request got its response, in one sentence without the status and without a full stop (docs/testing.md). */
-function describeReason(request: Reasoned): string {
+function describeReason(request: Reasoned, outcome: RequestOutcome): string {
   const { status, message, asked, keyName, window, isDay, foreignOrigin } = request;
   const { limit, remaining } = window ?? {};
   const unit = isDay ? 'day' : 'minute';
   if (status === 0) return 'the client closed the connection before the response';
   if (foreignOrigin !== undefined && ORIGIN.test(foreignOrigin))
     return `origin ${foreignOrigin} refused; start with --cors ${foreignOrigin}`;
-  const outcome = outcomeOf(request);
   switch (outcome) {
     case 'injected_fault':
       return asked?.source ?? '';

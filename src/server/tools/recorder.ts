@@ -2,13 +2,13 @@ import { isUtf8 } from 'node:buffer';
 import { randomBytes } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
 import { type ErrorCode, errorCodes } from '../../contract/error-codes.ts';
-import { MAX_FOREIGN, MAX_RECORDED_BODY } from '../../contract/recorded-text.ts';
+import { MAX_FOREIGN, MAX_RECORDED_BODY, MAX_REQUESTS } from '../../contract/recorded-text.ts';
+import { hostOfOrigin } from '../request/checks.ts';
 import type { RequestContext } from '../request/context.ts';
 import { hasBody } from '../request/input.ts';
 import type { SentResponse } from '../response.ts';
 
-/** How many requests are kept, if `MAX_BYTES` suffice for their headers and the beginnings of their bodies. */
-export const MAX_REQUESTS = 1_000;
+/** The most memory for the headers and the beginnings of the bodies of all kept requests. */
 const MAX_BYTES = 24 * 1024 * 1024;
 
 const CURSOR = /^([0-9a-f]{8})-(\d{1,15})$/;
@@ -200,9 +200,7 @@ function foreignOrigin(
   const { 'sec-fetch-site': site, origin, host, referer = '' } = request.headers;
   if (site === undefined && origin === undefined) return undefined;
   const isForeign =
-    site === undefined
-      ? origin?.replace(/^https?:\/\//, '') !== host
-      : site === 'cross-site' || site === 'same-site';
+    site === undefined ? hostOfOrigin(origin) !== host : site === 'cross-site' || site === 'same-site';
   const from = origin ?? (URL.canParse(referer) ? new URL(referer).origin : 'unknown');
   return isForeign && !cors.includes('*') && !cors.includes(from) ? from.slice(0, MAX_ORIGIN) : undefined;
 }

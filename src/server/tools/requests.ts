@@ -3,6 +3,7 @@ import http from 'node:http';
 import { setImmediate } from 'node:timers/promises';
 import * as z from 'zod/mini';
 import { encodeIdempotencyKey, header } from '../../contract/headers.ts';
+import { MAX_REQUESTS } from '../../contract/recorded-text.ts';
 import { wellFormed } from '../../contract/schemas.ts';
 import type { Backend } from '../../store/backend.ts';
 import { hashOfCredential } from '../authentication.ts';
@@ -16,7 +17,7 @@ import {
   type RequestSummary,
   singleHeader,
 } from './log-entry.ts';
-import { MAX_REQUESTS, type RecordedRequest, type Recorder, readBody } from './recorder.ts';
+import { type RecordedRequest, type Recorder, readBody } from './recorder.ts';
 
 const MAX_NUMBER = 999_999_999;
 
