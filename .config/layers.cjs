@@ -6,7 +6,7 @@ const layers = {
   store: ['system', 'contract'],
   server: ['system', 'contract', 'store'],
   cli: ['system', 'contract', 'client', 'store', 'server'],
-  page: ['contract'],
+  page: ['system', 'contract'],
 };
 // The folders of src/cli from bottom to top. Each may import itself and the folders before it.
 const cliFloors = [

@@ -5,8 +5,8 @@ import type { Dispatcher } from 'undici';
 import buildConnector from 'undici/lib/core/connect.js';
 import Agent from 'undici/lib/dispatcher/agent.js';
 import Pool from 'undici/lib/dispatcher/pool.js';
-import type { Clock } from '../contract/clock.ts';
 import type { Operation } from '../contract/operations.ts';
+import type { Clock } from '../system/clock.ts';
 import { InterruptedError } from '../system/interrupted-error.ts';
 import {
   type ClientError,

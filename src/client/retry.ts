@@ -1,6 +1,6 @@
-import type { Clock } from '../contract/clock.ts';
 import { isNotCarriedOut } from '../contract/error-codes.ts';
 import { header, IDEMPOTENCY_KEY_LIFETIME_MS } from '../contract/headers.ts';
+import type { Clock } from '../system/clock.ts';
 import { InterruptedError } from '../system/interrupted-error.ts';
 import type { Attempt, AttemptOutcome, Timings, Transport } from './attempt.ts';
 import {

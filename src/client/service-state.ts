@@ -1,9 +1,8 @@
 import { createHash } from 'node:crypto';
 import { existsSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import type { Clock } from '../contract/clock.ts';
 import { LOOPBACK_NAME_PATTERN } from '../contract/headers.ts';
-import type { Uptime } from '../system/uptime.ts';
+import type { Clock, Uptime } from '../system/clock.ts';
 import {
   isTrusted,
   makeDirectorySync,

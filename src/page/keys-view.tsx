@@ -1,4 +1,4 @@
-import { formatDuration } from '../contract/time-text.ts';
+import { formatDuration } from '../system/time-text.ts';
 import type { Keys } from './api-types.ts';
 import { Row, Table } from './parts.tsx';
 import { formatRoute } from './route.ts';

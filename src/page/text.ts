@@ -1,4 +1,4 @@
-import { createTimeFormatter } from '../contract/time-text.ts';
+import { createTimeFormatter } from '../system/time-text.ts';
 import type { LoggedRequest } from './api-types.ts';
 
 /** How the page marks a status: `rejected` is 4xx, and `failed` is 5xx or no response. */

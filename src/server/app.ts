@@ -1,10 +1,10 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import type { SteadyClock } from '../contract/clock.ts';
 import type { ErrorCode } from '../contract/error-codes.ts';
 import { header } from '../contract/headers.ts';
 import type { OperationName } from '../contract/operations.ts';
 import { StoreUnavailableError } from '../store/errors.ts';
 import type { Limiter, MemoryLimiter, RateLimitDecision } from '../store/limits/limiter.ts';
+import type { SteadyClock } from '../system/clock.ts';
 import {
   type AuthenticationOptions,
   anonymousWindow,

@@ -1,7 +1,6 @@
 import { createHash } from 'node:crypto';
 import * as z from 'zod/mini';
 import { type ErrorCode, errorCodes } from '../contract/error-codes.ts';
-import { MAX_LATENCY } from '../contract/faults.ts';
 import { header } from '../contract/headers.ts';
 import { decimalToNumber, stringifyJson } from '../contract/json.ts';
 import { type OperationName, operationPaths, operations } from '../contract/operations.ts';
@@ -12,6 +11,9 @@ import type { RequestedMock } from './request/context.ts';
 import { type ServiceResponse, windowHeaders } from './response.ts';
 import { allMethodsHeader, matchSegments, operationEntries, type Params, segmentsOf } from './routes.ts';
 import { sampleData } from './sample-data.ts';
+
+/** The longest latency that can be injected, in milliseconds. */
+export const MAX_LATENCY = 600_000;
 
 /** The longest Retry-After that can be requested, in seconds. */
 const MAX_RETRY_AFTER = 1_000_000;

@@ -1,7 +1,6 @@
 import { hash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import type { IncomingMessage } from 'node:http';
-import type { Clock } from '../contract/clock.ts';
 import { decodeIdempotencyKey, header } from '../contract/headers.ts';
 import { parseInt64 } from '../contract/json.ts';
 import {
@@ -14,6 +13,7 @@ import {
 import { NewPet, petStatuses } from '../contract/schemas.ts';
 import type { RateLimitDecision } from '../store/limits/limiter.ts';
 import type { CreateRequest, Idempotency, PageQuery, Store } from '../store/store.ts';
+import type { Clock } from '../system/clock.ts';
 import type { Caller } from './authentication.ts';
 import { invalidRequest, methodNotAllowed, notFound, ServiceError } from './errors.ts';
 import { checkTarget, decodeSegments, pathOf, type Query, validate } from './request/input.ts';

@@ -1,11 +1,11 @@
 import { lookup } from 'node:dns/promises';
 import { setMaxListeners } from 'node:events';
-import type { SteadyClock } from '../contract/clock.ts';
 import { API_PREFIX } from '../contract/operations.ts';
 import type { Backend, StoreLocation } from '../store/backend.ts';
 import { type BanRule, createMemoryLimiter } from '../store/limits/limiter.ts';
 import type { Seed } from '../store/store.ts';
 import { createAddressMatcher } from '../system/address-blocks.ts';
+import type { SteadyClock } from '../system/clock.ts';
 import { type App, createApp, createStartingApp } from './app.ts';
 import { createCredentials } from './authentication.ts';
 import { listen } from './connection/listen.ts';

@@ -1,6 +1,6 @@
-import type { Clock, SteadyClock } from '../contract/clock.ts';
 import type { PlanName, Quota } from '../contract/plans.ts';
 import type { PetStatus } from '../contract/schemas.ts';
+import type { Clock, SteadyClock } from '../system/clock.ts';
 import type { KeyManager, StoredBans, StoredKey } from './keys/keys.ts';
 import type { BanCounts, BanRule, Limiter } from './limits/limiter.ts';
 import type { OrderJson, PetJson, Seed, Store, StoreReport } from './store.ts';

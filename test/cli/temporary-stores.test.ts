@@ -3,7 +3,7 @@ import { chmod, mkdir, readdir, symlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { deleteLeftStores } from '../../src/cli/serve/temporary-stores.ts';
-import { systemClock } from '../../src/contract/clock.ts';
+import { systemClock } from '../../src/system/clock.ts';
 import { acquireDirectoryLock } from '../../src/system/directory-lock.ts';
 import { manualClock } from '../helpers/clock.ts';
 import { startProgram } from '../helpers/context.ts';

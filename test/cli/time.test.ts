@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { parseTimeLimit } from '../../src/cli/commands/orders.ts';
 import { formatDeadline, formatIso, formatTime, instantOf } from '../../src/cli/output/time.ts';
-import { createTimeFormatter, formatDuration } from '../../src/contract/time-text.ts';
+import { createTimeFormatter, formatDuration } from '../../src/system/time-text.ts';
 import type { TerminalOptions } from '../helpers/context.ts';
 import { importing } from '../helpers/import-commands.ts';
 import { respondWith, runAgainst } from '../helpers/in-terminal.ts';

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { systemClock } from '../../src/contract/clock.ts';
+import { systemClock } from '../../src/system/clock.ts';
 import { report } from '../helpers/cases.ts';
 import { freshMachine } from '../helpers/pets.ts';
 import { startReal } from '../helpers/real-service.ts';

@@ -3,7 +3,7 @@ import { readdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect, test } from 'vitest';
-import { systemClock } from '../../src/contract/clock.ts';
+import { systemClock } from '../../src/system/clock.ts';
 import { report } from '../helpers/cases.ts';
 import { freshMachine } from '../helpers/pets.ts';
 import { startReal } from '../helpers/real-service.ts';

@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import ts from 'typescript';
 import { expect, test } from 'vitest';
 import { commands } from '../../src/cli/commands/index.ts';
-import { systemClock } from '../../src/contract/clock.ts';
+import { systemClock } from '../../src/system/clock.ts';
 import { readDocument } from '../helpers/documents.ts';
 import { inventoryWithoutKeys } from '../helpers/express.ts';
 import { freshMachine, type Machine, type ProgramOptions, serve } from '../helpers/pets.ts';

@@ -1,5 +1,4 @@
-import type { SteadyClock } from '../../src/contract/clock.ts';
-import type { Uptime } from '../../src/system/uptime.ts';
+import type { SteadyClock, Uptime } from '../../src/system/clock.ts';
 
 export type ManualClock = ReturnType<typeof manualClock>;
 

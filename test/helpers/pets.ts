@@ -6,7 +6,7 @@ import { dirname, join } from 'node:path';
 import type { Readable } from 'node:stream';
 import { onTestFinished } from 'vitest';
 import type { Context, Signal } from '../../src/cli/core/context.ts';
-import type { SteadyClock } from '../../src/contract/clock.ts';
+import type { SteadyClock } from '../../src/system/clock.ts';
 import { uptimeOf } from './clock.ts';
 import { type Program, startProgram, withDeadline } from './context.ts';
 import { makeTemporaryDirectory } from './temp.ts';

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { Transform } from 'node:stream';
 import { Client } from 'pg';
 import { inject, onTestFinished } from 'vitest';
-import type { SteadyClock } from '../../src/contract/clock.ts';
+import type { SteadyClock } from '../../src/system/clock.ts';
 import { listenOnLoopback } from './listen.ts';
 import { databaseLocation } from './postgres/backends.ts';
 import { type Cluster, type ClusterOptions, createCluster, replicaName } from './postgres/cluster.ts';

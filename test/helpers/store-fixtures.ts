@@ -2,7 +2,6 @@ import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { crc32 } from 'node:zlib';
 import { expect } from 'vitest';
-import { systemClock } from '../../src/contract/clock.ts';
 import type { StoreError } from '../../src/store/errors.ts';
 import {
   type JournalOptions,
@@ -10,6 +9,7 @@ import {
   openJournalStore as open,
 } from '../../src/store/journal/journal-store.ts';
 import type { CreateRequest, Idempotency, Page, PageQuery, Seed, Store } from '../../src/store/store.ts';
+import { systemClock } from '../../src/system/clock.ts';
 import { acquireDirectoryLock } from '../../src/system/directory-lock.ts';
 import { realFileSystem } from '../../src/system/file-system.ts';
 import { manualClock } from './clock.ts';

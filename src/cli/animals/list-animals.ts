@@ -5,7 +5,7 @@ import { readHeader } from '../../client/response.ts';
 import { stringifyJson } from '../../contract/json.ts';
 import { pageSize } from '../../contract/operations.ts';
 import { type PetStatus, petJson, petStatuses, type ReceivedPet } from '../../contract/schemas.ts';
-import { formatDuration } from '../../contract/time-text.ts';
+import { formatDuration } from '../../system/time-text.ts';
 import {
   connectionFor,
   followUpCommand,

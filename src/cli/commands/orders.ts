@@ -1,5 +1,5 @@
 import { parseJson, stringifyJson } from '../../contract/json.ts';
-import { createTimeFormatter } from '../../contract/time-text.ts';
+import { createTimeFormatter } from '../../system/time-text.ts';
 import {
   connectionFor,
   followUpCommand,

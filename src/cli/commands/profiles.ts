@@ -1,8 +1,8 @@
 import { ProxyError, RateLimitError } from '../../client/errors.ts';
 import { readRateLimits } from '../../client/rate-limit.ts';
 import type { HttpHeaders } from '../../client/response.ts';
-import { formatDuration } from '../../contract/time-text.ts';
 import { InterruptedError } from '../../system/interrupted-error.ts';
+import { formatDuration } from '../../system/time-text.ts';
 import { connectionFor, createStateDirectory, proxyFor, withClient } from '../connection/connect.ts';
 import { CliError } from '../core/errors.ts';
 import { exitCodes, type UserError } from '../core/exit-codes.ts';

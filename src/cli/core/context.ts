@@ -1,6 +1,5 @@
 import type { Readable, Writable } from 'node:stream';
-import type { SteadyClock } from '../../contract/clock.ts';
-import type { Uptime } from '../../system/uptime.ts';
+import type { SteadyClock, Uptime } from '../../system/clock.ts';
 import type { VersionDetails } from './version-details.ts';
 
 export type OutputStream = Writable & { isTTY?: boolean; columns?: number };

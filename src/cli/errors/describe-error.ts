@@ -10,8 +10,8 @@ import {
   RedirectError,
   TimeoutError,
 } from '../../client/errors.ts';
-import type { Clock } from '../../contract/clock.ts';
 import { StoreError, type StoreErrorCode } from '../../store/errors.ts';
+import type { Clock } from '../../system/clock.ts';
 import { InterruptedError } from '../../system/interrupted-error.ts';
 import {
   CliError,

@@ -2,8 +2,8 @@ import { realpath } from 'node:fs/promises';
 import type { Client } from '../../client/client.ts';
 import { OutcomeUnknownError } from '../../client/errors.ts';
 import { serviceOf } from '../../client/service-state.ts';
-import { formatDuration } from '../../contract/time-text.ts';
 import { InterruptedError } from '../../system/interrupted-error.ts';
+import { formatDuration } from '../../system/time-text.ts';
 import { createProgress } from '../animals/list-animals.ts';
 import {
   connectionFor,

@@ -1,8 +1,8 @@
 import { Chalk, type ChalkInstance } from 'chalk';
 import { stringifyJson } from '../../contract/json.ts';
-import { createTimeFormatter } from '../../contract/time-text.ts';
 import { isMissing } from '../../system/file-system.ts';
 import { InterruptedError } from '../../system/interrupted-error.ts';
+import { createTimeFormatter } from '../../system/time-text.ts';
 import type { Context, OutputStream } from '../core/context.ts';
 import { systemReason } from '../core/errors.ts';
 import type { OutputFile } from './output-file.ts';

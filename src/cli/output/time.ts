@@ -1,4 +1,4 @@
-import { createTimeFormatter, formatDuration } from '../../contract/time-text.ts';
+import { createTimeFormatter, formatDuration } from '../../system/time-text.ts';
 
 const DAY = 86_400_000;
 

@@ -1,9 +1,9 @@
 import { plans } from '../../contract/plans.ts';
-import { createTimeFormatter } from '../../contract/time-text.ts';
 import type { FaultOptions } from '../../server/faults.ts';
 import type { OnAccess, Service } from '../../server/service.ts';
 import type { RequestSummary } from '../../server/tools/log-entry.ts';
 import type { StoreLocation } from '../../store/backend.ts';
+import { createTimeFormatter } from '../../system/time-text.ts';
 import { withEnvironment } from '../core/shell-words.ts';
 import { describeError } from '../errors/describe-error.ts';
 import { isClosedPipe } from '../output/console.ts';

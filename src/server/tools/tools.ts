@@ -1,7 +1,7 @@
 import * as z from 'zod/mini';
-import type { SteadyClock } from '../../contract/clock.ts';
 import type { Backend } from '../../store/backend.ts';
 import type { Seed } from '../../store/store.ts';
+import type { SteadyClock } from '../../system/clock.ts';
 import { invalidRequest, ServiceError } from '../errors.ts';
 import { FaultRule, FaultSettings, type Faults, MAX_RULES, queryInteger } from '../faults.ts';
 import { createPageHandler } from '../page-files.ts';

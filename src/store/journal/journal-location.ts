@@ -1,6 +1,6 @@
 import * as fs from 'node:fs/promises';
 import { dirname, join, resolve } from 'node:path';
-import type { Clock } from '../../contract/clock.ts';
+import type { Clock } from '../../system/clock.ts';
 import { acquireDirectoryLock, isLockName } from '../../system/directory-lock.ts';
 import {
   createFile,

@@ -1,6 +1,6 @@
 import { join } from 'node:path';
-import type { SteadyClock } from '../../contract/clock.ts';
 import { INT64_MAX } from '../../contract/json.ts';
+import type { SteadyClock } from '../../system/clock.ts';
 import {
   type FileStatus,
   type FileSystem,

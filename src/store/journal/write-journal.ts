@@ -1,8 +1,8 @@
 import { dirname, join } from 'node:path';
 import { crc32 } from 'node:zlib';
-import type { Clock, SteadyClock } from '../../contract/clock.ts';
 import { INT64_MAX } from '../../contract/json.ts';
 import { AppendFile, throwNotAppended } from '../../system/append-file.ts';
+import type { Clock, SteadyClock } from '../../system/clock.ts';
 import { type FileSystem, readParts, replaceFile, withFile } from '../../system/file-system.ts';
 import { textAfterId, textWithId } from '../animal-text.ts';
 import { noIdsLeftError, StoreUnwritableError } from '../errors.ts';

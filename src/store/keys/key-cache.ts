@@ -1,5 +1,5 @@
-import type { SteadyClock } from '../../contract/clock.ts';
 import { type PlanName, plans } from '../../contract/plans.ts';
+import type { SteadyClock } from '../../system/clock.ts';
 import type { AcceptedKey, AcceptedKeys } from '../backend.ts';
 import type { StoreError } from '../errors.ts';
 import { generateKey, hashKey, type KeyTable, quotaOf } from './keys.ts';

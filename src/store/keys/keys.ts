@@ -1,8 +1,8 @@
 import { hash, randomBytes } from 'node:crypto';
 import * as z from 'zod/mini';
-import type { Clock } from '../../contract/clock.ts';
 import { describeIssues, fieldError } from '../../contract/issues.ts';
 import { MAX_QUOTA, PlanName, plans, type Quota } from '../../contract/plans.ts';
+import type { Clock } from '../../system/clock.ts';
 import { StoreError } from '../errors.ts';
 import { IsoTime, Sha256 } from '../stored-json.ts';
 

@@ -1,6 +1,6 @@
 import type { Socket } from 'node:net';
 import type { Client, QueryResultRow } from 'pg';
-import type { SteadyClock } from '../../contract/clock.ts';
+import type { SteadyClock } from '../../system/clock.ts';
 import type { DatabaseConnections } from '../backend.ts';
 import { StoreError } from '../errors.ts';
 import { callFailure, connectFailure, isConnectionOutdated, isRolledBack } from './failures.ts';

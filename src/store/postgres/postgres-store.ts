@@ -1,6 +1,6 @@
-import type { SteadyClock } from '../../contract/clock.ts';
 import { INT64_MAX } from '../../contract/json.ts';
 import { type PetStatus, petJson } from '../../contract/schemas.ts';
+import type { SteadyClock } from '../../system/clock.ts';
 import { noIdsLeftError, StoreUnwritableError } from '../errors.ts';
 import {
   type CreateRequest,

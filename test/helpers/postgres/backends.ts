@@ -1,10 +1,10 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { onTestFinished } from 'vitest';
-import { type SteadyClock, systemClock } from '../../../src/contract/clock.ts';
 import type { Backend, LocationContext } from '../../../src/store/backend.ts';
 import type { BanRule } from '../../../src/store/limits/limiter.ts';
 import { parseDatabaseUrl } from '../../../src/store/location.ts';
 import type { DatabaseLocation } from '../../../src/store/postgres/postgres-location.ts';
+import { type SteadyClock, systemClock } from '../../../src/system/clock.ts';
 
 export type BackendSettings = Partial<Pick<LocationContext, 'testTime'>> & {
   clock?: SteadyClock;

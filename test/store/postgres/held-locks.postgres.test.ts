@@ -1,8 +1,8 @@
 import { expect, onTestFinished, test, vi } from 'vitest';
-import { systemClock } from '../../../src/contract/clock.ts';
 import { parseDatabaseTarget } from '../../../src/store/postgres/connect/database-url.ts';
 import { PrimaryConnector } from '../../../src/store/postgres/connect/primary-connector.ts';
 import { Pool } from '../../../src/store/postgres/pool.ts';
+import { systemClock } from '../../../src/system/clock.ts';
 import { openDatabase } from '../../helpers/postgres/backends.ts';
 import { callFunction } from '../../helpers/postgres/store-schema.ts';
 import { connectTo, freshDatabase } from '../../helpers/postgres.ts';

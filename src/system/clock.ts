@@ -1,6 +1,14 @@
 import { readFileSync } from 'node:fs';
 import { uptime } from 'node:os';
 
+/** A source of the current time, in milliseconds since the epoch. */
+export type Clock = { now(): number };
+
+/** A clock that also has `elapsed`: milliseconds since some start, which changes of the system time do not affect. */
+export type SteadyClock = Clock & { elapsed(): number };
+
+export const systemClock: SteadyClock = { now: Date.now, elapsed: () => performance.now() };
+
 /**
  * The uptime of this machine in milliseconds. Changes of the system time do not affect it, and it is the same for all
  * processes. `boot` is the boot id, which changes with each start of the machine; empty if the system has none.
