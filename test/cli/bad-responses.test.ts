@@ -5,7 +5,7 @@ import { type Handler, reply, scriptedServer } from '../helpers/scripted-server.
 import { rawServer } from '../helpers/wire-server.ts';
 
 // Servers that break the contract, and connections that fail. Each error names the server and the mistake, and shows no
-// API key. test/client/error-responses.test.ts and describe-error.test.ts have more errors.
+// API key. test/client/error-responses.test.ts and errors.test.ts have more errors.
 
 async function loggedIn(url: string) {
   const machine = await freshMachine();

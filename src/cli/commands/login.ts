@@ -5,7 +5,6 @@ import { API_PREFIX } from '../../contract/operations.ts';
 import { followUpCommand, withClient } from '../connection/connect.ts';
 import { CliError, usageError } from '../core/errors.ts';
 import { exitCodes } from '../core/exit-codes.ts';
-import { CallError, describeError } from '../errors/describe-error.ts';
 import { maskKey } from '../output/redact.ts';
 import {
   type Connection,
@@ -118,7 +117,7 @@ const listOne = (client: Client) => client.call('listPets', { query: { limit: 1 
  * Finds the base URL of the service: `given`, or else `given` with /v1 appended. The result is the first one that
  * responds with 401 to a request without a key. The key is not sent to any other URL.
  *
- * @throws CallError if the request fails in another way, for example without a connection; CliError if it succeeds
+ * @throws CliError if the request fails in another way, for example without a connection, or if it succeeds
  */
 async function findService(
   context: CommandContext,
@@ -134,12 +133,12 @@ async function findService(
     }
   };
   const isRefused = (error: unknown) =>
-    error instanceof CallError && error.cause instanceof ApiFailure && error.cause.status === 401;
+    error instanceof CliError && error.cause instanceof ApiFailure && error.cause.status === 401;
   const error = await probe(given);
   if (isRefused(error)) return given;
   const longer = `${given}${API_PREFIX}`;
   const hasResponded =
-    error instanceof CallError && (error.cause instanceof ApiFailure || error.cause instanceof ContractError);
+    error instanceof CliError && (error.cause instanceof ApiFailure || error.cause instanceof ContractError);
   const canBeLonger = hasResponded && !given.endsWith(API_PREFIX);
   if (canBeLonger && isRefused(await probe(longer))) return longer;
   if (error !== undefined) throw error;
@@ -160,9 +159,8 @@ async function promptKey(
     try {
       return await check(key);
     } catch (error) {
-      const userError = describeError(error, context);
-      if (userError.exitCode !== exitCodes.noKey) throw error;
-      context.console.notice(`${userError.message}; try again, or press Ctrl-C`);
+      if (!(error instanceof CliError && error.exitCode === exitCodes.noKey)) throw error;
+      context.console.notice(`${error.message}; try again, or press Ctrl-C`);
     }
   }
 }

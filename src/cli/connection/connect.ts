@@ -12,7 +12,7 @@ import type { Context } from '../core/context.ts';
 import { usageError } from '../core/errors.ts';
 import { shellQuote } from '../core/shell-words.ts';
 import { version } from '../core/version-details.ts';
-import { CallError } from '../errors/describe-error.ts';
+import { callError } from '../errors/call-error.ts';
 import type { StatusVariants } from '../output/console.ts';
 import { createRedactor } from '../output/redact.ts';
 import { sanitizeForTerminal } from '../output/sanitize.ts';
@@ -64,7 +64,7 @@ export type ClientSettings = {
  * Calls `work` with a client, and closes the client afterwards. Ctrl-C and termination signals interrupt the client and
  * abort the AbortSignal of `work`.
  *
- * @throws CallError if `work` throws; its cause is the error of `work`
+ * @throws CliError if the client throws; its cause is the error of the client. Other errors of `work` unchanged
  * @throws CliError if an environment variable contains an invalid proxy URL, or PETS_STATE_DIR is not writable
  */
 export async function withClient<Result>(
@@ -110,7 +110,9 @@ export async function withClient<Result>(
     return await work(client, interrupt.signal);
   } catch (error) {
     const ignoredProxy = proxy ? undefined : ignoredProxyVariable(connection.baseUrl, context.env);
-    throw new CallError(error, connection, { proxy, ignoredProxy });
+    const { clock, platform, console } = context;
+    const [now, timeZone] = [clock.now(), console.timeZone()];
+    throw callError(error, { connection, proxy, ignoredProxy, now, timeZone, platform });
   } finally {
     unsubscribe();
     await client.close();

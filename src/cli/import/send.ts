@@ -16,7 +16,7 @@ import type { SteadyClock } from '../../system/clock.ts';
 import { InterruptedError } from '../../system/interrupted-error.ts';
 import { type Progress, readPages } from '../animals/list-animals.ts';
 import { CliError } from '../core/errors.ts';
-import { networkReason } from '../errors/describe-error.ts';
+import { networkReason } from '../errors/call-error.ts';
 import { redactKey } from '../output/redact.ts';
 import { formatCount } from '../output/text.ts';
 import {

@@ -14,9 +14,8 @@ import { StoreError } from '../../store/errors.ts';
 import { findLockOwner } from '../../system/directory-lock.ts';
 import { errnoOf, isUnwritable } from '../../system/file-system.ts';
 import type { Context, Signal } from '../core/context.ts';
-import { CliError, systemReason, usageError } from '../core/errors.ts';
+import { CliError, systemReason, toCliError, usageError } from '../core/errors.ts';
 import { exitCodes } from '../core/exit-codes.ts';
-import { describeError } from '../errors/describe-error.ts';
 import { DEFAULT_PORT } from '../profiles/profile.ts';
 import type { CommandContext } from '../program/command.ts';
 import { parseJsonDocument, readInput, requireUtf8 } from '../rows/input.ts';
@@ -179,7 +178,7 @@ async function provideKey(run: Run, service: OpenedStore): Promise<ProvidedKey> 
     <Result>(consequence: string, instead: () => Result) =>
     (error: Error): Result => {
       if (error instanceof StoreError && !isUnwritable(error.cause)) throw error;
-      events.warning(`${describeError(error, context).message}; ${consequence}`);
+      events.warning(`${toCliError(error).message}; ${consequence}`);
       return instead();
     };
   const name = hasCommand ? '(command)' : secrets.key === undefined ? '(ephemeral)' : '(fixed)';
