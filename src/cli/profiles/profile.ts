@@ -1,6 +1,5 @@
 import { chmodSync, readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
-import type Conf from 'conf';
 import * as z from 'zod/mini';
 import { API_KEY_PATTERN, LOOPBACK_NAME_PATTERN } from '../../contract/headers.ts';
 import { describeIssues, fieldError } from '../../contract/issues.ts';
@@ -297,7 +296,7 @@ function damaged(path: string, name: string, reason: string): CliError {
 
 async function writeFile(context: HomeContext, name: string, value: Record<string, unknown>): Promise<void> {
   const directory = configDirectory(context);
-  const Conf = await loadConf();
+  const { default: Conf } = await import('conf');
   try {
     await makePrivateDirectory(realFileSystem, directory);
     const conf = new Conf({
@@ -311,21 +310,5 @@ async function writeFile(context: HomeContext, name: string, value: Record<strin
     chmodSync(conf.path, FILE_MODE);
   } catch (error) {
     throw fileError('write', join(directory, `${name}.json`), error, configHint(error));
-  }
-}
-
-/**
- * Loads conf without the signal handlers of its dependency when-exit. They send every signal to the process again,
- * which would end a server that is stopping. Removing the handlers later would also restore the default action of
- * signals that Node ignores, such as SIGXFSZ.
- */
-async function loadConf(): Promise<typeof Conf> {
-  const { once } = process;
-  process.once = ((event: string, listener: () => void) =>
-    event.startsWith('SIG') ? process : once.call(process, event, listener)) as typeof once;
-  try {
-    return (await import('conf')).default;
-  } finally {
-    process.once = once;
   }
 }
