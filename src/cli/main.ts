@@ -1,6 +1,6 @@
 import { type Command as Commander, CommanderError } from 'commander';
 import { commands } from './commands/index.ts';
-import type { Context } from './core/context.ts';
+import type { Context, Signal } from './core/context.ts';
 import { toCliError, usageError } from './core/errors.ts';
 import { exitCodes } from './core/exit-codes.ts';
 import { type Console, createConsole, isClosedPipe, type Redactors } from './output/console.ts';
@@ -125,9 +125,11 @@ async function runProgram(program: Commander, context: Context, redactors: Redac
 async function runCommand(
   command: Command,
   options: Record<string, unknown>,
-  context: Omit<CommandContext, 'console'>,
+  given: Omit<CommandContext, 'console'>,
   redactors: Redactors,
 ): Promise<number> {
+  const { onSignal, end } = command.survivesHangup ? withoutHangups(given) : { ...given, end: () => {} };
+  const context = { ...given, onSignal };
   const { globals, stdout } = context;
   const { prints } = command;
   const { width, output: file }: OutputOptions = options;
@@ -150,7 +152,24 @@ async function runCommand(
     // An error is printed by another console, which would append it to the status line of this one.
     console.status(undefined);
     output?.discard();
+    end();
   }
+}
+
+/** Lets SIGHUP have no effect on a command, unless a standard stream is a terminal. */
+function withoutHangups({
+  stdin,
+  stdout,
+  stderr,
+  onSignal,
+}: Context): Pick<Context, 'onSignal'> & { end(): void } {
+  if (stdin.isTTY || stdout.isTTY || stderr.isTTY) return { onSignal, end: () => {} };
+  const others = (signals: readonly Signal[]) => signals.filter((signal) => signal !== 'SIGHUP');
+  return {
+    onSignal: (signals, handler) => onSignal(others(signals), handler),
+    // Without a handler, the signal would end the process.
+    end: onSignal(['SIGHUP'], () => {}),
+  };
 }
 
 /** Refuses arguments that are not UTF-8, because Node replaces some of their bytes. @throws CliError */

@@ -183,7 +183,7 @@ export function createConsole(
     isForPeople: stderr.isTTY === true && !json && (format === 'table' || output !== undefined),
     /** The width of tables. A terminal of unknown size reports 0 columns. */
     columns: width ?? (output ? Number.POSITIVE_INFINITY : stdout.columns || DEFAULT_COLUMNS),
-    hasDecimalComma: () => new Intl.NumberFormat(context.locale()).format(1.5).includes(','),
+    hasDecimalComma: context.hasDecimalComma,
     /** The colors for data. A file has none. */
     colors: colorsFor(stdout, env, output ? 'never' : color),
     errorColors,

@@ -5,6 +5,7 @@ import { API_KEY_PATTERN, LOOPBACK_NAME_PATTERN } from '../../contract/headers.t
 import { describeIssues, fieldError } from '../../contract/issues.ts';
 import { isMissing, makePrivateDirectory, realFileSystem } from '../../system/file-system.ts';
 import { CliError, fileError, usageError } from '../core/errors.ts';
+import { requireUtf8 } from '../core/input.ts';
 import { shellQuote } from '../core/shell-words.ts';
 import { configDirectory, configHint, type HomeContext } from './paths.ts';
 
@@ -267,9 +268,10 @@ function readFile<Schema extends z.ZodMiniType>(
     // Reading a named pipe would block.
     const stats = statSync(path);
     if (!stats.isFile() && !stats.isDirectory()) throw new Error('it is not a regular file');
-    text = readFileSync(path, 'utf8');
+    text = requireUtf8(readFileSync(path), path).toString();
   } catch (error) {
     if (isMissing(error)) return undefined;
+    if (error instanceof CliError) throw error;
     const hint = 'make it a readable file, or set PETS_CONFIG_DIR to another directory';
     throw fileError('read', path, error, hint);
   }

@@ -2,6 +2,7 @@ import { createInterface } from 'node:readline';
 import { InterruptedError } from '../../system/interrupted-error.ts';
 import type { Context } from '../core/context.ts';
 import { usageError } from '../core/errors.ts';
+import { explainSilence, readInput, requireUtf8 } from '../core/input.ts';
 import { DEFAULT_COLUMNS } from '../output/console.ts';
 import { sanitizeForTerminal } from '../output/sanitize.ts';
 import { wrapText } from '../output/text.ts';
@@ -12,9 +13,6 @@ type Validate = (line: string) => string | undefined;
 
 /** The most characters accepted at a prompt. API keys and URLs are shorter. */
 const MAX_TYPED = 4_096;
-
-/** The most characters read from standard input if it is not a terminal. */
-const MAX_PIPED = 64 * 1024;
 
 /** Matches Ctrl-C, Ctrl-D and Ctrl-Z. Ctrl-Z cancels too, because a suspended prompt could not be redrawn. */
 const CANCEL = /[\x03\x04\x1a]/;
@@ -156,13 +154,12 @@ function readLine(
   });
 }
 
-/** Reads standard input to its end. @throws CliError if the input is too long to be a key */
-export async function readStdin({ stdin }: Context): Promise<string> {
-  let text = '';
-  for await (const chunk of stdin) {
-    text += chunk;
-    if (text.length > MAX_PIPED)
-      throw usageError('standard input is too long for a key', 'pipe in only the key');
-  }
-  return text;
+/** Reads a key from standard input, which is not a terminal. @throws CliError if the input cannot be a key */
+export async function readStdin(context: CommandContext): Promise<string> {
+  const stop = explainSilence(
+    context,
+    'waiting for the end of standard input, from which the key is read; if you type it: Enter, then Ctrl-D (in Git Bash, start with: winpty pets login)',
+  );
+  const bytes = await readInput(context.stdin, 'standard input').finally(stop);
+  return requireUtf8(bytes, 'standard input').toString();
 }

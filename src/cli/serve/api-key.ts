@@ -7,9 +7,9 @@ import { generateKey, hashKey } from '../../store/keys/keys.ts';
 import { readTextFile, realFileSystem } from '../../system/file-system.ts';
 import type { Context } from '../core/context.ts';
 import { fileError, usageError } from '../core/errors.ts';
+import { readInput, requireUtf8 } from '../core/input.ts';
 import { configHint } from '../profiles/paths.ts';
 import { readProfile, writeProfile } from '../profiles/profile.ts';
-import { readInput } from '../rows/input.ts';
 import { identifyServer, MAX_STORE_FILE_BYTES, storeFilePath, writeStoreFile } from './running-server.ts';
 
 /** What the user has chosen for a run of `pets serve`: an API key, the file or variable that has it, and a developer token. */
@@ -35,7 +35,9 @@ export async function readSecrets(
   if (token !== undefined) check(token, 'the token in PETS_SERVE_TOKEN', MIN_LENGTH);
   const source = keyFile ?? 'PETS_SERVE_KEY';
   const text =
-    keyFile === undefined ? env[source] : (await readInput(createReadStream(keyFile), keyFile)).toString();
+    keyFile === undefined
+      ? env[source]
+      : requireUtf8(await readInput(createReadStream(keyFile), keyFile), keyFile).toString();
   // Files and secrets of CI systems often end with a line break.
   const key = text?.trim();
   if (key !== undefined)
