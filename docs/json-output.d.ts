@@ -70,8 +70,6 @@ export type Version = {
   version: string;
   commit: string | null; // full id; ends in "-dirty" if files had changed since; null if the build did not know it
   node: string; // the version of Node.js that runs pets
-  /** npm-local: in a project, or run by npx; executable: one file that contains Node.js; source: a clone. */
-  installedAs: 'npm-global' | 'npm-local' | 'executable' | 'deb' | 'source';
 };
 
 export type WaitReason =

@@ -46,14 +46,16 @@ export function createProcessContext(): Context {
     homeDirectory: findHome(),
     temporaryDirectory: findTemporary(),
     pid: process.pid,
-    versionDetails: () => versionDetails(import.meta.dirname),
+    versionDetails,
     clock: systemClock,
     uptime: readUptime,
     // The types do not show that Node can return undefined.
     timeZone: (): string | undefined => new Intl.DateTimeFormat().resolvedOptions().timeZone,
     // The name of the locale is not used, because Node refuses some that it has found itself, as for LANG=de_DE@euro.
     hasDecimalComma: () => new Intl.NumberFormat().format(1.5).includes(','),
-    sleep,
+    async sleep(milliseconds, signal) {
+      await delay(milliseconds, undefined, { signal }).catch(() => signal.throwIfAborted());
+    },
     random: Math.random,
     onSignal(signals, handler) {
       for (const signal of signals) process.on(signal, handler);
@@ -126,15 +128,6 @@ function findTemporary(): string {
     return directory;
   } catch {
     return process.platform === 'win32' ? directory : '/tmp';
-  }
-}
-
-/** The longest delay of setTimeout, in milliseconds. A timer with a longer delay fires immediately. */
-const MAX_TIMER = 2 ** 31 - 1;
-
-async function sleep(milliseconds: number, signal: AbortSignal): Promise<void> {
-  for (let left = milliseconds; left > 0; left -= MAX_TIMER) {
-    await delay(Math.min(left, MAX_TIMER), undefined, { signal }).catch(() => signal.throwIfAborted());
   }
 }
 

@@ -444,25 +444,14 @@ test('--log that nothing reads does not stop the service, and it ends', async ()
 });
 
 describe('a port that is in use', () => {
-  test('by the server of the same store: the error names that server and the store', async () => {
-    const machine = await freshMachine();
-    const first = await serve(machine);
-    const { port } = new URL(first.url);
-    const again = await machine.pets(['serve', '--port', port]);
-    expect(again.code).toBe(1);
-    const store = join(machine.home, '.local', 'share', 'pets', 'store');
-    expect(again.stderr).toBe(
-      `error: cannot listen on 127.0.0.1:${port}: the address is already in use; pets serve (process ${first.pid}) already runs at ${first.url} with the store in ${store}\n` +
-        '  → use it, or stop it; for another server: --port 0 (any free port) with --ephemeral or --data <dir>\n',
-    );
-  });
-
-  test('by another program: the hint offers a free port', async () => {
+  test('is an error whose hint offers a free port', async () => {
     const machine = await freshMachine();
     const { port } = new URL((await serve(machine)).url);
     const again = await machine.pets(['serve', '--port', port, '--data', join(machine.home, 'other')]);
     expect(again.code).toBe(1);
-    expect(again.stderr).toMatch(/: the address is already in use\n {2}→ .*--port 0\n$/);
+    expect(again.stderr).toMatch(
+      /: the address is already in use\n {2}→ if pets serve is running there, .*--port 0/,
+    );
     expect(await readdir(machine.home)).not.toContain('other');
   });
 });
@@ -479,20 +468,6 @@ test('the first request that is not refused because the server starts is accepte
     expect((await machine.pets(['--profile', 'local', 'list'])).code).toBe(0);
     await (await starting).end('SIGTERM');
   }
-});
-
-test('a start deletes the temporary store of a server that was killed', async () => {
-  const machine = await freshMachine();
-  const stores = async () =>
-    (await readdir(machine.home)).filter((name) => name.startsWith('pets-ephemeral-'));
-  await (await serveCommand(machine, ['--ephemeral'])).end('SIGKILL');
-  const [left = ''] = await stores();
-  expect(left).not.toBe('');
-  const next = await serve(machine, ['--ephemeral']);
-  await expect.poll(stores).not.toContain(left);
-  expect(await stores()).toHaveLength(1);
-  await next.end('SIGTERM');
-  expect(await stores()).toEqual([]);
 });
 
 test.skipIf(process.platform === 'win32')(
@@ -533,27 +508,9 @@ test.skipIf(process.platform !== 'linux')(
     const machine = await freshMachine();
     const { code, stderr } = await machine.shell('pets serve --ephemeral --port 0 --no-profile > /dev/full');
     expect(code).toBe(1);
-    expect(stderr).toMatch(/^error: cannot write the output: ENOSPC/);
+    expect(stderr).toMatch(/^error: cannot write the output: the disk is full/);
     expect(stderr).not.toContain('    at ');
     expect((await readdir(machine.home)).filter((name) => name.startsWith('pets-'))).toEqual([]);
-  },
-);
-
-test.skipIf(process.platform === 'win32')(
-  'a signal ends a start whose seed does not arrive, and nothing is created',
-  async () => {
-    const machine = await freshMachine();
-    const [pipe, store] = [join(machine.home, 'seed.ndjson'), join(machine.home, 'store')];
-    execFileSync('mkfifo', [pipe]);
-    const program = machine.startProgram(['serve', '--port', '0', '--data', store, '--seed', pipe], {
-      sleep: async () => {},
-    });
-    await expect.poll(program.handlersLeft).toBe(1);
-    program.raise('SIGTERM');
-    expect([await program.ended, program.stdout(), program.handlersLeft()]).toEqual([0, '', 0]);
-    // Let the thread that opens the pipe end.
-    await writeFile(pipe, '');
-    expect(await readdir(machine.home)).toEqual(['seed.ndjson']);
   },
 );
 
