@@ -130,15 +130,13 @@ export type CreatedKey = {
   quota: { perMinute: number; perDay: number };
   key: string;
 };
-/** A key of the store. `minuteLeft` and `dayLeft` are null if no running server of the store shows them. */
+/** A key of the store. */
 export type Key = {
   name: string;
   plan: Plan;
   perMinute: number;
   perDay: number;
   created: Instant;
-  minuteLeft: number | null; // requests left in this minute
-  dayLeft: number | null; // requests left on this day
   bannedUntil: Instant | null; // null if the key is not banned
 };
 /**

@@ -215,9 +215,6 @@ async function withRealService({ run, serve }: Samples): Promise<void> {
   }
   const own = ['--plan', 'enterprise', '--per-minute', '500', '--per-day', '1000'];
   await run(machine, 'keys add', ['keys', 'add', 'own', ...own, '--data', store]);
-  await run(machine, 'keys list', ['keys', 'list', '--data', store], {
-    env: { PETS_SERVE_TOKEN: service.token },
-  });
   await run(machine, undefined, ['keys', 'revoke', 'own', '--data', store]);
   await run(machine, 'store check', ['store', 'check', store]);
   const empty = await serve(machine, ['--data', join(machine.home, 'empty'), '--no-profile']);

@@ -58,7 +58,7 @@ describe('the key dev', () => {
     expect(second.key).toBe(first.key);
     const folder = join(machine.configDirectory, 'stores');
     const names = await readdir(folder);
-    expect(names.map((name) => extname(name)).sort()).toEqual(['.key', '.server']);
+    expect(names.map((name) => extname(name))).toEqual(['.key']);
     for (const name of names) expect((await stat(join(folder, name))).mode & 0o777).toBe(0o600);
     expect(await statusOf(second, second.key)).toBe(200);
   });
@@ -120,19 +120,15 @@ describe('the key dev', () => {
   });
 });
 
-test('the developer token is in --json and in a private file while the server runs, and after each use there is a new address', async () => {
-  const { machine, start } = await machineWithStore();
-  const service = await start('--seed');
+test('the developer token is in --json, and after each use of the address of the page there is a new one', async () => {
+  const service = await serve(await freshMachine(), ['--ephemeral', '--seed']);
   const events = () =>
     service
       .stdout()
       .trim()
       .split('\n')
       .map((line) => JSON.parse(line));
-  const folder = join(machine.configDirectory, 'stores');
-  const file = join(folder, (await readdir(folder)).find((name) => extname(name) === '.server') ?? '');
   const { url, token, page } = service;
-  expect(JSON.parse(await readFile(file, 'utf8'))).toEqual({ url, token });
   expect((await fetch(new URL('/keys', url), bearer(token))).status).toBe(200);
   const body = JSON.stringify({ code: page.split('#c=')[1] });
   const headers = { 'Content-Type': 'application/json' };
@@ -143,21 +139,12 @@ test('the developer token is in --json and in a private file while the server ru
     { event: 'page', page: expect.stringMatching(/^http:\/\/127\.0\.0\.1:\d+\/#c=pets_[\w-]{43}$/) },
   ]);
   expect(service.stdout().split(page).length).toBe(2);
-  await service.end('SIGTERM');
-  await expect(readFile(file)).rejects.toThrow('ENOENT');
-  // The file of a later server of the same store stays.
-  const again = await start();
-  await writeFile(file, '{"url":"http://127.0.0.1:1/v1","token":"other"}');
-  await again.end('SIGTERM');
-  expect(await readFile(file, 'utf8')).toContain('other');
 });
 
-test('the developer token is not printed to a person, and --ephemeral and --no-page write no file; the description of the API is named', async () => {
+test('what a person sees has the address of the page, if there is a page, and that of the description of the API', async () => {
   const machine = await freshMachine();
   for (const args of [['--ephemeral', '--no-profile'], ['--no-page']]) {
     const printed = await printedBy(machine, args);
-    const files = await readdir(machine.configDirectory, { recursive: true }).catch(() => []);
-    expect(files.filter((name) => name.endsWith('.server'))).toEqual([]);
     expect(printed.match(/#c=/g) ?? []).toHaveLength(args.includes('--no-page') ? 0 : 1);
     expect(printed).toMatch(/API described in .*http:\/\/127\.0\.0\.1:\d+\/openapi\.json/);
   }

@@ -22,7 +22,6 @@ import { parseJsonDocument } from '../rows/input.ts';
 import { ensureDevKey, readSecrets, type Secrets, saveLocalProfile } from './api-key.ts';
 import { DEFAULT_PLAN, type ServeOptions } from './options.ts';
 import { runCommand, STOP_SIGNALS } from './run-command.ts';
-import { writeServerFile } from './running-server.ts';
 import { createEventPrinter, type EventPrinter, type ProvidedKey } from './server-events.ts';
 import { findStoreLocation } from './store-location.ts';
 
@@ -98,17 +97,14 @@ async function serve(run: Run, ending: Ending): Promise<number> {
   const events = createEventPrinter(options, context, location, secrets);
   let service: Service | undefined;
   let served: ProvidedKey = { otherService: undefined };
-  let unannounce = async () => {};
   try {
     service = await startService({
       ...serviceOptions(run, events),
       port,
       signal: ended,
-      // What a user finds after the start must work from the first request: the key, profile `local`, `pets keys list`.
+      // What a user finds after the start must work from the first request: the key and profile `local`.
       async prepare(opened) {
         served = await provideKey(run, opened, events.warning);
-        if (opened.hasTools && !options.ephemeral)
-          unannounce = await writeServerFile(context, location, opened);
       },
       onFailure(error) {
         ending.failure ??= error;
@@ -134,7 +130,6 @@ async function serve(run: Run, ending: Ending): Promise<number> {
     if (error instanceof Error || error !== ended.reason) throw error;
     return command.length > 0 ? 128 + constants.signals[error as Signal] : exitCodes.ok;
   } finally {
-    await unannounce();
     await service?.stop(GRACE_PERIOD);
     await events.stopped();
   }
