@@ -125,7 +125,7 @@ async function runProgram(program: Commander, context: Context, redactors: Redac
 async function runCommand(
   command: Command,
   options: Record<string, unknown>,
-  given: Omit<CommandContext, 'console'>,
+  given: Omit<CommandContext, 'console' | 'startedAt'>,
   redactors: Redactors,
 ): Promise<number> {
   const { onSignal, end } = command.survivesHangup ? withoutHangups(given) : { ...given, end: () => {} };
@@ -145,7 +145,8 @@ async function runCommand(
         );
   const console = createConsole(context, { ...globals, format, width, output, redactors });
   try {
-    const exitCode = await command.run(options as never, { ...context, console });
+    const startedAt = context.clock.elapsed();
+    const exitCode = await command.run(options as never, { ...context, console, startedAt });
     await console.finish();
     return exitCode ?? exitCodes.ok;
   } finally {

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { setMaxListeners } from 'node:events';
-import { encodeIdempotencyKey, header } from '../contract/headers.ts';
+import { encodeIdempotencyKey, header, LOOPBACK_NAME_PATTERN } from '../contract/headers.ts';
 import { stringifyJson } from '../contract/json.ts';
 import {
   type Operation,
@@ -30,7 +30,7 @@ import {
 } from './retry.ts';
 import { createServiceState, type StateOptions } from './service-state.ts';
 
-export type ClientOptions = Omit<RequestOptions, 'transport' | 'service'> &
+export type ClientOptions = Omit<RequestOptions, 'transport' | 'service' | 'failsFastIfRefused'> &
   TransportOptions &
   StateOptions & {
     /** The base URL has no trailing slash, for example `https://api.example.com/v1`. */
@@ -102,10 +102,15 @@ export function createClient(options: ClientOptions): Client {
   const createdIds = new Set<string>();
   let hasReportedShape = false;
   let attempts = 0;
+  let hasResponse = false;
   const onAttempt = (attempt: AttemptEvent) => {
     attempts++;
+    hasResponse ||= 'response' in attempt.outcome;
     options.onAttempt?.(attempt);
   };
+  // Nothing listens on this machine, and nothing has: the service was not started, rather than restarted.
+  const isLocal = LOOPBACK_NAME_PATTERN.test(new URL(options.baseUrl).hostname);
+  const failsFastIfRefused = () => isLocal && !hasResponse && options.proxy === undefined;
 
   const request: Client['request'] = async (name, input, callOptions = {}) => {
     const { ignorePause = false, sendLog } = callOptions;
@@ -118,7 +123,7 @@ export function createClient(options: ClientOptions): Client {
       (operation.method === 'POST' && status >= 200 && status <= 299 && status !== 202);
     const url = callOptions.url ?? operationUrl(options.baseUrl, operation, input);
     const { outcome, ambiguous, neededMaxWait } = await requestWithRetry(
-      { ...options, onAttempt, transport, service, signal },
+      { ...options, onAttempt, failsFastIfRefused, transport, service, signal },
       {
         method: operation.method,
         url,
@@ -143,7 +148,8 @@ export function createClient(options: ClientOptions): Client {
       const now = clock.now();
       const isRemoved = sunset !== undefined && now >= sunset.getTime();
       const until = now + (coolDownAfter(response, now) ?? 0);
-      const error = toClientError(operation, response, { until, neededMaxWait }, isRemoved, redact);
+      const context = { until, neededMaxWait, isRemoved, redact };
+      const error = toClientError(operation, response, context);
       throw failed(error, ambiguous);
     }
     const parse = () => {
@@ -174,12 +180,11 @@ export function createClient(options: ClientOptions): Client {
     }
   };
 
-  /** Reports and remembers what a response says about the removal of an operation. Returns the date, if it is known. */
+  /** Reports what a response says about the removal of an operation. Returns the date, if it is known. */
   function noteDeprecation(name: OperationName, headers: HttpHeaders): Date | undefined {
     const { deprecated }: Operation = operations[name];
     const deprecation = readDeprecation(headers);
-    if (deprecation?.sunset) service.recordSunset(name, deprecation.sunset);
-    const sunset = deprecation?.sunset ?? (deprecated && (service.sunset(name) ?? deprecated.sunset));
+    const sunset = deprecation?.sunset ?? deprecated?.sunset;
     const isNear = sunset !== undefined && sunset.getTime() - clock.now() <= NOTICE_TIME;
     const isDue = () => options.reportsEveryDeprecation || (isNear && service.claimDailyNotice(name));
     if (deprecation && isDue()) onDeprecated?.({ operation: name, ...deprecation });

@@ -4,14 +4,7 @@ import { describeFirstIssue, describeIssues } from '../contract/issues.ts';
 import { parseJson, tryParseJson } from '../contract/json.ts';
 import type { Operation } from '../contract/operations.ts';
 import { ErrorBody } from '../contract/schemas.ts';
-import {
-  ApiFailure,
-  type ClientError,
-  ContractError,
-  RateLimitError,
-  RedirectError,
-  RemovedError,
-} from './errors.ts';
+import { ApiFailure, type ClientError, ContractError, RateLimitError, RemovedError } from './errors.ts';
 
 export type HttpResponse = {
   status: number;
@@ -28,32 +21,60 @@ export const MAX_RESPONSE_BYTES = 64 * 1024 * 1024;
 
 export const TOO_LARGE = 'larger than 64 MiB';
 
+/** A decoded body. `isCut` means that it ends early: its connection, its compression, a character or its JSON. */
+type DecodedBody = Pick<HttpResponse, 'body' | 'unreadable'> & { isCut?: boolean };
+
 /** Decodes a body according to its `Content-Encoding` and charset, and removes a byte order mark. */
-export function decodeBody(bytes: Buffer, headers: HttpHeaders): Pick<HttpResponse, 'body' | 'unreadable'> {
+export function decodeBody(bytes: Buffer, headers: HttpHeaders): DecodedBody {
   const coding = readHeaders(headers, 'Content-Encoding').join(', ').toLowerCase();
   const type = readHeader(headers, 'Content-Type') ?? '';
   const [, quoted, token] = /;\s*charset\s*=\s*(?:"([^"]*)"|([^;\s]+))/i.exec(type) ?? [];
   const charset = quoted ?? token ?? 'utf-8';
-  const failed = (unreadable: string) => ({ body: '', unreadable });
-  let text = bytes;
+  const failed = (unreadable: string, isCut = false) => ({ body: '', unreadable, isCut });
+  let plain = bytes;
   try {
     // No import statement, because loading zlib takes a millisecond and most services do not compress.
     if (coding === 'gzip')
-      text = process.getBuiltinModule('node:zlib').gunzipSync(bytes, { maxOutputLength: MAX_RESPONSE_BYTES });
+      plain = process
+        .getBuiltinModule('node:zlib')
+        .gunzipSync(bytes, { maxOutputLength: MAX_RESPONSE_BYTES });
     else if (coding !== '' && coding !== 'identity')
       return failed(`Content-Encoding ${coding} is not supported`);
   } catch (error) {
     const { code, message } = error as NodeJS.ErrnoException;
-    return failed(code === 'ERR_BUFFER_TOO_LARGE' ? TOO_LARGE : `invalid ${coding} data (${message})`);
+    if (code === 'ERR_BUFFER_TOO_LARGE') return failed(TOO_LARGE);
+    return failed(`invalid ${coding} data (${message})`, code === 'Z_BUF_ERROR');
   }
+  const decode = (stream: boolean) => new TextDecoder(charset, { fatal: true }).decode(plain, { stream });
   try {
-    const decoder = new TextDecoder(charset, { fatal: true });
     // Without `stream`, Node 20 decodes windows-1252 as ISO 8859-1 (nodejs/node#56542). With it, UTF-8 takes three times as long.
-    return { body: decoder.decode(text, { stream: decoder.encoding !== 'utf-8' }) };
+    const body = decode(!/^utf-?8$/i.test(charset));
+    return { body, isCut: endsEarly(body, headers) };
   } catch (error) {
-    const isUnknown = error instanceof RangeError;
-    return failed(isUnknown ? `charset ${charset} is not supported` : `not valid ${charset} text`);
+    if (error instanceof RangeError) return failed(`charset ${charset} is not supported`);
+    // With `stream`, a last character that is not complete is no error.
+    return failed(`not valid ${charset} text`, succeeds(decode));
   }
+}
+
+function succeeds(decode: (stream: boolean) => string): boolean {
+  try {
+    decode(true);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+/** Whether JSON ends before its last bracket. Without framing, no other layer shows it, so the JSON is parsed. */
+function endsEarly(body: string, headers: HttpHeaders): boolean {
+  const text = body.trim();
+  if (!/^[[{]/.test(text)) return false;
+  const isFramed = readHeader(headers, 'Content-Length') ?? readHeader(headers, 'Transfer-Encoding');
+  return (
+    !text.endsWith(text[0] === '[' ? ']' : '}') ||
+    (isFramed === undefined && tryParseJson(text) === undefined)
+  );
 }
 
 /**
@@ -85,37 +106,44 @@ export function parseBody(
   throw new ContractError(status, `unexpected response: ${issues}${reason ? ` (${reason})` : ''}`);
 }
 
-/**
- * Converts a response that does not mean success to an error.
- *
- * @param wait fields of the RateLimitError for a 429
- * @param isRemoved whether the date on which the service removes the operation has passed
- */
+/** What an error needs besides the response: `isRemoved` is true after the date on which the operation is removed. */
+type ErrorContext = Pick<RateLimitError, 'until' | 'neededMaxWait'> & {
+  isRemoved: boolean;
+  redact: Redact;
+};
+
+/** Converts a response that does not mean success to an error. */
 export function toClientError(
   operation: Operation,
   received: HttpResponse,
-  wait: Pick<RateLimitError, 'until' | 'neededMaxWait'>,
-  isRemoved: boolean,
-  redact: Redact,
+  { isRemoved, redact, ...wait }: ErrorContext,
 ): ClientError {
   const response = redacted(received, redact);
   const { status, headers, body } = response;
-  if ([301, 302, 303, 307, 308].includes(status))
-    return new RedirectError(status, readHeader(headers, 'Location'));
-  const error = parseErrorBody(response);
-  const code = error?.code;
+  if ([301, 302, 303, 307, 308].includes(status)) {
+    // Not followed, because the key must not be sent to another server.
+    const location = readHeader(headers, 'Location');
+    return new ContractError(
+      status,
+      `redirect${location ? ` to ${location}` : ''} was not followed (${status})`,
+    );
+  }
+  const json = tryParseJson(body);
   const isPage = /^\s*</.test(body);
-  const explanation = error?.message ?? explanationIn(tryParseJson(body) ?? (isPage ? '' : textOf(body)));
+  const explanation = explanationIn(json ?? (isPage ? '' : textOf(body)));
   const reason = explanation ?? textOf(body);
-  if (status === 429) return new RateLimitError(wait.until, { ...wait, response: { code, reason } });
+  const { code } = response;
+  if (status === 429)
+    return new RateLimitError(wait.until, { ...wait, response: { code, reason: explanation } });
   const message = explanation ?? `HTTP status ${status}${bodyNote(response)}`;
   // The operation itself never responds with 404, so the base URL is wrong.
   if (status === 404 && !operation.errors.includes(404))
     return new ContractError(404, explanation === undefined ? message : `not found (404: ${explanation})`);
-  if (status === 410 || (isRemoved && (status === 404 || status === 405)))
-    return new RemovedError(status, message, { code, reason });
-  if (status >= 400) return new ApiFailure(status, message, { code, reason });
-  return new ContractError(status, `unexpected response: HTTP status ${status}${bodyNote(response)}`);
+  if (status < 400)
+    return new ContractError(status, `unexpected response: HTTP status ${status}${bodyNote(response)}`);
+  const gone = status === 410 || (isRemoved && (status === 404 || status === 405));
+  const text = status >= 500 && explanation !== undefined ? `${explanation} (${status})` : message;
+  return new (gone ? RemovedError : ApiFailure)(status, text, { code, reason });
 }
 
 /** The body of an error response; undefined if the body is not an `ErrorBody`. */
@@ -144,7 +172,7 @@ const redacted = (response: HttpResponse, redact: Redact): HttpResponse => ({
 });
 
 /** Fields in which services explain an error, such as those of problem details (RFC 9457). */
-const REASON_FIELDS = ['detail', 'message', 'title', 'error'] as const;
+const REASON_FIELDS = ['message', 'detail', 'title', 'error'] as const;
 
 /** `textOf` returns at most this many characters of a body, and an ellipsis. */
 const MAX_TEXT = 200;
@@ -176,6 +204,8 @@ function textOf(body: string): string | undefined {
   const start = body.slice(0, MAX_SEARCHED);
   const text = start.replace(MARKUP, ' ');
   const characters = Array.from(text.replace(/\s+/g, ' ').trim());
+  // JSON such as `{}` says nothing.
+  if (/^([[{] ?[\]}]|null|"")$/.test(characters.slice(0, 5).join(''))) return undefined;
   if (characters.length <= MAX_TEXT) return characters.join('') || undefined;
   return `${characters.slice(0, MAX_TEXT).join('')}…`;
 }

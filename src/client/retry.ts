@@ -1,6 +1,6 @@
 import { isNotCarriedOut } from '../contract/error-codes.ts';
 import { header, IDEMPOTENCY_KEY_LIFETIME_MS } from '../contract/headers.ts';
-import type { Clock } from '../system/clock.ts';
+import type { SteadyClock } from '../system/clock.ts';
 import { InterruptedError } from '../system/interrupted-error.ts';
 import type { Attempt, AttemptOutcome, Timings, Transport } from './attempt.ts';
 import {
@@ -10,9 +10,8 @@ import {
   DeferredError,
   NetworkError,
   NoResponseError,
-  ProtocolError,
-  ProxyError,
   RateLimitError,
+  type TimeLimit,
   TimeoutError,
 } from './errors.ts';
 import { delayIfExhausted, parseRetryAfter, requestedDelay } from './rate-limit.ts';
@@ -20,12 +19,12 @@ import { type HttpResponse, readHeader } from './response.ts';
 import type { ServiceState } from './service-state.ts';
 
 // A call: wait until the rate limit allows a request, send it, learn from the response, and decide whether to send it again
-// (docs/client-behavior.md, docs/service.md 8.4).
+// (docs/client-behavior.md, docs/service.md 8.4). Times are in milliseconds.
 
 export type WaitReason = 'rate limit' | 'server error' | 'connection' | 'still in progress';
 
-/** A wait before an attempt. `until` is the end of the wait, in milliseconds since the epoch. */
-export type WaitEvent = { reason: WaitReason; milliseconds: number; until: number };
+/** A wait before an attempt. `until` is the end of the wait, since the epoch; `status` is that of a server error. */
+export type WaitEvent = { reason: WaitReason; milliseconds: number; until: number; status?: number };
 
 /** An attempt that has ended, as `--debug` reports it. */
 export type AttemptEvent = { request: HttpRequest; outcome: AttemptOutcome; timings: Timings };
@@ -35,19 +34,21 @@ export type HttpRequest = Pick<Attempt, 'method' | 'url' | 'headers' | 'body'>;
 export type RequestOptions = {
   transport: Transport;
   service: ServiceState;
-  clock: Clock;
-  /** Rejects with the signal's reason as soon as the signal is aborted. */
-  sleep(milliseconds: number, signal: AbortSignal): Promise<void>;
+  clock: SteadyClock;
+  /** Reports a wait, and resolves after it. Rejects with the signal's reason as soon as the signal is aborted. */
+  wait(wait: WaitEvent, signal: AbortSignal): Promise<void>;
   /** A random number, uniform in [0, 1). */
   random(): number;
   /** Interrupts the call. Its reason must be an InterruptedError. */
   signal: AbortSignal;
+  /** The time limit for an attempt. */
   timeoutMilliseconds: number;
+  /** When all calls must be done: by `clock.elapsed()`, and the limit as the error shows it. */
+  deadline?: { at: number; limit: number } | undefined;
   /** The longest wait before an attempt, without its random part; undefined if calls must not wait or be retried. */
   maxWaitMilliseconds: number | undefined;
-  /** Give up early after refused connections: the service is on this machine, and a user is waiting at a terminal. */
-  failsFastIfRefused: boolean;
-  onWait?: ((wait: WaitEvent) => void) | undefined;
+  /** Whether to give up early after refused connections, because nothing has listened on this machine so far. */
+  failsFastIfRefused(): boolean;
   onAttempt?: ((attempt: AttemptEvent) => void) | undefined;
 };
 
@@ -84,7 +85,7 @@ export async function requestWithRetry(
   request: HttpRequest,
   policy: RequestPolicy,
 ): Promise<SendResult> {
-  const { transport, service, clock, signal, timeoutMilliseconds, failsFastIfRefused } = options;
+  const { transport, service, clock, signal } = options;
   const { idempotent, isSuccess, sendLog } = policy;
   const ignorePause = policy.ignorePause && service.tryAcquireProbe();
   const startedAt = clock.now();
@@ -94,15 +95,11 @@ export async function requestWithRetry(
       // A creation waits for shared pauses before it is in `sendLog` or has a connection: if an idle connection closes
       // just when the creation is sent, its outcome is unknown. Other requests wait only when `canSend` returns false.
       if (!idempotent && !ignorePause) await waitForPause(options, request.method);
+      const timeout = timeLimit(options);
       await sendLog?.intent();
       const canSend = () => ignorePause || service.pause(request.method) === undefined;
-      const { outcome, timings } = await transport.send({
-        ...request,
-        timeoutMilliseconds,
-        signal,
-        isSuccess,
-        canSend,
-      });
+      const sending = { ...request, timeout, signal, isSuccess, canSend };
+      const { outcome, timings } = await transport.send(sending);
       if ('error' in outcome && outcome.error instanceof DeferredError) {
         if (!ambiguous) await sendLog?.notSent();
         await waitForPause(options, request.method);
@@ -114,19 +111,20 @@ export async function requestWithRetry(
         if (isSuccess(outcome.response.status)) return { outcome, ambiguous };
       }
       ambiguous ||= mayHaveBeenApplied(outcome);
-      if (!ambiguous) await sendLog?.notSent('response' in outcome ? outcome.response.status : undefined);
+      const status = 'response' in outcome ? outcome.response.status : undefined;
+      if (!ambiguous) await sendLog?.notSent(status);
       const now = clock.now();
       const decision = decideRetry(outcome, {
         idempotent,
         supportsIdempotency: service.supportsIdempotency() && now - startedAt < IDEMPOTENT_RETRY_MS,
         ambiguous,
         attempt,
-        maxWait: options.maxWaitMilliseconds,
-        failsFastIfRefused,
+        maxWait: longestWait(options),
+        failsFastIfRefused: options.failsFastIfRefused(),
         now,
       });
       if (!decision.retry) return { outcome, ambiguous, neededMaxWait: decision.neededMaxWait };
-      await wait(options, decision.wait, decision.reason);
+      await wait(options, decision.wait, decision.reason, status);
       attempt++;
     }
   } catch (error) {
@@ -135,20 +133,37 @@ export async function requestWithRetry(
   }
 }
 
+/** The time limit for the next attempt: its own, or the rest of the command's. @throws TimeoutError if nothing is left */
+function timeLimit({ timeoutMilliseconds, deadline, clock }: RequestOptions): TimeLimit {
+  const left = deadline === undefined ? Number.POSITIVE_INFINITY : deadline.at - clock.elapsed();
+  if (deadline === undefined || left > timeoutMilliseconds)
+    return { milliseconds: timeoutMilliseconds, shown: timeoutMilliseconds, limit: 'attempt' };
+  const limit: TimeLimit = { milliseconds: left, shown: deadline.limit, limit: 'command' };
+  if (left <= 0) throw new TimeoutError(limit, { sent: false });
+  return limit;
+}
+
+/** The longest wait that is allowed now; undefined if calls must not wait. */
+const longestWait = ({ maxWaitMilliseconds, deadline, clock }: RequestOptions): number | undefined =>
+  maxWaitMilliseconds && deadline
+    ? Math.max(0, Math.min(maxWaitMilliseconds, deadline.at - clock.elapsed()))
+    : maxWaitMilliseconds;
+
 /** Waits until no shared pause is left. @throws RateLimitError or ApiFailure if one is too long, InterruptedError */
 async function waitForPause(options: RequestOptions, method: string): Promise<void> {
-  const { service, clock, signal, maxWaitMilliseconds: maxWait } = options;
+  const { service, clock, signal } = options;
   for (;;) {
     if (signal.aborted) throw new InterruptedError();
     const pause = service.pause(method);
     if (pause === undefined) return;
     const { until, reason } = pause;
     const delay = until - clock.now();
+    const maxWait = longestWait(options);
     if (maxWait === undefined || delay > maxWait) {
       if (reason === 'rate limit')
         throw new RateLimitError(until, { neededMaxWait: maxWait === undefined ? undefined : delay });
       const seconds = Math.ceil(delay / 1_000);
-      const message = `an earlier response asked to wait for another ${seconds} s, so the request was not sent`;
+      const message = `an earlier response (503) asked to wait for another ${seconds} s, so the request was not sent`;
       throw new ApiFailure(503, message);
     }
     await wait(options, delay, reason);
@@ -157,14 +172,16 @@ async function waitForPause(options: RequestOptions, method: string): Promise<vo
 
 /** Waits for `delay` and a random time, so that processes do not send at the same time. */
 async function wait(
-  { clock, sleep, signal, onWait, random }: RequestOptions,
+  options: RequestOptions,
   delay: number,
   reason: WaitReason,
+  status?: number,
 ): Promise<void> {
   // The random time is up to 10 % of the delay, but up to 250 ms after a short delay, and at most 3 s.
-  const milliseconds = delay + random() * Math.min(Math.max(0.1 * delay, 250), 3_000);
-  onWait?.({ reason, milliseconds, until: clock.now() + milliseconds });
-  await sleep(milliseconds, signal);
+  const milliseconds = delay + options.random() * Math.min(Math.max(0.1 * delay, 250), 3_000);
+  const until = options.clock.now() + milliseconds;
+  const event = { reason, milliseconds, until, ...(reason === 'server error' && status && { status }) };
+  await options.wait(event, options.signal);
 }
 
 /** Stores what the response says about later requests, for all processes of this user. */
@@ -207,8 +224,6 @@ function mayHaveBeenApplied(outcome: AttemptOutcome): boolean {
 /** Whether the service is still executing the first request with this Idempotency-Key (docs/service.md, D10). */
 const isInProgress = ({ status, code }: HttpResponse): boolean =>
   status === 409 && code === 'idempotency_in_flight';
-
-// How retries are decided. Times are in milliseconds.
 
 /** What a decision depends on besides the outcome of the last attempt. */
 export type RetryState = {
@@ -280,16 +295,11 @@ function retryRule(
   const { error } = outcome;
   // A timed-out attempt has already taken long, so fewer attempts follow.
   if (error instanceof TimeoutError) return ['connection', rules.persistent];
-  if (!(error instanceof NetworkError) || isPermanent(error)) return ['connection', rules.permanent];
-  const isPersistent = error.code === 'ENOTFOUND' || (error.code === 'ECONNREFUSED' && failsFastIfRefused);
+  // All other errors are no failures of the network, such as too little memory.
+  if (!(error instanceof NetworkError) || error.isPermanent) return ['connection', rules.permanent];
+  const isPersistent = error.errno === 'ENOTFOUND' || (error.errno === 'ECONNREFUSED' && failsFastIfRefused);
   return ['connection', isPersistent ? rules.persistent : rules.failure];
 }
-
-/** Whether a retry would fail in the same way, as after a certificate error or a rejection by a proxy. */
-const isPermanent = (error: NetworkError): boolean =>
-  error instanceof ProtocolError ||
-  (error instanceof ProxyError && error.status !== undefined && error.status < 500) ||
-  /CERT|TLS|SSL|SIGNATURE|ISSUER|CRL|EPROTO|INVALID_|PATH_LENGTH|OVERFLOW/.test(error.code ?? '');
 
 const rateLimitDelay = (headers: HttpResponse['headers'], now: number): number =>
   Math.max(requestedDelay(headers, now) ?? UNKNOWN_RATE_LIMIT, MIN_RATE_LIMIT);

@@ -7,12 +7,12 @@ import type { Connection, ProxySetting } from '../../src/cli/profiles/profile.ts
 import {
   ApiFailure,
   ContractError,
-  NetworkError,
   OutcomeUnknownError,
   ProxyError,
   RateLimitError,
   TimeoutError,
 } from '../../src/client/errors.ts';
+import { describeFault, proxyFault } from '../../src/client/network-faults.ts';
 import { StoreError } from '../../src/store/errors.ts';
 import { InterruptedError } from '../../src/system/interrupted-error.ts';
 import { runInTerminal } from '../helpers/context.ts';
@@ -37,7 +37,8 @@ const failure = (status: number, code = 'a_code') => new ApiFailure(status, 'why
 const page = (status: number, reason?: string) => new ApiFailure(status, `HTTP status ${status}`, { reason });
 const limited = (delay: number, rest: ConstructorParameters<typeof RateLimitError>[1] = {}) =>
   new RateLimitError(NOW + delay, rest);
-const network = (code: string | undefined) => new NetworkError('odd', { code, sent: true });
+const network = (errno: string | undefined) =>
+  describeFault(Object.assign(new Error('odd'), { code: errno }), true);
 const errno = (code: string) => Object.assign(new Error(`${code}: words`), { code });
 
 const API = 'api.example.com';
@@ -91,7 +92,13 @@ test.each<[unknown, number, string, message: string, hint: string | undefined, b
     `${USED_UP}: according to an earlier response, the rate limit is used up`,
     'try again later',
   ],
-  [new TimeoutError(200, { sent: true }), 6, 'timeout', 'no response within 0.2 s', '--timeout'],
+  [
+    new TimeoutError({ shown: 200, limit: 'attempt' }, { sent: true }),
+    6,
+    'timeout',
+    'no response within 0.2 s',
+    '--timeout',
+  ],
   [new ContractError(200, 'not JSON'), 7, 'contract_error', 'not JSON', `check the base URL ${HTTPS}`],
   [new ContractError(200, ''), 7, 'contract_error', '', `${LOCAL}/; it usually ends in /v1`, `${LOCAL}/`],
   [new Error('oops'), 1, 'internal_error', 'unexpected error: oops', '--debug'],
@@ -199,7 +206,7 @@ test.each<[number | undefined, ProxySetting, message: string, hint: string]>([
     `check HTTPS_PROXY and the base URL; to connect without a proxy, add ${API} to NO_PROXY`,
   ],
 ])('the response %s of a proxy is an error that names the proxy', (status, setting, message, hint) => {
-  const error = new ProxyError(status === undefined ? { cause: DOWN } : { status });
+  const error = status === undefined ? proxyFault(DOWN) : new ProxyError('no', { status });
   const described = explain(error, {}, setting);
   const withProxy = (text: string) =>
     expect.stringContaining(text.replace('PROXY', 'proxy.example.com:3128'));

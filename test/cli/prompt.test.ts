@@ -19,7 +19,7 @@ function terminalContext({ json = false, input = true, stdin = true, stderr = tr
   };
   const console = createConsole(context, { json, color: 'never' });
   const globals = { json, input } as CommandContext['globals'];
-  return { ...context, console, globals, commands: [] };
+  return { ...context, console, globals, commands: [], startedAt: 0 };
 }
 
 /** Asks a question, types each of the keys, and returns the answer and what the terminal showed. */

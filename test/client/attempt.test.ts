@@ -32,13 +32,13 @@ async function start(act: Act = (socket) => socket.write(formatResponse(201, {})
       method: 'POST',
       url: new URL(server.url),
       headers: {},
-      timeoutMilliseconds: 10_000,
+      timeout: { milliseconds: 10_000, shown: 10_000, limit: 'attempt' },
       signal: interrupt.signal,
       isSuccess: (status) => status < 300,
       canSend: () => true,
       ...change,
     };
-    return runAttempt(agent, attempt, manualClock(), startTimer);
+    return runAttempt(agent, attempt, { clock: manualClock(), startTimer });
   };
   return {
     server,

@@ -45,18 +45,17 @@ export function testClient(
     stateDirectories,
     clock,
     uptime,
-    async sleep(milliseconds, signal) {
-      slept.push(milliseconds);
-      onSleep?.(milliseconds);
+    async wait(event, signal) {
+      waits.push(event);
+      slept.push(event.milliseconds);
+      onSleep?.(event.milliseconds);
       signal.throwIfAborted();
-      clock.advance(milliseconds);
+      clock.advance(event.milliseconds);
     },
     random: () => 0,
     signal: interrupt.signal,
     timeoutMilliseconds: 15_000,
-    failsFastIfRefused: false,
     maxWaitMilliseconds: 75_000,
-    onWait: (wait) => waits.push(wait),
     onAttempt: (attempt) => attempts.push(attempt),
     ...options,
   });

@@ -1,6 +1,6 @@
 import { IdempotencyKey } from '../../contract/headers.ts';
 import { type PetStatus, petStatuses, type ReceivedPet } from '../../contract/schemas.ts';
-import { petView } from '../animals/list-animals.ts';
+import { petView } from '../animals/pet-view.ts';
 import { connectionFor, followUpCommand, reportTarget, withClient } from '../connection/connect.ts';
 import { CliError, usageError } from '../core/errors.ts';
 import { exitCodes } from '../core/exit-codes.ts';

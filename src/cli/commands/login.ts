@@ -1,8 +1,7 @@
-import type { Client } from '../../client/client.ts';
 import { ApiFailure, ContractError } from '../../client/errors.ts';
 import { API_KEY_PATTERN } from '../../contract/headers.ts';
 import { API_PREFIX } from '../../contract/operations.ts';
-import { followUpCommand, withClient } from '../connection/connect.ts';
+import { followUpCommand, isKeyRequired, listOne, probe, withClient } from '../connection/connect.ts';
 import { CliError, usageError } from '../core/errors.ts';
 import { exitCodes } from '../core/exit-codes.ts';
 import { maskKey } from '../output/redact.ts';
@@ -111,8 +110,6 @@ async function readKey(context: CommandContext): Promise<string> {
   throw new CliError(problem, { code: 'bad_key', hint });
 }
 
-const listOne = (client: Client) => client.call('listPets', { query: { limit: 1 } });
-
 /**
  * Finds the base URL of the service: `given`, or else `given` with /v1 appended. The result is the first one that
  * responds with 401 to a request without a key. The key is not sent to any other URL.
@@ -124,23 +121,13 @@ async function findService(
   given: string,
   connectionWith: (baseUrl: string) => Connection,
 ): Promise<string> {
-  const probe = async (baseUrl: string): Promise<unknown> => {
-    try {
-      await withClient(context, connectionWith(baseUrl), listOne, { once: true });
-      return undefined;
-    } catch (error) {
-      return error;
-    }
-  };
-  const isRefused = (error: unknown) =>
-    error instanceof CliError && error.cause instanceof ApiFailure && error.cause.status === 401;
-  const error = await probe(given);
-  if (isRefused(error)) return given;
+  const error = await probe(context, connectionWith(given));
+  if (isKeyRequired(error)) return given;
   const longer = `${given}${API_PREFIX}`;
   const hasResponded =
     error instanceof CliError && (error.cause instanceof ApiFailure || error.cause instanceof ContractError);
   const canBeLonger = hasResponded && !given.endsWith(API_PREFIX);
-  if (canBeLonger && isRefused(await probe(longer))) return longer;
+  if (canBeLonger && isKeyRequired(await probe(context, connectionWith(longer)))) return longer;
   if (error !== undefined) throw error;
   throw new CliError(`${given} did not ask for a key, so the key was not sent to it`, {
     code: 'contract_error',

@@ -88,67 +88,25 @@ export function toCliError(error: unknown): CliError {
   });
 }
 
-/** What is wrong in words, and a next step that does not depend on the command. */
-type Problem = { reason: string; hint?: string };
-
-const UNKNOWN_ISSUER: Problem = {
-  reason: 'its certificate is signed by an unknown authority',
-  hint: 'if you trust that authority, set NODE_EXTRA_CA_CERTS to the file with its certificate',
-};
-const CLOCK = 'check the clock of this machine; if it is right, the service must replace its certificate';
-
-/** The error codes of the operating system, of TLS and of undici. */
-const PROBLEMS: Record<string, Problem> = {
-  EACCES: { reason: 'permission denied' },
-  EADDRINUSE: { reason: 'the address is already in use' },
-  EADDRNOTAVAIL: { reason: 'this machine does not have this address' },
-  EBUSY: { reason: 'it is in use, or it is a mount point' },
-  EISDIR: { reason: 'it is a directory' },
-  EAI_AGAIN: { reason: 'host name lookup failed' },
-  ECONNREFUSED: { reason: 'connection refused' },
-  ECONNRESET: { reason: 'connection closed' },
-  EHOSTUNREACH: { reason: 'host unreachable' },
-  ELOOP: { reason: 'too many symbolic links' },
-  ENETUNREACH: { reason: 'network unreachable' },
-  ENOENT: { reason: 'it does not exist' },
-  ENOSPC: { reason: 'the disk is full' },
-  ENOTDIR: { reason: 'part of the path is not a directory' },
-  ENOTFOUND: { reason: 'host not found' },
-  EPERM: { reason: 'operation not permitted' },
-  EPIPE: { reason: 'connection closed' },
-  EPROTO: { reason: 'it does not use https' },
-  EROFS: { reason: 'the file system is read-only' },
-  ETIMEDOUT: { reason: 'connection timed out' },
-  CERT_HAS_EXPIRED: { reason: 'its certificate has expired', hint: CLOCK },
-  CERT_NOT_YET_VALID: { reason: 'its certificate is not valid yet', hint: CLOCK },
-  DEPTH_ZERO_SELF_SIGNED_CERT: UNKNOWN_ISSUER,
-  ERR_TLS_CERT_ALTNAME_INVALID: { reason: 'its certificate is for another host name' },
-  SELF_SIGNED_CERT_IN_CHAIN: UNKNOWN_ISSUER,
-  UNABLE_TO_GET_ISSUER_CERT: UNKNOWN_ISSUER,
-  UNABLE_TO_GET_ISSUER_CERT_LOCALLY: UNKNOWN_ISSUER,
-  UNABLE_TO_VERIFY_LEAF_SIGNATURE: UNKNOWN_ISSUER,
-  UND_ERR_CONNECT_TIMEOUT: { reason: 'connection timed out' },
-  UND_ERR_SOCKET: { reason: 'connection closed' },
+/** The error codes of the operating system. src/client describes those of the network. */
+const REASONS: Record<string, string> = {
+  EACCES: 'permission denied',
+  EADDRINUSE: 'the address is already in use',
+  EADDRNOTAVAIL: 'this machine does not have this address',
+  EBUSY: 'it is in use, or it is a mount point',
+  EISDIR: 'it is a directory',
+  ELOOP: 'too many symbolic links',
+  ENOENT: 'it does not exist',
+  ENOSPC: 'the disk is full',
+  ENOTDIR: 'part of the path is not a directory',
+  ENOTFOUND: 'host not found',
+  EPERM: 'operation not permitted',
+  EPIPE: 'connection closed',
+  EROFS: 'the file system is read-only',
 };
 
-/** Describes an error of the system or of the network. For an unknown code, the reason is the error's message. */
-export function systemProblem(error: unknown): Problem {
+/** Describes an error of the system in words. For an unknown code, returns the error's message. */
+export function systemReason(error: unknown): string {
   const { code = '', message } = error as NodeJS.ErrnoException;
-  if (code.startsWith('ERR_SSL_')) return opensslProblem(code);
-  return PROBLEMS[code] ?? { reason: message || String(error) };
-}
-
-export const systemReason = (error: unknown): string => systemProblem(error).reason;
-
-function opensslProblem(code: string): Problem {
-  if (/PROTOCOL_VERSION|UNSUPPORTED_PROTOCOL|WRONG_SSL_VERSION/.test(code)) {
-    const hint = 'the service, or a proxy in front of it, must support TLS 1.2 or newer';
-    return { reason: 'it does not support any version of TLS that pets accepts', hint };
-  }
-  // Only a peer that uses TLS can send an alert.
-  if (!code.includes('_ALERT_')) return { reason: 'it does not use https' };
-  return {
-    reason: 'it refused the TLS connection',
-    hint: 'the service may require HTTP/2 or a client certificate, which pets does not support; use an address that does not require them, or a local proxy',
-  };
+  return REASONS[code] ?? (message || String(error));
 }

@@ -53,6 +53,7 @@ export const cliErrorCodes = {
   rate_limited: exitCodes.rateLimited,
   network_error: exitCodes.network,
   timeout: exitCodes.network,
+  local_error: exitCodes.other,
   outcome_unknown: exitCodes.network,
   contract_error: exitCodes.service,
   some_failed: exitCodes.someFailed,

@@ -2,16 +2,15 @@ import {
   ApiFailure,
   ClientError,
   ContractError,
-  hasSuccessStatus,
+  LocalError,
   NetworkError,
   OutcomeUnknownError,
-  ProtocolError,
   ProxyError,
   RateLimitError,
   TimeoutError,
 } from '../../client/errors.ts';
 import { InterruptedError } from '../../system/interrupted-error.ts';
-import { CliError, systemProblem } from '../core/errors.ts';
+import { CliError } from '../core/errors.ts';
 import { exitCodes } from '../core/exit-codes.ts';
 import { shellQuote } from '../core/shell-words.ts';
 import { maskKey, redactKey } from '../output/redact.ts';
@@ -36,6 +35,8 @@ export type FailedCall = {
   now: number;
   timeZone: string;
   platform: NodeJS.Platform;
+  /** The base URL at which the service was found instead. */
+  foundBaseUrl?: string | undefined;
 };
 
 /**
@@ -51,17 +52,6 @@ export function callError(error: unknown, call: FailedCall): unknown {
   return new CliError(redact(message), { ...fields, code: redact(code), exitCode, hint, cause: error });
 }
 
-/** Describes why a request got no valid response. */
-export function networkReason(error: NetworkError): string {
-  if (!(error instanceof ProtocolError)) return systemProblem(error).reason;
-  const { received, message } = error;
-  // The settings frame of a server that supports only HTTP/2.
-  if (/^\0\0[\s\S]\x04/.test(received)) return 'it supports only HTTP/2';
-  const [line = ''] = received.split(/[\r\n]/);
-  const isOther = /Expected HTTP\//.test(message);
-  return isOther ? `it does not use HTTP (it sent ${JSON.stringify(line.slice(0, 80))})` : message;
-}
-
 function describe(error: ClientError, call: FailedCall, server: string): CliError {
   const { connection } = call;
   if (error instanceof OutcomeUnknownError) return outcomeUnknown(error, call, server);
@@ -69,25 +59,28 @@ function describe(error: ClientError, call: FailedCall, server: string): CliErro
   if (error instanceof RateLimitError) return rateLimited(error, call, server);
   if (error instanceof ProxyError && call.proxy) return proxyFailure(error, call.proxy, server);
   if (error instanceof TimeoutError) {
-    const hint = `try again, or increase --timeout${proxyNote(call)}`;
+    const option = error.limit === 'attempt' ? '--timeout' : '--max-time';
+    const hint = `try again, or increase ${option}${proxyNote(call)}`;
     return new CliError(`${server}: ${error.message}`, { code: 'timeout', hint });
   }
   if (error instanceof NetworkError)
-    return new CliError(`cannot reach ${server}: ${networkReason(error)}`, {
+    return new CliError(`cannot reach ${server}: ${error.message}`, {
       code: 'network_error',
       hint: networkHint(error, call),
     });
+  if (error instanceof LocalError)
+    return new CliError(error.message, { code: 'local_error', hint: error.hint });
   const status = error instanceof ContractError ? error.status : undefined;
-  const hint = baseUrlHint(connection);
+  const { foundBaseUrl } = call;
+  const hint = foundBaseUrl ? `use the base URL ${foundBaseUrl}` : (error.hint ?? baseUrlHint(connection));
   return new CliError(`${server}: ${error.message}`, { code: 'contract_error', status, hint });
 }
 
 function networkHint(error: NetworkError, call: FailedCall): string {
   const { baseUrl, keySource } = call.connection;
-  const { hint } = systemProblem(error);
-  if (hint !== undefined) return hint;
+  if (error.hint !== undefined) return error.hint;
   const url = new URL(baseUrl);
-  if (url.protocol === 'http:' && isLoopbackUrl(url) && error.code === 'ECONNREFUSED') {
+  if (url.protocol === 'http:' && isLoopbackUrl(url) && error.errno === 'ECONNREFUSED') {
     const option = url.port === String(DEFAULT_PORT) ? '' : ` --port ${portOf(url)}`;
     return `start the local service: pets serve${option}; if it was started with --data before, add the same --data`;
   }
@@ -117,7 +110,7 @@ function proxyFailure(error: ProxyError, proxy: ProxySetting, server: string): C
     );
   return fail(
     status === undefined
-      ? `cannot reach ${label}: ${networkReason(error)}`
+      ? `cannot reach ${label}: ${error.message}`
       : `${label} did not connect to ${server} (${status})`,
     `check ${proxy.variable} and the base URL; to connect without a proxy, add ${server} to NO_PROXY`,
   );
@@ -129,7 +122,7 @@ const SECOND = 1_000;
 const MAX_SUGGESTED_WAIT = 3_600 * SECOND;
 
 function rateLimited(error: RateLimitError, { now, timeZone }: FailedCall, server: string): CliError {
-  const { until, code = 'rate_limited', fromResponse, neededMaxWait = Number.POSITIVE_INFINITY } = error;
+  const { until, code, fromResponse, neededMaxWait = Number.POSITIVE_INFINITY } = error;
   const deadline = formatDeadline(until, now, timeZone);
   const when = deadline === undefined ? '' : ` ${deadline}`;
   const state = code === 'key_banned' ? 'has banned this key' : 'is rate-limited';
@@ -154,14 +147,11 @@ function rateLimited(error: RateLimitError, { now, timeZone }: FailedCall, serve
 
 /** Describes a creation that may or may not have been applied. The hint shows how to find out and how to retry. */
 function outcomeUnknown(
-  { cause, idempotencyKey, supportsIdempotency }: OutcomeUnknownError,
+  { cause, idempotencyKey, canRepeat }: OutcomeUnknownError,
   { connection, platform }: FailedCall,
   server: string,
 ): CliError {
-  const reason =
-    cause instanceof NetworkError ? networkReason(cause) : cause instanceof Error ? cause.message : cause;
-  // After an invalid response with a success status, another attempt would get the same response.
-  const canRepeat = supportsIdempotency && !hasSuccessStatus(cause);
+  const reason = cause instanceof Error ? cause.message : cause;
   const repeat = canRepeat
     ? `to retry without adding it twice, run the same command within 24 hours with ${shellQuote(['--idempotency-key', idempotencyKey], platform)}`
     : 'add it again only if it is missing';
@@ -174,7 +164,7 @@ function outcomeUnknown(
 }
 
 function apiFailure(error: ApiFailure, connection: Connection, server: string): CliError {
-  const { status, code = `http_${status}`, message } = error;
+  const { status, code, message } = error;
   const { key, keySource } = connection;
   const source = keySource === 'this login' ? '' : ` from ${keySource}`;
   const fail = (exitCode: CliError['exitCode'], hint: string, text = `${server}: ${message}`) =>
@@ -192,7 +182,7 @@ function apiFailure(error: ApiFailure, connection: Connection, server: string): 
     );
   if (status === 404) return fail(exitCodes.notFound, baseUrlHint(connection));
   // Only an error code shows that the response is from the service, and not from another server at the base URL.
-  const isRefusal = status < 500 && error.code !== undefined;
+  const isRefusal = status < 500 && error.isFromService;
   return fail(isRefusal ? exitCodes.other : exitCodes.service, failureHint(error, connection));
 }
 

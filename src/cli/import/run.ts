@@ -3,14 +3,9 @@ import type { Client } from '../../client/client.ts';
 import { OutcomeUnknownError } from '../../client/errors.ts';
 import { serviceOf } from '../../client/service-state.ts';
 import { formatDuration } from '../../system/time-text.ts';
-import { createProgress } from '../animals/list-animals.ts';
-import {
-  connectionFor,
-  createWaitReporter,
-  reportTarget,
-  targetLabel,
-  withClient,
-} from '../connection/connect.ts';
+import { createProgress } from '../animals/reading.ts';
+import { connectionFor, reportTarget, targetLabel, withClient } from '../connection/connect.ts';
+import { wait } from '../connection/waits.ts';
 import { CliError, usageError } from '../core/errors.ts';
 import { exitCodes } from '../core/exit-codes.ts';
 import type { StatusVariants } from '../output/console.ts';
@@ -190,9 +185,8 @@ async function send(setting: Setting, planned: Plan, file: LedgerFile): Promise<
       progress: createProgress(context),
       notice: console.notice,
       wait(milliseconds) {
-        const reporter = createWaitReporter(context, console.status);
-        reporter.onWait({ reason: 'earlier requests', milliseconds, until: clock.now() + milliseconds });
-        return reporter.sleep(milliseconds, signal);
+        const until = clock.now() + milliseconds;
+        return wait(context, { reason: 'earlier requests', milliseconds, until }, signal);
       },
       onSending: (rows) => bar.begin(input.rows.length - rows),
       onResult: bar.advance,

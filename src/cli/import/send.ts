@@ -1,11 +1,5 @@
 import type { Client } from '../../client/client.ts';
-import {
-  ApiFailure,
-  ClientError,
-  hasSuccessStatus,
-  NetworkError,
-  OutcomeUnknownError,
-} from '../../client/errors.ts';
+import { ApiFailure, ClientError, hasSuccessStatus, OutcomeUnknownError } from '../../client/errors.ts';
 import { type RateLimit, readScarcestRateLimit } from '../../client/rate-limit.ts';
 import type { HttpHeaders } from '../../client/response.ts';
 import { IDEMPOTENT_RETRY_MS } from '../../client/retry.ts';
@@ -14,9 +8,8 @@ import type { NewPet, ReceivedPet } from '../../contract/schemas.ts';
 import { hashKey } from '../../store/keys/keys.ts';
 import type { SteadyClock } from '../../system/clock.ts';
 import { InterruptedError } from '../../system/interrupted-error.ts';
-import { type Progress, readPages } from '../animals/list-animals.ts';
+import { type Progress, readPages } from '../animals/reading.ts';
 import { CliError } from '../core/errors.ts';
-import { networkReason } from '../errors/call-error.ts';
 import { redactKey } from '../output/redact.ts';
 import { formatCount } from '../output/text.ts';
 import {
@@ -303,7 +296,7 @@ async function sendRow(run: Run, position: number, conditions: InFlightCondition
     const isAmbiguous = error instanceof OutcomeUnknownError;
     const cause = isAmbiguous ? error.cause : error;
     const message = cause instanceof Error ? cause.message : String(cause);
-    const reason = redactKey(cause instanceof NetworkError ? networkReason(cause) : message, apiKey);
+    const reason = redactKey(message, apiKey);
     if (isAmbiguous && hasSuccessStatus(cause)) {
       const text = `the service responded, but not with the animal: ${reason}`;
       write({ kind: 'answered', ...place, name: pet.name, message: text });
@@ -314,7 +307,7 @@ async function sendRow(run: Run, position: number, conditions: InFlightCondition
         leaveOpen(`rejected after an earlier response was lost (${reason}); the animal may have been added`);
         return { kind: 'other' };
       }
-      const { status, code = `http_${status}` } = cause;
+      const { status, code } = cause;
       write({ kind: 'failed', ...place, error: { code: redactKey(code, apiKey), message: reason, status } });
       return { kind: 'rejected', text: `${reason} (HTTP status ${status})` };
     }

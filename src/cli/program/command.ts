@@ -9,8 +9,10 @@ export type GlobalOptions = {
   json: boolean;
   /** The longest wait before a request, for example for a rate limit, in seconds; 0 never waits. */
   maxWait: number;
-  /** Timeout per attempt, in seconds. */
+  /** The time limit for an attempt, in seconds. */
   timeout: number;
+  /** The time limit for all requests of the command, in seconds. */
+  maxTime?: number;
   /** False with `--no-retry`. */
   retry: boolean;
   debug: boolean;
@@ -23,6 +25,8 @@ export type GlobalOptions = {
 export type CommandContext = Context & {
   globals: GlobalOptions;
   console: Console;
+  /** When the command began, by `clock.elapsed()`. */
+  startedAt: number;
   /** All commands, for completion. */
   commands: readonly (Command | CommandGroup)[];
 };
