@@ -25,7 +25,9 @@ beforeEach(() => {
  */
 function farHost(slowConnections: number) {
   const { lookup } = dns;
-  onTestFinished(() => void (dns.lookup = lookup));
+  onTestFinished(() => {
+    dns.lookup = lookup;
+  });
   let connections = 0;
   const resolve = (name: string, ...rest: [object, (...results: unknown[]) => void]) => {
     if (name !== 'far.test') return (lookup as (...all: unknown[]) => void)(name, ...rest);
