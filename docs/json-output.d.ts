@@ -36,7 +36,7 @@ export type Output = {
 /** An object on a line of stderr has one of these fields. */
 export type Message = {
   notice: string;
-  wait: { reason: WaitReason; seconds: number; until: Instant };
+  wait: { reason: WaitReason; status?: number; seconds: number; until: Instant }; // status: of a server error
   progress: { done: number; rows: number }; // import, every 15 seconds
   fault: { source: string; line: number; message: string }; // import, serve --seed: an invalid row; no row is used
   addedAgain: { line: number; name: string }[]; // import: rows that are sent although equal ones were added before

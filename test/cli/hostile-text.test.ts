@@ -134,5 +134,5 @@ test('a very long message is cut for a person and complete with --json', async (
   expect(stderr.length).toBeLessThan(3_000);
   expect(stderr).toContain('…');
   const json = await refused(message, ['--json']);
-  expect(JSON.parse(json.stderr).error.message).toContain(message);
+  expect(JSON.parse(json.stderr).error.message).toContain(message.trim());
 });
