@@ -51,7 +51,11 @@ const PERMANENT: readonly { code: RegExp; words?: string; hint?: string }[] = [
     words: 'it refused the TLS connection',
     hint: 'the service may require HTTP/2 or a client certificate, which pets does not support; use an address that does not require them, or a local proxy',
   },
-  { code: /^EPROTO$|^ERR_SSL_/, words: 'it does not use https' },
+  {
+    code: /^EPROTO$|^ERR_SSL_/,
+    words: 'it does not use https',
+    hint: 'if the service uses plain http, begin its base URL with http://',
+  },
   { code: /CERT|TLS|SSL|SIGNATURE|ISSUER|CRL|INVALID_|PATH_LENGTH/ },
 ];
 
