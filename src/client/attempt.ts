@@ -3,20 +3,19 @@
 import { getDefaultAutoSelectFamilyAttemptTimeout, setDefaultAutoSelectFamilyAttemptTimeout } from 'node:net';
 import type { Dispatcher } from 'undici';
 import Agent from 'undici/lib/dispatcher/agent.js';
-import Pool from 'undici/lib/dispatcher/pool.js';
 import type { Operation } from '../contract/operations.ts';
 import type { Clock } from '../system/clock.ts';
 import { InterruptedError } from '../system/interrupted-error.ts';
 import {
-  ClientError,
+  type ClientError,
   ContractError,
   DeferredError,
   NetworkError,
-  ProxyError,
   type TimeLimit,
   TimeoutError,
 } from './errors.ts';
-import { describeFault, errorCodeOf, INCOMPLETE, proxyFault } from './network-faults.ts';
+import { describeFault, errorCodeOf, INCOMPLETE } from './failures.ts';
+import type { ConnectionOptions, Route } from './proxy-agent.ts';
 import { decodeBody, type HttpResponse, MAX_RESPONSE_BYTES, parseErrorBody, TOO_LARGE } from './response.ts';
 
 // One attempt: undici sends the request and receives the response. It has no retries, redirects or timeouts of its own
@@ -62,28 +61,32 @@ export type Transport = ReturnType<typeof createTransport>;
 /** Sends single attempts over connections that it keeps open. Does not retry and does not follow redirects. */
 export function createTransport(options: TransportOptions) {
   const { proxy } = options;
-  const dispatcher = proxy === undefined ? new Agent(CONNECTION_OPTIONS) : createProxyAgent(proxy);
+  const route: Route | Promise<Route> =
+    proxy === undefined
+      ? { dispatcher: new Agent(CONNECTION_OPTIONS), describe: describeFault }
+      : // Most users have no proxy, so this module is loaded only here.
+        import('./proxy-agent.ts').then(({ routeThrough }) => routeThrough(proxy, CONNECTION_OPTIONS));
   return {
-    send: async (attempt: Attempt) => runAttempt(await dispatcher, attempt, options),
-    close: async () => (await dispatcher).destroy(),
+    send: async (attempt: Attempt) => runAttempt(await route, attempt, options),
+    close: async () => (await route).dispatcher.destroy(),
   };
 }
 
-const CONNECTION_OPTIONS = {
+const CONNECTION_OPTIONS: ConnectionOptions = {
   // Undici's timeouts are off. `Attempt.timeout` replaces them, and also covers the name lookup.
   headersTimeout: 0,
   bodyTimeout: 0,
   connect: { timeout: 0 },
   // HTTP/2 must be off, because the build leaves out undici's HTTP/2 client.
   allowH2: false,
-} as const;
+};
 
 /**
  * Runs one attempt; never rejects. Undici calls `onRequestStart` when it has a connection, before it writes the first
  * byte. If an error occurs before that call, nothing was sent. If it occurs later, the request may have been applied.
  */
 export function runAttempt(
-  dispatcher: Dispatcher,
+  { dispatcher, describe }: Route,
   attempt: Attempt,
   { clock, startTimer = setTimeout }: TransportOptions,
 ): Promise<AttemptResult> {
@@ -151,11 +154,9 @@ export function runAttempt(
           allowMoreTime();
           return dispatch();
         }
-        const isDirect = dispatcher instanceof Agent;
-        const proxyError = isDirect ? undefined : proxyErrorOf(cause, url, sent);
         // Undici uses this code if it refuses to send a request.
         const wasSent = sent && errorCodeOf(cause) !== 'UND_ERR_INVALID_ARG';
-        end({ error: proxyError ?? describeFault(cause, wasSent) });
+        end({ error: describe(cause, wasSent, url) });
       },
     };
     function dispatch(): void {
@@ -185,56 +186,3 @@ const allowMoreTime = (): void =>
   setDefaultAutoSelectFamilyAttemptTimeout(
     Math.min(4 * getDefaultAutoSelectFamilyAttemptTimeout(), MAX_ADDRESS_TIME),
   );
-
-/**
- * A dispatcher that sends every request through a proxy. For https, it opens a tunnel (CONNECT). For http, it sends the
- * absolute URL to the proxy. `address` is the URL of the proxy, which may contain a user and password.
- */
-async function createProxyAgent(address: string): Promise<Dispatcher> {
-  // Most users have no proxy, so these modules are loaded only here.
-  const [{ default: ProxyAgent }, { default: openTunnel }] = await Promise.all([
-    import('undici/lib/dispatcher/proxy-agent.js'),
-    import('undici/lib/api/api-connect.js'),
-  ]);
-
-  /** Connections to the proxy, in which tunnels are opened. Every error in opening a tunnel comes from the proxy. */
-  class TunnelPool extends Pool {
-    override async connect(request: Dispatcher.ConnectOptions): Promise<Dispatcher.ConnectData> {
-      // Not `super.connect`, because only the entry point of undici adds that method.
-      const result = await openTunnel.call(this, request).catch((cause) => {
-        throw proxyFault(cause);
-      });
-      const { statusCode, socket } = result;
-      if (statusCode === 200) return result;
-      socket.on('error', () => {}).destroy();
-      throw refusedBy(statusCode);
-    }
-  }
-
-  const { username, password } = new URL(address);
-  const credentials = [username, password].map(decodeURIComponent).join(':');
-  return new ProxyAgent({
-    ...CONNECTION_OPTIONS,
-    proxyTls: CONNECTION_OPTIONS.connect,
-    requestTls: CONNECTION_OPTIONS.connect,
-    uri: address,
-    ...(username && { token: `Basic ${Buffer.from(credentials).toString('base64')}` }),
-    // Use CONNECT for https only: many proxies refuse it for port 80.
-    proxyTunnel: false,
-    clientFactory: (origin: URL, poolOptions: object) => new TunnelPool(origin, poolOptions),
-  });
-}
-
-/** The error of the proxy that made a request fail; undefined if the proxy is not the cause. */
-function proxyErrorOf(cause: Error, url: URL, isSent: boolean): ClientError | undefined {
-  // Undici wraps the error of a proxy whose certificate is for another name.
-  for (const error of [cause, cause.cause]) if (error instanceof ClientError) return error;
-  if (url.protocol === 'https:') return undefined;
-  // Without a tunnel, the only connection is to the proxy. An error before the request is sent comes from the proxy.
-  if (!isSent) return proxyFault(cause);
-  // Undici converts a response with status 407 to an error with this message.
-  return cause.message === 'Proxy Authentication Required (407)' ? refusedBy(407) : undefined;
-}
-
-const refusedBy = (status: number) =>
-  new ProxyError(`the proxy responded with HTTP status ${status}`, { status, isPermanent: status < 500 });

@@ -1,7 +1,9 @@
 import { randomUUID } from 'node:crypto';
 import { setMaxListeners } from 'node:events';
+import * as z from 'zod/mini';
 import { encodeIdempotencyKey, header, LOOPBACK_NAME_PATTERN } from '../contract/headers.ts';
-import { stringifyJson } from '../contract/json.ts';
+import { describeFirstIssue, describeIssues } from '../contract/issues.ts';
+import { parseJson, stringifyJson } from '../contract/json.ts';
 import {
   type Operation,
   type OperationInput,
@@ -12,22 +14,11 @@ import {
 import type { NewPet, ReceivedPet } from '../contract/schemas.ts';
 import { InterruptedError } from '../system/interrupted-error.ts';
 import { createTransport, type TransportOptions } from './attempt.ts';
+import { type AttemptEvent, type RequestOptions, type RequestPolicy, requestWithRetry } from './call.ts';
 import { ContractError, OutcomeUnknownError } from './errors.ts';
-import {
-  type Deprecation,
-  type HttpHeaders,
-  parseBody,
-  type Redact,
-  readDeprecation,
-  toClientError,
-} from './response.ts';
-import {
-  type AttemptEvent,
-  coolDownAfter,
-  type RequestOptions,
-  type RequestPolicy,
-  requestWithRetry,
-} from './retry.ts';
+import { bodyNote, explanationIn, type Redact, redacted, toClientError } from './failures.ts';
+import { coolDownAfter } from './rate-limit.ts';
+import { type Deprecation, type HttpHeaders, type HttpResponse, readDeprecation } from './response.ts';
 import { createServiceState, type StateOptions } from './service-state.ts';
 
 export type ClientOptions = Omit<RequestOptions, 'transport' | 'service' | 'failsFastIfRefused'> &
@@ -206,6 +197,35 @@ export function createClient(options: ClientOptions): Client {
       return transport.close();
     },
   };
+}
+
+/**
+ * Parses and validates the body of a successful response. A value that does not match `success.body` is accepted if it
+ * matches `success.received`; `difference` then says how it differs from the contract.
+ *
+ * @throws ContractError for any other body
+ */
+function parseBody(
+  { success }: Operation,
+  response: HttpResponse,
+  redact: Redact,
+): { value: unknown; difference?: string } {
+  const { status, body, unreadable } = response;
+  if (unreadable !== undefined) throw new ContractError(status, `unexpected response: ${unreadable}`);
+  let value: unknown;
+  try {
+    value = parseJson(body);
+  } catch (cause) {
+    const problem = `HTTP status ${status}, not JSON that pets can read${bodyNote(redacted(response, redact))}`;
+    throw new ContractError(status, `unexpected response: ${problem}`, { cause });
+  }
+  const exact = z.safeParse(success.body, value);
+  if (exact.success) return { value: exact.data };
+  const received = z.safeParse(success.received, value);
+  if (received.success) return { value: received.data, difference: describeFirstIssue(exact.error) };
+  const reason = explanationIn(value);
+  const issues = describeIssues(received.error);
+  throw new ContractError(status, `unexpected response: ${issues}${reason ? ` (${reason})` : ''}`);
 }
 
 /**

@@ -1,5 +1,12 @@
 import { header } from '../contract/headers.ts';
-import { type HttpHeaders, parseHttpDate, readHeader, readHeaderList, readHeaders } from './response.ts';
+import {
+  type HttpHeaders,
+  type HttpResponse,
+  parseHttpDate,
+  readHeader,
+  readHeaderList,
+  readHeaders,
+} from './response.ts';
 
 const SECOND = 1_000;
 
@@ -143,3 +150,32 @@ const splitValues = (headers: HttpHeaders, name: string): string[] =>
 /** The time in the Date header, or else `now`. Headers are compared with it, because the local clock may be wrong. */
 const serverTime = (headers: HttpHeaders, now: number): number =>
   parseHttpDate(readHeader(headers, 'Date')?.trim() ?? '') ?? now;
+
+/** The wait after a 429 that does not say how long to wait, and the shortest wait after any 429. */
+const UNKNOWN_RATE_LIMIT = 60_000;
+const MIN_RATE_LIMIT = 1_000;
+
+/** The longest time for which all processes of this user pause after a 503. */
+const MAX_METHOD_PAUSE = 60_000;
+
+/** The delay before a request is sent again after a 429, in milliseconds. */
+export const rateLimitDelay = (headers: HttpResponse['headers'], now: number): number =>
+  Math.max(requestedDelay(headers, now) ?? UNKNOWN_RATE_LIMIT, MIN_RATE_LIMIT);
+
+/**
+ * How long no request with this API key may be sent after a response, in milliseconds. After a 429: the delay before a
+ * retry. Otherwise: the time until all used-up rate-limit windows have ended; undefined if there is no such window.
+ */
+export const coolDownAfter = ({ status, headers }: HttpResponse, now: number): number | undefined =>
+  status === 429 ? rateLimitDelay(headers, now) : delayIfExhausted(headers, now);
+
+/**
+ * How long requests with the same method must wait after a 503 with Retry-After, in milliseconds; at most a minute. Other
+ * methods may still work. Undefined for all other responses, and for the codes `storage_…`, after which only the request
+ * itself waits.
+ */
+export function methodPauseAfter({ status, headers, code }: HttpResponse, now: number): number | undefined {
+  if (status !== 503 || code?.startsWith('storage_')) return undefined;
+  const delay = parseRetryAfter(headers, now);
+  return delay === undefined ? undefined : Math.min(delay, MAX_METHOD_PAUSE);
+}

@@ -1,10 +1,7 @@
 import * as z from 'zod/mini';
 import { header } from '../contract/headers.ts';
-import { describeFirstIssue, describeIssues } from '../contract/issues.ts';
-import { parseJson, tryParseJson } from '../contract/json.ts';
-import type { Operation } from '../contract/operations.ts';
+import { tryParseJson } from '../contract/json.ts';
 import { ErrorBody } from '../contract/schemas.ts';
-import { ApiFailure, type ClientError, ContractError, RateLimitError, RemovedError } from './errors.ts';
 
 export type HttpResponse = {
   status: number;
@@ -77,75 +74,6 @@ function endsEarly(body: string, headers: HttpHeaders): boolean {
   );
 }
 
-/**
- * Parses and validates the body of a successful response. A value that does not match `success.body` is accepted if it
- * matches `success.received`; `difference` then says how it differs from the contract.
- *
- * @throws ContractError for any other body
- */
-export function parseBody(
-  { success }: Operation,
-  response: HttpResponse,
-  redact: Redact,
-): { value: unknown; difference?: string } {
-  const { status, body, unreadable } = response;
-  if (unreadable !== undefined) throw new ContractError(status, `unexpected response: ${unreadable}`);
-  let value: unknown;
-  try {
-    value = parseJson(body);
-  } catch (cause) {
-    const problem = `HTTP status ${status}, not JSON that pets can read${bodyNote(redacted(response, redact))}`;
-    throw new ContractError(status, `unexpected response: ${problem}`, { cause });
-  }
-  const exact = z.safeParse(success.body, value);
-  if (exact.success) return { value: exact.data };
-  const received = z.safeParse(success.received, value);
-  if (received.success) return { value: received.data, difference: describeFirstIssue(exact.error) };
-  const reason = explanationIn(value);
-  const issues = describeIssues(received.error);
-  throw new ContractError(status, `unexpected response: ${issues}${reason ? ` (${reason})` : ''}`);
-}
-
-/** What an error needs besides the response: `isRemoved` is true after the date on which the operation is removed. */
-type ErrorContext = Pick<RateLimitError, 'until' | 'neededMaxWait'> & {
-  isRemoved: boolean;
-  redact: Redact;
-};
-
-/** Converts a response that does not mean success to an error. */
-export function toClientError(
-  operation: Operation,
-  received: HttpResponse,
-  { isRemoved, redact, ...wait }: ErrorContext,
-): ClientError {
-  const response = redacted(received, redact);
-  const { status, headers, body } = response;
-  if ([301, 302, 303, 307, 308].includes(status)) {
-    // Not followed, because the key must not be sent to another server.
-    const location = readHeader(headers, 'Location');
-    return new ContractError(
-      status,
-      `redirect${location ? ` to ${location}` : ''} was not followed (${status})`,
-    );
-  }
-  const json = tryParseJson(body);
-  const isPage = /^\s*</.test(body);
-  const explanation = explanationIn(json ?? (isPage ? '' : textOf(body)));
-  const reason = explanation ?? textOf(body);
-  const { code } = response;
-  if (status === 429)
-    return new RateLimitError(wait.until, { ...wait, response: { code, reason: explanation } });
-  const message = explanation ?? `HTTP status ${status}${bodyNote(response)}`;
-  // The operation itself never responds with 404, so the base URL is wrong.
-  if (status === 404 && !operation.errors.includes(404))
-    return new ContractError(404, explanation === undefined ? message : `not found (404: ${explanation})`);
-  if (status < 400)
-    return new ContractError(status, `unexpected response: HTTP status ${status}${bodyNote(response)}`);
-  const gone = status === 410 || (isRemoved && (status === 404 || status === 405));
-  const text = status >= 500 && explanation !== undefined ? `${explanation} (${status})` : message;
-  return new (gone ? RemovedError : ApiFailure)(status, text, { code, reason });
-}
-
 /** The body of an error response; undefined if the body is not an `ErrorBody`. */
 export function parseErrorBody(response: HttpResponse): ErrorBody | undefined {
   return z.safeParse(ErrorBody, tryParseJson(response.body)).data;
@@ -161,53 +89,6 @@ export function readDeprecation(headers: HttpHeaders): Deprecation | undefined {
   if ((sunset ?? link ?? readHeader(headers, header.deprecation)) === undefined) return undefined;
   const time = parseHttpDate(sunset ?? '');
   return { sunset: time === undefined ? undefined : new Date(time), link };
-}
-
-/** Removes the API key from a text. Used before a text is cut, because a part of a key would not be recognized. */
-export type Redact = (text: string) => string;
-
-const redacted = (response: HttpResponse, redact: Redact): HttpResponse => ({
-  ...response,
-  body: redact(response.body),
-});
-
-/** Fields in which services explain an error, such as those of problem details (RFC 9457). */
-const REASON_FIELDS = ['message', 'detail', 'title', 'error'] as const;
-
-/** `textOf` returns at most this many characters of a body, and an ellipsis. */
-const MAX_TEXT = 200;
-
-/** `textOf` searches only this many characters of a body for text. */
-const MAX_SEARCHED = 8_192;
-
-const MARKUP = /<!--.*?-->|<(script|style|title)\b.*?<\/\1\s*>|<\/?[a-z][^>]*>|<!doctype[^>]*>/gis;
-
-/** The explanation in a JSON value: a string, the joined explanations of an array, or the first of `REASON_FIELDS`. */
-function explanationIn(value: unknown): string | undefined {
-  if (typeof value === 'string') return value.trim() || undefined;
-  if (Array.isArray(value)) return value.map(explanationIn).filter(Boolean).join('; ') || undefined;
-  if (typeof value !== 'object' || value === null) return undefined;
-  const fields = value as Record<string, unknown>;
-  return REASON_FIELDS.map((name) => explanationIn(fields[name])).find((text) => text !== undefined);
-}
-
-/** The end of an error message: the type of the body, unless it is JSON, and the start of its text. */
-function bodyNote({ headers, body }: HttpResponse): string {
-  const type = readHeader(headers, 'Content-Type')?.split(';')[0]?.trim();
-  const note = type === undefined || /\bjson$/i.test(type) ? '' : ` (Content-Type: ${type})`;
-  const text = textOf(body);
-  return text === undefined ? note : `${note}: ${text}`;
-}
-
-/** The start of the text in a body, on one line and without the markup of a web page; undefined if there is no text. */
-function textOf(body: string): string | undefined {
-  const start = body.slice(0, MAX_SEARCHED);
-  const text = start.replace(MARKUP, ' ');
-  const characters = Array.from(text.replace(/\s+/g, ' ').trim());
-  // JSON such as `{}` says nothing.
-  if (/^([[{] ?[\]}]|null|"")$/.test(characters.slice(0, 5).join(''))) return undefined;
-  if (characters.length <= MAX_TEXT) return characters.join('') || undefined;
-  return `${characters.slice(0, MAX_TEXT).join('')}…`;
 }
 
 /** The headers of a response; names are in lower case. */

@@ -13,7 +13,7 @@ import {
   RateLimitError,
   TimeoutError,
 } from '../../src/client/errors.ts';
-import { describeFault, proxyFault } from '../../src/client/network-faults.ts';
+import { describeFault, proxyFault } from '../../src/client/failures.ts';
 import { StoreError } from '../../src/store/errors.ts';
 import { InterruptedError } from '../../src/system/interrupted-error.ts';
 import { runInTerminal } from '../helpers/context.ts';
@@ -126,7 +126,7 @@ const START = 'start the local service: pets serve';
 const LOGIN = { keySource: 'this login' } as const;
 const at = (baseUrl: string) => ({ baseUrl });
 
-// test/client/network-faults.test.ts has all causes.
+// test/client/failures.test.ts has all causes.
 test.each<[string | undefined, reason: string, hint: string, Partial<Connection>?]>([
   [undefined, 'odd', CHECK],
   ['ENOTFOUND', 'host not found', `${CHECK}${HTTPS}; nothing was saved`, LOGIN],

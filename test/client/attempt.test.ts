@@ -4,6 +4,7 @@ import { Agent, buildConnector } from 'undici';
 import { expect, onTestFinished, test } from 'vitest';
 import { type Attempt, runAttempt } from '../../src/client/attempt.ts';
 import { TimeoutError } from '../../src/client/errors.ts';
+import { describeFault } from '../../src/client/failures.ts';
 import { InterruptedError } from '../../src/system/interrupted-error.ts';
 import { manualClock } from '../helpers/clock.ts';
 import { gate } from '../helpers/gate.ts';
@@ -38,7 +39,10 @@ async function start(act: Act = (socket) => socket.write(formatResponse(201, {})
       canSend: () => true,
       ...change,
     };
-    return runAttempt(agent, attempt, { clock: manualClock(), startTimer });
+    return runAttempt({ dispatcher: agent, describe: describeFault }, attempt, {
+      clock: manualClock(),
+      startTimer,
+    });
   };
   return {
     server,

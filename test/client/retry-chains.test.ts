@@ -1,8 +1,8 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import type { Attempt, AttemptOutcome } from '../../src/client/attempt.ts';
+import { requestWithRetry, type WaitEvent } from '../../src/client/call.ts';
 import { DeferredError } from '../../src/client/errors.ts';
-import { requestWithRetry, type WaitEvent } from '../../src/client/retry.ts';
 import { createServiceState } from '../../src/client/service-state.ts';
 import { cases } from '../helpers/cases.ts';
 import { manualClock, uptimeOf } from '../helpers/clock.ts';

@@ -1,8 +1,8 @@
 import { once } from 'node:events';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { describe, expect, test } from 'vitest';
+import { IDEMPOTENT_RETRY_MS } from '../../src/client/call.ts';
 import { NetworkError, OutcomeUnknownError, TimeoutError } from '../../src/client/errors.ts';
-import { IDEMPOTENT_RETRY_MS } from '../../src/client/retry.ts';
 import { InterruptedError } from '../../src/system/interrupted-error.ts';
 import { add, calls, list, PET, rejection, type TestClientOptions, testClient } from '../helpers/client.ts';
 import { manualClock } from '../helpers/clock.ts';

@@ -1,7 +1,8 @@
 import { describe, expect, test } from 'vitest';
 import type { AttemptOutcome } from '../../src/client/attempt.ts';
 import { ContractError, DeferredError, LocalError, NetworkError } from '../../src/client/errors.ts';
-import { coolDownAfter, decideRetry, methodPauseAfter, type RetryState } from '../../src/client/retry.ts';
+import { coolDownAfter, methodPauseAfter } from '../../src/client/rate-limit.ts';
+import { decideRetry, type RetryState } from '../../src/client/retry.ts';
 import { InterruptedError } from '../../src/system/interrupted-error.ts';
 import { list, testClient } from '../helpers/client.ts';
 import { NOW, networkError, resetIn, response, retryAfter, state, timeout } from '../helpers/outcomes.ts';

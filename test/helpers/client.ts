@@ -1,6 +1,6 @@
 import { onTestFinished } from 'vitest';
+import type { AttemptEvent, WaitEvent } from '../../src/client/call.ts';
 import { type Client, type ClientOptions, createClient } from '../../src/client/client.ts';
-import type { AttemptEvent, WaitEvent } from '../../src/client/retry.ts';
 import { createServiceState } from '../../src/client/service-state.ts';
 import { InterruptedError } from '../../src/system/interrupted-error.ts';
 import { type ManualClock, manualClock, uptimeOf } from './clock.ts';

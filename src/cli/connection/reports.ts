@@ -1,5 +1,5 @@
+import type { AttemptEvent } from '../../client/call.ts';
 import type { Deprecation } from '../../client/response.ts';
-import type { AttemptEvent } from '../../client/retry.ts';
 import type { OperationName } from '../../contract/operations.ts';
 import { sanitizeForTerminal } from '../output/sanitize.ts';
 import type { CommandContext } from '../program/command.ts';

@@ -1,4 +1,4 @@
-import type { WaitEvent } from '../../client/retry.ts';
+import type { WaitEvent } from '../../client/call.ts';
 import { formatDuration } from '../../system/time-text.ts';
 import type { StatusVariants } from '../output/console.ts';
 import { formatTime } from '../output/time.ts';

@@ -1,8 +1,8 @@
+import { IDEMPOTENT_RETRY_MS } from '../../client/call.ts';
 import type { Client } from '../../client/client.ts';
 import { ApiFailure, ClientError, hasSuccessStatus, OutcomeUnknownError } from '../../client/errors.ts';
 import { type RateLimit, readScarcestRateLimit } from '../../client/rate-limit.ts';
 import type { HttpHeaders } from '../../client/response.ts';
-import { IDEMPOTENT_RETRY_MS } from '../../client/retry.ts';
 import { pageSize } from '../../contract/operations.ts';
 import type { NewPet, ReceivedPet } from '../../contract/schemas.ts';
 import { hashKey } from '../../store/keys/keys.ts';

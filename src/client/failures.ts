@@ -1,6 +1,19 @@
-import { type ClientError, ContractError, LocalError, NetworkError, ProxyError } from './errors.ts';
+import { tryParseJson } from '../contract/json.ts';
+import type { Operation } from '../contract/operations.ts';
+import {
+  ApiFailure,
+  type ClientError,
+  ContractError,
+  LocalError,
+  NetworkError,
+  ProxyError,
+  RateLimitError,
+  RemovedError,
+} from './errors.ts';
+import { type HttpResponse, readHeader } from './response.ts';
 
-// Why an attempt got no response: each kind of failure in words, with its remedy if the cause shows one.
+// What went wrong, as an error with words and, if the cause shows one, a remedy: first for attempts without a response, and
+// then for responses that do not mean success.
 
 /** The words for a response whose body ends too early, at whatever layer that was noticed. */
 export const INCOMPLETE = 'the response is incomplete';
@@ -139,4 +152,91 @@ export function errorCodeOf(error: unknown): string | undefined {
   const { code, errors, cause } = Object(error) as { code?: unknown; errors?: unknown[]; cause?: unknown };
   if (typeof code === 'string') return code;
   return [...(errors ?? []), ...(cause ? [cause] : [])].map(errorCodeOf).find((inner) => inner !== undefined);
+}
+
+/** What an error needs besides the response: `isRemoved` is true after the date on which the operation is removed. */
+type ErrorContext = Pick<RateLimitError, 'until' | 'neededMaxWait'> & {
+  isRemoved: boolean;
+  redact: Redact;
+};
+
+/** Converts a response that does not mean success to an error. */
+export function toClientError(
+  operation: Operation,
+  received: HttpResponse,
+  { isRemoved, redact, ...wait }: ErrorContext,
+): ClientError {
+  const response = redacted(received, redact);
+  const { status, headers, body } = response;
+  if ([301, 302, 303, 307, 308].includes(status)) {
+    // Not followed, because the key must not be sent to another server.
+    const location = readHeader(headers, 'Location');
+    return new ContractError(
+      status,
+      `redirect${location ? ` to ${location}` : ''} was not followed (${status})`,
+    );
+  }
+  const json = tryParseJson(body);
+  const isPage = /^\s*</.test(body);
+  const explanation = explanationIn(json ?? (isPage ? '' : textOf(body)));
+  const reason = explanation ?? textOf(body);
+  const { code } = response;
+  if (status === 429)
+    return new RateLimitError(wait.until, { ...wait, response: { code, reason: explanation } });
+  const message = explanation ?? `HTTP status ${status}${bodyNote(response)}`;
+  // The operation itself never responds with 404, so the base URL is wrong.
+  if (status === 404 && !operation.errors.includes(404))
+    return new ContractError(404, explanation === undefined ? message : `not found (404: ${explanation})`);
+  if (status < 400)
+    return new ContractError(status, `unexpected response: HTTP status ${status}${bodyNote(response)}`);
+  const gone = status === 410 || (isRemoved && (status === 404 || status === 405));
+  const text = status >= 500 && explanation !== undefined ? `${explanation} (${status})` : message;
+  return new (gone ? RemovedError : ApiFailure)(status, text, { code, reason });
+}
+
+/** Removes the API key from a text. Used before a text is cut, because a part of a key would not be recognized. */
+export type Redact = (text: string) => string;
+
+export const redacted = (response: HttpResponse, redact: Redact): HttpResponse => ({
+  ...response,
+  body: redact(response.body),
+});
+
+/** Fields in which services explain an error, such as those of problem details (RFC 9457). */
+const REASON_FIELDS = ['message', 'detail', 'title', 'error'] as const;
+
+/** `textOf` returns at most this many characters of a body, and an ellipsis. */
+const MAX_TEXT = 200;
+
+/** `textOf` searches only this many characters of a body for text. */
+const MAX_SEARCHED = 8_192;
+
+const MARKUP = /<!--.*?-->|<(script|style|title)\b.*?<\/\1\s*>|<\/?[a-z][^>]*>|<!doctype[^>]*>/gis;
+
+/** The explanation in a JSON value: a string, the joined explanations of an array, or the first of `REASON_FIELDS`. */
+export function explanationIn(value: unknown): string | undefined {
+  if (typeof value === 'string') return value.trim() || undefined;
+  if (Array.isArray(value)) return value.map(explanationIn).filter(Boolean).join('; ') || undefined;
+  if (typeof value !== 'object' || value === null) return undefined;
+  const fields = value as Record<string, unknown>;
+  return REASON_FIELDS.map((name) => explanationIn(fields[name])).find((text) => text !== undefined);
+}
+
+/** The end of an error message: the type of the body, unless it is JSON, and the start of its text. */
+export function bodyNote({ headers, body }: HttpResponse): string {
+  const type = readHeader(headers, 'Content-Type')?.split(';')[0]?.trim();
+  const note = type === undefined || /\bjson$/i.test(type) ? '' : ` (Content-Type: ${type})`;
+  const text = textOf(body);
+  return text === undefined ? note : `${note}: ${text}`;
+}
+
+/** The start of the text in a body, on one line and without the markup of a web page; undefined if there is no text. */
+function textOf(body: string): string | undefined {
+  const start = body.slice(0, MAX_SEARCHED);
+  const text = start.replace(MARKUP, ' ');
+  const characters = Array.from(text.replace(/\s+/g, ' ').trim());
+  // JSON such as `{}` says nothing.
+  if (/^([[{] ?[\]}]|null|"")$/.test(characters.slice(0, 5).join(''))) return undefined;
+  if (characters.length <= MAX_TEXT) return characters.join('') || undefined;
+  return `${characters.slice(0, MAX_TEXT).join('')}…`;
 }

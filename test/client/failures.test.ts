@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { ContractError, LocalError, NetworkError } from '../../src/client/errors.ts';
-import { describeFault } from '../../src/client/network-faults.ts';
+import { describeFault } from '../../src/client/failures.ts';
 import { freshMachine } from '../helpers/pets.ts';
 import { reply, scriptedServer } from '../helpers/scripted-server.ts';
 
