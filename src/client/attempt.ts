@@ -14,7 +14,7 @@ import {
   type TimeLimit,
   TimeoutError,
 } from './errors.ts';
-import { describeFault, errorCodeOf, INCOMPLETE } from './failures.ts';
+import { describeFault, INCOMPLETE } from './failures.ts';
 import type { ConnectionOptions, Route } from './proxy-agent.ts';
 import { decodeBody, type HttpResponse, MAX_RESPONSE_BYTES, parseErrorBody, TOO_LARGE } from './response.ts';
 
@@ -154,9 +154,7 @@ export function runAttempt(
           allowMoreTime();
           return dispatch();
         }
-        // Undici uses this code if it refuses to send a request.
-        const wasSent = sent && errorCodeOf(cause) !== 'UND_ERR_INVALID_ARG';
-        end({ error: describe(cause, wasSent, url) });
+        end({ error: describe(cause, sent, url) });
       },
     };
     function dispatch(): void {

@@ -84,7 +84,9 @@ export function describeFault(cause: Error & { data?: string }, sent: boolean): 
   const errno = errorCodeOf(cause);
   const text = cause.message || String(errno ?? cause);
   const local = localFault(cause, errno, text);
-  if (local) return new LocalError(local.words, { hint: local.hint, sent, cause });
+  // Undici uses this code if it refuses to send a request.
+  const wasSent = sent && errno !== 'UND_ERR_INVALID_ARG';
+  if (local) return new LocalError(local.words, { hint: local.hint, sent: wasSent, cause });
   if (errno === 'UND_ERR_HEADERS_OVERFLOW')
     return new ContractError(undefined, 'unexpected response: its headers are larger than Node accepts', {
       hint: 'the service or a proxy sends too many or too long headers, such as cookies; to accept them, set NODE_OPTIONS=--max-http-header-size=65536',
@@ -148,7 +150,7 @@ function protocolFault(received: string, text: string): { words: string; hint?: 
 }
 
 /** The code of an error, or of an error inside it. An AggregateError contains one error per address tried. */
-export function errorCodeOf(error: unknown): string | undefined {
+function errorCodeOf(error: unknown): string | undefined {
   const { code, errors, cause } = Object(error) as { code?: unknown; errors?: unknown[]; cause?: unknown };
   if (typeof code === 'string') return code;
   return [...(errors ?? []), ...(cause ? [cause] : [])].map(errorCodeOf).find((inner) => inner !== undefined);
