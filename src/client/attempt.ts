@@ -150,10 +150,7 @@ export function runAttempt(
         end({ response });
       },
       onResponseError(_, cause) {
-        if (!sent && !ended && wasCutOff(cause)) {
-          allowMoreTime();
-          return dispatch();
-        }
+        if (!sent && !ended && wasCutOff(cause) && allowMoreTime(timeout.milliseconds)) return dispatch();
         end({ error: describe(cause, sent, url) });
       },
     };
@@ -176,11 +173,13 @@ const wasCutOff = (cause: Error): boolean =>
       error.errors.some(({ code }: NodeJS.ErrnoException) => code === 'ETIMEDOUT'),
   );
 
-/** The longest time for an address, in milliseconds: setTimeout cannot wait for 2^31. */
-const MAX_ADDRESS_TIME = 2 ** 30;
-
-/** Gives the next connections of this process, also those to a proxy, four times more time for each address. */
-const allowMoreTime = (): void =>
-  setDefaultAutoSelectFamilyAttemptTimeout(
-    Math.min(4 * getDefaultAutoSelectFamilyAttemptTimeout(), MAX_ADDRESS_TIME),
-  );
+/**
+ * Gives the next connections of this process, also those to a proxy, four times more time for each address. Returns false if
+ * each address already had as much time as the whole attempt.
+ */
+function allowMoreTime(limit: number): boolean {
+  const current = getDefaultAutoSelectFamilyAttemptTimeout();
+  if (current >= limit) return false;
+  setDefaultAutoSelectFamilyAttemptTimeout(Math.ceil(Math.min(4 * current, limit)));
+  return true;
+}
