@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import { existsSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
+import { readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { LOOPBACK_NAME_PATTERN } from '../contract/headers.ts';
 import type { Clock, Uptime } from '../system/clock.ts';
@@ -83,12 +83,12 @@ export function createServiceState(
 
   /** Adds a fact. Returns whether it is new. */
   function add(fact: string): boolean {
-    for (const store of stores) {
-      const isNew = store.add(fact);
-      if (isNew !== undefined) return isNew;
+    if (facts().includes(fact)) return false;
+    if (!stores.some((store) => store.add(fact))) {
+      onUnwritable();
+      own.add(fact);
     }
-    onUnwritable();
-    return !own.has(fact) && own.add(fact) !== undefined;
+    return true;
   }
 
   function remove(isRemoved: (fact: string) => boolean): void {
@@ -174,7 +174,7 @@ export function createServiceState(
       if (day === 'unsupported') remove((fact) => fact.startsWith('idempotency,'));
       else setValue('idempotency', day);
     },
-    /** True only for the first call per operation and UTC day, in all processes, so that a notice is shown once a day. */
+    /** True for the first call per operation and UTC day, so that a notice is shown once a day. */
     claimDailyNotice: (operation: string): boolean => setValue(`notice-${operation}`, today()),
   };
 }
@@ -182,25 +182,18 @@ export function createServiceState(
 /** The facts that a state directory has for one service and key. Its methods return undefined if it cannot be used. */
 function createStore(directory: StateDirectory, name: string) {
   const path = join(directory.path, 'services', name);
-  let wasThere = false;
   return {
-    read: () =>
-      ifUsable(() => {
-        // To check first is much faster than to catch the error of a missing directory.
-        wasThere ||= existsSync(path);
-        return wasThere && isTrusted(directory) ? readdirSync(path) : [];
-      }),
-    /** Returns whether the fact is new. */
+    read: () => ifUsable(() => (isTrusted(directory) ? readdirSync(path) : [])),
+    /** Returns whether the fact was stored. */
     add: (fact: string) =>
       ifUsable(() => {
-        if (!prepareStateDirectory(directory)) return undefined;
+        if (!prepareStateDirectory(directory)) return false;
         makeDirectorySync(path);
-        return createFile(join(path, fact));
+        writeFileSync(join(path, fact), '', { mode: 0o600 });
+        return true;
       }),
     remove: (fact: string) =>
-      ifUsable(() => {
-        if (isTrusted(directory)) rmSync(join(path, fact), { force: true });
-      }),
+      ifUsable(() => isTrusted(directory) && rmSync(join(path, fact), { force: true })),
   };
 }
 
@@ -209,16 +202,5 @@ function ifUsable<Result>(use: () => Result): Result | undefined {
     return use();
   } catch {
     return undefined;
-  }
-}
-
-/** Creates an empty file. Returns false if another process was faster. */
-function createFile(path: string): boolean {
-  try {
-    writeFileSync(path, '', { flag: 'wx', mode: 0o600 });
-    return true;
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === 'EEXIST') return false;
-    throw error;
   }
 }
