@@ -75,8 +75,6 @@ export type Client = {
   reportDifference(difference: string): void;
   /** Whether the service has shown that it supports Idempotency-Key, which makes it safe to retry a creation. */
   supportsIdempotency(): boolean;
-  /** The number of attempts that have ended, of all requests. */
-  attempts(): number;
   /** Interrupts requests that have not finished, and closes all connections. */
   close(): Promise<void>;
 };
@@ -92,10 +90,8 @@ export function createClient(options: ClientOptions): Client {
   const reportDifference = (difference: string) => options.onDifference?.(difference);
   const createdIds = new Set<string>();
   let hasReportedShape = false;
-  let attempts = 0;
   let hasResponse = false;
   const onAttempt = (attempt: AttemptEvent) => {
-    attempts++;
     hasResponse ||= 'response' in attempt.outcome;
     options.onAttempt?.(attempt);
   };
@@ -186,7 +182,6 @@ export function createClient(options: ClientOptions): Client {
     baseUrl: options.baseUrl,
     reportDifference,
     supportsIdempotency: service.supportsIdempotency,
-    attempts: () => attempts,
     request,
     async call(name, input, callOptions) {
       const { parse, headers } = await request(name, input, callOptions);

@@ -10,18 +10,14 @@ import { type Handler, reply, scriptedServer } from '../helpers/scripted-server.
 type Animal = Record<string, unknown>;
 
 type ShopOptions = {
-  /** The rate-limit windows, which the responses report. By default, there are none. */
-  windows?: { name: string; limit: number; seconds: number }[];
-  /** How many requests other clients have already sent in each window. */
-  spent?: number;
   /** Whether a page has a link to the next one. */
   hasLinks?: boolean;
 };
 
 /** Responds to `GET /pets` with pages of these animals, filtered by status as the service does. */
 function shopOf(animals: readonly Animal[], options: ShopOptions = {}): Handler {
-  const { windows = [], spent = 0, hasLinks = true } = options;
-  return ({ url = '' }, response, count) => {
+  const { hasLinks = true } = options;
+  return ({ url = '' }, response) => {
     const query = new URL(url, 'http://host').searchParams;
     const [limit, start, status] = [
       Number(query.get('limit') ?? 20),
@@ -30,13 +26,8 @@ function shopOf(animals: readonly Animal[], options: ShopOptions = {}): Handler 
     ];
     const all = animals.filter((animal) => status === null || animal['status'] === status);
     const next = new URLSearchParams({ ...Object.fromEntries(query), cursor: String(start + limit) });
-    const left = windows.map(
-      ({ name, limit: q, seconds }) => `"${name}";r=${q - spent - count};t=${seconds}`,
-    );
-    const policies = windows.map(({ name, limit: q, seconds }) => `"${name}";q=${q};w=${seconds}`);
     reply(response, 200, all.slice(start, start + limit), {
       ...(hasLinks && start + limit < all.length && { Link: `</v1/pets?${next}>; rel="next"` }),
-      ...(windows.length > 0 && { RateLimit: left.join(', '), 'RateLimit-Policy': policies.join(', ') }),
     });
   };
 }
@@ -189,13 +180,12 @@ describe('--columns', () => {
 });
 
 const NO_LINK = 'there may be more animals, but the service sends no link to a next page';
-const PLENTY: ShopOptions = { windows: [{ name: 'day', limit: 1_000, seconds: 36_000 }] };
 
 const FIRST = 'only the first 20 animals; for all, add --all';
 
 /** Each case has the notices on a terminal and in a script. A last `[]` means no animals instead of 250. */
 test.each<[string, ShopOptions, terminal: string, script: string, animals?: []]>([
-  ['list', PLENTY, '20 animals; for all: pets list --all', FIRST],
+  ['list', {}, '20 animals; for all: pets list --all', FIRST],
   ['list', {}, 'no animals at HOST. Add one: pets add <name> --category <id>', '', []],
   ['list --status sold', {}, 'no animals at HOST with status sold. See all: pets list --all', '', []],
   [
@@ -206,19 +196,12 @@ test.each<[string, ShopOptions, terminal: string, script: string, animals?: []]>
     [],
   ],
   ['list --limit 100', { hasLinks: false }, 'the first 100 animals', ''],
-  ['list --all', PLENTY, '250 animals', ''],
-  ['find bella', PLENTY, '50 animals, name "bella"', ''],
-  ['list --sort name --limit 2 --category 3', PLENTY, '2 of 83 animals, category 3', ''],
-  ['find nothing', PLENTY, 'no animals at HOST with name "nothing". See all: pets list --all', ''],
+  ['list --all', {}, '250 animals', ''],
+  ['find bella', {}, '50 animals, name "bella"', ''],
+  ['list --sort name --limit 2 --category 3', {}, '2 of 83 animals, category 3', ''],
+  ['find nothing', {}, 'no animals at HOST with name "nothing". See all: pets list --all', ''],
   ['list --all', { hasLinks: false }, `100 animals; ${NO_LINK}`, NO_LINK],
   ['find nothing', { hasLinks: false }, `0 animals, name "nothing"; ${NO_LINK}`, NO_LINK],
-  [
-    'list --all',
-    { ...PLENTY, spent: 900 },
-    '250 animals, 3 requests (98 of 1000 left until 22:00:00 UTC)',
-    '',
-  ],
-  ['list --all', { windows: [{ name: 'minute', limit: 60, seconds: 30 }], spent: 55 }, '250 animals', ''],
 ])('the notice below pets %s with %o', async (line, shop, terminal, script, animals) => {
   const shown = await run(line, WIDE, shop, animals);
   const host = `${new URL(shown.server.url).host} (key from PETS_API_KEY)`;

@@ -6,7 +6,6 @@ import { usageError } from '../core/errors.ts';
 import { fieldAt, fieldNames, sortByField } from '../core/fields.ts';
 import { createPrinter, type Footer } from '../output/printer.ts';
 import { formatCount, listNames } from '../output/text.ts';
-import { formatTime } from '../output/time.ts';
 import type { Connection } from '../profiles/profile.ts';
 import type { CommandContext } from '../program/command.ts';
 import { petView } from './pet-view.ts';
@@ -51,21 +50,16 @@ export function footerOf(
   context: CommandContext,
   connection: Connection,
   selection: Selection,
-  { shown, ...reading }: Reading & { shown: number },
+  { found, more, shown }: Pick<Reading, 'found' | 'more'> & { shown: number },
 ): Footer {
-  const { found, more } = reading;
   if (found === 0 && more === 'no') return { summary: describeNothing(context, connection, selection) };
   const isCut = more !== 'no' && shown === selection.limit && shown > 1;
   const count =
     shown < found
       ? `${shown} of ${formatCount(found, 'animal')}`
       : `${isCut ? 'the first ' : ''}${formatCount(shown, 'animal')}`;
-  const parts = [
-    `${count}${footerLabel(context, connection)}`,
-    ...describeFilters(selection),
-    ...describeCost(context, reading),
-  ];
-  return { summary: parts.join(', '), warning: describeRest(context, selection, { shown, more }) };
+  const summary = [`${count}${footerLabel(context, connection)}`, ...describeFilters(selection)].join(', ');
+  return { summary, warning: describeRest(context, selection, { shown, more }) };
 }
 
 function describeNothing(context: CommandContext, connection: Connection, selection: Selection): string {
@@ -91,21 +85,4 @@ function describeRest(
   if (!context.console.isForPeople)
     return `only the first ${formatCount(shown, 'animal')}; for all, add --all`;
   return `for all: ${followUpCommand(context, 'list')}${status ? ` --status ${onlyStatus(status)}` : ''} --all`;
-}
-
-/** A window that ends within this time needs no mention, in milliseconds. */
-const SOON = 120_000;
-
-/** The number of requests sent and left, if few are left in a window that does not end soon; otherwise empty. */
-function describeCost({ clock, console }: CommandContext, { requests, limits }: Reading): string[] {
-  const now = clock.now();
-  const scarce = limits().find(
-    ({ limit = 100, remaining, reset }) => reset - now > SOON && remaining < limit / 5,
-  );
-  if (scarce === undefined) return [];
-  const { limit, remaining, reset } = scarce;
-  const left = `${remaining}${limit === undefined ? '' : ` of ${limit}`} left`;
-  return [
-    `${formatCount(requests, 'request')} (${left} until ${formatTime(reset, now, console.timeZone())})`,
-  ];
 }

@@ -1,6 +1,5 @@
 import type { Client } from '../../client/client.ts';
 import { listPages, type PetPage } from '../../client/pages.ts';
-import { type RateLimit, readRateLimits } from '../../client/rate-limit.ts';
 import { readHeader } from '../../client/response.ts';
 import { pageSize } from '../../contract/operations.ts';
 import type { ReceivedPet } from '../../contract/schemas.ts';
@@ -22,10 +21,7 @@ export type Reading = {
   found: number;
   /** Whether more animals follow: on pages that were not read, or beyond `enough` on the last page that was read. */
   more: PetPage['more'];
-  requests: number;
-  /** Reads the rate-limit windows from the latest response that has a link to a next page. */
-  limits(): readonly RateLimit[];
-  /** The number of animals that the service has, if the response that `limits` reads shows it. */
+  /** The number of animals that the service has, if the latest response with a link to a next page shows it. */
   total: number | undefined;
 };
 
@@ -43,30 +39,19 @@ export function readAnimals(
   options: ReadingOptions,
 ): Promise<Reading> {
   const progress = createProgress(context);
-  const read = (client: Client) => readPages(context, client, selection, { ...options, progress });
+  const read = (client: Client) => readPages(client, selection, { ...options, progress });
   return withClient(context, connection, read, { showWait: progress.showWait });
 }
 
 export async function readPages(
-  { clock }: Pick<CommandContext, 'clock'>,
   client: Client,
   selection: Selection,
   { enough, onResults, progress }: ReadingOptions & { progress: Pick<Progress, 'show' | 'end'> },
 ): Promise<Reading> {
-  const reading: Reading = {
-    pages: 0,
-    animals: 0,
-    found: 0,
-    more: 'no',
-    requests: 0,
-    limits: () => [],
-    total: undefined,
-  };
+  const reading: Reading = { pages: 0, animals: 0, found: 0, more: 'no', total: undefined };
   const size = hasOwnFilter(selection) ? pageSize.max : Math.min(enough, pageSize.max);
   const matches = matcherOf(selection);
   const pages = listPages(client, { limit: size, status: onlyStatus(selection.status) }, (headers) => {
-    const now = clock.now();
-    reading.limits = () => readRateLimits(headers, now);
     reading.total = Number(readHeader(headers, 'X-Total-Count')) || undefined;
     // Do not prefetch if the page that has just arrived may contain all that is missing.
     return enough - reading.found > size;
@@ -77,7 +62,6 @@ export async function readPages(
     reading.pages++;
     reading.animals += pets.length;
     reading.found += taken.length;
-    reading.requests = client.attempts();
     reading.more = taken.length < results.length ? 'yes' : more;
     await onResults(taken);
     if (more !== 'yes' || reading.found >= enough) break;

@@ -128,7 +128,7 @@ async function searchList(
     for (const pet of pets) found.set(String(pet.id), pet);
   };
   const options = { enough: wanted.size, onResults, progress };
-  const reading = await readPages(context, client, { ids: wanted }, options);
+  const reading = await readPages(client, { ids: wanted }, options);
   const read = `read ${formatCount(reading.animals, 'animal')} with ${formatCount(reading.pages, 'request')}`;
   context.console.notice(
     `the service no longer supports requests for one animal, so the list was searched: ${read}`,

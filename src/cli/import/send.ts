@@ -403,7 +403,7 @@ async function compareWithInventory(positions: readonly number[], run: Run): Pro
  */
 async function listSimilar(
   rows: readonly OpenRow[],
-  { client, clock, progress, file }: Run,
+  { client, progress, file }: Run,
 ): Promise<{ similar: Map<string, ReceivedPet[]>; animals: number; whyIncomplete: string | undefined }> {
   /** The animals that the ledger has for rows, by their ids. */
   const accounted = new Map<string, ReceivedPet>();
@@ -425,7 +425,7 @@ async function listSimilar(
     }
   };
   const everything = { enough: Number.POSITIVE_INFINITY, onResults, progress };
-  const { pages, animals, more } = await readPages({ clock }, client, {}, everything);
+  const { pages, animals, more } = await readPages(client, {}, everything);
   const [missing] = unlisted.keys();
   let whyIncomplete: string | undefined;
   // Without a link to more animals, some may be missing. A service that sends more than a full page at once probably
