@@ -1,5 +1,5 @@
 import { spawnSync } from 'node:child_process';
-import { copyFile, cp, readFile, symlink, writeFile } from 'node:fs/promises';
+import { copyFile, readFile, symlink } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { commands } from '../../src/cli/commands/index.ts';
@@ -100,28 +100,14 @@ test.skipIf(!hasTerminal()).each([60, 120])(
   },
 );
 
-const repository = join(DIST, '..');
-const details = async (line: string, directory = repository) => {
-  const { code, stdout } = await (await freshMachine()).shell(`"$NODE" "$ENTRY" ${line}`, {
-    env: { ENTRY: join(directory, 'dist', 'pets.js') },
-  });
-  expect(code).toBe(0);
-  return JSON.parse(stdout);
-};
-
-test('pets --version --json has the commit of the build, and how npm installed the package', async () => {
-  const head = spawnSync('git', ['--git-dir=.git', 'rev-parse', 'HEAD'], { cwd: repository });
-  expect(await details('--version --json')).toEqual({
+test('pets --version --json has the commit of the build', async () => {
+  const cwd = join(DIST, '..');
+  const head = spawnSync('git', ['--git-dir=.git', 'rev-parse', 'HEAD'], { cwd });
+  const { stdout } = await (await freshMachine()).command(['--version', '--json']);
+  expect(JSON.parse(stdout)).toEqual({
     ...JSON.parse((await program(['--version', '--json'])).stdout),
     commit: head.status === 0 ? expect.stringMatching(/^[\da-f]{40}(-dirty)?$/) : null,
-    installedAs: 'source',
   });
-  const project = await temporaryDirectory();
-  const installed = join(project, 'node_modules', 'pets-cli');
-  await cp(DIST, join(installed, 'dist'), { recursive: true });
-  expect(await details('-V --json', installed)).toMatchObject({ installedAs: 'npm-global' });
-  await writeFile(join(project, 'package.json'), '{}');
-  expect(await details('--json -V', installed)).toMatchObject({ installedAs: 'npm-local' });
 });
 
 test('the package has a man page with all commands', async () => {

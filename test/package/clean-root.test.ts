@@ -96,8 +96,8 @@ describe.skipIf(reason !== undefined)(`a new Debian without Node ${reason ?? ''}
 
   test('has no Node, and the installed package prints its version', () => {
     expect(results['node']).toBe('');
-    expect(JSON.parse(results['version'] ?? '')).toMatchObject({ installedAs: 'deb' });
-    expect(JSON.parse(results['one-file'] ?? '')).toMatchObject({ installedAs: 'executable' });
+    expect(JSON.parse(results['version'] ?? '')).toHaveProperty('version');
+    expect(JSON.parse(results['one-file'] ?? '')).toHaveProperty('version');
   });
 
   test('the installation neither enables nor starts the service', () => {
