@@ -431,14 +431,25 @@ test('--log that nothing reads does not stop the service, and it ends', async ()
 });
 
 describe('a port that is in use', () => {
-  test('is an error whose hint offers a free port', async () => {
+  test('by the server of the same store: the error names that server and the store', async () => {
+    const machine = await freshMachine();
+    const first = await serve(machine);
+    const { port } = new URL(first.url);
+    const again = await machine.pets(['serve', '--port', port]);
+    expect(again.code).toBe(1);
+    const store = join(machine.home, '.local', 'share', 'pets', 'store');
+    expect(again.stderr).toBe(
+      `error: cannot listen on 127.0.0.1:${port}: the address is already in use; pets serve (process ${first.pid}) already runs at ${first.url} with the store in ${store}\n` +
+        '  → use it, or stop it; for another server: --port 0 (any free port) with --ephemeral or --data <dir>\n',
+    );
+  });
+
+  test('by another program: the hint offers a free port', async () => {
     const machine = await freshMachine();
     const { port } = new URL((await serve(machine)).url);
     const again = await machine.pets(['serve', '--port', port, '--data', join(machine.home, 'other')]);
     expect(again.code).toBe(1);
-    expect(again.stderr).toMatch(
-      /: the address is already in use\n {2}→ if pets serve is running there, .*--port 0/,
-    );
+    expect(again.stderr).toMatch(/: the address is already in use\n {2}→ for another server: --port 0/);
     expect(await readdir(machine.home)).not.toContain('other');
   });
 });
@@ -455,6 +466,20 @@ test('the first request that is not refused because the server starts is accepte
     expect((await machine.pets(['--profile', 'local', 'list'])).code).toBe(0);
     await (await starting).end('SIGTERM');
   }
+});
+
+test('a start deletes the temporary store of a server that was killed', async () => {
+  const machine = await freshMachine();
+  const stores = async () =>
+    (await readdir(machine.home)).filter((name) => name.startsWith('pets-ephemeral-'));
+  await (await serveCommand(machine, ['--ephemeral'])).end('SIGKILL');
+  const [left = ''] = await stores();
+  expect(left).not.toBe('');
+  const next = await serve(machine, ['--ephemeral']);
+  await expect.poll(stores).not.toContain(left);
+  expect(await stores()).toHaveLength(1);
+  await next.end('SIGTERM');
+  expect(await stores()).toEqual([]);
 });
 
 test.skipIf(process.platform === 'win32')(

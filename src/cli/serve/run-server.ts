@@ -1,9 +1,9 @@
 import { lookup } from 'node:dns/promises';
 import { once } from 'node:events';
 import { createReadStream, rmSync } from 'node:fs';
-import { mkdtemp, rm } from 'node:fs/promises';
+import { rm } from 'node:fs/promises';
 import { constants } from 'node:os';
-import { join } from 'node:path';
+import { resolve } from 'node:path';
 import * as z from 'zod/mini';
 import { describeFirstIssue } from '../../contract/issues.ts';
 import { type FaultOptions, FaultSettings } from '../../server/faults.ts';
@@ -11,9 +11,10 @@ import { sampleData } from '../../server/sample-data.ts';
 import { isLocal, type OpenedStore, type Service, startService } from '../../server/service.ts';
 import type { StoreLocation } from '../../store/backend.ts';
 import { StoreError } from '../../store/errors.ts';
+import { findLockOwner } from '../../system/directory-lock.ts';
 import { errnoOf, isUnwritable } from '../../system/file-system.ts';
 import type { Context, Signal } from '../core/context.ts';
-import { CliError, fileError, systemReason, toCliError, usageError } from '../core/errors.ts';
+import { CliError, systemReason, toCliError, usageError } from '../core/errors.ts';
 import { exitCodes } from '../core/exit-codes.ts';
 import { readInput, requireUtf8 } from '../core/input.ts';
 import { DEFAULT_PORT } from '../profiles/profile.ts';
@@ -24,6 +25,7 @@ import { DEFAULT_PLAN, type ServeOptions } from './options.ts';
 import { runCommand, STOP_SIGNALS } from './run-command.ts';
 import { createEventPrinter, type EventPrinter, type ProvidedKey } from './server-events.ts';
 import { findStoreLocation } from './store-location.ts';
+import { deleteLeftStores, makeTemporaryDirectory } from './temporary-stores.ts';
 
 /** How long running requests may take to finish when the server stops, in milliseconds. */
 export const GRACE_PERIOD = 3_500;
@@ -97,6 +99,7 @@ async function serve(run: Run, ending: Ending): Promise<number> {
   const events = createEventPrinter(options, context, location, secrets);
   let service: Service | undefined;
   let served: ProvidedKey = { otherService: undefined };
+  const stopped = new AbortController();
   try {
     service = await startService({
       ...serviceOptions(run, events),
@@ -111,6 +114,8 @@ async function serve(run: Run, ending: Ending): Promise<number> {
         ending.controller.abort(error);
       },
     });
+    // The result is not awaited: a start does not depend on what killed servers have left.
+    void deleteLeftStores(context, stopped.signal);
     await events.listening(service, served);
     ended.throwIfAborted();
     if (command.length > 0) {
@@ -126,10 +131,12 @@ async function serve(run: Run, ending: Ending): Promise<number> {
     await once(ended, 'abort');
     throw ended.reason;
   } catch (error) {
-    if (isAddressError(error)) throw cannotListen(`${host}:${port}`, error);
+    if (isAddressError(error))
+      throw cannotListen(`${host}:${port}`, error, await findRunningServer(location));
     if (error instanceof Error || error !== ended.reason) throw error;
     return command.length > 0 ? 128 + constants.signals[error as Signal] : exitCodes.ok;
   } finally {
+    stopped.abort();
     await service?.stop(GRACE_PERIOD);
     await events.stopped();
   }
@@ -161,14 +168,6 @@ function serviceOptions({ options, context, location, secrets, faults }: Run, ev
     onAccess: events.request,
   };
 }
-
-/** Creates the directory of `--ephemeral`. The system deletes those that killed servers have left. @throws CliError */
-const makeTemporaryDirectory = ({ temporaryDirectory }: Context): Promise<string> =>
-  mkdtemp(join(temporaryDirectory, 'pets-ephemeral-')).catch((error) => {
-    const hint =
-      'set TMPDIR (on Windows: TEMP) to a directory that you can write to, or use --data <dir> instead of --ephemeral';
-    throw fileError('create a temporary directory in', temporaryDirectory, error, hint);
-  });
 
 /** Whether the server is only for programs on this machine. @throws CliError if the address of `--host` is not found */
 async function isLocalServer({ host, publicUrl, trustProxy, allowHost }: ServeOptions): Promise<boolean> {
@@ -231,18 +230,28 @@ async function provideKey(
 const isAddressError = (error: unknown): boolean =>
   error instanceof Error && 'syscall' in error && /^(getaddrinfo|listen|bind)$/.test(String(error.syscall));
 
-function cannotListen(address: string, error: unknown): CliError {
+/** @param running says which server uses the store */
+function cannotListen(address: string, error: unknown, running?: string): CliError {
+  const isInUse = errnoOf(error) === 'EADDRINUSE';
+  const server = isInUse && running !== undefined ? `; ${running}` : '';
   const hints: Record<string, string> = {
-    EADDRINUSE:
-      'if pets serve is running there, use it, or stop it; for another server: --port 0 (any free port) with --ephemeral or --data <dir>',
+    EADDRINUSE: `${server === '' ? '' : 'use it, or stop it; '}for another server: --port 0 (any free port) with --ephemeral or --data <dir>`,
     EACCES: 'use another port with --port, or any free port with --port 0',
   };
-  return new CliError(`cannot listen on ${address}: ${systemReason(error)}`, {
+  return new CliError(`cannot listen on ${address}: ${systemReason(error)}${server}`, {
     code: 'cannot_listen',
     hint:
       hints[errnoOf(error) ?? ''] ?? 'use an address of this machine, or omit --host to listen on 127.0.0.1',
     cause: error,
   });
+}
+
+/** Says which server uses the store in a directory, for a user who has started it twice. */
+async function findRunningServer({ place, isShared }: StoreLocation): Promise<string | undefined> {
+  const directory = resolve(place);
+  const owner = isShared ? undefined : await findLockOwner(directory);
+  if (owner?.url === undefined) return undefined;
+  return `pets serve (process ${owner.pid}) already runs at ${owner.url} with the store in ${directory}`;
 }
 
 /** The faults at the start. `--latency`, `--fail-rate` and `--fault-seed` replace fields in the file of `--faults`. */
