@@ -7,7 +7,6 @@ import { type OperationName, operationPaths, operations } from '../contract/oper
 import { petJson } from '../contract/schemas.ts';
 import type { RateLimitDecision } from '../store/limits/limiter.ts';
 import { invalidRequest, methodNotAllowed, ServiceError, tooManyRequests, unauthorized } from './errors.ts';
-import type { RequestedMock } from './request/context.ts';
 import { type ServiceResponse, windowHeaders } from './response.ts';
 import { allMethodsHeader, matchSegments, operationEntries, type Params, segmentsOf } from './routes.ts';
 import { sampleData } from './sample-data.ts';
@@ -131,6 +130,18 @@ export type FaultSettings = z.output<typeof FaultSettings>;
 
 /** The faults of the service. The random ones depend on `seed`. */
 export type FaultOptions = FaultSettings & { seed: number };
+
+/** A response that a `Prefer` header, a fault rule or `--fail-rate` asks for, instead of running the operation. */
+export type RequestedMock = {
+  /** NaN if a `Prefer` header gives no positive integer. */
+  status: number;
+  /** The value of Retry-After, in seconds; NaN if a `Prefer` header gives no positive integer for it. */
+  retryAfter?: number | undefined;
+  /** What requested it; quoted in the message and in the log, such as `Prefer: code=503` or `fault rule 3`. */
+  source: string;
+  /** The value of Preference-Applied; undefined unless a `Prefer` header asks for the response. */
+  applied?: string;
+};
 
 /** A random fault. `latency` is in milliseconds. */
 export type Fault = { latency: number | undefined; mock: RequestedMock | undefined };

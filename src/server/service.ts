@@ -12,9 +12,8 @@ import { listen } from './connection/listen.ts';
 import { createFaults, type FaultOptions } from './faults.ts';
 import { createMetrics, type Metrics } from './metrics.ts';
 import { allowedHosts, isLoopbackAddress } from './request/checks.ts';
-import type { RequestContext } from './request/context.ts';
+import type { RequestRecord } from './request/record.ts';
 import { createRequestDescriber, type RequestSummary } from './tools/log-entry.ts';
-import { type RequestEnd, recordOf } from './tools/recorder.ts';
 import { createTools } from './tools/tools.ts';
 
 /** A store that is open, and the service that will serve it. */
@@ -74,7 +73,7 @@ export type ServiceOptions = {
 };
 
 /** Called for each response that belongs in the log, with a function that describes the request without secrets. */
-export type OnAccess = (request: RequestContext, end: RequestEnd, describe: () => RequestSummary) => void;
+export type OnAccess = (record: RequestRecord, describe: () => RequestSummary) => void;
 
 export type Service = Awaited<ReturnType<typeof startService>>;
 
@@ -127,10 +126,7 @@ export async function startService(options: ServiceOptions) {
       isTrustedProxy: trustedProxies && createAddressMatcher(trustedProxies),
       onWarning,
       onError,
-      onAccess:
-        onAccess &&
-        ((request: RequestContext, end: RequestEnd) =>
-          onAccess(request, end, () => summarize(recordOf(request, end, cors)))),
+      onAccess: onAccess && ((record: RequestRecord) => onAccess(record, () => summarize(record))),
     };
     let app: App = createStartingApp(shared);
     listening = await listen(() => app, { host, port });

@@ -4,8 +4,7 @@ import { plans, type Quota } from '../../src/contract/plans.ts';
 import { type App, type AppOptions, createApp } from '../../src/server/app.ts';
 import { type ListenOptions, listen } from '../../src/server/connection/listen.ts';
 import { createFaults, type FaultOptions } from '../../src/server/faults.ts';
-import type { RequestContext } from '../../src/server/request/context.ts';
-import type { RequestEnd } from '../../src/server/tools/recorder.ts';
+import type { RequestRecord } from '../../src/server/request/record.ts';
 import { hashKey } from '../../src/store/keys/keys.ts';
 import { type BanRule, createMemoryLimiter } from '../../src/store/limits/limiter.ts';
 import { manualClock } from './clock.ts';
@@ -33,13 +32,15 @@ export const operationPaths = [
 
 /** Starts the service on a free loopback port, with two keys and a manual clock. Stops the service after the test. */
 export async function start({ quota = plans.free, ...options }: ServiceOptions = {}) {
-  type Entry = Omit<RequestEnd, 'sent'> &
-    Pick<RequestContext, 'id' | 'client' | 'keyName' | 'method' | 'url'>;
+  type Entry = Pick<
+    RequestRecord,
+    'id' | 'client' | 'keyName' | 'method' | 'url' | 'time' | 'status' | 'code' | 'milliseconds'
+  >;
   const accessLog: Entry[] = [];
   const service = await launch({
     ...options,
     quotas: { [KEY]: quota, [OTHER_KEY]: quota },
-    onAccess: ({ id, client, keyName, method, url }, { time, status, code, milliseconds }) =>
+    onAccess: ({ id, client, keyName, method, url, time, status, code, milliseconds }) =>
       accessLog.push({ id, client, keyName, method, url, time, status, code, milliseconds }),
   });
   onTestFinished(() => service.listening.stop(0));

@@ -27,11 +27,10 @@ export type ListenOptions = {
 };
 
 type Connection = {
-  /** The request that arrived last. */
+  /** The request that arrived last, and the response to it. */
   request?: IncomingMessage;
-  /** The response to it, until it has been sent. */
-  pending?: ServerResponse | undefined;
-  /** Whether the connection closes after the pending response. Nothing that arrives then is a request. */
+  response?: ServerResponse;
+  /** Whether the connection closes after the response. Nothing that arrives then is a request. */
   isClosing: boolean;
 };
 
@@ -61,16 +60,12 @@ export async function listen(app: () => App, { host, port, limits = {} }: Listen
     const connection = connections.get(socket);
     if (connection === undefined) return;
     // One request at a time: a client that sends another before the response learns that it was not handled.
-    if (connection.pending) closeAfterResponse(connection);
+    if (isPending(connection)) closeAfterResponse(connection);
     if (connection.isClosing) return;
     connection.request = request;
-    connection.pending = response;
+    connection.response = response;
     // Node loses the bytes after an Upgrade that it ignores, so the start of the next request would be unknown.
     if (isStopping || request.headers.upgrade !== undefined) closeAfterResponse(connection);
-    response.once('close', () => {
-      connection.pending = undefined;
-      if (connection.isClosing) socket.destroySoon();
-    });
     app()(request, response);
   };
   server.on('request', onRequest);
@@ -83,15 +78,15 @@ export async function listen(app: () => App, { host, port, limits = {} }: Listen
       socket.destroy();
       return;
     }
-    const { request, pending, isClosing } = connection;
+    const { request, isClosing } = connection;
     const refusal = toServiceError(error);
-    connection.isClosing = true;
     // If the error is in the body of a request, it is the response to that request.
-    if (pending) {
+    if (isPending(connection)) {
       closeAfterResponse(connection);
       if (request && !request.complete) interruptBody(request, refusal);
     } else if (isClosing || request?.complete === false) socket.destroySoon();
     else sendError(app(), refusal, socket);
+    connection.isClosing = true;
   });
 
   await new Promise<void>((resolve, reject) => {
@@ -109,10 +104,11 @@ export async function listen(app: () => App, { host, port, limits = {} }: Listen
       isStopping = true;
       // `server.close()` would also close connections whose last response is still being written.
       const closed = new Promise((resolve) => NetServer.prototype.close.call(server, resolve));
-      for (const connection of connections.values()) if (connection.pending) closeAfterResponse(connection);
+      for (const connection of connections.values())
+        if (isPending(connection)) closeAfterResponse(connection);
       // A request may have arrived that Node has not passed on yet.
       const closeIdle = setTimeout(() => {
-        for (const [socket, { pending }] of connections) if (!pending) socket.destroy();
+        for (const [socket, connection] of connections) if (!isPending(connection)) socket.destroy();
       }, IDLE_MILLISECONDS);
       const closeAll = setTimeout(() => {
         for (const socket of connections.keys()) socket.destroy();
@@ -126,10 +122,16 @@ export async function listen(app: () => App, { host, port, limits = {} }: Listen
   };
 }
 
-/** Announces that the connection closes after the pending response, if its headers have not been sent yet. */
+/** Whether the response to the last request has not been sent completely. */
+const isPending = ({ response }: Connection): boolean => response?.writableFinished === false;
+
+/** Closes the connection after the pending response, and announces that if its headers have not been sent yet. */
 function closeAfterResponse(connection: Connection): void {
+  const { request, response, isClosing } = connection;
+  if (isClosing) return;
   connection.isClosing = true;
-  if (connection.pending?.headersSent === false) connection.pending.setHeader('Connection', 'close');
+  if (response?.headersSent === false) response.setHeader('Connection', 'close');
+  else response?.once('close', () => request?.socket.destroySoon());
 }
 
 const PARSER_ERRORS: Readonly<Record<string, ServiceError>> = {

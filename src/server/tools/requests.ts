@@ -10,6 +10,7 @@ import { hashOfCredential } from '../authentication.ts';
 import { invalidRequest, ServiceError } from '../errors.ts';
 import { integerSchema, queryInteger } from '../faults.ts';
 import { readBodyAs, readQueryAs } from '../request/input.ts';
+import type { RequestRecord } from '../request/record.ts';
 import type { Handler } from '../response.ts';
 import {
   createRequestDescriber,
@@ -17,7 +18,7 @@ import {
   type RequestSummary,
   singleHeader,
 } from './log-entry.ts';
-import { type RecordedRequest, type Recorder, readBody } from './recorder.ts';
+import { type Recorder, readBody } from './recorder.ts';
 
 const MAX_NUMBER = 999_999_999;
 
@@ -116,7 +117,7 @@ export function createSendAgainHandler(
   };
 
   /** Refuses a key that has been revoked or banned since. @throws ServiceError 403, StoreUnavailableError */
-  async function checkKey(recorded: RecordedRequest): Promise<void> {
+  async function checkKey(recorded: RequestRecord): Promise<void> {
     const sha256 = hashOfCredential(singleHeader(recorded.sentHeaders, header.authorization));
     if (sha256 === undefined) return;
     if (!(await keys.list()).some((key) => key.sha256 === sha256))
@@ -129,9 +130,9 @@ export function createSendAgainHandler(
 
   /** Sends a request again. Returns the new one; undefined if it still runs. @throws ServiceError 403 */
   async function send(
-    { number, method, url, sentHeaders: headers }: RecordedRequest,
+    { number, method, url, sentHeaders: headers }: RequestRecord,
     body: string,
-  ): Promise<RecordedRequest | undefined> {
+  ): Promise<RequestRecord | undefined> {
     const id = `again-${randomUUID()}`;
     const lines = [header.requestId, id, 'Connection', 'close'];
     // With HTTP/1.0, a client may leave out Host.

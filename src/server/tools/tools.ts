@@ -14,8 +14,6 @@ import { createRequestsHandler, createSendAgainHandler, type RequestsOptions } f
 export type ToolsOptions = RequestsOptions & {
   backend: Backend;
   clock: SteadyClock;
-  /** The origins that may use the service; `*` allows every origin. */
-  cors: readonly string[];
   faults: Faults;
   openSession: Handler;
   /** The directory of the store, or the URL of its database without the password. */
@@ -39,7 +37,7 @@ const NOT_RESETTABLE = 'This store cannot be reset. Start the server with --rese
 export function createTools(options: ToolsOptions) {
   const { backend, faults, resettable = false, seed } = options;
   const { store, keys, limiter } = backend;
-  const recorder = createRecorder(options.cors);
+  const recorder = createRecorder();
 
   async function describeKeys() {
     const all = await keys.list();
