@@ -35,7 +35,6 @@ import { createRecord, type RequestRecord } from './request/record.ts';
 import {
   completeResponse,
   corsHeaders,
-  optionsResponse,
   preflightResponse,
   type RawHeaders,
   type ServiceResponse,
@@ -188,7 +187,7 @@ export function createApp(options: AppOptions): App {
     if (id === undefined || key === undefined) throw refusal(request, 'API key');
     const caller = { id, quota: key.quota };
     record.keyName = key.name;
-    const asked = path && route && (preferredMock(request) ?? ruleMock(exchange, route.label) ?? randomMock);
+    const asked = path && route && (requestedMock(exchange, route.label) ?? randomMock);
     // A mocked 401 looks like the response to a request without a valid key.
     if (asked?.status !== 401) headers.push(header.idempotencySupported, 'true');
     if (asked) return mock(exchange, asked, caller, route.label, path.allow);
@@ -204,14 +203,14 @@ export function createApp(options: AppOptions): App {
     return route.run({ request, caller, rateLimit, params, query, body });
   }
 
-  const preferredMock = ({ headers: { prefer } }: IncomingMessage): RequestedMock | undefined =>
-    prefer === undefined || !tools ? undefined : parsePrefer(String(prefer));
-
-  /** The response that a fault rule asks for. A latency of the rule replaces the random one. */
-  function ruleMock(
-    { request: { method = '' }, params, record }: Exchange,
+  /** The response that `Prefer` or a fault rule asks for. A latency of the rule replaces the random one. */
+  function requestedMock(
+    { request, params, record }: Exchange,
     operation: OperationName,
   ): RequestedMock | undefined {
+    const { method = '', headers } = request;
+    const preferred = tools && headers.prefer !== undefined ? parsePrefer(String(headers.prefer)) : undefined;
+    if (preferred) return preferred;
     const rule = faults?.applyRule({ method, operation, params });
     record.rule = rule?.number;
     if (rule?.latency !== undefined) record.latency = rule.latency;
@@ -291,10 +290,11 @@ function note(record: RequestRecord, decision: RateLimitDecision): RateLimitDeci
 function listMethods({ target, record }: Exchange, path: KnownPath | undefined): ServiceResponse {
   record.operation = 'options';
   // Both targets mean the whole server: `*` by RFC 9110, 9.3.7, and `/` because HAProxy checks it by default.
-  if (target === '*' || target === '/') return optionsResponse(allMethodsHeader);
-  checkTarget(target);
-  if (path === undefined) throw notFound();
-  return optionsResponse(path.allow);
+  const isWhole = target === '*' || target === '/';
+  if (!isWhole) checkTarget(target);
+  const allow = isWhole ? allMethodsHeader : path?.allow;
+  if (allow === undefined) throw notFound();
+  return { status: 204, headers: [header.allow, allow], body: '' };
 }
 
 /** The route of a method; undefined if there is none. Names it in metrics, and adds the headers of all its responses. */

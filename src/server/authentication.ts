@@ -14,16 +14,7 @@ import type { Handler } from './response.ts';
 /** An authenticated caller. `id` is the SHA-256 of the API key. */
 export type Caller = { id: string; quota: Quota };
 
-/** Finds API keys by their SHA-256 in hexadecimal. */
-export interface ApiKeyLookup {
-  find(sha256: string): NamedQuota | undefined | Promise<NamedQuota | undefined>;
-}
-
-/** `name` appears in logs. */
-type NamedQuota = { name: string; quota: Quota };
-
 export type AuthenticationOptions = {
-  keys: ApiKeyLookup;
   /** Counts the requests without a valid key, per client address (docs/service.md, D13). */
   anonymousLimiter: MemoryLimiter;
   /** Whether the service is meant only for this machine. If so, requests without a valid key have no limit. */

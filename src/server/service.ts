@@ -170,11 +170,6 @@ export async function startService(options: ServiceOptions) {
       ...shared,
       sleep,
       store,
-      checkReady: async () => {
-        await store.checkWritable();
-        // Without the keys, no request can be accepted.
-        await keys.list();
-      },
       keys,
       limiter,
       isLocal: local,

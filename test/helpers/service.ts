@@ -66,7 +66,10 @@ export async function launch({
   const store = options.store ?? (await memoryStore(clock));
   const errors: unknown[] = [];
   const known = new Map(
-    Object.entries(quotas).map(([key, quota]) => [hashKey(key), { name: 'shop', quota }]),
+    Object.entries(quotas).map(([key, quota]) => {
+      const sha256 = hashKey(key);
+      return [sha256, { name: 'shop', plan: 'enterprise' as const, quota, sha256 }];
+    }),
   );
   const app = createApp({
     limiter: createMemoryLimiter(clock, ban && { rule: ban }),
@@ -75,7 +78,7 @@ export async function launch({
     ...options,
     faults: createFaults(faults),
     store,
-    keys: { find: (sha256) => known.get(sha256) },
+    keys: { find: (sha256) => known.get(sha256), list: async () => [...known.values()] },
     clock,
     onError: (error) => errors.push(error),
   });

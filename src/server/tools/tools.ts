@@ -9,9 +9,13 @@ import { readBodyAs, readQueryAs } from '../request/input.ts';
 import type { Handler, ServiceResponse } from '../response.ts';
 import { publicPath, toolPath } from '../routes.ts';
 import { createRecorder } from './recorder.ts';
-import { createRequestsHandler, createSendAgainHandler, type RequestsOptions } from './requests.ts';
+import { createRequestsHandler, createSendAgainHandler } from './requests.ts';
 
-export type ToolsOptions = RequestsOptions & {
+export type ToolsOptions = {
+  /** The URL of this server without a path. */
+  origin: string;
+  /** The log does not show these secrets, wherever they occur. */
+  secrets: readonly string[];
   backend: Backend;
   clock: SteadyClock;
   faults: Faults;

@@ -1,6 +1,5 @@
-import { expect, onTestFinished, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { KeyFiles } from '../../../src/store/journal/key-files.ts';
-import { gate } from '../../helpers/gate.ts';
 import { connectTo, nextData, sendRaw } from '../../helpers/raw-client.ts';
 import { scriptedServer } from '../../helpers/scripted-server.ts';
 import { create } from '../../helpers/service.ts';
@@ -108,28 +107,18 @@ test('a client cannot pass for the server that sends a request again', async () 
   expect(other).not.toHaveProperty('again');
 });
 
-test('a key that has just been revoked cannot be used', async () => {
-  const { call, sendAgain, directory, requests } = await start();
-  await call('/pets');
-  await new KeyFiles(directory).remove('till');
-  expect(await sendAgain(1)).toMatchObject({
-    http: 403,
-    shown: { code: 'forbidden', message: 'The API key of request 1 is not valid any more' },
-  });
-  expect((await requests()).requests.length).toBe(1);
-});
-
-test('a banned key cannot be used, and its ban does not change', async () => {
-  const { call, sendAgain, clock, requests } = await start({ bans: { after: 1, milliseconds: 300_000 } });
+test('the key is checked again: a revoked one gets 401, a banned one 429, and its ban does not change', async () => {
+  const { call, sendAgain, clock, directory } = await start({ bans: { after: 1, milliseconds: 300_000 } });
   for (let i = 0; i < 61; i++) await call('/pets');
   clock.advance(1_000);
   await call('/pets');
+  const until = '2026-11-20T12:05:11.000Z';
   for (let i = 0; i < 3; i++) {
-    const message = 'The API key of request 1 is banned until 2026-11-20T12:05:11.000Z';
-    expect(await sendAgain(1)).toMatchObject({ http: 403, shown: { message } });
+    expect((await sendAgain(1)).shown).toMatchObject({ status: 429, outcome: 'banned', until });
     clock.advance(1_000);
   }
-  expect((await requests()).requests.length).toBe(62);
+  await new KeyFiles(directory).remove('till');
+  expect((await sendAgain(1)).shown).toMatchObject({ status: 401 });
 });
 
 test('requests that cannot be sent again say why, and are refused', async () => {
@@ -220,26 +209,6 @@ test('a request whose headers would be too large with a new request id is refuse
     http: 403,
     shown: { message: `Request ${number} cannot be sent again: the service now refuses it with status 431` },
   });
-});
-
-test('if the response takes longer than 20 s, it is 202, and the request is in the log later', async () => {
-  const latency = gate();
-  onTestFinished(() => latency.open());
-  let waits = 0;
-  const { call, sendAgain, requests } = await start({
-    faults: { seed: 1, rules: [{ answer: 404, times: 1 }, { latency: { min: 500, max: 500 } }] },
-    sleep: (milliseconds) => {
-      if (milliseconds === 500) return latency.opened;
-      if (milliseconds === 20_000) waits++;
-      return Promise.resolve();
-    },
-  });
-  await call('/pets');
-  expect(await sendAgain(1)).toEqual({ http: 202, shown: { again: 1 } });
-  expect(waits).toBe(1);
-  expect((await requests()).requests).toHaveLength(1);
-  latency.open();
-  await expect.poll(async () => (await requests()).requests[0]).toMatchObject({ number: 2, again: 1 });
 });
 
 test('needs a number of the log', async () => {
