@@ -11,7 +11,6 @@ import {
   anonymousWindow,
   type Caller,
   createAuthentication,
-  hashOfCredential,
 } from './authentication.ts';
 import {
   CredentialError,
@@ -266,8 +265,7 @@ export function createApp(options: AppOptions): App {
   ): Promise<ServiceError> {
     if (error instanceof CredentialError) return countGuess(error, record.client);
     // While the counts cannot be read, report the last window of the caller that is known.
-    if (error instanceof StoreUnavailableError)
-      record.window ??= limiter.lastWindow(hashOfCredential(request.headers.authorization) ?? '');
+    if (error instanceof StoreUnavailableError) record.window ??= limiter.lastWindow(identify(request) ?? '');
     const known = error instanceof ServiceError ? error : storageError(error, isChanging);
     if (known) return known;
     onError(error);
@@ -362,7 +360,8 @@ function createHandler(
   ): void {
     const { socket } = request;
     record.window ??= anonymousWindow(anonymousLimiter, record.client);
-    const sent = completeResponse(result, record.window, [header.requestId, record.id, ...headers]);
+    headers.push(header.requestId, record.id);
+    const sent = completeResponse(result, record.window, headers);
     // If the client has closed its side of the connection, Node has closed the other side.
     const isReceived = socket.writable;
     response.writeHead(result.status, sent.headers as string[]);

@@ -61,7 +61,7 @@ export function createAuthentication(options: AuthenticationOptions) {
 const BEARER = /^Bearer +(\S+) *$/i;
 
 /** The SHA-256 of the credential in the value of an Authorization header; undefined if it is not well-formed. */
-export function hashOfCredential(authorization = ''): string | undefined {
+function hashOfCredential(authorization = ''): string | undefined {
   const credential = BEARER.exec(authorization)?.[1];
   return credential !== undefined && API_KEY_PATTERN.test(credential) ? hashKey(credential) : undefined;
 }
