@@ -20,7 +20,8 @@ import {
   storageError,
   tooManyRequests,
 } from './errors.ts';
-import { type Faults, mockResponse, parsePrefer, type RequestedMock } from './faults.ts';
+import type { Faults } from './faults.ts';
+import { mockResponse, parsePrefer, type RequestedMock } from './mocks.ts';
 import {
   checkExpectation,
   checkHost,

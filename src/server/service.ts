@@ -6,7 +6,7 @@ import { type BanRule, createMemoryLimiter } from '../store/limits/limiter.ts';
 import type { Seed } from '../store/store.ts';
 import { createAddressMatcher } from '../system/address-blocks.ts';
 import type { SteadyClock } from '../system/clock.ts';
-import { type App, createApp, createStartingApp } from './app.ts';
+import { createApp, createStartingApp } from './app.ts';
 import { createCredentials } from './authentication.ts';
 import { listen } from './connection/listen.ts';
 import { createFaults, type FaultOptions } from './faults.ts';
@@ -128,9 +128,8 @@ export async function startService(options: ServiceOptions) {
       onError,
       onAccess: onAccess && ((record: RequestRecord) => onAccess(record, () => summarize(record))),
     };
-    let app: App = createStartingApp(shared);
-    listening = await listen(() => app, { host, port });
-    const { origin, stop } = listening;
+    listening = await listen(createStartingApp(shared), { host, port });
+    const { origin, stop, use } = listening;
     const url = origin + API_PREFIX;
 
     const contents = await seed?.(signal);
@@ -166,7 +165,7 @@ export async function startService(options: ServiceOptions) {
           onReset: shared.anonymousLimiter.clear,
         })
       : undefined;
-    app = createApp({
+    const app = createApp({
       ...shared,
       sleep,
       store,
@@ -181,6 +180,7 @@ export async function startService(options: ServiceOptions) {
       isDeveloper: credentials.isDeveloper,
       tools,
     });
+    use(app);
     return {
       ...opened,
       /** Whether the seed was added; false without a seed, or if the store was not empty. */

@@ -87,7 +87,7 @@ export async function launch({
     response.setHeader('Date', new Date(clock.now()).toUTCString());
     return app(request, response, error);
   };
-  const listening = await listen(() => atManualTime, { host: '127.0.0.1', port: 0, limits });
+  const listening = await listen(atManualTime, { host: '127.0.0.1', port: 0, limits });
   return { clock, store, errors, listening };
 }
 

@@ -35,13 +35,14 @@ type Connection = {
 };
 
 /**
- * Serves an app on an address. `app` returns the app that handles requests now; it changes when the store is open.
+ * Serves an app on an address, until `use` replaces it.
  *
  * @throws the system's error (`EADDRINUSE`, `EACCES`, …) if the address is not available
  */
-export async function listen(app: () => App, { host, port, limits = {} }: ListenOptions) {
+export async function listen(app: App, { host, port, limits = {} }: ListenOptions) {
   const { idleTimeout, maxConnections, ...timeouts } = { ...CONNECTION_LIMITS, ...limits };
   const connections = new Map<Socket, Connection>();
+  let handle = app;
   let isStopping = false;
   // The app checks the Host header itself, because Node's own error response has no body.
   // Repeated headers are joined. One that must have a single value, such as Authorization, is then invalid.
@@ -66,7 +67,7 @@ export async function listen(app: () => App, { host, port, limits = {} }: Listen
     connection.response = response;
     // Node loses the bytes after an Upgrade that it ignores, so the start of the next request would be unknown.
     if (isStopping || request.headers.upgrade !== undefined) closeAfterResponse(connection);
-    app()(request, response);
+    handle(request, response);
   };
   server.on('request', onRequest);
   // Node's own response to an unknown expectation has no body.
@@ -85,7 +86,7 @@ export async function listen(app: () => App, { host, port, limits = {} }: Listen
       closeAfterResponse(connection);
       if (request && !request.complete) interruptBody(request, refusal);
     } else if (isClosing || request?.complete === false) socket.destroySoon();
-    else sendError(app(), refusal, socket);
+    else sendError(handle, refusal, socket);
     connection.isClosing = true;
   });
 
@@ -98,6 +99,10 @@ export async function listen(app: () => App, { host, port, limits = {} }: Listen
     /** The URL of the server without the path `/v1`. */
     origin: `http://${urlHost(host)}:${address.port}`,
     port: address.port,
+    /** Replaces the app for all requests from now on. */
+    use(other: App): void {
+      handle = other;
+    },
 
     /** Stops accepting connections and finishes running requests. After `graceMilliseconds`, closes all connections. */
     async stop(graceMilliseconds: number): Promise<void> {

@@ -1,7 +1,7 @@
 import type { IncomingMessage } from 'node:http';
 import type { ErrorCode } from '../../contract/error-codes.ts';
 import type { RateLimitWindow } from '../../store/limits/limiter.ts';
-import type { RequestedMock } from '../faults.ts';
+import type { RequestedMock } from '../mocks.ts';
 
 /** The beginning of a body; each character is one byte. `bytes` is the size of the whole body. */
 export type RecordedBody = { latin1: string; bytes: number };

@@ -1,7 +1,7 @@
 import { header } from '../../contract/headers.ts';
 import { API_PREFIX } from '../../contract/operations.ts';
 import { REDACTED } from '../../contract/recorded-text.ts';
-import { ignoredPreferences } from '../faults.ts';
+import { ignoredPreferences } from '../mocks.ts';
 import { createRequestRedactors, isSecretHeader, type Redactor } from '../redact.ts';
 import { isUnderApi, splitTarget } from '../request/input.ts';
 import type { RequestRecord } from '../request/record.ts';

@@ -7,7 +7,7 @@ import { encodeIdempotencyKey, header } from '../../contract/headers.ts';
 import { MAX_REQUESTS } from '../../contract/recorded-text.ts';
 import { wellFormed } from '../../contract/schemas.ts';
 import { invalidRequest, ServiceError } from '../errors.ts';
-import { integerSchema, queryInteger } from '../faults.ts';
+import { integerSchema, queryInteger } from '../fault-settings.ts';
 import { readBodyAs, readQueryAs } from '../request/input.ts';
 import type { RequestRecord } from '../request/record.ts';
 import type { Handler } from '../response.ts';
