@@ -68,6 +68,9 @@ function contains({ request, response, ...summary }: DescribedRequest, text: str
   );
 }
 
+/** How long `POST /requests` waits for the response to the request that it sends again, in milliseconds. */
+const MAX_AGAIN_WAIT = 20_000;
+
 const Again = z.object(
   {
     number: integerSchema(1, MAX_NUMBER, 'the number of a request'),
@@ -80,14 +83,22 @@ const Again = z.object(
 const OWN_HEADERS =
   /^(?:connection|keep-alive|proxy-connection|transfer-encoding|content-length|expect|upgrade|te|trailer|idempotency-key|x-request-id)$/i;
 
+export type SendAgainOptions = {
+  /** The URL of this server without a path. */
+  origin: string;
+  /** The log does not show these secrets, wherever they occur. */
+  secrets: readonly string[];
+  /** Rejects when the signal is aborted. */
+  sleep(milliseconds: number, signal: AbortSignal): Promise<void>;
+};
+
 /**
  * `POST /requests` sends a recorded request again, with the recorded credentials, which do not leave the server
- * (docs/testing.md). The request goes to the server's own address, so everything is checked again. `origin` is the URL of
- * this server without a path.
+ * (docs/testing.md). The request goes to the server's own address, so everything is checked again.
  */
 export function createSendAgainHandler(
   recorder: Recorder,
-  { origin, secrets }: { origin: string; secrets: readonly string[] },
+  { origin, secrets, sleep }: SendAgainOptions,
 ): Handler {
   const { describe } = createRequestDescriber(secrets);
 
@@ -98,14 +109,14 @@ export function createSendAgainHandler(
     const { notAgain } = describe(recorded);
     if (notAgain !== undefined) throw cannotBeSent(number, notAgain);
     const sent = await send(recorded, body ?? readBody(recorded.body).text);
-    return { status: 200, body: JSON.stringify(describe(sent)) };
+    return { status: sent ? 200 : 202, body: JSON.stringify(sent ? describe(sent) : { again: number }) };
   };
 
-  /** Sends a request again. Returns the record of the new one. @throws ServiceError 403 */
+  /** Sends a request again. Returns the record of the new one; undefined if it still runs. @throws ServiceError 403 */
   async function send(
     { number, method, url, sentHeaders: headers }: RequestRecord,
     body: string,
-  ): Promise<RequestRecord> {
+  ): Promise<RequestRecord | undefined> {
     const id = `again-${randomUUID()}`;
     const lines = [header.requestId, id, 'Connection', 'close'];
     // With HTTP/1.0, a client may leave out Host.
@@ -121,9 +132,20 @@ export function createSendAgainHandler(
     recorder.repeated.set(id, number);
     again.on('close', () => recorder.repeated.delete(id));
     again.end(body);
-    const [response] = await once(again, 'response').catch(({ message }) => {
+    const enough = new AbortController();
+    const responded = once(again, 'response').catch(({ message }) => {
       throw cannotBeSent(number, message);
     });
+    const waited = sleep(MAX_AGAIN_WAIT, enough.signal).then(
+      () => [],
+      () => [],
+    );
+    const [response] = await Promise.race([responded, waited]).finally(() => enough.abort());
+    if (response === undefined) {
+      again.on('response', (late) => late.resume());
+      responded.catch(() => {});
+      return undefined;
+    }
     response.resume();
     const [sent] = recorder.after(0).filter((recorded) => recorded.id === id);
     // The request is in the log before its response arrives, unless the added headers made it too large.

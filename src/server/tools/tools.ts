@@ -10,13 +10,9 @@ import { readBodyAs, readQueryAs } from '../request/input.ts';
 import type { Handler, ServiceResponse } from '../response.ts';
 import { publicPath, toolPath } from '../routes.ts';
 import { createRecorder } from './recorder.ts';
-import { createRequestsHandler, createSendAgainHandler } from './requests.ts';
+import { createRequestsHandler, createSendAgainHandler, type SendAgainOptions } from './requests.ts';
 
-export type ToolsOptions = {
-  /** The URL of this server without a path. */
-  origin: string;
-  /** The log does not show these secrets, wherever they occur. */
-  secrets: readonly string[];
+export type ToolsOptions = SendAgainOptions & {
   backend: Backend;
   clock: SteadyClock;
   faults: Faults;

@@ -1,5 +1,6 @@
-import { expect, test } from 'vitest';
+import { expect, onTestFinished, test } from 'vitest';
 import { KeyFiles } from '../../../src/store/journal/key-files.ts';
+import { gate } from '../../helpers/gate.ts';
 import { connectTo, nextData, sendRaw } from '../../helpers/raw-client.ts';
 import { scriptedServer } from '../../helpers/scripted-server.ts';
 import { create } from '../../helpers/service.ts';
@@ -209,6 +210,26 @@ test('a request whose headers would be too large with a new request id is refuse
     http: 403,
     shown: { message: `Request ${number} cannot be sent again: the service now refuses it with status 431` },
   });
+});
+
+test('if the response takes longer than 20 s, it is 202, and the request is in the log later', async () => {
+  const latency = gate();
+  onTestFinished(() => latency.open());
+  let waits = 0;
+  const { call, sendAgain, requests } = await start({
+    faults: { seed: 1, rules: [{ answer: 404, times: 1 }, { latency: { min: 500, max: 500 } }] },
+    sleep: (milliseconds) => {
+      if (milliseconds === 500) return latency.opened;
+      if (milliseconds === 20_000) waits++;
+      return Promise.resolve();
+    },
+  });
+  await call('/pets');
+  expect(await sendAgain(1)).toEqual({ http: 202, shown: { again: 1 } });
+  expect(waits).toBe(1);
+  expect((await requests()).requests).toHaveLength(1);
+  latency.open();
+  await expect.poll(async () => (await requests()).requests[0]).toMatchObject({ number: 2, again: 1 });
 });
 
 test('needs a number of the log', async () => {
