@@ -18,7 +18,7 @@ test(
     const arrivals: Arrival[] = [];
     const service = await startReal({
       clock: systemClock,
-      onAccess: (_, { status, milliseconds }) => arrivals.push({ time: Date.now() - milliseconds, status }),
+      onAccess: ({ status, milliseconds }) => arrivals.push({ time: Date.now() - milliseconds, status }),
     });
     const quota = { perMinute: PER_MINUTE, perDay: 1_000_000 };
     const key = await service.makeKey({ name: 'shop', plan: 'enterprise', quota });
