@@ -178,6 +178,23 @@ const sourceFiles = ['src', 'bin', 'test'].flatMap((folder) =>
   ),
 );
 
+test('the documents and sections that the source cites exist', () => {
+  const problems = sourceFiles
+    .filter((path) => /^src.*\.(?:ts|tsx|sql)$/.test(path))
+    .flatMap((path) => {
+      const source = readFileSync(join(repository, path), 'utf8');
+      const names = [...source.matchAll(/\bdocs\/[\w.-]+\.md\b/g)].map(([name]) => name);
+      const sections = [...source.matchAll(/\bdocs\/service\.md (\d[\d.]*\d|\d)/g)].map(
+        ([, number]) => number,
+      );
+      return [
+        ...names.filter((name) => !existsSync(join(repository, name))),
+        ...sections.filter((number) => !new RegExp(`^#+ ${number}\\.? `, 'm').test(service.text)),
+      ].map((missing) => `${path}: ${missing}`);
+    });
+  expect(problems).toEqual([]);
+});
+
 test('docs/architecture.md names only files that exist, and every promise has a test', () => {
   const architecture = readDocument('docs/architecture.md');
   const exists = (path: string) => sourceFiles.some((file) => `/${file}`.endsWith(`/${path}`));
