@@ -1,4 +1,4 @@
-// The types of everything that pets writes with --json (docs/json-output.md).
+// The types of everything that pets writes with --json (docs/scripting.md).
 
 /** An integer from -2^63 to 2^63 - 1, with all digits. A JavaScript number is exact only up to 2^53. */
 export type Int64 = number;

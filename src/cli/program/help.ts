@@ -217,7 +217,7 @@ export const documentsBySubject: Readonly<Record<string, string>> = {
   'a 429, a ban, retries, lost responses': 'docs/client-behavior.md',
   'scripts, cron, containers': 'docs/scripting.md',
   'importing a file': 'docs/import.md',
-  'an error code': 'docs/troubleshooting.md',
+  'exit codes and error codes': 'docs/scripting.md',
   'profiles, proxies, certificates': 'docs/configuration.md',
   'tests against pets serve, faults, reset': 'docs/testing.md',
   'deploy, nginx, TLS, systemd, metrics': 'docs/deploy.md',
