@@ -269,18 +269,3 @@ test.skipIf(!canTestShell('fish'))(
     expect(shown).toBe('logout\tremove the API key from a profile\nstaging\nstaging\n');
   },
 );
-
-test('completion reads and writes no file of the user, and prints nothing to stderr', async () => {
-  const machine = await freshMachine();
-  await machine.saveProfile('settings', { baseUrl: 'damaged' });
-  const before = await readdir(machine.home, { recursive: true });
-  for (const words of [
-    ['use', ''],
-    ['--profile', 'x', 'list', '--status', ''],
-    ['nothing', '--there'],
-  ]) {
-    const { code, stderr } = await machine.pets(['completion', 'bash', '--', ...words]);
-    expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
-  }
-  expect(await readdir(machine.home, { recursive: true })).toEqual(before);
-});
