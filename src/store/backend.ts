@@ -3,7 +3,7 @@ import type { PetStatus } from '../contract/schemas.ts';
 import type { Clock, SteadyClock } from '../system/clock.ts';
 import type { KeyManager, StoredBans, StoredKey } from './keys/keys.ts';
 import type { BanCounts, BanRule, Limiter } from './limits/limiter.ts';
-import type { OrderJson, PetJson, Seed, Store, StoreReport } from './store.ts';
+import type { Fingerprint, OrderJson, PetJson, Seed, Store, StoreReport } from './store.ts';
 
 /**
  * A directory or a database that contains a store, or can contain one (docs/serve.md, docs/postgres.md). Nothing is
@@ -134,8 +134,8 @@ export type StoredAnimal = {
   idempotency?: StoredIdempotencyKey | undefined;
 };
 
-/** `fingerprint`: both halves of a `Fingerprint`. `at`: when its animal was added, in milliseconds since the epoch. */
-type StoredIdempotencyKey = { fingerprint: string; at: number };
+/** `at`: when its animal was added, in milliseconds since the epoch. */
+export type StoredIdempotencyKey = Fingerprint & { at: number };
 
 /** Everything that a store keeps, at one point in time. */
 export type StoreContents = {

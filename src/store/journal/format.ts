@@ -211,7 +211,7 @@ export function encodeBatch(
   const keys: RecordedIdempotencyKey[] = [];
   let length = -1;
   for (const { id, status, text, fingerprint } of animals) {
-    if (fingerprint) keys.push({ pet: pets.length, ...fingerprint });
+    if (fingerprint) keys.push({ pet: pets.length, key: fingerprint.key, body: fingerprint.body });
     texts.push(text);
     pets.push({ id, status, length: Buffer.byteLength(text) });
     length += 1 + Buffer.byteLength(text);
@@ -288,7 +288,7 @@ export async function* encodeJournal(
         keysAt = undefined;
       }
       bytes += more;
-      batch.push({ id, status, text, fingerprint: idempotency && splitFingerprint(idempotency.fingerprint) });
+      batch.push({ id, status, text, fingerprint: idempotency });
       keysAt ??= idempotency?.at;
       if (id <= lastId) {
         throw new StoreError(
@@ -302,5 +302,3 @@ export async function* encodeJournal(
   if (batch.length > 0) yield encodeBatch(++seq, keysAt ?? at, batch).line;
   if (nextId > lastId + 1n) yield encodeLastId(++seq, at, nextId - 1n).line;
 }
-
-const splitFingerprint = (hex: string): Fingerprint => ({ key: hex.slice(0, 32), body: hex.slice(32) });

@@ -1,10 +1,9 @@
 import * as fs from 'node:fs/promises';
-import { dirname, join, resolve } from 'node:path';
+import { join, resolve } from 'node:path';
 import type { Clock } from '../../system/clock.ts';
 import { acquireDirectoryLock, isLockName } from '../../system/directory-lock.ts';
 import {
   createFile,
-  errnoOf,
   type FileSystem,
   fsyncAncestors,
   isMissing,
@@ -27,9 +26,10 @@ import { KeyManager, requireValidKeys } from '../keys/keys.ts';
 import { createMemoryLimiter } from '../limits/limiter.ts';
 import type { StoreReport } from '../store.ts';
 import { encodeJournal, JOURNAL_FILE } from './format.ts';
+import type { Journal } from './journal.ts';
 import { hasJournal, openJournalStore, writeMarker } from './journal-store.ts';
-import { BANS_FILE, encodeBans, encodeKey, KeyFiles, loadBans, saveBans } from './key-files.ts';
-import { type Journal, readJournal, readJournalHeader } from './read-journal.ts';
+import { BANS_FILE, encodeBans, encodeKey, KeyFiles } from './key-files.ts';
+import { readJournal, readJournalHeader } from './read-journal.ts';
 
 /** Returns the location of a store in a directory. Servers and copies lock the directory. */
 export function journalLocation(
@@ -122,11 +122,11 @@ async function openJournalBackend(
     let isWarned = false;
     const limiter = createMemoryLimiter(clock, {
       rule: options.bans,
-      stored: await loadBans(directory),
+      stored: await keyFiles.bans(),
       async save(bans) {
         try {
           await store.requireInPlace();
-          await saveBans(directory, bans);
+          await keyFiles.saveBans(bans);
           isWarned = false;
           return true;
         } catch (error) {
@@ -180,7 +180,8 @@ async function readContents(
   for (let attempt = 1; attempt < ATTEMPTS && journal.tornEnd; attempt++)
     journal = await readJournal(settings);
   const { header, pets, orders, seq, nextId, tornEnd } = journal;
-  const keys = requireValidKeys(await new KeyFiles(directory, files).read());
+  const keyFiles = new KeyFiles(directory, files);
+  const keys = requireValidKeys(await keyFiles.read());
   const { id, secret, created } = header;
   return {
     report: {
@@ -197,7 +198,7 @@ async function readContents(
     nextId,
     orders,
     keys,
-    bans: await loadBans(directory),
+    bans: await keyFiles.bans(),
     readAt,
     async *animals() {
       yield* readAnimals(journal, readAt);
@@ -222,30 +223,30 @@ function* readAnimals({ pets, keys }: Journal, readAt: number): Generator<Stored
 
 /**
  * Locks `target`, which must be an empty directory or not exist, and calls `write` to fill it. After an error, everything
- * that was created is deleted.
+ * that was created is deleted, except empty directories.
  */
 async function fillDirectory(target: string, files: FileSystem, write: () => Promise<void>): Promise<void> {
-  const missing = await missingDirectories(target);
-  if (missing.length === 0) await requireEmpty(target);
+  const contents = async () => (await files.readdir(target)).filter((name) => !isLockName(name));
+  const requireEmpty = async () => {
+    if ((await contents()).length === 0) return;
+    const hint = 'copy to an empty directory, or to one that does not exist yet';
+    throw new StoreError(`${target} is not empty`, hint);
+  };
+  await makeDirectory(files, target);
+  await requireEmpty();
+  const lock = await acquireDirectoryLock(target);
   try {
-    await makeDirectory(files, target);
-    const lock = await acquireDirectoryLock(target);
-    try {
-      // Another copy may have been complete before this one got the lock.
-      await requireEmpty(target);
-      await write().catch(async (error) => {
-        // The journal first: without it, the other files are not taken for a store.
-        await fs.rm(join(target, JOURNAL_FILE), { force: true }).catch(() => {});
-        for (const name of (await fs.readdir(target)).filter((each) => !isLockName(each)))
-          await fs.rm(join(target, name), { recursive: true }).catch(() => {});
-        throw error;
-      });
-    } finally {
-      await lock.release();
-    }
-  } catch (error) {
-    for (const directory of missing) await fs.rmdir(directory).catch(() => {});
-    throw error;
+    // Another copy may have been complete before this one got the lock.
+    await requireEmpty();
+    await write().catch(async (error) => {
+      // The journal first: without it, the other files are not taken for a store.
+      await fs.rm(join(target, JOURNAL_FILE), { force: true }).catch(() => {});
+      for (const name of await contents())
+        await fs.rm(join(target, name), { recursive: true }).catch(() => {});
+      throw error;
+    });
+  } finally {
+    await lock.release();
   }
 }
 
@@ -283,27 +284,4 @@ function journalOf({ report, secret, created, ...contents }: StoreContents): Asy
     { orders, animals: contents.animals(), nextId },
     readAt,
   );
-}
-
-/** The directories to create for this one: itself, then its missing ancestors. Empty if the directory exists. */
-async function missingDirectories(directory: string): Promise<string[]> {
-  try {
-    await fs.lstat(directory);
-    return [];
-  } catch (error) {
-    if (!isMissing(error)) throw error;
-    return [directory, ...(await missingDirectories(dirname(directory)))];
-  }
-}
-
-const EMPTY_HINT = 'copy to an empty directory, or to one that does not exist yet';
-
-/** @throws StoreError if the directory contains anything, or if it is not a directory; or a system error */
-async function requireEmpty(directory: string): Promise<void> {
-  const names = await fs.readdir(directory).catch((error) => {
-    throw isMissing(error) || errnoOf(error) === 'ENOTDIR'
-      ? new StoreError(`${directory} is not a directory`, EMPTY_HINT)
-      : error;
-  });
-  if (names.some((name) => !isLockName(name))) throw new StoreError(`${directory} is not empty`, EMPTY_HINT);
 }

@@ -36,12 +36,10 @@ import {
   type Store,
 } from '../store.ts';
 import { encodeHeader, encodeJournal, JOURNAL_FILE, newHeader } from './format.ts';
+import type { Journal } from './journal.ts';
 import { BANS_FILE } from './key-files.ts';
-import { type Journal, readJournal } from './read-journal.ts';
+import { readJournal } from './read-journal.ts';
 import { JournalWriter, type WriterSettings } from './write-journal.ts';
-
-/** The result of a check whether the journal can be written is reused for this long, from the start of the check. */
-const CHECK_MS = 1_000;
 
 export type JournalOptions = WriterSettings & {
   directory: string;
@@ -131,8 +129,6 @@ export class JournalStore implements Store {
   #isRefused = false;
   /** Why the store has stopped. */
   #failure: StoreFailedError | undefined;
-  /** The last result of `#ensureWritable` for `checkWritable`, and when it began. */
-  #check: { at: number; result: Promise<void> } | undefined;
   /** Set while `#ensureWritable` runs. */
   #ensuring: Promise<void> | undefined;
   /** Set while a seed replaces the journal. Creations, checks and other seeds wait for the end. */
@@ -164,7 +160,7 @@ export class JournalStore implements Store {
     if (typeof known === 'string') return { kind: known };
     if (!this.#writer.isReady) {
       try {
-        await this.checkWritable();
+        await this.#ensureWritable();
       } catch (error) {
         // The animal was added, but may not be on the disk yet.
         if (known !== undefined && error instanceof StoreUnwritableError) return { kind: 'in_flight' };
@@ -208,8 +204,7 @@ export class JournalStore implements Store {
   }
 
   /**
-   * Checks whether a creation would succeed, and first does what could not be done on a full disk. Runs at most once in
-   * `CHECK_MS`.
+   * Checks whether a creation would succeed, and first does what could not be done on a full disk.
    *
    * @throws StoreUnwritableError, StoreFailedError, or StoreError if the store is closed
    */
@@ -217,12 +212,7 @@ export class JournalStore implements Store {
     // While the journal is replaced, a check would find that the old one was deleted, and stop the store.
     while (this.#replacing) await this.#replacing;
     this.#requireOpen();
-    const now = this.#options.clock.elapsed();
-    const isOld = !this.#check || now - this.#check.at >= CHECK_MS;
-    if (isOld && !this.#ensuring) this.#check = { at: now, result: this.#ensureWritable() };
-    await (this.#ensuring ?? this.#check?.result);
-    // A write can have failed since the check.
-    this.#requireOpen();
+    await this.#ensureWritable();
   }
 
   /**
@@ -263,7 +253,6 @@ export class JournalStore implements Store {
       const result = await write();
       if (this.#isRefused && this.#writer.isReady) {
         this.#isRefused = false;
-        this.#check = undefined;
         this.#options.onWarning(`${this.#journal.path} can be written again`);
       }
       return result;
@@ -359,7 +348,6 @@ export class JournalStore implements Store {
       // A signal that ends the start must not stop the store here, because its journal is already replaced.
       this.#journal = await readJournal({ ...this.#options, signal: undefined });
       this.#writer = new JournalWriter(this.#journal, this.#options);
-      this.#check = undefined;
       await this.start();
     } catch (error) {
       throw this.#stop(error);

@@ -1,21 +1,22 @@
 import { dirname, join } from 'node:path';
 import { crc32 } from 'node:zlib';
 import { INT64_MAX } from '../../contract/json.ts';
-import { AppendFile, throwNotAppended } from '../../system/append-file.ts';
+import { type AppendFile, openAppendFile, throwNotAppended } from '../../system/append-file.ts';
 import type { Clock, SteadyClock } from '../../system/clock.ts';
-import { type FileSystem, readParts, replaceFile, withFile } from '../../system/file-system.ts';
+import { type FileSystem, readRange, replaceFile, withFile } from '../../system/file-system.ts';
 import { textAfterId, textWithId } from '../animal-text.ts';
 import { noIdsLeftError, StoreUnwritableError } from '../errors.ts';
 import type { CreateRequest, Fingerprint, PetJson, TornEnd } from '../store.ts';
 import { bytesInRecord, encodeBatch, encodeLastId, fitsInRecord, type PetToWrite } from './format.ts';
-import { backupNamePrefix, type Journal } from './read-journal.ts';
+import type { Journal } from './journal.ts';
+import { backupNamePrefix } from './read-journal.ts';
 
 export type WriterSettings = {
   files: FileSystem;
   clock: SteadyClock;
   /** Receives messages for the user about problems that the store has handled itself. */
   onWarning: (message: string) => void;
-  /** Called after each sync of the journal with its duration in milliseconds, also if the sync has failed. */
+  /** Called after each write to the journal with the time until it was synced or has failed, in milliseconds. */
   onSync: (milliseconds: number) => void;
 };
 
@@ -69,22 +70,18 @@ export class JournalWriter {
    * this. After a NotAppendedError, it can be called again. It must not be called while it runs.
    */
   async prepare(): Promise<void> {
-    const { files, clock, onWarning, onSync } = this.#settings;
+    const { files, clock, onWarning } = this.#settings;
     const { path, file, tornEnd, lastLine, seq, lastId, minNextId } = this.#journal;
     // The torn end may already be removed if this is not the first attempt.
     if (tornEnd) this.#backup ??= await saveTornEnd(files, path, tornEnd).catch(throwNotAppended);
-    const measureSync = (sync: () => Promise<void>) => {
-      const started = clock.elapsed();
-      return sync().finally(() => onSync(clock.elapsed() - started));
-    };
     const end = lastLine.start + lastLine.bytes.length;
-    this.#file ??= await AppendFile.open(files, path, { expected: file, end, measureSync });
+    this.#file ??= await openAppendFile(files, path, { expected: file, end });
     const newline = lastLine.bytes.at(-1) === NEWLINE ? '' : '\n';
     const reserved = minNextId - 1n;
     const reservation = reserved > lastId ? encodeLastId(seq + 1, now(clock), reserved) : undefined;
     // The last line was read, but may not be on the disk: after a failed sync, the system can consider pages clean that
     // were never written. Earlier lines were synced before it was written.
-    await this.#file.append(
+    await this.#append(
       Buffer.concat([lastLine.bytes, Buffer.from(newline), reservation?.line ?? EMPTY]),
       lastLine.start,
     );
@@ -157,6 +154,17 @@ export class JournalWriter {
     respond();
   }
 
+  async #append(bytes: Uint8Array, start?: number): Promise<void> {
+    const { clock, onSync } = this.#settings;
+    if (!this.#file) throw new Error('the journal is not prepared for writing');
+    const started = clock.elapsed();
+    try {
+      await this.#file.append(bytes, start);
+    } finally {
+      onSync(clock.elapsed() - started);
+    }
+  }
+
   /** Takes as many waiting animals as fit into one record. */
   #nextBatch(): QueuedAnimal[] {
     let [count, total] = [0, 0];
@@ -178,8 +186,7 @@ export class JournalWriter {
     });
     const { clock } = this.#settings;
     const { line, ...record } = encodeBatch(seq + 1, now(clock), animals);
-    if (!this.#file) throw new Error('the journal is not prepared for writing');
-    await this.#file.append(line);
+    await this.#append(line);
     this.#journal.add(record, clock.elapsed(), clock.elapsed());
     return () => {
       for (const [i, { resolve }] of batch.entries()) resolve(animals[i]?.text ?? '');
@@ -195,11 +202,11 @@ const now = (clock: Clock): number => Math.trunc(clock.now());
 
 /** Saves a torn end in a file, and returns its path. The name depends on the contents, so repetitions add no file. */
 async function saveTornEnd(files: FileSystem, path: string, { start, bytes }: TornEnd): Promise<string> {
-  return withFile(await files.open(path, 'read'), async (file) => {
-    let crc = 0;
-    for await (const part of readParts(file, start, start + bytes)) crc = crc32(part, crc);
-    const backup = join(dirname(path), `${backupNamePrefix(start)}${crc.toString(16).padStart(8, '0')}`);
-    await replaceFile(files, backup, readParts(file, start, start + bytes));
-    return backup;
-  });
+  const torn = await withFile(await files.open(path, 'read'), (file) =>
+    readRange(file, start, start + bytes),
+  );
+  const name = `${backupNamePrefix(start)}${crc32(torn).toString(16).padStart(8, '0')}`;
+  const backup = join(dirname(path), name);
+  await replaceFile(files, backup, [torn]);
+  return backup;
 }
