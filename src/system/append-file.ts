@@ -55,9 +55,6 @@ function requireSame(path: string, found: FileStatus | undefined, expected: Expe
   }
 }
 
-/** `expected`: the status of the file when it was read. `end`: bytes after this offset are removed. */
-type AppendOptions = { expected?: FileStatus; end?: number };
-
 /**
  * A file open for durable appends. Only this object may write to the file. After an error other than
  * `NotAppendedError`, it must not be used again: bytes of the failed append may be on the disk.
@@ -65,21 +62,18 @@ type AppendOptions = { expected?: FileStatus; end?: number };
 export type AppendFile = Awaited<ReturnType<typeof openAppendFile>>;
 
 /**
- * Opens a file, and removes its bytes after `end`. The next append makes that durable.
+ * Opens a file.
  *
+ * @param expected the status of the file when it was read
  * @throws FileChangedError if the file is not the expected one, or has changed since it was read, or a system error
  */
-export async function openAppendFile(files: FileSystem, path: string, { expected, end }: AppendOptions = {}) {
+export async function openAppendFile(files: FileSystem, path: string, expected?: FileStatus) {
   const file = await files.open(path, 'readwrite');
   /** What `stat` must return. */
   let status: FileStatus;
   try {
     status = await file.stat();
     if (expected) requireSame(path, status, expected);
-    if (end !== undefined && end < status.size) {
-      await file.truncate(end);
-      status = { ...status, size: end };
-    }
   } catch (error) {
     await file.close().catch(() => {});
     throw error;
@@ -114,7 +108,8 @@ export async function openAppendFile(files: FileSystem, path: string, { expected
     /**
      * Appends the bytes and syncs them. Concurrent calls run one after the other.
      *
-     * @param start where to write; by default, at the end. The bytes must reach at least to the end of the file
+     * @param start where to write; by default, at the end. Later bytes of the file are removed. The next append makes that
+     * durable
      * @throws NotAppendedError if the disk refuses writes for now. The file has its old end again
      * @throws FileChangedError if another program moved, replaced or changed the file
      * @throws any other error: the bytes may be in the file
@@ -128,6 +123,7 @@ export async function openAppendFile(files: FileSystem, path: string, { expected
           await writeFully(file, bytes, from);
           await file.datasync();
         });
+        if (size < status.size) await file.truncate(size);
         // The file may have been moved or deleted during the sync.
         await requireSameFile(files, path, { ...status, size });
         status = { ...status, size };

@@ -7,8 +7,11 @@ import {
   type FileSystem,
   fsyncAncestors,
   isMissing,
+  isTemporaryName,
   makeDirectory,
   realFileSystem,
+  removeFile,
+  replaceFile,
   temporaryName,
 } from '../../system/file-system.ts';
 import {
@@ -25,9 +28,9 @@ import { KeyCache } from '../keys/key-cache.ts';
 import { KeyManager, requireValidKeys } from '../keys/keys.ts';
 import { createMemoryLimiter } from '../limits/limiter.ts';
 import type { StoreReport } from '../store.ts';
-import { encodeJournal, JOURNAL_FILE } from './format.ts';
+import { encodeHeader, encodeJournal, JOURNAL_FILE, newHeader } from './format.ts';
 import type { Journal } from './journal.ts';
-import { hasJournal, openJournalStore, writeMarker } from './journal-store.ts';
+import { type JournalOptions, JournalStore, MARKER_FILE, writeMarker } from './journal-store.ts';
 import { BANS_FILE, encodeBans, encodeKey, KeyFiles } from './key-files.ts';
 import { readJournal, readJournalHeader } from './read-journal.ts';
 
@@ -91,6 +94,60 @@ const namesIn = (directory: string, files: FileSystem): Promise<string[]> =>
     if (isMissing(error)) return [];
     throw error;
   });
+
+/**
+ * Whether a directory that contains these names has a journal.
+ *
+ * @throws StoreError if only other files show that there was a journal. A new journal would issue the same ids again
+ */
+function hasJournal(directory: string, names: readonly string[]): boolean {
+  if (names.includes(JOURNAL_FILE)) return true;
+  const traces = names.filter(
+    (name) =>
+      ['keys', BANS_FILE, MARKER_FILE].includes(name) ||
+      (name.startsWith('journal.') && !isTemporaryName(name)),
+  );
+  if (traces.length === 0) return false;
+  throw new StoreError(
+    `${join(directory, JOURNAL_FILE)} is missing, but the directory contains other files of a store: ${traces.join(', ')}`,
+    `restore ${JOURNAL_FILE} from a backup, or use another directory; if a copy to this directory was interrupted, delete the directory, then copy again`,
+  );
+}
+
+/**
+ * Locks a directory and opens its store, or creates one (docs/serve.md). On a full disk, the store can only be read until
+ * there is space.
+ *
+ * @throws StoreError, or the reason of the signal. After an error, nothing stays locked
+ */
+export async function openJournalStore(options: JournalOptions): Promise<JournalStore> {
+  const { directory, files, url, clock, signal } = options;
+  let close = async () => {};
+  try {
+    await makeDirectory(files, directory);
+    const lock = await options.lock(directory);
+    close = () => lock.release();
+    if (url !== undefined) lock.announce(url);
+    const names = await files.readdir(directory);
+    if (!hasJournal(directory, names)) {
+      const header = encodeHeader(newHeader(clock.now()));
+      await replaceFile(files, join(directory, JOURNAL_FILE), [header]);
+    }
+    for (const name of names) {
+      // Left by a process that was killed.
+      if (/^(journal|bans|store)[.]/.test(name) && isTemporaryName(name))
+        await removeFile(files, join(directory, name));
+    }
+    const store = new JournalStore(options, await readJournal(options), lock);
+    close = () => store.close();
+    await store.start();
+    return store;
+  } catch (error) {
+    await close();
+    signal?.throwIfAborted();
+    throw toStoreError(error, `open the store in ${directory}`);
+  }
+}
 
 /**
  * Opens or creates the store in a directory for a server. Requests are counted in memory, and bans are kept in a file.

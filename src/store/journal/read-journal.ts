@@ -68,13 +68,8 @@ export async function readJournal({
       throwIfDamaged(path, await readRange(file, end, Math.min(size, end + MAX_TORN_BYTES + 1)), end);
       journal.tornEnd = { start: end, bytes: size - end };
     }
-    let lost = size - end;
-    // An earlier server may have been killed after it had removed a torn end, and before it had written the next id.
-    for (const backup of await files.readdir(directory))
-      if (backup.startsWith(backupNamePrefix(end)))
-        lost = Math.max(lost, (await files.stat(join(directory, backup))).size);
-    // The lost bytes can have contained so many animals, each with a comma.
-    const minNextId = journal.nextId + BigInt(Math.floor((lost + 1) / (MIN_TEXT_BYTES + 1)));
+    // A torn end can have contained so many animals, each with a comma.
+    const minNextId = journal.nextId + BigInt(Math.floor((size - end + 1) / (MIN_TEXT_BYTES + 1)));
     journal.minNextId = minNextId > INT64_MAX ? INT64_MAX + 1n : minNextId;
     return journal;
   });
@@ -133,9 +128,6 @@ async function readLines(
   }
   return position;
 }
-
-/** The start of the names of backups of a torn end that began at the byte `start`. */
-export const backupNamePrefix = (start: number): string => `journal.torn-${start}-`;
 
 /** @throws StoreError if the bytes cannot come from one interrupted write */
 function throwIfDamaged(path: string, bytes: Buffer, start: number): void {
