@@ -12,7 +12,7 @@ import {
 } from '../contract/operations.ts';
 import { NewPet, petStatuses } from '../contract/schemas.ts';
 import type { AcceptedKeys } from '../store/backend.ts';
-import type { RateLimitDecision } from '../store/limits/limiter.ts';
+import type { RateLimitDecision } from '../store/limiter.ts';
 import type { CreateRequest, Idempotency, PageQuery, Store } from '../store/store.ts';
 import type { Clock, SteadyClock } from '../system/clock.ts';
 import type { Caller } from './authentication.ts';

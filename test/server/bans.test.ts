@@ -1,8 +1,8 @@
 import { mkdir, readFile, rmdir, stat, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
-import { hashKey } from '../../src/store/keys/keys.ts';
-import { createMemoryLimiter } from '../../src/store/limits/limiter.ts';
+import { hashKey } from '../../src/store/keys.ts';
+import { createMemoryLimiter } from '../../src/store/limiter.ts';
 import { manualClock } from '../helpers/clock.ts';
 import { gate } from '../helpers/gate.ts';
 import { startReal } from '../helpers/real-service.ts';

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { copyStore } from '../../src/store/copy-store.ts';
+import { copyStore } from '../../src/store/location.ts';
 import { writeDatabase } from '../../src/store/postgres/contents.ts';
 import { inTransaction } from '../../src/store/postgres/database.ts';
 import { postgresLocation } from '../../src/store/postgres/postgres-location.ts';

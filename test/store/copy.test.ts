@@ -2,10 +2,10 @@ import { chmod, cp, mkdir, readFile, stat, symlink, truncate, writeFile } from '
 import { basename, join, resolve } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import type { StoreLocation } from '../../src/store/backend.ts';
-import { copyStore } from '../../src/store/copy-store.ts';
 import { journalLocation } from '../../src/store/journal/journal-location.ts';
 import { KeyFiles } from '../../src/store/journal/key-files.ts';
-import { hashKey, KeyManager } from '../../src/store/keys/keys.ts';
+import { hashKey, KeyManager } from '../../src/store/keys.ts';
+import { copyStore } from '../../src/store/location.ts';
 import type { StoreReport } from '../../src/store/store.ts';
 import { isLockName } from '../../src/system/directory-lock.ts';
 import { isTemporaryName } from '../../src/system/file-system.ts';

@@ -1,7 +1,7 @@
 import * as fs from 'node:fs/promises';
 import { join, resolve } from 'node:path';
 import type { Clock } from '../../system/clock.ts';
-import { acquireDirectoryLock, isLockName } from '../../system/directory-lock.ts';
+import { acquireDirectoryLock, type DirectoryLock, isLockName } from '../../system/directory-lock.ts';
 import {
   createFile,
   type FileSystem,
@@ -24,13 +24,12 @@ import {
   type StoreLocation,
 } from '../backend.ts';
 import { StoreError, StoreUnavailableError, storeMissingError, toStoreError } from '../errors.ts';
-import { KeyCache } from '../keys/key-cache.ts';
-import { KeyManager, requireValidKeys } from '../keys/keys.ts';
-import { createMemoryLimiter } from '../limits/limiter.ts';
+import { KeyCache, KeyManager, requireValidKeys } from '../keys.ts';
+import { createMemoryLimiter } from '../limiter.ts';
 import type { StoreReport } from '../store.ts';
 import { encodeHeader, encodeJournal, JOURNAL_FILE, newHeader } from './format.ts';
 import type { Journal } from './journal.ts';
-import { type JournalOptions, JournalStore, MARKER_FILE, writeMarker } from './journal-store.ts';
+import { JournalStore, type JournalStoreOptions, MARKER_FILE, writeMarker } from './journal-store.ts';
 import { BANS_FILE, encodeBans, encodeKey, KeyFiles } from './key-files.ts';
 import { readJournal, readJournalHeader } from './read-journal.ts';
 
@@ -114,6 +113,14 @@ function hasJournal(directory: string, names: readonly string[]): boolean {
   );
 }
 
+export type JournalOptions = JournalStoreOptions & {
+  lock: (directory: string) => Promise<DirectoryLock>;
+  /** The server's URL, which another server reports if it tries to lock the same directory. */
+  url?: string | undefined;
+  /** If aborted while the journal is being read, opening fails with its reason. */
+  signal?: AbortSignal | undefined;
+};
+
 /**
  * Locks a directory and opens its store, or creates one (docs/serve.md). On a full disk, the store can only be read until
  * there is space.
@@ -121,11 +128,12 @@ function hasJournal(directory: string, names: readonly string[]): boolean {
  * @throws StoreError, or the reason of the signal. After an error, nothing stays locked
  */
 export async function openJournalStore(options: JournalOptions): Promise<JournalStore> {
-  const { directory, files, url, clock, signal } = options;
+  const { lock: acquire, url, signal, ...settings } = options;
+  const { directory, files, clock } = settings;
   let close = async () => {};
   try {
     await makeDirectory(files, directory);
-    const lock = await options.lock(directory);
+    const lock = await acquire(directory);
     close = () => lock.release();
     if (url !== undefined) lock.announce(url);
     const names = await files.readdir(directory);
@@ -138,7 +146,7 @@ export async function openJournalStore(options: JournalOptions): Promise<Journal
       if (/^(journal|bans|store)[.]/.test(name) && isTemporaryName(name))
         await removeFile(files, join(directory, name));
     }
-    const store = new JournalStore(options, await readJournal(options), lock);
+    const store = new JournalStore(settings, await readJournal(options), lock);
     close = () => store.close();
     await store.start();
     return store;

@@ -9,7 +9,7 @@ import {
   requireSameFile,
   throwNotAppended,
 } from '../../system/append-file.ts';
-import type { Clock, SteadyClock } from '../../system/clock.ts';
+import type { SteadyClock } from '../../system/clock.ts';
 import type { DirectoryLock } from '../../system/directory-lock.ts';
 import {
   createFile,
@@ -22,6 +22,7 @@ import {
   withFile,
 } from '../../system/file-system.ts';
 import { textAfterId, textWithId } from '../animal-text.ts';
+import { BatchQueue } from '../batch-queue.ts';
 import {
   noIdsLeftError,
   StoreError,
@@ -34,7 +35,6 @@ import {
   type CreateRequest,
   type CreateResult,
   encodeSeed,
-  type Fingerprint,
   fingerprintOf,
   type OrderJson,
   type Page,
@@ -56,24 +56,16 @@ import {
 import type { Journal } from './journal.ts';
 import { readJournal } from './read-journal.ts';
 
-type WriterSettings = {
+export type JournalStoreOptions = {
+  directory: string;
   files: FileSystem;
   clock: SteadyClock;
   /** Receives messages for the user about problems that the store has handled itself. */
   onWarning: (message: string) => void;
   /** Called after each write to the journal with the time until it was synced or has failed, in milliseconds. */
   onSync: (milliseconds: number) => void;
-};
-
-export type JournalOptions = WriterSettings & {
-  directory: string;
-  lock: (directory: string) => Promise<DirectoryLock>;
-  /** The server's URL, which another server reports if it tries to lock the same directory. */
-  url?: string | undefined;
   /** Called once if the store stops, because a write failed, or another program changed the journal. */
   onFailure: (error: StoreFailedError) => void;
-  /** If aborted while the journal is being read, opening fails with its reason. */
-  signal?: AbortSignal | undefined;
 };
 
 /** A file that shows that the directory had a journal, even if no other file of a store is there. */
@@ -84,17 +76,33 @@ const MARKER_TEXT = `The animals of this store are in ${JOURNAL_FILE}. If that f
 export const writeMarker = (files: FileSystem, directory: string): Promise<void> =>
   replaceFile(files, join(directory, MARKER_FILE), [Buffer.from(MARKER_TEXT)]);
 
+/** An animal to be written, without its id. `rest` is its JSON text after the id, `bytes` its size in a record. */
+type NewAnimal = Pick<PetToWrite, 'status' | 'fingerprint'> & { rest: string; bytes: number };
+
+/** Enough space for any animal, whose request has at most 64 KiB. Several animals together can need more. */
+const PROBE_BYTES = 2 ** 17;
+
+const NEWLINE = 0x0a;
+
 /**
- * Keeps a store in memory, and in a journal on the disk. The store is open until it is closed, or until a write fails:
- * only a write that the disk refuses for now (`isUnwritable`) changes nothing. After any other failure, memory and disk
- * may differ, so the store stops: all methods except `close` throw StoreFailedError, and `onFailure` is called.
+ * Keeps a store in memory, and in a journal on the disk. Animals are added to memory when they are on the disk. Those that
+ * arrive during the sync of a batch form the next batch (group commit).
+ *
+ * The store is open until it is closed, or until a write fails: only a write that the disk refuses for now
+ * (`isUnwritable`) changes nothing. After any other failure, memory and disk may differ, so the store stops: all methods
+ * except `close` throw StoreFailedError, and `onFailure` is called.
  */
 export class JournalStore implements Store {
   readonly id: string;
-  #options: JournalOptions;
+  #options: JournalStoreOptions;
   #journal: Journal;
-  #writer: JournalWriter;
   #lock: DirectoryLock;
+  #file: AppendFile | undefined;
+  #creations: BatchQueue<NewAnimal, PetJson>;
+  /** Whether animals can be added. If so, every record that was read is on the disk. */
+  #isReady = false;
+  /** The path of the file with the torn end. */
+  #backup: string | undefined;
   /** Whether the disk has refused the last write. */
   #isRefused = false;
   /** Why the store has stopped. */
@@ -105,12 +113,15 @@ export class JournalStore implements Store {
   #replacing: Promise<unknown> | undefined;
   #closed: Promise<void> | undefined;
 
-  constructor(options: JournalOptions, journal: Journal, lock: DirectoryLock) {
+  constructor(options: JournalStoreOptions, journal: Journal, lock: DirectoryLock) {
     this.id = journal.header.id;
     this.#options = options;
     this.#journal = journal;
     this.#lock = lock;
-    this.#writer = new JournalWriter(journal, options);
+    this.#creations = new BatchQueue({
+      run: (animals) => this.#run(() => this.#write(animals)),
+      countNext: countForRecord,
+    });
   }
 
   /** Makes what was read durable. On a full disk, the store opens without that. @throws a system error, or StoreError */
@@ -125,10 +136,11 @@ export class JournalStore implements Store {
     while (this.#replacing) await this.#replacing;
     const { pet, idempotency } = request;
     const { header, keys, pets } = this.#requireOpen();
+    const now = this.#options.clock.elapsed();
     const fingerprint = idempotency && fingerprintOf(idempotency, header.secret);
-    const known = fingerprint && keys.find(fingerprint, this.#options.clock.elapsed());
+    const known = fingerprint && keys.find(fingerprint, now);
     if (typeof known === 'string') return { kind: known };
-    if (!this.#writer.isReady) {
+    if (!this.#isReady) {
       try {
         await this.#ensureWritable();
       } catch (error) {
@@ -139,7 +151,19 @@ export class JournalStore implements Store {
       return this.add(request);
     }
     if (known !== undefined) return { kind: 'replayed', pet: pets.textAt(known) };
-    return { kind: 'added', pet: await this.#run(() => this.#writer.add(pet, fingerprint)) };
+    if (fingerprint && !keys.hasRoom(now)) {
+      throw new StoreUnwritableError(
+        'there are too many idempotency keys',
+        'try again tomorrow, or without an idempotency key',
+      );
+    }
+    const rest = textAfterId(pet);
+    const bytes = bytesInRecord(rest, fingerprint !== undefined);
+    if (fingerprint) keys.reserve(fingerprint);
+    return {
+      kind: 'added',
+      pet: await this.#creations.add({ status: pet.status, fingerprint, rest, bytes }),
+    };
   }
 
   list(query: PageQuery): Page {
@@ -161,7 +185,7 @@ export class JournalStore implements Store {
   async seed(seed: Seed): Promise<boolean> {
     while (this.#replacing) await this.#replacing;
     const { seq, nextId } = this.#requireOpen();
-    if (seq > 0 || nextId > 1n || this.#writer.isBusy) return false;
+    if (seq > 0 || nextId > 1n || this.#creations.isBusy) return false;
     await this.#replace(seed);
     return true;
   }
@@ -204,7 +228,9 @@ export class JournalStore implements Store {
   close(): Promise<void> {
     this.#closed ??= Promise.resolve(this.#replacing).then(async () => {
       await this.#ensuring?.catch(() => {});
-      await this.#writer.close();
+      await this.#creations.close();
+      // All acknowledged data is synced, so an error while closing loses nothing.
+      await this.#file?.close().catch(() => {});
       await this.#lock.release();
     });
     return this.#closed;
@@ -221,7 +247,7 @@ export class JournalStore implements Store {
   async #run<Result>(write: () => Promise<Result>): Promise<Result> {
     try {
       const result = await write();
-      if (this.#isRefused && this.#writer.isReady) {
+      if (this.#isRefused && this.#isReady) {
         this.#isRefused = false;
         this.#options.onWarning(`${this.#journal.path} can be written again`);
       }
@@ -264,9 +290,9 @@ export class JournalStore implements Store {
    */
   #ensureWritable(): Promise<void> {
     this.#ensuring ??= this.#run(async () => {
-      if (!this.#writer.isReady) return this.#prepare();
+      if (!this.#isReady) return this.#prepare();
       // A small animal may fit although the check fails, so this does not count as a refused write.
-      await this.#writer.probe().catch((error) => {
+      await this.#file?.probe(PROBE_BYTES).catch((error) => {
         throw error instanceof NotAppendedError ? this.#unwritable(error) : error;
       });
     }).finally(() => {
@@ -275,17 +301,77 @@ export class JournalStore implements Store {
     return this.#ensuring;
   }
 
-  /** Makes the names of the journal and its marker durable, and then what was read. */
+  /**
+   * Makes the names of the journal and its marker durable, and then what was read, and moves a torn end to a backup. After
+   * a NotAppendedError, it can be called again.
+   */
   async #prepare(): Promise<void> {
-    const { directory, files } = this.#options;
+    const { directory, files, clock, onWarning } = this.#options;
+    const { path, file, tornEnd, lastLine, seq, lastId, minNextId } = this.#journal;
     try {
       // The name of the journal must be on the disk before the marker, which says that there is a journal.
       await fsyncAncestors(files, directory);
       if (!(await files.readdir(directory)).includes(MARKER_FILE)) await writeMarker(files, directory);
+      // The torn end may already be overwritten if this is not the first attempt.
+      if (tornEnd) this.#backup ??= await saveTornEnd(files, path, tornEnd);
     } catch (error) {
       throwNotAppended(error);
     }
-    await this.#writer.prepare();
+    this.#file ??= await openAppendFile(files, path, file);
+    const newline = lastLine.bytes.at(-1) === NEWLINE ? '' : '\n';
+    const reserved = minNextId - 1n;
+    const reservation = reserved > lastId ? encodeLastId(seq + 1, this.#now(), reserved) : undefined;
+    // The last line was read, but may not be on the disk: after a failed sync, the system can consider pages clean that
+    // were never written. Earlier lines were synced before it was written. A torn end is removed only after the record
+    // that keeps its ids from being issued again has overwritten its beginning.
+    const lines = [lastLine.bytes, Buffer.from(newline), reservation?.line ?? Buffer.alloc(0)];
+    await this.#append(Buffer.concat(lines), lastLine.start);
+    if (reservation) this.#journal.add(reservation, clock.elapsed(), clock.elapsed());
+    this.#isReady = true;
+    if (tornEnd) {
+      onWarning(
+        `${path} did not end with a valid record, because a write was interrupted or another program changed the file; ` +
+          `its bytes ${tornEnd.start} to ${file.size} were moved to ${this.#backup}; if another program changed the file, they may contain animals that were acknowledged, so compare the store with a backup`,
+      );
+    }
+  }
+
+  /** Writes and syncs animals in one record, and returns their texts. */
+  async #write(batch: readonly NewAnimal[]): Promise<PetJson[]> {
+    const { clock } = this.#options;
+    const { nextId, seq, keys } = this.#journal;
+    try {
+      if (this.#failure) throw this.#failure;
+      if (nextId + BigInt(batch.length - 1) > INT64_MAX) throw noIdsLeftError();
+      // The ids are assigned only now. A failed write uses no id, so nothing needs to be undone.
+      const animals = batch.map(({ status, fingerprint, rest }, i): PetToWrite => {
+        const id = nextId + BigInt(i);
+        return { id, status, text: textWithId(id, rest), fingerprint };
+      });
+      const { line, ...record } = encodeBatch(seq + 1, this.#now(), animals);
+      await this.#append(line);
+      this.#journal.add(record, clock.elapsed(), clock.elapsed());
+      return animals.map(({ text }) => text);
+    } catch (error) {
+      for (const { fingerprint } of batch) if (fingerprint) keys.release(fingerprint);
+      throw error;
+    }
+  }
+
+  async #append(bytes: Uint8Array, start?: number): Promise<void> {
+    const { clock, onSync } = this.#options;
+    if (!this.#file) throw new Error('the journal is not open for writing');
+    const started = clock.elapsed();
+    try {
+      await this.#file.append(bytes, start);
+    } finally {
+      onSync(clock.elapsed() - started);
+    }
+  }
+
+  /** The current time in whole milliseconds since the epoch. */
+  #now(): number {
+    return Math.trunc(this.#options.clock.now());
   }
 
   #replace(seed: Seed): Promise<void> {
@@ -297,7 +383,7 @@ export class JournalStore implements Store {
   }
 
   async #replaceJournal(seed: Seed): Promise<void> {
-    const { files, clock, directory } = this.#options;
+    const { files, directory } = this.#options;
     const { path, header } = this.#journal;
     const { animals, orders } = encodeSeed(seed);
     const contents = { orders, animals: [animals], nextId: 1n };
@@ -305,19 +391,20 @@ export class JournalStore implements Store {
     await this.#ensureWritable();
     const temporary = join(directory, temporaryName(JOURNAL_FILE));
     try {
-      await createFile(files, temporary, encodeJournal(header, contents, Math.trunc(clock.now())));
+      await createFile(files, temporary, encodeJournal(header, contents, this.#now()));
     } catch (error) {
       await removeFile(files, temporary).catch(() => {});
       throwNotAppended(error);
     }
     // Later creations wait (`#replacing`). Those that have begun must be written before their file is replaced.
-    await this.#writer.close();
+    await this.#creations.close();
+    await this.#file?.close().catch(() => {});
     try {
       await files.rename(temporary, path);
       await files.syncDirectory(directory);
-      // A signal that ends the start must not stop the store here, because its journal is already replaced.
-      this.#journal = await readJournal({ ...this.#options, signal: undefined });
-      this.#writer = new JournalWriter(this.#journal, this.#options);
+      this.#journal = await readJournal(this.#options);
+      this.#file = undefined;
+      this.#isReady = false;
       await this.start();
     } catch (error) {
       throw this.#stop(error);
@@ -325,185 +412,16 @@ export class JournalStore implements Store {
   }
 }
 
-/** An animal to be written, without its id. `rest` is its JSON text after the id, `bytes` its size in a record. */
-type QueuedAnimal = Pick<PetToWrite, 'status' | 'fingerprint'> & {
-  rest: string;
-  bytes: number;
-  resolve(text: PetJson): void;
-  reject(error: unknown): void;
-};
-
-/** Enough space for any animal, whose request has at most 64 KiB. Several animals together can need more. */
-const PROBE_BYTES = 2 ** 17;
-
-/**
- * Appends animals to a journal. After they are on the disk, adds them to the journal in memory. Animals that arrive
- * during the sync of a batch form the next batch (group commit).
- *
- * The methods throw what `AppendFile` throws. After an error other than NotAppendedError or a StoreError, only `close` may
- * be called.
- */
-class JournalWriter {
-  #journal: Journal;
-  #settings: WriterSettings;
-  #file: AppendFile | undefined;
-  /** The path of the file with the torn end. */
-  #backup: string | undefined;
-  #isReady = false;
-  #queue: QueuedAnimal[] = [];
-  /** The number of animals that are being written. */
-  #writingCount = 0;
-  #running: Promise<void> | undefined;
-
-  constructor(journal: Journal, settings: WriterSettings) {
-    this.#journal = journal;
-    this.#settings = settings;
+/** How many of these animals fit into one record. */
+function countForRecord(animals: readonly NewAnimal[]): number {
+  let [count, total] = [0, 0];
+  for (const { bytes } of animals) {
+    if (!fitsInRecord(count, total, bytes)) break;
+    count++;
+    total += bytes;
   }
-
-  /** Whether animals can be added. If so, every record that was read is on the disk. */
-  get isReady(): boolean {
-    return this.#isReady;
-  }
-
-  /** Whether an animal is queued or being written. */
-  get isBusy(): boolean {
-    return this.#queue.length + this.#writingCount > 0;
-  }
-
-  /**
-   * Makes what was read durable, and moves a torn end to a backup. Only a process that has locked the directory may call
-   * this. After a NotAppendedError, it can be called again. It must not be called while it runs.
-   */
-  async prepare(): Promise<void> {
-    const { files, clock, onWarning } = this.#settings;
-    const { path, file, tornEnd, lastLine, seq, lastId, minNextId } = this.#journal;
-    // The torn end may already be overwritten if this is not the first attempt.
-    if (tornEnd) this.#backup ??= await saveTornEnd(files, path, tornEnd).catch(throwNotAppended);
-    this.#file ??= await openAppendFile(files, path, file);
-    const newline = lastLine.bytes.at(-1) === NEWLINE ? '' : '\n';
-    const reserved = minNextId - 1n;
-    const reservation = reserved > lastId ? encodeLastId(seq + 1, now(clock), reserved) : undefined;
-    // The last line was read, but may not be on the disk: after a failed sync, the system can consider pages clean that
-    // were never written. Earlier lines were synced before it was written. A torn end is removed only after the record
-    // that keeps its ids from being issued again has overwritten its beginning.
-    await this.#append(
-      Buffer.concat([lastLine.bytes, Buffer.from(newline), reservation?.line ?? EMPTY]),
-      lastLine.start,
-    );
-    if (reservation) this.#journal.add(reservation, clock.elapsed(), clock.elapsed());
-    this.#isReady = true;
-    if (tornEnd) {
-      onWarning(
-        `${path} did not end with a valid record, because a write was interrupted or another program changed the file; ` +
-          `its bytes ${tornEnd.start} to ${file.size} were moved to ${this.#backup}; if another program changed the file, they may contain animals that were acknowledged, so compare the store with a backup`,
-      );
-    }
-  }
-
-  /**
-   * Returns the text of the new animal when it is on the disk.
-   *
-   * @throws StoreUnwritableError if no id or no idempotency key is left, StoreError if the animal is too long
-   */
-  async add(pet: CreateRequest['pet'], fingerprint?: Fingerprint): Promise<PetJson> {
-    const { nextId, keys } = this.#journal;
-    if (nextId + BigInt(this.#queue.length + this.#writingCount) > INT64_MAX) throw noIdsLeftError();
-    if (fingerprint && !keys.hasRoom(this.#settings.clock.elapsed())) {
-      throw new StoreUnwritableError(
-        'there are too many idempotency keys',
-        'try again tomorrow, or without an idempotency key',
-      );
-    }
-    const rest = textAfterId(pet);
-    const bytes = bytesInRecord(rest, fingerprint !== undefined);
-    if (fingerprint) keys.reserve(fingerprint);
-    return new Promise((resolve, reject) => {
-      this.#queue.push({ status: pet.status, fingerprint, rest, bytes, resolve, reject });
-      this.#running ??= this.#writeQueue();
-    });
-  }
-
-  /** Checks what a creation needs: that the file is unchanged, and that it can grow. */
-  async probe(): Promise<void> {
-    await this.#file?.probe(PROBE_BYTES);
-  }
-
-  /** Waits until each animal was written, or was rejected because a write failed. Then closes the file. */
-  async close(): Promise<void> {
-    await this.#running;
-    // All acknowledged data is synced, so an error while closing loses nothing.
-    await this.#file?.close().catch(() => {});
-  }
-
-  async #writeQueue(): Promise<void> {
-    // Wait for requests that arrived at the same time as the first, so that they share its batch.
-    await new Promise(setImmediate);
-    let respond = () => {};
-    while (this.#queue.length > 0) {
-      const batch = this.#nextBatch();
-      this.#writingCount = batch.length;
-      const writing = this.#write(batch);
-      // Respond to the requests of the previous batch while the disk syncs the current one.
-      respond();
-      respond = await writing.catch((error) => {
-        // Reject the queue too, because its animals would very likely fail as well.
-        for (const { fingerprint, reject } of [...batch, ...this.#queue.splice(0)]) {
-          if (fingerprint) this.#journal.keys.release(fingerprint);
-          reject(error);
-        }
-        return () => {};
-      });
-      this.#writingCount = 0;
-    }
-    this.#running = undefined;
-    respond();
-  }
-
-  async #append(bytes: Uint8Array, start?: number): Promise<void> {
-    const { clock, onSync } = this.#settings;
-    if (!this.#file) throw new Error('the journal is not prepared for writing');
-    const started = clock.elapsed();
-    try {
-      await this.#file.append(bytes, start);
-    } finally {
-      onSync(clock.elapsed() - started);
-    }
-  }
-
-  /** Takes as many waiting animals as fit into one record. */
-  #nextBatch(): QueuedAnimal[] {
-    let [count, total] = [0, 0];
-    for (const { bytes } of this.#queue) {
-      if (!fitsInRecord(count, total, bytes)) break;
-      count++;
-      total += bytes;
-    }
-    return this.#queue.splice(0, count);
-  }
-
-  /** Writes and syncs a batch. Returns a function that responds to its requests. */
-  async #write(batch: readonly QueuedAnimal[]): Promise<() => void> {
-    const { nextId, seq } = this.#journal;
-    // The ids are assigned only now. A failed write uses no id, so nothing needs to be undone.
-    const animals = batch.map(({ status, fingerprint, rest }, i): PetToWrite => {
-      const id = nextId + BigInt(i);
-      return { id, status, text: textWithId(id, rest), fingerprint };
-    });
-    const { clock } = this.#settings;
-    const { line, ...record } = encodeBatch(seq + 1, now(clock), animals);
-    await this.#append(line);
-    this.#journal.add(record, clock.elapsed(), clock.elapsed());
-    return () => {
-      for (const [i, { resolve }] of batch.entries()) resolve(animals[i]?.text ?? '');
-    };
-  }
+  return count;
 }
-
-const NEWLINE = 0x0a;
-const EMPTY = Buffer.alloc(0);
-
-/** The current time in whole milliseconds since the epoch. */
-const now = (clock: Clock): number => Math.trunc(clock.now());
 
 /** Saves a torn end in a file, and returns its path. The name depends on the contents, so repetitions add no file. */
 async function saveTornEnd(files: FileSystem, path: string, { start, bytes }: TornEnd): Promise<string> {

@@ -13,7 +13,7 @@ import {
   temporaryName,
 } from '../../system/file-system.ts';
 import { StoreError, toStoreError } from '../errors.ts';
-import { KeyName, type KeyOrError, type KeyTable, type StoredBans, StoredKey } from '../keys/keys.ts';
+import { KeyName, type KeyOrError, type KeyTable, type StoredBans, StoredKey } from '../keys.ts';
 import { IsoTime, parseStoredJson, Sha256 } from '../stored-json.ts';
 
 const MAX_FILE_BYTES = 2 ** 16;

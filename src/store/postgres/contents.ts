@@ -12,13 +12,7 @@ import {
   type StoredIdempotencyKey,
 } from '../backend.ts';
 import { StoreError } from '../errors.ts';
-import {
-  type KeyOrError,
-  type KeyTable,
-  requireValidKeys,
-  type StoredBans,
-  StoredKey,
-} from '../keys/keys.ts';
+import { type KeyOrError, type KeyTable, requireValidKeys, type StoredBans, StoredKey } from '../keys.ts';
 import type { Fingerprint, StoreReport } from '../store.ts';
 import { createFunctionCaller, type FunctionCaller } from './database.ts';
 import { STATUS_NUMBERS, STATUSES } from './postgres-store.ts';

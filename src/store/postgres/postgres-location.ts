@@ -1,7 +1,6 @@
 import type { Client } from 'pg';
 import type { Backend, LocationContext, OpenOptions, StoreLocation } from '../backend.ts';
-import { KeyCache } from '../keys/key-cache.ts';
-import { KeyManager } from '../keys/keys.ts';
+import { KeyCache, KeyManager } from '../keys.ts';
 import { parseDatabaseTarget } from './connect/database-url.ts';
 import { PrimaryConnector } from './connect/primary-connector.ts';
 import { postgresKeys, readDatabase, readKeys, writeDatabase } from './contents.ts';

@@ -1,6 +1,7 @@
 import { INT64_MAX } from '../../contract/json.ts';
 import type { PetStatus } from '../../contract/schemas.ts';
 import { textAfterId, textWithId } from '../animal-text.ts';
+import { BatchQueue } from '../batch-queue.ts';
 import { noIdsLeftError, StoreUnwritableError } from '../errors.ts';
 import {
   type CreateRequest,
@@ -14,7 +15,6 @@ import {
   type Seed,
   type Store,
 } from '../store.ts';
-import { BatchQueue } from './batch-queue.ts';
 import type { DatabaseForServer } from './database.ts';
 import { sqlStateOf } from './failures.ts';
 import type { StoreIdentity } from './schema.ts';
@@ -65,8 +65,11 @@ export class PostgresStore implements Store {
     this.#database = database;
     this.#secret = secret;
     this.#creations = new BatchQueue({ run: (animals) => this.#create(animals) });
-    const run = (requests: PageRequest[]) => this.#readPages(requests);
-    this.#pages = new BatchQueue({ parallel: 2, maxBatch: MAX_PAGES, run });
+    this.#pages = new BatchQueue({
+      run: (requests) => this.#readPages(requests),
+      parallel: 2,
+      countNext: () => MAX_PAGES,
+    });
   }
 
   async add({ pet, idempotency }: CreateRequest): Promise<CreateResult> {

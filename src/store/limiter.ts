@@ -1,5 +1,5 @@
-import type { Quota } from '../../contract/plans.ts';
-import type { SteadyClock } from '../../system/clock.ts';
+import type { Quota } from '../contract/plans.ts';
+import type { SteadyClock } from '../system/clock.ts';
 
 /** The values of the three rate-limit headers (docs/service.md 8.3). `resetAt` is in milliseconds since the epoch. */
 export type RateLimitWindow = { limit: number; remaining: number; resetAt: number };
