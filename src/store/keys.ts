@@ -110,9 +110,15 @@ export class KeyManager {
   }
 
   /** @throws StoreError if the request is not valid (`key_request`), or if the name is taken */
-  async create(request: KeyRequest): Promise<CreatedKey> {
-    const { created, stored } = makeKey(request, this.#clock.now());
-    if (await this.#table.add(stored)) return created;
+  async create({ name, plan, quota: ownQuota, key = generateKey() }: KeyRequest): Promise<CreatedKey> {
+    const parsed = NewKey.safeParse({ name, plan, ...ownQuota });
+    if (!parsed.success) {
+      const message = `cannot create the key: ${describeIssues(parsed.error)}`;
+      throw new StoreError(message, 'correct the request', { code: 'key_request' });
+    }
+    const created = new Date(this.#clock.now()).toISOString();
+    const stored = { ...parsed.data, sha256: hashKey(key), created };
+    if (await this.#table.add(stored)) return { name, plan, quota: quotaOf(stored), key };
     throw new StoreError(
       `a key named ${stored.name} already exists`,
       'choose another name, or revoke that key first',
@@ -127,25 +133,6 @@ export class KeyManager {
     const hint = names.length > 0 ? `existing keys: ${names.join(', ')}` : 'the store has no keys';
     throw new StoreError(`there is no key named ${JSON.stringify(name)}`, hint, { code: 'key_missing' });
   }
-}
-
-/**
- * Checks the request for a new API key, and generates a missing key. `now` is in milliseconds since the epoch.
- *
- * @throws StoreError with the code `key_request` if the request is not valid
- */
-export function makeKey(
-  { name, plan, quota: ownQuota, key = generateKey() }: KeyRequest,
-  now: number,
-): { created: CreatedKey; stored: StoredKey } {
-  const parsed = NewKey.safeParse({ name, plan, ...ownQuota });
-  if (!parsed.success) {
-    throw new StoreError(`cannot create the key: ${describeIssues(parsed.error)}`, 'correct the request', {
-      code: 'key_request',
-    });
-  }
-  const stored = { ...parsed.data, sha256: hashKey(key), created: new Date(now).toISOString() };
-  return { created: { name, plan, quota: quotaOf(stored), key }, stored };
 }
 
 type KeyCacheOptions = {
@@ -195,11 +182,6 @@ export class KeyCache {
     const sha256 = hashKey(key);
     this.#temporary.set(sha256, { name, plan, sha256, quota: plans[plan] });
     return key;
-  }
-
-  /** Reads the keys, to report damaged ones before the first request. */
-  load(): Promise<void> {
-    return this.#read();
   }
 
   /**

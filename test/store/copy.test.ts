@@ -99,6 +99,8 @@ describe('a copy', () => {
     await mkdir(target);
     const before = await namesIn(home);
     for (let failing = 0; failing < calls.length; failing++) {
+      // If a temporary name of a key cannot be removed, the copy is complete nevertheless.
+      if (calls[failing] === 'unlink') continue;
       const killed = join(await temporaryDirectory(), 'killed');
       let call = 0;
       const copying = copyTo(target, async () => {

@@ -30,7 +30,7 @@ import type { StoreReport } from '../store.ts';
 import { encodeHeader, encodeJournal, JOURNAL_FILE, newHeader } from './format.ts';
 import type { Journal } from './journal.ts';
 import { JournalStore, type JournalStoreOptions, MARKER_FILE, writeMarker } from './journal-store.ts';
-import { BANS_FILE, encodeBans, encodeKey, KeyFiles } from './key-files.ts';
+import { BANS_FILE, KeyFiles } from './key-files.ts';
 import { readJournal, readJournalHeader } from './read-journal.ts';
 
 /** Returns the location of a store in a directory. Servers and copies lock the directory. */
@@ -169,22 +169,22 @@ async function openJournalBackend(
   const store = await openJournalStore({ ...options, directory, files, onSync, lock: acquireDirectoryLock });
   try {
     const keyFiles = new KeyFiles(directory, files);
-    let isReadable = true;
+    const reportKeys = reporter(onWarning);
     const readKeys = async () => {
       const known = await keyFiles.read().catch(({ message, hint, cause }: StoreError) => {
-        if (isReadable) onWarning(`${message}; ${hint}`);
-        isReadable = false;
+        reportKeys(`${message}; ${hint}`);
         throw new StoreUnavailableError(message, hint, { cause, outcome: 'not_done' });
       });
-      isReadable = true;
+      reportKeys(undefined);
       // If the directory was moved, these keys may belong to another store, and the server would miss revocations.
       await store.requireInPlace();
       return known;
     };
     const keys = new KeyCache(readKeys, { clock, sleep, onWarning });
-    // If the keys cannot be read now, the server starts anyway, and requests that need them fail.
-    await keys.load().catch(() => {});
-    let isWarned = false;
+    // This reports damaged keys before the first request. If no key can be read now, the server starts anyway, and
+    // requests that need them fail.
+    await keys.list().catch(() => {});
+    const reportBans = reporter(onWarning);
     const limiter = createMemoryLimiter(clock, {
       rule: options.bans,
       stored: await keyFiles.bans(),
@@ -192,11 +192,10 @@ async function openJournalBackend(
         try {
           await store.requireInPlace();
           await keyFiles.saveBans(bans);
-          isWarned = false;
+          reportBans(undefined);
           return true;
         } catch (error) {
-          if (!isWarned) onWarning((error as Error).message);
-          isWarned = true;
+          reportBans((error as Error).message);
           return false;
         }
       },
@@ -220,6 +219,15 @@ async function openJournalBackend(
     await store.close();
     throw error;
   }
+}
+
+/** Returns a function that reports a problem once, until it is called with undefined. */
+function reporter(onWarning: (message: string) => void): (problem: string | undefined) => void {
+  let isReported = false;
+  return (problem) => {
+    if (problem !== undefined && !isReported) onWarning(problem);
+    isReported = problem !== undefined;
+  };
 }
 
 /** A server may just be writing the last line. So a journal with a torn end is read up to this many times in all. */
@@ -330,23 +338,16 @@ async function writeContents(
 ): Promise<void> {
   const keyFiles = new KeyFiles(target, files);
   await files.mkdir(keyFiles.path);
-  for (const key of contents.keys) await createFile(files, keyFiles.pathOf(key.name), [encodeKey(key)]);
-  await files.syncDirectory(keyFiles.path);
-  if (contents.bans.size > 0) await createFile(files, join(target, BANS_FILE), [encodeBans(contents.bans)]);
+  for (const key of contents.keys) await keyFiles.add(key);
+  if (contents.bans.size > 0) await keyFiles.saveBans(contents.bans);
   const temporary = temporaryName(JOURNAL_FILE);
-  await createFile(files, join(target, temporary), journalOf(contents));
+  const { report, secret, created, readAt } = contents;
+  const animals = contents.animals();
+  const lines = encodeJournal({ id: report.id, secret, created }, { ...contents, animals }, readAt);
+  await createFile(files, join(target, temporary), lines);
   await files.syncDirectory(target);
-  accept((await readContents(target, files, contents.readAt, { name: temporary, signal })).report);
+  accept((await readContents(target, files, readAt, { name: temporary, signal })).report);
   await files.rename(join(target, temporary), join(target, JOURNAL_FILE));
   await fsyncAncestors(files, target);
   await writeMarker(files, target);
-}
-
-function journalOf({ report, secret, created, ...contents }: StoreContents): AsyncIterable<Buffer> {
-  const { orders, nextId, readAt } = contents;
-  return encodeJournal(
-    { id: report.id, secret, created },
-    { orders, animals: contents.animals(), nextId },
-    readAt,
-  );
 }

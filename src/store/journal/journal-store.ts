@@ -77,7 +77,7 @@ export const writeMarker = (files: FileSystem, directory: string): Promise<void>
   replaceFile(files, join(directory, MARKER_FILE), [Buffer.from(MARKER_TEXT)]);
 
 /** An animal to be written, without its id. `rest` is its JSON text after the id, `bytes` its size in a record. */
-type NewAnimal = Pick<PetToWrite, 'status' | 'fingerprint'> & { rest: string; bytes: number };
+type NewAnimal = Pick<PetToWrite, 'status' | 'idempotency'> & { rest: string; bytes: number };
 
 /** Enough space for any animal, whose request has at most 64 KiB. Several animals together can need more. */
 const PROBE_BYTES = 2 ** 17;
@@ -162,7 +162,7 @@ export class JournalStore implements Store {
     if (fingerprint) keys.reserve(fingerprint);
     return {
       kind: 'added',
-      pet: await this.#creations.add({ status: pet.status, fingerprint, rest, bytes }),
+      pet: await this.#creations.add({ status: pet.status, idempotency: fingerprint, rest, bytes }),
     };
   }
 
@@ -344,16 +344,16 @@ export class JournalStore implements Store {
       if (this.#failure) throw this.#failure;
       if (nextId + BigInt(batch.length - 1) > INT64_MAX) throw noIdsLeftError();
       // The ids are assigned only now. A failed write uses no id, so nothing needs to be undone.
-      const animals = batch.map(({ status, fingerprint, rest }, i): PetToWrite => {
+      const animals = batch.map(({ status, idempotency, rest }, i): PetToWrite => {
         const id = nextId + BigInt(i);
-        return { id, status, text: textWithId(id, rest), fingerprint };
+        return { id, status, text: textWithId(id, rest), idempotency };
       });
       const { line, ...record } = encodeBatch(seq + 1, this.#now(), animals);
       await this.#append(line);
       this.#journal.add(record, clock.elapsed(), clock.elapsed());
       return animals.map(({ text }) => text);
     } catch (error) {
-      for (const { fingerprint } of batch) if (fingerprint) keys.release(fingerprint);
+      for (const { idempotency } of batch) if (idempotency) keys.release(idempotency);
       throw error;
     }
   }

@@ -26,8 +26,6 @@ const StoredBansJson = z.record(Sha256, IsoTime, {
   error: ({ code }) => (code === 'invalid_key' ? 'is not a SHA-256' : 'must be a JSON object'),
 });
 
-export const encodeKey = (key: StoredKey): Buffer => Buffer.from(`${JSON.stringify(key)}\n`);
-
 /**
  * The API keys of the store in a directory: one file per key in the subdirectory `keys` (docs/service.md, D16). Also the
  * bans of earlier runs, which are in one file (D9).
@@ -100,7 +98,7 @@ export class KeyFiles implements KeyTable {
     try {
       // Do not create the directory of the store. If it is missing, it was moved or deleted.
       await makeDirectory(files, this.path, false);
-      await createFile(files, temporary, [encodeKey(key)]);
+      await createFile(files, temporary, [Buffer.from(`${JSON.stringify(key)}\n`)]);
       // Unlike a rename, a link never replaces the file of another key.
       await files.link(temporary, path);
       await fsyncAncestors(files, this.path).catch(async (error) => {
@@ -142,13 +140,10 @@ export class KeyFiles implements KeyTable {
 
   /** Saves the bans durably. Only the server that has locked the store may call this. @throws StoreError */
   async saveBans(bans: StoredBans): Promise<void> {
-    await replaceFile(this.#files, this.#bansPath, [encodeBans(bans)]).catch((error) => {
+    const entries = [...bans].map(([sha256, until]) => [sha256, new Date(until).toISOString()]);
+    const text = `${JSON.stringify(Object.fromEntries(entries), undefined, 2)}\n`;
+    await replaceFile(this.#files, this.#bansPath, [Buffer.from(text)]).catch((error) => {
       throw toStoreError(error, `write ${this.#bansPath}`);
     });
   }
-}
-
-export function encodeBans(bans: StoredBans): Buffer {
-  const entries = [...bans].map(([sha256, until]) => [sha256, new Date(until).toISOString()]);
-  return Buffer.from(`${JSON.stringify(Object.fromEntries(entries), undefined, 2)}\n`);
 }

@@ -106,7 +106,7 @@ async function openBackend(
   try {
     // Fail now, instead of at each request, if the database role lacks a privilege or pgbouncer refuses a connection.
     await store.checkWritable();
-    await keys.load();
+    await keys.list();
     signal?.throwIfAborted();
   } catch (error) {
     await close();

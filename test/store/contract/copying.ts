@@ -5,7 +5,7 @@ import { INT64_MAX } from '../../../src/contract/json.ts';
 import { type PetStatus, petJson } from '../../../src/contract/schemas.ts';
 import type { Backend, StoreContents, StoredAnimal, StoreLocation } from '../../../src/store/backend.ts';
 import { journalLocation } from '../../../src/store/journal/journal-location.ts';
-import { hashKey, makeKey } from '../../../src/store/keys.ts';
+import { hashKey, type StoredKey } from '../../../src/store/keys.ts';
 import { copyStore } from '../../../src/store/location.ts';
 import { fingerprintOf } from '../../../src/store/store.ts';
 import { type ManualClock, manualClock } from '../../helpers/clock.ts';
@@ -26,6 +26,14 @@ export const newDirectory: NewPlace = async (clock) => {
 };
 
 const HOUR_MS = 3_600_000;
+
+const storedKey = (name: string, created: number): StoredKey => ({
+  name,
+  plan: 'free',
+  sha256: hashKey(name),
+  created: new Date(created).toISOString(),
+});
+
 const SECRET = '5'.repeat(64);
 
 /** Names that a store could change by mistake. */
@@ -75,8 +83,8 @@ export function contentsOf(animals: readonly StoredAnimal[], clock: ManualClock)
     nextId: (lastId ?? 0n) + 1n,
     orders: ORDERS,
     keys: [
-      makeKey({ name: 'import', plan: 'enterprise', quota: { perMinute: 1, perDay: 10 ** 15 } }, 0).stored,
-      makeKey({ name: 'till', plan: 'free' }, clock.now()).stored,
+      { ...storedKey('import', 0), plan: 'enterprise', perMinute: 1, perDay: 10 ** 15 },
+      storedKey('till', clock.now()),
     ],
     bans: new Map([[hashKey('banned'), clock.now() + HOUR_MS]]),
     readAt: clock.now(),
