@@ -101,13 +101,21 @@ export function parseInt64(text: string): bigint | undefined {
   return fits(value) ? value : undefined;
 }
 
+const int64From = <Input>(convert: (value: unknown) => bigint | undefined) =>
+  z.pipe(
+    z.custom<Input>((value) => convert(value) !== undefined, fieldError(range)),
+    z.transform((value: Input) => convert(value) ?? 0n),
+  );
+
 /**
  * An int64 in a document read by `parseJson` (docs/service.md 2). As in JSON Schema, `3.0` and `3e0` are the integer 3;
  * `1.5` and `"3"` are not integers.
  */
-export const int64 = z.pipe(
-  z.custom<unknown>((value) => integerOf(value) !== undefined, fieldError(range)),
-  z.transform((value: unknown) => integerOf(value) ?? 0n),
+export const int64 = int64From<unknown>(integerOf);
+
+/** An int64 in a path, a query or a command-line argument, in canonical decimal form. */
+export const int64Text = int64From<string>((value) =>
+  typeof value === 'string' ? parseInt64(value) : undefined,
 );
 
 function integerOf(value: unknown): bigint | undefined {
@@ -129,12 +137,3 @@ function integerOfText(text: string): bigint | undefined {
   const value = BigInt(sign + digits.slice(0, end) + '0'.repeat(zeros));
   return fits(value) ? value : undefined;
 }
-
-/** An int64 in a path, a query or a command-line argument, in canonical decimal form. */
-export const int64Text = z.pipe(
-  z.custom<string>(
-    (value) => typeof value === 'string' && parseInt64(value) !== undefined,
-    fieldError(range),
-  ),
-  z.transform((text: string) => BigInt(text)),
-);

@@ -119,8 +119,6 @@ export type StoreContents = {
   report: StoreReport;
   /** Salts the fingerprints of idempotency keys, in hexadecimal. */
   secret: string;
-  /** When the store was created, in ISO 8601. */
-  created: string;
   /** The id of the next animal. It is higher than every id that was issued, even to an animal lost in a crash. */
   nextId: bigint;
   orders: readonly OrderJson[];

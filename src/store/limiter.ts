@@ -1,5 +1,6 @@
 import type { Quota } from '../contract/plans.ts';
 import type { SteadyClock } from '../system/clock.ts';
+import type { StoredBans } from './keys.ts';
 
 /** The values of the three rate-limit headers (docs/service.md 8.3). `resetAt` is in milliseconds since the epoch. */
 export type RateLimitWindow = { limit: number; remaining: number; resetAt: number };
@@ -109,19 +110,16 @@ const CLOCK_TOLERANCE = 100;
 /** All callers without rejected requests share one array, because there can be many callers. */
 const NONE: readonly number[] = [];
 
-/** The ends of bans, in milliseconds since the epoch, by their callers. */
-type BansByCaller = ReadonlyMap<string, number>;
-
 type BanOptions = {
   /** By default, no caller is banned. */
   rule?: BanRule;
   /** Bans of an earlier run. */
-  stored?: BansByCaller;
+  stored?: StoredBans;
   /**
    * Stores all bans after one has begun, was lifted or got another end. Must not reject. Returns whether the bans were
    * stored. If not, it is called again with the next change, or by `saved`.
    */
-  save?(bans: BansByCaller): Promise<boolean>;
+  save?(bans: StoredBans): Promise<boolean>;
 };
 
 export type MemoryLimiter = ReturnType<typeof createMemoryLimiter>;

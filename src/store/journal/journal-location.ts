@@ -51,7 +51,9 @@ export function journalLocation(
 
   /** @throws StoreError, with the code `missing` unless other files show that there was a store */
   async function requireJournal(): Promise<void> {
-    const names = await namesIn(directory, files).catch(failWith(`read ${directory}`));
+    const names = await files.readdir(directory).catch((error) => {
+      return isMissing(error) ? [] : failWith(`read ${directory}`)(error);
+    });
     if (!hasJournal(directory, names)) throw storeMissingError(directory);
   }
 
@@ -87,12 +89,6 @@ export function journalLocation(
       ),
   };
 }
-
-const namesIn = (directory: string, files: FileSystem): Promise<string[]> =>
-  files.readdir(directory).catch((error) => {
-    if (isMissing(error)) return [];
-    throw error;
-  });
 
 /**
  * Whether a directory that contains these names has a journal.
@@ -255,7 +251,7 @@ async function readContents(
   const { header, pets, orders, seq, nextId, tornEnd } = journal;
   const keyFiles = new KeyFiles(directory, files);
   const keys = requireValidKeys(await keyFiles.read());
-  const { id, secret, created } = header;
+  const { id, secret } = header;
   return {
     report: {
       id,
@@ -267,7 +263,6 @@ async function readContents(
       tornEnd,
     },
     secret,
-    created,
     nextId,
     orders,
     keys,
@@ -341,9 +336,10 @@ async function writeContents(
   for (const key of contents.keys) await keyFiles.add(key);
   if (contents.bans.size > 0) await keyFiles.saveBans(contents.bans);
   const temporary = temporaryName(JOURNAL_FILE);
-  const { report, secret, created, readAt } = contents;
+  const { report, secret, readAt } = contents;
   const animals = contents.animals();
-  const lines = encodeJournal({ id: report.id, secret, created }, { ...contents, animals }, readAt);
+  const header = { ...newHeader(readAt), id: report.id, secret };
+  const lines = encodeJournal(header, { ...contents, animals }, readAt);
   await createFile(files, join(target, temporary), lines);
   await files.syncDirectory(target);
   accept((await readContents(target, files, readAt, { name: temporary, signal })).report);

@@ -1,7 +1,14 @@
 import { join } from 'node:path';
 import { INT64_MAX } from '../../contract/json.ts';
 import type { SteadyClock } from '../../system/clock.ts';
-import { type FileSystem, type OpenFile, readFully, readRange, withFile } from '../../system/file-system.ts';
+import {
+  type FileSystem,
+  type OpenFile,
+  readBytes,
+  readFully,
+  readRange,
+  withFile,
+} from '../../system/file-system.ts';
 import { MIN_TEXT_BYTES } from '../animal-text.ts';
 import {
   damageError,
@@ -16,8 +23,6 @@ import {
 import { Journal } from './journal.ts';
 
 const CHUNK_BYTES = 2 ** 20;
-/** An interrupted write leaves fewer bytes than this. */
-const MAX_TORN_BYTES = MAX_LINE_BYTES;
 /** The longest header that `readJournalHeader` reads. Headers are much shorter. */
 const MAX_HEADER_BYTES = 4_096;
 const NEWLINE = 0x0a;
@@ -65,7 +70,7 @@ export async function readJournal({
     if (!journal) throw noHeaderError(path);
     journal.lastLine.bytes = await readRange(file, journal.lastLine.start, end);
     if (end < size) {
-      throwIfDamaged(path, await readRange(file, end, Math.min(size, end + MAX_TORN_BYTES + 1)), end);
+      throwIfDamaged(path, await readRange(file, end, Math.min(size, end + MAX_LINE_BYTES + 1)), end);
       journal.tornEnd = { start: end, bytes: size - end };
     }
     // A torn end can have contained so many animals, each with a comma.
@@ -78,10 +83,8 @@ export async function readJournal({
 /** Reads only the first line of a journal. @throws StoreError (damaged, or of a newer version), or a system error */
 export async function readJournalHeader(directory: string, files: FileSystem): Promise<JournalHeader> {
   const path = join(directory, JOURNAL_FILE);
-  const start = await withFile(await files.open(path, 'read'), (file) =>
-    readRange(file, 0, MAX_HEADER_BYTES),
-  );
-  const line = start.subarray(0, Math.max(0, start.indexOf(NEWLINE)));
+  const start = await readBytes(files, path, MAX_HEADER_BYTES);
+  const line = start?.subarray(0, Math.max(0, start.indexOf(NEWLINE))) ?? Buffer.alloc(0);
   if (!hasValidChecksum(line)) throw noHeaderError(path);
   return decodeHeader(line, path);
 }
@@ -131,8 +134,9 @@ async function readLines(
 
 /** @throws StoreError if the bytes cannot come from one interrupted write */
 function throwIfDamaged(path: string, bytes: Buffer, start: number): void {
-  if (bytes.length > MAX_TORN_BYTES)
-    throw damageError(path, start, `more than ${MAX_TORN_BYTES} bytes are not valid`);
+  // An interrupted write leaves fewer bytes than this.
+  if (bytes.length > MAX_LINE_BYTES)
+    throw damageError(path, start, `more than ${MAX_LINE_BYTES} bytes are not valid`);
   let end = bytes.length;
   while (bytes[end - 1] === 0) end--;
   let lineEnd = 0;

@@ -21,7 +21,7 @@ import { createStoreIfMissing, readIdentity } from './schema.ts';
 // Reads and writes what a store contains besides the calls of a server: everything for copies and checks, and the API
 // keys for the commands. The functions with a `client` run in a transaction (`runTransaction`).
 
-type MetaRow = { created: string; readAt: string; lastId: string; animals: string };
+type MetaRow = { readAt: string; lastId: string; animals: string };
 
 /**
  * Reads a batch of the animals after an id. The batch ends when its texts have reached `READ_BATCH_BYTES`. Of the next
@@ -55,8 +55,7 @@ export async function readDatabase(
 ): Promise<StoreContents> {
   const { id, secret } = await readIdentity(client, place);
   const { rows } = await client.query<MetaRow>(
-    `select floor(extract(epoch from created) * 1000)::bigint as created,
-      (select count(*) from pets.animals) as animals,
+    `select (select count(*) from pets.animals) as animals,
       greatest(last_id, (select max(id) from pets.animals)) as "lastId",
       coalesce($1, floor(extract(epoch from clock_timestamp()) * 1000)::bigint) as "readAt"
     from pets.meta where one`,
@@ -82,7 +81,6 @@ export async function readDatabase(
       tornEnd: undefined,
     },
     secret,
-    created: new Date(Number(meta.created)).toISOString(),
     nextId: lastId + 1n,
     orders,
     keys,
@@ -179,13 +177,9 @@ async function requireEmptyDatabase(client: Client, place: string): Promise<void
 }
 
 async function writeAll(client: Client, contents: StoreContents): Promise<void> {
-  const { report, secret, created, nextId, orders, keys, bans } = contents;
-  await client.query('update pets.meta set id = $1, secret = $2, created = $3, last_id = $4', [
-    report.id,
-    secret,
-    created,
-    nextId - 1n,
-  ]);
+  const { report, secret, nextId, orders, keys, bans } = contents;
+  const meta = [report.id, secret, nextId - 1n];
+  await client.query('update pets.meta set id = $1, secret = $2, last_id = $3', meta);
   await client.query(
     `insert into pets.orders (position, body)
     select n, body from unnest($1::text[]) with ordinality as item (body, n)`,

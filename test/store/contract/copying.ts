@@ -79,7 +79,6 @@ export function contentsOf(animals: readonly StoredAnimal[], clock: ManualClock)
       tornEnd: undefined,
     },
     secret: SECRET,
-    created: '2026-11-01T00:00:00.000Z',
     nextId: (lastId ?? 0n) + 1n,
     orders: ORDERS,
     keys: [
