@@ -11,7 +11,7 @@ import {
   pageSize,
 } from '../contract/operations.ts';
 import { NewPet, petStatuses } from '../contract/schemas.ts';
-import type { AcceptedKeys } from '../store/backend.ts';
+import type { AcceptedKeys } from '../store/keys.ts';
 import type { RateLimitDecision } from '../store/limiter.ts';
 import type { CreateRequest, Idempotency, PageQuery, Store } from '../store/store.ts';
 import type { Clock, SteadyClock } from '../system/clock.ts';
