@@ -10,7 +10,12 @@ const KEYED = create(BODY, { 'Idempotency-Key': '"k"' });
 /** Starts a service and adds one animal. From then on, the calls of its disk that match `fails` fail with `errno`. */
 async function startWithOne(errno: 'ENOSPC' | 'EIO', fails: RegExp) {
   const disk = new SimulatedDisk(() => 0);
-  const store = await openJournalStore({ directory: '/store', files: disk, clock: manualClock(), lock: noLock });
+  const store = await openJournalStore({
+    directory: '/store',
+    files: disk,
+    clock: manualClock(),
+    lock: noLock,
+  });
   const service = await start({ store });
   await service.call('/v1/pets', KEYED);
   disk.fate = (_, name) => (fails.test(name) ? { errno } : undefined);
