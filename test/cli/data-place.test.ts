@@ -44,8 +44,10 @@ test('the command that adds a key repeats --data', async () => {
   program.raise('SIGTERM');
   await program.ended;
   const output = program.stdout() + program.stderr();
-  expect(output).toContain(`create one: pets keys add <name> --plan pro --save --data '${place}'\n`);
-  expect(output).toContain(`to add a key: pets keys add <name> --plan free --save --data '${place}'\n`);
+  expect(output).toContain(
+    `create one: pets keys add <name> --plan pro --data '${place}' | pets login --profile local --base-url http:`,
+  );
+  expect(output).toContain(`to add a key: pets keys add <name> --plan free --data '${place}' | pets login`);
 });
 
 test('pets store migrate refuses a directory', async () => {

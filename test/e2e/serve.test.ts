@@ -84,22 +84,17 @@ describe('the key dev', () => {
     ['dev', 'pro'],
     ['mine', 'free'],
   ])(
-    'revoked: `pets keys add %s --save` works while the server runs, and after a restart',
+    'revoked: `pets keys add %s | pets login` works while the server runs, and after a restart',
     async (name, plan) => {
-      const { start, list, keys } = await machineWithStore();
+      const { machine, start, list, keys } = await machineWithStore();
       const service = await start();
       await keys('revoke', 'dev');
       await expect.poll(() => statusOf(service, service.key)).toBe(401);
-      const hint = 'or create one while it runs: pets keys add <name> --save';
+      const hint = 'or create one while it runs: pets keys add <name> | pets login --profile local';
       expect(await list()).toMatchObject({ code: 4, stderr: expect.stringContaining(hint) });
-      const { stdout, stderr } = await keys(
-        'add',
-        name,
-        '--save',
-        ...(plan === 'pro' ? [] : ['--plan', plan]),
-      );
-      const saved = `saved the key for ${service.url} to profile local. Next: pets --profile local list`;
-      expect(stderr).toContain(saved);
+      const { stdout } = await keys('add', name, '--plan', plan);
+      const { code } = await machine.pets(['login', '--profile', 'local'], { stdin: stdout });
+      expect(code).toBe(0);
       await expect.poll(async () => (await list()).code).toBe(0);
       await service.end('SIGTERM');
       expect(await start()).toMatchObject({ key: stdout.trim(), plan });
@@ -245,17 +240,17 @@ const noticesOf = async (machine: Machine, args: readonly string[]): Promise<str
 
 test('a notice reports that --plan does not change the key of a store, and names a command that works', async () => {
   const { machine, data, start } = await machineWithStore();
-  // Nothing listens at this address. At the default one, another server could run.
-  await machine.saveProfile('local', { baseUrl: 'http://127.0.0.1:9/v1' });
   for (const plan of [['--plan', 'free'], ['--plan', 'free'], []])
     expect(await noticesOf(machine, [...data, '--no-profile', ...plan])).toEqual([]);
   const [notice = '', ...others] = await noticesOf(machine, [...data, '--no-profile', '--plan', 'business']);
   expect(others).toEqual([]);
   const [, line = ''] =
-    /^--plan business was ignored, because the store is not new and its key has plan free; .*: pets (keys add .*)$/.exec(
+    /^--plan business was ignored, because the store is not new and its key has plan free; .*: pets (keys add .*) \| pets login --profile local --base-url \S+$/.exec(
       notice,
     ) ?? [];
-  expect(await machine.pets(line.replace('<name>', 'faster').split(' '))).toMatchObject({ code: 0 });
+  const { code, stdout } = await machine.pets(line.replace('<name>', 'faster').split(' '));
+  expect(code).toBe(0);
+  await machine.saveProfile('local', { baseUrl: 'http://127.0.0.1:9/v1', key: stdout.trim() });
   const service = await start('--plan', 'business');
   expect(notices(service.stderr())).toEqual([]);
   expect(await statusOf(service, service.key)).toBe(200);
@@ -289,7 +284,7 @@ test.each([
 
 test('a notice about the options and the profile is not shown with --quiet, but one about a problem is', async () => {
   const { machine, store, data } = await machineWithStore();
-  const running = await serve(machine, ['--data', join(machine.home, 'other')]);
+  await machine.saveProfile('local', { baseUrl: 'https://shop.test/v1' });
   const args = [...data, '--allow-host', 'shop.test', '--seed'];
   await noticesOf(machine, args);
   const journal = () => readFile(join(store, 'journal.ndjson'), 'utf8');
@@ -298,7 +293,7 @@ test('a notice about the options and the profile is not shown with --quiet, but 
     'store is not empty; --seed was ignored',
     NO_PAGE,
     expect.stringContaining('--plan free was ignored'),
-    `profile local was not changed, because it points to a running service at ${running.url}`,
+    'profile local was not changed, because it points to another machine: https://shop.test/v1',
   ]);
   expect(await journal()).toBe(before);
   expect(await noticesOf(machine, [...args, '--plan', 'free', '--quiet'])).toEqual([]);
@@ -494,16 +489,16 @@ test.skipIf(process.platform === 'win32')(
   },
 );
 
-test("profile local is not changed while the other store's service responds, and then replaced", async () => {
+test('profile local is changed by each server, unless it points to another machine', async () => {
   const machine = await freshMachine();
-  const first = await serveCommand(machine, ['--data', join(machine.home, 'a')]);
+  await serve(machine, ['--data', join(machine.home, 'a')]);
   const second = await serve(machine, ['--data', join(machine.home, 'b')]);
   const profile = async () => JSON.parse(await readFile(join(machine.configDirectory, 'local.json'), 'utf8'));
-  expect(await profile()).toEqual({ baseUrl: first.url, key: first.key });
-  await second.end('SIGTERM');
-  await first.end('SIGKILL');
-  const third = await serve(machine, ['--data', join(machine.home, 'b')]);
-  expect(await profile()).toEqual({ baseUrl: third.url, key: third.key });
+  expect(await profile()).toEqual({ baseUrl: second.url, key: second.key });
+  const other = { baseUrl: 'https://shop.test/v1', key: 'key-of-another-machine' };
+  await machine.saveProfile('local', other);
+  await serve(machine, ['--data', join(machine.home, 'c')]);
+  expect(await profile()).toEqual(other);
 });
 
 test('a service runs on after the reader of its stdout has closed the pipe, and ends with 0', async () => {

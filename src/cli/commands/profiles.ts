@@ -72,7 +72,7 @@ export const profiles: Command<{ check?: boolean }> = {
     if (unusable.length > 0)
       throw new CliError(`rejected: ${unusable.map(({ profile }) => `the key of ${profile}`).join(', ')}`, {
         code: 'bad_key',
-        hint: 'to replace a key: pets login --profile <profile>; for local: pets keys add <key-name> --save; for environment: set PETS_API_KEY to a valid key',
+        hint: 'to replace a key: pets login --profile <profile>; for local: pets keys add <key-name> | pets login --profile local; for environment: set PETS_API_KEY to a valid key',
       });
     return undefined;
   },

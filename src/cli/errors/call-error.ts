@@ -202,7 +202,7 @@ function keyHint({ keySource, profile }: Connection): string {
   if (keySource === 'this login')
     return 'nothing was saved; copy the key again, and check that it is for this service';
   return profile === 'local'
-    ? 'restart the local service to save a valid key: pets serve; or create one while it runs: pets keys add <name> --save; if the service was started with --data, add the same --data to the command'
+    ? 'restart the local service to save a valid key: pets serve; or create one while it runs: pets keys add <name> | pets login --profile local; if the service was started with --data, add the same --data to the first command'
     : `log in with a valid key: pets login --profile ${profile}`;
 }
 

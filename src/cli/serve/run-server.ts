@@ -220,7 +220,7 @@ async function provideKey(
         );
   const otherService =
     profile && !hasCommand && served?.key
-      ? await saveLocalProfile(context, service, served.key).catch(
+      ? await saveLocalProfile(context, service.url, served.key).catch(
           orElse('so profile local was not saved; to start without it: --no-profile', () => undefined),
         )
       : undefined;

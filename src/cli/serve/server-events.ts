@@ -16,7 +16,7 @@ import { addDataOption } from './store-location.ts';
 
 export type EventPrinter = ReturnType<typeof createEventPrinter>;
 
-/** The API key of the server, if it has one, and the other running service to which profile `local` still points. */
+/** The API key of the server, if it has one, and the URL on another machine to which profile `local` still points. */
 export type ProvidedKey = Partial<ServedKey> & { otherService: string | undefined };
 
 /** Prints what happens in a running server, as text or (with `--json`) as one event per line. */
@@ -75,10 +75,10 @@ export function createEventPrinter(
       ...(secrets.token === undefined && { token }),
       ...(page && { page }),
     };
-    const addKey = (wanted = DEFAULT_PLAN) =>
-      sanitizeForTerminal(
-        addDataOption(`pets keys add <name> --plan ${wanted} --save`, data, location, platform),
-      );
+    const addKey = (wanted = DEFAULT_PLAN) => {
+      const add = addDataOption(`pets keys add <name> --plan ${wanted}`, data, location, platform);
+      return sanitizeForTerminal(`${add} | pets login --profile local --base-url ${url}`);
+    };
     const next =
       options.profile && key !== undefined && otherService === undefined
         ? 'pets --profile local list'
@@ -118,7 +118,7 @@ export function createEventPrinter(
       hasOtherPlan &&
         `--plan ${plan} was ignored, because the store is not new and ${keyPlan ? `its key has plan ${keyPlan}` : 'it has keys'}; to add a key: ${addKey(plan)}`,
       otherService !== undefined &&
-        `profile local was not changed, because it points to a running service at ${otherService}`,
+        `profile local was not changed, because it points to another machine: ${otherService}`,
     ];
     for (const notice of notices) if (notice) console.notice(notice);
   }
