@@ -67,7 +67,6 @@ export type Request = {
 
 export type Version = {
   version: string;
-  commit: string | null; // full id; ends in "-dirty" if files had changed since; null if the build did not know it
   node: string; // the version of Node.js that runs pets
 };
 

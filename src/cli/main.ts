@@ -1,7 +1,7 @@
 import { type Command as Commander, CommanderError } from 'commander';
 import { helpPage, startPage } from './commands/help.ts';
 import { commands } from './commands/index.ts';
-import type { Context, Signal } from './core/context.ts';
+import { type Context, type Signal, version } from './core/context.ts';
 import { toCliError, usageError } from './core/errors.ts';
 import { exitCodes } from './core/exit-codes.ts';
 import { type Console, createConsole, isClosedPipe, type Redactors } from './output/console.ts';
@@ -109,9 +109,9 @@ async function runProgram(context: Context, redactors: Redactors): Promise<numbe
     checkEncoding(argv);
     program.parseOptions([...argv]);
     if (program.opts()['version'] === true) {
-      const { version } = context.versionDetails();
       const console = createConsole(context, flagsOf(argv));
-      await (console.json ? console.writeJson(context.versionDetails()) : console.write(`${version}\n`));
+      const { node } = process.versions;
+      await (console.json ? console.writeJson({ version, node }) : console.write(`${version}\n`));
       return exitCode;
     }
     if (argv.length > 0) await program.parseAsync(argv, { from: 'user' });

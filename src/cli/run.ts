@@ -7,9 +7,8 @@ import { isatty, ReadStream } from 'node:tty';
 import { isOwnDirectory, makeDirectorySync } from '../client/state-directory.ts';
 import { isSingleExecutable } from '../system/bundled-files.ts';
 import { readUptime, systemClock } from '../system/clock.ts';
-import type { Context } from './core/context.ts';
+import { type Context, version } from './core/context.ts';
 import { exitCodes } from './core/exit-codes.ts';
-import { version, versionDetails } from './core/version-details.ts';
 import { type HomeContext, stateDirectory } from './profiles/paths.ts';
 
 /** Runs the program with the real process, and exits the process. */
@@ -46,7 +45,6 @@ export function createProcessContext(): Context {
     homeDirectory: findHome(),
     temporaryDirectory: findTemporary(),
     pid: process.pid,
-    versionDetails,
     clock: systemClock,
     uptime: readUptime,
     // The types do not show that Node can return undefined.

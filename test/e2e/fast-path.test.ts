@@ -1,4 +1,3 @@
-import { spawnSync } from 'node:child_process';
 import { copyFile, readFile, symlink } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
@@ -99,16 +98,6 @@ test.skipIf(!hasTerminal()).each([60, 120])(
     expect(stdout.replaceAll('\r', '')).toBe((await program(['help', 'serve'], columns)).stdout);
   },
 );
-
-test('pets --version --json has the commit of the build', async () => {
-  const cwd = join(DIST, '..');
-  const head = spawnSync('git', ['--git-dir=.git', 'rev-parse', 'HEAD'], { cwd });
-  const { stdout } = await (await freshMachine()).command(['--version', '--json']);
-  expect(JSON.parse(stdout)).toEqual({
-    ...JSON.parse((await program(['--version', '--json'])).stdout),
-    commit: head.status === 0 ? expect.stringMatching(/^[\da-f]{40}(-dirty)?$/) : null,
-  });
-});
 
 test('the package has a man page with all commands', async () => {
   const { man } = JSON.parse(await readFile(join(DIST, '..', 'package.json'), 'utf8'));

@@ -6,10 +6,9 @@ import { prepareStateDirectory, type StateDirectory } from '../../client/state-d
 import { API_PREFIX } from '../../contract/operations.ts';
 import { createAddressMatcher, isAddressBlock } from '../../system/address-blocks.ts';
 import { InterruptedError } from '../../system/interrupted-error.ts';
-import type { Context } from '../core/context.ts';
+import { type Context, version } from '../core/context.ts';
 import { CliError, usageError } from '../core/errors.ts';
 import { shellQuote } from '../core/shell-words.ts';
-import { version } from '../core/version-details.ts';
 import { callError } from '../errors/call-error.ts';
 import type { StatusVariants } from '../output/console.ts';
 import { createRedactor } from '../output/redact.ts';

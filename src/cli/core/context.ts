@@ -1,6 +1,8 @@
 import type { Readable, Writable } from 'node:stream';
+import manifest from '../../../package.json' with { type: 'json' };
 import type { SteadyClock, Uptime } from '../../system/clock.ts';
-import type { VersionDetails } from './version-details.ts';
+
+export const { version } = manifest;
 
 export type OutputStream = Writable & { isTTY?: boolean; columns?: number };
 export type InputStream = Readable & { isTTY?: boolean; fd?: number; setRawMode?(isRaw: boolean): unknown };
@@ -20,7 +22,6 @@ export type Context = {
   homeDirectory: string;
   temporaryDirectory: string;
   pid: number;
-  versionDetails(): VersionDetails;
   clock: SteadyClock;
   uptime(): Uptime;
   /** The name of the time zone in the variable TZ, or else of the system. Undefined if Node does not know it. Slow. */

@@ -46,7 +46,7 @@ export const globalOptions: readonly Option[] = [
   { flags: '--color <when>', description: 'colorize the output', choices: colorModes, default: 'auto' },
   { flags: '--no-input', description: 'never prompt; continue without confirmation' },
   { flags: '-h, --help', description: 'show help' },
-  { flags: '-V, --version', description: 'show the version; with --json also how pets was installed' },
+  { flags: '-V, --version', description: 'show the version; with --json also that of Node' },
 ];
 
 /** An empty argument is usually an unset shell variable. */
