@@ -14,7 +14,7 @@ export type Output = {
   count: AnimalCount[];
   'count --by category': AnimalCount[];
   'get <id>': Pet;
-  'get <id> <id>...': Pet[]; // also `get -`: the animals that exist, in the order of the ids
+  'get <id> <id>...': Pet[]; // the animals that exist, in the order of the ids
   'add <name>': Pet;
   'import <file>': AddedRow[]; // in the order of the file
   'import <file> --dry-run': NewPet[];

@@ -134,7 +134,7 @@ async function runCommand(
   const context = { ...given, onSignal };
   const { globals, stdout } = context;
   const { prints } = command;
-  const { width, output: file }: OutputOptions = options;
+  const { output: file }: OutputOptions = options;
   const isTerminal = stdout.isTTY === true;
   const format = prints && chooseFormat(options, { json: globals.json, isTerminal, prints });
   const output =
@@ -145,7 +145,7 @@ async function runCommand(
           context,
           command.printsKey ? 0o600 : 0o666,
         );
-  const console = createConsole(context, { ...globals, format, width, output, redactors });
+  const console = createConsole(context, { ...globals, format, output, redactors });
   try {
     const startedAt = context.clock.elapsed();
     const exitCode = await command.run(options as never, { ...context, console, startedAt });

@@ -58,7 +58,7 @@ describe('import to profile prod at a terminal', () => {
 });
 
 const typed = ['n'];
-const piped: Situation = { args: ['--profile', 'prod', '--format', 'csv'], input: '-', stdin: CSV };
+const piped: Situation = { args: ['--profile', 'prod'], input: '-', stdin: CSV };
 const isAsked = async (situation: Situation) => {
   const { service, result } = await addAtTerminal(situation);
   return { asked: result.stderr.includes(QUESTION), code: result.code, names: service.names() };

@@ -156,7 +156,7 @@ describe('times in orders', () => {
     );
   });
 
-  const formats = [[], ['--width', '200'], ['--csv'], ['--json'], ['--ndjson']];
+  const formats = [[], ['--csv'], ['--json'], ['--ndjson']];
   test.each(formats)('are elsewhere as the service sent them: %s %s', async (...argv) => {
     const list = ['--columns', 'at', ...argv];
     expect((await run(list, { body })).stdout).toContain(sent);

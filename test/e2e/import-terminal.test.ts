@@ -14,7 +14,7 @@ test.skipIf(!hasTerminal()).each([
   await writeFile(join(home, 'rows.csv'), 'name,category\nRex,1\n');
   const profile = JSON.stringify({ baseUrl: server.url, key: 'pets_secret_key' });
   await writeFile(join(home, 'prod.json'), profile, { mode: 0o600 });
-  const line = `cat rows.csv | ${petsInShell} import - --format csv; echo "exit $?"`;
+  const line = `cat rows.csv | ${petsInShell} import -; echo "exit $?"`;
   const screen = await recordTerminal(line, {
     cwd: home,
     env: { ...env, PETS_CONFIG_DIR: home },

@@ -13,7 +13,7 @@ import { drawBar, formatCount } from '../output/text.ts';
 import { type Connection, readProfile } from '../profiles/profile.ts';
 import type { CommandContext } from '../program/command.ts';
 import { canConfirm, confirm, promptText } from '../prompts/prompt.ts';
-import { type InputOptions, readPetFile } from '../rows/read-file.ts';
+import { readPetFile } from '../rows/read-file.ts';
 import { chooseLedger, type Ledger, type LedgerFile, openLedger, readLedger } from './ledger.ts';
 import { type Choice, openAt, type Plan, pendingOf, plan } from './plan.ts';
 import {
@@ -30,7 +30,9 @@ import {
 } from './report.ts';
 import { carryOut, finish } from './send.ts';
 
-export type ImportRequest = InputOptions & {
+export type ImportRequest = {
+  /** A path, or `-` for standard input. */
+  file: string;
   dryRun?: boolean;
   addAgain?: boolean;
   skipAdded?: boolean;
@@ -46,7 +48,7 @@ const MAX_ROWS = 1_000_000;
 export async function importFile(request: ImportRequest, context: CommandContext): Promise<number> {
   const { console } = context;
   const connection = connectionFor(context);
-  const input = await readPetFile(request, context, MAX_ROWS);
+  const input = await readPetFile(request.file, context, MAX_ROWS);
   const output = await realpath(request.output ?? '').catch(() => undefined);
   if (output !== undefined && output === input.path)
     throw usageError(`--output would replace ${input.name}, the file to import`, 'choose another file');
