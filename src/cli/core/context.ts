@@ -5,7 +5,7 @@ import type { SteadyClock, Uptime } from '../../system/clock.ts';
 export const { version } = manifest;
 
 export type OutputStream = Writable & { isTTY?: boolean; columns?: number };
-export type InputStream = Readable & { isTTY?: boolean; fd?: number; setRawMode?(isRaw: boolean): unknown };
+export type InputStream = Readable & { isTTY?: boolean; setRawMode?(isRaw: boolean): unknown };
 export type Signal = 'SIGINT' | 'SIGTERM' | 'SIGHUP' | 'SIGQUIT' | 'SIGUSR2' | 'SIGBREAK';
 
 /** The parts of the process that the program uses. Tests pass their own. */
@@ -14,8 +14,6 @@ export type Context = {
   argv: readonly string[];
   env: Readonly<Record<string, string | undefined>>;
   stdin: InputStream;
-  /** Opens the terminal of the process, even if stdin is not the terminal. Undefined on Windows or without one. */
-  openTerminal(): InputStream | undefined;
   stdout: OutputStream;
   stderr: OutputStream;
   platform: NodeJS.Platform;
