@@ -17,8 +17,7 @@ import {
   globalsOf,
   namedArguments,
 } from './program/declare.ts';
-import { toUsageError } from './program/usage.ts';
-import { synonyms } from './program/words.ts';
+import { synonyms, toUsageError } from './program/words.ts';
 
 /** Runs the program and returns its exit code. Errors are printed, not thrown. A closed output pipe is not an error. */
 export async function main(context: Context): Promise<number> {

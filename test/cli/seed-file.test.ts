@@ -2,7 +2,7 @@ import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import type { Console } from '../../src/cli/output/console.ts';
-import { readSeedFile } from '../../src/cli/serve/seed-file.ts';
+import { readSeedFile } from '../../src/cli/serve/run-server.ts';
 import { temporaryDirectory } from '../helpers/temp.ts';
 
 /** Reads a seed file. `lines` are those that are printed on stderr. */

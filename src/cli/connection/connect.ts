@@ -111,7 +111,9 @@ export async function withClient<Result>(
     const { clock, platform, console } = context;
     const [now, timeZone] = [clock.now(), console.timeZone()];
     const foundBaseUrl = await findPrefix(context, connection, error);
-    throw callError(error, { connection, proxy, ignoredProxy, foundBaseUrl, now, timeZone, platform });
+    const listCommand = followUpCommand(context, 'list');
+    const call = { connection, proxy, ignoredProxy, foundBaseUrl, now, timeZone, platform, listCommand };
+    throw callError(error, call);
   } finally {
     unsubscribe();
     await client.close();
