@@ -111,10 +111,9 @@ export type ProfileRow = {
     ok: boolean;
     message: string;
     code?: string;
-    limit?: number;
+    limit?: number; // the rate limit with the fewest requests left
     remaining?: number;
     reset?: Instant;
-    limits?: { limit?: number; remaining: number; reset?: Instant }[]; // all rate limits, if there are several
   };
 };
 
