@@ -12,7 +12,6 @@ async function readSeed(name: string, content: string | Uint8Array, signal?: Abo
   const lines: string[] = [];
   const console = {
     event: (_: unknown, text: string) => lines.push(text.replaceAll(path, 'FILE')),
-    drain: async () => {},
   } as unknown as Console;
   const [result] = await Promise.allSettled([readSeedFile(path, console, signal)]);
   return { path, lines, ...result };

@@ -199,10 +199,6 @@ export function createConsole(
      * has succeeded; a command that may fail after its output makes it earlier. @throws OutputError, InterruptedError
      */
     finish: (): Promise<void> => (finished ??= commit()),
-    /** Waits until stderr can take more output. */
-    async drain(): Promise<void> {
-      if (stderr.writableNeedDrain) await new Promise((resolve) => stderr.write('', resolve));
-    },
     /** Redacts a secret from all further output on stderr, for example an API key that a service sends back. */
     redact: (key: string) => redactors.set(key, createRedactor(key)),
     redactAll,
