@@ -75,7 +75,7 @@ async function runProgram(context: Context, redactors: Redactors): Promise<numbe
   program
     .configureOutput({ writeOut: (text) => (help += text), writeErr: (text) => (help += text) })
     .configureHelp({
-      formatHelp: (command) => helpPage(commandWords(command), commands, context.stdout.columns),
+      formatHelp: (command) => helpPage(commandWords(command), commands),
     });
 
   const onError = (command: Commander, declared?: Command) =>
@@ -114,7 +114,7 @@ async function runProgram(context: Context, redactors: Redactors): Promise<numbe
       return exitCode;
     }
     if (argv.length > 0) await program.parseAsync(argv, { from: 'user' });
-    else help = startPage(commands, context.stdout.columns);
+    else help = startPage(commands);
   } catch (error) {
     if (!(error instanceof CommanderError)) throw error;
   }

@@ -4,8 +4,7 @@ import { describe, expect, test } from 'vitest';
 import { commands } from '../../src/cli/commands/index.ts';
 import type { Prerendered } from '../../src/cli/fast-path.ts';
 import { runInTerminal } from '../helpers/context.ts';
-import { DIST, freshMachine, petsInShell } from '../helpers/pets.ts';
-import { hasTerminal } from '../helpers/pseudo-terminal.ts';
+import { DIST, freshMachine } from '../helpers/pets.ts';
 import { temporaryDirectory } from '../helpers/temp.ts';
 
 // The built entry prints some output without loading the program. That output must be what the program prints.
@@ -16,8 +15,8 @@ const prerendered = pages.flatMap((page) =>
 );
 
 /** The output of `main()`. */
-const program = async (argv: readonly string[], columns?: number) => {
-  const { code, stdout, stderr } = await runInTerminal(argv, columns === undefined ? {} : { columns });
+const program = async (argv: readonly string[]) => {
+  const { code, stdout, stderr } = await runInTerminal(argv);
   return { code, stdout, stderr };
 };
 
@@ -89,15 +88,6 @@ describe('a prerendered output', () => {
     },
   );
 });
-
-test.skipIf(!hasTerminal()).each([60, 120])(
-  'the fast path fits a terminal of %d columns',
-  async (columns) => {
-    const line = `stty cols ${columns} rows 24; ${petsInShell} help serve`;
-    const { stdout } = await (await freshMachine()).shell(`script -qec '${line}' /dev/null`);
-    expect(stdout.replaceAll('\r', '')).toBe((await program(['help', 'serve'], columns)).stdout);
-  },
-);
 
 test('the package has a man page with all commands', async () => {
   const { man } = JSON.parse(await readFile(join(DIST, '..', 'package.json'), 'utf8'));
