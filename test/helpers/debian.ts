@@ -4,7 +4,7 @@ import { chmod, copyFile, mkdir, readFile, symlink, writeFile } from 'node:fs/pr
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { repository } from './documents.ts';
-import { runProgram } from './npm-packages.ts';
+import { runProgram } from './run-program.ts';
 
 /** The packages for systemd and for pets. They are installed in advance, because the started Debian has no network. */
 const PACKAGES = 'systemd,systemd-sysv,dbus,libnss-systemd,libatomic1,libstdc++6';

@@ -1,6 +1,4 @@
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
-import { createHash } from 'node:crypto';
-import { writeFileSync } from 'node:fs';
 import { chmod, writeFile } from 'node:fs/promises';
 import { connect } from 'node:net';
 import { join } from 'node:path';
@@ -9,23 +7,17 @@ import { onTestFinished } from 'vitest';
 import { closedPort } from './listen.ts';
 import { temporaryDirectory } from './temp.ts';
 
-// Starts nginx, HAProxy, Squid and tinyproxy. The path of the password program of Squid is the one in Debian.
-
-/** The options with which each proxy prints its version, and runs in the foreground with a configuration file. */
+/** The options with which each proxy runs in the foreground with a configuration file. */
 const PROGRAMS = {
-  nginx: { version: '-v', run: (file: string, directory: string) => ['-p', directory, '-c', file] },
-  haproxy: { version: '-v', run: (file: string) => ['-db', '-f', file] },
-  squid: { version: '-v', run: (file: string) => ['-N', '-f', file] },
-  tinyproxy: { version: '-v', run: (file: string) => ['-d', '-c', file] },
-} satisfies Record<string, { version: string; run: (file: string, directory: string) => string[] }>;
+  nginx: (file: string, directory: string) => ['-p', directory, '-c', file],
+  haproxy: (file: string) => ['-db', '-f', file],
+  tinyproxy: (file: string) => ['-d', '-c', file],
+};
 
 export type ProxyName = keyof typeof PROGRAMS;
 
-export const PROXY_NAMES = Object.keys(PROGRAMS) as ProxyName[];
-
 /** Whether the proxy is installed. Tests skip proxies that are not installed. */
-export const hasProxy = (name: ProxyName): boolean =>
-  spawnSync(name, [PROGRAMS[name].version]).error === undefined;
+export const hasProxy = (name: ProxyName): boolean => spawnSync(name, ['-v']).error === undefined;
 
 /** Returns the configuration of a proxy that listens on this loopback port and keeps its files in this directory. */
 export type Configure = (port: number, directory: string) => string;
@@ -43,7 +35,7 @@ export async function startProxy(name: ProxyName, configure: Configure): Promise
     const port = await closedPort();
     const file = join(directory, 'configuration');
     await writeFile(file, configure(port, directory));
-    const child = spawn(name, PROGRAMS[name].run(file, directory), { cwd: directory });
+    const child = spawn(name, PROGRAMS[name](file, directory), { cwd: directory });
     const ended = new Promise((resolve) => child.once('error', resolve).once('exit', resolve));
     for (const stream of [child.stdout, child.stderr])
       stream.on('data', (chunk) => {
@@ -96,62 +88,4 @@ http {
     ${directives(port)}
   }
 }
-`;
-
-/** A reverse proxy for the service at `upstream` (host:port). */
-export const nginxInFront = (upstream: string): Configure =>
-  nginxServer(
-    (port) => `
-    listen 127.0.0.1:${port};
-    location / {
-      proxy_pass http://${upstream};
-      proxy_set_header Host $http_host;
-    }`,
-  );
-
-/** A reverse proxy for the service at `upstream` (host:port). `backend` is added to the section of that name. */
-export const haproxyInFront =
-  (upstream: string, backend = ''): Configure =>
-  (port) =>
-    `
-defaults
-  mode http
-  timeout connect 5s
-  timeout client 30s
-  timeout server 30s
-frontend front
-  bind 127.0.0.1:${port}
-  default_backend back
-backend back
-  ${backend}
-  server service ${upstream}
-`;
-
-/** The user and password for the forward proxies, which require them. */
-export const PROXY_USER = 'ada';
-export const PROXY_PASSWORD = 'hunter2';
-
-export const squidWithPassword: Configure = (port, directory) => {
-  const passwords = join(directory, 'passwords');
-  const hash = createHash('md5').update(PROXY_PASSWORD).digest('hex');
-  writeFileSync(passwords, `${PROXY_USER}:${hash}\n`);
-  return `
-http_port 127.0.0.1:${port}
-pid_filename none
-cache_log ${directory}/cache.log
-access_log none
-cache deny all
-coredump_dir ${directory}
-shutdown_lifetime 0 seconds
-auth_param basic program /usr/lib/squid/basic_ncsa_auth ${passwords}
-acl known proxy_auth REQUIRED
-http_access allow known
-http_access deny all
-`;
-};
-
-export const tinyproxyWithPassword: Configure = (port) => `
-Port ${port}
-Listen 127.0.0.1
-BasicAuth ${PROXY_USER} ${PROXY_PASSWORD}
 `;
