@@ -59,7 +59,7 @@ test('every job has a timeout, no checkout keeps its token, and no script contai
     if (!job.includes('uses: ./')) expect(job, name).toMatch(/^ {4}timeout-minutes: \d+$/m);
     const checkouts = job.match(/actions\/checkout@.*\n +with:\n +persist-credentials: false\n/g) ?? [];
     expect(checkouts.length, name).toBe(job.match(/actions\/checkout@/g)?.length ?? 0);
-    const scripts = job.match(/^( +)(- )?run: (.*|\|\n(\1 {2}.*\n|\n)+)$/gm) ?? [];
+    const scripts = job.match(/^( +)(- )?run: (\|\n(\1 {2}.*\n|\n)+|.+$)/gm) ?? [];
     expect(scripts.filter((script) => script.includes('${{'))).toEqual([]);
   }
 });
