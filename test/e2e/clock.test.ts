@@ -1,8 +1,9 @@
 import { spawnSync } from 'node:child_process';
 import { writeFile } from 'node:fs/promises';
-import { expect, test } from 'vitest';
+import { expect } from 'vitest';
 import { freshMachine, petsInShell, serveCommand } from '../helpers/pets.ts';
 import { reply, replyError, scriptedServer } from '../helpers/scripted-server.ts';
+import { testIfInstalled } from '../helpers/skip.ts';
 
 // These tests change the system time of a command or a server with faketime.
 
@@ -11,7 +12,7 @@ const library = spawnSync('faketime', ['-f', '+0', 'printenv', 'LD_PRELOAD'], {
   encoding: 'utf8',
 }).stdout?.trim();
 
-test.skipIf(!library)(
+testIfInstalled('faketime')(
   'a rate limit lasts as long for a command whose clock is a day ahead, or a day behind',
   async () => {
     const { url, requests } = await scriptedServer((_, response, count) =>
@@ -32,7 +33,7 @@ test.skipIf(!library)(
   },
 );
 
-test.skipIf(!library)(
+testIfInstalled('faketime')(
   'if the clock of a server is set back by a day, a key without requests left is refused for a minute at most',
   async () => {
     const machine = await freshMachine();

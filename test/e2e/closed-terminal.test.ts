@@ -1,10 +1,11 @@
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { expect, test } from 'vitest';
+import { expect } from 'vitest';
 import { freshMachine, petsInShell } from '../helpers/pets.ts';
-import { hasTerminal, spawnInTerminal } from '../helpers/pseudo-terminal.ts';
+import { spawnInTerminal } from '../helpers/pseudo-terminal.ts';
+import { testAtTerminal } from '../helpers/skip.ts';
 
-test.skipIf(!hasTerminal())('pets serve exits with 0 if its terminal is closed', async () => {
+testAtTerminal('pets serve exits with 0 if its terminal is closed', async () => {
   const machine = await freshMachine();
   // The shell gets the signal when its terminal ends, passes it on, and writes the exit code.
   const line = `${petsInShell} serve --ephemeral --port 0 & trap 'kill -HUP $!' HUP; wait; wait $!; echo $? > code`;

@@ -2,10 +2,11 @@ import { spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { chmod, mkdir, readdir, readFile, writeFile } from 'node:fs/promises';
 import { delimiter, join } from 'node:path';
-import { expect, onTestFinished, test } from 'vitest';
+import { expect, onTestFinished, type TestContext, test } from 'vitest';
 import { withDeadline } from '../helpers/context.ts';
 import { freshMachine, type Machine, petsInShell } from '../helpers/pets.ts';
-import { hasTerminal, spawnInTerminal } from '../helpers/pseudo-terminal.ts';
+import { spawnInTerminal } from '../helpers/pseudo-terminal.ts';
+import { isInstalled } from '../helpers/skip.ts';
 
 // These tests run the completion scripts in real shells.
 
@@ -15,10 +16,12 @@ const LEFT = '\x02';
 const INSERT_ALL = '\x1b*';
 const PRINT_LINE = '\x14';
 
-/** Whether a shell is installed, and this machine has pseudo-terminals if the shell needs one. */
-function canTestShell(shell: string): boolean {
-  const isInstalled = spawnSync(shell, ['--version'], { stdio: 'ignore' }).status === 0;
-  return isInstalled && (shell === 'fish' || hasTerminal());
+/** Skips a test if this machine lacks the shell, or the pseudo-terminal that it needs. */
+function needShell(shell: string, skip: TestContext['skip']): void {
+  const missing = (shell === 'fish' ? ['fish'] : [shell, 'script']).filter(
+    (program) => !isInstalled(program),
+  );
+  skip(missing.length > 0, `not installed: ${missing.join(', ')}`);
 }
 
 /** The environment of a machine with the built command in its PATH as `pets`. */
@@ -171,7 +174,7 @@ async function shop(): Promise<Machine> {
 test.for(['bash', 'zsh', 'fish'] as const)(
   '%s offers the words that are valid at the cursor',
   async (shell, { skip }) => {
-    skip(!canTestShell(shell), `${shell} is not installed`);
+    needShell(shell, skip);
     const offered = await offeredBy(
       shell,
       await shop(),
@@ -187,7 +190,7 @@ test.for([
 ] as const)(
   '%s ignores the text after the cursor, and never evaluates the typed text',
   async ([shell, dangerous], { skip }) => {
-    skip(!canTestShell(shell), `${shell} is not installed`);
+    needShell(shell, skip);
     const machine = await shop();
     const editor = await startEditor(shell, machine);
     expect(await editor.line(`pets list --status p --all${LEFT.repeat(6)}${TAB}`)).toMatch(
@@ -243,14 +246,14 @@ test.for<[keyof typeof startUp, about: string, lines: string, completed: [typed:
     [['pets use st', 'pets use staging ']],
   ],
 ])('%s %s, and prints nothing else', async ([shell, _about, lines, completed], { skip }) => {
-  skip(!canTestShell(shell), `${shell} is not installed`);
+  needShell(shell, skip);
   const editor = await startEditor(shell, await shop(), lines);
   for (const [typed, line] of completed) expect(await editor.line(typed + TAB)).toBe(line);
   expect(editor.shown()).not.toMatch(/bash: |zsh: |readonly|unbound/);
 });
 
 test('fish shows a description for each word, and completes an alias and a path', async ({ skip }) => {
-  skip(!canTestShell('fish'), 'fish is not installed');
+  needShell('fish', skip);
   const typed = ['pets logo', 'p use st', '~/bin/pets use st'];
   const completions = typed.map((line) => `complete --do-complete '${line}'`);
   const shown = await runFish(await shop(), ['alias p pets', ...completions].join('\n'));

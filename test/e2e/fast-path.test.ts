@@ -6,7 +6,7 @@ import { commands } from '../../src/cli/commands/index.ts';
 import type { Prerendered } from '../../src/cli/fast-path.ts';
 import { runInTerminal } from '../helpers/context.ts';
 import { DIST, freshMachine, petsInShell } from '../helpers/pets.ts';
-import { hasTerminal } from '../helpers/pseudo-terminal.ts';
+import { testAtTerminal } from '../helpers/skip.ts';
 import { temporaryDirectory } from '../helpers/temp.ts';
 
 // The built entry prints some output without loading the program. That output must be what the program prints.
@@ -91,14 +91,11 @@ describe('a prerendered output', () => {
   );
 });
 
-test.skipIf(!hasTerminal()).each([60, 120])(
-  'the fast path fits a terminal of %d columns',
-  async (columns) => {
-    const line = `stty cols ${columns} rows 24; ${petsInShell} help serve`;
-    const { stdout } = await (await freshMachine()).shell(`script -qec '${line}' /dev/null`);
-    expect(stdout.replaceAll('\r', '')).toBe((await program(['help', 'serve'], columns)).stdout);
-  },
-);
+testAtTerminal.each([60, 120])('the fast path fits a terminal of %d columns', async (columns) => {
+  const line = `stty cols ${columns} rows 24; ${petsInShell} help serve`;
+  const { stdout } = await (await freshMachine()).shell(`script -qec '${line}' /dev/null`);
+  expect(stdout.replaceAll('\r', '')).toBe((await program(['help', 'serve'], columns)).stdout);
+});
 
 const repository = join(DIST, '..');
 const details = async (line: string, directory = repository) => {

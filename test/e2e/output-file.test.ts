@@ -7,6 +7,7 @@ import { KEY, PET } from '../helpers/client.ts';
 import { gate } from '../helpers/gate.ts';
 import { freshMachine, type Machine, petsInShell, serve } from '../helpers/pets.ts';
 import { type Handler, reply, scriptedServer } from '../helpers/scripted-server.ts';
+import { testIf } from '../helpers/skip.ts';
 
 const OLD = 'the old contents\n';
 
@@ -103,7 +104,7 @@ const UNPRIVILEGED =
 const isRoot = process.getuid?.() === 0;
 const canDropPrivilege = !isRoot || spawnSync(`${UNPRIVILEGED} true`, { shell: true }).status === 0;
 
-test.runIf(process.platform !== 'win32' && canDropPrivilege).each([
+testIf(process.platform !== 'win32' && canDropPrivilege, 'root without setpriv can write every file').each([
   ['the file is protected', 0o755, 0o444, 'animals'],
   ['its directory is protected', 0o555, 0o644, 'animals'],
   ['it would be new in a protected directory', 0o555, 0o644, 'new'],
@@ -123,7 +124,7 @@ test.runIf(process.platform !== 'win32' && canDropPrivilege).each([
   await chmod(join(machine.home, 'data'), 0o755);
 });
 
-test.runIf(isRoot)('root keeps the owner of the file', async () => {
+testIf(isRoot, 'only root can change the owner of a file')('root keeps the owner of the file', async () => {
   const { machine, shell } = await prepare();
   await machine.file('animals', OLD);
   const { code } = await shell('chown 65534:65534 animals; pets list --output animals');

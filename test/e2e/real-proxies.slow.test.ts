@@ -1,13 +1,8 @@
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { freshMachine, serve } from '../helpers/pets.ts';
-import {
-  type Configure,
-  hasProxy,
-  nginxServer,
-  type ProxyName,
-  startProxy,
-} from '../helpers/real-proxies.ts';
+import { type Configure, nginxServer, type ProxyName, startProxy } from '../helpers/real-proxies.ts';
+import { isInstalled, testIfInstalled } from '../helpers/skip.ts';
 import { AUTHORITY, TLS_DIRECTORY } from '../helpers/tls-server.ts';
 
 // These tests run the command and the service with proxies of other projects between them.
@@ -51,12 +46,12 @@ Listen 127.0.0.1
 BasicAuth ${USER} ${PASSWORD}
 `;
 
-test.each<[ProxyName, (upstream: string) => Configure, isForward: boolean]>([
+test.for<[ProxyName, (upstream: string) => Configure, isForward: boolean]>([
   ['nginx', nginxInFront, false],
   ['haproxy', haproxyInFront, false],
   ['tinyproxy', () => tinyproxy, true],
-])('list, add and get work through %s', async (name, configure, isForward) => {
-  if (!hasProxy(name)) return;
+])('list, add and get work through %s', async ([name, configure, isForward], { skip }) => {
+  skip(!isInstalled(name), `not installed: ${name}`);
   const service = await startService();
   const { host } = new URL(service.url);
   const port = await startProxy(name, configure(host));
@@ -75,7 +70,7 @@ test.each<[ProxyName, (upstream: string) => Configure, isForward: boolean]>([
   expect(await json('get', String(id))).toMatchObject({ name: 'Rex' });
 });
 
-test.skipIf(!hasProxy('tinyproxy'))('a wrong password for tinyproxy is reported as such', async () => {
+testIfInstalled('tinyproxy')('a wrong password for tinyproxy is reported as such', async () => {
   const port = await startProxy('tinyproxy', tinyproxy);
   const https_proxy = `http://${USER}:wrong@127.0.0.1:${port}`;
   const env = { PETS_BASE_URL: 'https://shop.invalid/v1', PETS_API_KEY: 'pets_k', https_proxy };
@@ -86,7 +81,7 @@ test.skipIf(!hasProxy('tinyproxy'))('a wrong password for tinyproxy is reported 
   ]);
 });
 
-test.skipIf(!hasProxy('haproxy')).each(['option httpchk', 'option httpchk GET /healthz'])(
+testIfInstalled('haproxy').each(['option httpchk', 'option httpchk GET /healthz'])(
   'the service passes the health check %j of HAProxy',
   async (check) => {
     const { url } = await startService();
@@ -109,8 +104,8 @@ const TLS = `
 const OLD_TLS = `${TLS} ssl_protocols TLSv1 TLSv1.1; ssl_ciphers ALL:@SECLEVEL=0;`;
 const CLIENT_CERTIFICATE = `${TLS} ssl_verify_client on; ssl_client_certificate ${AUTHORITY};`;
 
-describe.skipIf(!hasProxy('nginx'))('the error of pets login says what to do if nginx', () => {
-  test.each<
+describe('the error of pets login says what to do if nginx', () => {
+  testIfInstalled('nginx').each<
     [about: string, scheme: string, directives: string, exitCode: number, message: string, hint: string]
   >([
     [

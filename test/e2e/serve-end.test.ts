@@ -3,6 +3,7 @@ import { readdir, rename, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { freshMachine, serve, serveCommand } from '../helpers/pets.ts';
+import { testIf } from '../helpers/skip.ts';
 import { creationBytes, openConnection } from '../helpers/stopping.ts';
 
 // How the process of `pets serve` starts and ends: ports, temporary stores, closed and full streams, and a lost store.
@@ -54,14 +55,17 @@ test('a service runs on after the reader of its stdout has closed the pipe, and 
   expect(service.stderr()).toBe('');
 });
 
-test.skipIf(process.platform !== 'linux')('a full disk for stdout ends the service with 1', async () => {
-  const machine = await freshMachine();
-  const { code, stderr } = await machine.shell('pets serve --ephemeral --port 0 --no-profile > /dev/full');
-  expect(code).toBe(1);
-  expect(stderr).toMatch(/^error: cannot write the output: ENOSPC/);
-  expect(stderr).not.toContain('    at ');
-  expect((await readdir(machine.home)).filter((name) => name.startsWith('pets-'))).toEqual([]);
-});
+testIf(process.platform === 'linux', 'only Linux has /dev/full')(
+  'a full disk for stdout ends the service with 1',
+  async () => {
+    const machine = await freshMachine();
+    const { code, stderr } = await machine.shell('pets serve --ephemeral --port 0 --no-profile > /dev/full');
+    expect(code).toBe(1);
+    expect(stderr).toMatch(/^error: cannot write the output: ENOSPC/);
+    expect(stderr).not.toContain('    at ');
+    expect((await readdir(machine.home)).filter((name) => name.startsWith('pets-'))).toEqual([]);
+  },
+);
 
 describe.skipIf(isWindows)(
   'on systems with named pipes and files that can be moved while they are open',

@@ -1,4 +1,4 @@
-import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
+import { type ChildProcess, spawn } from 'node:child_process';
 import { chmod, writeFile } from 'node:fs/promises';
 import { connect } from 'node:net';
 import { join } from 'node:path';
@@ -15,9 +15,6 @@ const PROGRAMS = {
 };
 
 export type ProxyName = keyof typeof PROGRAMS;
-
-/** Whether the proxy is installed. Tests skip proxies that are not installed. */
-export const hasProxy = (name: ProxyName): boolean => spawnSync(name, ['-v']).error === undefined;
 
 /** Returns the configuration of a proxy that listens on this loopback port and keeps its files in this directory. */
 export type Configure = (port: number, directory: string) => string;

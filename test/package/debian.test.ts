@@ -4,10 +4,8 @@ import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterAll, expect, test } from 'vitest';
 import { debianPackage } from '../helpers/debian.ts';
+import { testIfInstalled } from '../helpers/skip.ts';
 import { makeTemporaryDirectory } from '../helpers/temp.ts';
-
-const isInstalled = (program: string) =>
-  spawnSync('sh', ['-c', `command -v ${program}`], { stdio: 'ignore' }).status === 0;
 
 const field = (fieldName: string) =>
   execFileSync('dpkg-deb', ['--field', debianPackage, fieldName], { encoding: 'utf8' }).trim();
@@ -50,7 +48,7 @@ test('the package contains the program, completion, the man page, the unit, the 
 
 const manPage = join(root, 'usr/share/man/man1/pets.1.gz');
 
-test.skipIf(!isInstalled('man'))('the man page shows every command, and man reports no warning', () => {
+testIfInstalled('man')('the man page shows every command, and man reports no warning', () => {
   const { stdout, stderr } = spawnSync('man', ['--warnings', '-l', manPage], {
     encoding: 'utf8',
     env: { ...process.env, LC_ALL: 'C.UTF-8', MANWIDTH: '100' },
@@ -66,12 +64,12 @@ test.skipIf(!isInstalled('man'))('the man page shows every command, and man repo
   }
 });
 
-test.skipIf(!isInstalled('mandoc'))('the man page has no problem that mandoc finds', () => {
+testIfInstalled('mandoc')('the man page has no problem that mandoc finds', () => {
   const { stdout } = spawnSync('mandoc', ['-T', 'lint', manPage], { encoding: 'utf8' });
   expect(stdout).toBe('');
 });
 
-test.skipIf(!isInstalled('lintian'))('lintian finds nothing besides what the package explains', () => {
+testIfInstalled('lintian')('lintian finds nothing besides what the package explains', () => {
   // Spelling mistakes in the texts of Node are not ours, and finding them takes half the time.
   const args = ['--dont-check-part', 'binaries/spelling', '--fail-on', 'error,warning', debianPackage];
   const { status, stdout } = spawnSync('lintian', args, { encoding: 'utf8' });

@@ -1,10 +1,11 @@
-import { describe, expect, test } from 'vitest';
+import { describe, expect } from 'vitest';
 import { readDocument } from '../../helpers/documents.ts';
 import { listAllPets } from '../../helpers/list-all-pets.ts';
 import { fetchDocumented } from '../../helpers/openapi.ts';
 import { freshMachine, type Machine, serveCommand } from '../../helpers/pets.ts';
 import { freshDatabase, hasPgbouncer, startCluster, startPgbouncer } from '../../helpers/postgres.ts';
-import { hasProxy, nginxServer, startProxy } from '../../helpers/real-proxies.ts';
+import { nginxServer, startProxy } from '../../helpers/real-proxies.ts';
+import { testIf, testIfInstalled } from '../../helpers/skip.ts';
 
 // These tests run three servers on one database, which clients reach through the load balancers of docs/deploy.md.
 
@@ -87,7 +88,7 @@ const countRequests = (server: ServerProcess, text: string): number =>
     .filter((line) => line.includes(text)).length;
 
 describe.each(['haproxy', 'nginx'] as const)('three servers behind %s', (name) => {
-  const testBehind = test.skipIf(!hasProxy(name));
+  const testBehind = testIfInstalled(name);
 
   testBehind('respond as the specification describes', async () => {
     const { servers, addKey } = await startServers(await freshDatabase());
@@ -146,17 +147,20 @@ describe.each(['haproxy', 'nginx'] as const)('three servers behind %s', (name) =
   );
 });
 
-test.skipIf(!hasPgbouncer())('a server behind pgbouncer does not start without prepare=off', async () => {
-  const cluster = await startCluster();
-  const pgbouncer = await startPgbouncer(cluster);
-  const url = pgbouncer.url(new URL(await cluster.createDatabase()).pathname.slice(1));
-  const { code, stderr } = await (await freshMachine()).pets(['serve', '--port', '0', '--data', url]);
-  expect(code).toBe(1);
-  expect(stderr).toContain('unsupported startup parameter');
-  expect(stderr).toContain('prepare=off');
-});
+testIf(hasPgbouncer(), 'not installed: pgbouncer')(
+  'a server behind pgbouncer does not start without prepare=off',
+  async () => {
+    const cluster = await startCluster();
+    const pgbouncer = await startPgbouncer(cluster);
+    const url = pgbouncer.url(new URL(await cluster.createDatabase()).pathname.slice(1));
+    const { code, stderr } = await (await freshMachine()).pets(['serve', '--port', '0', '--data', url]);
+    expect(code).toBe(1);
+    expect(stderr).toContain('unsupported startup parameter');
+    expect(stderr).toContain('prepare=off');
+  },
+);
 
-test.skipIf(!hasProxy('haproxy'))(
+testIfInstalled('haproxy')(
   'while the database is down, clients of HAProxy get the response of a server',
   async () => {
     const cluster = await startCluster();
