@@ -4,14 +4,14 @@ import { appendFile, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Client, DatabaseError } from 'pg';
-import { type Databases, databasesAt, PASSWORD, SUPERUSER, USER, USER_WITH_PASSWORD } from './databases.ts';
 import {
   freeServerPort,
   guardedDirectory,
   hasEnded,
   startProgram,
   waitUntilReady,
-} from './guarded-directory.ts';
+} from '../background-program.ts';
+import { type Databases, databasesAt, PASSWORD, SUPERUSER, USER, USER_WITH_PASSWORD } from './databases.ts';
 import { findPostgres, runToEnd } from './programs.ts';
 
 /** Server parameters, such as `{ max_connections: 20 }`. */

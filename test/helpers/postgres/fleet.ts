@@ -1,8 +1,8 @@
 import { expect, onTestFinished } from 'vitest';
 import type { KeyRequest } from '../../../src/store/keys/keys.ts';
+import { freeServerPort } from '../background-program.ts';
 import { freshMachine, serveCommand } from '../pets.ts';
 import { databaseLocation } from './backends.ts';
-import { freeServerPort } from './guarded-directory.ts';
 
 /** A server whose `pets serve` process a test can kill and start again at the same URL. */
 export type FleetServer = Awaited<ReturnType<typeof startFleet>>[number];
