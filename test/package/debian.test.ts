@@ -3,9 +3,12 @@ import { readdirSync, readFileSync, statSync } from 'node:fs';
 import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterAll, expect, test } from 'vitest';
-import { debianPackage } from '../helpers/debian.ts';
+import { repository } from '../helpers/documents.ts';
 import { testIfInstalled } from '../helpers/skip.ts';
 import { makeTemporaryDirectory } from '../helpers/temp.ts';
+
+const directory = join(repository, 'dist-package');
+const debianPackage = join(directory, readdirSync(directory).find((name) => name.endsWith('.deb')) ?? '');
 
 const field = (fieldName: string) =>
   execFileSync('dpkg-deb', ['--field', debianPackage, fieldName], { encoding: 'utf8' }).trim();
