@@ -1,5 +1,5 @@
 import { spawnSync } from 'node:child_process';
-import { copyFile, cp, readFile, symlink, writeFile } from 'node:fs/promises';
+import { copyFile, cp, readFile, symlink } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { commands } from '../../src/cli/commands/index.ts';
@@ -60,15 +60,19 @@ describe('a prerendered output', () => {
     expect(await program(argv)).toEqual({ code: 0, stdout, stderr: '' });
   });
 
+  const [PRERENDERED, PROGRAM] = [['prerendered.json'], ['program.js', 'chunks']];
+
   test.each([
-    '--version',
-    'list --help',
-    'completion zsh',
-    "completion bash -- list --status ''",
-    'completion fish --',
-  ])('needs no other file of the package: %s', async (line) => {
-    const ran = await runPart(line, ['prerendered.json']);
-    expect(ran).toEqual(await program(wordsOf(line)));
+    ['--version', PRERENDERED],
+    ['list --help', PRERENDERED],
+    ['completion zsh', PRERENDERED],
+    ["completion bash -- list --status ''", PRERENDERED],
+    ['completion fish --', PRERENDERED],
+    // The program replaces what the build has not written.
+    ['--help', PROGRAM],
+    ['completion zsh -- list --st', PROGRAM],
+  ])('is complete: pets %s needs no other files than %j', async (line, files) => {
+    expect(await runPart(line, files)).toEqual(await program(wordsOf(line)));
   });
 
   test.each([
@@ -81,14 +85,6 @@ describe('a prerendered output', () => {
   ])('is not used for other arguments: $argv', async ({ argv }) => {
     expect(await (await freshMachine()).command(argv)).toEqual(await program(argv));
   });
-
-  test.each(['--help', 'completion zsh -- list --st'])(
-    'is replaced by the program if the build has not written it: %s',
-    async (line) => {
-      const ran = await runPart(line, ['program.js', 'chunks']);
-      expect(ran).toEqual(await program(wordsOf(line)));
-    },
-  );
 });
 
 testAtTerminal.each([60, 120])('the fast path fits a terminal of %d columns', async (columns) => {
@@ -97,28 +93,24 @@ testAtTerminal.each([60, 120])('the fast path fits a terminal of %d columns', as
   expect(stdout.replaceAll('\r', '')).toBe((await program(['help', 'serve'], columns)).stdout);
 });
 
-const repository = join(DIST, '..');
-const details = async (line: string, directory = repository) => {
-  const { code, stdout } = await (await freshMachine()).shell(`"$NODE" "$ENTRY" ${line}`, {
-    env: { ENTRY: join(directory, 'dist', 'pets.js') },
-  });
-  expect(code).toBe(0);
-  return JSON.parse(stdout);
-};
-
-test('pets --version --json has the commit of the build, and how npm installed the package', async () => {
-  const head = spawnSync('git', ['--git-dir=.git', 'rev-parse', 'HEAD'], { cwd: repository });
-  expect(await details('--version --json')).toEqual({
-    ...JSON.parse((await program(['--version', '--json'])).stdout),
-    commit: head.status === 0 ? expect.stringMatching(/^[\da-f]{40}(-dirty)?$/) : null,
-    installedAs: 'source',
-  });
-  const project = await temporaryDirectory();
-  const installed = join(project, 'node_modules', 'pets-cli');
-  await cp(DIST, join(installed, 'dist'), { recursive: true });
-  expect(await details('-V --json', installed)).toMatchObject({ installedAs: 'npm-global' });
-  await writeFile(join(project, 'package.json'), '{}');
-  expect(await details('--json -V', installed)).toMatchObject({ installedAs: 'npm-local' });
+test('pets --version --json has the commit of the build, and how it was installed', async () => {
+  const directory = await temporaryDirectory();
+  const installed = join(directory, 'node_modules', 'pets-cli', 'dist');
+  await cp(DIST, installed, { recursive: true });
+  const head = spawnSync('git', ['--git-dir=.git', 'rev-parse', 'HEAD'], { cwd: join(DIST, '..') });
+  for (const [dist, installedAs] of [
+    [DIST, 'source'],
+    [installed, 'npm-global'],
+  ]) {
+    const { stdout } = await (await freshMachine()).shell('"$NODE" "$DIST/pets.js" --version --json', {
+      env: { DIST: dist ?? '' },
+    });
+    expect(JSON.parse(stdout)).toEqual({
+      ...JSON.parse((await program(['--version', '--json'])).stdout),
+      commit: head.status === 0 ? expect.stringMatching(/^[\da-f]{40}(-dirty)?$/) : null,
+      installedAs,
+    });
+  }
 });
 
 test('the package has a man page with all commands', async () => {
