@@ -72,7 +72,7 @@ test.each(['ndjson', 'csv'])(
   },
 );
 
-test('files are 0600 and directories 0700, also under umask 0', async () => {
+test('pets creates its files with mode 0600 and its directories with mode 0700 under umask 0', async () => {
   const machine = await freshMachine();
   const command = `umask 0
     ${petsInShell} serve --json --port 0 --data store --seed > started &

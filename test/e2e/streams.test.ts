@@ -85,7 +85,7 @@ test('every row error and the final error reach a slow reader', async () => {
   expect(JSON.parse(lines.at(-1) ?? '').error).toMatchObject({ code: 'usage' });
 });
 
-test('rows that failed cause exit code 8, also if the results are not read to their end', async () => {
+test('failed rows cause exit code 8 even if the results are not read to their end', async () => {
   let id = 0;
   const server = await scriptedServer((request, response) => {
     if (request.method === 'GET') return reply(response, 200, []);

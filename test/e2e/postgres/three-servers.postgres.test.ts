@@ -107,7 +107,7 @@ describe.each(['haproxy', 'nginx'] as const)('three servers behind %s', (name) =
   });
 
   testBehind(
-    'add every row of each file exactly once while they are replaced, one of them without a warning',
+    'add every row of each file exactly once while they are replaced, one of them after SIGKILL',
     async () => {
       const data = await freshDatabase();
       const { machine, servers, key } = await startServers(data);
