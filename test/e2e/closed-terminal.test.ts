@@ -22,5 +22,5 @@ testAtTerminal('pets serve exits with 0 if its terminal is closed', async () => 
   await expect.poll(() => output).toContain('try:');
   terminal.kill('SIGKILL');
   const code = () => readFile(join(machine.home, 'code'), 'utf8').catch(() => undefined);
-  await expect.poll(code, { timeout: 20_000 }).toBe('0\n');
+  await expect.poll(code).toBe('0\n');
 });
