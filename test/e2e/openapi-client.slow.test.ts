@@ -30,7 +30,12 @@ console.log(JSON.stringify({
   name: getPet.data.name,
 }));`;
 
-test('the client that orval generates from /openapi.json calls every operation', async ({ skip }) => {
+// On a busy machine, npm takes minutes.
+const TIMEOUT_MS = 600_000;
+
+test('the client that orval generates from /openapi.json calls every operation', {
+  timeout: TIMEOUT_MS,
+}, async ({ skip }) => {
   const directory = await temporaryDirectory();
   const write = (name: string, text: string) => writeFile(join(directory, name), text);
   await write('package.json', '{ "private": true }');
