@@ -6,9 +6,9 @@ import { onTestFinished } from 'vitest';
 import { withDeadline } from './context.ts';
 import { type Machine, petsCommand } from './pets.ts';
 
-export type TerminalSize = { cwd: string; env: Record<string, string>; columns: number; rows: number };
+type TerminalSize = { cwd: string; env: Record<string, string>; columns: number; rows: number };
 
-export type RecordOptions = TerminalSize & {
+type RecordOptions = TerminalSize & {
   /** Texts to type, in order. Each text is typed when the screen matches `after`. */
   typed?: { after: RegExp; text: string }[];
   timeoutMilliseconds?: number;
