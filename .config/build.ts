@@ -67,8 +67,12 @@ const loadProgram: Plugin = {
 };
 
 await rm(outdir, { recursive: true, force: true });
-const program = await bundle({ input: { program: 'src/cli/run.ts' }, plugins: [unused, fileTexts] });
-const entry = await bundle({ input: { pets: 'bin/pets.ts' }, plugins: [loadProgram] });
+const program = await bundle('node20.19', {
+  input: { program: 'src/cli/run.ts' },
+  plugins: [unused, fileTexts],
+});
+// A Node that is too old must be able to read the entry, which says so.
+const entry = await bundle('es2015', { input: { pets: 'bin/pets.ts' }, plugins: [loadProgram] });
 await writeFile(join(outdir, 'package.json'), '{"type":"commonjs"}\n');
 await chmod(join(outdir, 'pets.js'), 0o755);
 await writeFile(join(outdir, 'prerendered.json'), JSON.stringify(await prerender()));
@@ -83,7 +87,7 @@ const modules = [...program.output, ...entry.output]
 await writeFile(join(outdir, 'THIRD-PARTY-LICENSES.txt'), await licenses(modules));
 
 /** Writes CommonJS, because Node takes longer to start its loader of ES modules than to load these files. */
-function bundle(options: BuildOptions) {
+function bundle(target: string, options: BuildOptions) {
   return build({
     ...options,
     // Warnings are errors. For example, a package that is not installed only causes a warning.
@@ -93,7 +97,7 @@ function bundle(options: BuildOptions) {
     platform: 'node',
     // Even if a user sets NODE_PG_FORCE_NATIVE for another program, pg must not look for its native driver.
     transform: {
-      target: 'node20.19',
+      target,
       define: {
         'process.env.NODE_PG_FORCE_NATIVE': 'undefined',
         BUILD_COMMIT: JSON.stringify(commit()),

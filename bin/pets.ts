@@ -1,6 +1,14 @@
 #!/usr/bin/env node
-import { exitCodeOnSigterm } from '../src/cli/core/exit-codes.ts';
+import { exitCodeOnSigterm, exitCodes } from '../src/cli/core/exit-codes.ts';
 import { tryFastPath } from '../src/cli/fast-path.ts';
+
+// The build converts this file to the syntax of 2015, so that an old Node gets as far as this line.
+const [major = 0, minor = 0] = process.versions.node.split('.').map(Number);
+if (major < 20 || (major === 20 && minor < 19) || process.getBuiltinModule === undefined) {
+  const but = major > 20 ? ` (but not ${major}.${minor})` : '';
+  process.stderr.write(`pets needs Node 20.19 or newer${but}; this is ${process.version}\n`);
+  process.exit(exitCodes.other);
+}
 
 const argv = process.argv.slice(2);
 if (!tryFastPath(argv, import.meta.dirname)) {

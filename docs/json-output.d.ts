@@ -36,7 +36,7 @@ export type Output = {
 /** An object on a line of stderr has one of these fields. */
 export type Message = {
   notice: string;
-  wait: { reason: WaitReason; seconds: number; until: Instant };
+  wait: { reason: WaitReason; status?: number; seconds: number; until: Instant }; // status: of a server error
   progress: { done: number; rows: number }; // import, every 15 seconds
   fault: { source: string; line: number; message: string }; // import, serve --seed: an invalid row; no row is used
   addedAgain: { line: number; name: string }[]; // import: rows that are sent although equal ones were added before
@@ -70,8 +70,6 @@ export type Version = {
   version: string;
   commit: string | null; // full id; ends in "-dirty" if files had changed since; null if the build did not know it
   node: string; // the version of Node.js that runs pets
-  /** npm-local: in a project, or run by npx; executable: one file that contains Node.js; source: a clone. */
-  installedAs: 'npm-global' | 'npm-local' | 'executable' | 'deb' | 'source';
 };
 
 export type WaitReason =
@@ -132,15 +130,13 @@ export type CreatedKey = {
   quota: { perMinute: number; perDay: number };
   key: string;
 };
-/** A key of the store. `minuteLeft` and `dayLeft` are null if no running server of the store shows them. */
+/** A key of the store. */
 export type Key = {
   name: string;
   plan: Plan;
   perMinute: number;
   perDay: number;
   created: Instant;
-  minuteLeft: number | null; // requests left in this minute
-  dayLeft: number | null; // requests left on this day
   bannedUntil: Instant | null; // null if the key is not banned
 };
 /**

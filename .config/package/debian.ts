@@ -38,8 +38,6 @@ export function buildDebianPackage(executable: string): string {
   };
 
   add('usr/bin/pets', readFileSync(executable), 0o755);
-  // `pets --version --json` looks for this file.
-  add('usr/lib/pets/installed-as-deb', 'The executable /usr/bin/pets belongs to the Debian package.\n');
   add('usr/lib/systemd/system/pets.service', readFileSync('docs/examples/pets.service'));
   add('usr/share/bash-completion/completions/pets', scripts.bash);
   add('usr/share/zsh/vendor-completions/_pets', scripts.zsh);

@@ -1,11 +1,12 @@
 import { type Command as Commander, CommanderError } from 'commander';
 import { commands } from './commands/index.ts';
-import type { Context } from './core/context.ts';
-import { usageError } from './core/errors.ts';
+import type { Context, Signal } from './core/context.ts';
+import { toCliError, usageError } from './core/errors.ts';
 import { exitCodes } from './core/exit-codes.ts';
-import { CallError, describeError, printError, printStack } from './errors/describe-error.ts';
-import { createConsole, isClosedPipe } from './output/console.ts';
+import { type Console, createConsole, isClosedPipe, type Redactors } from './output/console.ts';
 import { chooseFormat, type OutputOptions } from './output/printer.ts';
+import { sanitizeForTerminal } from './output/sanitize.ts';
+import { cutToWidth } from './output/text.ts';
 import type { Command, CommandContext } from './program/command.ts';
 import {
   commandWords,
@@ -24,18 +25,41 @@ export async function main(context: Context): Promise<number> {
   context.stdout.on('error', () => {});
   context.stderr.on('error', () => {});
   const program = createProgram();
+  // An error may contain a key that the console of the command knows.
+  const redactors: Redactors = new Map();
   try {
-    return await runProgram(program, context);
+    return await runProgram(program, context, redactors);
   } catch (error) {
-    const cause = error instanceof CallError ? error.cause : error;
-    if (isClosedPipe(cause)) return exitCodes.ok;
+    if (isClosedPipe(error)) return exitCodes.ok;
     const flags = flagsOf(program);
-    const console = createConsole(context, flags);
-    const userError = describeError(error, { ...context, console });
+    const console = createConsole(context, { ...flags, redactors });
     if (flags.debug) printStack(console, error);
-    printError(console, userError);
-    return userError.exitCode;
+    return printError(console, error);
   }
+}
+
+/** Error messages are cut to this number of columns. With --json, they are printed in full. */
+const MAX_MESSAGE = 2_000;
+
+/** Prints an error and its hint as text, or with --json as one object. Returns the exit code. */
+function printError(console: Console, error: unknown): number {
+  const { exitCode, code, message, hint, fields } = toCliError(error);
+  const { red, dim } = console.errorColors;
+  const next = hint === undefined ? '' : `\n  ${dim('→')} ${sanitizeForTerminal(hint)}`;
+  // Redact before cutting, because a part of a password would not be recognized.
+  const start = console.redactAll(message).slice(0, 2 * MAX_MESSAGE);
+  const text = `${red('error:')} ${cutToWidth(sanitizeForTerminal(start), MAX_MESSAGE)}${next}`;
+  console.event({ error: { code, message, ...fields, hint, exitCode } }, text, 4);
+  return exitCode;
+}
+
+function printStack(console: Console, error: unknown): void {
+  const { message, stack = message } = error instanceof Error ? error : new Error(String(error));
+  // Line breaks in the message are data, so they are escaped. Line breaks between stack frames are printed.
+  const end = stack.indexOf(message) + message.length;
+  const frames = stack.slice(end).split('\n').map(sanitizeForTerminal);
+  const text = `${sanitizeForTerminal(stack.slice(0, end))}${frames.join('\n')}`;
+  console.event({ debug: { stack } }, console.errorColors.dim(text));
 }
 
 /**
@@ -43,7 +67,7 @@ export async function main(context: Context): Promise<number> {
  *
  * @throws CliError for wrong usage, and every error of the command
  */
-async function runProgram(program: Commander, context: Context): Promise<number> {
+async function runProgram(program: Commander, context: Context, redactors: Redactors): Promise<number> {
   const { argv, env } = context;
   let exitCode: number = exitCodes.ok;
   let help = '';
@@ -61,7 +85,7 @@ async function runProgram(program: Commander, context: Context): Promise<number>
     child.action(async () => {
       const globals = globalsOf(program, env);
       const options: Record<string, unknown> = { ...child.opts(), ...namedArguments(child) };
-      exitCode = await runCommand(command, options, { ...context, globals, commands });
+      exitCode = await runCommand(command, options, { ...context, globals, commands }, redactors);
     });
   };
   for (const entry of commands) {
@@ -101,8 +125,11 @@ async function runProgram(program: Commander, context: Context): Promise<number>
 async function runCommand(
   command: Command,
   options: Record<string, unknown>,
-  context: Omit<CommandContext, 'console'>,
+  given: Omit<CommandContext, 'console' | 'startedAt'>,
+  redactors: Redactors,
 ): Promise<number> {
+  const { onSignal, end } = command.survivesHangup ? withoutHangups(given) : { ...given, end: () => {} };
+  const context = { ...given, onSignal };
   const { globals, stdout } = context;
   const { prints } = command;
   const { width, output: file }: OutputOptions = options;
@@ -116,16 +143,34 @@ async function runCommand(
           context,
           command.printsKey ? 0o600 : 0o666,
         );
-  const console = createConsole(context, { ...globals, format, width, output });
+  const console = createConsole(context, { ...globals, format, width, output, redactors });
   try {
-    const exitCode = await command.run(options as never, { ...context, console });
+    const startedAt = context.clock.elapsed();
+    const exitCode = await command.run(options as never, { ...context, console, startedAt });
     await console.finish();
     return exitCode ?? exitCodes.ok;
   } finally {
     // An error is printed by another console, which would append it to the status line of this one.
     console.status(undefined);
     output?.discard();
+    end();
   }
+}
+
+/** Lets SIGHUP have no effect on a command, unless a standard stream is a terminal. */
+function withoutHangups({
+  stdin,
+  stdout,
+  stderr,
+  onSignal,
+}: Context): Pick<Context, 'onSignal'> & { end(): void } {
+  if (stdin.isTTY || stdout.isTTY || stderr.isTTY) return { onSignal, end: () => {} };
+  const others = (signals: readonly Signal[]) => signals.filter((signal) => signal !== 'SIGHUP');
+  return {
+    onSignal: (signals, handler) => onSignal(others(signals), handler),
+    // Without a handler, the signal would end the process.
+    end: onSignal(['SIGHUP'], () => {}),
+  };
 }
 
 /** Refuses arguments that are not UTF-8, because Node replaces some of their bytes. @throws CliError */

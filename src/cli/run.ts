@@ -1,7 +1,7 @@
-import { closeSync, constants, fstatSync, openSync, readdirSync, rmSync } from 'node:fs';
+import { accessSync, closeSync, constants, fstatSync, openSync, readdirSync, rmSync } from 'node:fs';
 import { Socket } from 'node:net';
 import { homedir, tmpdir, userInfo } from 'node:os';
-import { join, parse } from 'node:path';
+import { isAbsolute, join, parse } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { isatty, ReadStream } from 'node:tty';
 import { isOwnDirectory, makeDirectorySync } from '../client/state-directory.ts';
@@ -44,15 +44,18 @@ export function createProcessContext(): Context {
     stderr: process.stderr,
     platform: process.platform,
     homeDirectory: findHome(),
-    temporaryDirectory: tmpdir(),
+    temporaryDirectory: findTemporary(),
     pid: process.pid,
-    versionDetails: () => versionDetails(import.meta.dirname),
+    versionDetails,
     clock: systemClock,
     uptime: readUptime,
     // The types do not show that Node can return undefined.
     timeZone: (): string | undefined => new Intl.DateTimeFormat().resolvedOptions().timeZone,
-    locale: () => new Intl.NumberFormat().resolvedOptions().locale,
-    sleep,
+    // The name of the locale is not used, because Node refuses some that it has found itself, as for LANG=de_DE@euro.
+    hasDecimalComma: () => new Intl.NumberFormat().format(1.5).includes(','),
+    async sleep(milliseconds, signal) {
+      await delay(milliseconds, undefined, { signal }).catch(() => signal.throwIfAborted());
+    },
     random: Math.random,
     onSignal(signals, handler) {
       for (const signal of signals) process.on(signal, handler);
@@ -110,19 +113,21 @@ function openTerminal(): ReadStream | undefined {
 /** The home directory; the root directory if HOME is unset and the system does not know the user, as in a container. */
 function findHome(): string {
   try {
-    // With an empty HOME, files would be created in the working directory.
-    return homedir() || userInfo().homedir;
+    // With an empty or relative HOME, files would be created in the working directory.
+    return isAbsolute(homedir()) ? homedir() : userInfo().homedir;
   } catch {
-    return parse(process.cwd()).root;
+    return parse(process.execPath).root;
   }
 }
 
-/** The longest delay of setTimeout, in milliseconds. A timer with a longer delay fires immediately. */
-const MAX_TIMER = 2 ** 31 - 1;
-
-async function sleep(milliseconds: number, signal: AbortSignal): Promise<void> {
-  for (let left = milliseconds; left > 0; left -= MAX_TIMER) {
-    await delay(Math.min(left, MAX_TIMER), undefined, { signal }).catch(() => signal.throwIfAborted());
+/** The directory of TMPDIR, or that of the system if TMPDIR cannot be used. */
+function findTemporary(): string {
+  const directory = tmpdir();
+  try {
+    accessSync(`${directory}/.`, constants.W_OK | constants.X_OK);
+    return directory;
+  } catch {
+    return process.platform === 'win32' ? directory : '/tmp';
   }
 }
 

@@ -1,7 +1,9 @@
 import { randomUUID } from 'node:crypto';
 import { setMaxListeners } from 'node:events';
-import { encodeIdempotencyKey, header } from '../contract/headers.ts';
-import { stringifyJson } from '../contract/json.ts';
+import * as z from 'zod/mini';
+import { encodeIdempotencyKey, header, LOOPBACK_NAME_PATTERN } from '../contract/headers.ts';
+import { describeFirstIssue, describeIssues } from '../contract/issues.ts';
+import { parseJson, stringifyJson } from '../contract/json.ts';
 import {
   type Operation,
   type OperationInput,
@@ -12,25 +14,14 @@ import {
 import type { NewPet, ReceivedPet } from '../contract/schemas.ts';
 import { InterruptedError } from '../system/interrupted-error.ts';
 import { createTransport, type TransportOptions } from './attempt.ts';
+import { type AttemptEvent, type RequestOptions, type RequestPolicy, requestWithRetry } from './call.ts';
 import { ContractError, OutcomeUnknownError } from './errors.ts';
-import {
-  type Deprecation,
-  type HttpHeaders,
-  parseBody,
-  type Redact,
-  readDeprecation,
-  toClientError,
-} from './response.ts';
-import {
-  type AttemptEvent,
-  coolDownAfter,
-  type RequestOptions,
-  type RequestPolicy,
-  requestWithRetry,
-} from './retry.ts';
+import { bodyNote, explanationIn, type Redact, redacted, toClientError } from './failures.ts';
+import { coolDownAfter } from './rate-limit.ts';
+import { type Deprecation, type HttpHeaders, type HttpResponse, readDeprecation } from './response.ts';
 import { createServiceState, type StateOptions } from './service-state.ts';
 
-export type ClientOptions = Omit<RequestOptions, 'transport' | 'service'> &
+export type ClientOptions = Omit<RequestOptions, 'transport' | 'service' | 'failsFastIfRefused'> &
   TransportOptions &
   StateOptions & {
     /** The base URL has no trailing slash, for example `https://api.example.com/v1`. */
@@ -84,8 +75,6 @@ export type Client = {
   reportDifference(difference: string): void;
   /** Whether the service has shown that it supports Idempotency-Key, which makes it safe to retry a creation. */
   supportsIdempotency(): boolean;
-  /** The number of attempts that have ended, of all requests. */
-  attempts(): number;
   /** Interrupts requests that have not finished, and closes all connections. */
   close(): Promise<void>;
 };
@@ -101,11 +90,14 @@ export function createClient(options: ClientOptions): Client {
   const reportDifference = (difference: string) => options.onDifference?.(difference);
   const createdIds = new Set<string>();
   let hasReportedShape = false;
-  let attempts = 0;
+  let hasResponse = false;
   const onAttempt = (attempt: AttemptEvent) => {
-    attempts++;
+    hasResponse ||= 'response' in attempt.outcome;
     options.onAttempt?.(attempt);
   };
+  // Nothing listens on this machine, and nothing has: the service was not started, rather than restarted.
+  const isLocal = LOOPBACK_NAME_PATTERN.test(new URL(options.baseUrl).hostname);
+  const failsFastIfRefused = () => isLocal && !hasResponse && options.proxy === undefined;
 
   const request: Client['request'] = async (name, input, callOptions = {}) => {
     const { ignorePause = false, sendLog } = callOptions;
@@ -118,7 +110,7 @@ export function createClient(options: ClientOptions): Client {
       (operation.method === 'POST' && status >= 200 && status <= 299 && status !== 202);
     const url = callOptions.url ?? operationUrl(options.baseUrl, operation, input);
     const { outcome, ambiguous, neededMaxWait } = await requestWithRetry(
-      { ...options, onAttempt, transport, service, signal },
+      { ...options, onAttempt, failsFastIfRefused, transport, service, signal },
       {
         method: operation.method,
         url,
@@ -143,7 +135,8 @@ export function createClient(options: ClientOptions): Client {
       const now = clock.now();
       const isRemoved = sunset !== undefined && now >= sunset.getTime();
       const until = now + (coolDownAfter(response, now) ?? 0);
-      const error = toClientError(operation, response, { until, neededMaxWait }, isRemoved, redact);
+      const context = { until, neededMaxWait, isRemoved, redact };
+      const error = toClientError(operation, response, context);
       throw failed(error, ambiguous);
     }
     const parse = () => {
@@ -174,12 +167,11 @@ export function createClient(options: ClientOptions): Client {
     }
   };
 
-  /** Reports and remembers what a response says about the removal of an operation. Returns the date, if it is known. */
+  /** Reports what a response says about the removal of an operation. Returns the date, if it is known. */
   function noteDeprecation(name: OperationName, headers: HttpHeaders): Date | undefined {
     const { deprecated }: Operation = operations[name];
     const deprecation = readDeprecation(headers);
-    if (deprecation?.sunset) service.recordSunset(name, deprecation.sunset);
-    const sunset = deprecation?.sunset ?? (deprecated && (service.sunset(name) ?? deprecated.sunset));
+    const sunset = deprecation?.sunset ?? deprecated?.sunset;
     const isNear = sunset !== undefined && sunset.getTime() - clock.now() <= NOTICE_TIME;
     const isDue = () => options.reportsEveryDeprecation || (isNear && service.claimDailyNotice(name));
     if (deprecation && isDue()) onDeprecated?.({ operation: name, ...deprecation });
@@ -190,7 +182,6 @@ export function createClient(options: ClientOptions): Client {
     baseUrl: options.baseUrl,
     reportDifference,
     supportsIdempotency: service.supportsIdempotency,
-    attempts: () => attempts,
     request,
     async call(name, input, callOptions) {
       const { parse, headers } = await request(name, input, callOptions);
@@ -201,6 +192,35 @@ export function createClient(options: ClientOptions): Client {
       return transport.close();
     },
   };
+}
+
+/**
+ * Parses and validates the body of a successful response. A value that does not match `success.body` is accepted if it
+ * matches `success.received`; `difference` then says how it differs from the contract.
+ *
+ * @throws ContractError for any other body
+ */
+function parseBody(
+  { success }: Operation,
+  response: HttpResponse,
+  redact: Redact,
+): { value: unknown; difference?: string } {
+  const { status, body, unreadable } = response;
+  if (unreadable !== undefined) throw new ContractError(status, `unexpected response: ${unreadable}`);
+  let value: unknown;
+  try {
+    value = parseJson(body);
+  } catch (cause) {
+    const problem = `HTTP status ${status}, not JSON that pets can read${bodyNote(redacted(response, redact))}`;
+    throw new ContractError(status, `unexpected response: ${problem}`, { cause });
+  }
+  const exact = z.safeParse(success.body, value);
+  if (exact.success) return { value: exact.data };
+  const received = z.safeParse(success.received, value);
+  if (received.success) return { value: received.data, difference: describeFirstIssue(exact.error) };
+  const reason = explanationIn(value);
+  const issues = describeIssues(received.error);
+  throw new ContractError(status, `unexpected response: ${issues}${reason ? ` (${reason})` : ''}`);
 }
 
 /**

@@ -1,5 +1,12 @@
 import { header } from '../contract/headers.ts';
-import { type HttpHeaders, parseHttpDate, readHeader, readHeaderList, readHeaders } from './response.ts';
+import {
+  type HttpHeaders,
+  type HttpResponse,
+  parseHttpDate,
+  readHeader,
+  readHeaderList,
+  readHeaders,
+} from './response.ts';
 
 const SECOND = 1_000;
 
@@ -24,8 +31,7 @@ export type RateLimit = {
 };
 
 /** A window as its headers describe it. `delay` is the time until its end, in milliseconds. */
-type ReportedWindow = Omit<RateLimit, 'limit' | 'remaining' | 'reset'> &
-  Record<'remaining' | 'delay', number | undefined>;
+type ReportedWindow = Pick<RateLimit, 'name' | 'limit'> & Record<'remaining' | 'delay', number | undefined>;
 
 /**
  * The delay that a 429 requests, in milliseconds from now; undefined if it requests none. Retry-After counts, or else
@@ -41,14 +47,12 @@ export function requestedDelay(headers: HttpHeaders, now: number): number | unde
 export const delayIfExhausted = (headers: HttpHeaders, now: number): number | undefined =>
   longestDelay(readWindows(headers, now).filter(({ remaining = 1 }) => remaining <= 0));
 
-/** The longest delay in Retry-After headers (seconds or HTTP-dates), in milliseconds; undefined without a valid one. */
+/** The longest delay in Retry-After headers (seconds or dates), in milliseconds; undefined without a valid one. */
 export function parseRetryAfter(headers: HttpHeaders, now: number): number | undefined {
-  const delays = splitValues(headers, header.retryAfter).map((text) => {
+  const delays = splitValues(headers, header.retryAfter).map((text) =>
     // RFC 9110 does not allow fractions of a second, but some services send them.
-    if (/^\d+(\.\d+)?$/.test(text)) return Math.ceil(Number(text) * SECOND);
-    const date = parseHttpDate(text);
-    return date === undefined ? undefined : Math.max(0, date - serverTime(headers, now));
-  });
+    /^\d+(\.\d+)?$/.test(text) ? Math.ceil(Number(text) * SECOND) : delayUntilDate(text, headers, now),
+  );
   return maximum(delays);
 }
 
@@ -58,13 +62,10 @@ export function parseRetryAfter(headers: HttpHeaders, now: number): number | und
  * RateLimit-Policy has the limits of the windows in RateLimit, as in `"minute";q=60;w=60, "day";q=1000;w=86400`.
  */
 export function readRateLimits(headers: HttpHeaders, now: number): RateLimit[] {
-  const policies = readHeaderList(headers, header.rateLimitPolicy);
   const limits = readWindows(headers, now).flatMap((window) => {
-    const { name, remaining } = window;
+    const { name, limit, remaining } = window;
     const delay = longestDelay([window]);
     if (remaining === undefined || delay === undefined) return [];
-    const policy = policies.find(({ value }) => value === name)?.parameters;
-    const limit = name === undefined ? numbersIn(headers, header.rateLimit)[0] : parseNumber(policy?.['q']);
     return [{ name, limit, remaining, reset: Math.floor((now + delay) / SECOND) * SECOND }];
   });
   const named = limits.filter(({ name }) => name !== undefined);
@@ -78,33 +79,54 @@ export const readScarcestRateLimit = (headers: HttpHeaders, now: number): RateLi
   )[0];
 
 /**
- * Reads the headers X-RateLimit, which describe one window, and RateLimit, which lists windows, as in
- * `"minute";r=0;t=30, "day";r=70;t=3600` (draft-ietf-httpapi-ratelimit-headers). If X-RateLimit headers are repeated, the
- * smallest number of remaining requests and the latest end count.
+ * Reads all forms of the headers of draft-ietf-httpapi-ratelimit-headers and their predecessors:
+ *
+ * - one window without a name: `X-RateLimit-Reset: 30` or `RateLimit-Reset: 30`, each with `-Remaining` and `-Limit`; or
+ *   `RateLimit: limit=60, remaining=0, reset=30`. If a value is repeated, the smallest number of remaining requests and the
+ *   latest end count.
+ * - windows with names: `RateLimit: "minute";r=0;t=30, "day";r=70;t=3600`
  */
 function readWindows(headers: HttpHeaders, now: number): ReportedWindow[] {
-  /** `end` is a delay in seconds, a Unix time, or -1 if it is not known. */
-  const delayUntil = (end = -1) => {
-    if (end < MIN_UNIX_SECONDS) return end < 0 ? undefined : Math.ceil(end * SECOND);
-    const time = end >= MIN_UNIX_MILLISECONDS ? end : end * SECOND;
-    return Math.max(0, Math.ceil(time - serverTime(headers, now)));
-  };
-  const remaining = numbersIn(headers, header.rateLimitRemaining);
+  const elements = readHeaderList(headers, header.rateLimitWindows);
+  const valuesOf = (name: 'Limit' | 'Remaining' | 'Reset') => [
+    ...splitValues(headers, `X-RateLimit-${name}`),
+    ...splitValues(headers, `RateLimit-${name}`),
+    ...elements.flatMap(({ value }) => value.match(new RegExp(`^${name}=(.*)$`, 'i'))?.[1] ?? []),
+  ];
+  const numbersOf = (name: 'Limit' | 'Remaining') => valuesOf(name).map(parseNumber).filter(isDefined);
+  const remaining = numbersOf('Remaining');
+  const policies = readHeaderList(headers, header.rateLimitPolicy);
   return [
     {
+      name: undefined,
+      limit: numbersOf('Limit')[0],
       remaining: remaining.length === 0 ? undefined : Math.min(...remaining),
-      delay: delayUntil(Math.max(-1, ...numbersIn(headers, header.rateLimitReset))),
+      delay: maximum(valuesOf('Reset').map((end) => delayUntil(end, headers, now))),
     },
-    ...readHeaderList(headers, header.rateLimitWindows).map(({ value: name, parameters }) => ({
+    ...elements.map(({ value: name, parameters }) => ({
       name,
+      limit: parseNumber(policies.find(({ value }) => value === name)?.parameters['q']),
       remaining: parseNumber(parameters['r']),
-      delay: delayUntil(parseNumber(parameters['t'])),
+      delay: delayUntil(parameters['t'], headers, now),
     })),
   ];
 }
 
-const numbersIn = (headers: HttpHeaders, name: string): number[] =>
-  splitValues(headers, name).map(parseNumber).filter(isDefined);
+/** The milliseconds until the end of a window: a delay in seconds, a Unix time or a date; undefined for another text. */
+function delayUntil(text: string | undefined, headers: HttpHeaders, now: number): number | undefined {
+  const end = parseNumber(text);
+  if (end === undefined) return delayUntilDate(text, headers, now);
+  if (end < MIN_UNIX_SECONDS) return end < 0 ? undefined : Math.ceil(end * SECOND);
+  const time = end >= MIN_UNIX_MILLISECONDS ? end : end * SECOND;
+  return Math.max(0, Math.ceil(time - serverTime(headers, now)));
+}
+
+/** The milliseconds until an HTTP-date or a date of ISO 8601 with a time zone; undefined for another text. */
+function delayUntilDate(text = '', headers: HttpHeaders, now: number): number | undefined {
+  const isIso = /^\d{4}-\d\d-\d\dT\d\d:\d\d(:\d\d(\.\d+)?)?(Z|[+-]\d\d:\d\d)$/.test(text);
+  const time = isIso ? Date.parse(text) : parseHttpDate(text);
+  return time === undefined || Number.isNaN(time) ? undefined : Math.max(0, time - serverTime(headers, now));
+}
 
 /** Reads a number such as `0`, `-1` or `0.5`; undefined for any other text. */
 const parseNumber = (text: string | undefined): number | undefined =>
@@ -128,3 +150,32 @@ const splitValues = (headers: HttpHeaders, name: string): string[] =>
 /** The time in the Date header, or else `now`. Headers are compared with it, because the local clock may be wrong. */
 const serverTime = (headers: HttpHeaders, now: number): number =>
   parseHttpDate(readHeader(headers, 'Date')?.trim() ?? '') ?? now;
+
+/** The wait after a 429 that does not say how long to wait, and the shortest wait after any 429. */
+const UNKNOWN_RATE_LIMIT = 60_000;
+const MIN_RATE_LIMIT = 1_000;
+
+/** The longest time for which all processes of this user pause after a 503. */
+const MAX_METHOD_PAUSE = 60_000;
+
+/** The delay before a request is sent again after a 429, in milliseconds. */
+export const rateLimitDelay = (headers: HttpResponse['headers'], now: number): number =>
+  Math.max(requestedDelay(headers, now) ?? UNKNOWN_RATE_LIMIT, MIN_RATE_LIMIT);
+
+/**
+ * How long no request with this API key may be sent after a response, in milliseconds. After a 429: the delay before a
+ * retry. Otherwise: the time until all used-up rate-limit windows have ended; undefined if there is no such window.
+ */
+export const coolDownAfter = ({ status, headers }: HttpResponse, now: number): number | undefined =>
+  status === 429 ? rateLimitDelay(headers, now) : delayIfExhausted(headers, now);
+
+/**
+ * How long requests with the same method must wait after a 503 with Retry-After, in milliseconds; at most a minute. Other
+ * methods may still work. Undefined for all other responses, and for the codes `storage_…`, after which only the request
+ * itself waits.
+ */
+export function methodPauseAfter({ status, headers, code }: HttpResponse, now: number): number | undefined {
+  if (status !== 503 || code?.startsWith('storage_')) return undefined;
+  const delay = parseRetryAfter(headers, now);
+  return delay === undefined ? undefined : Math.min(delay, MAX_METHOD_PAUSE);
+}

@@ -1,17 +1,7 @@
 import * as z from 'zod/mini';
 import { header } from '../contract/headers.ts';
-import { describeFirstIssue, describeIssues } from '../contract/issues.ts';
-import { parseJson, tryParseJson } from '../contract/json.ts';
-import type { Operation } from '../contract/operations.ts';
+import { tryParseJson } from '../contract/json.ts';
 import { ErrorBody } from '../contract/schemas.ts';
-import {
-  ApiFailure,
-  type ClientError,
-  ContractError,
-  RateLimitError,
-  RedirectError,
-  RemovedError,
-} from './errors.ts';
 
 export type HttpResponse = {
   status: number;
@@ -28,94 +18,60 @@ export const MAX_RESPONSE_BYTES = 64 * 1024 * 1024;
 
 export const TOO_LARGE = 'larger than 64 MiB';
 
+/** A decoded body. `isCut` means that it ends early: its connection, its compression, a character or its JSON. */
+type DecodedBody = Pick<HttpResponse, 'body' | 'unreadable'> & { isCut?: boolean };
+
 /** Decodes a body according to its `Content-Encoding` and charset, and removes a byte order mark. */
-export function decodeBody(bytes: Buffer, headers: HttpHeaders): Pick<HttpResponse, 'body' | 'unreadable'> {
+export function decodeBody(bytes: Buffer, headers: HttpHeaders): DecodedBody {
   const coding = readHeaders(headers, 'Content-Encoding').join(', ').toLowerCase();
   const type = readHeader(headers, 'Content-Type') ?? '';
   const [, quoted, token] = /;\s*charset\s*=\s*(?:"([^"]*)"|([^;\s]+))/i.exec(type) ?? [];
   const charset = quoted ?? token ?? 'utf-8';
-  const failed = (unreadable: string) => ({ body: '', unreadable });
-  let text = bytes;
+  const failed = (unreadable: string, isCut = false) => ({ body: '', unreadable, isCut });
+  let plain = bytes;
   try {
     // No import statement, because loading zlib takes a millisecond and most services do not compress.
     if (coding === 'gzip')
-      text = process.getBuiltinModule('node:zlib').gunzipSync(bytes, { maxOutputLength: MAX_RESPONSE_BYTES });
+      plain = process
+        .getBuiltinModule('node:zlib')
+        .gunzipSync(bytes, { maxOutputLength: MAX_RESPONSE_BYTES });
     else if (coding !== '' && coding !== 'identity')
       return failed(`Content-Encoding ${coding} is not supported`);
   } catch (error) {
     const { code, message } = error as NodeJS.ErrnoException;
-    return failed(code === 'ERR_BUFFER_TOO_LARGE' ? TOO_LARGE : `invalid ${coding} data (${message})`);
+    if (code === 'ERR_BUFFER_TOO_LARGE') return failed(TOO_LARGE);
+    return failed(`invalid ${coding} data (${message})`, code === 'Z_BUF_ERROR');
   }
+  const decode = (stream: boolean) => new TextDecoder(charset, { fatal: true }).decode(plain, { stream });
   try {
-    const decoder = new TextDecoder(charset, { fatal: true });
     // Without `stream`, Node 20 decodes windows-1252 as ISO 8859-1 (nodejs/node#56542). With it, UTF-8 takes three times as long.
-    return { body: decoder.decode(text, { stream: decoder.encoding !== 'utf-8' }) };
+    const body = decode(!/^utf-?8$/i.test(charset));
+    return { body, isCut: endsEarly(body, headers) };
   } catch (error) {
-    const isUnknown = error instanceof RangeError;
-    return failed(isUnknown ? `charset ${charset} is not supported` : `not valid ${charset} text`);
+    if (error instanceof RangeError) return failed(`charset ${charset} is not supported`);
+    // With `stream`, a last character that is not complete is no error.
+    return failed(`not valid ${charset} text`, succeeds(decode));
   }
 }
 
-/**
- * Parses and validates the body of a successful response. A value that does not match `success.body` is accepted if it
- * matches `success.received`; `difference` then says how it differs from the contract.
- *
- * @throws ContractError for any other body
- */
-export function parseBody(
-  { success }: Operation,
-  response: HttpResponse,
-  redact: Redact,
-): { value: unknown; difference?: string } {
-  const { status, body, unreadable } = response;
-  if (unreadable !== undefined) throw new ContractError(status, `unexpected response: ${unreadable}`);
-  let value: unknown;
+function succeeds(decode: (stream: boolean) => string): boolean {
   try {
-    value = parseJson(body);
-  } catch (cause) {
-    const problem = `HTTP status ${status}, not JSON that pets can read${bodyNote(redacted(response, redact))}`;
-    throw new ContractError(status, `unexpected response: ${problem}`, { cause });
+    decode(true);
+    return true;
+  } catch {
+    return false;
   }
-  const exact = z.safeParse(success.body, value);
-  if (exact.success) return { value: exact.data };
-  const received = z.safeParse(success.received, value);
-  if (received.success) return { value: received.data, difference: describeFirstIssue(exact.error) };
-  const reason = explanationIn(value);
-  const issues = describeIssues(received.error);
-  throw new ContractError(status, `unexpected response: ${issues}${reason ? ` (${reason})` : ''}`);
 }
 
-/**
- * Converts a response that does not mean success to an error.
- *
- * @param wait fields of the RateLimitError for a 429
- * @param isRemoved whether the date on which the service removes the operation has passed
- */
-export function toClientError(
-  operation: Operation,
-  received: HttpResponse,
-  wait: Pick<RateLimitError, 'until' | 'neededMaxWait'>,
-  isRemoved: boolean,
-  redact: Redact,
-): ClientError {
-  const response = redacted(received, redact);
-  const { status, headers, body } = response;
-  if ([301, 302, 303, 307, 308].includes(status))
-    return new RedirectError(status, readHeader(headers, 'Location'));
-  const error = parseErrorBody(response);
-  const code = error?.code;
-  const isPage = /^\s*</.test(body);
-  const explanation = error?.message ?? explanationIn(tryParseJson(body) ?? (isPage ? '' : textOf(body)));
-  const reason = explanation ?? textOf(body);
-  if (status === 429) return new RateLimitError(wait.until, { ...wait, response: { code, reason } });
-  const message = explanation ?? `HTTP status ${status}${bodyNote(response)}`;
-  // The operation itself never responds with 404, so the base URL is wrong.
-  if (status === 404 && !operation.errors.includes(404))
-    return new ContractError(404, explanation === undefined ? message : `not found (404: ${explanation})`);
-  if (status === 410 || (isRemoved && (status === 404 || status === 405)))
-    return new RemovedError(status, message, { code, reason });
-  if (status >= 400) return new ApiFailure(status, message, { code, reason });
-  return new ContractError(status, `unexpected response: HTTP status ${status}${bodyNote(response)}`);
+/** Whether JSON ends before its last bracket. Without framing, no other layer shows it, so the JSON is parsed. */
+function endsEarly(body: string, headers: HttpHeaders): boolean {
+  const text = body.trim();
+  if (!/^[[{]/.test(text)) return false;
+  const isFramed = readHeader(headers, 'Content-Length') ?? readHeader(headers, 'Transfer-Encoding');
+  return (
+    !text.endsWith(text[0] === '[' ? ']' : '}') ||
+    (isFramed === undefined && tryParseJson(text) === undefined)
+  );
 }
 
 /** The body of an error response; undefined if the body is not an `ErrorBody`. */
@@ -133,51 +89,6 @@ export function readDeprecation(headers: HttpHeaders): Deprecation | undefined {
   if ((sunset ?? link ?? readHeader(headers, header.deprecation)) === undefined) return undefined;
   const time = parseHttpDate(sunset ?? '');
   return { sunset: time === undefined ? undefined : new Date(time), link };
-}
-
-/** Removes the API key from a text. Used before a text is cut, because a part of a key would not be recognized. */
-export type Redact = (text: string) => string;
-
-const redacted = (response: HttpResponse, redact: Redact): HttpResponse => ({
-  ...response,
-  body: redact(response.body),
-});
-
-/** Fields in which services explain an error, such as those of problem details (RFC 9457). */
-const REASON_FIELDS = ['detail', 'message', 'title', 'error'] as const;
-
-/** `textOf` returns at most this many characters of a body, and an ellipsis. */
-const MAX_TEXT = 200;
-
-/** `textOf` searches only this many characters of a body for text. */
-const MAX_SEARCHED = 8_192;
-
-const MARKUP = /<!--.*?-->|<(script|style|title)\b.*?<\/\1\s*>|<\/?[a-z][^>]*>|<!doctype[^>]*>/gis;
-
-/** The explanation in a JSON value: a string, the joined explanations of an array, or the first of `REASON_FIELDS`. */
-function explanationIn(value: unknown): string | undefined {
-  if (typeof value === 'string') return value.trim() || undefined;
-  if (Array.isArray(value)) return value.map(explanationIn).filter(Boolean).join('; ') || undefined;
-  if (typeof value !== 'object' || value === null) return undefined;
-  const fields = value as Record<string, unknown>;
-  return REASON_FIELDS.map((name) => explanationIn(fields[name])).find((text) => text !== undefined);
-}
-
-/** The end of an error message: the type of the body, unless it is JSON, and the start of its text. */
-function bodyNote({ headers, body }: HttpResponse): string {
-  const type = readHeader(headers, 'Content-Type')?.split(';')[0]?.trim();
-  const note = type === undefined || /\bjson$/i.test(type) ? '' : ` (Content-Type: ${type})`;
-  const text = textOf(body);
-  return text === undefined ? note : `${note}: ${text}`;
-}
-
-/** The start of the text in a body, on one line and without the markup of a web page; undefined if there is no text. */
-function textOf(body: string): string | undefined {
-  const start = body.slice(0, MAX_SEARCHED);
-  const text = start.replace(MARKUP, ' ');
-  const characters = Array.from(text.replace(/\s+/g, ' ').trim());
-  if (characters.length <= MAX_TEXT) return characters.join('') || undefined;
-  return `${characters.slice(0, MAX_TEXT).join('')}…`;
 }
 
 /** The headers of a response; names are in lower case. */

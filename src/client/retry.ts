@@ -1,198 +1,15 @@
 import { isNotCarriedOut } from '../contract/error-codes.ts';
-import { header, IDEMPOTENCY_KEY_LIFETIME_MS } from '../contract/headers.ts';
-import type { Clock } from '../system/clock.ts';
-import { InterruptedError } from '../system/interrupted-error.ts';
-import type { Attempt, AttemptOutcome, Timings, Transport } from './attempt.ts';
-import {
-  ApiFailure,
-  ClientError,
-  ContractError,
-  DeferredError,
-  NetworkError,
-  NoResponseError,
-  ProtocolError,
-  ProxyError,
-  RateLimitError,
-  TimeoutError,
-} from './errors.ts';
-import { delayIfExhausted, parseRetryAfter, requestedDelay } from './rate-limit.ts';
-import { type HttpResponse, readHeader } from './response.ts';
-import type { ServiceState } from './service-state.ts';
+import type { AttemptOutcome } from './attempt.ts';
+import { ContractError, NetworkError, NoResponseError, TimeoutError } from './errors.ts';
+import { parseRetryAfter, rateLimitDelay } from './rate-limit.ts';
+import type { HttpResponse } from './response.ts';
 
-// A call: wait until the rate limit allows a request, send it, learn from the response, and decide whether to send it again
-// (docs/client-behavior.md, docs/service.md 8.4).
+// How retries are decided. Times are in milliseconds.
 
 export type WaitReason = 'rate limit' | 'server error' | 'connection' | 'still in progress';
 
-/** A wait before an attempt. `until` is the end of the wait, in milliseconds since the epoch. */
-export type WaitEvent = { reason: WaitReason; milliseconds: number; until: number };
-
-/** An attempt that has ended, as `--debug` reports it. */
-export type AttemptEvent = { request: HttpRequest; outcome: AttemptOutcome; timings: Timings };
-
-export type HttpRequest = Pick<Attempt, 'method' | 'url' | 'headers' | 'body'>;
-
-export type RequestOptions = {
-  transport: Transport;
-  service: ServiceState;
-  clock: Clock;
-  /** Rejects with the signal's reason as soon as the signal is aborted. */
-  sleep(milliseconds: number, signal: AbortSignal): Promise<void>;
-  /** A random number, uniform in [0, 1). */
-  random(): number;
-  /** Interrupts the call. Its reason must be an InterruptedError. */
-  signal: AbortSignal;
-  timeoutMilliseconds: number;
-  /** The longest wait before an attempt, without its random part; undefined if calls must not wait or be retried. */
-  maxWaitMilliseconds: number | undefined;
-  /** Give up early after refused connections: the service is on this machine, and a user is waiting at a terminal. */
-  failsFastIfRefused: boolean;
-  onWait?: ((wait: WaitEvent) => void) | undefined;
-  onAttempt?: ((attempt: AttemptEvent) => void) | undefined;
-};
-
-export type RequestPolicy = Pick<RetryState, 'idempotent'> & {
-  isSuccess(status: number): boolean;
-  /** Sends during a pause too; during a rate limit only once a minute. The response can end or replace the pause. */
-  ignorePause: boolean;
-  sendLog?: SendLog | undefined;
-};
-
-/** A crash-safe record of requests that may have been applied. If one of its methods rejects, the call is aborted. */
-export type SendLog = {
-  /** Called right before each attempt, after any wait. */
-  intent(): Promise<void>;
-  /** Called after an attempt without success if no attempt can have been applied. `status` is that of the response. */
-  notSent(status?: number): Promise<void>;
-};
-
-/**
- * The outcome of a call. `ambiguous` is true if an attempt may have been applied although no response confirms it.
- * `neededMaxWait` is set if another attempt was excluded only because its wait was too long (see `RetryDecision`).
- */
-export type SendResult = { outcome: AttemptOutcome; ambiguous: boolean; neededMaxWait?: number | undefined };
-
-/** How long an Idempotency-Key may be sent again: an hour less than the service keeps it, because clocks differ. */
-export const IDEMPOTENT_RETRY_MS = IDEMPOTENCY_KEY_LIFETIME_MS - 3_600_000;
-
-/**
- * Sends a request until it succeeds, `decideRetry` excludes another attempt, or a shared pause is too long to wait for.
- * A ClientError and an InterruptedError become part of the result; any other error is thrown.
- */
-export async function requestWithRetry(
-  options: RequestOptions,
-  request: HttpRequest,
-  policy: RequestPolicy,
-): Promise<SendResult> {
-  const { transport, service, clock, signal, timeoutMilliseconds, failsFastIfRefused } = options;
-  const { idempotent, isSuccess, sendLog } = policy;
-  const ignorePause = policy.ignorePause && service.tryAcquireProbe();
-  const startedAt = clock.now();
-  let ambiguous = false;
-  try {
-    for (let attempt = 1; ; ) {
-      // A creation waits for shared pauses before it is in `sendLog` or has a connection: if an idle connection closes
-      // just when the creation is sent, its outcome is unknown. Other requests wait only when `canSend` returns false.
-      if (!idempotent && !ignorePause) await waitForPause(options, request.method);
-      await sendLog?.intent();
-      const canSend = () => ignorePause || service.pause(request.method) === undefined;
-      const { outcome, timings } = await transport.send({
-        ...request,
-        timeoutMilliseconds,
-        signal,
-        isSuccess,
-        canSend,
-      });
-      if ('error' in outcome && outcome.error instanceof DeferredError) {
-        if (!ambiguous) await sendLog?.notSent();
-        await waitForPause(options, request.method);
-        continue;
-      }
-      options.onAttempt?.({ request, outcome, timings });
-      if ('response' in outcome) {
-        updateServiceState(options, request.method, outcome.response, ignorePause);
-        if (isSuccess(outcome.response.status)) return { outcome, ambiguous };
-      }
-      ambiguous ||= mayHaveBeenApplied(outcome);
-      if (!ambiguous) await sendLog?.notSent('response' in outcome ? outcome.response.status : undefined);
-      const now = clock.now();
-      const decision = decideRetry(outcome, {
-        idempotent,
-        supportsIdempotency: service.supportsIdempotency() && now - startedAt < IDEMPOTENT_RETRY_MS,
-        ambiguous,
-        attempt,
-        maxWait: options.maxWaitMilliseconds,
-        failsFastIfRefused,
-        now,
-      });
-      if (!decision.retry) return { outcome, ambiguous, neededMaxWait: decision.neededMaxWait };
-      await wait(options, decision.wait, decision.reason);
-      attempt++;
-    }
-  } catch (error) {
-    if (!(error instanceof ClientError || error instanceof InterruptedError)) throw error;
-    return { outcome: { error }, ambiguous };
-  }
-}
-
-/** Waits until no shared pause is left. @throws RateLimitError or ApiFailure if one is too long, InterruptedError */
-async function waitForPause(options: RequestOptions, method: string): Promise<void> {
-  const { service, clock, signal, maxWaitMilliseconds: maxWait } = options;
-  for (;;) {
-    if (signal.aborted) throw new InterruptedError();
-    const pause = service.pause(method);
-    if (pause === undefined) return;
-    const { until, reason } = pause;
-    const delay = until - clock.now();
-    if (maxWait === undefined || delay > maxWait) {
-      if (reason === 'rate limit')
-        throw new RateLimitError(until, { neededMaxWait: maxWait === undefined ? undefined : delay });
-      const seconds = Math.ceil(delay / 1_000);
-      const message = `an earlier response asked to wait for another ${seconds} s, so the request was not sent`;
-      throw new ApiFailure(503, message);
-    }
-    await wait(options, delay, reason);
-  }
-}
-
-/** Waits for `delay` and a random time, so that processes do not send at the same time. */
-async function wait(
-  { clock, sleep, signal, onWait, random }: RequestOptions,
-  delay: number,
-  reason: WaitReason,
-): Promise<void> {
-  // The random time is up to 10 % of the delay, but up to 250 ms after a short delay, and at most 3 s.
-  const milliseconds = delay + random() * Math.min(Math.max(0.1 * delay, 250), 3_000);
-  onWait?.({ reason, milliseconds, until: clock.now() + milliseconds });
-  await sleep(milliseconds, signal);
-}
-
-/** Stores what the response says about later requests, for all processes of this user. */
-function updateServiceState(
-  { service, clock }: RequestOptions,
-  method: string,
-  response: HttpResponse,
-  ignorePause: boolean,
-): void {
-  const { status, code } = response;
-  const isSuccess = status < 300;
-  const now = clock.now();
-  // A ban may have been lifted during a pause: a success ends all pauses, a 429 that requests a delay replaces them.
-  const isCurrent = isSuccess || (status === 429 && requestedDelay(response.headers, now) !== undefined);
-  if (ignorePause && isCurrent) service.endPauses();
-  const coolDown = coolDownAfter(response, now);
-  if (coolDown !== undefined) service.startPause(coolDown);
-  const methodPause = methodPauseAfter(response, now);
-  if (methodPause !== undefined) service.startPause(methodPause, method);
-  const supportsIdempotency = readHeader(response.headers, header.idempotencySupported) === 'true';
-  // Only a response that certainly comes from the service shows by a missing Idempotency-Supported that there is no
-  // support. Any other may come from a proxy, or from a service that refused the request before it read the API key.
-  const isFromService = isSuccess || (status >= 500 && code !== undefined && !isNotCarriedOut(response));
-  if (isFromService || supportsIdempotency) service.recordIdempotencySupport(supportsIdempotency);
-}
-
 /** Whether the service may have applied a request to which it did not respond with success. */
-function mayHaveBeenApplied(outcome: AttemptOutcome): boolean {
+export function mayHaveBeenApplied(outcome: AttemptOutcome): boolean {
   if ('response' in outcome) {
     const { status } = outcome.response;
     if (isNotCarriedOut(outcome.response)) return false;
@@ -207,8 +24,6 @@ function mayHaveBeenApplied(outcome: AttemptOutcome): boolean {
 /** Whether the service is still executing the first request with this Idempotency-Key (docs/service.md, D10). */
 const isInProgress = ({ status, code }: HttpResponse): boolean =>
   status === 409 && code === 'idempotency_in_flight';
-
-// How retries are decided. Times are in milliseconds.
 
 /** What a decision depends on besides the outcome of the last attempt. */
 export type RetryState = {
@@ -240,13 +55,6 @@ const rules = {
   /** For failures that a retry would repeat. */
   permanent: { attempts: 1, backoff: 0, cap: 0 },
 } satisfies Record<string, Rule>;
-
-/** The wait after a 429 that does not say how long to wait, and the shortest wait after any 429. */
-const UNKNOWN_RATE_LIMIT = 60_000;
-const MIN_RATE_LIMIT = 1_000;
-
-/** The longest time for which all processes of this user pause after a 503. */
-const MAX_METHOD_PAUSE = 60_000;
 
 /** Decides whether and when to retry after an attempt without success. */
 export function decideRetry(outcome: AttemptOutcome, state: RetryState): RetryDecision {
@@ -280,34 +88,8 @@ function retryRule(
   const { error } = outcome;
   // A timed-out attempt has already taken long, so fewer attempts follow.
   if (error instanceof TimeoutError) return ['connection', rules.persistent];
-  if (!(error instanceof NetworkError) || isPermanent(error)) return ['connection', rules.permanent];
-  const isPersistent = error.code === 'ENOTFOUND' || (error.code === 'ECONNREFUSED' && failsFastIfRefused);
+  // All other errors are no failures of the network, such as too little memory.
+  if (!(error instanceof NetworkError) || error.isPermanent) return ['connection', rules.permanent];
+  const isPersistent = error.errno === 'ENOTFOUND' || (error.errno === 'ECONNREFUSED' && failsFastIfRefused);
   return ['connection', isPersistent ? rules.persistent : rules.failure];
-}
-
-/** Whether a retry would fail in the same way, as after a certificate error or a rejection by a proxy. */
-const isPermanent = (error: NetworkError): boolean =>
-  error instanceof ProtocolError ||
-  (error instanceof ProxyError && error.status !== undefined && error.status < 500) ||
-  /CERT|TLS|SSL|SIGNATURE|ISSUER|CRL|EPROTO|INVALID_|PATH_LENGTH|OVERFLOW/.test(error.code ?? '');
-
-const rateLimitDelay = (headers: HttpResponse['headers'], now: number): number =>
-  Math.max(requestedDelay(headers, now) ?? UNKNOWN_RATE_LIMIT, MIN_RATE_LIMIT);
-
-/**
- * How long no request with this API key may be sent after a response, in milliseconds. After a 429: the delay before a
- * retry. Otherwise: the time until all used-up rate-limit windows have ended; undefined if there is no such window.
- */
-export const coolDownAfter = ({ status, headers }: HttpResponse, now: number): number | undefined =>
-  status === 429 ? rateLimitDelay(headers, now) : delayIfExhausted(headers, now);
-
-/**
- * How long requests with the same method must wait after a 503 with Retry-After, in milliseconds; at most a minute. Other
- * methods may still work. Undefined for all other responses, and for the codes `storage_…`, after which only the request
- * itself waits.
- */
-export function methodPauseAfter({ status, headers, code }: HttpResponse, now: number): number | undefined {
-  if (status !== 503 || code?.startsWith('storage_')) return undefined;
-  const delay = parseRetryAfter(headers, now);
-  return delay === undefined ? undefined : Math.min(delay, MAX_METHOD_PAUSE);
 }

@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import { existsSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
+import { readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { LOOPBACK_NAME_PATTERN } from '../contract/headers.ts';
 import type { Clock, Uptime } from '../system/clock.ts';
@@ -9,6 +9,18 @@ import {
   prepareStateDirectory,
   type StateDirectory,
 } from './state-directory.ts';
+
+// What this user's processes have learned from the responses of a service to an API key, so that none of them sends a
+// request too early. Each fact is the name of an empty file, such as `wait-all,60000,…`. So two processes that write at the
+// same time lose nothing, nobody reads half a fact, and no process needs a lock: a file that is read, changed and replaced
+// promises none of that. The files are in a directory named by a hash of the server and the key, which reveals neither. A
+// state directory that cannot be used never stops a command: its facts then stay in this process.
+//
+// - `wait-all` for all requests, `wait-POST` for one method, and `wait-probe` for requests that ignore both: the duration,
+//   and the system time, boot id and uptime at its start. Two clocks, because the system time may be set to another time
+//   during a wait, and the uptime begins again with each start of the machine.
+// - `idempotency`: the latest day (UTC, in days since the epoch) on which a response showed support for Idempotency-Key
+// - `notice-getPet`: the day of the latest notice about an operation
 
 const MINUTE = 60_000;
 const DAY = 86_400_000;
@@ -22,15 +34,15 @@ const UPTIME_STEP = 10;
 /** The scope of a wait for all requests with an API key. The other scopes are names of methods, and `probe`. */
 const ALL = 'all';
 
-/** Matches the entry of a wait: its scope, its duration, and the system time, boot id and uptime at its start. */
+/** Matches the name of a wait: its scope, its duration, and the system time, boot id and uptime at its start. */
 const WAIT = /^wait-(\w+),(\d+),(\d+),([\w-]*),(\d+)$/;
 
 export type StateOptions = {
-  clock: Clock;
+  clock: Pick<Clock, 'now'>;
   uptime(): Uptime;
   /** Where the state is stored: in the first directory that accepts it. It is read from all of them. */
   stateDirectories: readonly StateDirectory[];
-  /** Called for each entry that no directory accepts. Only this process then knows the entry. */
+  /** Called for each fact that no directory accepts. Only this process then knows the fact. */
   onUnwritable?: (() => void) | undefined;
 };
 
@@ -53,20 +65,7 @@ function serverOf(baseUrl: string): string {
 export const serviceOf = (baseUrl: string): string =>
   serverOf(baseUrl) + new URL(baseUrl).pathname.replace(/\/$/, '');
 
-/**
- * What this user's processes have learned from the responses of a service to an API key: a set of entries, each of which is
- * the name of an empty file. So processes that write at the same time lose nothing, and no file can be half-written. An entry
- * is a topic and its values:
- *
- * - `wait-all` for all requests, `wait-POST` for one method, and `wait-probe` for requests that ignore both: the
- *   duration of the wait, and the system time, boot id and uptime at its start
- * - `idempotency`: the latest day (UTC, in days since the epoch) on which a response showed support for Idempotency-Key
- * - `notice-getPet`: the day of the latest notice about an operation
- * - `sunset-getPet`: the time at which the service will remove an operation
- *
- * The directory is named by a hash of the server and the key, so that its name reveals neither. The hash leaves out the
- * path of the base URL, because a key has one rate limit for all paths of a server.
- */
+/** The state of a key at a server. It does not depend on the path of the base URL, because neither do rate limits. */
 export function createServiceState(
   { baseUrl, key }: { baseUrl: string; key: string },
   { clock, uptime, stateDirectories, onUnwritable = () => {} }: StateOptions,
@@ -75,67 +74,65 @@ export function createServiceState(
     .update(`${serverOf(baseUrl)}\n${key}`)
     .digest('hex');
   const stores = stateDirectories.map((directory) => createStore(directory, name));
-  /** The waits that this process has started (their files may be deleted), and the entries that it cannot store. */
+  /** The waits that this process has started (their files may be deleted), and the facts that it cannot store. */
   const own = new Set<string>();
   /** What this process last recorded about Idempotency-Key: the day on which it was supported, or that it was not. */
   let supportedDay: number | 'unsupported' | undefined;
 
-  const entries = (): string[] => [...stores.flatMap((store) => failOpen(store.read, [])), ...own];
+  const facts = (): string[] => [...stores.flatMap((store) => store.read() ?? []), ...own];
 
-  /** Adds an entry. Returns whether it is new. */
-  function add(entry: string): boolean {
-    for (const store of stores) {
-      const isNew = failOpen(() => store.add(entry), undefined);
-      if (isNew !== undefined) return isNew;
+  /** Adds a fact. Returns whether it is new. */
+  function add(fact: string): boolean {
+    if (facts().includes(fact)) return false;
+    if (!stores.some((store) => store.add(fact))) {
+      onUnwritable();
+      own.add(fact);
     }
-    onUnwritable();
-    const isNew = !own.has(entry);
-    own.add(entry);
-    return isNew;
+    return true;
   }
 
-  function remove(isRemoved: (entry: string) => boolean): void {
-    for (const entry of entries().filter(isRemoved)) {
-      own.delete(entry);
-      for (const store of stores) failOpen(() => store.remove(entry), undefined);
+  function remove(isRemoved: (fact: string) => boolean): void {
+    for (const fact of facts().filter(isRemoved)) {
+      own.delete(fact);
+      for (const store of stores) store.remove(fact);
     }
   }
 
   const valueFor = (topic: string): string | undefined =>
-    entries()
-      .find((entry) => entry.startsWith(`${topic},`))
+    facts()
+      .find((fact) => fact.startsWith(`${topic},`))
       ?.slice(topic.length + 1);
 
   /** Replaces the value of a topic. Returns whether it is new. */
-  function setValue(topic: string, value: string): boolean {
-    const entry = `${topic},${value}`;
-    const isNew = add(entry);
-    if (isNew) remove((other) => other.startsWith(`${topic},`) && other !== entry);
+  function setValue(topic: string, value: number): boolean {
+    const fact = `${topic},${value}`;
+    const isNew = add(fact);
+    if (isNew) remove((other) => other.startsWith(`${topic},`) && other !== fact);
     return isNew;
   }
 
   /** The milliseconds until a wait ends; at most 0 after its end. */
-  function remaining(entry: string): number {
-    // The uptime counts if the boot id is still the same, because the system time may have been changed.
-    const [, , duration, at, boot, started] = WAIT.exec(entry) ?? [];
+  function remaining(wait: string): number {
+    const [, , duration, at, boot, started] = WAIT.exec(wait) ?? [];
     const byClock = clock.now() - Number(at);
     const now = uptime();
+    // The uptime counts while the boot id is the same, because the system time may have been changed.
     const byUptime = boot !== '' && boot === now.boot ? now.milliseconds - Number(started) : byClock;
     const elapsed = Math.abs(byClock - byUptime) <= UPTIME_STEP ? byClock : byUptime - UPTIME_STEP;
     return Math.min(Number(duration), MAX_WAIT) - Math.max(0, elapsed);
   }
 
-  const longest = (scope: string, known = entries()): number =>
-    Math.max(0, ...known.filter((entry) => WAIT.exec(entry)?.[1] === scope).map(remaining));
+  const longest = (scope: string, known = facts()): number =>
+    Math.max(0, ...known.filter((fact) => WAIT.exec(fact)?.[1] === scope).map(remaining));
 
   /** Pauses all requests with this API key, or only those of a scope. Never shortens a pause that has started before. */
   function startPause(milliseconds: number, scope = ALL): void {
     const duration = Math.ceil(Math.min(milliseconds, MAX_WAIT));
     if (longest(scope) >= duration) return;
     const { boot, milliseconds: started } = uptime();
-    const entry = `wait-${scope},${duration},${clock.now()},${boot},${Math.ceil(started)}`;
-    add(entry);
-    own.add(entry);
+    const wait = `wait-${scope},${duration},${clock.now()},${boot},${Math.ceil(started)}`;
+    add(wait);
+    own.add(wait);
     remove((other) => WAIT.test(other) && remaining(other) <= 0);
   }
 
@@ -145,7 +142,7 @@ export function createServiceState(
   return {
     /** The wait before the next request with this method; undefined if it may be sent now. */
     pause(method: string): Pause | undefined {
-      const known = entries();
+      const known = facts();
       const [all, ofMethod] = [longest(ALL, known), longest(method, known)];
       if (Math.max(all, ofMethod) === 0) return undefined;
       const reason = all >= ofMethod ? 'rate limit' : 'server error';
@@ -153,7 +150,7 @@ export function createServiceState(
     },
     startPause,
     /** Ends all pauses. Keeps `wait-probe`, the limit for requests that ignore a rate limit. */
-    endPauses: (): void => remove((entry) => WAIT.test(entry) && !entry.startsWith('wait-probe,')),
+    endPauses: (): void => remove((fact) => WAIT.test(fact) && !fact.startsWith('wait-probe,')),
     /**
      * Whether a request that ignores the pause may be sent now. During a rate limit, it is true at most once a minute
      * across processes, so that checking whether the limit still applies cannot get the API key banned.
@@ -174,55 +171,36 @@ export function createServiceState(
       const day = isSupported ? today() : 'unsupported';
       if (supportedDay === day) return;
       supportedDay = day;
-      if (isSupported) setValue('idempotency', String(day));
-      else remove((entry) => entry.startsWith('idempotency,'));
+      if (day === 'unsupported') remove((fact) => fact.startsWith('idempotency,'));
+      else setValue('idempotency', day);
     },
-    /** True only for the first call per operation and UTC day, in all processes, so that a notice is shown once a day. */
-    claimDailyNotice: (operation: string): boolean => setValue(`notice-${operation}`, String(today())),
-    recordSunset: (operation: string, date: Date): void =>
-      void setValue(`sunset-${operation}`, String(date.getTime())),
-    /** The date on which the service removes the operation, if a response has announced it. */
-    sunset(operation: string): Date | undefined {
-      const time = valueFor(`sunset-${operation}`);
-      return time === undefined ? undefined : new Date(Number(time));
-    },
+    /** True for the first call per operation and UTC day, so that a notice is shown once a day. */
+    claimDailyNotice: (operation: string): boolean => setValue(`notice-${operation}`, today()),
   };
 }
 
-/** The entries that a state directory has for one service and key. */
+/** The facts that a state directory has for one service and key. Its methods return undefined if it cannot be used. */
 function createStore(directory: StateDirectory, name: string) {
   const path = join(directory.path, 'services', name);
-  let wasThere = false;
   return {
-    // To check first is much faster than to catch the error of a missing directory.
-    read(): string[] {
-      wasThere ||= existsSync(path);
-      return wasThere && isTrusted(directory) ? readdirSync(path) : [];
-    },
-    /** Returns whether the entry is new. @throws Error if the directory cannot be used */
-    add(entry: string): boolean {
-      if (!prepareStateDirectory(directory)) throw new Error(`${directory.path} is not writable`);
-      makeDirectorySync(path);
-      try {
-        writeFileSync(join(path, entry), '', { flag: 'wx', mode: 0o600 });
+    read: () => ifUsable(() => (isTrusted(directory) ? readdirSync(path) : [])),
+    /** Returns whether the fact was stored. */
+    add: (fact: string) =>
+      ifUsable(() => {
+        if (!prepareStateDirectory(directory)) return false;
+        makeDirectorySync(path);
+        writeFileSync(join(path, fact), '', { mode: 0o600 });
         return true;
-      } catch (error) {
-        if ((error as NodeJS.ErrnoException).code === 'EEXIST') return false;
-        throw error;
-      }
-    },
-    /** @throws Error if the entry cannot be deleted */
-    remove(entry: string): void {
-      if (isTrusted(directory)) rmSync(join(path, entry), { force: true });
-    },
+      }),
+    remove: (fact: string) =>
+      ifUsable(() => isTrusted(directory) && rmSync(join(path, fact), { force: true })),
   };
 }
 
-/** Returns `fallback` after an error: a broken state directory must not stop a command. */
-function failOpen<Result, Fallback>(use: () => Result, fallback: Fallback): Result | Fallback {
+function ifUsable<Result>(use: () => Result): Result | undefined {
   try {
     return use();
   } catch {
-    return fallback;
+    return undefined;
   }
 }

@@ -109,6 +109,20 @@ export const isNoSpace = (error: unknown): boolean => ['ENOSPC', 'EDQUOT'].inclu
 /** Whether the error means that the file or directory does not exist. */
 export const isMissing = (error: unknown): error is Error => errnoOf(error) === 'ENOENT';
 
+/**
+ * Whether there is a file or directory. Unlike `existsSync`, throws if that is unknown, for example because its directory
+ * belongs to another user. Use this if absence permits something, such as sending or creating.
+ */
+export function isThere(path: string): boolean {
+  try {
+    statSync(path);
+    return true;
+  } catch (error) {
+    if (isMissing(error)) return false;
+    throw error;
+  }
+}
+
 // The errors of directory-lock.ts. They are here so that commands can recognize them without loading that module.
 
 /** Another process holds or may hold the lock. `pid` and `url` are that process's, if known. */
@@ -268,10 +282,13 @@ export async function makeDirectory(fileSystem: FileSystem, path: string, withPa
   }
 }
 
-/** Like `makeDirectory`, and sets mode 0700 if the directory existed with another mode. */
+/**
+ * Like `makeDirectory`, and sets mode 0700 if the directory existed with another mode and belongs to this user. Another
+ * owner may have given this user access, as in a container with a random user id: the files must be private themselves.
+ */
 export async function makePrivateDirectory(fileSystem: FileSystem, path: string): Promise<void> {
   await makeDirectory(fileSystem, path);
-  await fileSystem.chmod(path, 0o700);
+  await fileSystem.chmod(path, 0o700).catch(() => {});
 }
 
 /**

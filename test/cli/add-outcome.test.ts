@@ -62,7 +62,7 @@ test.each([
     code,
     exitCode: 7,
     status: 503,
-    message: expect.stringMatching(/: no$/),
+    message: expect.stringMatching(/: no \(503\)$/),
     hint: 'try again later',
   });
   expect(requests).toHaveLength(count);

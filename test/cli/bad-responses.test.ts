@@ -5,7 +5,7 @@ import { type Handler, reply, scriptedServer } from '../helpers/scripted-server.
 import { rawServer } from '../helpers/wire-server.ts';
 
 // Servers that break the contract, and connections that fail. Each error names the server and the mistake, and shows no
-// API key. test/client/error-responses.test.ts and describe-error.test.ts have more errors.
+// API key. test/client/error-responses.test.ts and errors.test.ts have more errors.
 
 async function loggedIn(url: string) {
   const machine = await freshMachine();
@@ -93,4 +93,37 @@ test('pets get after 404 reports a wrong base URL if the list is missing, too', 
   const contains = ['not found (404', 'nothing here', server.url];
   for (const ids of [['7'], ['7', '8']])
     await expectFailure(machine, ['get', ...ids], { exit: 7, code: 'contract_error', contains });
+});
+
+test.each([
+  ['the service is', (path: string) => path.startsWith('/v1/'), '', '/v1'],
+  ['the service with a prefix is', (path: string) => path.startsWith('/shop/v1/'), '/shop', '/shop/v1'],
+  ['nothing is', () => false, '', undefined],
+])('a base URL without /v1, if %s at the address with it', async (_name, isService, given, found) => {
+  const server = await scriptedServer((request, response) => {
+    const isKeyless = request.headers.authorization === undefined;
+    if (!isService(request.url ?? ''))
+      return reply(response, 404, 'nothing', { 'Content-Type': 'text/plain' });
+    reply(
+      response,
+      isKeyless ? 401 : 200,
+      isKeyless ? { code: 'unauthorized', message: 'no', status: 401 } : [],
+    );
+  });
+  const machine = await freshMachine();
+  const env = { PETS_BASE_URL: server.origin + given, PETS_API_KEY: CANARY };
+  const { code, stderr } = await machine.pets(['list'], { env });
+  expect(code).toBe(7);
+  expect(stderr).toContain(
+    found ? `use the base URL ${server.origin}${found}\n` : `check the base URL ${server.origin}`,
+  );
+  // The key is only sent to the address that the user has given.
+  const sent = server.requests.map(({ url, headers }) => [
+    url.split('?')[0],
+    headers.authorization !== undefined,
+  ]);
+  expect(sent).toEqual([
+    [`${given}/pets`, true],
+    [`${given}/v1/pets`, false],
+  ]);
 });

@@ -12,7 +12,7 @@ const offered = (...words: string[]) => {
 };
 
 const globals =
-  '--profile --base-url --json --max-wait --timeout --no-retry --debug --color --no-input --help --version';
+  '--profile --base-url --json --max-wait --timeout --max-time --no-retry --debug --color --no-input --help --version';
 
 describe('candidates', () => {
   /** A line without `pets`, the candidates, and the rule. If the line ends with a space, its last word is empty. */

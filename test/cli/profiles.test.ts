@@ -136,3 +136,27 @@ test('a key in PETS_API_KEY without a base URL is listed, and the problem is rep
   expect(JSON.parse(ran.stdout).at(-1)).toEqual(environment);
   expect(ran.stderr).toContain('no base URL for the key in PETS_API_KEY; set PETS_BASE_URL');
 });
+
+test('saving a profile adds no handlers of signals, which could end a server that is stopping', async () => {
+  const args = ['login', '--no-verify', '--base-url', 'https://api.example.com/v1'];
+  const { code, stderr } = await runInTerminal(args, { stdin: 'pets_prod_k2mX' });
+  expect([code, process.listenerCount('SIGXFSZ')]).toEqual([0, 0]);
+  // The waits of this test take no time, so the second has passed before the key was read.
+  expect(stderr).toContain('waiting for the end of standard input');
+});
+
+test.each(['\ufeff', ''])('a profile may begin with a byte order mark: %j', async (mark) => {
+  const files = {
+    'prod.json': `${mark}{"baseUrl":"https://api.example.com/v1"}`,
+    'settings.json': `${mark}{}`,
+  };
+  const { code, stderr } = await runInTerminal(['profiles'], { files });
+  expect([code, stderr]).toEqual([0, '']);
+});
+
+test('a profile in UTF-16 is refused with how to save it', async () => {
+  const files = { 'prod.json': Buffer.from('{}', 'utf16le').toString('latin1') };
+  const { code, stderr } = await runInTerminal(['list'], { files });
+  expect([code, stderr]).toEqual([2, expect.stringContaining('prod.json is UTF-16')]);
+  expect(stderr).toContain('save it as UTF-8');
+});

@@ -197,7 +197,6 @@ test('a masked key shows its last four characters, but nothing of a short key', 
 
 test.each([
   ['sk-1', 'Invalid API key: sk-1.', 'Invalid API key: ….'],
-  ['sk-1', `form: ${Buffer.from('sk-1').toString('base64')}`, 'form: …=='],
   ['sk-1', 'task-1 and sk-10', 'task-1 and sk-10'],
   ['sk-1234', 'Invalid API key: sk-1234', 'Invalid API key: …'],
   ['', 'Bearer none', 'Bearer none'],

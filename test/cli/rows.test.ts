@@ -3,8 +3,9 @@ import { stringify } from 'csv-stringify/sync';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import * as z from 'zod/mini';
+import { readInput, requireUtf8 } from '../../src/cli/core/input.ts';
 import { toCsv } from '../../src/cli/output/csv.ts';
-import { type RowFormat, readInput, requireUtf8 } from '../../src/cli/rows/input.ts';
+import type { RowFormat } from '../../src/cli/rows/input.ts';
 import { describeInvalidRow, detectFormat, parseRows, type RawRow } from '../../src/cli/rows/read-file.ts';
 import { parseJson, stringifyJson } from '../../src/contract/json.ts';
 import { NewPet } from '../../src/contract/schemas.ts';
@@ -261,13 +262,15 @@ describe('rows that were written are read back unchanged', () => {
 const text = 'name,category\nRex,1\n';
 
 test.each([
-  ['Latin-1', Buffer.from('name,category\nFürst,1\n', 'latin1')],
-  ['UTF-16', Buffer.from(text, 'utf16le')],
-  ['a workbook (.xlsx, .ods)', Buffer.from('PK\x03\x04\x14\0\x06\0\x08\0')],
-])('input that is not UTF-8 text is refused with how to save it: %s', (_, bytes) => {
+  ['not UTF-8 text', 'Latin-1', Buffer.from('name,category\nFürst,1\n', 'latin1')],
+  ['not UTF-8 text', 'a workbook (.xlsx, .ods)', Buffer.from('PK\x03\x04\x14\0\x06\0\x08\0')],
+  ['UTF-16', 'UTF-16', Buffer.from(text, 'utf16le')],
+  ['UTF-16', 'big-endian UTF-16', Buffer.from(text, 'utf16le').swap16()],
+  ['UTF-16', 'UTF-16 with a byte order mark', Buffer.from('\uFEFFä', 'utf16le')],
+])('input that is %s is refused with how to save it: %s', (problem, _, bytes) => {
   const hint = 'save it as UTF-8; in Excel: Save As → CSV UTF-8 (comma delimited)';
   expect(() => requireUtf8(bytes, 'FILE')).toThrow(
-    expect.objectContaining({ message: 'FILE is not UTF-8 text', hint }),
+    expect.objectContaining({ message: `FILE is ${problem}`, hint }),
   );
 });
 

@@ -1,10 +1,11 @@
-import { existsSync } from 'node:fs';
+import { existsSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { Readable } from 'node:stream';
 import { describe, expect, test } from 'vitest';
 import type { Context, Signal } from '../../src/cli/core/context.ts';
 import { createProcessContext } from '../../src/cli/run.ts';
 import { runCommand } from '../../src/cli/serve/run-command.ts';
+import { startProgram } from '../helpers/context.ts';
 import { gate } from '../helpers/gate.ts';
 import { temporaryDirectory } from '../helpers/temp.ts';
 
@@ -103,4 +104,25 @@ test('on a terminal SIGINT is not forwarded, because the command receives it fro
   raise('SIGINT');
   raise('SIGTERM');
   expect(await code).toBe(6);
+});
+
+test('signals are handled from the creation of a temporary store to its deletion, also around a command', async () => {
+  const directory = await temporaryDirectory();
+  const stores = () => readdirSync(directory).filter((name) => name.startsWith('pets-ephemeral-'));
+  const handlers = new Set<unknown>();
+  const unhandled: string[] = [];
+  const program = startProgram(['serve', '--ephemeral', '--quiet', '--', process.execPath, '-e', ''], {
+    env: { PETS_CONFIG_DIR: directory },
+    homeDirectory: directory,
+    temporaryDirectory: directory,
+    onSignal(_signals, handler) {
+      handlers.add(handler);
+      return () => {
+        handlers.delete(handler);
+        if (handlers.size === 0) unhandled.push(...stores());
+      };
+    },
+  });
+  expect(await program.ended).toBe(0);
+  expect([unhandled, handlers.size, stores()]).toEqual([[], 0, []]);
 });

@@ -1,13 +1,8 @@
 import fc from 'fast-check';
-import stringWidth from 'string-width';
 import { describe, expect, test } from 'vitest';
 import { quoteIfBlank, sanitizeForTerminal, sanitizeJson, tsvLine } from '../../src/cli/output/sanitize.ts';
 import { cases } from '../helpers/cases.ts';
 import { graphemes, hostileTexts } from '../helpers/hostile-text.ts';
-
-const ZWJ = '\u200d';
-/** A letter with four marks and four joiners. */
-const SINHALA = `ක${`\u0dca${ZWJ}`.repeat(4)}`;
 
 describe('control characters and invisible characters', () => {
   test.each([
@@ -19,17 +14,7 @@ describe('control characters and invisible characters', () => {
     ['line and paragraph separators', '\u2028\u2029', '\\u2028\\u2029'],
     ['a word joiner', 'Re\u2060x', 'Re\\u2060x'],
     ['text of tag characters', 'Rex\u{e0048}\u{e0069}', 'Rex\\u{e0048}\\u{e0069}'],
-    ['tag characters that form no flag', '🏴\u{e0048}\u{e007f}', '🏴\\u{e0048}\\u{e007f}'],
     ['Hangul fillers', '\u3164\u115f\uffa0', '\\u3164\\u115f\\uffa0'],
-    ['a joiner in Latin', `Re${ZWJ}x`, 'Re\\u200dx'],
-    ['a joiner after a joiner', `🐈${ZWJ}${ZWJ}`, `🐈${ZWJ}\\u200d`],
-    ['a variation selector after a letter', 'Rex\ufe0f', 'Rex\\ufe0f'],
-    ['a second variation selector', '❤\ufe0f\ufe0f', '❤\ufe0f\\ufe0f'],
-    ['text of variation selectors', '😀\u{e0158}\u{e0155}', '😀\u{e0158}\\u{e0155}'],
-    ['a combining mark at the start', '\u0301a', '\\u0301a'],
-    ['a combining mark after a space', 'a \u0301', 'a \\u0301'],
-    ['more than eight combining marks', `a${'\u0301'.repeat(10)}`, `a${'\u0301'.repeat(8)}\\u0301\\u0301`],
-    ['more than eight combining marks and joiners', `${SINHALA}\u0dca${ZWJ}`, `${SINHALA}\\u0dca${ZWJ}`],
     ['noncharacters', 'a\uffff\u{1fffe}', 'a\\uffff\\u{1fffe}'],
   ])('%s is escaped', (_, text, shown) => {
     expect(sanitizeForTerminal(text)).toBe(shown);
@@ -55,10 +40,6 @@ describe('control characters and invisible characters', () => {
         expect(shown).not.toMatch(
           /[\p{Cc}\p{Cs}\p{Bidi_Control}\u2028\u2029\u200b\u00ad\ufeff\ufff9-\ufffb]/u,
         );
-        expect(shown).not.toMatch(/^\p{M}/u);
-        for (const { segment } of new Intl.Segmenter().segment(shown)) {
-          expect(stringWidth(segment)).toBeGreaterThan(0);
-        }
       }),
       { numRuns: cases(500) },
     );

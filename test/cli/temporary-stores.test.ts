@@ -1,4 +1,3 @@
-import { readdirSync } from 'node:fs';
 import { chmod, mkdir, readdir, symlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
@@ -6,7 +5,6 @@ import { deleteLeftStores } from '../../src/cli/serve/temporary-stores.ts';
 import { systemClock } from '../../src/system/clock.ts';
 import { acquireDirectoryLock } from '../../src/system/directory-lock.ts';
 import { manualClock } from '../helpers/clock.ts';
-import { startProgram } from '../helpers/context.ts';
 import { temporaryDirectory } from '../helpers/temp.ts';
 
 /** A directory for temporary files with the stores that killed servers have left. */
@@ -75,25 +73,4 @@ test('nothing is deleted after the server has stopped, and a missing directory i
   expect(await left()).toEqual(['pets-ephemeral-left']);
   const missing = { temporaryDirectory: join(await temporaryDirectory(), 'missing') };
   await deleteLeftStores({ ...missing, clock: systemClock }, new AbortController().signal);
-});
-
-test('signals are handled from the creation of a temporary store to its deletion, also around a command', async () => {
-  const directory = await temporaryDirectory();
-  const stores = () => readdirSync(directory).filter((name) => name.startsWith('pets-ephemeral-'));
-  const handlers = new Set<unknown>();
-  const unhandled: string[] = [];
-  const program = startProgram(['serve', '--ephemeral', '--quiet', '--', process.execPath, '-e', ''], {
-    env: { PETS_CONFIG_DIR: directory },
-    homeDirectory: directory,
-    temporaryDirectory: directory,
-    onSignal(_signals, handler) {
-      handlers.add(handler);
-      return () => {
-        handlers.delete(handler);
-        if (handlers.size === 0) unhandled.push(...stores());
-      };
-    },
-  });
-  expect(await program.ended).toBe(0);
-  expect([unhandled, handlers.size, stores()]).toEqual([[], 0, []]);
 });

@@ -6,6 +6,7 @@ import { closedPort } from '../helpers/listen.ts';
 import { freshMachine } from '../helpers/pets.ts';
 import { type Handler, reply, replyError, scriptedServer } from '../helpers/scripted-server.ts';
 import { temporaryDirectory } from '../helpers/temp.ts';
+import { formatResponse, wireServer } from '../helpers/wire-server.ts';
 
 const KEY = 'pets_profiles_key';
 const profile = (baseUrl: string) => JSON.stringify({ baseUrl, key: KEY });
@@ -17,29 +18,35 @@ const refusedOnce =
       ? replyError(response, 429, 'rate_limited', { 'Retry-After': String(seconds) })
       : reply(response, 200, []);
 
-const list = async (args: string[], columns?: number) => {
-  const env = { PETS_BASE_URL: `http://127.0.0.1:${await closedPort()}/v1`, PETS_API_KEY: 'pets_k' };
-  return runInTerminal(['list', ...args], { env, ...(columns && { columns }) });
-};
+test.each([[{}], [{ columns: 80 }]])(
+  'after a refused connection to this machine, there are three attempts within a second (%j)',
+  async (options) => {
+    const env = { PETS_BASE_URL: `http://127.0.0.1:${await closedPort()}/v1`, PETS_API_KEY: 'pets_k' };
+    const slept: number[] = [];
+    const { code, stderr } = await runInTerminal(['list', '--debug'], {
+      env,
+      ...options,
+      onSleep: (milliseconds) => slept.push(milliseconds),
+    });
+    expect([code, slept, stderr.match(/failed: NetworkError/g)?.length]).toEqual([6, [300, 600], 3]);
+    expect(stderr).toContain('start the local service: pets serve');
+  },
+);
 
-test('after a refused connection to this machine, a command whose output is not a terminal announces five waits, and then fails', async () => {
-  const { code, stderr } = await list([]);
-  expect(code).toBe(6);
-  expect(stderr.match(/^waiting .*/gm)).toEqual([
-    'waiting 1 s (no response), until 12:00:00 UTC',
-    'waiting 1 s (no response), until 12:00:01 UTC',
-    'waiting 2 s (no response), until 12:00:03 UTC',
-    'waiting 4 s (no response), until 12:00:07 UTC',
-    'waiting 6 s (no response), until 12:00:13 UTC',
+test('a service on this machine that ends during a command has 15 s to start again', async () => {
+  const server = await wireServer((socket) => {
+    socket.end(formatResponse(200, [], { Link: '</v1/pets?page=2>; rel="next"', Connection: 'close' }));
+    server.stop();
+  });
+  const env = { PETS_BASE_URL: server.url, PETS_API_KEY: 'pets_k' };
+  const { code, stderr } = await runInTerminal(['list', '--all'], { env });
+  expect([code, stderr.match(/^waiting .*/gm)]).toEqual([
+    6,
+    [1, 1, 2, 4, 6].map((seconds) => expect.stringMatching(`^waiting ${seconds} s \\(no response\\), until`)),
   ]);
 });
 
-test('after a refused connection to this machine with a terminal, there are three attempts', async () => {
-  const { code, stderr } = await list(['--debug'], 80);
-  expect([code, stderr.match(/failed: NetworkError/g)?.length]).toEqual([6, 3]);
-});
-
-test('a terminal shows a countdown of every wait, in steps of a second', async () => {
+test('a terminal shows a countdown of every wait, in steps of a second, with the status of a server error', async () => {
   const handler: Handler = (_, response, count) =>
     count < 4 ? replyError(response, 503) : reply(response, 200, []);
   const slept: number[] = [];
@@ -49,9 +56,27 @@ test('a terminal shows a countdown of every wait, in steps of a second', async (
   });
   expect(code).toBe(0);
   expect(slept).toEqual([500, 1_000, 1_000, 1_000]);
-  expect(stderr.match(/waiting \d s \(server error\)/g)).toEqual(
-    [1, 1, 2, 1].map((n) => `waiting ${n} s (server error)`),
-  );
+  expect(stderr.match(/waiting \d s \(server error 503\)/g)).toHaveLength(4);
+  const json = await runAgainst(handler, ['list', '--json']);
+  expect(JSON.parse(json.stderr.split('\n')[0] ?? '')).toMatchObject({
+    wait: { reason: 'server error', status: 503 },
+  });
+});
+
+test('a wait ends when its time has passed, also if the machine slept meanwhile', async () => {
+  const clock = manualClock();
+  const slept: number[] = [];
+  const { code, stderr } = await runAgainst(refusedOnce(60), ['list'], {
+    columns: 80,
+    clock,
+    onSleep(milliseconds) {
+      slept.push(milliseconds);
+      // After two seconds, the machine sleeps for an hour.
+      if (slept.length === 2) clock.advance(3_600_000);
+    },
+  });
+  expect([code, slept]).toEqual([0, [1_000, 1_000]]);
+  expect(stderr).not.toContain('waiting 58 s');
 });
 
 test('a countdown does not last longer if the clock is set back', async () => {
@@ -139,4 +164,39 @@ test('during a rate limit, profiles --check sends one request a minute, so that 
   }
   // The first request started the cool-down. One request a minute may ignore the cool-down.
   expect(requests).toHaveLength(3);
+});
+
+test.each<[string, Handler, string[], number, string]>([
+  [
+    'no wait before a request is longer than the rest',
+    refusedOnce(30),
+    ['--max-time', '20'],
+    5,
+    'until 12:00:30 UTC (in 30 s)',
+  ],
+  [
+    'no attempt is longer than the rest',
+    (_, response) => void response.writeHead(200),
+    ['--max-time', '0.2', '--no-retry'],
+    6,
+    'not done within 0.2 s',
+  ],
+])('--max-time limits a whole command: %s', async (_name, handler, args, exit, text) => {
+  const { code, stderr, server } = await runAgainst(handler, ['list', ...args]);
+  expect([code, stderr]).toEqual([exit, expect.stringContaining(text)]);
+  expect(server.requests).toHaveLength(1);
+});
+
+test('--max-time counts all requests of a command together', async () => {
+  const clock = manualClock();
+  const { code, stderr, server } = await runAgainst(
+    (_, response, count) => {
+      clock.advance(4_000);
+      reply(response, 200, [], { Link: `</v1/pets?page=${count}>; rel="next"` });
+    },
+    ['list', '--all', '--max-time', '10'],
+    { clock },
+  );
+  expect([code, stderr]).toEqual([6, expect.stringMatching(/not done within 10 s\n.*increase --max-time/)]);
+  expect(server.requests).toHaveLength(3);
 });

@@ -4,6 +4,7 @@ import { Agent, buildConnector } from 'undici';
 import { expect, onTestFinished, test } from 'vitest';
 import { type Attempt, runAttempt } from '../../src/client/attempt.ts';
 import { TimeoutError } from '../../src/client/errors.ts';
+import { describeFault } from '../../src/client/failures.ts';
 import { InterruptedError } from '../../src/system/interrupted-error.ts';
 import { manualClock } from '../helpers/clock.ts';
 import { gate } from '../helpers/gate.ts';
@@ -32,13 +33,16 @@ async function start(act: Act = (socket) => socket.write(formatResponse(201, {})
       method: 'POST',
       url: new URL(server.url),
       headers: {},
-      timeoutMilliseconds: 10_000,
+      timeout: { milliseconds: 10_000, shown: 10_000, limit: 'attempt' },
       signal: interrupt.signal,
       isSuccess: (status) => status < 300,
       canSend: () => true,
       ...change,
     };
-    return runAttempt(agent, attempt, manualClock(), startTimer);
+    return runAttempt({ dispatcher: agent, describe: describeFault }, attempt, {
+      clock: manualClock(),
+      startTimer,
+    });
   };
   return {
     server,

@@ -1,6 +1,6 @@
 import { gzipSync } from 'node:zlib';
 import { expect, test } from 'vitest';
-import { ContractError, RateLimitError } from '../../src/client/errors.ts';
+import { ContractError, NetworkError, RateLimitError } from '../../src/client/errors.ts';
 import { list, PET, rejection, testClient } from '../helpers/client.ts';
 import { scriptedServer } from '../helpers/scripted-server.ts';
 
@@ -48,7 +48,6 @@ test.each<[string, Record<string, string>, Buffer, string]>([
   ['two codings', coding('gzip, gzip'), gzipSync(gzip), 'Content-Encoding gzip, gzip is not supported'],
   ['text instead of gzip', coding('gzip'), utf8, 'invalid gzip data (incorrect header check)'],
   ['a small gzip body with more than 64 MiB', coding('gzip'), gzipSync(bomb), 'larger than 64 MiB'],
-  ['a cut body', coding('gzip'), gzip.subarray(0, -20), 'invalid gzip data (unexpected end of file)'],
   ['an unknown charset', type('utf-32'), utf8, 'charset utf-32 is not supported'],
   ['text that is not UTF-8', {}, windows1252, 'not valid utf-8 text'],
 ])('a success that cannot be decoded is a ContractError: %s', async (_name, headers, bytes, reason) => {
@@ -57,6 +56,20 @@ test.each<[string, Record<string, string>, Buffer, string]>([
   expect(error).toBeInstanceOf(ContractError);
   expect((error as Error).message).toBe(`unexpected response: ${reason}`);
   expect(server.requests).toHaveLength(1);
+});
+
+test.each<[string, Record<string, string>, Buffer]>([
+  ['in gzip', coding('gzip'), gzip.subarray(0, -20)],
+  ['in gzip before its checksum', coding('gzip'), gzip.subarray(0, -8)],
+  ['in a character', {}, utf8.subarray(0, JSON_TEXT.indexOf('€') + 2)],
+  ['in a character of UTF-16', type('utf-16le'), utf16.subarray(0, -1)],
+  ['in JSON', {}, utf8.subarray(0, -1)],
+])('a success that ends %s is incomplete, and requested again', async (_name, headers, bytes) => {
+  const { client, server } = await connect({ headers, bytes });
+  const error = await rejection(list(client));
+  expect(error).toBeInstanceOf(NetworkError);
+  expect((error as Error).message).toBe('the response is incomplete');
+  expect(server.requests).toHaveLength(6);
 });
 
 test('a 429 whose body cannot be decoded starts a cool-down', async () => {

@@ -1,22 +1,30 @@
 import { expect, test } from 'vitest';
-import { ApiFailure, ContractError, OutcomeUnknownError, RateLimitError } from '../../src/client/errors.ts';
+import {
+  ApiFailure,
+  ContractError,
+  NetworkError,
+  OutcomeUnknownError,
+  RateLimitError,
+} from '../../src/client/errors.ts';
 import { add, KEY, list, PET, rejection, testClient } from '../helpers/client.ts';
 import { reply, scriptedServer } from '../helpers/scripted-server.ts';
+import { formatResponse, wireServer } from '../helpers/wire-server.ts';
 
 // The client does not accept these responses. The tests check the error of a read, and whether a creation is ambiguous.
 
 const HTML = '<html>Welcome to the hotel</html>';
+const NESTED = '['.repeat(100_000) + ']'.repeat(100_000);
 const asHtml = { 'Content-Type': 'text/html' };
 const error = (status: number) => ({ code: 'a_code', message: 'no', status });
 
-type Kind = typeof ApiFailure | typeof ContractError | typeof RateLimitError;
+type Kind = typeof ApiFailure | typeof NetworkError | typeof ContractError | typeof RateLimitError;
 type Row = [string, number, unknown, Record<string, string>, Kind, { sends?: number; isAmbiguous: boolean }];
 
 const rows: Row[] = [
   ['HTML with status 200', 200, HTML, asHtml, ContractError, { isAmbiguous: true }],
   ['an empty body', 200, '', {}, ContractError, { isAmbiguous: true }],
-  ['incomplete JSON', 200, '{"id":1,', {}, ContractError, { isAmbiguous: true }],
-  ['JSON nested 100,000 levels deep', 200, '['.repeat(100_000), {}, ContractError, { isAmbiguous: true }],
+  ['incomplete JSON', 200, '{"id":1,', {}, NetworkError, { sends: 6, isAmbiguous: true }],
+  ['JSON nested 100,000 levels deep', 200, NESTED, {}, ContractError, { isAmbiguous: true }],
   ['an animal without an id', 200, { ...PET, id: undefined }, {}, ContractError, { isAmbiguous: true }],
   ['a name that is null', 200, { ...PET, name: null }, {}, ContractError, { isAmbiguous: true }],
   ['an array in an array', 200, [[PET]], {}, ContractError, { isAmbiguous: true }],
@@ -90,4 +98,30 @@ test.each<[number, string, (other: string) => string | undefined]>([
   }
   expect(server.requests.map(({ method }) => method)).toEqual(['GET', 'POST']);
   expect(other.requests).toEqual([]);
+});
+
+test.each<[number, string, string | undefined]>([
+  [400, '{}', 'HTTP status 400'],
+  [503, '{ }', 'HTTP status 503'],
+  [503, '{"message":"busy"}', 'busy (503)'],
+  [503, 'busy', 'busy (503)'],
+  [429, '{}', 'rate limit exceeded'],
+  [400, '[]', 'HTTP status 400'],
+  [400, '{"why":"so"}', 'HTTP status 400: {"why":"so"}'],
+])('the message of an error with status %i and the body %j is %j', async (status, body, message) => {
+  const server = await scriptedServer((_, response) => reply(response, status, body));
+  const { client } = testClient(server.url, { maxWaitMilliseconds: undefined });
+  expect(await rejection(list(client))).toMatchObject({ message });
+});
+
+test('headers that Node refuses are a response: there is no retry, and a creation is ambiguous', async () => {
+  const server = await wireServer((socket, _, { line }) =>
+    socket.write(formatResponse(line.startsWith('GET') ? 200 : 201, [PET], { Cookie: 'x'.repeat(20_000) })),
+  );
+  const { client } = testClient(server.url, { supportsIdempotency: true });
+  const error = await rejection(list(client));
+  expect(error).toBeInstanceOf(ContractError);
+  expect(error).toMatchObject({ status: undefined, hint: expect.stringContaining('--max-http-header-size') });
+  expect(await rejection(add(client))).toMatchObject({ cause: { code: 'contract_error' } });
+  expect(server.requests).toHaveLength(2);
 });

@@ -36,7 +36,15 @@ const delays: Case[] = [
 
 const invalid = [
   ...['', ' ', '-5', '-0', '+5', '.5', '5.', '1.2.3', '1e3', '0x10', 'NaN', 'Infinity', 'soon', '5 s'],
-  ...['٥', '5\u00005', '2026-11-20T12:01:00Z', 'Fri, 20 Nov 2026', 'Nov 20 2026', '[object Object]'],
+  ...[
+    '٥',
+    '5\u00005',
+    '2026-11-20T12:01:00',
+    '2026-11-20',
+    'Fri, 20 Nov 2026',
+    'Nov 20 2026',
+    '[object Object]',
+  ],
 ].map((text): Case => [JSON.stringify(text), after(text), undefined]);
 
 const dates: Case[] = [
@@ -44,6 +52,8 @@ const dates: Case[] = [
   ['RFC 850', after('Friday, 20-Nov-26 12:01:30 GMT'), 90_000],
   ['asctime', after('Fri Nov 20 12:01:30 2026'), 90_000],
   ['asctime with a day of one digit', after('Tue Dec  1 12:00:00 2026'), 11 * 86_400_000],
+  ['ISO 8601', after('2026-11-20T12:01:30.5Z'), 90_500],
+  ['ISO 8601 with an offset', after('2026-11-20T14:01:30+02:00'), 90_000],
   ['in the past', after(dateAt('11:00:00')), 0],
   ['RFC 850, a year of the last century', after('Sunday, 06-Nov-94 08:49:37 GMT'), 0],
   ['an invalid month', after('Fri, 20 Nod 2026 12:01:30 GMT'), undefined],
@@ -65,6 +75,10 @@ const resets: Case[] = [
   ['in 2001', reset('1000000000'), 0],
   ['a fraction', reset('45.25'), 45_250],
   ['400 digits', reset('9'.repeat(400)), 1e14],
+  ['as a date', reset('2026-11-20T12:00:45Z'), 45_000],
+  ['as an HTTP-date', reset(dateAt('12:00:45')), 45_000],
+  ['without X-', { 'ratelimit-reset': '45' }, 45_000],
+  ['with and without X-: the later one', { ...RESET_45, 'ratelimit-reset': '50' }, 50_000],
   ['text', reset('never'), undefined],
   ['joined by a comma', reset(`${NOW / 1_000 + 5}, ${NOW / 1_000 + 45}`), 45_000],
   ['Retry-After takes precedence', { ...after('3'), ...RESET_45 }, 3_000],
@@ -76,7 +90,7 @@ const rateLimit = (...texts: string[]): HttpHeaders => ({ ratelimit: texts.lengt
 
 /** Headers of draft-ietf-httpapi-ratelimit-headers. */
 const drafts: Case[] = [
-  ['version 7, which is superseded', rateLimit('limit=2, remaining=0, reset=600'), undefined],
+  ['version 7', rateLimit('limit=2, remaining=0, reset=600'), 600_000],
   ['RateLimit, with a partition key', rateLimit('"default";r=0;pk=:cHsdsRa894==:;t=30'), 30_000],
   ['RateLimit, with a token as its name', rateLimit('default;r=0;t=30'), 30_000],
   ['two windows: the exhausted one', rateLimit('"minute";r=0;t=30, "day";r=70;t=3600'), 30_000],
@@ -139,6 +153,9 @@ test('X-RateLimit-Remaining exhausts the window if it is not above 0; the smalle
 test.each<[string, HttpHeaders, number | undefined]>([
   ['RateLimit', rateLimit('"a";r=5;t=700, "b";r=0;t=600'), 600_000],
   ['RateLimit, with requests left', rateLimit('"a";r=1;t=600'), undefined],
+  ['RateLimit of version 7', rateLimit('limit=2, remaining=0, reset=600'), 600_000],
+  ['RateLimit of version 7, with requests left', rateLimit('limit=2, remaining=1, reset=600'), undefined],
+  ['RateLimit-Remaining', { 'ratelimit-remaining': '0', 'ratelimit-reset': '600' }, 600_000],
   ['RateLimit, without the number of requests', rateLimit('"a";t=600'), undefined],
 ])('the IETF drafts: an exhausted window in %s', (_name, headers, delay) => {
   expect(delayIfExhausted(headers, NOW)).toBe(delay);
@@ -177,6 +194,7 @@ test.each<[string, HttpHeaders, ReturnType<typeof readRateLimits>]>([
   ],
   ['RateLimit: only the window whose end is known', rateLimit('"minute";r=1, "day";r=998;t=36000'), [DAY]],
   ['X-RateLimit', X_RATE_LIMIT, [X_WINDOW]],
+  ['RateLimit of version 7', rateLimit('limit=60, remaining=58, reset=45'), [X_WINDOW]],
   ['X-RateLimit if RateLimit is incomplete', { ...X_RATE_LIMIT, ...rateLimit('"minute";r=58') }, [X_WINDOW]],
   ['X-RateLimit that has just ended', { ...X_RATE_LIMIT, ...reset('0') }, [{ ...X_WINDOW, reset: NOW }]],
   ['nothing without the end of a window', { ...X_RATE_LIMIT, ...reset('soon') }, []],

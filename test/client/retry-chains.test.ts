@@ -1,8 +1,8 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import type { Attempt, AttemptOutcome } from '../../src/client/attempt.ts';
+import { requestWithRetry, type WaitEvent } from '../../src/client/call.ts';
 import { DeferredError } from '../../src/client/errors.ts';
-import { requestWithRetry, type WaitEvent } from '../../src/client/retry.ts';
 import { createServiceState } from '../../src/client/service-state.ts';
 import { cases } from '../helpers/cases.ts';
 import { manualClock, uptimeOf } from '../helpers/clock.ts';
@@ -83,15 +83,15 @@ test('a call is never sent too early, never waits longer than allowed, and never
         },
         service: serviceState,
         clock,
-        async sleep(milliseconds: number) {
+        async wait({ reason, milliseconds }: WaitEvent) {
+          announced.push({ reason, milliseconds });
           slept.push(milliseconds);
           clock.advance(milliseconds);
         },
         random: () => random,
         signal: new AbortController().signal,
         timeoutMilliseconds: 30_000,
-        failsFastIfRefused: false,
-        onWait: ({ reason, milliseconds }: WaitEvent) => announced.push({ reason, milliseconds }),
+        failsFastIfRefused: () => false,
         maxWaitMilliseconds: maxWait,
       };
       const request = { method: 'GET', url: new URL(service.baseUrl), headers: {} } as const;
@@ -113,7 +113,6 @@ test('a call is never sent too early, never waits longer than allowed, and never
         if (!policy.idempotent && !supportsIdempotency) expect(last.step.isAmbiguous).toBe(false);
       }
       expect(sent.length).toBeLessThanOrEqual(6);
-      expect(announced.map(({ milliseconds }) => milliseconds)).toEqual(slept);
       const ownWaits = announced
         .filter(({ reason }) => reason === 'connection')
         .map(({ milliseconds }) => milliseconds);

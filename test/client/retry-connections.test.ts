@@ -1,8 +1,8 @@
 import { once } from 'node:events';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { describe, expect, test } from 'vitest';
+import { IDEMPOTENT_RETRY_MS } from '../../src/client/call.ts';
 import { NetworkError, OutcomeUnknownError, TimeoutError } from '../../src/client/errors.ts';
-import { IDEMPOTENT_RETRY_MS } from '../../src/client/retry.ts';
 import { InterruptedError } from '../../src/system/interrupted-error.ts';
 import { add, calls, list, PET, rejection, type TestClientOptions, testClient } from '../helpers/client.ts';
 import { manualClock } from '../helpers/clock.ts';
@@ -38,6 +38,8 @@ const starts = {
   'a part of a body with a length': `STATUS${LENGTH}[{"id":1`,
   'a part of a chunk': `STATUS${CHUNKED}40\r\n[{"id":1`,
   'a chunk': `STATUS${CHUNKED}8\r\n[{"id":1\r\n`,
+  'a part of a chunk of a connection that will close': `STATUSConnection: close\r\n${CHUNKED}40\r\n[{"id":1`,
+  'a part of a body that only the end of the connection ends': `STATUS${UNFRAMED}[{"tags":[1]`,
 };
 
 /** Responses that are not valid HTTP, or that have an interim status and no final response. */
@@ -103,20 +105,6 @@ describe.each(calls)('$name', ({ call, supportsIdempotency, isRetried }) => {
     expect(attempts).toHaveLength(isRetried && !isPermanent ? 6 : 1);
     expect(server.connections()).toBe(attempts.length);
   });
-
-  test.each(['directly', 'through a proxy'])(
-    'an unexpected 100 Continue is skipped %s, also if it is repeated or has headers',
-    async (way) => {
-      const more = 'HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 100 Continue\r\nX: y\r\n\r\n';
-      const server = await wireServer((socket, _, request) => socket.write(more + success(request)));
-      const { client, attempts } =
-        way === 'directly'
-          ? testClient(server.url)
-          : testClient('http://shop.invalid/v1', { proxy: `http://127.0.0.1:${server.port}` });
-      expect(await call(client)).toMatchObject({ headers: { 'content-type': 'application/json' } });
-      expect(attempts).toHaveLength(1);
-    },
-  );
 
   test('an idle connection that the server has closed: sent once, on a new connection', async () => {
     const closed = gate();

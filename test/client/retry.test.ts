@@ -1,7 +1,8 @@
 import { describe, expect, test } from 'vitest';
 import type { AttemptOutcome } from '../../src/client/attempt.ts';
-import { ContractError, DeferredError } from '../../src/client/errors.ts';
-import { coolDownAfter, decideRetry, methodPauseAfter, type RetryState } from '../../src/client/retry.ts';
+import { ContractError, DeferredError, LocalError, NetworkError } from '../../src/client/errors.ts';
+import { coolDownAfter, methodPauseAfter } from '../../src/client/rate-limit.ts';
+import { decideRetry, type RetryState } from '../../src/client/retry.ts';
 import { InterruptedError } from '../../src/system/interrupted-error.ts';
 import { list, testClient } from '../helpers/client.ts';
 import { NOW, networkError, resetIn, response, retryAfter, state, timeout } from '../helpers/outcomes.ts';
@@ -52,10 +53,6 @@ test.each<[count: number, reason: string, ...Case]>([
   expect(decide(outcome, { ...change, attempt: count })).toEqual({ retry: false });
 });
 
-const permanentCodes = [
-  ...['CERT_HAS_EXPIRED', 'UNABLE_TO_VERIFY_LEAF_SIGNATURE', 'UND_ERR_PRX_TLS'],
-  ...['ERR_SSL_WRONG_VERSION_NUMBER', 'EPROTO', 'INVALID_CA', 'CRL_HAS_EXPIRED'],
-];
 const permanentStatuses = [
   ...[200, 201, 204, 301, 303, 307, 400, 401, 403, 404, 405, 409, 410, 413, 415, 422, 431, 501, 505],
 ];
@@ -71,7 +68,8 @@ test.each<Case>([
   ['a creation in progress with a key that is not supported', inProgress, creation],
   ['another conflict', response(409, {}, 'conflict'), supported],
   ['the code of a creation in progress with 400', response(400, {}, 'idempotency_in_flight'), supported],
-  ...permanentCodes.map((code): Case => [code, networkError(code, false), {}]),
+  ['a certificate error', { error: new NetworkError('bad', { sent: false, isPermanent: true }) }, {}],
+  ['too little memory', { error: new LocalError('no memory', { sent: false }) }, {}],
   ...permanentStatuses.flatMap((status) =>
     [{}, creation, supported].map((change): Case => [`${status}`, response(status), change]),
   ),

@@ -162,9 +162,9 @@ test('waits that have ended are deleted, and files that are not entries are igno
   const place = await machine();
   place.process().startPause(1_000);
   const directory = await place.directory();
-  for (const name of ['wait-all', 'wait-all,-1,0,,0', 'wait-all,x,0,,0', 'draft', 'sunset-getPet'])
+  for (const name of ['wait-all', 'wait-all,-1,0,,0', 'wait-all,x,0,,0', 'draft'])
     await files.writeFile(join(directory, name), '9');
-  expect([left(place.process(), place), place.process().sunset('getPet')]).toEqual([1_000, undefined]);
+  expect(left(place.process(), place)).toBe(1_000);
   place.clock.advance(1_000);
   place.process().startPause(2_000);
   const waits = (await files.readdir(directory)).filter((name) => /^wait-all,\d/.test(name));
@@ -291,16 +291,13 @@ describe('support of Idempotency-Key', () => {
   });
 });
 
-test('a daily notice can be claimed once per operation, service and day (UTC); a removal is remembered', async () => {
+test('a daily notice can be claimed once per operation, service and day (UTC)', async () => {
   const { process, clock } = await machine();
   const claim = (operation: string, change: Change = {}) => process(change).claimDailyNotice(operation);
-  const date = new Date('2027-01-01T00:00:00Z');
-  process().recordSunset('getPet', date);
   clock.set('2026-11-20T00:00:00Z');
   expect([claim('getPet'), claim('getPet'), claim('listPets')]).toEqual([true, false, true]);
   clock.set('2026-11-20T23:59:59.999Z');
   expect([claim('getPet'), claim('getPet', OTHER)]).toEqual([false, true]);
   clock.set('2026-11-21T00:00:00Z');
   expect([claim('getPet'), claim('getPets'), claim('getPet')]).toEqual([true, true, false]);
-  expect([process().sunset('getPet'), process().sunset('listPets')]).toEqual([date, undefined]);
 });

@@ -72,7 +72,7 @@ describe('a response delays the requests of other processes', () => {
     await listOnce();
     expect(await rejection(list(impatient().client))).toMatchObject({
       status: 503,
-      message: 'an earlier response asked to wait for another 30 s, so the request was not sent',
+      message: 'an earlier response (503) asked to wait for another 30 s, so the request was not sent',
     });
     expect(arrivals).toHaveLength(1);
   });

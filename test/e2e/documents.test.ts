@@ -3,8 +3,9 @@ import { dirname, join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import manifest from '../../package.json' with { type: 'json' };
 import { commands } from '../../src/cli/commands/index.ts';
+import { toCliError } from '../../src/cli/core/errors.ts';
 import { cliErrorCodes, exitCodeMeanings } from '../../src/cli/core/exit-codes.ts';
-import { CallError, describeError } from '../../src/cli/errors/describe-error.ts';
+import { callError } from '../../src/cli/errors/call-error.ts';
 import type { Connection } from '../../src/cli/profiles/profile.ts';
 import type { Option } from '../../src/cli/program/command.ts';
 import { allOutputOptions, globalOptions, optionsOf } from '../../src/cli/program/declare.ts';
@@ -206,11 +207,7 @@ function exitCodeOf(code: ErrorCode): number {
     key: 'k',
     keySource: 'PETS_API_KEY',
   };
-  return describeError(new CallError(failure, connection), {
-    clock: { now: () => 0 },
-    platform: 'linux',
-    console: { timeZone: () => 'UTC' },
-  }).exitCode;
+  return toCliError(callError(failure, { connection, now: 0, timeZone: 'UTC', platform: 'linux' })).exitCode;
 }
 
 test('docs/troubleshooting.md lists the error codes of the program, each with its exit code', () => {

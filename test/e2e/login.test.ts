@@ -49,9 +49,9 @@ describe('pets login at a terminal', () => {
       const { machine, terminal } = await startLogin();
       terminal.type(`till-key${ENTER}`);
       await terminal.waitFor('enter the URL of the service; the next question is for the key');
-      terminal.type(`${'\x7f'.repeat(8)}127.0.0.1:1/v1${ENTER}`);
+      terminal.type(`127.0.0.1:1/v1${ENTER}`);
       await terminal.waitFor('did you mean http://127.0.0.1:1/v1?');
-      terminal.type(`${'\x7f'.repeat(14)}${service.url}${ENTER}`);
+      terminal.type(`${service.url}${ENTER}`);
       await terminal.waitFor(`${KEY_PROMPT} (${new URL(service.url).host}), input hidden:`);
       // The key is pasted with spaces around it.
       terminal.type(` ${service.key} ${ENTER}`);

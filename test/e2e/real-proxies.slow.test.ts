@@ -114,7 +114,7 @@ describe('the error of pets login says what to do if nginx', () => {
       CLIENT_CERTIFICATE,
       7,
       'No required SSL certificate was sent',
-      'pets cannot send a client certificate',
+      '--debug',
     ],
     [
       'gets plain http at a TLS port',
@@ -122,7 +122,7 @@ describe('the error of pets login says what to do if nginx', () => {
       TLS,
       7,
       'The plain HTTP request was sent to HTTPS port',
-      'use the base URL https://localhost:PORT/v1',
+      '--debug',
     ],
     [
       'supports only old versions of TLS',
@@ -132,7 +132,14 @@ describe('the error of pets login says what to do if nginx', () => {
       'it does not support any version of TLS that pets accepts',
       'must support TLS 1.2 or newer',
     ],
-    ['gets https at a port for plain http', 'https', '', 6, '', 'use the base URL http://localhost:PORT/v1'],
+    [
+      'gets https at a port for plain http',
+      'https',
+      '',
+      6,
+      'it does not use https',
+      'begin its base URL with http://',
+    ],
   ])('%s', async (_about, scheme, directives, exitCode, message, hint) => {
     const port = await startProxy(
       'nginx',
@@ -147,7 +154,7 @@ describe('the error of pets login says what to do if nginx', () => {
     expect([code, error.message, error.hint]).toEqual([
       exitCode,
       expect.stringContaining(message),
-      expect.stringContaining(hint.replace('PORT', String(port))),
+      expect.stringContaining(hint),
     ]);
   });
 });

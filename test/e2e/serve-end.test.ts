@@ -1,5 +1,4 @@
-import { execFileSync } from 'node:child_process';
-import { readdir, rename, writeFile } from 'node:fs/promises';
+import { readdir, rename } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { freshMachine, serve, serveCommand } from '../helpers/pets.ts';
@@ -61,7 +60,7 @@ testIf(process.platform === 'linux', 'only Linux has /dev/full')(
     const machine = await freshMachine();
     const { code, stderr } = await machine.shell('pets serve --ephemeral --port 0 --no-profile > /dev/full');
     expect(code).toBe(1);
-    expect(stderr).toMatch(/^error: cannot write the output: ENOSPC/);
+    expect(stderr).toMatch(/^error: cannot write the output: the disk is full/);
     expect(stderr).not.toContain('    at ');
     expect((await readdir(machine.home)).filter((name) => name.startsWith('pets-'))).toEqual([]);
   },
@@ -70,21 +69,6 @@ testIf(process.platform === 'linux', 'only Linux has /dev/full')(
 describe.skipIf(isWindows)(
   'on systems with named pipes and files that can be moved while they are open',
   () => {
-    test('a signal ends a start whose seed does not arrive, and nothing is created', async () => {
-      const machine = await freshMachine();
-      const [pipe, store] = [join(machine.home, 'seed.ndjson'), join(machine.home, 'store')];
-      execFileSync('mkfifo', [pipe]);
-      const program = machine.startProgram(['serve', '--port', '0', '--data', store, '--seed', pipe], {
-        sleep: async () => {},
-      });
-      await expect.poll(program.handlersLeft).toBe(1);
-      program.raise('SIGTERM');
-      expect([await program.ended, program.stdout(), program.handlersLeft()]).toEqual([0, '', 0]);
-      // Let the thread that opens the pipe end.
-      await writeFile(pipe, '');
-      expect(await readdir(machine.home)).toEqual(['seed.ndjson']);
-    });
-
     /** Adds an animal, moves the store, and adds another one. Prints the responses, and waits until the service ends. */
     const MOVE = `
     import { renameSync } from 'node:fs';

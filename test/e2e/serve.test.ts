@@ -56,7 +56,7 @@ describe('the key dev', () => {
     expect([second.key, await statusOf(second, first.key)]).toEqual([first.key, 200]);
     const folder = join(machine.configDirectory, 'stores');
     const names = await readdir(folder);
-    expect(names.map((name) => extname(name)).sort()).toEqual(['.key', '.server']);
+    expect(names.map((name) => extname(name))).toEqual(['.key']);
     for (const name of names) expect((await stat(join(folder, name))).mode & 0o777).toBe(0o600);
   });
 
@@ -106,14 +106,10 @@ describe('the key dev', () => {
   });
 });
 
-test('the developer token is in --json and in a private file while the server runs, and after each use there is a new address', async () => {
-  const { machine, start } = await machineWithStore();
-  const service = await start('--seed');
+test('the developer token is in --json, and after each use of the address of the page there is a new one', async () => {
+  const service = await serve(await freshMachine(), ['--ephemeral', '--seed']);
   const { url, token, page } = service;
   const events = () => Array.from(service.stdout().matchAll(/^.+$/gm), ([line]) => JSON.parse(line));
-  const folder = join(machine.configDirectory, 'stores');
-  const file = join(folder, (await readdir(folder)).find((name) => extname(name) === '.server') ?? '');
-  expect(JSON.parse(await readFile(file, 'utf8'))).toEqual({ url, token });
   expect((await fetch(new URL('/keys', url), bearer(token))).status).toBe(200);
   const body = JSON.stringify({ code: page.split('#c=')[1] });
   const headers = { 'Content-Type': 'application/json' };
@@ -123,25 +119,16 @@ test('the developer token is in --json and in a private file while the server ru
     { event: 'listening', page },
     { event: 'page', page: expect.stringMatching(/^http:\/\/127\.0\.0\.1:\d+\/#c=pets_[\w-]{43}$/) },
   ]);
-  await service.end('SIGTERM');
-  await expect(readFile(file)).rejects.toThrow('ENOENT');
-  // The file of a later server of the same store stays.
-  const again = await start();
-  await writeFile(file, '{"url":"http://127.0.0.1:1/v1","token":"other"}');
-  await again.end('SIGTERM');
-  expect(await readFile(file, 'utf8')).toContain('other');
+  expect(service.stdout().split(page).length).toBe(2);
 });
 
 test.each([
   [['--ephemeral', '--no-profile'], 1],
   [['--no-page'], 0],
 ])(
-  'with %j, a person sees the address of the page %i times, and no file has the developer token',
+  'with %j, a person sees the address of the page %i times, and that of the description of the API',
   async (args, count) => {
-    const machine = await freshMachine();
-    const printed = await printedBy(machine, args);
-    const files = await readdir(machine.configDirectory, { recursive: true }).catch(() => []);
-    expect(files.filter((name) => name.endsWith('.server'))).toEqual([]);
+    const printed = await printedBy(await freshMachine(), args);
     expect(printed.match(/#c=/g) ?? []).toHaveLength(count);
     expect(printed).toMatch(/API described in .*http:\/\/127\.0\.0\.1:\d+\/openapi\.json/);
   },

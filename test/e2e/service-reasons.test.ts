@@ -18,7 +18,7 @@ test.each<[string, unknown, string]>([
   ['other JSON', { why: 1 }, 'HTTP status 400: {"why":1}'],
   ['text', ' why\nnot ', 'why not'],
   ['a long text', long, `${'x'.repeat(200)}…`],
-  ['an empty object', {}, 'HTTP status 400: {}'],
+  ['an empty object', {}, 'HTTP status 400'],
   ['an empty body', '', 'HTTP status 400'],
   ['a page', '<title>no</title><p>why</p>', 'HTTP status 400: why'],
   ['a page with only a title', '<title>why</title>', 'HTTP status 400'],

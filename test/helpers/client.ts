@@ -1,6 +1,6 @@
 import { onTestFinished } from 'vitest';
+import type { AttemptEvent, WaitEvent } from '../../src/client/call.ts';
 import { type Client, type ClientOptions, createClient } from '../../src/client/client.ts';
-import type { AttemptEvent, WaitEvent } from '../../src/client/retry.ts';
 import { createServiceState } from '../../src/client/service-state.ts';
 import { InterruptedError } from '../../src/system/interrupted-error.ts';
 import { type ManualClock, manualClock, uptimeOf } from './clock.ts';
@@ -45,18 +45,17 @@ export function testClient(
     stateDirectories,
     clock,
     uptime,
-    async sleep(milliseconds, signal) {
-      slept.push(milliseconds);
-      onSleep?.(milliseconds);
+    async wait(event, signal) {
+      waits.push(event);
+      slept.push(event.milliseconds);
+      onSleep?.(event.milliseconds);
       signal.throwIfAborted();
-      clock.advance(milliseconds);
+      clock.advance(event.milliseconds);
     },
     random: () => 0,
     signal: interrupt.signal,
     timeoutMilliseconds: 15_000,
-    failsFastIfRefused: false,
     maxWaitMilliseconds: 75_000,
-    onWait: (wait) => waits.push(wait),
     onAttempt: (attempt) => attempts.push(attempt),
     ...options,
   });

@@ -26,11 +26,13 @@ export const response = (status: number, headers: HttpHeaders = {}, code?: strin
   },
 });
 
-export const networkError = (code: string | undefined, sent: boolean): AttemptOutcome => ({
-  error: new NetworkError('failed', { code, sent }),
+export const networkError = (errno: string | undefined, sent: boolean): AttemptOutcome => ({
+  error: new NetworkError('failed', { errno, sent }),
 });
 
-export const timeout = (sent: boolean): AttemptOutcome => ({ error: new TimeoutError(30_000, { sent }) });
+export const timeout = (sent: boolean): AttemptOutcome => ({
+  error: new TimeoutError({ shown: 30_000, limit: 'attempt' }, { sent }),
+});
 
 export const retryAfter = (seconds: number | string): HttpHeaders => ({ 'retry-after': String(seconds) });
 

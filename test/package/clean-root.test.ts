@@ -142,8 +142,8 @@ afterAll(() => root && rm(root, { recursive: true, force: true }));
 
 test('a new Debian has no Node, and the installed package prints its version', () => {
   expect(results['node']).toBe('');
-  expect(JSON.parse(results['version'] ?? '')).toMatchObject({ installedAs: 'deb' });
-  expect(JSON.parse(results['one-file'] ?? '')).toMatchObject({ installedAs: 'executable' });
+  expect(JSON.parse(results['version'] ?? '')).toHaveProperty('version');
+  expect(JSON.parse(results['one-file'] ?? '')).toHaveProperty('version');
 });
 
 test('the installation neither enables nor starts the service', () => {

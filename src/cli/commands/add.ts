@@ -1,6 +1,6 @@
 import { IdempotencyKey } from '../../contract/headers.ts';
 import { type PetStatus, petStatuses, type ReceivedPet } from '../../contract/schemas.ts';
-import { petView } from '../animals/list-animals.ts';
+import { petView } from '../animals/pet-view.ts';
 import { connectionFor, followUpCommand, reportTarget, withClient } from '../connection/connect.ts';
 import { CliError, usageError } from '../core/errors.ts';
 import { exitCodes } from '../core/exit-codes.ts';
@@ -83,13 +83,13 @@ export const add: Command<Options> = {
 
 /** Adds to an output error that the animal was added. Returns any other error, and that of a closed pipe, unchanged. */
 function outputFailed(error: unknown, id: ReceivedPet['id'], context: CommandContext): unknown {
-  if (!(error instanceof OutputError) || error.code === 'EPIPE') return error;
+  if (!(error instanceof OutputError) || error.isClosedPipe) return error;
   // `pets get` accepts only int64 ids, but some services use other ids.
   const command =
     typeof id === 'bigint'
       ? `${followUpCommand(context, 'get')} ${id}`
       : `${followUpCommand(context, 'list')} --all`;
-  return new CliError(`animal ${id} was added, but the output could not be written: ${error.message}`, {
+  return new CliError(`animal ${id} was added, but the output could not be written: ${error.reason}`, {
     code: 'output_error',
     hint: `do not add it again; to see it: ${command}`,
     cause: error,

@@ -1,12 +1,8 @@
 import type { ReceivedPet } from '../../contract/schemas.ts';
-import {
-  filterOptions,
-  footerOf,
-  parseNameText,
-  petColumn,
-  readAnimals,
-  type Selection,
-} from '../animals/list-animals.ts';
+import { footerOf } from '../animals/list-animals.ts';
+import { petColumn } from '../animals/pet-view.ts';
+import { readAnimals } from '../animals/reading.ts';
+import { filterOptions, parseNameText, type Selection } from '../animals/selection.ts';
 import { connectionFor } from '../connection/connect.ts';
 import { cellText, fieldAt, sortByField } from '../core/fields.ts';
 import { ArgumentError } from '../core/parsers.ts';

@@ -1,11 +1,11 @@
+import { listAnimals } from '../animals/list-animals.ts';
 import {
   filterOptions,
   limitOption,
-  listAnimals,
   listOptions,
   parseNameText,
   type Selection,
-} from '../animals/list-animals.ts';
+} from '../animals/selection.ts';
 import type { Command } from '../program/command.ts';
 import { allOutputOptions } from '../program/declare.ts';
 

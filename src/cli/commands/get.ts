@@ -3,7 +3,8 @@ import { ApiFailure, ContractError, RemovedError } from '../../client/errors.ts'
 import { pageSize } from '../../contract/operations.ts';
 import type { ReceivedPet } from '../../contract/schemas.ts';
 import { InterruptedError } from '../../system/interrupted-error.ts';
-import { createProgress, petView, readPages } from '../animals/list-animals.ts';
+import { petView } from '../animals/pet-view.ts';
+import { createProgress, readPages } from '../animals/reading.ts';
 import { connectionFor, followUpCommand, withClient } from '../connection/connect.ts';
 import { CliError, usageError } from '../core/errors.ts';
 import { parseInt64Argument } from '../core/parsers.ts';
@@ -127,7 +128,7 @@ async function searchList(
     for (const pet of pets) found.set(String(pet.id), pet);
   };
   const options = { enough: wanted.size, onResults, progress };
-  const reading = await readPages(context, client, { ids: wanted }, options);
+  const reading = await readPages(client, { ids: wanted }, options);
   const read = `read ${formatCount(reading.animals, 'animal')} with ${formatCount(reading.pages, 'request')}`;
   context.console.notice(
     `the service no longer supports requests for one animal, so the list was searched: ${read}`,

@@ -35,6 +35,7 @@ export const importCommand: Command<ImportRequest> = {
   notes:
     'After an interruption, run the same command again: it adds the missing rows. If all rows were added before, pets adds nothing (exit code 0). It stops (exit code 1) if the file seems to be a new version of an earlier one, or if rows have an id: choose --skip-added, or --add-again, for example after a reset of the service. Otherwise, it names the rows added before and adds all.',
   prints: 'rows',
+  survivesHangup: true,
   async run(options, context) {
     const { importFile } = await import('../import/run.ts');
     return importFile(options, context);

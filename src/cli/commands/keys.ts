@@ -153,50 +153,32 @@ async function printKey(
   }
 }
 
-/** A key as `pets keys list` prints it. The requests left are null if they are not known. */
-type ListedKey = Pick<StoredKey, 'name' | 'plan' | 'created'> &
-  Quota & { minuteLeft: number | null; dayLeft: number | null; bannedUntil: string | null };
+/** A key as `pets keys list` prints it. */
+type ListedKey = Pick<StoredKey, 'name' | 'plan' | 'created'> & Quota & { bannedUntil: string | null };
 
 const list: Command<Data> = {
   name: 'list',
-  summary: 'list the keys and their remaining requests, but not the secret values',
+  summary: 'list the keys, but not the secret values',
   examples: ['pets keys list', 'pets keys list --csv'],
   options: [dataOption],
-  notes:
-    'The remaining requests are known only while pets serve runs with this store. If you started it with PETS_SERVE_TOKEN, set the same token for this command.',
   prints: 'rows',
   outputOptions: ['csv', 'output'],
   async run(options, context) {
     const { console, clock } = context;
-    const { location, command, manage } = await openKeys(options, context);
-    const [stored, bans, id] = await manage((manager, storeId) =>
-      Promise.all([manager.list(), manager.bans(), storeId()]),
-    );
-    const { readKeyUsage } = await import('../serve/running-server.ts');
+    const { command, manage } = await openKeys(options, context);
+    const [stored, bans] = await manage((manager) => Promise.all([manager.list(), manager.bans()]));
     const { quotaOf } = await import('../../store/keys/keys.ts');
-    const { usage, problem } = stored.length > 0 ? await readKeyUsage(context, id, location) : {};
     const keys = stored.map((key): ListedKey => {
       const { name, plan, created } = key;
-      const asked = usage?.find((each) => each.name === name);
       const until = bans.get(key.sha256) ?? 0;
       const bannedUntil = until > clock.now() ? new Date(until).toISOString() : null;
-      return {
-        ...{ name, plan, ...quotaOf(key), created },
-        minuteLeft: asked?.minute.left ?? null,
-        dayLeft: asked?.day.left ?? null,
-        bannedUntil: asked ? (asked.bannedUntil ?? null) : bannedUntil,
-      };
+      return { name, plan, ...quotaOf(key), created, bannedUntil };
     });
     await print(console, { columns: columnsOf(console) }, keys);
     if (stored.length === 0)
       console.notice(`the store has no keys. Create one: ${command('pets keys add <name>')}`);
-    if (problem !== undefined) console.notice(`the remaining requests are not known, because ${problem}`);
   },
 };
-
-/** Shows requests left as `unlimited` if they exceed half of the enterprise quota, which is too large to use up. */
-const showLeft = (enterpriseQuota: number) => (left: unknown) =>
-  typeof left === 'number' && left > enterpriseQuota / 2 ? 'unlimited' : left;
 
 /** A narrow table cuts only the names. A terminal shows local times. */
 function columnsOf({ localTime }: Console): Column<ListedKey>[] {
@@ -212,8 +194,6 @@ function columnsOf({ localTime }: Console): Column<ListedKey>[] {
     column('plan'),
     column('perMinute', { only: 'data' }),
     column('perDay', { only: 'data' }),
-    column('minuteLeft', { head: 'LEFT/MIN', shown: showLeft(plans.enterprise.perMinute) }),
-    column('dayLeft', { head: 'LEFT/DAY', shown: showLeft(plans.enterprise.perDay) }),
     column('bannedUntil', { head: 'BANNED UNTIL', shown: showTime }),
     column('created', { shown: (time) => String(showTime(time)).slice(0, 'YYYY-MM-DD'.length) }),
   ];

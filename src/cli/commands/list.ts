@@ -1,10 +1,5 @@
-import {
-  filterOptions,
-  limitOption,
-  listAnimals,
-  listOptions,
-  type Selection,
-} from '../animals/list-animals.ts';
+import { listAnimals } from '../animals/list-animals.ts';
+import { filterOptions, limitOption, listOptions, type Selection } from '../animals/selection.ts';
 import type { Command } from '../program/command.ts';
 import { allOutputOptions } from '../program/declare.ts';
 

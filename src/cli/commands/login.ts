@@ -1,11 +1,9 @@
-import type { Client } from '../../client/client.ts';
 import { ApiFailure, ContractError } from '../../client/errors.ts';
 import { API_KEY_PATTERN } from '../../contract/headers.ts';
 import { API_PREFIX } from '../../contract/operations.ts';
-import { followUpCommand, withClient } from '../connection/connect.ts';
+import { followUpCommand, isKeyRequired, listOne, probe, withClient } from '../connection/connect.ts';
 import { CliError, usageError } from '../core/errors.ts';
 import { exitCodes } from '../core/exit-codes.ts';
-import { CallError, describeError } from '../errors/describe-error.ts';
 import { maskKey } from '../output/redact.ts';
 import {
   type Connection,
@@ -112,36 +110,24 @@ async function readKey(context: CommandContext): Promise<string> {
   throw new CliError(problem, { code: 'bad_key', hint });
 }
 
-const listOne = (client: Client) => client.call('listPets', { query: { limit: 1 } });
-
 /**
  * Finds the base URL of the service: `given`, or else `given` with /v1 appended. The result is the first one that
  * responds with 401 to a request without a key. The key is not sent to any other URL.
  *
- * @throws CallError if the request fails in another way, for example without a connection; CliError if it succeeds
+ * @throws CliError if the request fails in another way, for example without a connection, or if it succeeds
  */
 async function findService(
   context: CommandContext,
   given: string,
   connectionWith: (baseUrl: string) => Connection,
 ): Promise<string> {
-  const probe = async (baseUrl: string): Promise<unknown> => {
-    try {
-      await withClient(context, connectionWith(baseUrl), listOne, { once: true });
-      return undefined;
-    } catch (error) {
-      return error;
-    }
-  };
-  const isRefused = (error: unknown) =>
-    error instanceof CallError && error.cause instanceof ApiFailure && error.cause.status === 401;
-  const error = await probe(given);
-  if (isRefused(error)) return given;
+  const error = await probe(context, connectionWith(given));
+  if (isKeyRequired(error)) return given;
   const longer = `${given}${API_PREFIX}`;
   const hasResponded =
-    error instanceof CallError && (error.cause instanceof ApiFailure || error.cause instanceof ContractError);
+    error instanceof CliError && (error.cause instanceof ApiFailure || error.cause instanceof ContractError);
   const canBeLonger = hasResponded && !given.endsWith(API_PREFIX);
-  if (canBeLonger && isRefused(await probe(longer))) return longer;
+  if (canBeLonger && isKeyRequired(await probe(context, connectionWith(longer)))) return longer;
   if (error !== undefined) throw error;
   throw new CliError(`${given} did not ask for a key, so the key was not sent to it`, {
     code: 'contract_error',
@@ -160,9 +146,8 @@ async function promptKey(
     try {
       return await check(key);
     } catch (error) {
-      const userError = describeError(error, context);
-      if (userError.exitCode !== exitCodes.noKey) throw error;
-      context.console.notice(`${userError.message}; try again, or press Ctrl-C`);
+      if (!(error instanceof CliError && error.exitCode === exitCodes.noKey)) throw error;
+      context.console.notice(`${error.message}; try again, or press Ctrl-C`);
     }
   }
 }

@@ -1,12 +1,10 @@
 import { ProxyError, RateLimitError } from '../../client/errors.ts';
 import { readRateLimits } from '../../client/rate-limit.ts';
 import type { HttpHeaders } from '../../client/response.ts';
-import { InterruptedError } from '../../system/interrupted-error.ts';
 import { formatDuration } from '../../system/time-text.ts';
 import { connectionFor, createStateDirectory, proxyFor, withClient } from '../connection/connect.ts';
-import { CliError } from '../core/errors.ts';
-import { exitCodes, type UserError } from '../core/exit-codes.ts';
-import { CallError, describeError } from '../errors/describe-error.ts';
+import { CliError, toCliError } from '../core/errors.ts';
+import { exitCodes } from '../core/exit-codes.ts';
 import { type Column, print } from '../output/printer.ts';
 import { maskKey } from '../output/redact.ts';
 import { formatDeadline } from '../output/time.ts';
@@ -189,8 +187,8 @@ async function environmentRow(
   return { ...row, baseUrl: connection.baseUrl, key: maskKey(connection.key), ...(check && { check }) };
 }
 
-function reportProblem(context: CommandContext, error: unknown): UserError {
-  const problem = describeError(error, context);
+function reportProblem(context: CommandContext, error: unknown): CliError {
+  const problem = toCliError(error);
   const { message, hint } = problem;
   context.console.notice(hint === undefined ? message : `${message}; ${hint}`);
   return problem;
@@ -205,7 +203,7 @@ type KeyCheck = (connection: Connection) => Promise<Check>;
 function createKeyCheck(context: CommandContext, rejected: Set<Check>): KeyCheck {
   const { env, clock, console } = context;
   // Unless stdout is a terminal, the messages are part of the data, so their times are in UTC.
-  const times = console.isTerminal ? console : { timeZone: () => 'UTC' };
+  const times = console.isTerminal ? console : { ...console, timeZone: () => 'UTC' };
   // If PETS_STATE_DIR is not writable, end the command instead of reporting the error as the result of each check.
   createStateDirectory(context);
   const refusals = new Map<string | undefined, Check>();
@@ -216,21 +214,21 @@ function createKeyCheck(context: CommandContext, rejected: Set<Check>): KeyCheck
       const refusal = refusals.get(proxyFor(baseUrl, env)?.address);
       if (refusal) return refusal;
       const { headers } = await withClient(
-        context,
+        { ...context, console: times },
         connection,
         (client) => client.call('listPets', { query: { limit: 1 } }, { ignorePause: true }),
         { once: true },
       );
       return checkOf(headers, clock.now());
     } catch (error) {
-      const { cause, proxy } = error instanceof CallError ? error : {};
-      if (cause instanceof InterruptedError) throw error;
-      const { code, message: reason, until, exitCode } = describeError(error, { ...context, console: times });
+      const { cause, code, message: reason, fields, exitCode } = toCliError(error);
+      if (code === 'interrupted') throw error;
       const isTooSoon = cause instanceof RateLimitError && !cause.fromResponse;
       const message = isTooSoon ? `already checked within the last minute: ${reason}` : reason;
-      const check = { ok: false, message, code, ...(until && { remaining: 0, reset: until }) };
+      const check = { ok: false, message, code, ...(fields.until && { remaining: 0, reset: fields.until }) };
       if (exitCode === exitCodes.noKey) rejected.add(check);
-      if (cause instanceof ProxyError && cause.status === 407) refusals.set(proxy?.address, check);
+      if (cause instanceof ProxyError && cause.status === 407)
+        refusals.set(proxyFor(baseUrl, env)?.address, check);
       return check;
     }
   };

@@ -1,22 +1,18 @@
 import { isIP } from 'node:net';
-import type { Client } from '../../client/client.ts';
-import type { Deprecation } from '../../client/response.ts';
-import type { AttemptEvent, WaitEvent } from '../../client/retry.ts';
+import type { Client, ClientOptions } from '../../client/client.ts';
+import { ApiFailure, ContractError } from '../../client/errors.ts';
 import type { StateOptions } from '../../client/service-state.ts';
 import { prepareStateDirectory, type StateDirectory } from '../../client/state-directory.ts';
-import type { OperationName } from '../../contract/operations.ts';
+import { API_PREFIX } from '../../contract/operations.ts';
 import { createAddressMatcher, isAddressBlock } from '../../system/address-blocks.ts';
 import { InterruptedError } from '../../system/interrupted-error.ts';
-import { formatDuration } from '../../system/time-text.ts';
 import type { Context } from '../core/context.ts';
-import { usageError } from '../core/errors.ts';
+import { CliError, usageError } from '../core/errors.ts';
 import { shellQuote } from '../core/shell-words.ts';
 import { version } from '../core/version-details.ts';
-import { CallError } from '../errors/describe-error.ts';
+import { callError } from '../errors/call-error.ts';
 import type { StatusVariants } from '../output/console.ts';
 import { createRedactor } from '../output/redact.ts';
-import { sanitizeForTerminal } from '../output/sanitize.ts';
-import { formatTime } from '../output/time.ts';
 import { stateDirectories } from '../profiles/paths.ts';
 import {
   type Connection,
@@ -29,6 +25,8 @@ import {
   resolveConnection,
 } from '../profiles/profile.ts';
 import type { CommandContext } from '../program/command.ts';
+import { reportAttempt, reportDeprecation } from './reports.ts';
+import { wait } from './waits.ts';
 
 /** The service and key to use for a command. Prints notices about ignored settings. @throws CliError */
 export function connectionFor(context: CommandContext): Connection {
@@ -64,7 +62,7 @@ export type ClientSettings = {
  * Calls `work` with a client, and closes the client afterwards. Ctrl-C and termination signals interrupt the client and
  * abort the AbortSignal of `work`.
  *
- * @throws CallError if `work` throws; its cause is the error of `work`
+ * @throws CliError if the client throws; its cause is the error of the client. Other errors of `work` unchanged
  * @throws CliError if an environment variable contains an invalid proxy URL, or PETS_STATE_DIR is not writable
  */
 export async function withClient<Result>(
@@ -74,6 +72,7 @@ export async function withClient<Result>(
   { showWait = context.console.status, once = false }: ClientSettings = {},
 ): Promise<Result> {
   const { globals, random } = context;
+  const limit = globals.maxTime && globals.maxTime * 1_000;
   context.console.redact(connection.key);
   const redact = createRedactor(connection.key);
   const proxy = proxyFor(connection.baseUrl, context.env);
@@ -97,10 +96,10 @@ export async function withClient<Result>(
     proxy: proxy?.address,
     ...stateOptions(context),
     random,
-    ...createWaitReporter(context, showWait),
+    wait: (event, signal) => wait(context, event, signal, showWait),
     signal: interrupt.signal,
     timeoutMilliseconds: globals.timeout * 1_000,
-    failsFastIfRefused: context.stderr.isTTY === true && isLoopbackUrl(new URL(connection.baseUrl)),
+    deadline: limit === undefined ? undefined : { at: context.startedAt + limit, limit },
     maxWaitMilliseconds: globals.retry && !once ? globals.maxWait * 1_000 : undefined,
     onDeprecated: (deprecated) => reportDeprecation(context, deprecated),
     reportsEveryDeprecation: context.globals.debug,
@@ -110,12 +109,41 @@ export async function withClient<Result>(
     return await work(client, interrupt.signal);
   } catch (error) {
     const ignoredProxy = proxy ? undefined : ignoredProxyVariable(connection.baseUrl, context.env);
-    throw new CallError(error, connection, { proxy, ignoredProxy });
+    const { clock, platform, console } = context;
+    const [now, timeZone] = [clock.now(), console.timeZone()];
+    const foundBaseUrl = await findPrefix(context, connection, error);
+    throw callError(error, { connection, proxy, ignoredProxy, foundBaseUrl, now, timeZone, platform });
   } finally {
     unsubscribe();
     await client.close();
   }
 }
+
+/** The base URL with `/v1`, if nothing was found without it but the service answers there; otherwise undefined. */
+async function findPrefix(
+  context: CommandContext,
+  connection: Connection,
+  error: unknown,
+): Promise<string | undefined> {
+  const isMissing = error instanceof ContractError && error.status === 404;
+  if (!isMissing || connection.key === '' || connection.baseUrl.endsWith(API_PREFIX)) return undefined;
+  const baseUrl = connection.baseUrl + API_PREFIX;
+  const answer = await probe(context, { ...connection, baseUrl });
+  return answer === undefined || isKeyRequired(answer) ? baseUrl : undefined;
+}
+
+/** The error of one request without a key; undefined if it succeeds. Shows whether a service is at a base URL. */
+export const probe = (context: CommandContext, connection: Connection): Promise<unknown> =>
+  withClient(context, { ...connection, key: '' }, listOne, { once: true }).then(
+    () => undefined,
+    (error: unknown) => error,
+  );
+
+/** Whether the service has asked for a key. */
+export const isKeyRequired = (error: unknown): boolean =>
+  error instanceof CliError && error.cause instanceof ApiFailure && error.cause.status === 401;
+
+export const listOne = (client: Client) => client.call('listPets', { query: { limit: 1 } });
 
 /** A command line, quoted for the shell, that uses the same profile and base URL as the running command. */
 export function followUpCommand(
@@ -163,7 +191,7 @@ export function createStateDirectory(context: CommandContext): StateDirectory | 
  *
  * @throws CliError if PETS_STATE_DIR is not writable
  */
-function stateOptions(context: CommandContext): StateOptions {
+function stateOptions(context: CommandContext): StateOptions & Pick<ClientOptions, 'clock'> {
   const { clock, uptime } = context;
   const directories = stateDirectories(context);
   const onUnwritable = () =>
@@ -182,7 +210,7 @@ function stateOptions(context: CommandContext): StateOptions {
  */
 export function proxyFor(baseUrl: string, env: Context['env']): ProxySetting | undefined {
   const url = new URL(baseUrl);
-  if (isLoopbackUrl(url) || isExcluded(url, env['no_proxy'] ?? env['NO_PROXY'] ?? '')) return undefined;
+  if (needsNoProxy(url, env)) return undefined;
   const name = url.protocol === 'https:' ? 'https_proxy' : 'http_proxy';
   const variable = env[name] === undefined ? name.toUpperCase() : name;
   const text = env[variable];
@@ -198,11 +226,11 @@ export function proxyFor(baseUrl: string, env: Context['env']): ProxySetting | u
 }
 
 /** The name of a variable with a proxy that other programs would use, but pets does not; undefined if there is none. */
-function ignoredProxyVariable(baseUrl: string, env: Context['env']): string | undefined {
-  const url = new URL(baseUrl);
-  if (isLoopbackUrl(url) || isExcluded(url, env['no_proxy'] ?? env['NO_PROXY'] ?? '')) return undefined;
-  return ['all_proxy', 'ALL_PROXY'].find((name) => env[name]);
-}
+const ignoredProxyVariable = (baseUrl: string, env: Context['env']): string | undefined =>
+  needsNoProxy(new URL(baseUrl), env) ? undefined : ['all_proxy', 'ALL_PROXY'].find((name) => env[name]);
+
+const needsNoProxy = (url: URL, env: Context['env']): boolean =>
+  isLoopbackUrl(url) || isExcluded(url, env['no_proxy'] ?? env['NO_PROXY'] ?? '');
 
 function isProxyUrl(address: string): boolean {
   try {
@@ -230,125 +258,4 @@ function isExcluded(url: URL, noProxy: string): boolean {
       const domain = name.replace(/^\*?\.|^\[|\]$/g, '');
       return domain === '*' || host === domain || (domain !== '' && host.endsWith(`.${domain}`));
     });
-}
-
-// The messages with --debug, during a wait, and about a deprecated operation.
-
-const SECOND = 1_000;
-const DAY = 86_400_000;
-
-/** Prints that the service will remove an operation, or that the announced date of its removal has passed. */
-function reportDeprecation(
-  { console, clock }: CommandContext,
-  { operation, sunset, link }: { operation: OperationName } & Deprecation,
-): void {
-  const now = clock.now();
-  const day = sunset?.toLocaleDateString('en-GB', { dateStyle: 'long', timeZone: 'UTC' });
-  const days = sunset && Math.ceil((sunset.getTime() - now) / DAY);
-  let when = days === undefined ? 'on a day that it has not announced' : `on ${day} (days left: ${days})`;
-  if (days !== undefined && days <= 0) when = `soon (announced for ${day}, which has passed)`;
-  const more = link === undefined ? '' : ` (see ${link})`;
-  console.notice(
-    operation === 'getPet'
-      ? `the service will stop supporting requests for one animal ${when}${more}; pets get will then read the whole list`
-      : `this command needs a request that the service will stop supporting ${when}${more}; look for a newer version of pets`,
-  );
-}
-
-/** A wait of the client, or of `pets import` for requests of an earlier run that the service may still receive. */
-type Wait = Omit<WaitEvent, 'reason'> & { reason: WaitEvent['reason'] | 'earlier requests' };
-
-/**
- * Returns `onWait` and `sleep` for the client, which report every wait. The report is a countdown on a terminal, and one
- * line elsewhere. With --debug, every wait also prints a line.
- *
- * @param show shows a line of the countdown; undefined removes the countdown
- */
-export function createWaitReporter(
-  { console, clock, sleep, globals }: CommandContext,
-  show: (line: StatusVariants | undefined) => void,
-): { onWait(wait: Wait): void; sleep: Context['sleep'] } {
-  let current: Wait | undefined;
-  const timeOf = (instant: number) => formatTime(instant, clock.now(), console.timeZone());
-
-  return {
-    onWait(wait) {
-      current = wait;
-      const { reason, milliseconds, until } = wait;
-      if (!globals.debug && console.hasStatus) return;
-      const event = {
-        reason,
-        seconds: Math.ceil(milliseconds / SECOND),
-        until: new Date(until).toISOString(),
-      };
-      const [text] = waitLine(reason, milliseconds, timeOf(until));
-      console.event({ wait: event }, console.errorColors.dim(text), 2);
-    },
-    async sleep(milliseconds, signal) {
-      if (!console.hasStatus || current === undefined) return sleep(milliseconds, signal);
-      const { reason, until } = current;
-      try {
-        // Count the steps instead of reading the clock, which may be set to another time during the wait.
-        for (let left = milliseconds; left > 0; ) {
-          show(waitLine(reason, left, timeOf(until)));
-          // Sleep until the next full second, so that the countdown shows every second.
-          const step = left % SECOND || SECOND;
-          await sleep(step, signal);
-          left -= step;
-        }
-      } finally {
-        show(undefined);
-      }
-    },
-  };
-}
-
-/** A line of the countdown, in three lengths. `time` is the end of the wait. */
-function waitLine(reason: string, milliseconds: number, time: string): StatusVariants {
-  const left = formatDuration(milliseconds);
-  const cause = reason === 'connection' ? 'no response' : reason;
-  return [`waiting ${left} (${cause}), until ${time}`, `waiting ${left}, until ${time}`, `waiting ${left}`];
-}
-
-/** The maximum number of characters of a body that --debug prints. */
-const MAX_BODY_SHOWN = 4_096;
-
-/** Logs one attempt with its headers and the start of its bodies, for --debug. */
-function reportAttempt(
-  { console }: CommandContext,
-  { request, outcome, timings }: AttemptEvent,
-  redact: (text: string) => string,
-): void {
-  const { method, url, headers: sent } = request;
-  // The error code is left out, because the body contains it.
-  const result =
-    'response' in outcome ? { ...outcome.response, code: undefined } : { failure: String(outcome.error) };
-  // Redact the API key before cutting the body, because a part of a key would not be recognized.
-  const cut = (body = '') => redact(body).slice(0, MAX_BODY_SHOWN) || undefined;
-  const bodies = { requestBody: cut(request.body), body: 'body' in result ? cut(result.body) : undefined };
-  const lines = [
-    `${method} ${url.href}`,
-    ...messageLines('>', sent, bodies.requestBody),
-    `${'status' in result ? result.status : `failed: ${result.failure}`} (${timingsText(timings)})`,
-    ...('headers' in result ? messageLines('<', result.headers, bodies.body) : []),
-  ];
-  console.event(
-    { debug: { method, url: url.href, times: timings, request: sent, ...result, ...bodies } },
-    console.errorColors.dim(lines.map(sanitizeForTerminal).join('\n')),
-  );
-}
-
-/** The lines of the headers and, after an empty line, those of a body if there is one. Each line starts with `mark`. */
-function messageLines(mark: string, headers: object, body: string | undefined): string[] {
-  const fields = Object.entries(headers).map(([name, value]) => `${name}: ${value}`);
-  const lines = body === undefined ? fields : [...fields, '', ...body.trimEnd().split(/\r?\n/)];
-  return lines.map((line) => `  ${mark} ${line}`);
-}
-
-function timingsText({ connected, firstByte, whole }: AttemptEvent['timings']): string {
-  const steps = { connected, 'first byte': firstByte, complete: whole };
-  return Object.entries(steps)
-    .filter(([, time]) => time !== undefined)
-    .map(([step, time]) => `${step} ${time} ms`)
-    .join(', ');
 }

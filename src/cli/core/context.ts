@@ -25,8 +25,8 @@ export type Context = {
   uptime(): Uptime;
   /** The name of the time zone in the variable TZ, or else of the system. Undefined if Node does not know it. Slow. */
   timeZone(): string | undefined;
-  /** The user's locale, such as `de-DE`. Slow. */
-  locale(): string;
+  /** Whether the user's locale writes decimals with a comma. Slow. */
+  hasDecimalComma(): boolean;
   /** Resolves after this time. If `signal` is aborted first, rejects with the reason of `signal`. */
   sleep(milliseconds: number, signal: AbortSignal): Promise<void>;
   /** A random number, uniform in [0, 1). */

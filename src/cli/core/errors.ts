@@ -1,20 +1,43 @@
-import type { CliErrorCode } from './exit-codes.ts';
+import { StoreError, type StoreErrorCode } from '../../store/errors.ts';
+import { InterruptedError } from '../../system/interrupted-error.ts';
+import { type CliErrorCode, cliErrorCodes, type ExitCode } from './exit-codes.ts';
 
-/** An error that the user can fix. `hint` is the next step, usually a command. */
-export class CliError extends Error {
-  readonly code: CliErrorCode;
-  readonly hint: string | undefined;
+/** What a script may need to know about an error, besides its code and its message. */
+export type ErrorFields = {
+  /** The HTTP status of the response. It is 429 or 503 if an earlier response prevented the request. */
+  status?: number | undefined;
+  /** When the rate limit allows the next request, in ISO 8601. */
+  until?: string | undefined;
   /** Set if an animal may or may not have been added. */
-  readonly mayHaveBeenAdded: true | undefined;
+  mayHaveBeenAdded?: true | undefined;
+  /** Repeating the command with this key adds no second animal. Set only if the outcome is unknown. */
+  idempotencyKey?: string | undefined;
+};
 
-  constructor(
-    message: string,
-    options: { code: CliErrorCode; hint?: string | undefined; mayHaveBeenAdded?: true; cause?: unknown },
-  ) {
-    super(message, { cause: options.cause });
-    this.code = options.code;
-    this.hint = options.hint;
-    this.mayHaveBeenAdded = options.mayHaveBeenAdded;
+/** One of the program's own codes, or the code of a response with the exit code that fits its status. */
+type Code = { code: CliErrorCode } | { code: string; exitCode: ExitCode };
+
+/** An error as it is printed. `hint` is the next step of the user, usually a command. */
+export class CliError extends Error {
+  readonly code: string;
+  readonly exitCode: ExitCode;
+  readonly hint: string | undefined;
+  readonly fields: ErrorFields;
+
+  constructor(message: string, options: Code & ErrorFields & { hint?: string | undefined; cause?: unknown }) {
+    const { code, hint, cause, ...rest } = options;
+    const { exitCode, ...fields } = { exitCode: cliErrorCodes[code as CliErrorCode], ...rest };
+    super(message, { cause });
+    this.code = code;
+    this.exitCode = exitCode;
+    this.hint = hint;
+    this.fields = fields;
+  }
+
+  /** The same error with another hint, from a caller that knows a better next step. */
+  withHint(hint: string): CliError {
+    const { message, code, exitCode, fields, cause } = this;
+    return new CliError(message, { ...fields, code, exitCode, hint, cause });
   }
 }
 
@@ -32,59 +55,58 @@ export function fileError(action: string, path: string, cause: unknown, hint?: s
   });
 }
 
-/** The text for several TLS error codes. Errors with this text get a hint of their own. */
-export const UNKNOWN_ISSUER = 'its certificate is signed by an unknown authority';
+/** The hints for errors of a store that name commands and options. The store knows neither. */
+const STORE_HINTS: Partial<Record<StoreErrorCode, string>> = {
+  missing: 'check the directory or URL; to create a store there: pets serve --data <dir|url>',
+  in_use: 'use that server, stop it, or choose another directory with --data',
+  changed:
+    'find out which program did that; put the journal back, or restore a backup; then run pets store check, and start the server again, which creates a new store if the directory is missing',
+  key_request: 'see: pets help keys add',
+  privilege:
+    'grant the missing privilege to the database user; or, to create the store, let an administrator run the output of: pets store migrate --dry-run',
+};
 
-/** The texts for error codes of OpenSSL. Some hints depend on these texts. */
-export const NOT_HTTPS = 'it does not use https';
-export const OTHER_TLS_VERSION = 'it does not support any version of TLS that pets accepts';
-export const TLS_REFUSED = 'it refused the TLS connection';
-export const ONLY_HTTP2 = 'it supports only HTTP/2';
+const STORE_CODES: Partial<Record<StoreErrorCode, CliErrorCode>> = {
+  key_missing: 'not_found',
+  key_request: 'usage',
+};
 
-/** Descriptions of the error codes of the operating system, of TLS and of undici. */
+/** Any error as it is printed. What nobody foresaw is a bug. */
+export function toCliError(error: unknown): CliError {
+  if (error instanceof CliError) return error;
+  if (error instanceof InterruptedError)
+    return new CliError('interrupted', { code: 'interrupted', cause: error });
+  if (error instanceof StoreError) {
+    const { code, message, hint } = error;
+    const options = { code: STORE_CODES[code] ?? 'store_error', hint: STORE_HINTS[code] ?? hint };
+    return new CliError(message, { ...options, cause: error });
+  }
+  return new CliError(`unexpected error: ${error instanceof Error ? error.message : String(error)}`, {
+    code: 'internal_error',
+    hint: 'this is a bug; please report it with the output of the same command with --debug',
+    cause: error,
+  });
+}
+
+/** The error codes of the operating system. src/client describes those of the network. */
 const REASONS: Record<string, string> = {
   EACCES: 'permission denied',
   EADDRINUSE: 'the address is already in use',
   EADDRNOTAVAIL: 'this machine does not have this address',
   EBUSY: 'it is in use, or it is a mount point',
   EISDIR: 'it is a directory',
-  EAI_AGAIN: 'host name lookup failed',
-  ECONNREFUSED: 'connection refused',
-  ECONNRESET: 'connection closed',
-  EHOSTUNREACH: 'host unreachable',
   ELOOP: 'too many symbolic links',
-  ENETUNREACH: 'network unreachable',
   ENOENT: 'it does not exist',
   ENOSPC: 'the disk is full',
   ENOTDIR: 'part of the path is not a directory',
   ENOTFOUND: 'host not found',
   EPERM: 'operation not permitted',
   EPIPE: 'connection closed',
-  EPROTO: NOT_HTTPS,
   EROFS: 'the file system is read-only',
-  ETIMEDOUT: 'connection timed out',
-  CERT_HAS_EXPIRED: 'its certificate has expired',
-  CERT_NOT_YET_VALID: 'its certificate is not valid yet',
-  DEPTH_ZERO_SELF_SIGNED_CERT: UNKNOWN_ISSUER,
-  ERR_TLS_CERT_ALTNAME_INVALID: 'its certificate is for another host name',
-  SELF_SIGNED_CERT_IN_CHAIN: UNKNOWN_ISSUER,
-  UNABLE_TO_GET_ISSUER_CERT: UNKNOWN_ISSUER,
-  UNABLE_TO_GET_ISSUER_CERT_LOCALLY: UNKNOWN_ISSUER,
-  UNABLE_TO_VERIFY_LEAF_SIGNATURE: UNKNOWN_ISSUER,
-  UND_ERR_CONNECT_TIMEOUT: 'connection timed out',
-  UND_ERR_SOCKET: 'connection closed',
 };
 
-/** Describes an error of the system or of the network in words. For an unknown code, returns the error's message. */
+/** Describes an error of the system in words. For an unknown code, returns the error's message. */
 export function systemReason(error: unknown): string {
   const { code = '', message } = error as NodeJS.ErrnoException;
-  return REASONS[code] ?? opensslReason(code) ?? (message || String(error));
-}
-
-function opensslReason(code: string): string | undefined {
-  if (!code.startsWith('ERR_SSL_')) return undefined;
-  if (/PROTOCOL_VERSION|UNSUPPORTED_PROTOCOL|WRONG_SSL_VERSION/.test(code)) return OTHER_TLS_VERSION;
-  if (code.includes('NO_APPLICATION_PROTOCOL')) return ONLY_HTTP2;
-  // Only a peer that uses TLS can send an alert.
-  return code.includes('_ALERT_') ? TLS_REFUSED : NOT_HTTPS;
+  return REASONS[code] ?? (message || String(error));
 }

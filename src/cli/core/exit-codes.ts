@@ -53,6 +53,7 @@ export const cliErrorCodes = {
   rate_limited: exitCodes.rateLimited,
   network_error: exitCodes.network,
   timeout: exitCodes.network,
+  local_error: exitCodes.other,
   outcome_unknown: exitCodes.network,
   contract_error: exitCodes.service,
   some_failed: exitCodes.someFailed,
@@ -72,27 +73,3 @@ export const cliErrorCodes = {
 } as const;
 
 export type CliErrorCode = keyof typeof cliErrorCodes;
-
-/** An error as it is printed: as text, or as an object with `--json`. */
-export type UserError = {
-  exitCode: ExitCode;
-  code: string;
-  message: string;
-  /** The HTTP status of the response. It is 429 or 503 if an earlier response prevented the request. */
-  status?: number | undefined;
-  /** When the rate limit allows the next request, in ISO 8601. */
-  until?: string | undefined;
-  /** Set if an animal may or may not have been added. */
-  mayHaveBeenAdded?: true | undefined;
-  /** Repeating the command with this key adds no second animal. Set only if the outcome is unknown. */
-  idempotencyKey?: string | undefined;
-  /** What the user can do next. */
-  hint?: string | undefined;
-};
-
-/** Creates an error with one of the program's own codes. */
-export const userError = (
-  code: CliErrorCode,
-  message: string,
-  rest: Pick<UserError, 'status' | 'until' | 'mayHaveBeenAdded' | 'idempotencyKey' | 'hint'> = {},
-): UserError => ({ exitCode: cliErrorCodes[code], code, message, ...rest });

@@ -2,19 +2,12 @@ import { realpath } from 'node:fs/promises';
 import type { Client } from '../../client/client.ts';
 import { OutcomeUnknownError } from '../../client/errors.ts';
 import { serviceOf } from '../../client/service-state.ts';
-import { InterruptedError } from '../../system/interrupted-error.ts';
 import { formatDuration } from '../../system/time-text.ts';
-import { createProgress } from '../animals/list-animals.ts';
-import {
-  connectionFor,
-  createWaitReporter,
-  reportTarget,
-  targetLabel,
-  withClient,
-} from '../connection/connect.ts';
+import { createProgress } from '../animals/reading.ts';
+import { connectionFor, reportTarget, targetLabel, withClient } from '../connection/connect.ts';
+import { wait } from '../connection/waits.ts';
 import { CliError, usageError } from '../core/errors.ts';
 import { exitCodes } from '../core/exit-codes.ts';
-import { CallError } from '../errors/describe-error.ts';
 import type { StatusVariants } from '../output/console.ts';
 import { drawBar, formatCount, MAX_LISTED_NAMES } from '../output/text.ts';
 import { type Connection, readProfile } from '../profiles/profile.ts';
@@ -192,9 +185,8 @@ async function send(setting: Setting, planned: Plan, file: LedgerFile): Promise<
       progress: createProgress(context),
       notice: console.notice,
       wait(milliseconds) {
-        const reporter = createWaitReporter(context, console.status);
-        reporter.onWait({ reason: 'earlier requests', milliseconds, until: clock.now() + milliseconds });
-        return reporter.sleep(milliseconds, signal);
+        const until = clock.now() + milliseconds;
+        return wait(context, { reason: 'earlier requests', milliseconds, until }, signal);
       },
       onSending: (rows) => bar.begin(input.rows.length - rows),
       onResult: bar.advance,
@@ -212,11 +204,10 @@ async function send(setting: Setting, planned: Plan, file: LedgerFile): Promise<
 
 /** Replaces the hint of an error after which rows may have been added. Returns any other error unchanged. */
 function toRunError(error: unknown, resume: string): unknown {
-  if (!(error instanceof CallError && error.cause instanceof OutcomeUnknownError)) return error;
-  const { cause, connection } = error;
+  if (!(error instanceof CliError && error.cause instanceof OutcomeUnknownError)) return error;
   // The usual hint is about --idempotency-key, but the next run derives the idempotency key from the ledger.
   const hint = `no row is added twice; ${resume}`;
-  if (!(cause.cause instanceof InterruptedError)) return new CallError(cause, connection, { hint });
+  if (error.code !== 'interrupted') return error.withHint(hint);
   const message = 'interrupted; the rows that were being sent may have been added';
   return new CliError(message, { code: 'interrupted', mayHaveBeenAdded: true, hint });
 }

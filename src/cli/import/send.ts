@@ -1,22 +1,15 @@
+import { IDEMPOTENT_RETRY_MS } from '../../client/call.ts';
 import type { Client } from '../../client/client.ts';
-import {
-  ApiFailure,
-  ClientError,
-  hasSuccessStatus,
-  NetworkError,
-  OutcomeUnknownError,
-} from '../../client/errors.ts';
+import { ApiFailure, ClientError, hasSuccessStatus, OutcomeUnknownError } from '../../client/errors.ts';
 import { type RateLimit, readScarcestRateLimit } from '../../client/rate-limit.ts';
 import type { HttpHeaders } from '../../client/response.ts';
-import { IDEMPOTENT_RETRY_MS } from '../../client/retry.ts';
 import { pageSize } from '../../contract/operations.ts';
 import type { NewPet, ReceivedPet } from '../../contract/schemas.ts';
 import { hashKey } from '../../store/keys/keys.ts';
 import type { SteadyClock } from '../../system/clock.ts';
 import { InterruptedError } from '../../system/interrupted-error.ts';
-import { type Progress, readPages } from '../animals/list-animals.ts';
+import { type Progress, readPages } from '../animals/reading.ts';
 import { CliError } from '../core/errors.ts';
-import { networkReason } from '../errors/describe-error.ts';
 import { redactKey } from '../output/redact.ts';
 import { formatCount } from '../output/text.ts';
 import {
@@ -303,7 +296,7 @@ async function sendRow(run: Run, position: number, conditions: InFlightCondition
     const isAmbiguous = error instanceof OutcomeUnknownError;
     const cause = isAmbiguous ? error.cause : error;
     const message = cause instanceof Error ? cause.message : String(cause);
-    const reason = redactKey(cause instanceof NetworkError ? networkReason(cause) : message, apiKey);
+    const reason = redactKey(message, apiKey);
     if (isAmbiguous && hasSuccessStatus(cause)) {
       const text = `the service responded, but not with the animal: ${reason}`;
       write({ kind: 'answered', ...place, name: pet.name, message: text });
@@ -314,7 +307,7 @@ async function sendRow(run: Run, position: number, conditions: InFlightCondition
         leaveOpen(`rejected after an earlier response was lost (${reason}); the animal may have been added`);
         return { kind: 'other' };
       }
-      const { status, code = `http_${status}` } = cause;
+      const { status, code } = cause;
       write({ kind: 'failed', ...place, error: { code: redactKey(code, apiKey), message: reason, status } });
       return { kind: 'rejected', text: `${reason} (HTTP status ${status})` };
     }
@@ -410,7 +403,7 @@ async function compareWithInventory(positions: readonly number[], run: Run): Pro
  */
 async function listSimilar(
   rows: readonly OpenRow[],
-  { client, clock, progress, file }: Run,
+  { client, progress, file }: Run,
 ): Promise<{ similar: Map<string, ReceivedPet[]>; animals: number; whyIncomplete: string | undefined }> {
   /** The animals that the ledger has for rows, by their ids. */
   const accounted = new Map<string, ReceivedPet>();
@@ -432,7 +425,7 @@ async function listSimilar(
     }
   };
   const everything = { enough: Number.POSITIVE_INFINITY, onResults, progress };
-  const { pages, animals, more } = await readPages({ clock }, client, {}, everything);
+  const { pages, animals, more } = await readPages(client, {}, everything);
   const [missing] = unlisted.keys();
   let whyIncomplete: string | undefined;
   // Without a link to more animals, some may be missing. A service that sends more than a full page at once probably

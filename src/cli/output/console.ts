@@ -1,10 +1,10 @@
 import { Chalk, type ChalkInstance } from 'chalk';
 import { stringifyJson } from '../../contract/json.ts';
-import { isMissing } from '../../system/file-system.ts';
+import { isMissing, isNoSpace } from '../../system/file-system.ts';
 import { InterruptedError } from '../../system/interrupted-error.ts';
 import { createTimeFormatter } from '../../system/time-text.ts';
 import type { Context, OutputStream } from '../core/context.ts';
-import { systemReason } from '../core/errors.ts';
+import { CliError, systemReason } from '../core/errors.ts';
 import type { OutputFile } from './output-file.ts';
 import { createPasswordRemover, createRedactor } from './redact.ts';
 import { sanitizeForTerminal, sanitizeJson } from './sanitize.ts';
@@ -22,23 +22,26 @@ export type ColorMode = (typeof colorModes)[number];
 /** Variants of the same status line, from long to short. The first one that fits the terminal is shown. */
 export type StatusVariants = readonly string[];
 
-/** Writing the data failed. The code is EPIPE if the reader has closed the pipe. */
-export class OutputError extends Error {
-  readonly code: string | undefined;
-  /** The file of `--output`; undefined if the data was written to stdout. */
-  readonly file: string | undefined;
+/** Writing the data to stdout or to the file of `--output` failed. */
+export class OutputError extends CliError {
+  /** Why, without the name of the output. */
+  readonly reason: string;
+  /** Whether the reader of the data has closed the pipe. */
+  readonly isClosedPipe: boolean;
 
   constructor(cause: NodeJS.ErrnoException, file?: string) {
-    const reason = isMissing(cause) ? 'its directory was removed' : systemReason(cause);
-    super(file === undefined ? cause.message : reason, { cause });
-    this.code = cause.code;
-    this.file = file;
+    const reason = file !== undefined && isMissing(cause) ? 'its directory was removed' : systemReason(cause);
+    super(`cannot write ${file ?? 'the output'}: ${reason}`, {
+      code: 'output_error',
+      hint: `${isNoSpace(cause) ? 'free some disk space, or ' : ''}write the output somewhere else`,
+      cause,
+    });
+    this.reason = reason;
+    this.isClosedPipe = cause.code === 'EPIPE';
   }
 }
 
-/** Whether an error means that the reader of the data has closed the pipe. */
-export const isClosedPipe = (error: unknown): boolean =>
-  error instanceof OutputError && error.code === 'EPIPE';
+export const isClosedPipe = (error: unknown): boolean => error instanceof OutputError && error.isClosedPipe;
 
 /** The width of a terminal that does not report one. */
 export const DEFAULT_COLUMNS = 80;
@@ -55,6 +58,9 @@ function fitStatus(variants: StatusVariants, width: number): string {
 
 export type Console = ReturnType<typeof createConsole>;
 
+/** Functions that replace a secret, by that secret. */
+export type Redactors = Map<string, (text: string) => string>;
+
 export type ConsoleOptions = {
   /** Prints events as JSON on stderr, for `--json`. */
   json: boolean;
@@ -65,13 +71,18 @@ export type ConsoleOptions = {
   width?: number | undefined;
   /** Replaces stdout. */
   output?: OutputFile | undefined;
+  /** What `redact` was called with, for the consoles of one run of the program. */
+  redactors?: Redactors;
 };
 
 /** Matches values of TZ that mean UTC. Node reports UTC for unknown values too. */
 const UTC_NAME = /^:?(?:(?:Etc\/)?(?:UTC|UCT|GMT|Zulu|Universal|Greenwich)0?)?$/i;
 
 /** Writes data to stdout or to the file of `--output`, and everything else to stderr. */
-export function createConsole(context: Context, { json, color, output, width, ...data }: ConsoleOptions) {
+export function createConsole(
+  context: Context,
+  { json, color, output, width, redactors = new Map(), ...data }: ConsoleOptions,
+) {
   const { stderr, env } = context;
   const stdout = output?.stream ?? context.stdout;
   const errorColors = colorsFor(stderr, env, color);
@@ -80,7 +91,6 @@ export function createConsole(context: Context, { json, color, output, width, ..
   /** Whether `status` prints anything: only without `--json`, and on a terminal that can erase a line. */
   const hasStatus = stderr.isTTY === true && !json && env['TERM'] !== 'dumb';
   const errorColumns = () => stderr.columns || DEFAULT_COLUMNS;
-  const redactors = new Map<string, (text: string) => string>();
   const removePasswords = createPasswordRemover([...context.argv, env['PETS_DATA']?.trim() ?? '']);
   if (removePasswords) redactors.set('', removePasswords);
   /** Redacts the passwords of URLs in the command line and PETS_DATA, and everything that was passed to `redact`. */
@@ -173,7 +183,7 @@ export function createConsole(context: Context, { json, color, output, width, ..
     isForPeople: stderr.isTTY === true && !json && (format === 'table' || output !== undefined),
     /** The width of tables. A terminal of unknown size reports 0 columns. */
     columns: width ?? (output ? Number.POSITIVE_INFINITY : stdout.columns || DEFAULT_COLUMNS),
-    hasDecimalComma: () => new Intl.NumberFormat(context.locale()).format(1.5).includes(','),
+    hasDecimalComma: context.hasDecimalComma,
     /** The colors for data. A file has none. */
     colors: colorsFor(stdout, env, output ? 'never' : color),
     errorColors,

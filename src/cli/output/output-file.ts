@@ -116,10 +116,12 @@ function findTarget(name: string): { path: string; existing: fs.Stats | undefine
   }
 }
 
-/** Copies the mode and, if this is allowed, the owner: only root may set another owner. */
+/** Copies the owner and the mode as far as this is allowed. Only root may set another owner. */
 function copyOwnerAndMode(descriptor: number, { uid, gid, mode }: fs.Stats): void {
   try {
     fs.fchownSync(descriptor, uid, gid);
   } catch {}
-  fs.fchmodSync(descriptor, mode & 0o7777);
+  try {
+    fs.fchmodSync(descriptor, mode & 0o7777);
+  } catch {}
 }

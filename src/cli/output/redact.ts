@@ -57,8 +57,8 @@ function createReplacer(replacements: readonly Replacement[], areWords = false):
 export const maskKey = (key: string): string => `…${key.length > 8 ? key.slice(-4) : ''}`;
 
 /**
- * Masks an API key in a text from a service, which may have echoed the key in plain, URL-encoded, JSON-escaped, base64
- * or hex form. The case of letters is ignored, because a key in a header name is printed in lower case.
+ * Masks an API key in a text from a service, which may have echoed the key in plain, URL-encoded or JSON-escaped form. The
+ * case of letters is ignored, because a key in a header name is printed in lower case.
  */
 export const redactKey = (text: string, key: string): string => createRedactor(key)(text);
 
@@ -68,13 +68,7 @@ const MIN_KEY_LENGTH = 6;
 /** Returns a function that does the same as `redactKey` for one key, and is faster if there are many texts. */
 export function createRedactor(key: string): (text: string) => string {
   if (key === '') return (text) => text;
-  // Without the padding, the pattern matches padded and unpadded forms.
-  const encoded = [`Bearer ${key}`, key].flatMap((form) =>
-    (['base64', 'base64url', 'hex'] as const).map((encoding) =>
-      Buffer.from(form).toString(encoding).replace(/=+$/, ''),
-    ),
-  );
-  const forms = [...encoded, encodeURIComponent(key), ...writtenForms(key)];
+  const forms = [encodeURIComponent(key), ...writtenForms(key)];
   const masked = maskKey(key);
   return createReplacer(
     forms.map((form) => [form, masked]),

@@ -1,11 +1,11 @@
 import { chmodSync, readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
-import type Conf from 'conf';
 import * as z from 'zod/mini';
 import { API_KEY_PATTERN, LOOPBACK_NAME_PATTERN } from '../../contract/headers.ts';
 import { describeIssues, fieldError } from '../../contract/issues.ts';
 import { isMissing, makePrivateDirectory, realFileSystem } from '../../system/file-system.ts';
 import { CliError, fileError, usageError } from '../core/errors.ts';
+import { requireUtf8 } from '../core/input.ts';
 import { shellQuote } from '../core/shell-words.ts';
 import { configDirectory, configHint, type HomeContext } from './paths.ts';
 
@@ -268,9 +268,10 @@ function readFile<Schema extends z.ZodMiniType>(
     // Reading a named pipe would block.
     const stats = statSync(path);
     if (!stats.isFile() && !stats.isDirectory()) throw new Error('it is not a regular file');
-    text = readFileSync(path, 'utf8');
+    text = requireUtf8(readFileSync(path), path).toString();
   } catch (error) {
     if (isMissing(error)) return undefined;
+    if (error instanceof CliError) throw error;
     const hint = 'make it a readable file, or set PETS_CONFIG_DIR to another directory';
     throw fileError('read', path, error, hint);
   }
@@ -297,7 +298,7 @@ function damaged(path: string, name: string, reason: string): CliError {
 
 async function writeFile(context: HomeContext, name: string, value: Record<string, unknown>): Promise<void> {
   const directory = configDirectory(context);
-  const Conf = await loadConf();
+  const { default: Conf } = await import('conf');
   try {
     await makePrivateDirectory(realFileSystem, directory);
     const conf = new Conf({
@@ -311,21 +312,5 @@ async function writeFile(context: HomeContext, name: string, value: Record<strin
     chmodSync(conf.path, FILE_MODE);
   } catch (error) {
     throw fileError('write', join(directory, `${name}.json`), error, configHint(error));
-  }
-}
-
-/**
- * Loads conf without the signal handlers of its dependency when-exit. They send every signal to the process again,
- * which would end a server that is stopping. Removing the handlers later would also restore the default action of
- * signals that Node ignores, such as SIGXFSZ.
- */
-async function loadConf(): Promise<typeof Conf> {
-  const { once } = process;
-  process.once = ((event: string, listener: () => void) =>
-    event.startsWith('SIG') ? process : once.call(process, event, listener)) as typeof once;
-  try {
-    return (await import('conf')).default;
-  } finally {
-    process.once = once;
   }
 }

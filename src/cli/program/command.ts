@@ -9,8 +9,10 @@ export type GlobalOptions = {
   json: boolean;
   /** The longest wait before a request, for example for a rate limit, in seconds; 0 never waits. */
   maxWait: number;
-  /** Timeout per attempt, in seconds. */
+  /** The time limit for an attempt, in seconds. */
   timeout: number;
+  /** The time limit for all requests of the command, in seconds. */
+  maxTime?: number;
   /** False with `--no-retry`. */
   retry: boolean;
   debug: boolean;
@@ -23,6 +25,8 @@ export type GlobalOptions = {
 export type CommandContext = Context & {
   globals: GlobalOptions;
   console: Console;
+  /** When the command began, by `clock.elapsed()`. */
+  startedAt: number;
   /** All commands, for completion. */
   commands: readonly (Command | CommandGroup)[];
 };
@@ -86,6 +90,11 @@ export type Command<Options = never> = {
   prints?: 'rows' | 'text';
   /** The options that choose how the data is printed; by default only `output`. The program adds them to `options`. */
   outputOptions?: readonly OutputOptionName[];
+  /**
+   * Whether SIGHUP does not interrupt the command if none of its standard streams is a terminal, as with nohup. Node cannot
+   * see that nohup has ignored the signal, because it resets all signals when it starts.
+   */
+  survivesHangup?: boolean;
   /** Whether the data is an API key. If so, only the user can read a new file of `--output`. */
   printsKey?: boolean;
   /** Returns the exit code; undefined means 0. `pets serve` may return the exit code of the command that it ran. */

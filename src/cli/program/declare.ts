@@ -29,7 +29,17 @@ export const globalOptions: readonly Option[] = [
     default: 75,
     variable: 'PETS_MAX_WAIT',
   },
-  { flags: '--timeout <seconds>', description: 'time limit per attempt', parse: seconds(0.001), default: 30 },
+  {
+    flags: '--timeout <seconds>',
+    description: 'time limit for each attempt',
+    parse: seconds(0.001),
+    default: 30,
+  },
+  {
+    flags: '--max-time <seconds>',
+    description: 'time limit for all requests of the command, with their retries and waits',
+    parse: seconds(0.001),
+  },
   { flags: '--no-retry', description: 'send each request only once' },
   { flags: '--debug', description: 'log each request to stderr' },
   { flags: '--color <when>', description: 'colorize the output', choices: colorModes, default: 'auto' },

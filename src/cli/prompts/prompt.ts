@@ -1,7 +1,7 @@
 import { createInterface } from 'node:readline';
 import { InterruptedError } from '../../system/interrupted-error.ts';
 import type { Context } from '../core/context.ts';
-import { usageError } from '../core/errors.ts';
+import { explainSilence, readInput, requireUtf8 } from '../core/input.ts';
 import { DEFAULT_COLUMNS } from '../output/console.ts';
 import { sanitizeForTerminal } from '../output/sanitize.ts';
 import { wrapText } from '../output/text.ts';
@@ -10,24 +10,17 @@ import type { CommandContext } from '../program/command.ts';
 /** Returns what is wrong with a line; undefined if the line is valid. */
 type Validate = (line: string) => string | undefined;
 
-/** The most characters accepted at a prompt. API keys and URLs are shorter. */
-const MAX_TYPED = 4_096;
-
-/** The most characters read from standard input if it is not a terminal. */
-const MAX_PIPED = 64 * 1024;
-
-/** Matches Ctrl-C, Ctrl-D and Ctrl-Z. Ctrl-Z cancels too, because a suspended prompt could not be redrawn. */
-const CANCEL = /[\x03\x04\x1a]/;
-
 /**
  * Prompts at the terminal until the user types a valid line. `message` names what to type.
  *
  * @throws InterruptedError on Ctrl-C, Ctrl-D, Ctrl-Z, a signal or the end of the input
- * @throws CliError if more is typed or pasted than any valid line has
  */
-export function promptText(context: Context, message: string, validate: Validate): Promise<string> {
-  return readLine(context, `${message}: `, validate, { keepsLine: true });
-}
+export const promptText = (context: Context, message: string, validate: Validate): Promise<string> =>
+  readLine(context, `${message}: `, validate);
+
+/** Like `promptText`, but the terminal does not show what the user types. A paste of several lines is refused. */
+export const promptSecret = (context: Context, message: string, validate: Validate): Promise<string> =>
+  readLine(context, `${message}, input hidden: `, validate, true);
 
 const YES_OR_NO = /^\s*(?:y|yes|n|no)?\s*$/i;
 
@@ -52,117 +45,72 @@ export async function confirm(context: CommandContext, question: string): Promis
 export const canConfirm = (context: CommandContext): boolean =>
   !context.console.hasJsonEvents && canPrompt(context);
 
-/**
- * Prompts for a secret, which is not shown while the user types it. Drops a paste of several lines, which the shell would
- * otherwise show and keep in its history, and asks again. @throws the errors of `promptText`
- */
-export async function promptSecret(context: Context, message: string, validate: Validate): Promise<string> {
-  for (;;) {
-    const line = await readLine(context, `${message}, input hidden: `, validate, { isHidden: true });
-    if (!(await discardPaste(context)) && line !== '') return line;
-    context.stderr.write('the input has several lines, so it was ignored; enter only the key\n');
-  }
-}
-
 /** Whether the command can prompt: without `--no-input`, if standard input and standard error are terminals. */
 export const canPrompt = ({ globals, stdin, stderr }: CommandContext): boolean =>
   globals.input && stdin.isTTY === true && stderr.isTTY === true;
 
 /** A paste has ended if nothing more arrives for this many milliseconds. */
 const PASTE_PAUSE = 50;
-/** The maximum number of pauses to wait for the end of a paste. */
-const MAX_DISCARDS = 10;
 
 /**
- * Drops the rest of a paste. Otherwise the shell would read the rest, and run its lines as commands. Returns whether
- * there was a rest.
- */
-async function discardPaste({ stdin, sleep }: Context): Promise<boolean> {
-  let hasMore = true;
-  let hasDropped = false;
-  const drop = () => {
-    hasMore = true;
-    hasDropped = true;
-  };
-  stdin.setRawMode?.(true);
-  stdin.on('data', drop).resume();
-  for (let i = 0; hasMore && i < MAX_DISCARDS; i++) {
-    hasMore = false;
-    await sleep(PASTE_PAUSE, new AbortController().signal);
-  }
-  stdin.off('data', drop).pause();
-  stdin.setRawMode?.(false);
-  return hasDropped;
-}
-
-/**
- * Reads lines with Node's line editor until a line is valid. All attempts use the same editor, because the terminal
- * would leave raw mode between two editors, and backspaces could be lost. With `keepsLine`, the user can edit an
- * invalid line. With `isHidden`, resolves with an empty line if several lines are pasted.
+ * Reads lines with Node's line editor until a line is valid. @clack/prompts does not do: it leaves the other lines of a paste
+ * to the shell, which would run them, and never ends after Ctrl-D.
  */
 function readLine(
-  context: Context,
+  { stdin, stderr, onSignal, sleep }: Context,
   prompt: string,
   validate: Validate,
-  { isHidden = false, keepsLine = false }: { isHidden?: boolean; keepsLine?: boolean } = {},
+  isHidden = false,
 ): Promise<string> {
-  const { stdin, stderr, onSignal } = context;
-  return new Promise((resolve, reject) => {
-    let typed = 0;
-    let hasMore = false;
-    const watch = (chunk: unknown) => {
-      hasMore = /[\r\n][^\r\n]/.test(String(chunk));
-      typed += String(chunk).length;
-      if (typed > MAX_TYPED)
-        finish(usageError('the input is too long', 'enter only what the prompt asks for'), true);
-      else if (CANCEL.test(String(chunk))) interrupt();
-    };
-    const interrupt = () => finish(new InterruptedError());
-    const finish = (result: string | Error, discards = false) => {
-      unsubscribe();
-      stdin.off('data', watch).off('end', interrupt);
-      // Closing the editor also discards the rest of the current chunk.
-      editor.close();
-      if (isHidden || result instanceof Error) stderr.write('\n');
-      if (discards) discardPaste(context).then(() => reject(result), reject);
-      else if (result instanceof Error) reject(result);
-      else resolve(result);
-    };
-    const ask = (initial: string) => {
-      typed = 0;
-      if (isHidden) stderr.write(prompt);
-      editor.prompt();
-      editor.write(initial);
-    };
-    // This listener must be called before the editor's own, so that input that is too long never reaches the editor.
-    stdin.prependListener('data', watch).once('end', interrupt);
-    const editor = createInterface({
-      input: stdin,
-      ...(!isHidden && { output: stderr }),
-      prompt: isHidden ? '' : prompt,
-      terminal: true,
-      historySize: 0,
-    });
+  const editor = createInterface({
+    input: stdin,
+    ...(!isHidden && { output: stderr }),
+    prompt: isHidden ? '' : prompt,
+    terminal: true,
+    historySize: 0,
+  });
+  let lines: string[] = [];
+  /** Reads a paste to its end. Otherwise the shell would show its other lines, and run them. */
+  const endOfPaste = async () => {
+    for (let before = -1; before !== lines.length + editor.line.length; ) {
+      before = lines.length + editor.line.length;
+      await sleep(PASTE_PAUSE, new AbortController().signal);
+    }
+  };
+  const show = () => {
+    if (isHidden) stderr.write(prompt);
+    editor.prompt();
+  };
+  return new Promise<string>((resolve, reject) => {
+    const interrupt = () => reject(new InterruptedError());
+    editor.on('SIGINT', interrupt).on('SIGTSTP', interrupt).on('close', interrupt);
     const unsubscribe = onSignal(['SIGINT', 'SIGTERM', 'SIGHUP'], interrupt);
-    editor.on('line', (line) => {
-      // The first line of a paste is only a part of the secret. Closing the editor drops the other lines.
-      if (isHidden && hasMore) return finish('');
-      const error = validate(line);
-      if (error === undefined) return finish(line);
+    editor.on('close', unsubscribe);
+    editor.on('line', async (line) => {
+      if (lines.push(line) > 1) return;
+      if (isHidden) await endOfPaste();
+      const isPaste = lines.length > 1 || (isHidden && editor.line !== '');
+      const error = isPaste ? 'the input has several lines, so it was ignored' : validate(line);
+      if (error === undefined) return resolve(line);
+      lines = [];
+      // Drop the last line of the paste.
+      editor.write(null, { ctrl: true, name: 'u' });
       stderr.write(`${isHidden ? '\n' : ''}${error}\n`);
-      ask(keepsLine ? line : '');
+      show();
     });
-    ask('');
+    show();
+  }).finally(() => {
+    editor.close();
+    if (isHidden) stderr.write('\n');
   });
 }
 
-/** Reads standard input to its end. @throws CliError if the input is too long to be a key */
-export async function readStdin({ stdin }: Context): Promise<string> {
-  let text = '';
-  for await (const chunk of stdin) {
-    text += chunk;
-    if (text.length > MAX_PIPED)
-      throw usageError('standard input is too long for a key', 'pipe in only the key');
-  }
-  return text;
+/** Reads a key from standard input, which is not a terminal. @throws CliError if the input cannot be a key */
+export async function readStdin(context: CommandContext): Promise<string> {
+  const stop = explainSilence(
+    context,
+    'waiting for the end of standard input, from which the key is read; if you type it: Enter, then Ctrl-D (in Git Bash, start with: winpty pets login)',
+  );
+  const bytes = await readInput(context.stdin, 'standard input').finally(stop);
+  return requireUtf8(bytes, 'standard input').toString();
 }

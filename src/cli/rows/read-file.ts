@@ -16,12 +16,13 @@ import { NewPet, petStatuses } from '../../contract/schemas.ts';
 import type { Seed } from '../../store/store.ts';
 import { InterruptedError } from '../../system/interrupted-error.ts';
 import { fileError, usageError } from '../core/errors.ts';
+import { readInput, requireUtf8 } from '../core/input.ts';
 import type { Console } from '../output/console.ts';
 import { unescapeFormula } from '../output/csv.ts';
 import { sanitizeForTerminal } from '../output/sanitize.ts';
 import { cutToWidth, formatCount, listNames } from '../output/text.ts';
 import type { CommandContext } from '../program/command.ts';
-import { EMPTY_NAME, parseJsonDocument, type RowFormat, readInput, requireUtf8 } from './input.ts';
+import { EMPTY_NAME, parseJsonDocument, type RowFormat } from './input.ts';
 
 type Unit = 'line' | 'animal';
 

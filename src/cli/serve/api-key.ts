@@ -1,16 +1,17 @@
 import { createReadStream } from 'node:fs';
+import { dirname, join } from 'node:path';
 import { API_KEY_PATTERN } from '../../contract/headers.ts';
 import type { PlanName } from '../../contract/plans.ts';
 import type { Service } from '../../server/service.ts';
 import type { StoreLocation } from '../../store/backend.ts';
 import { generateKey, hashKey } from '../../store/keys/keys.ts';
-import { readTextFile, realFileSystem } from '../../system/file-system.ts';
+import { makePrivateDirectory, readTextFile, realFileSystem, replaceFile } from '../../system/file-system.ts';
 import type { Context } from '../core/context.ts';
 import { fileError, usageError } from '../core/errors.ts';
-import { configHint } from '../profiles/paths.ts';
+import { readInput, requireUtf8 } from '../core/input.ts';
+import { configDirectory, configHint } from '../profiles/paths.ts';
 import { readProfile, writeProfile } from '../profiles/profile.ts';
-import { readInput } from '../rows/input.ts';
-import { identifyServer, MAX_STORE_FILE_BYTES, storeFilePath, writeStoreFile } from './running-server.ts';
+import { identifyServer } from './running-server.ts';
 
 /** What the user has chosen for a run of `pets serve`: an API key, the file or variable that has it, and a developer token. */
 export type Secrets = { key?: string | undefined; source: string; token?: string | undefined };
@@ -35,7 +36,9 @@ export async function readSecrets(
   if (token !== undefined) check(token, 'the token in PETS_SERVE_TOKEN', MIN_LENGTH);
   const source = keyFile ?? 'PETS_SERVE_KEY';
   const text =
-    keyFile === undefined ? env[source] : (await readInput(createReadStream(keyFile), keyFile)).toString();
+    keyFile === undefined
+      ? env[source]
+      : requireUtf8(await readInput(createReadStream(keyFile), keyFile), keyFile).toString();
   // Files and secrets of CI systems often end with a line break.
   const key = text?.trim();
   if (key !== undefined)
@@ -83,15 +86,20 @@ export async function ensureDevKey(
   location: StoreLocation,
   { plan, profile }: { plan: PlanName; profile: boolean },
 ): Promise<ServedKey | undefined> {
-  const path = storeFilePath(context, store.id, 'key');
-  const stored = await readTextFile(realFileSystem, path, MAX_STORE_FILE_BYTES).catch((error) => {
+  const path = join(configDirectory(context), 'stores', `${store.id}.key`);
+  const stored = await readTextFile(realFileSystem, path).catch((error) => {
     throw fileError('read', path, error);
   });
   const saved = stored?.trim();
-  const save = (key: string) =>
-    writeStoreFile(context, path, `${key}\n`).catch((error) => {
+  const save = async (key: string) => {
+    try {
+      for (const directory of [configDirectory(context), dirname(path)])
+        await makePrivateDirectory(realFileSystem, directory);
+      await replaceFile(realFileSystem, path, [Buffer.from(`${key}\n`)]);
+    } catch (error) {
       throw fileError('write', path, error, configHint(error));
-    });
+    }
+  };
   // The key in the profile comes first, because the user may have saved it there with `pets keys add --save`.
   for (const key of [profile ? readProfile(context, 'local')?.key : undefined, saved]) {
     const known = key && (await keys.find(hashKey(key)));

@@ -14,16 +14,15 @@ import { StoreError } from '../../store/errors.ts';
 import { findLockOwner } from '../../system/directory-lock.ts';
 import { errnoOf, isUnwritable } from '../../system/file-system.ts';
 import type { Context, Signal } from '../core/context.ts';
-import { CliError, systemReason, usageError } from '../core/errors.ts';
+import { CliError, systemReason, toCliError, usageError } from '../core/errors.ts';
 import { exitCodes } from '../core/exit-codes.ts';
-import { describeError } from '../errors/describe-error.ts';
+import { readInput, requireUtf8 } from '../core/input.ts';
 import { DEFAULT_PORT } from '../profiles/profile.ts';
 import type { CommandContext } from '../program/command.ts';
-import { parseJsonDocument, readInput, requireUtf8 } from '../rows/input.ts';
+import { parseJsonDocument } from '../rows/input.ts';
 import { ensureDevKey, readSecrets, type Secrets, saveLocalProfile } from './api-key.ts';
 import { DEFAULT_PLAN, type ServeOptions } from './options.ts';
 import { runCommand, STOP_SIGNALS } from './run-command.ts';
-import { writeServerFile } from './running-server.ts';
 import { createEventPrinter, type EventPrinter, type ProvidedKey } from './server-events.ts';
 import { findStoreLocation } from './store-location.ts';
 import { deleteLeftStores, makeTemporaryDirectory } from './temporary-stores.ts';
@@ -34,65 +33,140 @@ export const GRACE_PERIOD = 3_500;
 /** How long the log may take to be written at exit, in milliseconds. */
 export const FLUSH_TIMEOUT = 1_000;
 
-/** How long the deletion of a store that another server has left may delay the exit, in milliseconds. */
-const DELETION_TIMEOUT = 500;
-
-/** A run of the server, from the start to the exit. */
-type Run = {
-  options: ServeOptions;
-  context: CommandContext;
-  location: StoreLocation;
-  secrets: Secrets;
-  faults: FaultOptions;
-  events: EventPrinter;
-  /** Aborted with the first reason to stop: the name of a signal, or the error of a store that can no longer be read. */
-  ending: AbortController;
-  /** While the command runs, `runCommand` handles the signals. */
-  isCommandRunning: boolean;
-  /** Why the store has failed. */
-  failure?: Error;
-};
-
 /** Runs the server until a signal, a store failure, or the exit of the command given after `--`. */
 export async function runServer(options: ServeOptions, context: CommandContext): Promise<number> {
   // Read the files and variables of the user before anything is created.
   const secrets = await readSecrets(options.keyFile, context, () => isLocalServer(options));
   for (const secret of [secrets.key, secrets.token]) if (secret) context.console.redact(secret);
   const faults = await initialFaults(options, context);
-  const ending = new AbortController();
-  let run: Run | undefined;
+  const ending: Ending = { controller: new AbortController(), isCommandRunning: false };
   let directory: string | undefined;
-  let hasSignal = false;
   // The first signal stops the server, the second exits immediately. Signals are handled as long as the temporary store
   // exists, because a signal that is not handled would leave it.
   const stopHandling = context.onSignal(STOP_SIGNALS, (signal) => {
-    if (run?.isCommandRunning) return;
-    if (hasSignal) {
+    if (ending.isCommandRunning) return;
+    if (ending.signal !== undefined) {
       // The removal must be synchronous, because the process exits immediately afterwards.
       if (directory !== undefined) rmSync(directory, { recursive: true, force: true });
       context.exitNow(128 + constants.signals[signal]);
     }
-    hasSignal = true;
-    ending.abort(signal);
+    ending.signal = signal;
+    ending.controller.abort(signal);
   });
   let code: number;
   try {
     if (options.ephemeral) directory = await makeTemporaryDirectory(context);
     const location = await findStoreLocation(directory ?? options.data, context);
-    const events = createEventPrinter(options, context, location, secrets);
-    run = { options, context, location, secrets, faults, events, ending, isCommandRunning: false };
-    code = await serve(run);
+    code = await serve({ options, context, location, secrets, faults }, ending);
     // The store can also fail after a signal. Then, that is the reason to report.
-    if (run.failure) throw run.failure;
+    if (ending.failure) throw ending.failure;
   } finally {
-    // A start that was given up may still be writing to the directory, so try more than once.
     if (directory !== undefined) await rm(directory, { recursive: true, force: true, maxRetries: 3 });
     // After a failure, a signal must not end the process before the reason is printed.
-    if (run?.failure) setImmediate(stopHandling);
+    if (ending.failure) setImmediate(stopHandling);
     else stopHandling();
   }
   await flushLog(context, code);
   return code;
+}
+
+/** What a run of the server needs. */
+type Run = {
+  options: ServeOptions;
+  context: CommandContext;
+  location: StoreLocation;
+  secrets: Secrets;
+  faults: FaultOptions;
+};
+
+/** Why the server stops. */
+type Ending = {
+  /** Aborted with the first reason: the name of a signal, or the error of a store that can no longer be read. */
+  controller: AbortController;
+  /** While the command runs, `runCommand` handles the signals. */
+  isCommandRunning: boolean;
+  signal?: Signal;
+  /** Why the store has failed. */
+  failure?: Error;
+};
+
+/** Starts the service, reports it, waits for the reason to stop, and stops it. @returns the exit code */
+async function serve(run: Run, ending: Ending): Promise<number> {
+  const { options, context, location, secrets } = run;
+  const { command, host } = options;
+  const port = options.port ?? (command.length > 0 ? 0 : DEFAULT_PORT);
+  const { signal: ended } = ending.controller;
+  const events = createEventPrinter(options, context, location, secrets);
+  let service: Service | undefined;
+  let served: ProvidedKey = { otherService: undefined };
+  const stopped = new AbortController();
+  try {
+    service = await startService({
+      ...serviceOptions(run, events),
+      port,
+      signal: ended,
+      // What a user finds after the start must work from the first request: the key and profile `local`.
+      async prepare(opened) {
+        served = await provideKey(run, opened, events.warning);
+      },
+      onFailure(error) {
+        ending.failure ??= error;
+        ending.controller.abort(error);
+      },
+    });
+    // The result is not awaited: a start does not depend on what killed servers have left.
+    void deleteLeftStores(context, stopped.signal);
+    await events.listening(service, served);
+    ended.throwIfAborted();
+    if (command.length > 0) {
+      const { url, token } = service;
+      const variables = { PETS_BASE_URL: url, PETS_API_KEY: served.key ?? '', PETS_SERVE_TOKEN: token };
+      ending.isCommandRunning = true;
+      const code = await runCommand(context, command, variables, ended).finally(() => {
+        ending.isCommandRunning = false;
+      });
+      ended.throwIfAborted();
+      return code;
+    }
+    await once(ended, 'abort');
+    throw ended.reason;
+  } catch (error) {
+    if (isAddressError(error))
+      throw cannotListen(`${host}:${port}`, error, await findRunningServer(location));
+    if (error instanceof Error || error !== ended.reason) throw error;
+    return command.length > 0 ? 128 + constants.signals[error as Signal] : exitCodes.ok;
+  } finally {
+    stopped.abort();
+    await service?.stop(GRACE_PERIOD);
+    await events.stopped();
+  }
+}
+
+/** The options of the service that do not depend on the course of the run. */
+function serviceOptions({ options, context, location, secrets, faults }: Run, events: EventPrinter) {
+  const { seed } = options;
+  return {
+    location,
+    host: options.host,
+    clock: context.clock,
+    sleep: context.sleep,
+    bans: { after: options.banAfter, milliseconds: options.banFor * 1_000 },
+    publicUrl: options.publicUrl,
+    trustedProxies: options.trustProxy,
+    allowHosts: options.allowHost ?? [],
+    page: options.page,
+    token: secrets.token,
+    secrets: secrets.key === undefined ? [] : [secrets.key],
+    resettable: options.resettable || options.ephemeral,
+    cors: options.cors ?? [],
+    faults,
+    seed: seed === undefined ? undefined : (signal?: AbortSignal) => readSeed(seed, context, signal),
+    seedName: seed === true ? 'the sample data' : seed,
+    onPageUrl: events.pageUrl,
+    onWarning: events.warning,
+    onError: events.internalError,
+    onAccess: events.request,
+  };
 }
 
 /** Whether the server is only for programs on this machine. @throws CliError if the address of `--host` is not found */
@@ -110,64 +184,16 @@ async function flushLog({ stderr, sleep, exitNow }: Context, code: number): Prom
   if (stderr.writableLength > 0) exitNow(code);
 }
 
-/** Starts the service, reports it, waits for the reason to stop, and stops it. @returns the exit code */
-async function serve(run: Run): Promise<number> {
-  const { options, context, events } = run;
-  const { command } = options;
-  const { signal: ended } = run.ending;
-  let service: Service | undefined;
-  let served: ProvidedKey = { otherService: undefined };
-  let unannounce = async () => {};
-  let stopDeleting = async () => {};
-  try {
-    // What a user finds after the start must work from the first request: the key, profile `local`, `pets keys list`.
-    service = await start(run, async (opened) => {
-      served = await provideKey(run, opened);
-      if (opened.hasTools && !options.ephemeral)
-        unannounce = await writeServerFile(context, run.location, opened);
-    });
-    if (service !== undefined) {
-      stopDeleting = startDeleting(context);
-      await events.listening(service, served);
-      if (command.length > 0 && !ended.aborted) {
-        const { url, token } = service;
-        const variables = { PETS_BASE_URL: url, PETS_API_KEY: served.key ?? '', PETS_SERVE_TOKEN: token };
-        run.isCommandRunning = true;
-        const code = await runCommand(context, command, variables, ended).finally(() => {
-          run.isCommandRunning = false;
-        });
-        ended.throwIfAborted();
-        return code;
-      }
-      if (!ended.aborted) await once(ended, 'abort');
-    }
-    if (ended.reason instanceof Error) throw ended.reason;
-    return command.length > 0 ? 128 + constants.signals[ended.reason as Signal] : exitCodes.ok;
-  } finally {
-    await unannounce();
-    await service?.stop(GRACE_PERIOD);
-    await stopDeleting();
-    await events.stopped();
-  }
-}
-
-/** Deletes temporary stores that killed servers have left. Returns a function that ends this soon. */
-function startDeleting(context: Context): () => Promise<void> {
-  const stopping = new AbortController();
-  const deleting = deleteLeftStores(context, stopping.signal);
-  return async () => {
-    stopping.abort();
-    await Promise.race([deleting, once(AbortSignal.timeout(DELETION_TIMEOUT), 'abort')]);
-  };
-}
-
 /**
  * Provides the API key of this run. With a fixed key, `--ephemeral` or a command, only this server accepts the key.
  * Otherwise, it is a key of the store. Except with a command or `--no-profile`, `saveLocalProfile` saves the key. If a key
  * or the profile cannot be saved, for example because a container has no home directory, the server starts anyway.
  */
-async function provideKey(run: Run, service: OpenedStore): Promise<ProvidedKey> {
-  const { options, context, location, secrets, events } = run;
+async function provideKey(
+  { options, context, location, secrets }: Run,
+  service: OpenedStore,
+  warn: (message: string) => void,
+): Promise<ProvidedKey> {
   const { plan = DEFAULT_PLAN, profile, ephemeral } = options;
   const hasCommand = options.command.length > 0;
   const addTemporary = (name: string) => ({
@@ -179,7 +205,7 @@ async function provideKey(run: Run, service: OpenedStore): Promise<ProvidedKey> 
     <Result>(consequence: string, instead: () => Result) =>
     (error: Error): Result => {
       if (error instanceof StoreError && !isUnwritable(error.cause)) throw error;
-      events.warning(`${describeError(error, context).message}; ${consequence}`);
+      warn(`${toCliError(error).message}; ${consequence}`);
       return instead();
     };
   const name = hasCommand ? '(command)' : secrets.key === undefined ? '(ephemeral)' : '(fixed)';
@@ -200,93 +226,32 @@ async function provideKey(run: Run, service: OpenedStore): Promise<ProvidedKey> 
   return { ...served, otherService };
 }
 
-/**
- * Starts the service. After a signal, the start ends with its current step. A step that takes more than `GRACE_PERIOD`,
- * such as adding a large seed, is given up. The next start of the server removes the files that the step has left.
- *
- * @returns undefined if a signal or a failure of the store ended the start
- */
-async function start(
-  run: Run,
-  prepare: (opened: OpenedStore) => Promise<void>,
-): Promise<Service | undefined> {
-  const { options, context, location, secrets, faults, events, ending } = run;
-  const { host, seed } = options;
-  const port = options.port ?? (options.command.length > 0 ? 0 : DEFAULT_PORT);
-  const done = new AbortController();
-  const givenUp = once(ending.signal, 'abort', { signal: done.signal }).then(() =>
-    context.sleep(GRACE_PERIOD, done.signal),
-  );
-  const starting = startService({
-    location,
-    host,
-    port,
-    clock: context.clock,
-    sleep: context.sleep,
-    bans: { after: options.banAfter, milliseconds: options.banFor * 1_000 },
-    publicUrl: options.publicUrl,
-    trustedProxies: options.trustProxy,
-    allowHosts: options.allowHost ?? [],
-    page: options.page,
-    token: secrets.token,
-    onPageUrl: events.pageUrl,
-    secrets: secrets.key === undefined ? [] : [secrets.key],
-    resettable: options.resettable || options.ephemeral,
-    cors: options.cors ?? [],
-    faults,
-    seed: seed === undefined ? undefined : (signal) => readSeed(seed, context, signal),
-    seedName: seed === true ? 'the sample data' : seed,
-    prepare,
-    signal: ending.signal,
-    onWarning: events.warning,
-    onFailure(error) {
-      run.failure ??= error;
-      ending.abort(error);
-    },
-    onError: events.internalError,
-    onAccess: events.request,
-  });
-  try {
-    return (await Promise.race([starting, givenUp])) ?? undefined;
-  } catch (error) {
-    if (ending.signal.aborted && error === ending.signal.reason) return undefined;
-    if (!isAddressError(error)) throw error;
-    const user = errnoOf(error) === 'EADDRINUSE' ? await describeUser(location) : undefined;
-    throw cannotListen(`${host}:${port}`, error, user);
-  } finally {
-    done.abort();
-  }
-}
-
 /** Whether the address of `--host` cannot be found, or cannot be used with the port. */
 const isAddressError = (error: unknown): boolean =>
   error instanceof Error && 'syscall' in error && /^(getaddrinfo|listen|bind)$/.test(String(error.syscall));
 
-/** @param user says which process uses the store */
-function cannotListen(address: string, error: unknown, user?: string): CliError {
-  const isPort = /^(EADDRINUSE|EACCES)$/.test(errnoOf(error) ?? '');
-  const otherAddress = isPort
-    ? 'use another port with --port, or any free port with --port 0'
-    : 'use an address of this machine, or omit --host to listen on 127.0.0.1';
-  const hint =
-    'use it, or stop it; for another server: --port 0 (any free port) with --ephemeral or --data <dir>';
-  return new CliError(`cannot listen on ${address}: ${systemReason(error)}${user ? `; ${user}` : ''}`, {
+/** @param running says which server uses the store */
+function cannotListen(address: string, error: unknown, running?: string): CliError {
+  const isInUse = errnoOf(error) === 'EADDRINUSE';
+  const server = isInUse && running !== undefined ? `; ${running}` : '';
+  const hints: Record<string, string> = {
+    EADDRINUSE: `${server === '' ? '' : 'use it, or stop it; '}for another server: --port 0 (any free port) with --ephemeral or --data <dir>`,
+    EACCES: 'use another port with --port, or any free port with --port 0',
+  };
+  return new CliError(`cannot listen on ${address}: ${systemReason(error)}${server}`, {
     code: 'cannot_listen',
-    hint: user ? hint : otherAddress,
+    hint:
+      hints[errnoOf(error) ?? ''] ?? 'use an address of this machine, or omit --host to listen on 127.0.0.1',
     cause: error,
   });
 }
 
-/** Says which process uses the store in a directory, for a user who has started the server twice. */
-async function describeUser({ place, isShared }: StoreLocation): Promise<string | undefined> {
+/** Says which server uses the store in a directory, for a user who has started it twice. */
+async function findRunningServer({ place, isShared }: StoreLocation): Promise<string | undefined> {
   const directory = resolve(place);
   const owner = isShared ? undefined : await findLockOwner(directory);
-  if (owner === undefined) return undefined;
-  const { pid, url } = owner;
-  const name = pid === undefined ? 'another process' : `process ${pid}`;
-  return url === undefined
-    ? `${name} uses the store in ${directory}`
-    : `pets serve (${name}) already runs at ${url} with the store in ${directory}`;
+  if (owner?.url === undefined) return undefined;
+  return `pets serve (process ${owner.pid}) already runs at ${owner.url} with the store in ${directory}`;
 }
 
 /** The faults at the start. `--latency`, `--fail-rate` and `--fault-seed` replace fields in the file of `--faults`. */

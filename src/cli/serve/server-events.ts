@@ -4,8 +4,8 @@ import type { OnAccess, Service } from '../../server/service.ts';
 import type { RequestSummary } from '../../server/tools/log-entry.ts';
 import type { StoreLocation } from '../../store/backend.ts';
 import { createTimeFormatter } from '../../system/time-text.ts';
+import { toCliError } from '../core/errors.ts';
 import { withEnvironment } from '../core/shell-words.ts';
-import { describeError } from '../errors/describe-error.ts';
 import { isClosedPipe } from '../output/console.ts';
 import { sanitizeForTerminal } from '../output/sanitize.ts';
 import { cutToWidth, formatCount } from '../output/text.ts';
@@ -135,7 +135,7 @@ export function createEventPrinter(
     },
     warning: (message: string) => console.notice(message),
     internalError(error: unknown) {
-      const { message } = describeError(error, context);
+      const { message } = toCliError(error);
       console.event({ error: { code: 'internal_error', message } }, `error: ${sanitizeForTerminal(message)}`);
     },
     request: createRequestPrinter(options, context),

@@ -1,0 +1,43 @@
+import { stringifyJson } from '../../contract/json.ts';
+import { type PetStatus, petJson, petStatuses, type ReceivedPet } from '../../contract/schemas.ts';
+import { fieldAt, pick } from '../core/fields.ts';
+import type { Column, View } from '../output/printer.ts';
+
+// How animals are printed.
+
+export const petFields = ['id', 'name', 'categoryId', 'status'] as const;
+
+const STATUS_COLOR: Partial<Record<string, 'green' | 'yellow' | 'gray'>> = {
+  available: 'green',
+  pending: 'yellow',
+  sold: 'gray',
+};
+
+/** A field of animals as a column. */
+export function petColumn<Row>(name: string): Column<Row> {
+  const column: Column<Row> = { name, value: (row) => fieldAt(row, name) };
+  if (name === 'categoryId') return { ...column, head: 'CATEGORY' };
+  if (name !== 'status') return column;
+  return {
+    ...column,
+    isFlexible: false,
+    color: (status) => (Object.hasOwn(STATUS_COLOR, status) ? STATUS_COLOR[status] : undefined),
+  };
+}
+
+/** How animals are printed. With `fields`, only these fields are printed. */
+export const petView = (fields?: readonly string[]): View<ReceivedPet> => ({
+  columns: (fields ?? petFields).map(petColumn<ReceivedPet>),
+  json: fields ? (pet) => stringifyJson(pick(pet, fields)) : petText,
+});
+
+/** Formats an animal as JSON. Uses a faster serializer if the animal has exactly `petFields`, with valid values. */
+function petText(pet: ReceivedPet): string {
+  const { id, name, categoryId, status } = pet;
+  const isPlain =
+    typeof id === 'bigint' &&
+    typeof categoryId === 'bigint' &&
+    petStatuses.includes(status as PetStatus) &&
+    Object.keys(pet).length === petFields.length;
+  return isPlain ? petJson({ id, name, categoryId, status: status as PetStatus }) : stringifyJson(pet);
+}

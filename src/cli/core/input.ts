@@ -1,0 +1,67 @@
+import { isUtf8 } from 'node:buffer';
+import { addAbortSignal, type Readable } from 'node:stream';
+import type { Context } from './context.ts';
+import { fileError, usageError } from './errors.ts';
+
+/** Limits the memory for an endless input. The text of a million rows takes about 60 MB. */
+const MAX_INPUT_BYTES = 256 * 1024 * 1024;
+
+/**
+ * Reads an input to its end.
+ *
+ * @throws CliError if the input cannot be read, or is larger than 256 MiB; the reason of `signal` if it is aborted
+ */
+export async function readInput(input: Readable, name: string, signal?: AbortSignal): Promise<Buffer> {
+  const chunks: Uint8Array[] = [];
+  let size = 0;
+  if (signal) addAbortSignal(signal, input);
+  try {
+    for await (const chunk of input) {
+      size += chunk.length;
+      if (size > MAX_INPUT_BYTES) throw usageError(`${name} is larger than 256 MiB`, 'split the file');
+      chunks.push(chunk);
+    }
+  } catch (error) {
+    signal?.throwIfAborted();
+    throw (error as NodeJS.ErrnoException).syscall ? fileError('read', name, error) : error;
+  }
+  return Buffer.concat(chunks);
+}
+
+/** Matches the first bytes of UTF-16: its byte order mark, or two ASCII characters. */
+const UTF_16 = /^(?:\xff\xfe|\xfe\xff|(?:\0[\x01-\x7f]){2}|(?:[\x01-\x7f]\0){2})/;
+
+const AS_UTF8 = 'save it as UTF-8; in Excel: Save As → CSV UTF-8 (comma delimited)';
+
+/**
+ * Checks the text of a file that a person may have edited, such as a list, a profile or a key. Windows PowerShell writes
+ * UTF-16, and many editors of Windows write a byte order mark. Returns the bytes without that mark.
+ *
+ * @throws CliError if they are not UTF-8 text
+ */
+export function requireUtf8(bytes: Buffer, name: string): Buffer {
+  const start = bytes.toString('latin1', 0, 8);
+  if (UTF_16.test(start)) throw usageError(`${name} is UTF-16`, AS_UTF8);
+  // The start of a workbook is valid UTF-8, but has null bytes.
+  if (!isUtf8(bytes) || start.includes('\0')) throw usageError(`${name} is not UTF-8 text`, AS_UTF8);
+  return start.startsWith('\xef\xbb\xbf') ? bytes.subarray(3) : bytes;
+}
+
+/** How long a command may wait silently for standard input, in milliseconds. */
+const SILENCE = 1_000;
+
+/**
+ * Says after a second what the command waits for, because a terminal may look like a pipe, and another program may keep a
+ * pipe open. Returns a function that ends this.
+ */
+export function explainSilence(
+  { sleep, console }: Pick<Context, 'sleep'> & { console: { notice(text: string): void } },
+  text: string,
+): () => void {
+  const ended = new AbortController();
+  sleep(SILENCE, ended.signal).then(
+    () => console.notice(text),
+    () => {},
+  );
+  return () => ended.abort();
+}

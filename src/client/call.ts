@@ -1,0 +1,205 @@
+import { isNotCarriedOut } from '../contract/error-codes.ts';
+import { header, IDEMPOTENCY_KEY_LIFETIME_MS } from '../contract/headers.ts';
+import type { SteadyClock } from '../system/clock.ts';
+import { InterruptedError } from '../system/interrupted-error.ts';
+import type { Attempt, AttemptOutcome, Timings, Transport } from './attempt.ts';
+import {
+  ApiFailure,
+  ClientError,
+  DeferredError,
+  RateLimitError,
+  type TimeLimit,
+  TimeoutError,
+} from './errors.ts';
+import { coolDownAfter, methodPauseAfter, requestedDelay } from './rate-limit.ts';
+import { type HttpResponse, readHeader } from './response.ts';
+import { decideRetry, mayHaveBeenApplied, type RetryState, type WaitReason } from './retry.ts';
+import type { ServiceState } from './service-state.ts';
+
+// A call: wait until the rate limit allows a request, send it, learn from the response, and decide whether to send it again
+// (docs/client-behavior.md, docs/service.md 8.4). Times are in milliseconds.
+
+/** A wait before an attempt. `until` is the end of the wait, since the epoch; `status` is that of a server error. */
+export type WaitEvent = { reason: WaitReason; milliseconds: number; until: number; status?: number };
+
+/** An attempt that has ended, as `--debug` reports it. */
+export type AttemptEvent = { request: HttpRequest; outcome: AttemptOutcome; timings: Timings };
+
+export type HttpRequest = Pick<Attempt, 'method' | 'url' | 'headers' | 'body'>;
+
+export type RequestOptions = {
+  transport: Transport;
+  service: ServiceState;
+  clock: SteadyClock;
+  /** Reports a wait, and resolves after it. Rejects with the signal's reason as soon as the signal is aborted. */
+  wait(wait: WaitEvent, signal: AbortSignal): Promise<void>;
+  /** A random number, uniform in [0, 1). */
+  random(): number;
+  /** Interrupts the call. Its reason must be an InterruptedError. */
+  signal: AbortSignal;
+  /** The time limit for an attempt. */
+  timeoutMilliseconds: number;
+  /** When all calls must be done: by `clock.elapsed()`, and the limit as the error shows it. */
+  deadline?: { at: number; limit: number } | undefined;
+  /** The longest wait before an attempt, without its random part; undefined if calls must not wait or be retried. */
+  maxWaitMilliseconds: number | undefined;
+  /** Whether to give up early after refused connections, because nothing has listened on this machine so far. */
+  failsFastIfRefused(): boolean;
+  onAttempt?: ((attempt: AttemptEvent) => void) | undefined;
+};
+
+export type RequestPolicy = Pick<RetryState, 'idempotent'> & {
+  isSuccess(status: number): boolean;
+  /** Sends during a pause too; during a rate limit only once a minute. The response can end or replace the pause. */
+  ignorePause: boolean;
+  sendLog?: SendLog | undefined;
+};
+
+/** A crash-safe record of requests that may have been applied. If one of its methods rejects, the call is aborted. */
+export type SendLog = {
+  /** Called right before each attempt, after any wait. */
+  intent(): Promise<void>;
+  /** Called after an attempt without success if no attempt can have been applied. `status` is that of the response. */
+  notSent(status?: number): Promise<void>;
+};
+
+/**
+ * The outcome of a call. `ambiguous` is true if an attempt may have been applied although no response confirms it.
+ * `neededMaxWait` is set if another attempt was excluded only because its wait was too long (see `RetryDecision`).
+ */
+export type SendResult = { outcome: AttemptOutcome; ambiguous: boolean; neededMaxWait?: number | undefined };
+
+/** How long an Idempotency-Key may be sent again: an hour less than the service keeps it, because clocks differ. */
+export const IDEMPOTENT_RETRY_MS = IDEMPOTENCY_KEY_LIFETIME_MS - 3_600_000;
+
+/**
+ * Sends a request until it succeeds, `decideRetry` excludes another attempt, or a shared pause is too long to wait for.
+ * A ClientError and an InterruptedError become part of the result; any other error is thrown.
+ */
+export async function requestWithRetry(
+  options: RequestOptions,
+  request: HttpRequest,
+  policy: RequestPolicy,
+): Promise<SendResult> {
+  const { transport, service, clock, signal } = options;
+  const { idempotent, isSuccess, sendLog } = policy;
+  const ignorePause = policy.ignorePause && service.tryAcquireProbe();
+  const startedAt = clock.now();
+  let ambiguous = false;
+  try {
+    for (let attempt = 1; ; ) {
+      // A creation waits for shared pauses before it is in `sendLog` or has a connection: if an idle connection closes
+      // just when the creation is sent, its outcome is unknown. Other requests wait only when `canSend` returns false.
+      if (!idempotent && !ignorePause) await waitForPause(options, request.method);
+      const timeout = timeLimit(options);
+      await sendLog?.intent();
+      const canSend = () => ignorePause || service.pause(request.method) === undefined;
+      const sending = { ...request, timeout, signal, isSuccess, canSend };
+      const { outcome, timings } = await transport.send(sending);
+      if ('error' in outcome && outcome.error instanceof DeferredError) {
+        if (!ambiguous) await sendLog?.notSent();
+        await waitForPause(options, request.method);
+        continue;
+      }
+      options.onAttempt?.({ request, outcome, timings });
+      if ('response' in outcome) {
+        updateServiceState(options, request.method, outcome.response, ignorePause);
+        if (isSuccess(outcome.response.status)) return { outcome, ambiguous };
+      }
+      ambiguous ||= mayHaveBeenApplied(outcome);
+      const status = 'response' in outcome ? outcome.response.status : undefined;
+      if (!ambiguous) await sendLog?.notSent(status);
+      const now = clock.now();
+      const decision = decideRetry(outcome, {
+        idempotent,
+        supportsIdempotency: service.supportsIdempotency() && now - startedAt < IDEMPOTENT_RETRY_MS,
+        ambiguous,
+        attempt,
+        maxWait: longestWait(options),
+        failsFastIfRefused: options.failsFastIfRefused(),
+        now,
+      });
+      if (!decision.retry) return { outcome, ambiguous, neededMaxWait: decision.neededMaxWait };
+      await wait(options, decision.wait, decision.reason, status);
+      attempt++;
+    }
+  } catch (error) {
+    if (!(error instanceof ClientError || error instanceof InterruptedError)) throw error;
+    return { outcome: { error }, ambiguous };
+  }
+}
+
+/** The time limit for the next attempt: its own, or the rest of the command's. @throws TimeoutError if nothing is left */
+function timeLimit({ timeoutMilliseconds, deadline, clock }: RequestOptions): TimeLimit {
+  const left = deadline === undefined ? Number.POSITIVE_INFINITY : deadline.at - clock.elapsed();
+  if (deadline === undefined || left > timeoutMilliseconds)
+    return { milliseconds: timeoutMilliseconds, shown: timeoutMilliseconds, limit: 'attempt' };
+  const limit: TimeLimit = { milliseconds: left, shown: deadline.limit, limit: 'command' };
+  if (left <= 0) throw new TimeoutError(limit, { sent: false });
+  return limit;
+}
+
+/** The longest wait that is allowed now; undefined if calls must not wait. */
+const longestWait = ({ maxWaitMilliseconds, deadline, clock }: RequestOptions): number | undefined =>
+  maxWaitMilliseconds && deadline
+    ? Math.max(0, Math.min(maxWaitMilliseconds, deadline.at - clock.elapsed()))
+    : maxWaitMilliseconds;
+
+/** Waits until no shared pause is left. @throws RateLimitError or ApiFailure if one is too long, InterruptedError */
+async function waitForPause(options: RequestOptions, method: string): Promise<void> {
+  const { service, clock, signal } = options;
+  for (;;) {
+    if (signal.aborted) throw new InterruptedError();
+    const pause = service.pause(method);
+    if (pause === undefined) return;
+    const { until, reason } = pause;
+    const delay = until - clock.now();
+    const maxWait = longestWait(options);
+    if (maxWait === undefined || delay > maxWait) {
+      if (reason === 'rate limit')
+        throw new RateLimitError(until, { neededMaxWait: maxWait === undefined ? undefined : delay });
+      const seconds = Math.ceil(delay / 1_000);
+      const message = `an earlier response (503) asked to wait for another ${seconds} s, so the request was not sent`;
+      throw new ApiFailure(503, message);
+    }
+    await wait(options, delay, reason);
+  }
+}
+
+/** Waits for `delay` and a random time, so that processes do not send at the same time. */
+async function wait(
+  options: RequestOptions,
+  delay: number,
+  reason: WaitReason,
+  status?: number,
+): Promise<void> {
+  // The random time is up to 10 % of the delay, but up to 250 ms after a short delay, and at most 3 s.
+  const milliseconds = delay + options.random() * Math.min(Math.max(0.1 * delay, 250), 3_000);
+  const until = options.clock.now() + milliseconds;
+  const event = { reason, milliseconds, until, ...(reason === 'server error' && status && { status }) };
+  await options.wait(event, options.signal);
+}
+
+/** Stores what the response says about later requests, for all processes of this user. */
+function updateServiceState(
+  { service, clock }: RequestOptions,
+  method: string,
+  response: HttpResponse,
+  ignorePause: boolean,
+): void {
+  const { status, code } = response;
+  const isSuccess = status < 300;
+  const now = clock.now();
+  // A ban may have been lifted during a pause: a success ends all pauses, a 429 that requests a delay replaces them.
+  const isCurrent = isSuccess || (status === 429 && requestedDelay(response.headers, now) !== undefined);
+  if (ignorePause && isCurrent) service.endPauses();
+  const coolDown = coolDownAfter(response, now);
+  if (coolDown !== undefined) service.startPause(coolDown);
+  const methodPause = methodPauseAfter(response, now);
+  if (methodPause !== undefined) service.startPause(methodPause, method);
+  const supportsIdempotency = readHeader(response.headers, header.idempotencySupported) === 'true';
+  // Only a response that certainly comes from the service shows by a missing Idempotency-Supported that there is no
+  // support. Any other may come from a proxy, or from a service that refused the request before it read the API key.
+  const isFromService = isSuccess || (status >= 500 && code !== undefined && !isNotCarriedOut(response));
+  if (isFromService || supportsIdempotency) service.recordIdempotencySupport(supportsIdempotency);
+}
