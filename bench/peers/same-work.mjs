@@ -42,6 +42,7 @@ export function count(authorization) {
 export function selectPage(limit, after, requestId) {
   const end = after + limit;
   const headers = {
+    'X-Content-Type-Options': 'nosniff',
     'X-Request-Id': requestId,
     'Idempotency-Supported': 'true',
     ...(end < texts.length && { Link: `</v1/pets?limit=${limit}&cursor=${end}>; rel="next"` }),

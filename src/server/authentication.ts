@@ -11,19 +11,10 @@ import { networkOf } from './request/client-address.ts';
 import { readBodyAs } from './request/input.ts';
 import type { Handler } from './response.ts';
 
-/** What the service knows about an API key. `name` appears in logs. */
-type ApiKey = { name: string; quota: Quota };
-
 /** An authenticated caller. `id` is the SHA-256 of the API key. */
-export type Caller = ApiKey & { id: string };
-
-/** Finds API keys by their SHA-256 in hexadecimal. */
-export interface ApiKeyLookup {
-  find(sha256: string): ApiKey | undefined | Promise<ApiKey | undefined>;
-}
+export type Caller = { id: string; quota: Quota };
 
 export type AuthenticationOptions = {
-  keys: ApiKeyLookup;
   /** Counts the requests without a valid key, per client address (docs/service.md, D13). */
   anonymousLimiter: MemoryLimiter;
   /** Whether the service is meant only for this machine. If so, requests without a valid key have no limit. */
@@ -40,31 +31,24 @@ export const anonymousWindow = (limiter: MemoryLimiter, client: string): RateLim
 
 /** Returns functions that check the credentials of requests (docs/service.md 5; docs/testing.md). */
 export function createAuthentication(options: AuthenticationOptions) {
-  const { keys, anonymousLimiter, isLocal = true, isDeveloper } = options;
+  const { anonymousLimiter, isLocal = true, isDeveloper } = options;
   // Most requests have the same key as the one before, so its hash is remembered.
   let last: { authorization: string | undefined; id: string | undefined } | undefined;
   return {
-    /** Returns the caller. @throws CredentialError, StoreUnavailableError */
-    async authenticate(request: IncomingMessage): Promise<Caller> {
-      const { authorization } = request.headers;
+    /** The SHA-256 of the key in a request; undefined if there is none. */
+    identify({ headers: { authorization } }: IncomingMessage): string | undefined {
       if (last?.authorization !== authorization)
         last = { authorization, id: hashOfCredential(authorization) };
-      const id = last?.id;
-      const key = id === undefined ? undefined : await keys.find(id);
-      if (id === undefined || key === undefined) throw refusalOf(request, 'API key');
-      return { id, name: key.name, quota: key.quota };
-    },
-
-    /** Refuses a caller whose key was revoked after `authenticate`. @throws CredentialError, StoreUnavailableError */
-    async checkNotRevoked({ id }: Caller): Promise<void> {
-      if (!(await keys.find(id))) throw unauthorized('The API key is unknown');
+      return last?.id;
     },
 
     /** Lets only developers pass. @throws CredentialError */
     checkDeveloper(request: IncomingMessage): void {
       const id = hashOfCredential(request.headers.authorization);
-      if (id === undefined || !isDeveloper?.(id)) throw refusalOf(request, 'developer token');
+      if (id === undefined || !isDeveloper?.(id)) throw refusal(request, 'developer token');
     },
+
+    refusal,
 
     /** Counts a request without a valid credential. Returns its error, or 429 above the limit, unless `isLocal`. */
     async countGuess(error: CredentialError, client: string): Promise<ServiceError> {
@@ -77,7 +61,7 @@ export function createAuthentication(options: AuthenticationOptions) {
 const BEARER = /^Bearer +(\S+) *$/i;
 
 /** The SHA-256 of the credential in the value of an Authorization header; undefined if it is not well-formed. */
-export function hashOfCredential(authorization = ''): string | undefined {
+function hashOfCredential(authorization = ''): string | undefined {
   const credential = BEARER.exec(authorization)?.[1];
   return credential !== undefined && API_KEY_PATTERN.test(credential) ? hashKey(credential) : undefined;
 }
@@ -85,7 +69,7 @@ export function hashOfCredential(authorization = ''): string | undefined {
 type CredentialName = 'API key' | 'developer token';
 
 /** The error of a request without a valid credential, with the reason (docs/service.md 5.2, D13). */
-function refusalOf(request: IncomingMessage, name: CredentialName): CredentialError {
+function refusal(request: IncomingMessage, name: CredentialName): CredentialError {
   if (countHeader(request, 'authorization') > 1)
     return new CredentialError('invalid_request', 'The Authorization header is given more than once');
   const reason = reasonOf(request, name);

@@ -31,17 +31,13 @@ const USER_INFO = /:\/\/[^/?#\s"]+@/g;
 
 const NAME = String.raw`[\w.[\]-]{0,40}(?:${SECRET_WORDS})[\w.[\]-]{0,40}`;
 const MEMBER_VALUE = String.raw`\s*:\s*)(?:"(?:[^"\\]|\\.)*"?|[{[][^]*|[^\s",{}[\]]+)`;
-/** The rest of a field of a multipart form. Lengths are bounded, so that no long line is searched many times. */
-const FIELD_VALUE = String.raw`[^\n]{0,200}\n(?:[^\r\n]{1,200}\r?\n){0,5}\r?\n)[^]+?(?=\r?\n--|$)`;
-
 /**
- * Patterns for values that are named like a secret: members of JSON objects, parameters of URLs and of forms, and fields of
- * multipart forms. If the value of a member is an object or array, the rest of the text is replaced.
+ * Patterns for values that are named like a secret: members of JSON objects, and parameters of URLs and of forms. If the
+ * value of a member is an object or array, the rest of the text is replaced.
  */
 const namedBy = (name: string, parameter: string): [pattern: RegExp, replacement: string][] => [
   [new RegExp(`("(?:${name})"${MEMBER_VALUE}`, 'gi'), `$1"${REDACTED}"`],
   [new RegExp(String.raw`((?:${parameter})=)[^&;#\s"]+`, 'gi'), `$1${REDACTED}`],
-  [new RegExp(String.raw`(\bname="?(?:${name})"?${FIELD_VALUE}`, 'gi'), `$1${REDACTED}`],
 ];
 const WORD_PARAMETER = String.raw`(?:^|[\s?&;+])${NAME}`;
 const NAMED = namedBy(NAME, WORD_PARAMETER);

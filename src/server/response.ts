@@ -45,13 +45,6 @@ export function completeResponse(
   return { headers: lines, body, encoding, bytes };
 }
 
-/** The response to an OPTIONS request. `allow` lists the methods of the target. */
-export const optionsResponse = (allow: string): ServiceResponse => ({
-  status: 204,
-  headers: [header.allow, allow],
-  body: '',
-});
-
 /** The largest integer in a structured header (RFC 9651, 3.3.1). */
 const MAX_INTEGER = 999_999_999_999_999;
 

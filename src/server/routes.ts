@@ -11,6 +11,7 @@ import {
   pageSize,
 } from '../contract/operations.ts';
 import { NewPet, petStatuses } from '../contract/schemas.ts';
+import type { AcceptedKeys } from '../store/backend.ts';
 import type { RateLimitDecision } from '../store/limits/limiter.ts';
 import type { CreateRequest, Idempotency, PageQuery, Store } from '../store/store.ts';
 import type { Clock } from '../system/clock.ts';
@@ -66,8 +67,7 @@ export type OtherPath = {
 
 export type RoutesOptions = {
   store: Store;
-  /** Checks what requests need. By default, only whether the store can be written. @throws StoreError */
-  checkReady?: (() => Promise<void>) | undefined;
+  keys: Pick<AcceptedKeys, 'find' | 'list'>;
   clock: Clock;
   /** The base URL as clients of a reverse proxy see it. */
   publicUrl?: string | undefined;
@@ -81,8 +81,7 @@ export type RoutesOptions = {
 
 /** Returns all paths of the service. Access, CORS, Allow, 404 and 405, labels and more follow from this table. */
 export function createPaths(options: RoutesOptions): Path[] {
-  const { store, clock, publicUrl, metrics, isLocal = true, tools } = options;
-  const { checkReady = () => store.checkWritable() } = options;
+  const { store, keys, clock, publicUrl, metrics, isLocal = true, tools } = options;
   const basePath = publicUrl === undefined ? API_PREFIX : new URL(publicUrl).pathname;
   const handlers = createHandlers(store, clock, basePath);
   const operationPaths = new Map<string, Record<string, OperationRoute>>();
@@ -97,7 +96,9 @@ export function createPaths(options: RoutesOptions): Path[] {
     })),
     publicPath('/healthz', 'health', () => json({ status: 'ok', store: store.id })),
     publicPath('/readyz', 'health', async () => {
-      await checkReady();
+      await store.checkWritable();
+      // Without the keys, no request can be accepted.
+      await keys.list();
       return json({ status: 'ready', store: store.id });
     }),
     publicPath('/openapi.json', 'public', ({ headers: { host } }) => {

@@ -6,15 +6,14 @@ import { type BanRule, createMemoryLimiter } from '../store/limits/limiter.ts';
 import type { Seed } from '../store/store.ts';
 import { createAddressMatcher } from '../system/address-blocks.ts';
 import type { SteadyClock } from '../system/clock.ts';
-import { type App, createApp, createStartingApp } from './app.ts';
+import { createApp, createStartingApp } from './app.ts';
 import { createCredentials } from './authentication.ts';
 import { listen } from './connection/listen.ts';
 import { createFaults, type FaultOptions } from './faults.ts';
 import { createMetrics, type Metrics } from './metrics.ts';
 import { allowedHosts, isLoopbackAddress } from './request/checks.ts';
-import type { RequestContext } from './request/context.ts';
+import type { RequestRecord } from './request/record.ts';
 import { createRequestDescriber, type RequestSummary } from './tools/log-entry.ts';
-import { type RequestEnd, recordOf } from './tools/recorder.ts';
 import { createTools } from './tools/tools.ts';
 
 /** A store that is open, and the service that will serve it. */
@@ -74,7 +73,7 @@ export type ServiceOptions = {
 };
 
 /** Called for each response that belongs in the log, with a function that describes the request without secrets. */
-export type OnAccess = (request: RequestContext, end: RequestEnd, describe: () => RequestSummary) => void;
+export type OnAccess = (record: RequestRecord, describe: () => RequestSummary) => void;
 
 export type Service = Awaited<ReturnType<typeof startService>>;
 
@@ -127,14 +126,10 @@ export async function startService(options: ServiceOptions) {
       isTrustedProxy: trustedProxies && createAddressMatcher(trustedProxies),
       onWarning,
       onError,
-      onAccess:
-        onAccess &&
-        ((request: RequestContext, end: RequestEnd) =>
-          onAccess(request, end, () => summarize(recordOf(request, end, cors)))),
+      onAccess: onAccess && ((record: RequestRecord) => onAccess(record, () => summarize(record))),
     };
-    let app: App = createStartingApp(shared);
-    listening = await listen(() => app, { host, port });
-    const { origin, stop } = listening;
+    listening = await listen(createStartingApp(shared), { host, port });
+    const { origin, stop, use } = listening;
     const url = origin + API_PREFIX;
 
     const contents = await seed?.(signal);
@@ -170,15 +165,10 @@ export async function startService(options: ServiceOptions) {
           onReset: shared.anonymousLimiter.clear,
         })
       : undefined;
-    app = createApp({
+    const app = createApp({
       ...shared,
       sleep,
       store,
-      checkReady: async () => {
-        await store.checkWritable();
-        // Without the keys, no request can be accepted.
-        await keys.list();
-      },
       keys,
       limiter,
       isLocal: local,
@@ -190,6 +180,7 @@ export async function startService(options: ServiceOptions) {
       isDeveloper: credentials.isDeveloper,
       tools,
     });
+    use(app);
     return {
       ...opened,
       /** Whether the seed was added; false without a seed, or if the store was not empty. */

@@ -15,7 +15,7 @@ type Arrival = { time: number; url: string; status: number };
 async function limitedService(perMinute: number, options: Parameters<typeof startReal>[0] = {}) {
   const arrivals: Arrival[] = [];
   const service = await startReal({
-    onAccess: ({ url }, { status, milliseconds }) =>
+    onAccess: ({ url, status, milliseconds }) =>
       arrivals.push({ time: Date.now() - milliseconds, url, status }),
     ...options,
   });

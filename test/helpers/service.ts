@@ -4,8 +4,7 @@ import { plans, type Quota } from '../../src/contract/plans.ts';
 import { type App, type AppOptions, createApp } from '../../src/server/app.ts';
 import { type ListenOptions, listen } from '../../src/server/connection/listen.ts';
 import { createFaults, type FaultOptions } from '../../src/server/faults.ts';
-import type { RequestContext } from '../../src/server/request/context.ts';
-import type { RequestEnd } from '../../src/server/tools/recorder.ts';
+import type { RequestRecord } from '../../src/server/request/record.ts';
 import { hashKey } from '../../src/store/keys/keys.ts';
 import { type BanRule, createMemoryLimiter } from '../../src/store/limits/limiter.ts';
 import { manualClock } from './clock.ts';
@@ -33,13 +32,15 @@ export const operationPaths = [
 
 /** Starts the service on a free loopback port, with two keys and a manual clock. Stops the service after the test. */
 export async function start({ quota = plans.free, ...options }: ServiceOptions = {}) {
-  type Entry = Omit<RequestEnd, 'sent'> &
-    Pick<RequestContext, 'id' | 'client' | 'keyName' | 'method' | 'url'>;
+  type Entry = Pick<
+    RequestRecord,
+    'id' | 'client' | 'keyName' | 'method' | 'url' | 'time' | 'status' | 'code' | 'milliseconds'
+  >;
   const accessLog: Entry[] = [];
   const service = await launch({
     ...options,
     quotas: { [KEY]: quota, [OTHER_KEY]: quota },
-    onAccess: ({ id, client, keyName, method, url }, { time, status, code, milliseconds }) =>
+    onAccess: ({ id, client, keyName, method, url, time, status, code, milliseconds }) =>
       accessLog.push({ id, client, keyName, method, url, time, status, code, milliseconds }),
   });
   onTestFinished(() => service.listening.stop(0));
@@ -65,7 +66,10 @@ export async function launch({
   const store = options.store ?? (await memoryStore(clock));
   const errors: unknown[] = [];
   const known = new Map(
-    Object.entries(quotas).map(([key, quota]) => [hashKey(key), { name: 'shop', quota }]),
+    Object.entries(quotas).map(([key, quota]) => {
+      const sha256 = hashKey(key);
+      return [sha256, { name: 'shop', plan: 'enterprise' as const, quota, sha256 }];
+    }),
   );
   const app = createApp({
     limiter: createMemoryLimiter(clock, ban && { rule: ban }),
@@ -74,7 +78,7 @@ export async function launch({
     ...options,
     faults: createFaults(faults),
     store,
-    keys: { find: (sha256) => known.get(sha256) },
+    keys: { find: (sha256) => known.get(sha256), list: async () => [...known.values()] },
     clock,
     onError: (error) => errors.push(error),
   });
@@ -83,7 +87,7 @@ export async function launch({
     response.setHeader('Date', new Date(clock.now()).toUTCString());
     return app(request, response, error);
   };
-  const listening = await listen(() => atManualTime, { host: '127.0.0.1', port: 0, limits });
+  const listening = await listen(atManualTime, { host: '127.0.0.1', port: 0, limits });
   return { clock, store, errors, listening };
 }
 

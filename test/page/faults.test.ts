@@ -10,7 +10,8 @@ import {
   operations,
   statuses,
 } from '../../src/page/faults.ts';
-import { createFaults, FaultRule, FaultSettings } from '../../src/server/faults.ts';
+import { FaultRule, FaultSettings } from '../../src/server/fault-settings.ts';
+import { createFaults } from '../../src/server/faults.ts';
 
 /** The faults of a service with these settings, as it shows them. */
 const shown = (settings: object) => createFaults({ ...FaultSettings.parse(settings), seed: 1 }).current();

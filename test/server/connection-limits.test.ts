@@ -136,7 +136,7 @@ describe('a service that is stopped', () => {
   test('is garbage-collected', async () => {
     const runOnce = async () => {
       const app = async () => {};
-      const listening = await listen(() => app, { host: '127.0.0.1', port: 0 });
+      const listening = await listen(app, { host: '127.0.0.1', port: 0 });
       await listening.stop(0);
       return new WeakRef(app);
     };

@@ -3,13 +3,8 @@ import { describe, expect, test } from 'vitest';
 import * as z from 'zod/mini';
 import { describeFirstIssue } from '../../src/contract/issues.ts';
 import { parseJson } from '../../src/contract/json.ts';
-import {
-  createFaults,
-  drawFault,
-  type FaultRequest,
-  FaultSettings,
-  MAX_RULES,
-} from '../../src/server/faults.ts';
+import { FaultSettings, MAX_RULES } from '../../src/server/fault-settings.ts';
+import { createFaults, drawFault, type FaultRequest } from '../../src/server/faults.ts';
 import { decodeSegments, pathOf } from '../../src/server/request/input.ts';
 import { matchSegments, operationEntries, segmentsOf } from '../../src/server/routes.ts';
 import { cases } from '../helpers/cases.ts';

@@ -1,6 +1,7 @@
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { operations } from '../../src/contract/operations.ts';
-import { drawFault, type FaultSettings, MAX_RULES } from '../../src/server/faults.ts';
+import { type FaultSettings, MAX_RULES } from '../../src/server/fault-settings.ts';
+import { drawFault } from '../../src/server/faults.ts';
 import { sampleData } from '../../src/server/sample-data.ts';
 import { gate } from '../helpers/gate.ts';
 import { REX } from '../helpers/raw-requests.ts';

@@ -15,8 +15,8 @@ import { memoryStore } from '../helpers/store-fixtures.ts';
 // After random bytes, all responses are valid HTTP, the connection closes, and other clients are not affected.
 
 const BYTES = cases(1_000, 'PETS_FUZZ_BYTES');
-/** The inputs of a batch are sent concurrently, because many only end with a timeout. */
-const INPUTS_OF_A_BATCH = 200;
+/** The inputs of a batch are sent concurrently, because many only end with a timeout. A busy machine must manage a batch. */
+const INPUTS_OF_A_BATCH = 50;
 const BATCHES_AT_A_TIME = 4;
 /** How much the heap may grow, whatever the number of inputs. */
 const MEGABYTES = 4;
@@ -120,7 +120,8 @@ test(`${BYTES} byte sequences get valid responses or none, and use no memory aft
             figures.inputs += batch.length;
           },
         ),
-        { numRuns: BATCHES_AT_A_TIME, interruptAfterTimeLimit: 30_000, ...replayed() },
+        // Everything that can hang has a time limit of its own, whose error says what hangs.
+        { numRuns: BATCHES_AT_A_TIME, ...replayed() },
       );
       warm ??= heap();
     }

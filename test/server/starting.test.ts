@@ -44,7 +44,7 @@ async function start(changes: Partial<ServiceOptions> = {}) {
     onWarning: () => {},
     onFailure: () => {},
     onError: (error) => expect.unreachable(String(error)),
-    onAccess: (request, end) => log.push({ ...request, ...end }),
+    onAccess: (record) => log.push(record),
     ...changes,
   });
   starting.then(

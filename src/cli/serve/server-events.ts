@@ -216,11 +216,11 @@ function createRequestPrinter(
     console.event({ request }, dim(line) + reason);
   };
 
-  return (request, end, describe) => {
-    if (isLogging) print(end.time, describe);
+  return ({ time, code, asked, keyName }, describe) => {
+    if (isLogging) print(time, describe);
     // A mocked 429 does not mean that a limit is used up.
-    const isOverLimit = end.code === 'rate_limited' && request.asked === undefined;
-    if (isLimitReported || !isOverLimit || request.keyName === undefined) return;
+    const isOverLimit = code === 'rate_limited' && asked === undefined;
+    if (isLimitReported || !isOverLimit || keyName === undefined) return;
     isLimitReported = true;
     const { perMinute, perDay } = plans[plan];
     console.notice(

@@ -27,22 +27,22 @@ export type ListenOptions = {
 };
 
 type Connection = {
-  /** The request that arrived last. */
+  /** The request that arrived last, and the response to it. */
   request?: IncomingMessage;
-  /** The response to it, until it has been sent. */
-  pending?: ServerResponse | undefined;
-  /** Whether the connection closes after the pending response. Nothing that arrives then is a request. */
+  response?: ServerResponse;
+  /** Whether the connection closes after the response. Nothing that arrives then is a request. */
   isClosing: boolean;
 };
 
 /**
- * Serves an app on an address. `app` returns the app that handles requests now; it changes when the store is open.
+ * Serves an app on an address, until `use` replaces it.
  *
  * @throws the system's error (`EADDRINUSE`, `EACCES`, …) if the address is not available
  */
-export async function listen(app: () => App, { host, port, limits = {} }: ListenOptions) {
+export async function listen(app: App, { host, port, limits = {} }: ListenOptions) {
   const { idleTimeout, maxConnections, ...timeouts } = { ...CONNECTION_LIMITS, ...limits };
   const connections = new Map<Socket, Connection>();
+  let handle = app;
   let isStopping = false;
   // The app checks the Host header itself, because Node's own error response has no body.
   // Repeated headers are joined. One that must have a single value, such as Authorization, is then invalid.
@@ -61,17 +61,13 @@ export async function listen(app: () => App, { host, port, limits = {} }: Listen
     const connection = connections.get(socket);
     if (connection === undefined) return;
     // One request at a time: a client that sends another before the response learns that it was not handled.
-    if (connection.pending) closeAfterResponse(connection);
+    if (isPending(connection)) closeAfterResponse(connection);
     if (connection.isClosing) return;
     connection.request = request;
-    connection.pending = response;
+    connection.response = response;
     // Node loses the bytes after an Upgrade that it ignores, so the start of the next request would be unknown.
     if (isStopping || request.headers.upgrade !== undefined) closeAfterResponse(connection);
-    response.once('close', () => {
-      connection.pending = undefined;
-      if (connection.isClosing) socket.destroySoon();
-    });
-    app()(request, response);
+    handle(request, response);
   };
   server.on('request', onRequest);
   // Node's own response to an unknown expectation has no body.
@@ -83,15 +79,15 @@ export async function listen(app: () => App, { host, port, limits = {} }: Listen
       socket.destroy();
       return;
     }
-    const { request, pending, isClosing } = connection;
+    const { request, isClosing } = connection;
     const refusal = toServiceError(error);
-    connection.isClosing = true;
     // If the error is in the body of a request, it is the response to that request.
-    if (pending) {
+    if (isPending(connection)) {
       closeAfterResponse(connection);
       if (request && !request.complete) interruptBody(request, refusal);
     } else if (isClosing || request?.complete === false) socket.destroySoon();
-    else sendError(app(), refusal, socket);
+    else sendError(handle, refusal, socket);
+    connection.isClosing = true;
   });
 
   await new Promise<void>((resolve, reject) => {
@@ -103,16 +99,21 @@ export async function listen(app: () => App, { host, port, limits = {} }: Listen
     /** The URL of the server without the path `/v1`. */
     origin: `http://${urlHost(host)}:${address.port}`,
     port: address.port,
+    /** Replaces the app for all requests from now on. */
+    use(other: App): void {
+      handle = other;
+    },
 
     /** Stops accepting connections and finishes running requests. After `graceMilliseconds`, closes all connections. */
     async stop(graceMilliseconds: number): Promise<void> {
       isStopping = true;
       // `server.close()` would also close connections whose last response is still being written.
       const closed = new Promise((resolve) => NetServer.prototype.close.call(server, resolve));
-      for (const connection of connections.values()) if (connection.pending) closeAfterResponse(connection);
+      for (const connection of connections.values())
+        if (isPending(connection)) closeAfterResponse(connection);
       // A request may have arrived that Node has not passed on yet.
       const closeIdle = setTimeout(() => {
-        for (const [socket, { pending }] of connections) if (!pending) socket.destroy();
+        for (const [socket, connection] of connections) if (!isPending(connection)) socket.destroy();
       }, IDLE_MILLISECONDS);
       const closeAll = setTimeout(() => {
         for (const socket of connections.keys()) socket.destroy();
@@ -126,10 +127,16 @@ export async function listen(app: () => App, { host, port, limits = {} }: Listen
   };
 }
 
-/** Announces that the connection closes after the pending response, if its headers have not been sent yet. */
+/** Whether the response to the last request has not been sent completely. */
+const isPending = ({ response }: Connection): boolean => response?.writableFinished === false;
+
+/** Closes the connection after the pending response, and announces that if its headers have not been sent yet. */
 function closeAfterResponse(connection: Connection): void {
+  const { request, response, isClosing } = connection;
+  if (isClosing) return;
   connection.isClosing = true;
-  if (connection.pending?.headersSent === false) connection.pending.setHeader('Connection', 'close');
+  if (response?.headersSent === false) response.setHeader('Connection', 'close');
+  else response?.once('close', () => request?.socket.destroySoon());
 }
 
 const PARSER_ERRORS: Readonly<Record<string, ServiceError>> = {

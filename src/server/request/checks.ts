@@ -1,5 +1,6 @@
 import type { IncomingMessage } from 'node:http';
 import { isIP } from 'node:net';
+import { errorCodes } from '../../contract/error-codes.ts';
 import { HOST_NAME_PATTERN, LOOPBACK_NAME_PATTERN } from '../../contract/headers.ts';
 import { createAddressMatcher } from '../../system/address-blocks.ts';
 import { invalidRequest, ServiceError } from '../errors.ts';
@@ -56,6 +57,29 @@ export function checkSameOrigin({ headers }: IncomingMessage, publicUrl: string 
 /** The host and the port in an Origin header. */
 export const hostOfOrigin = (origin: string | undefined): string | undefined =>
   origin?.replace(/^https?:\/\//, '');
+
+const MAX_ORIGIN = 200;
+
+/**
+ * The origin of the page that sent a request, if it is not the service's own and not in `cors`; `unknown` if any website can
+ * have sent the request: bytes that are not HTTP, one with a wrong Host, or one whose browser does not name the page.
+ * Undefined for all other requests. A browser without `Sec-Fetch-Site` sends `Origin` with requests that need CORS.
+ */
+export function foreignOrigin(
+  { method, headers }: IncomingMessage,
+  status: number,
+  cors: readonly string[],
+): string | undefined {
+  if (!method || status === errorCodes.misdirected_request) return 'unknown';
+  const { 'sec-fetch-site': site, origin } = headers;
+  if (site === undefined && origin === undefined) return undefined;
+  const isForeign =
+    site === undefined
+      ? hostOfOrigin(origin) !== headers.host
+      : site === 'cross-site' || site === 'same-site';
+  const isAllowed = cors.includes('*') || (origin !== undefined && cors.includes(origin));
+  return isForeign && !isAllowed ? (origin ?? 'unknown').slice(0, MAX_ORIGIN) : undefined;
+}
 
 const PORT = /:\d{1,5}$/;
 

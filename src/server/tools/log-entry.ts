@@ -1,10 +1,11 @@
 import { header } from '../../contract/headers.ts';
 import { API_PREFIX } from '../../contract/operations.ts';
 import { REDACTED } from '../../contract/recorded-text.ts';
-import { ignoredPreferences } from '../faults.ts';
+import { ignoredPreferences } from '../mocks.ts';
 import { createRequestRedactors, isSecretHeader, type Redactor } from '../redact.ts';
 import { isUnderApi, splitTarget } from '../request/input.ts';
-import { type RecordedRequest, readBody } from './recorder.ts';
+import type { RequestRecord } from '../request/record.ts';
+import { readBody } from './recorder.ts';
 
 /** What the service did with a request (docs/testing.md). */
 export type RequestOutcome =
@@ -30,7 +31,7 @@ export type DescribedRequest = Sent<ReturnType<Describer['describe']>>;
 export function createRequestDescriber(secrets: readonly string[]) {
   const redactorFor = createRequestRedactors(secrets);
 
-  function summarize(recorded: RecordedRequest, redactor = redactorFor(recorded.sentHeaders)) {
+  function summarize(recorded: RequestRecord, redactor = redactorFor(recorded.sentHeaders)) {
     const { number, time, milliseconds, status, code, sentHeaders, window, latency, foreignOrigin } =
       recorded;
     const { redact, redactSentence } = redactor;
@@ -65,7 +66,7 @@ export function createRequestDescriber(secrets: readonly string[]) {
     };
   }
 
-  function describe(recorded: RecordedRequest) {
+  function describe(recorded: RequestRecord) {
     const { sentHeaders, responseHeaders, code } = recorded;
     const redactor = redactorFor(sentHeaders);
     const { redact, redactResponse, redactSentence } = redactor;
@@ -91,19 +92,14 @@ export function createRequestDescriber(secrets: readonly string[]) {
 }
 
 /** What a sentence about a request can quote. */
-function quotedIn(recorded: RecordedRequest): string {
+function quotedIn(recorded: RequestRecord): string {
   const { message, asked, method, url, sentHeaders, body, foreignOrigin = '' } = recorded;
   if (message === undefined && asked === undefined) return foreignOrigin;
   const headers = ['host', header.prefer].map((name) => singleHeader(sentHeaders, name));
   return [method, url, ...headers, foreignOrigin, readBody(body).text].join('\n');
 }
 
-type Reasoned = Pick<
-  RecordedRequest,
-  'status' | 'code' | 'message' | 'asked' | 'keyName' | 'window' | 'isDay' | 'isCounted' | 'responseHeaders'
-> & { foreignOrigin?: string | undefined };
-
-function outcomeOf({ isCounted, asked, code, responseHeaders }: Reasoned): RequestOutcome {
+function outcomeOf({ isCounted, asked, code, responseHeaders }: RequestRecord): RequestOutcome {
   if (asked) return asked.applied === undefined ? 'injected_fault' : 'mocked';
   if (code === 'rate_limited') return 'rate_limited';
   if (code === 'key_banned') return 'banned';
@@ -123,7 +119,7 @@ export function singleHeader(headers: readonly string[], name: string): string |
  * Why a request cannot be sent again (docs/testing.md); undefined if it can. `isShown`: URL and body are unredacted.
  */
 function notAgain(
-  { method, url, keyName, sentHeaders }: RecordedRequest,
+  { method, url, keyName, sentHeaders }: RequestRecord,
   { bytes, isCutOff, isText }: ReturnType<typeof readBody>,
   isShown: boolean,
 ): string | undefined {
@@ -142,7 +138,7 @@ function notAgain(
 const ORIGIN = /^[a-z][a-z0-9+.-]*:\/\/[\w.-]+(?::\d+)?$/i;
 
 /** Why a request got its response, in one sentence without the status and without a full stop (docs/testing.md). */
-function describeReason(request: Reasoned, outcome: RequestOutcome): string {
+function describeReason(request: RequestRecord, outcome: RequestOutcome): string {
   const { status, message, asked, keyName, window, isDay, foreignOrigin } = request;
   const { limit, remaining } = window ?? {};
   const unit = isDay ? 'day' : 'minute';

@@ -1,15 +1,15 @@
 import { randomUUID } from 'node:crypto';
+import { once } from 'node:events';
 import http from 'node:http';
 import { setImmediate } from 'node:timers/promises';
 import * as z from 'zod/mini';
 import { encodeIdempotencyKey, header } from '../../contract/headers.ts';
 import { MAX_REQUESTS } from '../../contract/recorded-text.ts';
 import { wellFormed } from '../../contract/schemas.ts';
-import type { Backend } from '../../store/backend.ts';
-import { hashOfCredential } from '../authentication.ts';
 import { invalidRequest, ServiceError } from '../errors.ts';
-import { integerSchema, queryInteger } from '../faults.ts';
+import { integerSchema, queryInteger } from '../fault-settings.ts';
 import { readBodyAs, readQueryAs } from '../request/input.ts';
+import type { RequestRecord } from '../request/record.ts';
 import type { Handler } from '../response.ts';
 import {
   createRequestDescriber,
@@ -17,7 +17,7 @@ import {
   type RequestSummary,
   singleHeader,
 } from './log-entry.ts';
-import { type RecordedRequest, type Recorder, readBody } from './recorder.ts';
+import { type Recorder, readBody } from './recorder.ts';
 
 const MAX_NUMBER = 999_999_999;
 
@@ -31,16 +31,6 @@ const Query = z.object({
   summary: z.optional(z.enum(['true', 'false'], { error: 'must be true or false' })),
   text: z.optional(z.string()),
 });
-
-export type RequestsOptions = {
-  /** The URL of this server without a path. */
-  origin: string;
-  backend: Pick<Backend, 'keys' | 'limiter'>;
-  /** The log does not show these secrets, wherever they occur. */
-  secrets: readonly string[];
-  /** Rejects when the signal is aborted. */
-  sleep(milliseconds: number, signal: AbortSignal): Promise<void>;
-};
 
 /** `GET /requests` (docs/testing.md). */
 export function createRequestsHandler(recorder: Recorder, secrets: readonly string[]): Handler {
@@ -93,13 +83,22 @@ const Again = z.object(
 const OWN_HEADERS =
   /^(?:connection|keep-alive|proxy-connection|transfer-encoding|content-length|expect|upgrade|te|trailer|idempotency-key|x-request-id)$/i;
 
+export type SendAgainOptions = {
+  /** The URL of this server without a path. */
+  origin: string;
+  /** The log does not show these secrets, wherever they occur. */
+  secrets: readonly string[];
+  /** Rejects when the signal is aborted. */
+  sleep(milliseconds: number, signal: AbortSignal): Promise<void>;
+};
+
 /**
  * `POST /requests` sends a recorded request again, with the recorded credentials, which do not leave the server
  * (docs/testing.md). The request goes to the server's own address, so everything is checked again.
  */
 export function createSendAgainHandler(
   recorder: Recorder,
-  { origin, backend: { keys, limiter }, secrets, sleep }: RequestsOptions,
+  { origin, secrets, sleep }: SendAgainOptions,
 ): Handler {
   const { describe } = createRequestDescriber(secrets);
 
@@ -109,29 +108,15 @@ export function createSendAgainHandler(
     if (!recorded) throw new ServiceError('not_found', `Request ${number} is not in the log`);
     const { notAgain } = describe(recorded);
     if (notAgain !== undefined) throw cannotBeSent(number, notAgain);
-    await checkKey(recorded);
     const sent = await send(recorded, body ?? readBody(recorded.body).text);
-    const content = sent ? describe(sent) : { again: number };
-    return { status: sent ? 200 : 202, body: JSON.stringify(content) };
+    return { status: sent ? 200 : 202, body: JSON.stringify(sent ? describe(sent) : { again: number }) };
   };
 
-  /** Refuses a key that has been revoked or banned since. @throws ServiceError 403, StoreUnavailableError */
-  async function checkKey(recorded: RecordedRequest): Promise<void> {
-    const sha256 = hashOfCredential(singleHeader(recorded.sentHeaders, header.authorization));
-    if (sha256 === undefined) return;
-    if (!(await keys.list()).some((key) => key.sha256 === sha256))
-      throw forbidden(`The API key of request ${recorded.number} is not valid any more`);
-    const [usage] = await limiter.usage([sha256]);
-    if (usage?.bannedUntil === undefined) return;
-    const until = new Date(usage.bannedUntil).toISOString();
-    throw forbidden(`The API key of request ${recorded.number} is banned until ${until}`);
-  }
-
-  /** Sends a request again. Returns the new one; undefined if it still runs. @throws ServiceError 403 */
+  /** Sends a request again. Returns the record of the new one; undefined if it still runs. @throws ServiceError 403 */
   async function send(
-    { number, method, url, sentHeaders: headers }: RecordedRequest,
+    { number, method, url, sentHeaders: headers }: RequestRecord,
     body: string,
-  ): Promise<RecordedRequest | undefined> {
+  ): Promise<RequestRecord | undefined> {
     const id = `again-${randomUUID()}`;
     const lines = [header.requestId, id, 'Connection', 'close'];
     // With HTTP/1.0, a client may leave out Host.
@@ -143,32 +128,31 @@ export function createSendAgainHandler(
     if (singleHeader(headers, header.idempotencyKey) !== undefined)
       lines.push(header.idempotencyKey, encodeIdempotencyKey(randomUUID()));
     if (body !== '') lines.push('Content-Length', String(Buffer.byteLength(body)));
-    const enough = new AbortController();
     const again = http.request(origin, { method, path: url, headers: lines, agent: false });
     recorder.repeated.set(id, number);
     again.on('close', () => recorder.repeated.delete(id));
-    try {
-      const status = await new Promise<number | undefined>((resolve, reject) => {
-        again.on('error', ({ message }) => reject(cannotBeSent(number, message)));
-        again.on('response', (response) => resolve(response.resume().statusCode));
-        again.end(body);
-        sleep(MAX_AGAIN_WAIT, enough.signal).then(
-          () => resolve(undefined),
-          () => {},
-        );
-      });
-      if (status === undefined) return undefined;
-      const [sent] = recorder.after(0).filter((recorded) => recorded.id === id);
-      // The request is in the log before its response arrives, unless the added headers made it too large.
-      if (!sent) throw cannotBeSent(number, `the service now refuses it with status ${status}`);
-      return sent;
-    } finally {
-      enough.abort();
+    again.end(body);
+    const enough = new AbortController();
+    const responded = once(again, 'response').catch(({ message }) => {
+      throw cannotBeSent(number, message);
+    });
+    const waited = sleep(MAX_AGAIN_WAIT, enough.signal).then(
+      () => [],
+      () => [],
+    );
+    const [response] = await Promise.race([responded, waited]).finally(() => enough.abort());
+    if (response === undefined) {
+      again.on('response', (late) => late.resume());
+      responded.catch(() => {});
+      return undefined;
     }
+    response.resume();
+    const [sent] = recorder.after(0).filter((recorded) => recorded.id === id);
+    // The request is in the log before its response arrives, unless the added headers made it too large.
+    if (!sent) throw cannotBeSent(number, `the service now refuses it with status ${response.statusCode}`);
+    return sent;
   }
 }
 
 const cannotBeSent = (number: number, reason: string): ServiceError =>
-  forbidden(`Request ${number} cannot be sent again: ${reason}`);
-
-const forbidden = (message: string): ServiceError => new ServiceError('forbidden', message);
+  new ServiceError('forbidden', `Request ${number} cannot be sent again: ${reason}`);

@@ -3,19 +3,18 @@ import type { Backend } from '../../store/backend.ts';
 import type { Seed } from '../../store/store.ts';
 import type { SteadyClock } from '../../system/clock.ts';
 import { invalidRequest, ServiceError } from '../errors.ts';
-import { FaultRule, FaultSettings, type Faults, MAX_RULES, queryInteger } from '../faults.ts';
+import { FaultRule, FaultSettings, MAX_RULES, queryInteger } from '../fault-settings.ts';
+import type { Faults } from '../faults.ts';
 import { createPageHandler } from '../page-files.ts';
 import { readBodyAs, readQueryAs } from '../request/input.ts';
 import type { Handler, ServiceResponse } from '../response.ts';
 import { publicPath, toolPath } from '../routes.ts';
 import { createRecorder } from './recorder.ts';
-import { createRequestsHandler, createSendAgainHandler, type RequestsOptions } from './requests.ts';
+import { createRequestsHandler, createSendAgainHandler, type SendAgainOptions } from './requests.ts';
 
-export type ToolsOptions = RequestsOptions & {
+export type ToolsOptions = SendAgainOptions & {
   backend: Backend;
   clock: SteadyClock;
-  /** The origins that may use the service; `*` allows every origin. */
-  cors: readonly string[];
   faults: Faults;
   openSession: Handler;
   /** The directory of the store, or the URL of its database without the password. */
@@ -39,7 +38,7 @@ const NOT_RESETTABLE = 'This store cannot be reset. Start the server with --rese
 export function createTools(options: ToolsOptions) {
   const { backend, faults, resettable = false, seed } = options;
   const { store, keys, limiter } = backend;
-  const recorder = createRecorder(options.cors);
+  const recorder = createRecorder();
 
   async function describeKeys() {
     const all = await keys.list();

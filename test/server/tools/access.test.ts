@@ -30,7 +30,7 @@ describe('a tool', () => {
   test('does not accept the token in the URL, and is logged only if it fails, because the page asks all the time', async () => {
     const log: object[] = [];
     const { use, token } = await startWithTools({
-      onAccess: (request, end) => log.push({ ...request, ...end }),
+      onAccess: (record) => log.push(record),
     });
     await use('/keys');
     await use(`/keys?token=${token()}`, { headers: { Authorization: '' } });

@@ -3,7 +3,7 @@ import type { IncomingMessage } from 'node:http';
 import type { Socket } from 'node:net';
 import { expect, onTestFinished, test } from 'vitest';
 import { MAX_FOREIGN, MAX_RECORDED_BODY, MAX_REQUESTS } from '../../../src/contract/recorded-text.ts';
-import { createContext } from '../../../src/server/request/context.ts';
+import { createRecord } from '../../../src/server/request/record.ts';
 import { createRecorder } from '../../../src/server/tools/recorder.ts';
 import { createRequestsHandler } from '../../../src/server/tools/requests.ts';
 import { gate } from '../../helpers/gate.ts';
@@ -266,12 +266,9 @@ test('`since` shows only the requests after a cursor; after a restart, it shows 
 });
 
 test('requests that are recorded while a response is made come after its cursor', async () => {
-  const recorder = createRecorder([]);
-  const add = (id: string) => {
-    const context = createContext(id, '', undefined, 0);
-    recorder.begin(context);
-    recorder.end(context, { time: 0, milliseconds: 0, status: 200 });
-  };
+  const recorder = createRecorder();
+  const request = { rawHeaders: [] as string[] } as IncomingMessage;
+  const add = (id: string) => recorder.add(createRecord(id, '', request, 0), undefined);
   const show = createRequestsHandler(recorder, []);
   const read = async (query: string) => {
     const response = await show({ url: `/requests${query}` } as IncomingMessage);
@@ -430,12 +427,7 @@ test('requests of pages that may not use the service name the origin, and the op
       'tauri://localhost',
       expect.stringContaining('--cors tauri://localhost'),
     ],
-    // An image, with and without a referrer.
-    [
-      { 'Sec-Fetch-Site': 'cross-site', Referer: `${OTHER}/page?x` },
-      OTHER,
-      expect.stringContaining('--cors'),
-    ],
+    // An image.
     [{ 'Sec-Fetch-Site': 'cross-site' }, 'unknown', expect.stringContaining('counted')],
     // An old browser, a sandbox, a text for a shell, a long origin, and a secret.
     [{ Origin: OTHER }, OTHER, expect.stringContaining('--cors')],
@@ -455,11 +447,6 @@ test.each<[about: string, headers: Record<string, string>, cors?: string[]]>([
   ['a page of the server', { 'Sec-Fetch-Site': 'same-origin', Origin: 'http://other-name.test' }],
   ['a page of the server in an old browser', { Origin: 'its own' }],
   ['an allowed origin', { 'Sec-Fetch-Site': 'cross-site', Origin: OTHER }, [OTHER]],
-  [
-    'an image in a page of an allowed origin',
-    { 'Sec-Fetch-Site': 'cross-site', Referer: `${OTHER}/` },
-    [OTHER],
-  ],
   ['any origin if all are allowed', { 'Sec-Fetch-Site': 'cross-site', Origin: OTHER }, ['*']],
 ])('requests of %s are like all others', async (_about, headers, cors = []) => {
   const { call, requests, service } = await startWithTools({ cors });

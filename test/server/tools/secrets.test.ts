@@ -164,7 +164,6 @@ test.each([
   '"https://shop.test/?a=1\\u0026token=hunter2\\u0026a=1"',
   '{"password":"hunter2"}',
   '{ "user": {"api_key" : "a\\"hunter2", "a=1": 1} }',
-  '--x\r\nContent-Disposition: form-data; name="password"\r\nContent-Type: text/plain\r\n\r\nhunter2\r\nhunter2\r\n--x--',
 ])('the secret that is named in %s is not shown', (url) => {
   const shown = redact(`a ${url} b`);
   expect(shown).toContain('[redacted]');
@@ -178,7 +177,6 @@ test.each([
   ['{"pass\\u0077ord":"hunter2"}', '[redacted]'],
   ['{"a":1,"pwd":[["hunter2"],{"b":"hunter2"}],"c":"hunter2"}', '{"a":1,"pwd":"[redacted]"'],
   ['{"token":{"a":"hunter2', '{"token":"[redacted]"'],
-  ['--x\nX: form-data; name=token\n\nhunter2', '--x\nX: form-data; name=token\n\n[redacted]'],
   ['"{\\"token\\":\\"hunter2\\"}"', '[redacted]'],
 ])('if it cannot be seen where a secret begins or ends, more is replaced: %s', (text, shown) => {
   expect(redact(text)).toBe(shown);
@@ -188,7 +186,6 @@ test.each([
   '/v1/pets?status=sold&limit=5&keys=till&cursor=abc&tok=1&category=%C3%A4&encode=a&postcode=1&spin=2&opinion=3&passage=4',
   '{"name":"token","codes":"unauthorized","categoryId":1,"tags":{"is":["an object"]}}',
   'a code=1, a key=2',
-  '--x\r\nContent-Disposition: form-data; name="name"\r\n\r\nRex\r\n--x--',
 ])('%s stays as it is', (text) => {
   expect(redact(text)).toBe(text);
 });
@@ -203,7 +200,6 @@ test.each(['code', 'otp', 'pin', 'pass', 'key', 'X-Otp', 'x-pin', 'X-Key'])(
       `${name}=123&a=1`,
       `{"a":1,"${name}":"123"}`,
       `{"${name}":123}`,
-      `--x\r\nContent-Disposition: form-data; name="${name}"\r\n\r\n123\r\n--x--`,
     ]) {
       expect(redact(text)).toContain('[redacted]');
       expect(redact(text)).not.toContain('123');

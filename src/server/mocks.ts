@@ -1,0 +1,155 @@
+import { type ErrorCode, errorCodes } from '../contract/error-codes.ts';
+import { header } from '../contract/headers.ts';
+import { stringifyJson } from '../contract/json.ts';
+import { type OperationName, operations } from '../contract/operations.ts';
+import { petJson } from '../contract/schemas.ts';
+import type { RateLimitDecision } from '../store/limits/limiter.ts';
+import { invalidRequest, methodNotAllowed, ServiceError, tooManyRequests, unauthorized } from './errors.ts';
+import { type ServiceResponse, windowHeaders } from './response.ts';
+import { matchSegments, operationEntries, type Params, segmentsOf } from './routes.ts';
+import { sampleData } from './sample-data.ts';
+
+/** A response that a `Prefer` header, a fault rule or `--fail-rate` asks for, instead of running the operation. */
+export type RequestedMock = {
+  /** NaN if a `Prefer` header gives no positive integer. */
+  status: number;
+  /** The value of Retry-After, in seconds; NaN if a `Prefer` header gives no positive integer for it. */
+  retryAfter?: number | undefined;
+  /** What requested it; quoted in the message and in the log, such as `Prefer: code=503` or `fault rule 3`. */
+  source: string;
+  /** The value of Preference-Applied; undefined unless a `Prefer` header asks for the response. */
+  applied?: string;
+};
+
+/** The longest Retry-After that can be requested, in seconds. */
+export const MAX_RETRY_AFTER = 1_000_000;
+/** The statuses for which a Retry-After can be requested. */
+export const RETRYABLE_STATUSES: readonly number[] = [errorCodes.rate_limited, errorCodes.unavailable];
+
+const errorStatuses: readonly number[] = [...new Set(Object.values(errorCodes))];
+
+/** The statuses that a mocked response of an operation can have. */
+export const statusesOf = (operation: OperationName): number[] => [
+  operations[operation].success.status,
+  ...errorStatuses,
+];
+
+/**
+ * The operations that a rule can apply to, each with the path parameters in the path of the rule. If `answer` is a
+ * success status, only operations with that status match.
+ */
+export function operationsAt(
+  { method, path }: { method?: string | undefined; path?: string | undefined } = {},
+  answer?: number,
+): Map<OperationName, Params> {
+  const found = new Map<OperationName, Params>();
+  for (const each of operationEntries) {
+    const params = path === undefined ? {} : matchSegments(segmentsOf(each.path), segmentsOf(path));
+    const hasMethod = method === undefined || each.method === (method === 'HEAD' ? 'GET' : method);
+    const hasAnswer = answer === undefined || statusesOf(each.name).includes(answer);
+    if (params && hasMethod && hasAnswer) found.set(each.name, params);
+  }
+  return found;
+}
+
+/** The preferences in a `Prefer` header, which are separated by commas outside of quotes (RFC 7240). */
+const PREFERENCE = /(?:[^,"]|"(?:[^"\\]|\\.)*"?)+/g;
+const NAME_AND_VALUE = /^\s*([^\s=;"]+)\s*(?:=\s*"?([^\s;"]*))?/;
+
+/** The values of preferences by their names, which are in lower case. */
+const preferencesIn = (prefer: string): Map<string, string> =>
+  new Map(
+    (prefer.match(PREFERENCE) ?? []).map((text) => {
+      const [, name = '', value = ''] = NAME_AND_VALUE.exec(text) ?? [];
+      return [name.toLowerCase(), value];
+    }),
+  );
+
+/** Preferences that people try instead of `code`, or of a fault rule with a latency. */
+const MISTAKEN = ['status', 'error', 'latency', 'delay'];
+
+/**
+ * Reads `Prefer: code=429, retry-after=1` (docs/testing.md). Returns undefined if the header has no `code`.
+ *
+ * @throws ServiceError 400 if the header has another preference that people try instead
+ */
+export function parsePrefer(prefer: string): RequestedMock | undefined {
+  const preferences = preferencesIn(prefer);
+  const [code, wait] = [preferences.get('code'), preferences.get('retry-after')];
+  const mistaken = MISTAKEN.find((name) => preferences.has(name));
+  if (code === undefined && mistaken !== undefined)
+    throw invalidRequest(
+      `Prefer: ${mistaken}=… is not supported. Use Prefer: code=503, or code=429, retry-after=1; for delays, use a fault rule with a latency`,
+    );
+  if (code === undefined) return undefined;
+  const applied = wait === undefined ? `code=${code}` : `code=${code}, retry-after=${wait}`;
+  return {
+    status: toInteger(code),
+    retryAfter: wait === undefined ? undefined : toInteger(wait),
+    source: `${header.prefer}: ${applied}`,
+    applied,
+  };
+}
+
+/** The names of the preferences in a `Prefer` header that have no effect, separated by commas. */
+export function ignoredPreferences(prefer: string): string {
+  const names = [...preferencesIn(prefer).keys()].filter((name) => name !== '');
+  const known = names.includes('code') ? ['code', 'retry-after'] : MISTAKEN;
+  return names.filter((name) => !known.includes(name)).join(', ');
+}
+
+const toInteger = (text: string): number => (/^[1-9]\d*$/.test(text) ? Number(text) : Number.NaN);
+
+/**
+ * Returns an example of the operation's response with a status, without running the operation. `path` is the one that was
+ * requested, and `allow` lists its methods.
+ *
+ * @throws ServiceError 400 if the status is not possible, or if `retryAfter` is invalid or not possible with the status
+ */
+export function mockResponse(
+  { status, retryAfter, source }: RequestedMock,
+  operation: OperationName,
+  { path, allow, rateLimit }: { path: string; allow: string; rateLimit: RateLimitDecision },
+): ServiceResponse {
+  const possible = statusesOf(operation);
+  if (!possible.includes(status))
+    throw invalidRequest(
+      `${source} is not supported for this operation. Use one of the codes ${possible.join(', ')}`,
+    );
+  if (retryAfter !== undefined && !(retryAfter <= MAX_RETRY_AFTER && RETRYABLE_STATUSES.includes(status)))
+    throw invalidRequest(
+      `${source} is not supported. Use retry-after with 1 to ${MAX_RETRY_AFTER} seconds and code=${RETRYABLE_STATUSES.join(' or code=')}`,
+    );
+  const name = errorNames.find((each) => errorCodes[each] === status);
+  switch (name) {
+    case undefined:
+      return {
+        status,
+        headers: operation === 'listPets' ? windowHeaders(rateLimit) : [],
+        body: examples[operation](),
+      };
+    case 'unauthorized':
+      return unauthorized(`Mocked response (${source})`);
+    case 'method_not_allowed':
+      return methodNotAllowed(path, allow);
+    case 'rate_limited':
+      return tooManyRequests(rateLimit);
+    default:
+      return new ServiceError(
+        name,
+        `Mocked response (${source})`,
+        retryAfter === undefined ? [] : [header.retryAfter, String(retryAfter)],
+      );
+  }
+}
+
+const errorNames = Object.keys(errorCodes) as ErrorCode[];
+
+const petTexts = () => sampleData().pets.map(petJson);
+
+const examples: Record<OperationName, () => string> = {
+  listPets: () => `[${petTexts().slice(0, 2).join(',')}]`,
+  createPet: () => petTexts()[0] ?? '',
+  getPet: () => petTexts()[0] ?? '',
+  listOrders: () => stringifyJson(sampleData().orders.slice(0, 2)),
+};
