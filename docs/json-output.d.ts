@@ -1,4 +1,4 @@
-// The types of everything that pets writes with --json (docs/json-output.md).
+// The types of everything that pets writes with --json (docs/scripting.md).
 
 /** An integer from -2^63 to 2^63 - 1, with all digits. A JavaScript number is exact only up to 2^53. */
 export type Int64 = number;
@@ -20,7 +20,6 @@ export type Output = {
   'import <file> --dry-run': NewPet[];
   orders: unknown; // as the service sent them; with --columns, a list of objects with these fields
   'orders --ndjson': unknown; // one per line
-  'orders --sum <field>': OrderSum;
   profiles: ProfileRow[];
   'profiles --check': ProfileRow[];
   'keys add': CreatedKey;
@@ -102,9 +101,6 @@ export type AddedRow =
       idempotencyKey: string;
       candidates?: (Int64 | string)[]; // after a comparison with the inventory: ids of animals that may be the row's, at most 20
     };
-
-/** `sum` has all digits. `orders` is the number of orders that have the field. */
-export type OrderSum = { field: string; orders: number; sum: number };
 
 export type ProfileRow = {
   profile: 'prod' | 'staging' | 'local' | 'environment'; // 'environment': PETS_API_KEY

@@ -1,15 +1,11 @@
 // Generates the man page from the same declarations as the help of the program.
+import { environmentVariables, firstCommands, programSummary } from '../../src/cli/commands/help.ts';
 import { commands } from '../../src/cli/commands/index.ts';
 import { exitCodeMeanings } from '../../src/cli/core/exit-codes.ts';
 import { wrapText } from '../../src/cli/output/text.ts';
 import type { Command, CommandGroup, Option } from '../../src/cli/program/command.ts';
 import { globalOptions, optionsOf } from '../../src/cli/program/declare.ts';
-import {
-  describeParameter,
-  environmentVariables,
-  firstCommands,
-  programSummary,
-} from '../../src/cli/program/help.ts';
+import { describe } from '../../src/cli/program/help.ts';
 
 /** The width of the source. The width of the shown page depends on the terminal. */
 const COLUMNS = 72;
@@ -45,13 +41,14 @@ const exampleGroup = ([title, lines]: [string, Record<string, string>]) =>
 function command(parent: string, declared: Command | CommandGroup): string {
   const name = `${parent} ${declared.name}`;
   if ('commands' in declared) return declared.commands.map((each) => command(name, each)).join('\n');
-  const { arguments: args = [], examples, notes } = declared;
+  const { examples, notes } = declared;
+  const args = (declared.arguments ?? []).filter(({ usage }) => usage !== '');
   const options = optionsOf(declared);
   const usage = [name, ...(options.length > 0 ? ['[options]'] : []), ...args.map((each) => each.name)];
   return [
     `.SS ${escapeText(usage.join(' '))}`,
     sentence(declared.summary),
-    ...args.map((each) => item(each.name, describeParameter(each))),
+    ...args.map((each) => item(each.name, describe(each))),
     ...options.map(option),
     `.PP\n${examples.length === 1 ? 'Example' : 'Examples'}:\n.PP\n.EX`,
     ...examples.map((line) => escapeText(`    ${line}`)),
@@ -60,7 +57,7 @@ function command(parent: string, declared: Command | CommandGroup): string {
   ].join('\n');
 }
 
-const option = (declared: Option) => item(declared.flags, describeParameter(declared));
+const option = (declared: Option) => item(declared.flags, describe(declared));
 
 const sentence = (text: string) => paragraph(`${text.slice(0, 1).toUpperCase()}${text.slice(1)}.`);
 

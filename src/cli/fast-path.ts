@@ -41,12 +41,11 @@ function pageFor({ pages }: Prerendered, argv: readonly string[]): string | unde
   return pages.find((page) => page.arguments.includes(key))?.text;
 }
 
-/** The candidates for `completion <shell> -- <words…>`. Undefined for other arguments, or if the program must run. */
+/** The candidates for `completion <shell> -- <words…>`. Undefined for other arguments. */
 function completionFor(prerendered: Prerendered, argv: readonly string[]): string | undefined {
   const isCompletion = argv[0] === 'completion' && argv[2] === '--';
   if (!isCompletion || pageFor(prerendered, argv.slice(0, 2)) === undefined) return undefined;
-  const candidates = complete(prerendered.completion, argv.slice(3));
-  return candidates.kind === 'keys' ? undefined : formatCandidates(candidates);
+  return formatCandidates(complete(prerendered.completion, argv.slice(3)));
 }
 
 function print(fs: typeof import('node:fs'), text: string): boolean {

@@ -1,4 +1,5 @@
 import { type Command as Commander, CommanderError } from 'commander';
+import { helpPage, startPage } from './commands/help.ts';
 import { commands } from './commands/index.ts';
 import type { Context, Signal } from './core/context.ts';
 import { toCliError, usageError } from './core/errors.ts';
@@ -16,22 +17,21 @@ import {
   globalsOf,
   namedArguments,
 } from './program/declare.ts';
-import { helpPage, startPage } from './program/help.ts';
 import { toUsageError } from './program/usage.ts';
+import { synonyms } from './program/words.ts';
 
 /** Runs the program and returns its exit code. Errors are printed, not thrown. A closed output pipe is not an error. */
 export async function main(context: Context): Promise<number> {
   // Without a listener, the `error` event would end the process. `Console.write` rejects if a write fails.
   context.stdout.on('error', () => {});
   context.stderr.on('error', () => {});
-  const program = createProgram();
   // An error may contain a key that the console of the command knows.
   const redactors: Redactors = new Map();
   try {
-    return await runProgram(program, context, redactors);
+    return await runProgram(context, redactors);
   } catch (error) {
     if (isClosedPipe(error)) return exitCodes.ok;
-    const flags = flagsOf(program);
+    const flags = flagsOf(context.argv);
     const console = createConsole(context, { ...flags, redactors });
     if (flags.debug) printStack(console, error);
     return printError(console, error);
@@ -67,8 +67,9 @@ function printStack(console: Console, error: unknown): void {
  *
  * @throws CliError for wrong usage, and every error of the command
  */
-async function runProgram(program: Commander, context: Context, redactors: Redactors): Promise<number> {
+async function runProgram(context: Context, redactors: Redactors): Promise<number> {
   const { argv, env } = context;
+  const program = createProgram();
   let exitCode: number = exitCodes.ok;
   let help = '';
   // Subcommands inherit these settings.
@@ -78,10 +79,19 @@ async function runProgram(program: Commander, context: Context, redactors: Redac
       formatHelp: (command) => helpPage(commandWords(command), commands, context.stdout.columns),
     });
 
+  const onError = (command: Commander, declared?: Command) =>
+    command.exitOverride((error) => {
+      // `pets keys` without a subcommand prints the help of the group. With `--json`, this is an error.
+      const isHelp = error.exitCode === 0 || (error.code === 'commander.help' && !flagsOf(argv).json);
+      throw isHelp ? error : toUsageError(error, command, declared);
+    });
+  onError(program);
+
   const addCommand = (parent: Commander, command: Command) => {
-    const child = parent.command(command.name);
+    const names = [command.name, ...(synonyms[command.name] ?? [])];
+    const child = onError(parent.command(command.name).aliases(names.slice(1)), command);
     // Declaring the options of all commands takes milliseconds, and only a command that is named can run.
-    declareParameters(child, argv.includes(command.name) ? command : {});
+    declareParameters(child, names.some((name) => argv.includes(name)) ? command : {});
     child.action(async () => {
       const globals = globalsOf(program, env);
       const options: Record<string, unknown> = { ...child.opts(), ...namedArguments(child) };
@@ -91,21 +101,16 @@ async function runProgram(program: Commander, context: Context, redactors: Redac
   for (const entry of commands) {
     if ('run' in entry) addCommand(program, entry);
     else {
-      const group = program.command(entry.name).helpCommand(false);
+      const group = onError(program.command(entry.name).helpCommand(false));
       for (const command of entry.commands) addCommand(group, command);
     }
   }
-  program.command('help [topic...]').action((names: string[]) => {
-    help = helpPage(names, commands, context.stdout.columns);
-  });
-
   try {
-    // Read the global options first: they decide how an error in the other arguments is printed.
-    program.parseOptions([...argv]);
     checkEncoding(argv);
+    program.parseOptions([...argv]);
     if (program.opts()['version'] === true) {
       const { version } = context.versionDetails();
-      const console = createConsole(context, flagsOf(program));
+      const console = createConsole(context, flagsOf(argv));
       await (console.json ? console.writeJson(context.versionDetails()) : console.write(`${version}\n`));
       return exitCode;
     }
@@ -113,11 +118,8 @@ async function runProgram(program: Commander, context: Context, redactors: Redac
     else help = startPage(commands, context.stdout.columns);
   } catch (error) {
     if (!(error instanceof CommanderError)) throw error;
-    // `pets keys` without a subcommand prints the help of the group. With `--json`, this is an error.
-    const isGroupHelp = error.code === 'commander.help' && !flagsOf(program).json;
-    if (error.exitCode !== 0 && !isGroupHelp) throw toUsageError(error, program, commands);
   }
-  if (help !== '') await createConsole(context, flagsOf(program)).write(help);
+  if (help !== '') await createConsole(context, flagsOf(argv)).write(help);
   return exitCode;
 }
 

@@ -104,7 +104,7 @@ export type OperationInput<Name extends OperationName> = Part<Operations[Name], 
 /** The body of a successful response, as the client reads it. */
 export type OperationOutput<Name extends OperationName> = z.output<Operations[Name]['success']['received']>;
 
-/** The path at the end of the service's base URL (docs/service.md 9). */
+/** The path at the end of the service's base URL (docs/service.md 1). */
 export const API_PREFIX = '/v1';
 
 const paths = Object.values(operations).map(({ path }) => API_PREFIX + path);

@@ -1,7 +1,11 @@
-import { expect, test } from 'vitest';
-import type { TerminalOptions } from '../helpers/context.ts';
+import { readFile, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { describe, expect, test } from 'vitest';
+import { manualClock } from '../helpers/clock.ts';
+import { runInTerminal, type TerminalOptions } from '../helpers/context.ts';
 import { runAgainst } from '../helpers/in-terminal.ts';
-import { type Handler, reply, replyError } from '../helpers/scripted-server.ts';
+import { type Handler, reply, replyError, scriptedServer } from '../helpers/scripted-server.ts';
+import { temporaryDirectory } from '../helpers/temp.ts';
 
 // These tests show when `pets add` reports that an animal was added, was not added, or may have been added.
 
@@ -80,4 +84,64 @@ test.each<[TerminalOptions, string]>([
   const argv = ['add', 'Rex', '--category', '3', '--color', 'never'];
   const { code, stderr, server } = await runAgainst(respond(201, REX), argv, options);
   expect([code, stderr]).toEqual([0, notice.replace('HOST', new URL(server.url).host)]);
+});
+
+describe('the same name and category again within a day', () => {
+  /** Adds an animal with the same state directory each time, and reports the question or note, and the requests. */
+  async function shop() {
+    const server = await scriptedServer((request, response, count) => {
+      const headers = { 'Idempotency-Supported': 'true' };
+      if (request.method === 'GET') return reply(response, 200, [], headers);
+      const pet = JSON.parse(server.requests[count - 1]?.body ?? '');
+      return reply(response, 201, { status: 'available', ...pet, id: count }, headers);
+    });
+    const PETS_STATE_DIR = await temporaryDirectory();
+    const env = { PETS_BASE_URL: server.url, PETS_API_KEY: 'pets_key', PETS_STATE_DIR };
+    const clock = manualClock();
+    const add = async (line: string, options: TerminalOptions = {}) => {
+      const before = server.requests.length;
+      const ran = await runInTerminal(['add', ...line.split(' ')], { env, clock, ...options });
+      return { ...ran, requests: server.requests.length - before };
+    };
+    return { add, clock, file: join(PETS_STATE_DIR, 'added.json') };
+  }
+  const AT_TERMINAL = { columns: 300, typed: ['n'] };
+  const QUESTION =
+    'this computer added Rex with the same category at 12:00:00 UTC. Add another animal? [y/N]';
+
+  test('is a question at a terminal, and nothing is sent after no', async () => {
+    const { add, file } = await shop();
+    expect(await add('Rex --category 3', AT_TERMINAL)).toMatchObject({ code: 0, requests: 1 });
+    expect(await readFile(file, 'utf8')).not.toContain('Rex');
+    const no = await add('Rex --category 3', AT_TERMINAL);
+    expect(no).toMatchObject({ code: 1, stdout: '', requests: 0 });
+    expect(no.stderr).toContain(QUESTION);
+    expect(no.stderr).toContain('not confirmed; nothing was added');
+    const yes = await add('Rex --category 3', { columns: 300, typed: ['y'] });
+    expect(yes).toMatchObject({ code: 0, requests: 1 });
+  });
+
+  test('is a note in a script, which adds the animal', async () => {
+    const { add } = await shop();
+    expect((await add('Rex --category 3')).stderr).toBe('');
+    const again = await add('Rex --category 3');
+    expect(again).toMatchObject({ code: 0, requests: 1 });
+    expect(again.stderr).toContain('note: this computer added Rex with the same category at 12:00:00 UTC');
+    expect((await add('Rex --category 3 --no-input', AT_TERMINAL)).requests).toBe(1);
+  });
+
+  test('is the same only with the same name and category, without an idempotency key, and for a day', async () => {
+    const { add, clock, file } = await shop();
+    for (const line of [
+      'Rex --category 3',
+      'Rex --category 4',
+      'rex --category 3',
+      'Rex --category 3 --idempotency-key k',
+    ])
+      expect((await add(line, AT_TERMINAL)).code).toBe(0);
+    clock.advance(86_400_000);
+    expect((await add('Rex --category 3', AT_TERMINAL)).code).toBe(0);
+    await writeFile(file, 'torn');
+    expect((await add('Rex --category 3', AT_TERMINAL)).code).toBe(0);
+  });
 });

@@ -1,10 +1,8 @@
 import { readdir, writeFile } from 'node:fs/promises';
-import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { expectFailure } from '../helpers/failure.ts';
 import { listAllPets } from '../helpers/list-all-pets.ts';
-import { listenOnLoopback } from '../helpers/listen.ts';
 import { freshMachine, serve } from '../helpers/pets.ts';
 
 // Seed files, data directories and addresses that pets serve or pets keys cannot use.
@@ -72,31 +70,6 @@ describe('a data directory that cannot be used', () => {
     const { machine, data } = await machineWithStore();
     const args = ['keys', ...line.split(' '), '--data', data];
     await expectFailure(machine, args, { exit, contains: [contains] });
-  });
-
-  test('a damaged key file is reported by keys list, and the service starts', async () => {
-    const { machine, data } = await machineWithStore();
-    const path = join(data, 'keys', 'till.json');
-    await machine.pets(['keys', 'add', 'till', '--plan', 'free', '--data', data]);
-    await writeFile(path, '{"name":"till","plan":"free"}');
-    const contains = [
-      path,
-      'sha256 is required; created is required',
-      'revoke the key till, then create it again',
-    ];
-    await expectFailure(machine, ['keys', 'list', '--data', data], { exit: 1, contains });
-    const { url } = await serve(machine, ['--data', data, '--no-profile']);
-    expect((await fetch(new URL('/healthz', url))).status).toBe(200);
-  });
-});
-
-test('an address that is not available: a port in use', async () => {
-  const machine = await freshMachine();
-  const port = await listenOnLoopback(createServer());
-  await expectFailure(machine, ['serve', '--ephemeral', '--port', String(port)], {
-    exit: 1,
-    code: 'cannot_listen',
-    contains: [`127.0.0.1:${port}`, 'in use', '--port 0'],
   });
 });
 

@@ -1,7 +1,7 @@
-import { symlink, writeFile } from 'node:fs/promises';
+import { chmod, chown, rename, symlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { Readable } from 'node:stream';
-import { expect, test } from 'vitest';
+import { expect, onTestFinished, test } from 'vitest';
 import { cliErrorCodes } from '../../src/cli/core/exit-codes.ts';
 import type { CommandContext } from '../../src/cli/program/command.ts';
 import { readPetFile } from '../../src/cli/rows/read-file.ts';
@@ -17,7 +17,15 @@ test.each<[string, string, Step]>([
     'category,name,status\n1,Rex,\nx,Bella,\n2,Lola,gone\n3\n',
     {
       stderr:
-        /line 3: category "x" must be .*\n.*line 4: status "gone" must be .*\n.*line 5: .*\nerror: .*3 errors/,
+        /line 3: category "x" is not a number \(pets count --by category shows the categories\)\n.*line 4: status "gone" must be .*\n.*line 5: .*\nerror: .*3 errors/,
+    },
+  ],
+  [
+    'equal errors are one message with their lines',
+    `${HEADER + 'Rex,cats,\n'.repeat(40)}Rex,1,\nRex,cats,\nRex,7.5,\n`,
+    {
+      stderr:
+        /^FILE, lines 2–41, 43: category "cats" is not a number \(pets count --by category shows the categories\)\nFILE, line 44: category "7.5" must be a whole number, in plain digits\nerror: 42 errors in/,
     },
   ],
   [
@@ -26,16 +34,24 @@ test.each<[string, string, Step]>([
     {
       args: '--json',
       stderr:
-        /^(\{"fault":\{"source":"FILE","line":\d+,"message":"category \\"x\\" must be a whole number from -9223372036854775808 to 9223372036854775807, in plain digits"\}\}\n){60}/,
+        /^(\{"fault":\{"source":"FILE","line":\d+,"message":"category \\"x\\" is not a number [^"]*"\}\}\n){60}/,
       error: { code: 'usage', hint: 'fix the errors above' },
     },
   ],
   [
-    'of many errors the first twenty are listed',
-    HEADER + 'Rex,1,Lost\n'.repeat(60),
+    'of many errors the first twenty are shown',
+    HEADER + Array.from({ length: 60 }, (_, i) => `Rex,1,Lost${i}\n`).join(''),
     {
       stderr:
-        /^(.*status "Lost" must be.*\n){20}error: 60 errors in .*; nothing was sent\n {2}→ fix the first 20 errors above; --json lists all of them\n$/,
+        /^(.*status "Lost\d+" must be.*\n){20}error: 60 errors in .*; nothing was sent\n {2}→ fix the errors above; --json lists all of them\n$/,
+    },
+  ],
+  [
+    'JSON objects over several lines are one error that shows how to convert them',
+    '{\n  "name": "Rex",\n  "categoryId": 1\n}\n',
+    {
+      stderr:
+        'error: FILE has JSON objects over several lines\n  → write each object on one line, for example with jq: jq -c . FILE\n',
     },
   ],
   [
@@ -53,7 +69,12 @@ test.each<[string, string, Step]>([
 
 test.each<[string, string, string | Buffer, string[], string?]>([
   ['it is not in the format of --format', 'a', CSV, ['FILE, line 1: invalid JSON'], 'json'],
-  ['it has control sequences', 'a.csv', 'name,category\n\x1b[31mRex,x\x1b\n', ['category "x\\x1b" must']],
+  [
+    'it has control sequences',
+    'a.csv',
+    'name,category\n\x1b[31mRex,x\x1b\n',
+    ['category "x\\x1b" is not a number'],
+  ],
 ])('a file is refused with an explanation if: %s', async (_, name, text, words, format) => {
   const { add, file } = await importing({ file: name });
   await writeFile(file, text);
@@ -109,9 +130,37 @@ test('if no state directory is writable, the input is still checked, and nothing
   await run(
     { ...blocked, args: '--dry-run' },
     { ...blocked, args: '--json', code: 1, stdout: '', error: { code: 'file_error' } },
-    { ...blocked, text: 'name,category\nRex,x\n', code: 2, stderr: 'line 2: category "x" must be' },
+    { ...blocked, text: 'name,category\nRex,x\n', code: 2, stderr: 'line 2: category "x" is not a number' },
   );
 });
+
+test.each([
+  ['EACCES', 'as another user', async (path: string) => chmod(path, 0)],
+  ['ELOOP', 'behind a link to itself', async (path: string) => symlink(path, path)],
+])(
+  'a ledger that cannot be read (%s, %s) ends the import, because the rows may be in it',
+  async (code, _, change) => {
+    const { run, add, directory, service } = await importing();
+    await run({});
+    const imports = join(directory, 'state', 'pets', 'imports');
+    if (code === 'ELOOP') await rename(imports, `${imports}.old`);
+    await change(imports);
+    // Root may read every directory.
+    const isRoot = code === 'EACCES' && process.geteuid?.() === 0;
+    if (isRoot) {
+      for (const path of [directory, join(directory, 'state'), join(directory, 'state', 'pets')])
+        await chown(path, 65_534, 65_534);
+      process.seteuid?.(65_534);
+    }
+    onTestFinished(() => void (isRoot && process.seteuid?.(0)));
+    for (const args of [['--dry-run'], ['--json'], ['--add-again', '--json']]) {
+      const { code: exit, stderr } = await add(args);
+      expect([exit, stderr]).toEqual([1, expect.stringMatching(/cannot read .*ledger.ndjson: /)]);
+      expect(stderr).toContain('rows of earlier imports would be added again');
+    }
+    expect(service.names()).toHaveLength(3);
+  },
+);
 
 test('a link is the file that it points to', async () => {
   const { add, directory, file } = await importing();
@@ -128,8 +177,8 @@ test('Ctrl-C while rows are read ends the command, and leaves no files', async (
     text: `name,category\n${'Rex,1\n'.repeat(50_000)}`,
   });
   const running = await startAdd();
-  // The first handler ignores SIGHUP.
-  while (running.handlersLeft() < 2) await new Promise((resolve) => setTimeout(resolve, 1));
+  // The first handler ignores SIGHUP. The file is read in several steps, each of which takes at least one turn.
+  while (running.handlersLeft() < 2) await new Promise(setImmediate);
   running.raise('SIGINT');
   expect(await running.ended).toBe(130);
   expect(running.stderr()).toBe('error: interrupted\n');

@@ -1,10 +1,11 @@
+import { readFileSync } from 'node:fs';
 import { chmod, readdir, readFile, stat, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import {
-  applyRecord,
+  type Ledger,
   type LedgerEnvironment,
-  type LedgerRecord,
+  type LedgerEvent,
   openLedger,
   readLedger,
 } from '../../src/cli/import/ledger.ts';
@@ -13,15 +14,18 @@ import { errno, interceptFiles } from '../helpers/store-faults.ts';
 import { temporaryDirectory } from '../helpers/temp.ts';
 
 const AT = '2026-11-20T12:00:00.000Z';
-const HASHES = ['of Rex', 'of Zoë'];
-const sent = { name: 'Rex', at: AT, apiKeyHash: '0'.repeat(64) };
+const sent = {
+  ...{ import: 1, line: 2, hash: 'of Rex', name: 'Rex', idempotencyKey: 'key' },
+  ...{ at: AT, apiKeyHash: '0'.repeat(64) },
+};
 const pet = { id: 2n ** 63n - 1n, name: 'Zoë "Z"\u2028\n', categoryId: 1n, colour: { hex: '#fff' } };
-const RECORDS: LedgerRecord[] = [
-  { kind: 'import', seq: 1, at: AT, source: '/a.csv', skipAdded: false, hashes: HASHES },
-  { kind: 'open', import: 1, row: 0, seq: 2, ...sent },
-  { kind: 'added', import: 1, row: 0, seq: 2, pet },
-  { kind: 'open', import: 1, row: 1, seq: 3, ...sent },
-  { kind: 'open', import: 1, row: 1, seq: 3, ...sent, endedAt: AT, message: 'lost' },
+const its = { seq: 1, at: AT, file: '/a.csv', rows: 2, digest: 'of both', finishedAt: null };
+const EVENTS: LedgerEvent[] = [
+  { kind: 'import', ...its },
+  { kind: 'sent', seq: 2, ...sent },
+  { kind: 'added', seq: 2, import: 1, line: 2, hash: 'of Rex', pet },
+  { kind: 'sent', seq: 3, ...sent },
+  { kind: 'sent', seq: 3, ...sent, endedAt: AT, message: 'lost' },
 ];
 
 async function place(more: Partial<LedgerEnvironment> = {}) {
@@ -31,7 +35,6 @@ async function place(more: Partial<LedgerEnvironment> = {}) {
     service: 'http://127.0.0.1:7387/v1',
     files: realFileSystem,
     now: () => Date.parse(AT),
-    random: (bytes) => Buffer.alloc(bytes, 7),
     ...more,
   };
   const open = async (again: Partial<LedgerEnvironment> = {}) => {
@@ -43,15 +46,14 @@ async function place(more: Partial<LedgerEnvironment> = {}) {
   const lines = async () => (await readFile(path, 'utf8')).trimEnd().split('\n');
   const write = async () => {
     const file = await open();
-    for (const record of RECORDS.slice(0, 3)) await file.append(record);
-    await file.append(...RECORDS.slice(3));
+    for (const event of EVENTS.slice(0, 3)) await file.append(event);
+    await file.append(...EVENTS.slice(3));
     await file.close();
   };
   return { whole, directory, path, open, lines, write };
 }
 
-const kindsOf = ({ imports }: Awaited<ReturnType<typeof readLedger>>) =>
-  [...imports.values()].flatMap(({ rows }) => rows.map((record) => record?.kind));
+const kindsOf = ({ rows }: Ledger) => Array.from(rows.values(), ({ kind }) => kind);
 const problemOf = (work: Promise<unknown>) =>
   work.then(
     () => undefined,
@@ -64,22 +66,21 @@ describe('a ledger', () => {
     await write();
     const { ledger } = await open();
     expect(ledger.seq).toBe(3);
-    expect([...ledger.imports.values()]).toMatchObject([
-      { seq: 1, source: '/a.csv', rows: [{ kind: 'added', pet }, { kind: 'open' }] },
-    ]);
-    const [header, ...records] = (await lines()).flatMap((line) => JSON.parse(line));
-    expect([header.seq, ...records.map(({ kind }) => kind)]).toEqual([3, 'import', 'added', 'open']);
+    expect([...ledger.imports.values()]).toEqual([{ kind: 'import', ...its }]);
+    expect([...ledger.rows.values()]).toMatchObject([{ kind: 'added', pet }, { kind: 'sent' }]);
+    const [, ...events] = (await lines()).flatMap((line) => JSON.parse(line));
+    expect(events.map(({ kind }) => kind)).toEqual(['import', 'added', 'sent']);
   });
 
   it('keeps open rows and the highest number when it forgets the others', async () => {
     const { open, write } = await place();
     await write();
     const first = await open();
-    await first.append({ kind: 'finished', import: 1, at: AT });
+    await first.append({ kind: 'import', ...its, finishedAt: AT });
     await first.close();
     const later = { now: () => Date.parse(AT) + 31 * 86_400_000 };
     const { ledger } = await open(later);
-    expect([ledger.seq, kindsOf(ledger)]).toEqual([3, ['open']]);
+    expect([ledger.seq, kindsOf(ledger)]).toEqual([3, ['sent']]);
   });
 
   it('that is cut or torn anywhere is read up to its last complete line', async () => {
@@ -87,8 +88,7 @@ describe('a ledger', () => {
     await write();
     const bytes = await readFile(path);
     const ends = [...bytes.keys()].filter((at) => bytes[at] === 0x0a);
-    const none = [undefined, undefined];
-    const expected = [[], none, ['open', undefined], ['added', undefined], ['added', 'open']];
+    const expected = [[], [], ['sent'], ['added'], ['added', 'sent']];
     const isNearAnEnd = (length: number) => ends.some((end) => Math.abs(end - length) <= 2);
     for (let length = (ends[0] ?? 0) + 1; length <= bytes.length; length++) {
       if (length % 8 !== 0 && !isNearAnEnd(length)) continue;
@@ -99,7 +99,7 @@ describe('a ledger', () => {
     // A part of the last line did not reach the disk.
     bytes.fill(0, (ends.at(-2) ?? 0) + 5, bytes.length - 10);
     await writeFile(path, bytes);
-    expect(kindsOf(await readLedger(whole))).toEqual(['added', undefined]);
+    expect(kindsOf(await readLedger(whole))).toEqual(['added']);
   });
 
   const edit = (line: number, change: (text: string) => string) => (text: string) =>
@@ -109,11 +109,22 @@ describe('a ledger', () => {
       .join('\n');
   it.each<[string, (text: string) => string, line: number, reason: string]>([
     ['no JSON', edit(3, (line) => line.slice(0, 20)), 3, 'it is not valid JSON'],
-    ['a record without its row', edit(4, (line) => line.replace('"row"', '"raw"')), 4, ''],
+    ['an event without its row', edit(4, (line) => line.replace('"hash"', '"hush"')), 4, ''],
     ['a line without a number', edit(5, (line) => line.replace('"seq"', '"sum"')), 5, ''],
     ['no header', edit(1, () => 'hello'), 1, ''],
     ['nothing in it', () => '', 1, 'it is incomplete'],
-    ['a higher version', edit(1, (line) => line.replace('"version":1', '"version":2')), 1, 'version'],
+    [
+      'a higher version',
+      edit(1, (line) => line.replace('"version":2', '"version":3')),
+      1,
+      'version must be 2',
+    ],
+    [
+      'the form of version 0.1',
+      () => readFileSync('test/fixtures/ledger-v1.ndjson', 'utf8'),
+      1,
+      'version must be 2',
+    ],
   ])('with %s is refused and left as it is', async (_, damage, line, reason) => {
     const { open, path, write } = await place();
     await write();
@@ -122,7 +133,7 @@ describe('a ledger', () => {
     expect(await problemOf(open())).toMatchObject({
       code: 'damaged_file',
       message: expect.stringContaining(
-        `${path} is damaged in line ${line}, or a newer version of pets has written it: ${reason}`,
+        `line ${line} of ${path} is damaged, or another version of pets has written it: ${reason}`,
       ),
       hint: expect.stringContaining('are added again'),
     });
@@ -189,8 +200,8 @@ describe('a ledger', () => {
   });
 });
 
-describe('a record', () => {
-  const [start, record] = RECORDS as [LedgerRecord, LedgerRecord];
+describe('an event', () => {
+  const [start, event] = EVENTS as [LedgerEvent, LedgerEvent];
 
   it('is written and synced with those that are appended at the same time, before the next ones', async () => {
     const calls: string[] = [];
@@ -199,11 +210,11 @@ describe('a record', () => {
     });
     const { append } = await open();
     calls.length = 0;
-    await Promise.all([append(start), append(record)]);
+    await Promise.all([append(start), append(event)]);
     // Append two more records while the first one is being written.
-    const first = append(record);
+    const first = append(event);
     await vi.waitFor(() => expect(calls.filter((name) => name === 'write')).toHaveLength(2));
-    await Promise.all([first, append(record), append(record)]);
+    await Promise.all([first, append(event), append(event)]);
     expect(calls.filter((name) => name === 'write' || name === 'datasync')).toEqual(
       Array(3).fill(['write', 'datasync']).flat(),
     );
@@ -226,13 +237,6 @@ describe('a record', () => {
     const refusal = { code: 'file_error', message: `cannot write ${path}: ${reason}` };
     expect(await problemOf(append(start))).toMatchObject(refusal);
     isBroken = false;
-    expect(await problemOf(append(record))).toMatchObject(refusal);
-  });
-
-  it('of an import that was dropped is ignored', async () => {
-    const { open } = await place();
-    const { ledger } = await open();
-    applyRecord(ledger, record);
-    expect([ledger.seq, ledger.imports.size]).toEqual([2, 0]);
+    expect(await problemOf(append(event))).toMatchObject(refusal);
   });
 });

@@ -2,12 +2,11 @@ import { inspect } from 'node:util';
 import { expect, test } from 'vitest';
 import {
   animalHash,
-  isUnknown,
   type LedgerEnvironment,
+  type LedgerRow,
   openLedger,
-  type RowRecord,
 } from '../../src/cli/import/ledger.ts';
-import { type Choice, plan, recordOf } from '../../src/cli/import/plan.ts';
+import { type Choice, pendingOf, plan, rowAt } from '../../src/cli/import/plan.ts';
 import { carryOut, finish } from '../../src/cli/import/send.ts';
 import type { PetRow } from '../../src/cli/rows/read-file.ts';
 import type { Client } from '../../src/client/client.ts';
@@ -180,7 +179,6 @@ class World {
       service: SERVICE,
       files: this.#disk.ofProcess(),
       now: () => this.#now,
-      random: (bytes) => Buffer.from(Array.from({ length: bytes }, () => Math.floor(this.#random() * 256))),
       lockDirectory: async () => {
         if (this.#isLocked) throw new DirectoryInUseError('simulated', {});
         this.#isLocked = true;
@@ -211,34 +209,33 @@ class World {
     const { figures } = this;
     try {
       if (this.#chance(0.2)) await this.#tryConcurrently();
-      const rows = file.rows.map((row, i) => ({ ...row, line: i + 2 }));
+      const all = file.rows.map((row, i) => ({ ...row, line: i + 2 }));
+      const withoutId = all.filter(({ id }) => id === undefined);
+      const rowsFor = (choice: Choice) => (choice === 'skip-added' ? withoutId : all);
       const decide = (choice: Choice) =>
-        plan(rows, ledger, { choice, source: `/${file.name}`, now: this.#now });
+        plan(rowsFor(choice), ledger, { choice, file: `/${file.name}`, now: this.#now });
       let choice: Choice = this.#chance(0.05) ? this.#pick(['skip-added', 'add-again'] as const) : undefined;
-      let planned = decide(choice);
-      if (planned.mode === 'ask') {
+      // Rows with ids make the command stop without a choice.
+      const mustChoose = choice === undefined && (withoutId.length < all.length || decide(choice).mustAsk);
+      if (mustChoose) {
         figures.stopped++;
         if (!isLast && this.#chance(0.1)) return;
         choice = this.#chance(0.1) ? 'add-again' : 'skip-added';
-        planned = decide(choice);
       }
-      if (planned.mode === 'ask') throw new Error(`stopped with ${choice}`);
-      const { its, known, mode } = planned;
-      if (known.size > 0) figures[mode === 'again' ? 'named' : 'skipped']++;
-      if (planned.groups.pending.length === 0) {
+      const planned = decide(choice);
+      if (planned.mustAsk) throw new Error(`must ask with ${choice}`);
+      const rows = rowsFor(choice);
+      const { its, known, repeated } = planned;
+      if (known.size > 0) figures.skipped++;
+      if (repeated.size > 0 && choice === undefined) figures.named++;
+      if (pendingOf(planned).length === 0) {
         figures.nothing++;
-        await finish(planned, opened, this.#now);
+        await finish(planned, opened.append, this.#now);
       } else {
         if (ledger.imports.has(its.seq)) figures.resumed++;
-        const named = mode === 'again' ? [...known.keys()] : [];
-        const again = new Set(named.map((i) => animalHash(rows[i]?.pet ?? NO_PET)));
-        const isAgain = (hash: string) => choice === 'add-again' || again.has(hash);
         if (choice === 'add-again') figures.addedAgain++;
-        // With --skip-added, a row with an id is not sent, so it counts only if it is an animal of the service.
-        const exists = ({ id, pet }: PetRow) =>
-          this.#service.animals.some((each) => each.pet.id === id && each.hash === animalHash(pet));
-        const isCounted = (row: PetRow) => choice !== 'skip-added' || row.id === undefined || exists(row);
-        this.#allow(rows.filter(isCounted), isAgain);
+        const hashAt = (i: number) => animalHash(rows[i]?.pet ?? NO_PET);
+        this.#allow(rows, [...repeated.keys()].map(hashAt), [...known.keys()].map(hashAt));
         const apiKey = this.#usesManyKeys && this.#chance(0.5) ? 'pets_other_key' : 'pets_first_key';
         const stop = await carryOut({
           plan: planned,
@@ -247,7 +244,7 @@ class World {
           apiKey,
           clock: { now: () => this.#now, elapsed: () => this.#now },
           timeout: 30_000,
-          progress: { show() {}, end() {} },
+          progress: () => ({ show() {}, end() {} }),
           notice(text) {
             if (text.startsWith('searching')) figures.compared++;
             figures.notAdded += Number(/: (\d+) not added/.exec(text)?.[1] ?? 0);
@@ -260,23 +257,26 @@ class World {
         });
         if (stop) return;
       }
-      const carried = planned;
-      this.#checkReport(
-        rows.map((row, i) => ({ row, record: recordOf(carried, i) })),
-        its.skipAdded,
-      );
+      const results = rows.map((row, i) => ({ row, known: rowAt(planned, i) }));
+      this.#checkReport(results.filter((_, i) => !planned.rejected.has(i)));
     } finally {
       await opened.close();
     }
   }
 
-  /** Allows as many animals of each hash as there are rows. If `isAgain`, adds this number to the allowed number. */
-  #allow(rows: readonly PetRow[], isAgain: (hash: string) => boolean): void {
-    const counts = new Map<string, number>();
-    for (const { pet } of rows) counts.set(animalHash(pet), (counts.get(animalHash(pet)) ?? 0) + 1);
-    for (const [hash, count] of counts) {
-      const known = this.#allowed.get(hash) ?? 0;
-      this.#allowed.set(hash, isAgain(hash) ? known + count : Math.max(known, count));
+  /**
+   * Allows as many animals of each hash as the file has rows. If some of them are added again, allows all rows that are not
+   * skipped in addition to the animals that were allowed before.
+   */
+  #allow(rows: readonly PetRow[], again: readonly string[], skipped: readonly string[]): void {
+    const countOf = (hashes: readonly string[], hash: string) =>
+      hashes.filter((each) => each === hash).length;
+    const hashes = rows.map(({ pet }) => animalHash(pet));
+    for (const hash of new Set(hashes)) {
+      const allowed = this.#allowed.get(hash) ?? 0;
+      const count = countOf(hashes, hash);
+      const sent = again.includes(hash) ? allowed + count - countOf(skipped, hash) : count;
+      this.#allowed.set(hash, Math.max(allowed, sent));
     }
   }
 
@@ -292,23 +292,23 @@ class World {
     }
   }
 
-  /** Throws unless each row has one true result. A row with an id needs none if `skipAdded`. */
-  #checkReport(results: { row: PetRow; record: RowRecord | undefined }[], skipAdded: boolean): void {
+  /** Throws unless each row that was not rejected has one true result. */
+  #checkReport(results: { row: PetRow; known: LedgerRow | undefined }[]): void {
     const byId = new Map(this.#service.animals.map(({ pet, hash }) => [String(pet.id), hash]));
     const ids = new Set<string>();
-    for (const { row, record } of results) {
-      const what = `${row.pet.name}: ${inspect(record)}`;
-      if (record?.kind === 'added') {
-        const id = String(record.pet.id);
+    for (const { row, known } of results) {
+      const what = `${row.pet.name}: ${inspect(known)}`;
+      if (known === undefined) throw new Error(`no result: ${what}`);
+      if (known.kind === 'added') {
+        const id = String(known.pet.id);
         if (byId.get(id) !== animalHash(row.pet)) throw new Error(`no such animal: ${what}`);
         if (ids.has(id)) throw new Error(`two rows are the same animal: ${what}`);
         ids.add(id);
-      } else if (record === undefined) {
-        if (row.id === undefined || !skipAdded) throw new Error(`no result: ${what}`);
-      } else if (record.kind === 'open' && record.message === undefined)
-        throw new Error(`reported as sent only: ${what}`);
-      const mayBeOpen = !this.#service.isExact || this.#usesManyKeys || !this.#isQuick;
-      if (isUnknown(record) && !mayBeOpen) throw new Error(`unknown, although it could be repeated: ${what}`);
+      } else {
+        if (known.message === undefined) throw new Error(`reported as sent only: ${what}`);
+        const mayBeUnknown = !this.#service.isExact || this.#usesManyKeys || !this.#isQuick;
+        if (!mayBeUnknown) throw new Error(`unknown, although it could be repeated: ${what}`);
+      }
     }
   }
 }

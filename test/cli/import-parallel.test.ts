@@ -1,42 +1,6 @@
-import { describe, expect, it, test } from 'vitest';
-import {
-  createStopRule,
-  type InFlightConditions,
-  latestRateLimit,
-  maxInFlight,
-  type RowResult,
-} from '../../src/cli/import/send.ts';
+import { describe, expect, test } from 'vitest';
+import { createStopRule } from '../../src/cli/import/send.ts';
 import { importing, limited, manyRows, type Options, resultsIn } from '../helpers/import-commands.ts';
-
-const GOOD: InFlightConditions = {
-  supportsIdempotency: true,
-  rateLimit: { limit: 1_000, remaining: 1_000, reset: 60_000 },
-  hasAdded: true,
-  wasRefused: false,
-};
-const left = (remaining: number) => ({ rateLimit: { limit: 1_000, remaining, reset: 60_000 } });
-
-describe('the number of rows in flight', () => {
-  it.each<[string, Partial<InFlightConditions>, number]>([
-    ['16 at most', {}, 16],
-    ['1 without idempotency keys', { supportsIdempotency: false }, 1],
-    ['1 if the rate limit is not known', { rateLimit: undefined }, 1],
-    ['1 until a row is added', { hasAdded: false }, 1],
-    ['1 after a refusal', { wasRefused: true }, 1],
-    ['half of 15 remaining requests', left(15), 7],
-    ['1 if the service reports a negative number', left(-3), 1],
-  ])('is %s', (_, conditions, expected) => {
-    expect(maxInFlight({ ...GOOD, ...conditions })).toBe(expected);
-  });
-
-  it.each([
-    ['the first one', undefined, left(5).rateLimit, 5],
-    ['the lower one of the same window', left(3).rateLimit, left(5).rateLimit, 3],
-    ['the one of a new window', left(3).rateLimit, { ...left(9).rateLimit, reset: 120_000 }, 9],
-  ])('depends on the rate limit of the latest response: %s', (_, known, received, expected) => {
-    expect(latestRateLimit(known, received)?.remaining).toBe(expected);
-  });
-});
 
 test.each<[string, string | undefined]>([
   ['a'.repeat(19), undefined],
@@ -52,7 +16,7 @@ test.each<[string, string | undefined]>([
   const kinds = { '.': 'added', '?': 'lost' } as const;
   const stops = [...text].flatMap((letter, i) => {
     const kind = kinds[letter as keyof typeof kinds] ?? 'rejected';
-    const stop = whyStop({ kind, ...(kind !== 'added' && { text: letter }) } as RowResult);
+    const stop = whyStop({ kind, ...(kind !== 'added' && { text: letter }) });
     return stop === undefined ? [] : `${stop.code} after ${i + 1}`;
   });
   expect(stops[0]).toBe(expected);
@@ -80,12 +44,12 @@ function gate(count: number) {
 
 /** The largest number of rows whose outcome a crash could have left open. A crash keeps or loses a line as a whole. */
 function mostOpen(ledger: string): number {
-  const open = new Set<string>();
+  const open = new Set<number>();
   let most = 0;
   for (const line of ledger.trimEnd().split('\n').slice(1)) {
-    for (const { kind, import: its, row } of JSON.parse(line)) {
-      if (kind === 'open') open.add(`${its}:${row}`);
-      else open.delete(`${its}:${row}`);
+    for (const { kind, seq } of JSON.parse(line)) {
+      if (kind === 'sent') open.add(seq);
+      else open.delete(seq);
     }
     most = Math.max(most, open.size);
   }
@@ -133,6 +97,18 @@ describe('a run with several rows in flight', () => {
     service.beforeReply = async () => {};
     await run({ keys: 40 });
     expect(service.names().slice(17).sort()).toEqual(NAMES.slice(1).sort());
+  });
+
+  test.each<[string, Options, number]>([
+    ['half of 14 remaining requests', { remaining: 14 }, 7],
+    ['one row if the service reports a negative number', { remaining: -3 }, 1],
+    ['one row if the rate limit is not known', { remaining: undefined }, 1],
+    ['one row without idempotency keys', { supportsKeys: false }, 1],
+  ])('has in flight at most %s', async (_, options, most) => {
+    const { service, run } = await many(options);
+    service.beforeReply = gate(most);
+    await run({});
+    expect(service.mostInFlight).toBe(most);
   });
 
   test('sends the other rows one by one after a 429', async () => {

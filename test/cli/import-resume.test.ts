@@ -97,15 +97,16 @@ describe('a lost response', () => {
     const during: string[] = [];
     service.beforeReply = async () => void during.push((await ledger()).trimEnd().split('\n').at(-1) ?? '');
     await run(REPEATED);
-    expect(during[0]).toMatch(/"kind":"open"(?!.*endedAt)/);
+    expect(during[0]).toMatch(/"kind":"sent"(?!.*endedAt)/);
   });
 });
 
 const CORRECTED = 'name,category\nRex,1\nBellissima,2\nLola,3\n';
+const ADDED = 'added on 2026-11-20 12:00 UTC from animals.csv';
 
 describe('a changed file', () => {
   scenario(
-    'stops with the two ways on; --skip-added sends the rest',
+    'stops with its new rows and the two ways on; --skip-added sends the new rows',
     {},
     { replies: { Bella: 422 }, code: 8 },
     {
@@ -115,17 +116,15 @@ describe('a changed file', () => {
       isOffline: true,
       error: {
         code: 'already_imported',
-        message:
-          'FILE: nothing was sent, because 2 of 3 rows were added on 2026-11-20 12:00 UTC from animals.csv',
-        hint: 'to add only the rows not added before: pets import FILE --json --skip-added; to add every row: pets import FILE --json --add-again',
+        message: `FILE: nothing was sent, because 2 of 3 rows were ${ADDED}; new: line 3 Bellissima`,
+        hint: 'to add only the new rows: pets import FILE --json --skip-added; to add every row again: pets import FILE --json --add-again',
       },
     },
     {
       args: '--skip-added',
       sends: 'Bellissima',
       results: '2 added before 1 Rex, 3 added 4 Bellissima, 4 added before 3 Lola',
-      stderr:
-        /^note: 2 of 3 rows were added on 2026-11-20 12:00 UTC from animals.csv; to add: line 3 Bellissima\nnote: added 1 of 3 rows; 2 were added before\n$/,
+      stderr: new RegExp(`^note: 2 of 3 rows were ${ADDED}\nnote: added 1 of 3 rows; 2 were added before\n$`),
     },
     { args: '--skip-added --json', isOffline: true, stdout: /^\[(.*?"added".*?){3}\]\n$/ },
     {
@@ -135,58 +134,15 @@ describe('a changed file', () => {
     },
   );
 
-  test('after -- gets hints whose options are before it, and names the added rows that it does not have', async () => {
+  test('after -- gets hints whose options are before it, and at most ten new rows are named', async () => {
     const { run, add, file } = await importing();
     await run({});
-    await writeFile(file, CORRECTED);
+    await writeFile(file, `${CSV}${manyRows(12).split('\n').slice(1).join('\n')}`);
     const { stderr } = await add([file], {}, '--');
-    const left = '1 animal imported from animals.csv is not in this file, and stays as before: id 2 Bella\n';
-    expect(stderr).toContain(left);
+    expect(stderr).toMatch(/; new: line 5 animal 0, (line \d+ animal \d, ){8}line 14 animal 9 and 2 more\n/);
     expect(stderr).toContain(
-      'pets import --skip-added -- FILE; to add every row: pets import --add-again -- FILE\n',
+      'pets import --skip-added -- FILE; to add every row again: pets import --add-again -- FILE\n',
     );
-    // Most of the rows of the earlier file are gone, so this is the next delivery and not a corrected version.
-    await writeFile(file, `${CSV.split('\n').slice(0, 2).join('\n')}\nMax,4\nKira,4\nTom,4\n`);
-    expect((await add([file], {}, '--')).stderr).toMatch(/ 1 of 4 rows was added (?!.*not in this file)/);
-    await writeFile(file, CORRECTED);
-    for (const options of [['--skip-added', '--dry-run'], ['--skip-added']])
-      expect((await add(options)).stderr).toContain(left);
-  });
-
-  scenario(
-    'with another status names its row, which would become a second animal',
-    {},
-    {},
-    {
-      text: 'name,category,status\nRex,1,\nBella,2,sold\nLola,3,\n',
-      code: 1,
-      stderr:
-        '. Also: 1 row has another category or status than when animals.csv was imported: line 3 Bella; the service cannot change animals, so it adds a second animal unless you remove the row\n',
-    },
-  );
-
-  const other = '1 row has another category or status than when animals.csv was imported: line 3 Bella; ';
-  scenario(
-    'names rows that would become second animals, even if no row is the same, or if it is the older file',
-    {},
-    { replies: { Bella: 422 }, code: 8 },
-    { text: 'name,category\nRex,1\nBella,3\nLola,3\n', args: '--skip-added', sends: 'Bella' },
-    { text: CSV, sends: 'Bella', stderr: [other, 'note: added 1 of 3 rows; 2 were added before\n'] },
-    {
-      text: 'name,category\nRex,7\nLola,7\nMax,7\n',
-      columns: 200,
-      stderr: [': line 2 Rex, line 3 Lola; the service', 'adding 3 rows, 2 of them again, at'],
-    },
-  );
-
-  test('counts a row that is added again only once, also if an animal with its name has another status', async () => {
-    const { run, add, directory } = await importing();
-    await run({ text: 'name,category,status\nRex,1,\nRex,1,sold\nMax,1,\n' });
-    const other = join(directory, 'other.csv');
-    await writeFile(other, `${manyRows(5)}Rex,1\nMax,9\n`);
-    const { stderr } = await add([], { columns: 200 }, other);
-    expect(stderr).toContain('1 row has another category or status');
-    expect(stderr).toContain('adding 7 rows, 2 of them again, at');
   });
 
   scenario(
@@ -194,41 +150,45 @@ describe('a changed file', () => {
     {},
     { replies: { Bella: 'lost' }, code: 6 },
     {
-      text: `name,category,status\nRex,1,\nBella,2,\nLolita,3,sold\n`,
-      code: 1,
-      stderr: [
-        'because 1 of 3 rows was added, and 1 row may have been added on',
-        'the import of animals.csv on 2026-11-20 12:00 UTC was interrupted\n',
-      ],
-    },
-    {
-      text: 'name,category\nRex,1\nLola,3\n',
+      text: 'name,category,status\nRex,1,\nBella,2,\nLolita,3,sold\n',
       code: 1,
       stderr:
-        '. Also: 1 animal imported from animals.csv is not in this file, and stays as before: Bella (1 may not have been added)\n',
+        'because 1 of 3 rows was added, and 1 row may have been added on 2026-11-20 12:00 UTC from animals.csv, in an import that did not finish; new: line 4 Lolita\n',
     },
-    {
-      text: 'name,category\nRex,1\nBella,3\nLola,3\n',
-      code: 1,
-      stderr:
-        ': line 3 Bella (1 may not have been added); the service cannot change animals, so it adds a second animal unless you remove the row\n',
-    },
-    {
-      text: `name,category,status\nRex,1,\nBella,2,\nLolita,3,sold\n`,
-      args: '--skip-added',
-      sends: 'Bella Lolita',
-      keys: 3,
-    },
+    { args: '--skip-added', sends: 'Bella Lolita', keys: 3 },
   );
+
+  scenario(
+    'that was interrupted is never added again before it is complete',
+    {},
+    { replies: { Lola: 401 }, code: 4 },
+    { args: '--add-again', sends: 'Lola', stderr: 'note: this run only completes the earlier import' },
+    { args: '--add-again', sends: 'Rex Bella Lola', lacks: 'only completes' },
+  );
+
+  test.each<[typed: string[], names: string, code: number]>([
+    [['skip'], 'Bellissima', 0],
+    [['x', '\x7fagain'], 'Rex Bellissima Lola', 0],
+    [['stop'], '', 1],
+    [[''], '', 1],
+    [['\x03'], '', 130],
+  ])('is a question at a terminal: %j', async (typed, names, code) => {
+    const { service, run, add, file } = await importing();
+    await run({});
+    await writeFile(file, CORRECTED);
+    const result = await add([], { columns: 200, typed });
+    expect(result.stderr).toContain(`note: 2 of 3 rows were ${ADDED}; new: line 3 Bellissima; `);
+    expect(result.stderr).toContain('Skip the known rows, add them again, or stop? [skip/again/stop]');
+    expect([result.code, service.names().slice(3).join(' ')]).toEqual([code, names]);
+  });
 });
 
 describe('a file with rows of an earlier one', () => {
-  const text = `${manyRows(30)}Rex,1\n`;
   const rex = [{ line: 32, name: 'Rex' }];
   for (const [args, stderr] of [
     [
       '',
-      'note: 1 of 31 rows was added on 2026-11-20 12:00 UTC from animals.csv (line 32 Rex), and will be added again; to add only the others: pets import',
+      `note: 1 of 31 rows was ${ADDED} (line 32 Rex), and will be added again; to add only the others: pets import`,
     ],
     ['--json', `{"addedAgain":${JSON.stringify(rex)}}\n`],
   ] as const)
@@ -236,7 +196,7 @@ describe('a file with rows of an earlier one', () => {
       const { run, add, directory } = await importing();
       await run({});
       const other = join(directory, 'other.csv');
-      await writeFile(other, text);
+      await writeFile(other, `${manyRows(30)}Rex,1\n`);
       const result = await add(args.split(' ').filter(Boolean), {}, other);
       expect([result.code, result.stderr]).toEqual([0, expect.stringContaining(stderr)]);
     });
@@ -248,24 +208,22 @@ describe('a file with rows of an earlier one', () => {
       code: 1,
       isOffline: true,
       stderr:
-        /^error: FILE: nothing was sent, because 2 rows have an id, and the service cannot change animals\n {2}→ to add only the new rows without an id: /,
+        /^error: FILE: nothing was sent, because 2 rows have an id, and the service cannot change animals\n {2}→ to add only the rows without an id: /,
     },
     {
       args: '--skip-added',
       sends: 'Max',
       stderr:
-        /^note: none of 3 rows was added; 2 rows with an id were skipped \(line 2 Rex, line 3 Bella\); to add: line 4 Max\nnote: added 1 of 3 rows; 2 rows with an id were skipped \(line 2 Rex, line 3 Bella\)\n$/,
+        /^note: skipping rows, because 2 rows have an id, and the service cannot change animals; to add a new animal, leave its id empty\nnote: added 1 of 1 row\n$/,
     },
-    {
-      isOffline: true,
-      stderr:
-        ': 1 of 3 rows was added on 2026-11-20 12:00 UTC from animals.csv (line 4 Max); 2 rows with an id were skipped (line 2 Rex, line 3 Bella); to add a new animal, leave its id empty',
-    },
+    { args: '--skip-added', isOffline: true, stderr: `: 1 of 1 row was ${ADDED}` },
     {
       text: '[{"id":18,"name":"Rex","categoryId":1}]',
       code: 1,
-      stderr: 'and remove the other rows; to add every row as a new animal: ',
+      stderr: 'to add every row as a new animal: ',
     },
+    { args: '--skip-added', isOffline: true, stderr: /nothing to do at .*: no row is left/ },
+    { args: '--add-again', sends: 'Rex' },
     { args: '--add-again', sends: 'Rex' },
   );
 });

@@ -2,7 +2,7 @@ import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import type { Console } from '../../src/cli/output/console.ts';
-import { readSeedFile } from '../../src/cli/rows/read-file.ts';
+import { readSeedFile } from '../../src/cli/serve/seed-file.ts';
 import { temporaryDirectory } from '../helpers/temp.ts';
 
 /** Reads a seed file. `lines` are those that are printed on stderr. */
@@ -53,7 +53,7 @@ describe('every form gives the same animals: ids are kept, and other animals get
     const value = { pets: [{ id: 5n, ...bella }], orders: [{ id: 9007199254740993n }, 7] };
     expect(seed).toMatchObject({ value });
     expect(await readSeed('a', '{"pets":[{"name":"Rex"}]}')).toMatchObject({
-      lines: ['FILE, animal 1: categoryId is required'],
+      lines: ['FILE, animal 1: category is required'],
     });
     for (const text of ['{"pets":[', '{"orders":[]}', '{"pets":[],"orders":{}}'])
       expect(await readSeed('a', text)).toMatchObject({ reason: { code: 'usage' } });
@@ -72,7 +72,7 @@ test.each<[string, [text: string, error?: string][]]>([
     [
       ['{"id":1,"name":"A","categoryId":1}'],
       ['{"id":1,"name":"B","categoryId":1}', 'id 1 is already used by an earlier row'],
-      ['{"name":"Bella"}', 'categoryId is required'],
+      ['{"name":"Bella"}', 'category is required'],
       ['{"id":0,"name":"A","categoryId":1}', `id 0 ${ID}`],
       ['{"id":9223372036854775807,"name":"","categoryId":1}', `id 9223372036854775807 ${ID}`],
       ['{"name":"","categoryId":1}'],

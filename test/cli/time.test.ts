@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { parseTimeLimit } from '../../src/cli/commands/orders.ts';
+import { parseTime } from '../../src/cli/commands/orders.ts';
 import { formatDeadline, formatIso, formatTime, instantOf } from '../../src/cli/output/time.ts';
 import { createTimeFormatter, formatDuration } from '../../src/system/time-text.ts';
 import type { TerminalOptions } from '../helpers/context.ts';
@@ -50,7 +50,7 @@ test('ISO 8601, or undefined if out of range', () => {
 
 /** The instant that `text` means at the time `now` in the time zone `zone`. */
 const resolve = (text: string, zone: string, now = '2026-11-20T12:00:00Z') =>
-  new Date(parseTimeLimit(text).time(Date.parse(now), () => zone)).toISOString();
+  new Date(parseTime(text)(Date.parse(now), () => zone)).toISOString();
 
 test.each<[string, string, string, now?: string]>([
   ['2026-11-20', 'UTC', '2026-11-20T00:00:00.000Z'],
@@ -58,14 +58,11 @@ test.each<[string, string, string, now?: string]>([
   ['2026-11-20T14:30', 'Europe/Berlin', '2026-11-20T13:30:00.000Z'],
   ['2026-11-20 14:30:05.1239', 'Europe/Berlin', '2026-11-20T13:30:05.123Z'],
   ['2026-11-20T14:30:00Z', 'Europe/Berlin', '2026-11-20T14:30:00.000Z'],
-  ['1969-12-31T23:59:59,999999Z', 'Europe/Berlin', '1969-12-31T23:59:59.999Z'],
-  ['2026-11-20T14:30:00-0330', 'Europe/Berlin', '2026-11-20T18:00:00.000Z'],
-  ['2026-11-20T14:30+05', 'Europe/Berlin', '2026-11-20T09:30:00.000Z'],
-  ['now', 'Europe/Berlin', '2026-11-20T12:00:00.000Z'],
+  ['1969-12-31T23:59:59.999999Z', 'Europe/Berlin', '1969-12-31T23:59:59.999Z'],
+  ['2026-11-20T14:30-03:30', 'Europe/Berlin', '2026-11-20T18:00:00.000Z'],
   ['today', 'Europe/Berlin', '2026-11-19T23:00:00.000Z'],
   ['12h', 'Europe/Berlin', '2026-11-20T00:00:00.000Z'],
   ['7d', 'Europe/Berlin', '2026-11-12T23:00:00.000Z'],
-  ['2w', 'Europe/Berlin', '2026-11-05T23:00:00.000Z'],
   ['0001-01-01', 'UTC', '0001-01-01T00:00:00.000Z'],
   // On these dates, Berlin skips 2:30, Berlin repeats 2:30, Havana repeats midnight, and Apia has just skipped a day.
   ['2026-03-29T02:30', 'Europe/Berlin', '2026-03-29T01:30:00.000Z'],
@@ -82,7 +79,7 @@ test.each<[string, string, string, now?: string]>([
 const none =
   '|20261120|2026-13-05|2026-00-05|2026-02-30|2027-02-29|2026-11-20T24:00|2026-11-20T14|2026-11-20T14:60|2026-11-20T14:30 CET|2026-11-20Z|20.11.2026|11/20/2026|7|d|-7d|7 d|7m|monday|toString';
 test.each(none.split('|'))('a time on the command line: %j is none', (text) => {
-  expect(() => parseTimeLimit(text)).toThrow(/^must be today, yesterday, a number of days or hours ago/);
+  expect(() => parseTime(text)).toThrow(/^must be today, yesterday, a number of days or hours ago/);
 });
 
 test.each([

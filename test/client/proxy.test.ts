@@ -113,16 +113,3 @@ test('the command names the proxy in an error, and shows neither its password no
       expect(stdout + stderr).not.toContain(secret);
   }
 });
-
-test('the command profiles --check asks a proxy that requires a password only once', async () => {
-  const proxy = await proxyServer(1, { refuse: 407 });
-  const profile = JSON.stringify({ baseUrl: SECURE_SHOP, key: 'pets_k' });
-  const { stdout } = await runInTerminal(['profiles', '--check', '--json'], {
-    env: { HTTPS_PROXY: proxy.url },
-    files: { 'prod.json': profile, 'staging.json': profile },
-  });
-  const messages = JSON.parse(stdout).map(({ check }: { check?: { message: string } }) => check?.message);
-  const refused = expect.stringContaining('requires a user and password (407)');
-  expect(messages).toEqual([refused, refused, undefined]);
-  expect(proxy.requests).toEqual(['CONNECT shop.invalid:443']);
-});

@@ -26,7 +26,7 @@ testAtTerminal(
 const spans = [...new Map(documents.flatMap(readCommandSpans).map((span) => [span.command, span])).values()];
 
 /** With these errors, exit code 2 is fine: the arguments were valid, but a terminal, base URL or key is missing. */
-const ARGUMENTS_ARE_VALID = /cannot ask for a key|no base URL|no key on standard input/;
+const ARGUMENTS_ARE_VALID = /error: missing <|cannot ask for a key|no base URL|no key on standard input/;
 
 /** Runs commands; returns those that the shell or the program does not understand. */
 async function misunderstood(commands: readonly { at: string; command: string }[]): Promise<string[]> {

@@ -2,16 +2,11 @@ import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import manifest from '../../package.json' with { type: 'json' };
+import { documentsBySubject, environmentVariables } from '../../src/cli/commands/help.ts';
 import { commands } from '../../src/cli/commands/index.ts';
-import { toCliError } from '../../src/cli/core/errors.ts';
 import { cliErrorCodes, exitCodeMeanings } from '../../src/cli/core/exit-codes.ts';
-import { callError } from '../../src/cli/errors/call-error.ts';
-import type { Connection } from '../../src/cli/profiles/profile.ts';
-import type { Option } from '../../src/cli/program/command.ts';
-import { allOutputOptions, globalOptions, optionsOf } from '../../src/cli/program/declare.ts';
-import { documentsBySubject, environmentVariables } from '../../src/cli/program/help.ts';
-import { ApiFailure, RateLimitError } from '../../src/client/errors.ts';
-import { type ErrorCode, errorCodes } from '../../src/contract/error-codes.ts';
+import { globalOptions, optionsOf } from '../../src/cli/program/declare.ts';
+import { errorCodes } from '../../src/contract/error-codes.ts';
 import { plans } from '../../src/contract/plans.ts';
 import { runInTerminal } from '../helpers/context.ts';
 import { isRunnable, testBlocks } from '../helpers/document-machine.ts';
@@ -24,7 +19,6 @@ import {
   readCommandSpans,
   readDocument,
   repository,
-  type TableRow,
   tableRows,
 } from '../helpers/documents.ts';
 
@@ -112,7 +106,7 @@ test('every link in a document has a target, also in the package', () => {
 
 test('the README and pets help lead to documents about a 429, tests, deployment and backup', async () => {
   const overview = (await runInTerminal(['help'], { columns: 80 })).stdout;
-  expect(overview).toMatch(/pets help documents .*429.* tests.* deploy.* backup/);
+  expect(overview).toMatch(/pets help .*documents/s);
   const topic = (await runInTerminal(['help', 'documents'], { columns: 80 })).stdout;
   for (const [subject, names] of Object.entries(documentsBySubject)) {
     expect(topic).toMatch(new RegExp(`${subject} +${names}\\n`));
@@ -125,33 +119,20 @@ test('the README and pets help lead to documents about a 429, tests, deployment 
   }
 });
 
-const commandReference = readDocument('docs/commands.md');
 const service = readDocument('docs/service.md');
 
 const withoutBackticks = (cell = '') => cell.replaceAll('`', '');
 
-const firstCells = (rows: readonly TableRow[]) => rows.map(({ cells }) => withoutBackticks(cells[0]));
-
-const flagsOf = (options: readonly Option[]) => options.map(({ flags }) => flags);
-
-/** Expects that the first two cells of the rows are the entries of `expected`, in any order. */
-function expectTable(rows: readonly TableRow[], expected: Readonly<Record<string, unknown>>): void {
-  const table = rows.map(({ cells }) => cells.map(withoutBackticks));
-  expect(Object.fromEntries(table.map(([key, value]) => [key, value]))).toEqual(
-    Object.fromEntries(Object.entries(expected).map(([key, value]) => [key, String(value)])),
+test('the table of exit codes is that of the program, and has every error code', () => {
+  const rows = tableRows(readDocument('docs/scripting.md'), 'Exit codes').map(({ cells }) =>
+    cells.map(withoutBackticks),
   );
-  expect(table).toHaveLength(Object.keys(expected).length);
-}
-
-test('the tables of exit codes and of environment variables are those of the program', () => {
-  expectTable(
-    tableRows(readDocument('docs/scripting.md'), 'Exit codes'),
-    Object.fromEntries(exitCodeMeanings),
+  expect(rows.map(([exitCode, meaning]) => [Number(exitCode), meaning])).toEqual(exitCodeMeanings);
+  const codes = rows.flatMap(([exitCode, , names = '']) =>
+    names.split(', ').flatMap((name) => (name === '' ? [] : [[name, Number(exitCode)] as const])),
   );
-  expectTable(
-    tableRows(readDocument('docs/configuration.md'), 'Environment variables'),
-    environmentVariables,
-  );
+  expect(Object.fromEntries(codes)).toEqual(cliErrorCodes);
+  expect(codes).toHaveLength(Object.keys(cliErrorCodes).length);
 });
 
 test('the program describes every environment variable that it reads', () => {
@@ -167,64 +148,13 @@ test('the program describes every environment variable that it reads', () => {
   expect(described).toEqual(expect.arrayContaining([...new Set(read)]));
 });
 
-test.each(allCommands)('docs/commands.md lists the options of $name', ({ name, command }) => {
-  expect(firstCells(tableRows(commandReference, `pets ${name}`))).toEqual(flagsOf(command.options ?? []));
-});
-
-test('docs/commands.md lists the global options and those for all formats', () => {
-  expect(firstCells(tableRows(commandReference, 'Global options'))).toEqual(flagsOf(globalOptions));
-  expect(firstCells(tableRows(commandReference, 'Output options'))).toEqual(
-    flagsOf(optionsOf({ prints: 'rows', outputOptions: allOutputOptions })),
-  );
-});
-
-test('docs/commands.md and pets help serve have the same groups of options, in which at most 23 are to be read', async () => {
-  const { stdout } = await runInTerminal(['help', 'serve']);
-  const inHelp = [...stdout.matchAll(/^(\w+):\n(?= +-)|^ +(--[\w-]+)/gm)].map(
-    ([, group, flag]) => group ?? flag,
-  );
-  const section = commandReference.text.split('\n## pets serve\n')[1]?.split('\n## ')[0] ?? '';
-  const inTable = [...section.matchAll(/^\| (\w+) \| description|^\| `(--[\w-]+)/gm)].map(
-    ([, group, flag]) => group ?? flag,
-  );
-  const groups = inTable.filter((each) => !each?.startsWith('--'));
-  expect(groups).toEqual(['Store', 'Keys', 'Faults', 'Network', 'Output']);
-  expect(inTable.length - groups.length).toBeLessThanOrEqual(23);
-  expect(inHelp.slice(0, inTable.length)).toEqual(inTable);
-});
-
-/** The exit code of the program for an error response of the service. */
-function exitCodeOf(code: ErrorCode): number {
-  const status = errorCodes[code];
-  const error = { code, reason: 'no' };
-  const failure =
-    status === 429
-      ? new RateLimitError(0, { response: error })
-      : new ApiFailure(status, error.reason ?? '', error);
-  const connection: Connection = {
-    profile: 'prod',
-    baseUrl: 'https://api.example.com/v1',
-    key: 'k',
-    keySource: 'PETS_API_KEY',
-  };
-  return toCliError(callError(failure, { connection, now: 0, timeZone: 'UTC', platform: 'linux' })).exitCode;
-}
-
-test('docs/troubleshooting.md lists the error codes of the program, each with its exit code', () => {
-  const rows = tableRows(readDocument('docs/troubleshooting.md'), 'Troubleshooting');
-  const ofService = firstCells(rows).filter((code) => code in errorCodes) as ErrorCode[];
-  expectTable(rows, {
-    ...Object.fromEntries(ofService.map((code) => [code, exitCodeOf(code)])),
-    ...cliErrorCodes,
-  });
-});
-
 test('docs/service.md lists the error codes of the service, each with its status, and the plans', () => {
-  const rows = tableRows(service, '7. Errors').map(({ at, cells: [status = '', code = ''] }) => ({
-    at,
-    cells: [code, status],
-  }));
-  expectTable(rows, errorCodes);
+  const codes = tableRows(service, '7. Errors').map(({ cells: [status, code] }) => [
+    withoutBackticks(code),
+    Number(status),
+  ]);
+  expect(Object.fromEntries(codes)).toEqual(errorCodes);
+  expect(codes).toHaveLength(Object.keys(errorCodes).length);
   const { enterprise, ...fixed } = plans;
   expect(
     tableRows(service, '8.2 Plans').map(({ cells }) => cells.map((cell) => cell.replaceAll(',', ''))),
@@ -235,31 +165,59 @@ test('docs/service.md lists the error codes of the service, each with its status
   expect(enterprise).toEqual({ perMinute: 1e9, perDay: 1e12 });
 });
 
-test('docs/service.md has each decision from D1 to D17 once, in the section that its index names', () => {
-  const numbers = Array.from({ length: 17 }, (_, i) => `D${i + 1}`);
-  const index = tableRows(service, 'The animal inventory service').map(({ cells }) => cells);
-  expect(index.map(([decision]) => decision)).toEqual(numbers);
-  const sections = service.text.split(/^#+ (?=\d)/m).slice(1);
-  const places = sections.flatMap((section) =>
-    [...section.matchAll(/\*\*(D\d+)\.\*\*/g)].map(([, decision]) => [
-      decision,
-      /^[\d.]*\d/.exec(section)?.[0],
-    ]),
-  );
-  expect(places).toHaveLength(17);
-  expect(Object.fromEntries(places)).toEqual(
-    Object.fromEntries(index.map(([decision, , link]) => [decision, /\[([\d.]+)\]/.exec(link ?? '')?.[1]])),
-  );
+test('docs/service.md has each detail from D1 to D17 once', () => {
+  const found = [...service.text.matchAll(/^\*\*(D\d+)\.\*\*/gm)].map(([, detail]) => detail);
+  const all = Array.from({ length: 17 }, (_, i) => `D${i + 1}`);
+  expect(found.toSorted()).toEqual(all.toSorted());
 });
 
-test.each(['README.md', 'CONTRIBUTING.md', 'docs/service.md'])(
-  '%s says in the same words what the specification is',
-  (name) => {
-    const text = readDocument(name)
-      .text.replace(/\[(.*?)\]\(.*?\)/g, '$1')
-      .replace(/\s+/g, ' ');
-    expect(text).toMatch(
-      /(docs\/service\.md|This page) describes the specification\. (The decisions D1 to D17 there|The decisions D1 to D17) say what `pets serve` does where the specification leaves something open\./,
-    );
-  },
+/** The paths of all files in src, bin and test. */
+const sourceFiles = ['src', 'bin', 'test'].flatMap((folder) =>
+  readdirSync(join(repository, folder), { recursive: true, encoding: 'utf8' }).map((name) =>
+    join(folder, name),
+  ),
 );
+
+test('the documents and sections that the source cites exist', () => {
+  const problems = sourceFiles
+    .filter((path) => /^src.*\.(?:ts|tsx|sql)$/.test(path))
+    .flatMap((path) => {
+      const source = readFileSync(join(repository, path), 'utf8');
+      const names = [...source.matchAll(/\bdocs\/[\w.-]+\.md\b/g)].map(([name]) => name);
+      const sections = [...source.matchAll(/\bdocs\/service\.md (\d[\d.]*\d|\d)/g)].map(
+        ([, number]) => number,
+      );
+      return [
+        ...names.filter((name) => !existsSync(join(repository, name))),
+        ...sections.filter((number) => !new RegExp(`^#+ ${number}\\.? `, 'm').test(service.text)),
+      ].map((missing) => `${path}: ${missing}`);
+    });
+  expect(problems).toEqual([]);
+});
+
+test('docs/architecture.md names only files that exist, and every promise has a test', () => {
+  const architecture = readDocument('docs/architecture.md');
+  const exists = (path: string) => sourceFiles.some((file) => `/${file}`.endsWith(`/${path}`));
+  const paths = [...architecture.text.matchAll(/(?<![\w./-])[\w-]+(?:\/[\w.-]+)*\.(?:ts|sql)\b/g)].map(
+    ([path]) => path,
+  );
+  expect(paths.length).toBeGreaterThan(20);
+  expect(paths.filter((path) => !exists(path))).toEqual([]);
+  const promises = tableRows(architecture, 'Promise → test').map(({ cells }) => cells);
+  expect(promises.length).toBeGreaterThan(20);
+  for (const [promise, tests = ''] of promises) {
+    const names = [...tests.matchAll(/`([^`]+)`/g)].map(([, name]) => name);
+    expect(names.length, promise).toBeGreaterThan(0);
+    expect(
+      names.filter((name) => !exists(`${name}.test.ts`)),
+      promise,
+    ).toEqual([]);
+  }
+});
+
+test('the documents in docs have at most 65 KB together', () => {
+  const sizes = documents
+    .filter(({ name }) => name.startsWith('docs/'))
+    .map(({ text }) => Buffer.byteLength(text));
+  expect(sizes.reduce((sum, size) => sum + size, 0)).toBeLessThanOrEqual(65 * 1024);
+});

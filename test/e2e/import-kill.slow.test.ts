@@ -87,5 +87,5 @@ async function hasOpenOutcome(home: string): Promise<boolean> {
   const ledger = paths.find((path) => path.endsWith('ledger.ndjson'));
   if (ledger === undefined) return false;
   const lines = (await readFile(join(directory, ledger), 'utf8')).trimEnd().split('\n');
-  return lines.at(-1)?.includes('"open"') === true;
+  return lines.at(-1)?.includes('"sent"') === true;
 }

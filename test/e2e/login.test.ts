@@ -13,7 +13,7 @@ const CTRL_C = '\x03';
 const CTRL_Z = '\x1a';
 const ENTER = '\r';
 const KEY_PROMPT = 'API key for profile prod';
-const URL_PROMPT = 'Base URL';
+const URL_PROMPT = 'Address of';
 
 /** Starts `pets login` at a terminal. Waits for the prompt for the key, or without `baseUrl` for the base URL. */
 async function startLogin(baseUrl?: string) {
@@ -48,7 +48,7 @@ describe('pets login at a terminal', () => {
       const service = await startService();
       const { machine, terminal } = await startLogin();
       terminal.type(`till-key${ENTER}`);
-      await terminal.waitFor('enter the URL of the service; the next question is for the key');
+      await terminal.waitFor('this is not an address');
       terminal.type(`127.0.0.1:1/v1${ENTER}`);
       await terminal.waitFor('did you mean http://127.0.0.1:1/v1?');
       terminal.type(`${service.url}${ENTER}`);

@@ -67,8 +67,11 @@ type ReaderMachine = Awaited<ReturnType<typeof readerMachine>>;
 /** Creates a machine for these blocks. If they read, but do not set, variables such as PETS_API_KEY, it has them. */
 async function readerMachine(blocks: readonly Block[]) {
   const machine = await freshMachine();
-  const { url, key, token } = await serve(await freshMachine(), ['--ephemeral', '--seed', '--no-profile']);
-  await machine.saveProfile('prod', { baseUrl: url, key });
+  const isOwn = blocks.some(({ directive }) => directive === 'service');
+  const { url, key, token } = isOwn
+    ? await serve(machine, ['--no-profile'])
+    : await serve(await freshMachine(), ['--ephemeral', '--seed', '--no-profile']);
+  if (!isOwn) await machine.saveProfile('prod', { baseUrl: url, key });
   const port = String(await closedPort());
   const database = blocks.some(needsPostgres) ? await startDatabase() : undefined;
   if (blocks.some(({ directive }) => directive === 'store')) {

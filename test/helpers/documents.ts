@@ -68,10 +68,11 @@ export type Block = {
  *
  *     <!-- run: package -->        in a directory with the files of the published package
  *     <!-- run: store -->          the store of pets serve exists; with PostgreSQL, PETS_DATA is the URL of this store
+ *     <!-- run: service -->        the service at https://shop.example is pets serve with the store of this machine
  *     <!-- run: debian -->         by test/package/, on a new installation of Debian with systemd and without Node
  *     <!-- not run: reason -->     not at all
  */
-export const knownDirectives = ['package', 'store', 'debian'];
+export const knownDirectives = ['package', 'store', 'service', 'debian'];
 
 export function readBlocks({ name, text: markdown }: Document): Block[] {
   const blocks: Block[] = [];

@@ -160,7 +160,10 @@ export const errorIn = (stderr: string) => JSON.parse(stderr.trimEnd().split('\n
 async function moveIntoThePast(path: string, hours: number): Promise<void> {
   const earlier = (_: string, name: string, time: string) =>
     `"${name}":"${new Date(Date.parse(time) - hours * 3_600_000).toISOString()}"`;
-  await writeFile(path, (await readFile(path, 'utf8')).replace(/"(at|endedAt)":"([^"]+)"/g, earlier));
+  await writeFile(
+    path,
+    (await readFile(path, 'utf8')).replace(/"(at|endedAt|finishedAt)":"([^"]+)"/g, earlier),
+  );
 }
 
 async function scriptedService(supportsKeys: boolean, remaining: number | undefined) {

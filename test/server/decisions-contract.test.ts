@@ -5,7 +5,7 @@ import { REX } from '../helpers/raw-requests.ts';
 import { startReal } from '../helpers/real-service.ts';
 import { create, operationPaths, start } from '../helpers/service.ts';
 
-// `D12` and so on are the numbers of the decisions in docs/service.md.
+// `D12` and so on are the numbers of the details in docs/service.md.
 
 test('D12 a deprecated operation works until the last millisecond of 4 December 2030, and is 410 after that', async () => {
   const { clock, store, call } = await start({ time: '2030-12-04T23:59:59.999Z' });

@@ -5,7 +5,7 @@ import { CLOSE, HOST, JSON_TYPE, REX } from '../helpers/raw-requests.ts';
 import { startReal } from '../helpers/real-service.ts';
 import { create, operationPaths, start } from '../helpers/service.ts';
 
-// `D7` and so on are the numbers of the decisions in docs/service.md.
+// `D7` and so on are the numbers of the details in docs/service.md.
 
 test('D7 a 429 has an Error body and Retry-After in whole seconds, rounded up, at least 1, and adds nothing', async () => {
   const { clock, store, call } = await start({

@@ -3,7 +3,7 @@ import { sampleData } from '../../src/server/sample-data.ts';
 import { startReal } from '../helpers/real-service.ts';
 import { start } from '../helpers/service.ts';
 
-// `D1` and so on are the numbers of the decisions in docs/service.md.
+// `D1` and so on are the numbers of the details in docs/service.md.
 
 const nextOf = (response: Response): string | undefined =>
   /^<([^>]+)>; rel="next"/.exec(response.headers.get('link') ?? '')?.[1];

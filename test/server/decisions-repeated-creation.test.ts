@@ -3,7 +3,7 @@ import { PetsInMemory } from '../../src/store/journal/pets-in-memory.ts';
 import { REX } from '../helpers/raw-requests.ts';
 import { create, OTHER_KEY, start } from '../helpers/service.ts';
 
-// `D10` is the number of the decision in docs/service.md.
+// `D10` is the number of a detail in docs/service.md.
 
 describe('D10 a repeated creation', () => {
   const headers = { 'Idempotency-Key': '"a-key"' };

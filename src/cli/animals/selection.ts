@@ -27,16 +27,16 @@ export type Selection = Filters & {
 export const filterOptions: readonly Option[] = [
   {
     flags: '--status <status>',
-    description: 'only animals with this status (repeatable)',
+    description: 'only this status (repeatable)',
     choices: petStatuses,
     repeatable: true,
   },
   {
     flags: '--category <id>',
-    description: 'only animals of this category (repeatable)',
+    description: 'only this category, a number (repeatable)',
     parse: parseInt64Argument,
     repeatable: true,
-    hint: 'categories are numbers; to list those in use: pets count --by category. Repeat the option for several categories',
+    hint: 'categories are numbers; to see names of each: pets count --by category',
   },
 ];
 
@@ -48,7 +48,7 @@ const sortOrders = Object.keys(sortFields).flatMap((field) => [field, `${field}:
 export const listOptions: readonly Option[] = [
   {
     flags: '--sort <field>',
-    description: 'sort by name, id, category or status; <field>:desc for the reverse order',
+    description: 'name, id, category or status; id:desc for the reverse order',
     choices: sortOrders,
     parse: parseSort,
   },

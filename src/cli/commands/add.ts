@@ -1,20 +1,34 @@
+import { createHash } from 'node:crypto';
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import * as z from 'zod/mini';
 import { IdempotencyKey } from '../../contract/headers.ts';
 import { type PetStatus, petStatuses, type ReceivedPet } from '../../contract/schemas.ts';
+import { realFileSystem, replaceFile } from '../../system/file-system.ts';
 import { petView } from '../animals/pet-view.ts';
-import { connectionFor, followUpCommand, reportTarget, withClient } from '../connection/connect.ts';
+import {
+  connectionFor,
+  createStateDirectory,
+  followUpCommand,
+  reportTarget,
+  withClient,
+} from '../connection/connect.ts';
 import { CliError, usageError } from '../core/errors.ts';
 import { exitCodes } from '../core/exit-codes.ts';
 import { parseInt64Argument, parseWith } from '../core/parsers.ts';
 import { shellQuote } from '../core/shell-words.ts';
 import { OutputError } from '../output/console.ts';
 import { print } from '../output/printer.ts';
+import { formatTime } from '../output/time.ts';
+import type { Connection } from '../profiles/profile.ts';
 import type { Command, CommandContext } from '../program/command.ts';
+import { canConfirm, confirm } from '../prompts/prompt.ts';
 import { EMPTY_NAME } from '../rows/input.ts';
 
 type Options = { name: string; category?: bigint; status?: PetStatus; idempotencyKey?: string };
 
 const EXAMPLE = 'for example: pets add Rex --category 3';
-const CATEGORIES = 'categories are numbers; to list those in use: pets count --by category';
+const CATEGORIES = 'categories are numbers; to see names of each: pets count --by category';
 
 const FILE_NAME = /\.(csv|tsv|ndjson|jsonl|json|xlsx?|ods)$/i;
 
@@ -29,6 +43,7 @@ export const add: Command<Options> = {
   arguments: [
     { name: '<name>', description: "the animal's name; if it begins with a hyphen, put it last, after --" },
   ],
+  extraHint: 'put straight quotes around a name with spaces: pets add "Lady Bella" --category 3',
   options: [
     {
       flags: '--category <id>',
@@ -55,6 +70,8 @@ export const add: Command<Options> = {
     const { console, platform } = context;
     // An empty name usually comes from an unset variable in a script, and an added animal cannot be removed.
     if (EMPTY_NAME.test(name)) throw usageError('the name is empty', EXAMPLE);
+    if (name === '-')
+      throw usageError('the name is only a hyphen', 'to add animals from a pipe: pets import -');
     if (category === undefined) {
       const importing = `to add all animals from a file: ${shellQuote(['pets', 'import', name], platform)}`;
       throw usageError(
@@ -64,6 +81,9 @@ export const add: Command<Options> = {
     }
     const body = { name, categoryId: category, ...(status && { status }) };
     const connection = connectionFor(context);
+    const additions = recentAdditions(context, connection, JSON.stringify([name, String(category)]));
+    // With an idempotency key, adding again is on purpose, and adds no second animal.
+    if (idempotencyKey === undefined) await checkRepetition(context, name, additions?.lastTime);
     reportTarget(context, connection, 'adding at');
     const { value: pet } = await withClient(context, connection, async (client) => {
       if (idempotencyKey === undefined) return client.call('createPet', { body });
@@ -71,6 +91,7 @@ export const add: Command<Options> = {
       if (!client.supportsIdempotency()) await client.call('listPets', { query: { limit: 1 } });
       return client.call('createPet', { body }, { idempotencyKey });
     });
+    await additions?.remember();
     try {
       await print(console, { ...petView(), isSingle: true }, [pet]);
       await console.finish();
@@ -81,17 +102,54 @@ export const add: Command<Options> = {
   },
 };
 
+const DAY = 86_400_000;
+
+/** The animals that this computer has added within a day: the hash of each, and when it was added. */
+const Additions = z.record(z.string(), z.number());
+
+/** When this computer last added the animal, and how to remember that it did. Undefined without a writable directory. */
+function recentAdditions(context: CommandContext, { baseUrl }: Connection, animal: string) {
+  const { clock } = context;
+  const directory = createStateDirectory(context);
+  if (directory === undefined) return undefined;
+  const path = join(directory.path, 'added.json');
+  const key = createHash('sha256').update(`${baseUrl}\n${animal}`).digest('hex');
+  const read = (): z.infer<typeof Additions> => {
+    try {
+      const all = Object.entries(Additions.parse(JSON.parse(readFileSync(path, 'utf8'))));
+      return Object.fromEntries(all.filter(([, time]) => Math.abs(clock.now() - time) < DAY));
+    } catch {
+      // Without a valid file, the only difference is that no question is asked.
+      return {};
+    }
+  };
+  const remember = () => {
+    const text = JSON.stringify({ ...read(), [key]: clock.now() });
+    return replaceFile(realFileSystem, path, [Buffer.from(text)]).catch(() => {});
+  };
+  return { lastTime: read()[key], remember };
+}
+
+/** Asks at a terminal, and otherwise says, that an animal was added before. @throws CliError if the answer is no */
+async function checkRepetition(context: CommandContext, name: string, lastTime?: number): Promise<void> {
+  if (lastTime === undefined) return;
+  const { console, clock } = context;
+  const time = formatTime(lastTime, clock.now(), console.timeZone());
+  const before = `this computer added ${name} with the same category at ${time}`;
+  if (!canConfirm(context)) return console.notice(`${before}; adding another animal`);
+  if (await confirm(context, `This cannot be undone, and ${before}. Add another animal?`)) return;
+  throw new CliError('not confirmed; nothing was added', {
+    code: 'declined',
+    hint: `to see the animals with this name: ${shellQuote(['pets', 'find', name], context.platform)}`,
+  });
+}
+
 /** Adds to an output error that the animal was added. Returns any other error, and that of a closed pipe, unchanged. */
 function outputFailed(error: unknown, id: ReceivedPet['id'], context: CommandContext): unknown {
   if (!(error instanceof OutputError) || error.isClosedPipe) return error;
-  // `pets get` accepts only int64 ids, but some services use other ids.
-  const command =
-    typeof id === 'bigint'
-      ? `${followUpCommand(context, 'get')} ${id}`
-      : `${followUpCommand(context, 'list')} --all`;
   return new CliError(`animal ${id} was added, but the output could not be written: ${error.reason}`, {
     code: 'output_error',
-    hint: `do not add it again; to see it: ${command}`,
+    hint: `do not add it again; to see it: ${followUpCommand(context, 'list')} --all`,
     cause: error,
   });
 }

@@ -2,8 +2,8 @@ import type { CompletionSpec } from '../completion/complete.ts';
 import { usageError } from '../core/errors.ts';
 import type { Command, CommandContext, CommandGroup } from '../program/command.ts';
 import { globalOptions, optionsOf } from '../program/declare.ts';
-import { topics } from '../program/help.ts';
-import { findStoreLocation } from '../serve/store-location.ts';
+import { groupsOf } from '../program/help.ts';
+import { topics } from './help.ts';
 
 type Options = { shell: Shell; words: readonly string[] };
 
@@ -16,68 +16,47 @@ export const completion: Command<Options> = {
   examples: ['pets completion bash', 'pets completion fish | source'],
   arguments: [
     { name: '<shell>', description: 'shell to print a script for', choices: shells },
-    {
-      name: '[words...]',
-      description: 'used by the completion scripts: the words to complete, after `--`',
-      isHidden: true,
-    },
+    // The completion scripts pass the words to complete after `--`.
+    { name: '[words...]', usage: '', description: '' },
   ],
   notes: 'The first lines of the script explain how to install it.',
   prints: 'text',
-  async run({ shell, words }, context) {
-    const { argv, console, commands } = context;
+  async run({ shell, words }, { argv, console, commands }) {
     if (argv.includes('--')) {
       const { complete, formatCandidates } = await import('../completion/complete.ts');
-      const candidates = complete(completionSpec(commands), words);
-      const found = candidates.kind === 'keys' ? { words: await keysLike(words, context) } : candidates;
-      await console.write(formatCandidates(found));
-      return;
+      await console.write(formatCandidates(complete(completionSpec(commands), words)));
+    } else {
+      if (words.length > 0)
+        throw usageError('too many arguments for pets completion', `for example: pets completion ${shell}`);
+      const { scripts } = await import('../completion/scripts.ts');
+      await console.write(scripts[shell]);
     }
-    if (words.length > 0)
-      throw usageError('completion accepts only one shell', `for example: pets completion ${shell}`);
-    const { scripts } = await import('../completion/scripts.ts');
-    await console.write(scripts[shell]);
+    return undefined;
   },
 };
 
-/**
- * The names of API keys that complete the last word. The keys are those of the store of `--data` in the words or of
- * PETS_DATA, or of the default store. There are none if the store cannot be read.
- */
-async function keysLike(words: readonly string[], context: CommandContext) {
-  const option = words.findLastIndex((word) => /^--data(=|$)/.test(word));
-  const data = words[option]?.includes('=') ? words[option].slice('--data='.length) : words[option + 1];
-  try {
-    const location = await findStoreLocation(option < 0 ? undefined : data, context);
-    const names = await location.manageKeys((keys) => keys.names());
-    return names.filter((name) => name.startsWith(words.at(-1) ?? '')).map((value) => ({ value }));
-  } catch {
-    return [];
-  }
-}
+type Commands = CommandContext['commands'];
 
-/** What Tab can complete: commands with their arguments and options, `help`, and global options. */
-export function completionSpec(commands: CommandContext['commands']): CompletionSpec {
-  const helpTopics = Object.keys(topics).map((name) => ({ name, summary: '' }));
-  const help = { name: 'help', summary: 'show help', commands: [...namesIn(commands), ...helpTopics] };
-  return { name: 'pets', summary: '', options: globalOptions, commands: [...commands.map(specOf), help] };
+/** What Tab can complete: commands with their arguments and options, the pages of `help`, and global options. */
+export function completionSpec(commands: Commands): CompletionSpec {
+  const pages = [...commands.map(pageOf), ...Object.keys(topics).map((name) => ({ name, summary: '' }))];
+  const specs = commands.map((entry) =>
+    entry.name === 'help' ? { name: entry.name, summary: entry.summary, commands: pages } : specOf(entry),
+  );
+  return { name: 'pets', summary: '', options: globalOptions, commands: specs };
 }
 
 const specOf = (entry: Command | CommandGroup): CompletionSpec => {
   const { name, summary } = entry;
   if ('commands' in entry) return { name, summary, commands: entry.commands.map(specOf) };
-  return {
-    name,
-    summary,
-    arguments: entry.arguments ?? [],
-    options: optionsOf(entry).filter((option) => !globalOptions.includes(option)),
-  };
+  const options = optionsOf(entry).filter((option) => !globalOptions.includes(option));
+  return { name, summary, arguments: entry.arguments ?? [], options };
 };
 
-/** The commands as arguments of `pets help`, which does not accept their options. */
-const namesIn = (commands: readonly CompletionSpec[]): CompletionSpec[] =>
-  commands.map(({ name, summary, commands: inner }) => ({
-    name,
-    summary,
-    ...(inner && { commands: namesIn(inner) }),
-  }));
+/** A command as an argument of `pets help`, with its subcommands or the groups of its options. */
+function pageOf(entry: Command | CommandGroup): CompletionSpec {
+  const { name, summary } = entry;
+  if ('commands' in entry) return { name, summary, commands: entry.commands.map(pageOf) };
+  const groups = [...groupsOf(entry).keys()].map((group) => ({ name: group, summary: '' }));
+  return groups.length > 0 ? { name, summary, commands: groups } : { name, summary };
+}

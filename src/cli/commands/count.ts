@@ -1,3 +1,4 @@
+import { stringifyJson } from '../../contract/json.ts';
 import type { ReceivedPet } from '../../contract/schemas.ts';
 import { footerOf } from '../animals/list-animals.ts';
 import { petColumn } from '../animals/pet-view.ts';
@@ -13,6 +14,9 @@ type CountField = 'status' | 'categoryId';
 
 /** The number of animals that have these values. A value is null if the animals do not have the field. */
 type Count = { status?: unknown; categoryId?: unknown; animals: number };
+
+/** A count with the first few names of its animals. */
+type NamedCount = { count: Count; names: Set<string> };
 
 const groupings = {
   status: ['status'],
@@ -33,10 +37,12 @@ export const countCommand: Command<Options> = {
   summary: 'count animals by status or category',
   examples: [
     'pets count',
+    'pets count --by category               shows names of each',
     'pets count --by status,category',
     'pets count --by category --status available --csv > available.csv',
     "pets count --status available --json | jq 'map(.animals) | add // 0'",
   ],
+  extraHint: 'for example: pets count --by category; for one category: pets count --category 3',
   options: [
     {
       flags: '--by <fields>',
@@ -64,42 +70,52 @@ export const countCommand: Command<Options> = {
     });
     const counts = counter.result();
     const footer = footerOf(context, connection, selection, { ...reading, shown: reading.found });
-    await print(context.console, { columns: columnsOf(fields, counts) }, counts, footer);
+    const view = {
+      columns: columnsOf(fields),
+      json: ({ count }: NamedCount) => stringifyJson(count),
+    };
+    await print(context.console, view, counts, footer);
     return undefined;
   },
 };
 
 function createCounter(fields: readonly CountField[]) {
-  const counts = new Map<string, Count>();
+  const counts = new Map<string, NamedCount>();
   return {
     add(pets: readonly ReceivedPet[]): void {
       for (const pet of pets) {
         // A service may send a category as text. The number 1 and the text "1" are the same category.
         const key = fields.map((field) => cellText(pet[field])).join('\0');
-        const count = counts.get(key);
         const values = fields.map((field) => [field, fieldAt(pet, field) ?? null]);
-        if (count) count.animals++;
-        else counts.set(key, { ...Object.fromEntries(values), animals: 1 });
+        const found = counts.get(key) ?? {
+          count: { ...Object.fromEntries(values), animals: 0 },
+          names: new Set(),
+        };
+        found.count.animals++;
+        if (found.names.size < NAMES) found.names.add(pet.name);
+        counts.set(key, found);
       }
     },
     /** The counts, sorted by the first field, then by the second one. Counts of animals without a field come last. */
-    result: (): Count[] =>
-      fields.reduceRight<Count[]>(
-        (sorted, field) => sortByField(sorted, { field, descending: false }),
+    result: (): NamedCount[] =>
+      fields.reduceRight<NamedCount[]>(
+        (sorted, field) => sortByField(sorted, { field: `count.${field}`, descending: false }),
         [...counts.values()],
       ),
   };
 }
 
-/** The length of the longest bar. A terminal that is too narrow for it shows no bars. */
-const BAR_COLUMNS = 20;
-
-function columnsOf(fields: readonly CountField[], counts: readonly Count[]): Column<Count>[] {
-  const largest = counts.reduce((most, { animals }) => Math.max(most, animals), 0);
-  const bar = ({ animals }: Count) => '#'.repeat(Math.ceil((animals / largest) * BAR_COLUMNS));
+/** How many names of each category a terminal shows, so that people recognize it. */
+const NAMES = 4;
+function columnsOf(fields: readonly CountField[]): Column<NamedCount>[] {
+  const names = ({ count, names }: NamedCount) =>
+    [...names].join(', ') + (count.animals > names.size ? ' …' : '');
   return [
-    ...fields.map(petColumn<Count>),
-    { name: 'animals', value: ({ animals }) => animals },
-    { name: '', head: '', value: bar, isFlexible: false, only: 'table' },
+    ...fields.map((field): Column<NamedCount> => {
+      const column = petColumn<Count>(field);
+      return { ...column, value: ({ count }) => column.value(count) };
+    }),
+    { name: 'animals', value: ({ count }) => count.animals },
+    ...(fields[0] === 'categoryId' ? [{ name: 'names', value: names, only: 'table' as const }] : []),
   ];
 }

@@ -16,6 +16,7 @@ export const find: Command<Selection & { text: string }> = {
   arguments: [
     { name: '<text>', description: 'part of the name; case and accents do not matter', parse: parseNameText },
   ],
+  extraHint: 'put quotes around a text with spaces: pets find "Lady Bella"',
   options: [...filterOptions, ...listOptions, limitOption('all')],
   prints: 'rows',
   outputOptions: allOutputOptions,

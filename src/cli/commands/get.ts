@@ -1,8 +1,6 @@
 import type { Client } from '../../client/client.ts';
 import { ApiFailure, ContractError, RemovedError } from '../../client/errors.ts';
-import { pageSize } from '../../contract/operations.ts';
 import type { ReceivedPet } from '../../contract/schemas.ts';
-import { InterruptedError } from '../../system/interrupted-error.ts';
 import { petView } from '../animals/pet-view.ts';
 import { createProgress, readPages } from '../animals/reading.ts';
 import { connectionFor, followUpCommand, withClient } from '../connection/connect.ts';
@@ -40,12 +38,21 @@ export const get: Command<Options> = {
     const printer = createPrinter(context.console, { ...petView(), isSingle });
     const missing: bigint[] = [];
     const onRead: OnRead = (id, pet) => (pet ? printer.write([pet]) : void missing.push(id));
-    const work = (client: Client) => readAll(context, client, ids, progress, onRead);
+    // One request at a time, because of the rate limit.
+    const work = async (client: Client) => {
+      for (const [i, petId] of ids.entries()) {
+        const pet = await requestPet(client, petId);
+        if (pet === 'removed') return searchList(context, client, ids.slice(i), progress, onRead);
+        await onRead(petId, pet);
+      }
+      return undefined;
+    };
     await withClient(context, connection, work, { showWait: progress.showWait });
     if (missing.length < ids.length || !isSingle) await printer.end();
     if (missing.length === 0) return;
     const what = missing.length === 1 ? 'animal with id' : 'animals with ids';
-    const hint = `to list all animals: ${followUpCommand(context, 'list')} --all`;
+    const list = followUpCommand(context, 'list');
+    const hint = `to list all animals: ${list} --all; if it is the id of an order: pets orders ${missing[0]}`;
     throw new CliError(`no ${what} ${missing.join(', ')}`, { code: 'not_found', hint });
   },
 };
@@ -68,24 +75,6 @@ async function readIds({ stdin }: CommandContext): Promise<bigint[]> {
 /** Called for each id, in the order of the ids; `pet` is undefined if there is no such animal. */
 type OnRead = (id: bigint, pet: ReceivedPet | undefined) => Promise<void> | void;
 
-/** Requests one animal at a time, because of the rate limit. Searches the list if the operation has been removed. */
-async function readAll(
-  context: CommandContext,
-  client: Client,
-  ids: readonly bigint[],
-  progress: ReturnType<typeof createProgress>,
-  onRead: OnRead,
-): Promise<void> {
-  let hasFound = false;
-  for (const [i, petId] of ids.entries()) {
-    const pet = await requestPet(client, petId);
-    if (pet === 'removed') return searchList(context, client, ids.slice(i), progress, onRead);
-    hasFound ||= pet !== undefined;
-    await onRead(petId, pet);
-  }
-  if (!hasFound) await checkBaseUrl(client);
-}
-
 /** Undefined means that there is no such animal, and `removed` that the service has removed the operation. */
 async function requestPet(client: Client, petId: bigint): Promise<ReceivedPet | 'removed' | undefined> {
   try {
@@ -94,26 +83,14 @@ async function requestPet(client: Client, petId: bigint): Promise<ReceivedPet | 
     throw new ContractError(200, `expected animal ${petId}, received animal ${pet.id}`);
   } catch (error) {
     if (error instanceof RemovedError) return 'removed';
-    if (error instanceof ApiFailure && error.status === 404) return undefined;
-    throw error;
+    if (!(error instanceof ApiFailure && error.status === 404)) throw error;
+    // Without an error code, the response is not from the service: the base URL is wrong.
+    if (!error.isFromService) throw new ContractError(404, error.message);
+    return undefined;
   }
 }
 
-/**
- * Detects a wrong base URL, with which every animal seems missing.
- *
- * @throws ContractError if the list is missing too; InterruptedError
- */
-async function checkBaseUrl(client: Client): Promise<void> {
-  try {
-    await client.call('listPets', { query: { limit: pageSize.min } });
-  } catch (error) {
-    // Ignore other errors, because the result of `get` is already known.
-    if (error instanceof InterruptedError || (error instanceof ContractError && error.status === 404))
-      throw error;
-  }
-}
-
+/** Finds animals in the list. Some services send ids as strings. */
 async function searchList(
   context: CommandContext,
   client: Client,
@@ -121,7 +98,6 @@ async function searchList(
   progress: ReturnType<typeof createProgress>,
   onRead: OnRead,
 ): Promise<void> {
-  // Some services send ids as strings.
   const wanted = new Set(ids.map(String));
   const found = new Map<string, ReceivedPet>();
   const onResults = (pets: readonly ReceivedPet[]) => {

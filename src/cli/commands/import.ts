@@ -13,7 +13,7 @@ export const importCommand: Command<ImportRequest> = {
     {
       name: '<file>',
       description:
-        'file in UTF-8: CSV with the columns name and category, or NDJSON or JSON with name and categoryId; status is optional (default: available); - is standard input',
+        'file in UTF-8: CSV, NDJSON or JSON with name, category and optionally status (default: available); - is standard input',
     },
   ],
   options: [
@@ -25,7 +25,7 @@ export const importCommand: Command<ImportRequest> = {
     },
     {
       flags: '--skip-added',
-      description: 'add only rows not added before; a changed row counts as new',
+      description: 'add only rows that were not added before, and have no id',
       conflicts: ['addAgain'],
     },
     { flags: '--add-again', description: 'add every row, also those added before or with an id' },
@@ -33,7 +33,7 @@ export const importCommand: Command<ImportRequest> = {
     { flags: '--yes', description: "don't ask at a terminal before adding to prod's service" },
   ],
   notes:
-    'After an interruption, run the same command again: it adds the missing rows. If all rows were added before, pets adds nothing (exit code 0). It stops (exit code 1) if the file seems to be a new version of an earlier one, or if rows have an id: choose --skip-added, or --add-again, for example after a reset of the service. Otherwise, it names the rows added before and adds all.',
+    'Rows that were sent without an answer are settled first. After an interruption, run the same command again: it adds the missing rows. If the file is another version of an earlier one, pets asks whether to skip the known rows, to add them again, or to stop; without a terminal it stops (exit code 1) until you choose --skip-added or --add-again. In any other file, known rows are added again, and a note names them. Rows with an id always need one of the two options. Rows are known for 30 days.',
   prints: 'rows',
   survivesHangup: true,
   async run(options, context) {

@@ -4,6 +4,7 @@ import { completion } from './completion.ts';
 import { countCommand } from './count.ts';
 import { find } from './find.ts';
 import { get } from './get.ts';
+import { help } from './help.ts';
 import { importCommand } from './import.ts';
 import { keys } from './keys.ts';
 import { list } from './list.ts';
@@ -32,4 +33,5 @@ export const commands: readonly (Command | CommandGroup)[] = [
   keys,
   store,
   completion,
+  help,
 ];

@@ -90,17 +90,12 @@ const add: Command<AddOptions> = {
         : keys.create({ name, plan, quota }),
     );
     if (created === undefined) {
-      const has = server?.storeId
-        ? `uses a different store, not ${location.place}, so it would reject the key`
-        : 'does not show which store it has, so it may reject the key';
       const problem = server?.unreachable
         ? `cannot reach ${baseUrl}: ${server.unreachable}`
-        : `the server at ${baseUrl} ${has}`;
+        : `the server at ${baseUrl} does not say that it uses ${location.place}`;
       throw new CliError(`${problem}; no key was created`, {
         code: 'store_error',
-        hint: server?.unreachable
-          ? 'check the base URL and that the server is running, or leave out --save'
-          : 'leave out --save; or name the store of this server with --data, or another server with --base-url',
+        hint: 'leave out --save; or name the store of this server with --data, or another server with --base-url',
       });
     }
     let isSaved = false;
@@ -203,7 +198,7 @@ const revoke: Command<Data & { name: string }> = {
   name: 'revoke',
   summary: 'revoke a key; a running server rejects it within a second',
   examples: ['pets keys revoke till-1'],
-  arguments: [{ name: '<name>', description: 'name of the key', completes: 'keys' }],
+  arguments: [{ name: '<name>', description: 'name of the key' }],
   options: [dataOption],
   async run(options, context) {
     const { manage } = await openKeys(options, context);

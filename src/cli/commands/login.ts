@@ -5,6 +5,7 @@ import { followUpCommand, isKeyRequired, listOne, probe, withClient } from '../c
 import { CliError, usageError } from '../core/errors.ts';
 import { exitCodes } from '../core/exit-codes.ts';
 import { maskKey } from '../output/redact.ts';
+import { sanitizeForTerminal } from '../output/sanitize.ts';
 import {
   type Connection,
   checkProtocol,
@@ -33,6 +34,8 @@ export const login: Command<Options> = {
     baseUrlOption,
     { flags: '--no-verify', description: 'save the key without sending any request' },
   ],
+  extraHint:
+    'for the address: pets login --base-url <url>; pets login asks for the key, or reads it: pets login < key.txt',
   notes:
     'On a terminal, pets login asks for the base URL if neither --base-url nor the profile has one, and then for the key. If standard input is not a terminal, it reads the key from there.',
   async run({ verify }, context) {
@@ -87,17 +90,18 @@ async function promptBaseUrl(context: CommandContext, profile: string): Promise<
     );
   const validate = (text: string) => {
     // What is neither a host nor a URL may be the key, so it is not repeated.
-    if (!/[.:/]/.test(text)) return 'enter the URL of the service; the next question is for the key';
+    if (!/[.:/]/.test(text))
+      return 'this is not an address, such as https://api.example.com/v1; the next question is for the key';
     try {
-      checkUrl(text, 'the base URL');
+      checkUrl(text, 'the address');
       return undefined;
     } catch (error) {
       const { message, hint } = error as CliError;
       return `${message}; ${hint}`;
     }
   };
-  const prompt = `Base URL of the service of profile ${profile}, such as https://api.example.com/v1`;
-  return checkUrl(await promptText(context, prompt, validate), 'the base URL');
+  const prompt = "Address of your shop's service (ask whoever gave you the key)";
+  return checkUrl(await promptText(context, prompt, validate), 'the address');
 }
 
 async function readKey(context: CommandContext): Promise<string> {
@@ -147,7 +151,9 @@ async function promptKey(
       return await check(key);
     } catch (error) {
       if (!(error instanceof CliError && error.exitCode === exitCodes.noKey)) throw error;
-      context.console.notice(`${error.message}; try again, or press Ctrl-C`);
+      const text = `${error.message}; try again, or press Ctrl-C`;
+      // Not a note, which --quiet would leave out.
+      context.console.event({ notice: text }, sanitizeForTerminal(text), 2);
     }
   }
 }

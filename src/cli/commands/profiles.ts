@@ -1,8 +1,7 @@
-import { ProxyError, RateLimitError } from '../../client/errors.ts';
+import { RateLimitError } from '../../client/errors.ts';
 import { readRateLimits } from '../../client/rate-limit.ts';
 import type { HttpHeaders } from '../../client/response.ts';
-import { formatDuration } from '../../system/time-text.ts';
-import { connectionFor, createStateDirectory, proxyFor, withClient } from '../connection/connect.ts';
+import { connectionFor, createStateDirectory, withClient } from '../connection/connect.ts';
 import { CliError, toCliError } from '../core/errors.ts';
 import { exitCodes } from '../core/exit-codes.ts';
 import { type Column, print } from '../output/printer.ts';
@@ -62,8 +61,8 @@ export const profiles: Command<{ check?: boolean }> = {
     // List the key in PETS_API_KEY too, because commands without --profile send it.
     const envKey = env['PETS_API_KEY'];
     if (envKey && globals.profile === undefined) rows.push(await environmentRow(context, envKey, checkKey));
-    await print(console, { columns: columnsOf(check, context.clock.now()) }, rows);
-    // The table has only one or two words about a failed check.
+    await print(console, { columns: columnsOf(check) }, rows);
+    // The table has only the code of a failed check.
     if (console.isForPeople)
       for (const row of rows)
         if (row.check?.ok === false) console.notice(`${row.profile}: ${row.check.message}`);
@@ -79,70 +78,44 @@ export const profiles: Command<{ check?: boolean }> = {
   },
 };
 
-const NO_KEY = 'no key';
-
-/** A narrow table cuts only the limits, the scarcest of which comes first. Base URLs are never cut. */
-const columnsOf = (withCheck: boolean, now: number): Column<ProfileRow>[] => [
-  {
-    name: 'profile',
-    value: (row) => `${row.profile}${row.default ? ' (default)' : ''}`,
+/** A narrow table leaves out the key, and then the base URL, which is never cut. */
+function columnsOf(withCheck: boolean): Column<ProfileRow>[] {
+  const check: Column<ProfileRow> = {
+    name: 'check',
+    value: (row) => (row.check === undefined ? 'no key' : row.check.ok ? 'valid' : row.check.code),
     only: 'table',
     isFlexible: false,
-  },
-  ...(withCheck ? [CHECK] : []),
-  { name: 'profile', value: ({ profile }) => profile, only: 'data' },
-  {
-    name: 'baseUrl',
-    head: 'BASE URL',
-    value: (row) => (row.damaged ? 'damaged' : (row.baseUrl ?? '-')),
-    isFlexible: false,
-  },
-  ...(withCheck ? limitColumns(now) : []),
-  { name: 'key', value: ({ key }) => key ?? '-', isFlexible: false },
-  { name: 'default', value: (row) => (row.default ? 'default' : ''), only: 'data' },
-  ...(withCheck
-    ? [{ name: 'check', value: ({ check }: ProfileRow) => check?.message ?? NO_KEY, only: 'data' as const }]
-    : []),
-];
+  };
+  const remaining: Column<ProfileRow> = { name: 'remaining', value: remainingOf, only: 'table' };
+  const message = ({ check }: ProfileRow) => check?.message ?? 'no key';
+  return [
+    {
+      name: 'profile',
+      value: (row) => `${row.profile}${row.default ? ' (default)' : ''}`,
+      only: 'table',
+      isFlexible: false,
+    },
+    ...(withCheck ? [check, remaining] : []),
+    { name: 'profile', value: ({ profile }) => profile, only: 'data' },
+    {
+      name: 'baseUrl',
+      head: 'BASE URL',
+      value: (row) => (row.damaged ? 'damaged' : (row.baseUrl ?? '-')),
+      isFlexible: false,
+    },
+    { name: 'key', value: ({ key }) => key ?? '-', isFlexible: false },
+    { name: 'default', value: (row) => (row.default ? 'default' : ''), only: 'data' },
+    ...(withCheck ? [{ name: 'check', value: message, only: 'data' as const }] : []),
+  ];
+}
 
-const CHECK: Column<ProfileRow> = {
-  name: 'check',
-  value: ({ check }) => (check === undefined ? NO_KEY : summarize(check)),
-  only: 'table',
-  isFlexible: false,
-};
-
-const limitColumns = (now: number): Column<ProfileRow>[] => [
-  {
-    name: 'remaining',
-    value: ({ check }) =>
-      eachLimit(check, ({ remaining, limit }) =>
-        [remaining, limit].filter((number) => number !== undefined).join('/'),
-      ),
-    only: 'table',
-  },
-  {
-    name: 'resets',
-    value: ({ check }) =>
-      eachLimit(check, ({ reset }) => reset && `in ${formatDuration(Date.parse(reset) - now)}`),
-    only: 'table',
-  },
-];
-
-/** The texts for the limits of a check, separated by commas; undefined if there are none. */
-const eachLimit = (check: Check | undefined, text: (limit: Limit) => string | undefined) =>
-  (check?.limits ?? [check ?? {}]).flatMap((limit) => text(limit) || []).join(', ') || undefined;
-
-const SUMMARIES: Readonly<Record<string, string>> = {
-  unauthorized: 'rejected',
-  rate_limited: 'used up',
-  key_banned: 'banned',
-  network_error: 'down',
-  timeout: 'no response',
-};
-
-/** The result of a check in one or two words. */
-const summarize = ({ ok, code = '' }: Check): string => (ok ? 'valid' : (SUMMARIES[code] ?? 'failed'));
+/** The requests that are left in each window, such as `70/1000, 297/300`. */
+const remainingOf = ({ check }: ProfileRow) =>
+  (check?.limits ?? [check ?? {}])
+    .flatMap(({ remaining, limit }) =>
+      remaining === undefined ? [] : [limit === undefined ? remaining : `${remaining}/${limit}`],
+    )
+    .join(', ') || undefined;
 
 /** The row of a profile. Reports a damaged profile instead of throwing, so that the other profiles are still listed. */
 async function profileRow(
@@ -196,23 +169,17 @@ function reportProblem(context: CommandContext, error: unknown): CliError {
 
 type KeyCheck = (connection: Connection) => Promise<Check>;
 
-/**
- * Returns a function that checks a key with one request. During a rate limit, it sends one request a minute at most. If
- * a proxy has rejected the user and password (407), keys that need it get the same result without another request.
- */
+/** Returns a function that checks a key with one request. During a rate limit, it sends one request a minute at most. */
 function createKeyCheck(context: CommandContext, rejected: Set<Check>): KeyCheck {
   const { env, clock, console } = context;
   // Unless stdout is a terminal, the messages are part of the data, so their times are in UTC.
   const times = console.isTerminal ? console : { ...console, timeZone: () => 'UTC' };
   // If PETS_STATE_DIR is not writable, end the command instead of reporting the error as the result of each check.
   createStateDirectory(context);
-  const refusals = new Map<string | undefined, Check>();
   return async (connection) => {
     const { baseUrl } = connection;
     try {
       checkProtocol(baseUrl, env);
-      const refusal = refusals.get(proxyFor(baseUrl, env)?.address);
-      if (refusal) return refusal;
       const { headers } = await withClient(
         { ...context, console: times },
         connection,
@@ -227,8 +194,6 @@ function createKeyCheck(context: CommandContext, rejected: Set<Check>): KeyCheck
       const message = isTooSoon ? `already checked within the last minute: ${reason}` : reason;
       const check = { ok: false, message, code, ...(fields.until && { remaining: 0, reset: fields.until }) };
       if (exitCode === exitCodes.noKey) rejected.add(check);
-      if (cause instanceof ProxyError && cause.status === 407)
-        refusals.set(proxyFor(baseUrl, env)?.address, check);
       return check;
     }
   };

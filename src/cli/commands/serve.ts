@@ -2,8 +2,9 @@ import * as z from 'zod/mini';
 import { planNames } from '../../contract/plans.ts';
 import { usageError } from '../core/errors.ts';
 import { integer, parseFraction, parseWith } from '../core/parsers.ts';
+import { createConsole } from '../output/console.ts';
 import { DEFAULT_PORT } from '../profiles/profile.ts';
-import { type Command, inGroup } from '../program/command.ts';
+import type { Command, Option } from '../program/command.ts';
 import {
   DEFAULT_PLAN,
   parseAddressBlock,
@@ -20,6 +21,9 @@ const MAX_BAN_SECONDS = 366 * 24 * 60 * 60;
 /** Refuses an empty address, for example from an unset variable, because Node would listen on every address. */
 const Host = z.string().check(z.minLength(1, 'must be an IP address or a host name'));
 
+const inGroup = (group: string, options: readonly Option[]): Option[] =>
+  options.map((option) => ({ ...option, group }));
+
 export const serve: Command<ServeOptions> = {
   name: 'serve',
   summary: 'run a local service for tests and development',
@@ -30,34 +34,43 @@ export const serve: Command<ServeOptions> = {
     'pets serve --ephemeral --latency 100-300 --fail-rate 0.1 -- npm test',
   ],
   notes:
-    'The command after -- gets the address, a key and a token in PETS_BASE_URL, PETS_API_KEY and PETS_SERVE_TOKEN. The service describes its API at /openapi.json and has metrics at /metrics. Its page, whose address pets serve prints, shows each request and why it got its response. To use POST /reset and the other tools of the page from a script, send the header Authorization: Bearer <token>; without a command, start with a token of your choice in PETS_SERVE_TOKEN: see docs/testing.md.',
+    'The command gets the address, a key and a token in PETS_BASE_URL, PETS_API_KEY and PETS_SERVE_TOKEN. The page in a browser, whose address pets serve prints, shows each request. The API is described at /openapi.json. Tools for tests, such as POST /reset: docs/testing.md.',
   arguments: [
     {
       name: '[command...]',
       usage: '[-- <command>...]',
-      description: 'command to run against the service; when it ends, pets serve exits with the same code',
+      description: 'command to run against the service, which ends with it',
     },
   ],
   options: [
-    ...inGroup('Store', [
-      dataOption,
-      {
-        flags: '--ephemeral',
-        description: 'keep the store in a temporary directory, deleted on exit',
-        conflicts: ['data'],
-      },
-      {
-        flags: '--seed [file]',
-        description:
-          'fill an empty store with sample animals and orders, or with the animals of a .json, .ndjson or .csv file; to add orders too, use a .json file with {"pets":[…],"orders":[…]}',
-      },
-      {
-        flags: '--resettable',
-        description:
-          'let POST /reset (without /v1) replace all animals and orders with the seed, or without --seed delete them; not needed with --ephemeral',
-      },
-    ]),
-    ...inGroup('Keys', [
+    {
+      ...dataOption,
+      description: 'store: directory or postgres:// URL (default: PETS_DATA, or in your home)',
+    },
+    {
+      flags: '--ephemeral',
+      description: 'keep the store in a temporary directory, deleted on exit',
+      conflicts: ['data'],
+    },
+    {
+      flags: '--seed [file]',
+      description:
+        'fill an empty store with sample animals and orders, or from a .json, .ndjson or .csv file',
+    },
+    {
+      flags: '--resettable',
+      description: 'let POST /reset empty the store, or fill it with the seed; not needed with --ephemeral',
+    },
+    {
+      flags: '--port <number>',
+      description: `port to listen on; 0 = any free port (default: ${DEFAULT_PORT}; 0 with a command)`,
+      parse: integer(0, 65_535),
+    },
+    {
+      flags: '--log',
+      description: 'log requests to stderr (default: only on a terminal without a command)',
+    },
+    ...inGroup('keys', [
       {
         flags: '--plan <plan>',
         description: 'plan of the API key if it is new (limits: see pets help keys add)',
@@ -87,7 +100,7 @@ export const serve: Command<ServeOptions> = {
         default: 300,
       },
     ]),
-    ...inGroup('Faults', [
+    ...inGroup('faults', [
       {
         flags: '--latency <ms>',
         description:
@@ -110,12 +123,7 @@ export const serve: Command<ServeOptions> = {
           'JSON file with rules that choose responses, such as [{"match": {"method": "POST", "path": "/v1/pets"}, "answer": 503, "retryAfter": 1, "latency": 50, "times": 2}]; each rule needs answer (an HTTP status), latency (in milliseconds) or both; other paths: /v1/pets/{petId}, /v1/store/orders',
       },
     ]),
-    ...inGroup('Network', [
-      {
-        flags: '--port <number>',
-        description: `port to listen on; 0 = any free port (default: ${DEFAULT_PORT}; 0 with a command)`,
-        parse: integer(0, 65_535),
-      },
+    ...inGroup('network', [
       {
         flags: '--host <address>',
         description: 'address to listen on',
@@ -147,27 +155,21 @@ export const serve: Command<ServeOptions> = {
       },
       {
         flags: '--page',
-        description:
-          'serve the developer page and its tools, such as POST /reset, and let requests choose their response with the header Prefer, even if other machines can reach the service',
+        description: 'serve the developer page and its tools even if other machines can reach the service',
       },
       {
         flags: '--no-page',
         description: 'serve neither the page nor its tools, and ignore the header Prefer',
       },
     ]),
-    ...inGroup('Output', [
-      {
-        flags: '--log',
-        description:
-          'log requests to stderr, except successful ones for the page, its tools and /metrics; the default on a terminal, unless a command is given',
-      },
-      { flags: '--quiet', description: 'show only errors and warnings, not even the address of the page' },
-    ]),
   ],
   async run(options, context) {
     checkCommand(options.command, context.argv);
     const { runServer } = await import('../serve/run-server.ts');
-    return runServer(options, context);
+    // With --quiet, the server still prints warnings.
+    const { quiet } = context.globals;
+    const console = createConsole(context, { ...context.globals, quiet: false });
+    return runServer({ ...options, quiet }, { ...context, console });
   },
 };
 

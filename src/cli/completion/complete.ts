@@ -10,15 +10,12 @@ export type CompletionSpec = {
 };
 
 type OptionSpec = Pick<Option, 'flags' | 'description' | 'choices' | 'repeatable'>;
-type ArgumentSpec = Pick<Argument, 'name' | 'choices' | 'completes'>;
+type ArgumentSpec = Pick<Argument, 'name' | 'choices'>;
 
-/**
- * Words that complete the line, or the kind of words that complete it. The shell completes all kinds but `keys`: the
- * program looks up the names of API keys.
- */
+/** Words that complete the line, or the kind of words with which the shell completes it itself. */
 export type Candidates = { words: readonly Word[]; kind?: Kind };
 type Word = { value: string; description?: string };
-type Kind = 'files' | 'directories' | 'commands' | 'keys';
+type Kind = 'files' | 'directories' | 'commands';
 
 /**
  * The candidates for the last of `words`. That word is empty if the cursor follows a space.
@@ -101,7 +98,6 @@ const KINDS: Readonly<Record<string, Kind>> = {
 
 /** What completes an argument such as `[command...]` or the value of an option such as `--seed [file]`, if anything. */
 function kindOf(declared: OptionSpec | ArgumentSpec): Kind | undefined {
-  if ('completes' in declared) return declared.completes;
   const usage = 'flags' in declared ? declared.flags : declared.name;
   return KINDS[/[<[]([\w-]+)/.exec(usage)?.[1] ?? ''];
 }

@@ -30,7 +30,7 @@ export async function wait(
     const text = `waiting ${formatDuration(left)}`;
     return [`${text} (${cause}), until ${end}`, `${text}, until ${end}`, text];
   };
-  if (globals.debug || !console.hasStatus) {
+  if (globals.debug || !(console.hasStatus || globals.quiet)) {
     const times = { seconds: Math.ceil(milliseconds / SECOND), until: new Date(until).toISOString() };
     const event = { reason, ...(status !== undefined && { status }), ...times };
     console.event({ wait: event }, console.errorColors.dim(lineAt(milliseconds)[0]), 2);

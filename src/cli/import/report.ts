@@ -12,18 +12,13 @@ import { formatMinute } from '../output/time.ts';
 import { type Connection, listAllCommand } from '../profiles/profile.ts';
 import type { CommandContext } from '../program/command.ts';
 import type { PetFile, PetRow } from '../rows/read-file.ts';
-import { type Import, idempotencyKeyOf, isUnknown, type Ledger, type RowRecord } from './ledger.ts';
-import { type Choice, groupRows, hasHalf, importsOf, locateRow, type Plan, recordOf } from './plan.ts';
+import type { LedgerRow } from './ledger.ts';
+import { type Choice, type KnownRows, type Plan, rowAt } from './plan.ts';
 
 /** What every step of an import needs. */
-export type Setting = {
-  input: PetFile;
-  connection: Connection;
-  context: CommandContext;
-  choice: Choice;
-};
+export type Setting = { input: PetFile; connection: Connection; context: CommandContext; choice: Choice };
 
-/** The command line that the user typed, without `--add-again` and `--dry-run`. `option` replaces `--skip-added`. */
+/** The command line that the user typed, without `--dry-run`, and with `option` instead of the choice that it has. */
 export function commandToRepeat({ argv, platform }: CommandContext, option?: string): string {
   const dropped = ['--add-again', '--dry-run', ...(option ? ['--skip-added'] : [])];
   // What follows `--` is no option, but may look like one.
@@ -36,58 +31,56 @@ export function commandToRepeat({ argv, platform }: CommandContext, option?: str
 const ROWS_SHOWN = 100;
 /** The maximum number of messages that a terminal shows in full. */
 const MESSAGES_SHOWN = 20;
-/** The maximum number of earlier imports that a message names. */
-const IMPORTS_NAMED = 3;
+/** The maximum number of new rows that are named if the user must choose. */
+const NEW_ROWS_NAMED = 10;
 
 /** Whether a table is printed at a terminal, where it has at most `ROWS_SHOWN` rows. */
 const isAtTerminal = ({ isTerminal, format }: Console): boolean => isTerminal && format === 'table';
 
-/**
- * Writes the results of rows; at a terminal, of at most `ROWS_SHOWN` rows. A row has none if the run stopped before the
- * row was settled, or if the row is skipped because of its id.
- */
+/** The result of a row. `id` is that of its animal. */
+type Result = { kind: 'added' | 'added before' | 'failed' | 'unknown'; id?: unknown; message?: string };
+
+/** Undefined if the run stopped before the row was settled. */
+function resultAt(plan: Plan, position: number): Result | undefined {
+  const message = plan.rejected.get(position)?.message;
+  if (message !== undefined) return { kind: 'failed', message };
+  const row = rowAt(plan, position);
+  if (row?.kind !== 'added')
+    return row?.message === undefined ? undefined : { kind: 'unknown', message: row.message };
+  const isEarlier = plan.known.get(position)?.kind === 'added';
+  return { kind: isEarlier ? 'added before' : 'added', id: row.pet.id };
+}
+
+/** Writes the results of rows; at a terminal, of at most `ROWS_SHOWN` rows. */
 export async function writeResults(
   { context: { console }, input: { rows, unit } }: Setting,
-  ledger: Ledger,
   plan: Plan,
 ): Promise<void> {
-  const earlier = new Set(plan.groups.added);
-  const rowAt = (position: number) => rows[position] as PetRow;
-  const recordAt = (position: number) => recordOf(plan, position);
+  const lineOf = (position: number) => rows[position]?.line;
+  const resultOf = (position: number) => resultAt(plan, position) as Result;
   // Positions in the file instead of objects, of which a million would take hundreds of megabytes.
-  const results = [...rows.keys()].filter((position) => {
-    const record = recordAt(position);
-    return record !== undefined && !(record.kind === 'open' && record.message === undefined);
-  });
+  const settled = [...rows.keys()].filter((position) => resultAt(plan, position) !== undefined);
   const isShort = isAtTerminal(console);
-  const isOther = (position: number) => recordAt(position)?.kind !== 'added';
-  const listed = isShort && results.length > ROWS_SHOWN ? results.filter(isOther) : results;
-  const messageAt = (position: number) => messageOf(recordAt(position));
-  const withMessage = listed.filter((each) => messageAt(each) !== '');
+  const isLong = isShort && settled.length > ROWS_SHOWN;
+  const listed = isLong ? settled.filter((each) => resultOf(each).id === undefined) : settled;
+  const withMessage = listed.filter((each) => resultOf(each).message !== undefined);
   const columns: Column<number>[] = [
-    { name: 'line', head: unit.toUpperCase(), value: (each) => rowAt(each).line },
+    { name: 'line', head: unit.toUpperCase(), value: lineOf },
     {
       name: 'result',
-      value: (each) => (earlier.has(each) ? 'added before' : resultOf(recordAt(each))),
+      value: (each) => resultOf(each).kind,
       color: (result) => (result.startsWith('added') ? 'green' : 'red'),
       isFlexible: false,
     },
-    {
-      name: 'id',
-      value(each) {
-        const record = recordAt(each);
-        return record?.kind === 'added' ? record.pet.id : undefined;
-      },
-    },
-    { name: 'name', value: (each) => rowAt(each).pet.name },
+    { name: 'id', value: (each) => resultOf(each).id },
+    { name: 'name', value: (each) => rows[each]?.pet.name },
     {
       name: 'message',
-      value: (each) => messageAt(each) || undefined,
+      value: (each) => resultOf(each).message,
       ...(withMessage.length === 0 && { only: 'data' }),
     },
   ];
-  const json = (each: number) =>
-    stringifyJson(jsonOf(ledger, rowAt(each), recordAt(each), earlier.has(each)));
+  const json = (each: number) => stringifyJson(jsonOf(plan, each));
   try {
     await print(console, { columns, json }, isShort ? listed.slice(0, ROWS_SHOWN) : listed);
   } catch (error) {
@@ -97,54 +90,52 @@ export async function writeResults(
   if (!console.isForPeople) return;
   // The table cuts long messages, so they are repeated below it.
   for (const each of withMessage.slice(0, MESSAGES_SHOWN))
-    console.notice(`${unit} ${rowAt(each).line}: ${messageAt(each)}`);
+    console.notice(`${unit} ${lineOf(each)}: ${resultOf(each).message}`);
   const more = withMessage.length - MESSAGES_SHOWN;
   if (more > 0) console.notice(`… and ${more} more; for all messages, add --json`);
 }
 
-const resultOf = (record: RowRecord | undefined) => (isUnknown(record) ? 'unknown' : record?.kind);
-
-function jsonOf(
-  ledger: Ledger,
-  { line, pet }: PetRow,
-  record: RowRecord | undefined,
-  isEarlier: boolean,
-): Record<string, unknown> {
-  const result = resultOf(record);
-  if (record?.kind === 'added') return { line, result, pet: record.pet, ...(isEarlier && { before: true }) };
-  if (record?.kind === 'failed') return { line, result, pet, error: record.error };
-  const error = { code: 'outcome_unknown', message: messageOf(record), mayHaveBeenAdded: true };
-  const idempotencyKey = record && idempotencyKeyOf(ledger, record.seq);
-  const candidates = record?.kind === 'open' ? record.candidates : undefined;
+function jsonOf(plan: Plan, position: number): Record<string, unknown> {
+  const { line, pet } = plan.rows[position] as PetRow;
+  const { kind, message } = resultAt(plan, position) as Result;
+  const row = rowAt(plan, position);
+  const isEarlier = kind === 'added before';
+  const result = isEarlier ? 'added' : kind;
+  if (row?.kind === 'added') return { line, result, pet: row.pet, ...(isEarlier && { before: true }) };
+  if (row === undefined) return { line, result, pet, error: plan.rejected.get(position) };
+  const { idempotencyKey, candidates } = row;
+  const error = { code: 'outcome_unknown', message, mayHaveBeenAdded: true };
   return { line, result, pet, error, idempotencyKey, ...(candidates && { candidates }) };
 }
 
-function messageOf(record: RowRecord | undefined): string {
-  if (record?.kind === 'failed') return record.error.message;
-  return isUnknown(record) ? (record.message ?? '') : '';
+/** How many of the rows are added, and how many may have been added. */
+function countRows(rows: Iterable<LedgerRow | undefined>): { added: number; sent: number } {
+  const counts = { added: 0, sent: 0 };
+  for (const row of rows) if (row) counts[row.kind]++;
+  return counts;
 }
+
+const rowsAfter = (plan: Plan) => plan.rows.map((_, position) => rowAt(plan, position));
 
 /**
  * Prints the totals of a complete run.
  *
  * @throws CliError with exit code 8 if a row failed or its outcome is unknown
  */
-export function summarize(setting: Setting, plan: Plan): number {
+export function summarize(setting: Setting, plan: Plan, isNothing: boolean): number {
   const { console, platform } = setting.context;
-  const after = groupRows(plan);
-  const { failed, open, answered } = after;
-  const unknown = open.length + answered.length;
-  let message =
-    plan.groups.pending.length === 0 ? nothingToDo(setting, plan) : totalsText(setting, plan, after);
+  const unknown = countRows(rowsAfter(plan)).sent;
+  const failed = plan.rejected.size;
+  let message = isNothing ? nothingToDo(setting, plan) : totalsText(plan);
   const hints: string[] = [];
-  if (failed.length > 0) {
-    message += `; ${failed.length} failed`;
+  if (failed > 0) {
+    message += `; ${failed} failed`;
     hints.push('fix the cause of the failed rows, then run the command again');
   }
   if (unknown > 0) {
-    if (plan.groups.pending.length > 0) message += `; ${unknown} may have been added`;
+    if (!isNothing) message += `; ${unknown} may have been added`;
     const list = listAllCommand(setting.connection, platform);
-    const compare = open.length > 0 ? '; to let pets compare them, run the command again' : '';
+    const compare = isNothing ? '' : '; to let pets compare them, run the command again';
     hints.push(
       `to see whether the rows that may have been added are in the inventory: ${list}${compare}; to add one that is missing, import it from a file of its own with --add-again`,
     );
@@ -155,142 +146,79 @@ export function summarize(setting: Setting, plan: Plan): number {
 }
 
 /** How many rows this run and earlier ones have added, such as `added 1 of 3 rows; 2 were added before`. */
-export function totalsText({ input }: Setting, plan: Plan, after = groupRows(plan)): string {
-  const earlier = plan.groups.added.length;
+export function totalsText(plan: Plan): string {
+  const earlier = countRows(plan.known.values()).added;
   const already = earlier === 0 ? '' : `; ${earlier} ${wereOrWas(earlier)} added before`;
-  const added = after.added.length - earlier;
-  return `added ${added} of ${formatCount(input.rows.length, 'row')}${already}${skippedText(input, plan)}`;
+  return `added ${countRows(rowsAfter(plan)).added - earlier} of ${formatCount(plan.rows.length, 'row')}${already}`;
 }
 
-export function nothingToDo(setting: Setting, plan: Plan): string {
-  const { withId, answered } = plan.groups;
-  let next = `; to add every row again, for example after a reset: ${commandToRepeat(setting.context, '--add-again')}`;
-  if (withId.length > 0) next = '; to add a new animal, leave its id empty';
+export function nothingToDo({ context, connection }: Setting, plan: Plan): string {
+  const known = plan.known.size === 0 ? 'no row is left' : knownText(context, plan, plan.known);
+  const again = `; to add every row again, for example after a reset: ${commandToRepeat(context, '--add-again')}`;
   // The hint of `summarize` says what to do about rows that may have been added.
-  else if (answered.length > 0) next = '';
-  return `nothing to do at ${targetLabel(setting.connection)}: ${addedText(setting, plan)}${next}`;
-}
-
-/** How many rows were added before this run, may have been added, or are skipped. */
-export function addedText(setting: Setting, plan: Plan): string {
-  const { added, open, answered } = plan.groups;
-  const known = added.concat(open, answered).map((each) => [each, locateRow(plan, each)] as const);
-  return `${knownText(setting, new Map(known))}${skippedText(setting.input, plan)}`;
-}
-
-/**
- * What is known about rows, such as `2 of 9 rows were added, and 1 row may have been added on … from v1.csv`. Names those
- * that may have been added, or else all, unless they are the larger part of the file.
- */
-function knownText({ context: { console }, input }: Setting, known: Plan['known']): string {
-  const total = input.rows.length;
-  const imports = importsOf(known.values());
-  const unknown: number[] = [];
-  for (const [position, { its, index }] of known) if (isUnknown(its.rows[index])) unknown.push(position);
-  const added = known.size - unknown.length;
-  const isAll = added === total && total > 1;
-  const count = isAll ? `all ${total} rows` : `${added || 'none'} of ${formatCount(total, 'row')}`;
-  const certain = `${count} ${wereOrWas(added)} added`;
-  const perhaps = `${formatCount(unknown.length, 'row')} may have been added`;
-  const [last] = [...imports].sort((a, b) => b.seq - a.seq);
-  const several = imports.size > 1 ? ` in ${imports.size} imports, the last` : '';
-  const when = last ? `${several} on ${timeOf(last, console)} from ${fileName(last)}` : '';
-  const named = unknown.length > 0 ? unknown : [...known.keys()];
-  const label = added > 0 && unknown.length > 0 ? 'unknown: ' : '';
-  const names = named.length > 0 && 2 * named.length < total ? ` (${label}${namesOf(input, named)})` : '';
-  const texts = unknown.length === 0 ? certain : added === 0 ? perhaps : `${certain}, and ${perhaps}`;
-  return `${texts}${when}${names}`;
+  return `nothing to do at ${targetLabel(connection)}: ${known}${countRows(plan.known.values()).sent > 0 ? '' : again}`;
 }
 
 const wereOrWas = (count: number): string => (count <= 1 ? 'was' : 'were');
 
-/** Every count is of all rows of the file, so each message also says how many of them are not sent because of their ids. */
-const skippedText = (input: PetFile, { groups: { withId } }: Plan): string =>
-  withId.length === 0
-    ? ''
-    : `; ${formatCount(withId.length, 'row')} with an id ${wereOrWas(withId.length)} skipped (${namesOf(input, withId)})`;
-
-const fileName = ({ source }: Import): string => (source === undefined ? 'standard input' : basename(source));
-
-const timeOf = ({ at }: Import, { timeZone }: Console): string => formatMinute(at, timeZone());
-
-/** Why the import stops until the user chooses, and the two ways on. */
-export function stopError(setting: Setting, { known, changes }: Plan): CliError {
-  const { context, input } = setting;
-  const { rows, name } = input;
-  const withId = rows.filter(({ id }) => id !== undefined).length;
-  const reasons: string[] = [];
-  if (withId > 0) {
-    const have = withId === 1 ? 'has' : 'have';
-    reasons.push(`${formatCount(withId, 'row')} ${have} an id, and the service cannot change animals`);
-  }
-  if (known.size > 0) reasons.push(knownText(setting, known));
-  const nameOf = (its: Import) => `the import of ${fileName(its)} on ${timeOf(its, context.console)}`;
-  const versions = changes.filter(hasHalf);
-  if (known.size === 0)
-    for (const { its, common } of versions.slice(0, IMPORTS_NAMED))
-      reasons.push(`${common} of its rows ${wereOrWas(common)} in ${nameOf(its)}`);
-  const earlier = new Set([...importsOf(known.values()), ...versions.map(({ its }) => its)]);
-  const interrupted = [...earlier].filter(({ finishedAt }) => finishedAt === undefined);
-  for (const its of interrupted.slice(0, IMPORTS_NAMED)) reasons.push(`${nameOf(its)} was interrupted`);
-  const texts = changesText(input, changes);
-  const also = texts.length === 0 ? '' : `. Also: ${texts.join('; ')}`;
-  const again = `to add every row${withId > 0 ? ' as a new animal' : ''}: ${commandToRepeat(context, '--add-again')}`;
-  const others = withId > 0 ? 'new rows without an id' : 'rows not added before';
-  const first = changes.some(({ changed }) => changed.size > 0)
-    ? 'remove the changed rows from the file, then '
-    : '';
-  const skip = `to add only the ${others}: ${first}${commandToRepeat(context, '--skip-added')}`;
-  return new CliError(`${name}: nothing was sent, because ${reasons.join('; ')}${also}`, {
-    code: 'already_imported',
-    hint: `${withId === rows.length ? 'to add a new animal, leave its id empty, and remove the other rows' : skip}; ${again}`,
-  });
+/** Such as `2 of 9 rows were added, and 1 row may have been added on 2026-11-20 12:00 UTC from v1.csv`. */
+function knownText({ console }: CommandContext, { ledger, rows }: Plan, known: KnownRows): string {
+  const { added, sent } = countRows(known.values());
+  const total = formatCount(rows.length, 'row');
+  const count = added === rows.length && added > 1 ? `all ${total}` : `${added} of ${total}`;
+  const texts = added > 0 ? [`${count} ${wereOrWas(added)} added`] : [];
+  if (sent > 0) texts.push(`${formatCount(sent, 'row')} may have been added`);
+  const seqs = [...new Set(Array.from(known.values(), (row) => row.import))].sort((a, b) => a - b);
+  const { at = '', file = 'standard input', finishedAt } = ledger.imports.get(seqs.at(-1) ?? 0) ?? {};
+  const several = seqs.length > 1 ? ` in ${seqs.length} imports, the last` : '';
+  const stopped = finishedAt === null ? ', in an import that did not finish' : '';
+  return `${texts.join(', and ')}${several} on ${formatMinute(at, console.timeZone())} from ${basename(file)}${stopped}`;
 }
 
-/** Describes the changes since earlier versions of the file were imported, one text for each kind of change. */
-function changesText(input: PetFile, changes: Plan['changes']): string[] {
-  return changes.slice(0, IMPORTS_NAMED).flatMap(({ its, changed, missing }) => {
-    const missingNames = missing.map((record) =>
-      isUnknown(record) ? record.name : `id ${record.pet.id} ${record.pet.name}`,
-    );
-    const [has, each] = changed.size === 1 ? ['has', 'it'] : ['have', 'each of them'];
-    const [is, stays] = missing.length === 1 ? ['is', 'stays'] : ['are', 'stay'];
-    return [
-      changed.size > 0 &&
-        `${formatCount(changed.size, 'row')} ${has} another category or status than when ${fileName(its)} was imported: ${namesOf(input, [...changed.keys()])}${perhapsText([...changed.values()])}; the service cannot change animals, so ${each} adds a second animal unless you remove the row`,
-      missing.length > 0 &&
-        `${formatCount(missing.length, 'animal')} imported from ${fileName(its)} ${is} not in this file, and ${stays} as before: ${listNames(missingNames)}${perhapsText(missing)}`,
-    ].filter((text) => text !== false);
-  });
+/** What is known about another version of an earlier file, and which of its rows are new. */
+export function versionText({ context, input }: Setting, plan: Plan): string {
+  const fresh = [...plan.rows.keys()].filter((position) => !plan.known.has(position));
+  return `${knownText(context, plan, plan.known)}; new: ${namesOf(input, fresh, NEW_ROWS_NAMED)}`;
 }
 
-/** Says how many of these rows may have been added or not. */
-function perhapsText(records: readonly RowRecord[]): string {
-  const unknown = records.filter(isUnknown).length;
-  return unknown === 0 ? '' : ` (${unknown} may not have been added)`;
+/** Why nothing is imported until the user chooses, and the two ways on. `add` says what they add. */
+export function stopError(
+  { input, context }: Setting,
+  reason: string,
+  add: { few: string; all: string },
+): CliError {
+  const skip = `to add only the ${add.few}: ${commandToRepeat(context, '--skip-added')}`;
+  const again = `to add ${add.all}: ${commandToRepeat(context, '--add-again')}`;
+  const message = `${input.name}: nothing was sent, because ${reason}`;
+  return new CliError(message, { code: 'already_imported', hint: `${skip}; ${again}` });
 }
 
 /** Some rows as a message names them, such as `line 2 Rex, line 5 Bella`. */
-export const namesOf = ({ rows, unit }: PetFile, positions: readonly number[]): string =>
-  listNames(
-    positions.map((position) => {
-      const { line, pet } = rows[position] as PetRow;
-      return `${unit} ${line} ${quoteIfBlank(pet.name)}`;
-    }),
-  );
+function namesOf({ rows, unit }: PetFile, positions: readonly number[], most?: number): string {
+  const found = positions.map((position) => rows[position] as PetRow);
+  const names = found.map(({ line, pet }) => `${unit} ${line} ${quoteIfBlank(pet.name)}`);
+  return listNames(names, most);
+}
 
-/** Reports which rows are added again without `--add-again`, and what has changed since another version of the file. */
-export function reportRepeatedAndChanged(setting: Setting, { known, mode, changes }: Plan): void {
-  const { input, choice, context } = setting;
+/** Says which earlier import is continued, which rows were sent before, and which of them are added again unasked. */
+export function announce({ input, context, choice }: Setting, plan: Plan): void {
   const { console } = context;
-  if (mode === 'again' && known.size > 0 && choice === undefined) {
-    const positions = [...known.keys()].sort((a, b) => a - b);
-    const addedAgain = positions.map((i) => ({ line: input.rows[i]?.line, name: input.rows[i]?.pet.name }));
-    const skip = `to add only the others: ${commandToRepeat(context, '--skip-added')}`;
-    if (console.hasJsonEvents) console.event({ addedAgain }, '');
-    else console.notice(`${knownText(setting, known)}, and will be added again; ${skip}`);
-  }
-  for (const text of changesText(input, changes)) console.notice(text);
+  const { known, repeated } = plan;
+  const isContinued = plan.ledger.imports.has(plan.its.seq);
+  const texts = isContinued ? ['continuing an earlier import'] : [];
+  if (known.size > 0) texts.push(knownText(context, plan, known));
+  if (texts.length > 0) console.notice(texts.join(': '));
+  if (isContinued && choice === 'add-again')
+    console.notice(
+      'this run only completes the earlier import; to add every row again, run the command once more after it',
+    );
+  if (repeated.size === 0 || choice !== undefined) return;
+  const positions = [...repeated.keys()];
+  const addedAgain = positions.map((i) => ({ line: input.rows[i]?.line, name: input.rows[i]?.pet.name }));
+  const again = `${knownText(context, plan, repeated)} (${namesOf(input, positions)}), and will be added again`;
+  const text = `${again}; to add only the others: ${commandToRepeat(context, '--skip-added')}`;
+  if (console.hasJsonEvents) console.event({ addedAgain }, '');
+  else console.notice(text);
 }
 
 /** Prints the rows that an import would send; a terminal only shows the first ones, so that the user can check the columns. */

@@ -9,23 +9,22 @@ import { wait } from '../connection/waits.ts';
 import { CliError, usageError } from '../core/errors.ts';
 import { exitCodes } from '../core/exit-codes.ts';
 import type { StatusVariants } from '../output/console.ts';
-import { drawBar, formatCount, MAX_LISTED_NAMES } from '../output/text.ts';
+import { drawBar, formatCount } from '../output/text.ts';
 import { type Connection, readProfile } from '../profiles/profile.ts';
 import type { CommandContext } from '../program/command.ts';
-import { canConfirm, confirm } from '../prompts/prompt.ts';
+import { canConfirm, confirm, promptText } from '../prompts/prompt.ts';
 import { type InputOptions, readPetFile } from '../rows/read-file.ts';
 import { chooseLedger, type Ledger, type LedgerFile, openLedger, readLedger } from './ledger.ts';
-import { type Plan, plan } from './plan.ts';
+import { type Choice, openAt, type Plan, pendingOf, plan } from './plan.ts';
 import {
-  addedText,
+  announce,
   commandToRepeat,
-  namesOf,
   nothingToDo,
-  reportRepeatedAndChanged,
   type Setting,
   stopError,
   summarize,
   totalsText,
+  versionText,
   writePreview,
   writeResults,
 } from './report.ts';
@@ -59,102 +58,118 @@ export async function importFile(request: ImportRequest, context: CommandContext
   const { dryRun: isDryRun = false, yes = false, addAgain, skipAdded } = request;
   const choice = addAgain ? 'add-again' : skipAdded ? 'skip-added' : undefined;
   const setting: Setting = { input, connection, context, choice };
+  const rows = input.rows.filter(({ id }) => id === undefined);
+  const withId = input.rows.length - rows.length;
+  if (withId > 0 && choice !== 'add-again') {
+    const reason = `${formatCount(withId, 'row')} ${withId === 1 ? 'has' : 'have'} an id, and the service cannot change animals`;
+    if (choice === undefined)
+      throw stopError(setting, reason, { few: 'rows without an id', all: 'every row as a new animal' });
+    console.notice(`skipping rows, because ${reason}; to add a new animal, leave its id empty`);
+    input.rows = rows;
+  }
   const place = chooseLedger(context, connection.baseUrl, isDryRun);
-  if (isDryRun) return dryRun(setting, await readLedger(place));
+  if (isDryRun) return importRows(setting, await readLedger(place), yes);
   const file = await openLedger(place);
   try {
-    return await importRows(setting, file, yes);
+    return await importRows(setting, file.ledger, yes, file);
   } finally {
     await file.close();
   }
 }
 
-/** The plan for the file. @throws CliError if the import stops */
-function planFor(setting: Setting, ledger: Ledger): Plan {
-  const { input, context, choice } = setting;
-  const planned = plan(input.rows, ledger, { choice, source: input.path, now: context.clock.now() });
-  if (planned.mode === 'ask') throw stopError(setting, planned);
-  return planned;
-}
-
-/** Sends the rows that may be sent, and reports the result of each row. */
-async function importRows(setting: Setting, file: LedgerFile, yes: boolean): Promise<number> {
-  const { input, connection, context, choice } = setting;
+/** Sends the rows that may be sent, and reports the result of each row. Without `file`, only prints what it would send. */
+async function importRows(
+  setting: Setting,
+  ledger: Ledger,
+  yes: boolean,
+  file?: LedgerFile,
+): Promise<number> {
+  const { input, context, connection } = setting;
   const { console, clock } = context;
-  const { ledger } = file;
-  const planned = planFor(setting, ledger);
-  const { groups, known, mode, changes } = planned;
-  const { pending } = groups;
+  const planFor = (choice: Choice) =>
+    plan(input.rows, ledger, { choice, file: input.path, now: clock.now() });
+  let planned = planFor(setting.choice);
+  const { mustAsk } = planned;
+  if (mustAsk) {
+    const choice = yes || !file ? undefined : await askForChoice(setting, planned);
+    const add = { few: 'new rows', all: 'every row again' };
+    if (choice === undefined) throw stopError(setting, versionText(setting, planned), add);
+    planned = planFor(choice);
+  }
+  const pending = pendingOf(planned);
+  const target = targetLabel(connection);
+  if (!file) {
+    await writePreview(setting, pending);
+    const rows = `${atMost(planned)}${pending.length} of ${formatCount(input.rows.length, 'row')}`;
+    if (pending.length === 0) console.notice(nothingToDo(setting, planned));
+    else console.notice(`dry run: would add ${rows} from ${input.name} at ${target}`);
+    if (pending.length > 0) announce(setting, planned);
+    return exitCodes.ok;
+  }
   let stop: CliError | undefined;
-  if (pending.length === 0) await finish(planned, file, clock.now());
+  if (pending.length === 0) await finish(planned, file.append, clock.now());
   else {
-    const isContinued = ledger.imports.has(planned.its.seq);
-    if (isContinued || groups.added.length + groups.withId.length > 0) {
-      const start = isContinued ? 'continuing an earlier import: ' : '';
-      const left = pending.length > MAX_LISTED_NAMES ? '' : `; to add: ${namesOf(input, pending)}`;
-      console.notice(`${start}${addedText(setting, planned)}${left}`);
-    }
-    if (isContinued && choice === 'add-again')
-      console.notice(
-        'this run only completes the earlier import; to add every row again, run the command once more after it',
-      );
-    reportRepeatedAndChanged(setting, planned);
-    const sentAgain = mode === 'again' ? known.size : 0;
-    const again = changes.reduce((sum, { changed }) => sum + changed.size, sentAgain);
-    const rows = `${atMost(planned)}${formatCount(pending.length, 'row')}${again > 0 ? `, ${again} of them again,` : ''}`;
-    const wasAsked = !yes && (await confirmProduction(setting, rows));
+    announce(setting, planned);
+    const again = planned.repeated.size > 0 ? `, ${planned.repeated.size} of them again,` : '';
+    const rows = `${atMost(planned)}${formatCount(pending.length, 'row')}${again}`;
+    const wasAsked = mustAsk || (!yes && (await confirmProduction(setting, rows)));
     if (!wasAsked) reportTarget(context, connection, `adding ${rows} at`);
     stop = await send(setting, planned, file);
   }
-  await writeResults(setting, ledger, planned);
+  await writeResults(setting, planned);
   await console.finish();
   if (stop) throw stop;
-  return summarize(setting, planned);
+  return summarize(setting, planned, pending.length === 0);
 }
 
 /** Returns `at most ` if the run may find that some rows were added before, and then does not send them; else empty. */
-const atMost = ({ groups }: Plan): string => (groups.open.length > 0 ? 'at most ' : '');
+const atMost = (planned: Plan): string =>
+  planned.seqs.some((_, position) => openAt(planned, position)) ? 'at most ' : '';
 
-/** Prints the rows that the command would send without `--dry-run`, and sends nothing. */
-async function dryRun(setting: Setting, ledger: Ledger): Promise<number> {
-  const { input, connection, context } = setting;
-  const planned = planFor(setting, ledger);
-  const { pending, open } = planned.groups;
-  await writePreview(setting, pending);
-  if (pending.length === 0) context.console.notice(nothingToDo(setting, planned));
-  else {
-    const isAllNew = pending.length - open.length === input.rows.length;
-    const already = isAllNew ? '' : `; ${addedText(setting, planned)}`;
-    context.console.notice(
-      `dry run: would add ${atMost(planned)}${pending.length} of ${formatCount(input.rows.length, 'row')} from ${input.name} at ${targetLabel(connection)}${already}`,
-    );
-    reportRepeatedAndChanged(setting, planned);
-  }
-  return exitCodes.ok;
-}
-
-/**
- * Asks at a terminal before rows are sent to the service of profile prod, because animals cannot be removed again. `rows`
- * says how many. Returns whether the user was asked.
- *
- * @throws CliError if the answer is no; the errors of `promptText`
- */
-async function confirmProduction({ context, connection, input }: Setting, rows: string): Promise<boolean> {
-  if (!isProduction(context, connection)) return false;
-  // If the rows came from a pipe, standard input cannot be used for the answer.
+/** Calls `ask` if the user can be asked at a terminal: that of the process if the rows come from a pipe. */
+async function atTerminal<Answer>(
+  { context, input }: Setting,
+  ask: (context: CommandContext) => Promise<Answer>,
+): Promise<Answer | undefined> {
   const terminal = input.path === undefined ? context.openTerminal() : undefined;
   try {
     const asking = { ...context, stdin: terminal ?? context.stdin };
-    if (!canConfirm(asking)) return false;
-    const question = `This cannot be undone. Add ${rows} at ${targetLabel(connection)}?`;
-    if (await confirm(asking, question)) return true;
+    return canConfirm(asking) ? await ask(asking) : undefined;
   } finally {
     terminal?.destroy();
   }
-  throw new CliError('not confirmed; no row was sent', {
+}
+
+/** Asks what to do with the known rows. Returns undefined without a terminal. @throws CliError if the answer is to stop */
+function askForChoice(setting: Setting, planned: Plan): Promise<Choice | undefined> {
+  return atTerminal(setting, async (context) => {
+    const target = targetLabel(setting.connection);
+    context.console.notice(`${versionText(setting, planned)}; what is added at ${target} stays`);
+    const question = 'Skip the known rows, add them again, or stop? [skip/again/stop]';
+    const isAnswer = (line: string) => /^\s*(?:skip|again|stop)?\s*$/i.test(line);
+    const answer = await promptText(context, question, (line) =>
+      isAnswer(line) ? undefined : 'type skip, again or stop',
+    );
+    if (/skip/i.test(answer)) return 'skip-added';
+    if (/again/i.test(answer)) return 'add-again';
+    throw declinedError();
+  });
+}
+
+const declinedError = (): CliError =>
+  new CliError('not confirmed; no row was sent', {
     code: 'declined',
     hint: 'to see what would be added, use --dry-run',
   });
+
+/** Asks at a terminal before rows are sent to prod. Returns whether the user was asked. @throws CliError if the answer is no */
+async function confirmProduction(setting: Setting, rows: string): Promise<boolean> {
+  const { context, connection } = setting;
+  if (!isProduction(context, connection)) return false;
+  const question = `This cannot be undone. Add ${rows} at ${targetLabel(connection)}?`;
+  const isYes = await atTerminal(setting, (asking) => confirm(asking, question));
+  if (isYes === false) throw declinedError();
+  return isYes === true;
 }
 
 /** Whether the rows go to the service of profile prod, whichever profile or variable names it. */
@@ -177,12 +192,12 @@ async function send(setting: Setting, planned: Plan, file: LedgerFile): Promise<
   const resume = `to continue: ${commandToRepeat(context)}`;
   const reportStopped = () => {
     bar.end();
-    console.notice(`${totalsText(setting, planned)}; ${resume}`);
+    console.notice(`${totalsText(planned)}; ${resume}`);
   };
   const work = (client: Client, signal: AbortSignal) =>
     carryOut({
       ...{ plan: planned, file, client, clock, apiKey: connection.key, timeout: globals.timeout * 1_000 },
-      progress: createProgress(context),
+      progress: () => createProgress(context),
       notice: console.notice,
       wait(milliseconds) {
         const until = clock.now() + milliseconds;
@@ -198,18 +213,13 @@ async function send(setting: Setting, planned: Plan, file: LedgerFile): Promise<
     return stop;
   } catch (error) {
     reportStopped();
-    throw toRunError(error, resume);
+    if (!(error instanceof CliError && error.cause instanceof OutcomeUnknownError)) throw error;
+    // The usual hint is about --idempotency-key, but the next run uses the idempotency key of the ledger.
+    const hint = `no row is added twice; ${resume}`;
+    if (error.code !== 'interrupted') throw error.withHint(hint);
+    const message = 'interrupted; the rows that were being sent may have been added';
+    throw new CliError(message, { code: 'interrupted', mayHaveBeenAdded: true, hint });
   }
-}
-
-/** Replaces the hint of an error after which rows may have been added. Returns any other error unchanged. */
-function toRunError(error: unknown, resume: string): unknown {
-  if (!(error instanceof CliError && error.cause instanceof OutcomeUnknownError)) return error;
-  // The usual hint is about --idempotency-key, but the next run derives the idempotency key from the ledger.
-  const hint = `no row is added twice; ${resume}`;
-  if (error.code !== 'interrupted') return error.withHint(hint);
-  const message = 'interrupted; the rows that were being sent may have been added';
-  return new CliError(message, { code: 'interrupted', mayHaveBeenAdded: true, hint });
 }
 
 /** The minimum time between two progress lines, which are written if there is no bar. */
@@ -238,9 +248,12 @@ export function createProgressBar(
   function draw(): void {
     const count = `${done}/${rows}`;
     const reasons = (reason ?? []).map((each) => `${count}; ${each}`);
-    const bar = drawBar(done, rows);
-    const withBar = reasons.slice(0, 1).map((each) => `${bar} ${each}`);
-    console.status([`${bar} ${text()}`, ...withBar, ...reasons, `${bar} ${count}`, count]);
+    console.status([
+      `${drawBar(done, rows)} ${text()}`,
+      ...reasons,
+      `${drawBar(done, rows)} ${count}`,
+      count,
+    ]);
   }
 
   return {

@@ -64,6 +64,8 @@ export type Redactors = Map<string, (text: string) => string>;
 export type ConsoleOptions = {
   /** Prints events as JSON on stderr, for `--json`. */
   json: boolean;
+  /** Prints no notes and no progress, for `--quiet`. */
+  quiet?: boolean;
   color: ColorMode;
   /** The format of the data, which may be JSON without `--json`. */
   format?: Format | undefined;
@@ -81,7 +83,7 @@ const UTC_NAME = /^:?(?:(?:Etc\/)?(?:UTC|UCT|GMT|Zulu|Universal|Greenwich)0?)?$/
 /** Writes data to stdout or to the file of `--output`, and everything else to stderr. */
 export function createConsole(
   context: Context,
-  { json, color, output, width, redactors = new Map(), ...data }: ConsoleOptions,
+  { json, quiet = false, color, output, width, redactors = new Map(), ...data }: ConsoleOptions,
 ) {
   const { stderr, env } = context;
   const stdout = output?.stream ?? context.stdout;
@@ -89,7 +91,7 @@ export function createConsole(
   const isTerminal = stdout.isTTY === true;
   const { format = json ? 'json' : 'text' } = data;
   /** Whether `status` prints anything: only without `--json`, and on a terminal that can erase a line. */
-  const hasStatus = stderr.isTTY === true && !json && env['TERM'] !== 'dumb';
+  const hasStatus = stderr.isTTY === true && !json && !quiet && env['TERM'] !== 'dumb';
   const errorColumns = () => stderr.columns || DEFAULT_COLUMNS;
   const removePasswords = createPasswordRemover([...context.argv, env['PETS_DATA']?.trim() ?? '']);
   if (removePasswords) redactors.set('', removePasswords);
@@ -127,6 +129,7 @@ export function createConsole(
 
   /** Prints a note on stderr. Control characters in the text are escaped. */
   function notice(text: string): void {
+    if (quiet) return;
     notices.add(text);
     event({ notice: text }, `${errorColors.yellow('note:')} ${sanitizeForTerminal(text)}`, 2);
   }

@@ -1,5 +1,6 @@
 import type { ChalkInstance } from 'chalk';
-import stringWidth from 'string-width';
+import Table from 'cli-table3';
+import stringWidth from 'string-width-8';
 import { sanitizeForTerminal } from './sanitize.ts';
 
 /** A column of a table. `cells` are the texts of the rows. */
@@ -41,18 +42,18 @@ export function drawTable(
     return { natural: Math.max(content, headWidth), smallest };
   });
   const widths = fitColumns(sizes, width);
-  let text = '';
-  for (let row = 0; row < (texts[0]?.length ?? 0); row++) {
-    const line = widths.map((limit, i) => {
-      const { align, cells, color: colorOf } = columns[i] as TableColumn;
+  const formatRow = (row: number) =>
+    widths.map((limit, i) => {
       const cell = cutExactly(texts[i]?.[row] ?? '', limit);
-      const padding = ' '.repeat(limit - stringWidth(cell));
-      const color = row === 0 ? 'bold' : colorOf?.(cells[row - 1] ?? '');
-      const shown = isolate(color === undefined ? cell : colors[color](cell));
-      return align === 'right' ? padding + shown : shown + padding;
+      const color = row === 0 ? 'bold' : columns[i]?.color?.(columns[i]?.cells[row - 1] ?? '');
+      return isolate(color === undefined ? cell : colors[color](cell));
     });
-    text += `${line.join(' '.repeat(GAP)).trimEnd()}\n`;
-  }
+  const rows = Array.from({ length: texts[0]?.length ?? 0 }, (_, row) => formatRow(row));
+  const text = drawRows(
+    rows,
+    widths,
+    columns.map(({ align }) => align),
+  );
   return { text, shown: widths.length };
 }
 
@@ -74,6 +75,26 @@ function fitColumns(sizes: readonly Size[], width: number): number[] {
     widths[shrinkable.indexOf(widest)] = widest - 1;
   }
   return widths;
+}
+
+const BORDERS =
+  'top top-mid top-left top-right bottom bottom-mid bottom-left bottom-right left left-mid mid mid-mid right right-mid middle';
+const BORDERLESS = Object.fromEntries(BORDERS.split(' ').map((name) => [name, '']));
+
+/** cli-table3 compares all rows of a table with each other, so a long table is drawn in parts of this many rows. */
+const ROWS_AT_ONCE = 100;
+
+/** Aligns and pads cells that fit their columns. */
+function drawRows(rows: string[][], widths: readonly number[], colAligns: ('left' | 'right')[]): string {
+  const style = { head: [], border: [], 'padding-left': 0, 'padding-right': GAP };
+  const colWidths = widths.map((limit) => limit + GAP);
+  let text = '';
+  for (let start = 0; start < rows.length; start += ROWS_AT_ONCE) {
+    const table = new Table({ chars: BORDERLESS, colAligns, colWidths, style });
+    table.push(...rows.slice(start, start + ROWS_AT_ONCE));
+    for (const line of table.toString().split('\n')) text += `${line.trimEnd()}\n`;
+  }
+  return text;
 }
 
 /** Cuts a text between graphemes to a maximum width in terminal columns. A cut text ends with an ellipsis. */

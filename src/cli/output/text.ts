@@ -11,10 +11,10 @@ export const MAX_LISTED_NAMES = 8;
 /** The maximum width of such a name, in terminal columns. */
 const MAX_NAME_WIDTH = 24;
 
-/** Joins names for a message: `id, status`. Names after the first `MAX_LISTED_NAMES` are only counted: `and 3 more`. */
-export function listNames(names: readonly string[]): string {
+/** Joins names for a message: `id, status`. Names after the first `most` are only counted: `and 3 more`. */
+export function listNames(names: readonly string[], most = MAX_LISTED_NAMES): string {
   const shown = names
-    .slice(0, MAX_LISTED_NAMES)
+    .slice(0, most)
     .map((name) => cutToWidth(quoteIfBlank(sanitizeForTerminal(name)), MAX_NAME_WIDTH));
   const others = names.length - shown.length;
   return shown.join(', ') + (others > 0 ? ` and ${others} more` : '');

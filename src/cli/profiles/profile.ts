@@ -198,16 +198,18 @@ function ignoredVariables(env: Sources['env'], profile: ProfileName, isNamed: bo
 
 function noKey(sources: Sources, profile: ProfileName, environmentUrl: string | undefined): CliError {
   const isNamed = sources.flags.profile !== undefined;
+  // With --profile, the variables are ignored.
+  const script = isNamed ? '' : '; in a script, set PETS_BASE_URL and PETS_API_KEY';
   const login = `log in: pets login${isNamed ? ` --profile ${profile}` : ''}`;
   const [only, ...more] = profilesWithKey(sources);
-  let hint = login;
+  let hint = login + script;
   if (profile === 'local') hint = 'start the local service, which saves a key: pets serve --seed';
   else if (environmentUrl !== undefined) hint = `set PETS_API_KEY to the key for ${environmentUrl}`;
   else if (!isNamed && only !== undefined && more.length === 0)
-    hint = `to use profile ${only}: pets use ${only}. Or ${login}`;
+    hint = `to use profile ${only}: pets use ${only}. Or ${login}${script}`;
   // If the profile was never saved, the user may be new and have no service yet.
   else if (sources.readProfile(profile) === undefined)
-    hint = `${login}. Or start a local service with sample animals: pets serve --seed`;
+    hint = `${login}. Or start a local service with sample animals: pets serve --seed${script}`;
   return new CliError(`no API key saved for profile ${profile}`, { code: 'no_key', hint });
 }
 

@@ -7,6 +7,8 @@ export type GlobalOptions = {
   profile?: ProfileName;
   baseUrl?: string;
   json: boolean;
+  /** Prints only results and errors: no notes and no progress. */
+  quiet: boolean;
   /** The longest wait before a request, for example for a rate limit, in seconds; 0 never waits. */
   maxWait: number;
   /** The time limit for an attempt, in seconds. */
@@ -27,52 +29,40 @@ export type CommandContext = Context & {
   console: Console;
   /** When the command began, by `clock.elapsed()`. */
   startedAt: number;
-  /** All commands, for completion. */
+  /** All commands, for help and completion. */
   commands: readonly (Command | CommandGroup)[];
 };
 
-export type Argument = {
-  /** The name in the form of a usage line: `<name>`, `[name]` or `<id...>`. */
-  name: string;
-  /** How help shows the argument; by default its name. */
-  usage?: string;
+type Parameter = {
   description: string;
+  /** Throws ArgumentError for an invalid value. */
   parse?: (text: string) => unknown;
+  /** All valid values, in lower case. Completion offers them. Without `parse`, help shows them too. */
   choices?: readonly string[];
   /** The hint shown for an invalid value; by default a reference to the command's help. */
   hint?: string;
-  /** With `keys`, completion on Tab offers the names of the API keys. */
-  completes?: 'keys';
-  isHidden?: true;
 };
 
-export type Option = {
+export type Argument = Parameter & {
+  /** The name in the form of a usage line: `<name>`, `[name]` or `<id...>`. */
+  name: string;
+  /** How help shows the argument, if not by its name; empty if help does not show it. */
+  usage?: string;
+};
+
+export type Option = Parameter & {
   /** The flags in the form of a usage line, such as `--status <status>`. */
   flags: string;
-  description: string;
-  parse?: (text: string) => unknown;
-  /** All valid values. Completion offers them. Without `parse`, help shows them too, and other values are refused. */
-  choices?: readonly string[];
   default?: unknown;
   /** The default that help shows if the command itself decides what a missing option means. */
   defaultText?: string;
-  /** The environment variable that replaces the default of a global option. */
-  variable?: string;
   /** The options that cannot be given together with this one, for example `columns` for `--columns`. */
   conflicts?: readonly string[];
-  /** The hint shown for an invalid value; by default a reference to the command's help. */
-  hint?: string;
-  /** The title in help below which this option is shown; by default Options. */
+  /** The page on which help shows this option: `faults` in `pets help serve faults`. By default that of the command. */
   group?: string;
-  /**
-   * True collects the values of an option that is given several times. Otherwise, a second value is an error if the
-   * command prints data, and replaces the first one in other commands.
-   */
+  /** True collects the values of an option that is given several times. Otherwise, the last value counts. */
   repeatable?: boolean;
 };
-
-export const inGroup = (group: string, options: readonly Option[]): Option[] =>
-  options.map((option) => ({ ...option, group }));
 
 /** An option of `outputOptions` in declare.ts. */
 export type OutputOptionName = 'ndjson' | 'csv' | 'excel' | 'width' | 'output';
@@ -85,6 +75,8 @@ export type Command<Options = never> = {
   /** A paragraph below the examples in the help of the command. */
   notes?: string;
   arguments?: readonly Argument[];
+  /** The hint for words that are not arguments of the command; by default a reference to its help. */
+  extraHint?: string;
   options?: readonly Option[];
   /** What the command prints to stdout, if it prints data: rows in any format, or a text. Both can also be JSON. */
   prints?: 'rows' | 'text';

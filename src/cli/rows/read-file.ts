@@ -1,21 +1,16 @@
-// Reading a file of animals:
-// 1. Read its bytes, at most 256 MiB. If they are not UTF-8 text, refuse the file, with a hint how to save it.
-// 2. Unless the user has named its format, detect the format by the first characters, whatever the file is called.
-// 3. Parse it, CSV and NDJSON row by row with the line on which each row starts.
-// 4. Check every row, and list errors with their lines (20, or all with --json); if there is one, the file is not used.
-// 5. Return the animals, with their lines and the ids that they have in the file.
-// Ctrl-C ends the reading at any time.
+// Reads a file of animals: its bytes, its format by the first characters, and its rows. All rows are checked. If one has an
+// error, the file is not used.
 
 import { createReadStream } from 'node:fs';
 import { realpath, stat } from 'node:fs/promises';
 import { setImmediate } from 'node:timers/promises';
-import { CsvError, Parser } from 'csv-parse';
+import { CsvError, parse as parseCsv } from 'csv-parse/sync';
+import { parse as parseStrictly } from 'lossless-json';
 import * as z from 'zod/mini';
-import { INT64_MAX, INT64_MIN, int64, parseInt64, parseJson, stringifyJson } from '../../contract/json.ts';
+import { INT64_MAX, INT64_MIN, int64, parseJson, stringifyJson } from '../../contract/json.ts';
 import { NewPet, petStatuses } from '../../contract/schemas.ts';
-import type { Seed } from '../../store/store.ts';
 import { InterruptedError } from '../../system/interrupted-error.ts';
-import { fileError, usageError } from '../core/errors.ts';
+import { CliError, fileError, usageError } from '../core/errors.ts';
 import { readInput, requireUtf8 } from '../core/input.ts';
 import type { Console } from '../output/console.ts';
 import { unescapeFormula } from '../output/csv.ts';
@@ -84,13 +79,15 @@ export async function readPetFile(
         `${name} is empty`,
         'check the command that created it; a CSV file without animals needs a header line',
       );
-    const parsed = parseRows(requireUtf8(bytes, name), name, format);
-    const settings = { console, maxRows, refused: 'nothing was sent', signal: interrupt.signal };
-    const { rows, fields } = await checkRows(parsed, ImportedPet, { name, ...settings });
+    const settings = { name, ...(format && { format }), console, maxRows, refused: 'nothing was sent' };
+    const { rows, unit, fields } = checkRows(requireUtf8(bytes, name), ImportedPet, settings);
+    // Let Ctrl-C be handled that was typed while the rows were checked.
+    await setImmediate();
+    interrupt.signal.throwIfAborted();
     const ignored = [...fields].filter((field) => !['', 'id'].includes(field) && !(field in NewPet.shape));
     if (ignored.length > 0)
       console.notice(`fields not sent, because the service does not have them: ${listNames(ignored)}`);
-    return { name, path, unit: parsed.unit, rows };
+    return { name, path, unit, rows };
   } finally {
     unsubscribe();
   }
@@ -105,130 +102,91 @@ async function realPathOf(from: string): Promise<string | undefined> {
   }
 }
 
-/** The ids that an animal of a seed file may have. */
-const ID_BOUNDS = `from 1 to ${INT64_MAX - 1n}`;
+/** `name` is that of the input in messages, and `refused` the consequence of an error, such as `nothing was sent`. */
+type Settings = { name: string; format?: RowFormat; console: Console; maxRows?: number; refused: string };
 
-/**
- * Reads the animals of a seed file. Animals with an id keep it. Other animals get ids above the largest id in the file.
- * A JSON document can have orders, too. Prints the errors of rows on stderr.
- *
- * @throws CliError if the file cannot be read or has an error; the reason of `signal` if it is aborted
- */
-export async function readSeedFile(path: string, console: Console, signal?: AbortSignal): Promise<Seed> {
-  const used = new Set<bigint>();
-  const id = int64.check(
-    z.refine((value) => value >= 1n && value < INT64_MAX, `must be a whole number ${ID_BOUNDS}`),
-    z.refine((value) => used.size < used.add(value).size, 'is already used by an earlier row'),
-  );
-  const SeedPet = z.object({ id: z.optional(id), ...NewPet.shape }, { error: 'must be a JSON object' });
-  const text = requireUtf8(await readInput(createReadStream(path), path, signal), path);
-  const parsed = parseRows(text, path);
-  const settings = { name: path, console, refused: 'nothing was added', signal };
-  const { rows } = await checkRows(parsed, SeedPet, settings);
-  let last = rows.reduce((max, { pet }) => (pet.id !== undefined && pet.id > max ? pet.id : max), 0n);
-  // Changes the animals in place, because a million copies take 100 MB.
-  const pets = rows
-    .map(({ pet }) => Object.assign(pet, { status: pet.status ?? 'available', id: pet.id ?? ++last }))
-    .sort((a, b) => (a.id < b.id ? -1 : 1));
-  return { pets, orders: parsed.orders };
-}
-
-type Settings = {
-  /** The name of the input in messages. */
-  name: string;
-  console: Console;
-  maxRows?: number;
-  /** The consequence of an error, for its message, such as `nothing was sent`. */
-  refused: string;
-  signal: AbortSignal | undefined;
-};
-
-/** Rows are checked in groups, so that signals and requests are handled between them. */
-const ROWS_PER_TURN = 500;
-
-/** The number of errors that are shown without `--json`. */
+/** The number of different errors that are shown without `--json`. */
 const MAX_ERRORS_SHOWN = 20;
 
 /**
- * Checks all rows. Reports errors on stderr as they occur: all of them with `--json`, otherwise the first 20. `fields`
- * are the names of the fields that at least one valid row has.
+ * Parses and checks all rows. Reports errors on stderr: with `--json` each one, otherwise the first 20 different ones, each
+ * with all its lines. `fields` are the names of the fields that at least one valid row has.
  *
- * @throws CliError if a row has an error, or if there are too many rows; the reason of `signal` if it is aborted
+ * @throws CliError if a row has an error, or if there are too many rows
  */
-async function checkRows<Animal>(
-  { rows: rawRows, unit, isCsv }: ParsedRows,
+export function checkRows<Animal>(
+  text: Buffer,
   schema: z.core.$ZodType<Animal>,
-  { name, console, maxRows = Infinity, refused, signal }: Settings,
-): Promise<{ rows: FileRow<Animal>[]; fields: Set<string> }> {
+  { name, format = detectFormat(text), console, maxRows = Infinity, refused }: Settings,
+): { rows: FileRow<Animal>[]; unit: Unit; fields: Set<string>; orders: unknown[] } {
+  const unit = format === 'json' ? 'animal' : 'line';
   const rows: FileRow<Animal>[] = [];
   const fields = new Set<string>();
-  let read = 0;
-  let errors = 0;
-  const report = async (number: number, message: string) => {
-    if (++errors > MAX_ERRORS_SHOWN && !console.hasJsonEvents) return;
-    const text = sanitizeForTerminal(`${name}, ${unit} ${number}: ${message}`);
-    console.event({ fault: { source: name, line: number, message } }, text, 2);
-    await console.drain();
-  };
-  for await (const row of rawRows) {
-    if (read === maxRows)
+  const linesByError = new Map<string, number[]>();
+  let [read, errors] = [0, 0];
+  const orders = parseRows(text, name, format, (line, value, problem) => {
+    if (read++ === maxRows)
       throw usageError(`${name} has more than ${maxRows} rows; ${refused}`, 'split the file');
-    if (read++ % ROWS_PER_TURN === 0) await setImmediate();
-    signal?.throwIfAborted();
-    const { line } = row;
-    if ('error' in row) {
-      await report(line, row.error);
-      continue;
+    const { data, error } = z.safeParse(schema, value);
+    if (problem === undefined && error === undefined) {
+      const { id } = value as Record<string, unknown>;
+      for (const field of Object.keys(value as object)) fields.add(field);
+      rows.push(id === undefined || id === null ? { line, pet: data } : { line, pet: data, id });
+      return;
     }
-    const { success, data, error } = z.safeParse(schema, row.value);
-    if (!success) {
-      await report(line, describeInvalidRow(error, row.value, isCsv));
-      continue;
-    }
-    const value = row.value as Record<string, unknown>;
-    for (const field of Object.keys(value)) fields.add(field);
-    const id = value['id'] ?? undefined;
-    rows.push(id === undefined ? { line, pet: data } : { line, pet: data, id });
+    errors++;
+    const message = problem ?? (error ? describeInvalidRow(error, value) : '');
+    if (console.hasJsonEvents) console.event({ fault: { source: name, line, message } }, '');
+    const lines = linesByError.get(message);
+    if (lines) lines.push(line);
+    else if (linesByError.size <= MAX_ERRORS_SHOWN) linesByError.set(message, [line]);
+  });
+  if (errors === 0) return { rows, unit, fields, orders };
+  const shown = console.hasJsonEvents ? [] : [...linesByError].slice(0, MAX_ERRORS_SHOWN);
+  for (const [message, lines] of shown) {
+    const text = `${name}, ${unit}${lines.length > 1 ? 's' : ''} ${listNames(rangesOf(lines))}: ${message}`;
+    console.event({}, sanitizeForTerminal(text), 2);
   }
-  signal?.throwIfAborted();
-  if (errors === 0) return { rows, fields };
-  const isCut = errors > MAX_ERRORS_SHOWN && !console.hasJsonEvents;
-  const hint = isCut
-    ? `fix the first ${MAX_ERRORS_SHOWN} errors above; --json lists all of them`
-    : 'fix the errors above';
+  const isCut = linesByError.size > MAX_ERRORS_SHOWN && !console.hasJsonEvents;
+  const hint = isCut ? 'fix the errors above; --json lists all of them' : 'fix the errors above';
   throw usageError(`${formatCount(errors, 'error')} in ${name}; ${refused}`, hint);
 }
 
+/** Ascending numbers as ranges, such as `2–41` and `50`. */
+function rangesOf(numbers: readonly number[]): string[] {
+  const ranges: [number, number][] = [];
+  for (const number of numbers) {
+    const last = ranges.at(-1);
+    if (last?.[1] === number - 1) last[1] = number;
+    else ranges.push([number, number]);
+  }
+  return ranges.map(([from, to]) => (from === to ? String(from) : `${from}–${to}`));
+}
+
 /**
- * The parsed value of a row, before validation, or why the row cannot be parsed. `line` (from 1) is the line on which the
- * row starts, or in a JSON document the number of the animal. The fields of a CSV row are strings and bigints.
+ * Receives the parsed value of a row before validation, or why the row cannot be parsed. `line` (from 1) is the line on
+ * which the row starts, or in a JSON document the number of the animal. In CSV, fields are strings and bigints.
  */
-export type RawRow = { line: number } & ({ value: unknown } | { error: string });
+type OnRow = (line: number, value: unknown, error?: string) => void;
 
 const MAX_ROW_BYTES = 1_048_576;
 
 const ROW_TOO_LONG = 'the row is longer than 1 MiB; check for an unclosed quote';
 
-type ParsedRows = {
-  rows: Iterable<RawRow> | AsyncIterable<RawRow>;
-  unit: Unit;
-  /** Whether messages show the names of columns instead of those of fields. */
-  isCsv: boolean;
-  orders: unknown[];
-};
-
 /**
- * Parses a text in a format, or in the one that is detected. A JSON document is an array of animals, or an object
- * `{"pets": […], "orders": […]}`.
+ * Parses a text, and calls `onRow` for each row. A JSON document is an array of animals, or an object
+ * `{"pets": […], "orders": […]}`. Returns its orders.
  *
- * @throws CliError if a JSON document is not valid. Errors in CSV and NDJSON are yielded as rows
+ * @throws CliError if a JSON document is not valid, or if NDJSON has objects over several lines
  */
-export function parseRows(text: Buffer, name: string, format = detectFormat(text)): ParsedRows {
+export function parseRows(text: Buffer, name: string, format: RowFormat, onRow: OnRow): unknown[] {
   if (format !== 'json') {
-    const isCsv = format === 'csv';
-    return { rows: isCsv ? csvRows(text) : ndjsonRows(text), unit: 'line', isCsv, orders: [] };
+    if (format === 'csv') parseCsvRows(text, onRow);
+    else parseLines(text, name, onRow);
+    return [];
   }
-  const document = parseJsonDocument(text.toString(), name);
+  const source = text.toString();
+  const document = parseJsonDocument(source, name);
   const { pets, orders = [] } = (Array.isArray(document) ? { pets: document } : (document ?? {})) as Record<
     string,
     unknown
@@ -237,28 +195,71 @@ export function parseRows(text: Buffer, name: string, format = detectFormat(text
     throw usageError(
       `${name} must be an array of animals, or an object with an array "pets" and optionally an array "orders"`,
     );
-  const rows = pets.map((value: unknown, i): RawRow => ({ line: i + 1, value }));
-  return { rows, unit: 'animal', isCsv: false, orders };
+  const repeated = findRepeatedField(source, pets);
+  if (repeated !== undefined) throw usageError(`${name}: ${repeated}`);
+  for (const [i, value] of pets.entries()) receiveJson(i + 1, value, onRow);
+  return orders;
 }
 
-/** The rows of NDJSON: one JSON document per line. Blank lines are skipped. */
-export function* ndjsonRows(text: Buffer): Generator<RawRow> {
+/** Parses NDJSON: one JSON document per line. Blank lines are skipped. */
+function parseLines(text: Buffer, name: string, onRow: OnRow): void {
   let line = 1;
+  let isFirst = true;
   for (let start = 0; start < text.length; line++) {
     const newline = text.indexOf(LF, start);
     const end = newline === -1 ? text.length : newline;
-    const row = text.subarray(start, end);
-    if (row.length > MAX_ROW_BYTES) yield { line, error: ROW_TOO_LONG };
-    else if (row.toString().trim() !== '') yield parseRow(line, row.toString());
+    const row = end - start > MAX_ROW_BYTES ? undefined : text.toString('utf8', start, end).trim();
     start = end + 1;
+    if (row === '') continue;
+    try {
+      if (row === undefined) throw new Error(ROW_TOO_LONG);
+      const value = parseJson(row);
+      const repeated = findRepeatedField(row, [value]);
+      if (repeated !== undefined) throw new Error(repeated);
+      receiveJson(line, value, onRow);
+    } catch (error) {
+      if (isFirst && row?.startsWith('{') && !row.endsWith('}'))
+        throw usageError(
+          `${name} has JSON objects over several lines`,
+          `write each object on one line, for example with jq: jq -c . ${name}`,
+        );
+      if (!(error instanceof Error) || error instanceof CliError) throw error;
+      const reason = error instanceof SyntaxError ? `invalid JSON: ${error.message}` : error.message;
+      onRow(line, undefined, reason);
+    }
+    isFirst = false;
   }
 }
 
-function parseRow(line: number, text: string): RawRow {
+/** Passes on an animal of a JSON file. Its category may be called as in CSV files. */
+function receiveJson(line: number, value: unknown, onRow: OnRow): void {
+  if (typeof value !== 'object' || value === null || !('category' in value)) onRow(line, value);
+  else if ('categoryId' in value) onRow(line, value, onlyOne(['category', 'categoryId']));
+  else {
+    const { category, ...others } = value;
+    onRow(line, { ...others, categoryId: category });
+  }
+}
+
+const onlyOne = (names: readonly string[]): string => `use only one of these: ${listNames(names)}`;
+
+/** Matches the end of each field name, and sometimes a part of a text. */
+const FIELD = /"\s*:/g;
+
+/** Describes a field that an object has twice with different values. `values` are the parsed objects of the text. */
+function findRepeatedField(text: string, values: readonly unknown[]): string | undefined {
+  let fields = 0;
+  for (const value of values) fields += Object.keys(value ?? {}).length;
+  let found = 0;
+  for (const _ of text.matchAll(FIELD)) found++;
+  // Only the slower parser reports repeated fields.
+  if (found === fields) return undefined;
   try {
-    return { line, value: parseJson(text) };
+    parseStrictly(text);
+    return undefined;
   } catch (error) {
-    return { line, error: `invalid JSON: ${(error as Error).message}` };
+    const [, field] = /^Duplicate key '(.*)' encountered/s.exec((error as Error).message) ?? [];
+    return field === undefined ? undefined : `an object has the field ${listNames([field])} twice`;
   }
 }
 
@@ -270,20 +271,26 @@ export function detectFormat(text: Buffer): RowFormat {
 }
 
 /** Describes why a row is invalid, with the values found, for example `status "gone" must be one of …`. */
-export function describeInvalidRow(error: z.core.$ZodError, value: unknown, isCsv: boolean): string {
+export function describeInvalidRow(error: z.core.$ZodError, value: unknown): string {
   const problems = error.issues.map(({ path, message }) => {
     const [field] = path.map(String);
     const found = field === undefined ? value : (value as Record<string, unknown>)[field];
-    const label = isCsv && field !== undefined ? columnName(field) : field;
-    const isWrongInteger =
-      (field === 'categoryId' || field === 'id') && found !== undefined && !z.safeParse(int64, found).success;
-    const bounds = field === 'id' ? ID_BOUNDS : `from ${INT64_MIN} to ${INT64_MAX}`;
-    // Spreadsheets write long numbers such as `1E+15`, so the message asks for plain digits.
-    const rule = isWrongInteger ? `must be a whole number ${bounds}, in plain digits` : message;
     const shown = found === undefined ? undefined : showValue(found);
-    return [label, shown, rule].filter((part) => part !== undefined).join(' ');
+    const isInteger = field === 'categoryId' || field === 'id';
+    const isWrong = isInteger && found !== undefined && !z.safeParse(int64, found).success;
+    const rule = isWrong ? integerRule(field, found) : message;
+    return [field && columnName(field), shown, rule].filter((part) => part !== undefined).join(' ');
   });
   return problems.join('; ');
+}
+
+function integerRule(field: string, value: unknown): string {
+  if (typeof value === 'bigint') return `must be from ${INT64_MIN} to ${INT64_MAX}`;
+  // Spreadsheets write long numbers such as `1E+15`.
+  const text = typeof value === 'string' ? value.trim() : stringifyJson(value);
+  if (/^[+-]?[\d.,]+(?:e[+-]?\d+)?$/i.test(text)) return 'must be a whole number, in plain digits';
+  const hint = field === 'id' ? '' : ' (pets count --by category shows the categories)';
+  return `is not a number${hint}`;
 }
 
 const showValue = (value: unknown): string =>
@@ -296,9 +303,6 @@ const BLANK_LINES = /^(?:\s*[\r\n])?/;
 
 /** Spreadsheets write semicolons in locales with a decimal comma. */
 const DELIMITERS = [',', ';', '\t'];
-
-/** How much is parsed at once. Between two chunks, the caller can handle signals. */
-const CHUNK_BYTES = 16_384;
 
 const [LF, CR] = [0x0a, 0x0d];
 
@@ -318,13 +322,12 @@ function findStart(text: Buffer): { start: number; delimiter: string } {
 }
 
 /**
- * The rows below the header of a CSV file, except empty ones. Ends with the first syntax error, row over 1 MiB or header
- * that cannot be used, because the start or the meaning of the next row is then unknown.
+ * Parses the rows below the header of a CSV file, except empty ones. Ends with the first syntax error, row over 1 MiB or
+ * header that cannot be used, because the start or the meaning of the next row is then unknown.
  */
-async function* csvRows(text: Buffer): AsyncGenerator<RawRow> {
+function parseCsvRows(text: Buffer, onRow: OnRow): void {
   const { start, delimiter } = findStart(text);
   let columns: string[] | undefined;
-  let rows: RawRow[] = [];
   // The position and the line of the next row. Lines are counted here, because csv-parse counts a quoted CRLF twice.
   let [at, line] = [0, 1];
   /** Moves to a position, skips the line breaks that follow, and counts lines. */
@@ -333,61 +336,47 @@ async function* csvRows(text: Buffer): AsyncGenerator<RawRow> {
       if (text[at] === LF || (text[at] === CR && text[at + 1] !== LF)) line++;
   };
   moveTo(start);
-  const parser = new Parser({
-    delimiter,
-    record_delimiter: ['\r\n', '\n', '\r'],
-    relax_column_count: true,
-    // Without this option, csv-parse takes ten times as long for a file with many blank lines.
-    skip_empty_lines: true,
-    on_record: (cells: string[], { bytes }) => {
-      const end = start + bytes;
-      if (end - at > MAX_ROW_BYTES) throw new Error(ROW_TOO_LONG);
-      const isEmpty = cells.every((cell) => cell.trim() === '');
-      if (!isEmpty && columns !== undefined) rows.push(toRow(columns, cells, line, delimiter));
-      else if (!isEmpty) columns = readHeader(cells);
-      moveTo(end);
-      return null;
-    },
-  });
-  // `parseChunk` returns the error.
-  parser.on('error', () => {});
-  for (let parsed = start; parsed < text.length; parsed += CHUNK_BYTES) {
-    const end = Math.min(parsed + CHUNK_BYTES, text.length);
-    const failure = await parseChunk(parser, text.subarray(parsed, end), end === text.length);
-    // The parser may need a part of the next chunk to see that a row has ended.
-    const isTooLong = end - at > MAX_ROW_BYTES + CHUNK_BYTES;
-    const error = failure ?? (isTooLong ? new Error(ROW_TOO_LONG) : undefined);
-    if (error) rows.push({ line, error: error instanceof CsvError ? INVALID : error.message });
-    yield* rows;
-    if (error) return;
-    rows = [];
+  try {
+    parseCsv(text.subarray(start), {
+      delimiter,
+      record_delimiter: ['\r\n', '\n', '\r'],
+      relax_column_count: true,
+      max_record_size: MAX_ROW_BYTES,
+      // Without this option, csv-parse takes ten times as long for a file with many blank lines.
+      skip_empty_lines: true,
+      on_record: (cells: string[], { bytes }) => {
+        const isEmpty = cells.every((cell) => cell.trim() === '');
+        if (!isEmpty && columns !== undefined) receiveCells(columns, cells, line, delimiter, onRow);
+        else if (!isEmpty) columns = readHeader(cells);
+        moveTo(start + bytes);
+        return null;
+      },
+    });
+  } catch (error) {
+    if (!(error instanceof CsvError || error instanceof HeaderError)) throw error;
+    const isTooLong = error instanceof CsvError && error.code === 'CSV_MAX_RECORD_SIZE';
+    const invalid = isTooLong ? ROW_TOO_LONG : INVALID;
+    onRow(line, undefined, error instanceof HeaderError ? error.message : invalid);
   }
 }
 
-function parseChunk(parser: Parser, chunk: Buffer, isLast: boolean): Promise<Error | null | undefined> {
-  return new Promise((resolve) => {
-    const done = (error?: Error | null) => resolve(error);
-    if (isLast) parser.end(chunk, done);
-    else parser.write(chunk, done);
-  });
-}
+/** The header of a CSV file cannot be used. */
+class HeaderError extends Error {}
 
 const REQUIRED = ['name', 'categoryId'];
 
-/** The field of each column. Columns may be in any order and any case. @throws Error if a column is missing or repeated */
+/** The field of each column. Columns may be in any order and any case. @throws HeaderError if a column is missing or repeated */
 function readHeader(cells: readonly string[]): string[] {
   const columns = cells.map(fieldName);
+  const names = columns.map((name) => name.toLowerCase());
   // Spreadsheets write empty columns after the others.
   const named = cells.map((cell) => cell.trim()).filter((cell) => cell !== '');
-  const names = columns.map((name) => name.toLowerCase());
-  const repeated = cells.filter(
-    (_, i) => names[i] !== '' && names.indexOf(names[i] ?? '') !== names.lastIndexOf(names[i] ?? ''),
-  );
-  if (repeated.length > 0)
-    throw new Error(`use only one of these columns: ${listNames(repeated.map((cell) => cell.trim()))}`);
+  const isRepeated = (name: string) => name !== '' && names.indexOf(name) !== names.lastIndexOf(name);
+  const repeated = cells.filter((_, i) => isRepeated(names[i] ?? ''));
+  if (repeated.length > 0) throw new HeaderError(onlyOne(repeated.map((cell) => cell.trim())));
   const missing = REQUIRED.filter((field) => !columns.includes(field)).map(columnName);
   if (missing.length === 0) return columns;
-  throw new Error(
+  throw new HeaderError(
     `missing ${missing.length === 1 ? 'column' : 'columns'} ${missing.join(' and ')}; found: ${listNames(named)}; the first line must name the columns name, category and optionally status`,
   );
 }
@@ -400,7 +389,7 @@ function fieldName(header: string): string {
   return ['id', 'name', 'status'].includes(lower) ? lower : name;
 }
 
-/** The name of a field in CSV files and in options. JSON files use the field names of the service. */
+/** The name of a field in messages, and in the headers of CSV files. */
 const columnName = (field: string): string => (field === 'categoryId' ? 'category' : field);
 
 const EXCERPT_COLUMNS = 40;
@@ -411,24 +400,33 @@ function excerpt(text: string): string {
   return cutToWidth(sanitizeForTerminal(text.slice(0, 4 * EXCERPT_COLUMNS)), EXCERPT_COLUMNS);
 }
 
-function toRow(columns: readonly string[], cells: string[], line: number, delimiter: string): RawRow {
-  if (cells.length !== columns.length) {
-    const found = `${cells.length}: ${excerpt(cells.join(delimiter))}`;
-    return { line, error: `expected ${columns.length} columns, found ${found}` };
-  }
+function receiveCells(
+  columns: readonly string[],
+  cells: string[],
+  line: number,
+  delimiter: string,
+  onRow: OnRow,
+): void {
   const fields: [string, unknown][] = [];
   for (let i = 0; i < columns.length; i++) {
     const [name = '', cell = ''] = [columns[i], cells[i]];
     if (name === 'name') fields.push([name, unescapeFormula(cell)]);
-    else if (cell.trim() !== '')
-      fields.push([name, name === 'status' ? parseStatus(cell) : (parseInt64(cell.trim()) ?? cell)]);
+    else if (cell.trim() !== '') fields.push([name, name === 'status' ? parseStatus(cell) : parseCell(cell)]);
   }
+  const isWrong = cells.length !== columns.length;
+  const found = isWrong && `found ${cells.length}: ${excerpt(cells.join(delimiter))}`;
   // `fromEntries` also sets a column called __proto__ as an own property.
-  return { line, value: Object.fromEntries(fields) };
+  onRow(line, Object.fromEntries(fields), found ? `expected ${columns.length} columns, ${found}` : undefined);
 }
 
 /** Accepts a status in any case. Other text is kept for the error message. */
 function parseStatus(cell: string): string {
   const status = cell.trim().toLowerCase();
   return petStatuses.find((known) => known === status) ?? cell;
+}
+
+/** A whole number as a bigint, also as some spreadsheets write it, such as `3.0`. Other text is kept. */
+function parseCell(cell: string): string | bigint {
+  const [, digits] = /^\s*(-?\d{1,40})(?:\.0+)?\s*$/.exec(cell) ?? [];
+  return digits === undefined ? cell : BigInt(digits);
 }

@@ -280,6 +280,6 @@ async function readFaultFile(path: string): Promise<FaultSettings> {
 
 async function readSeed(seed: string | true, { clock, console }: CommandContext, signal?: AbortSignal) {
   if (seed === true) return sampleData(clock.now());
-  const { readSeedFile } = await import('../rows/read-file.ts');
+  const { readSeedFile } = await import('./seed-file.ts');
   return readSeedFile(seed, console, signal);
 }

@@ -1,0 +1,100 @@
+/** Other names of commands. */
+export const synonyms: Readonly<Record<string, readonly string[]>> = { list: ['ls'], get: ['show'] };
+
+const CANNOT_CHANGE =
+  'the service can add and show animals, but not change or delete them; ask those who run the service';
+const CHECK = 'to check the service, the key and the requests left: pets profiles --check';
+
+/** Words that people type instead of a command, and what to do. Each sentence belongs to all words of its line. */
+const COMMAND_WORDS: readonly (readonly [words: string, sentence: string])[] = [
+  ['delete, remove, rm, edit, update, change, fix, rename, set, sell, buy, undo', CANNOT_CHANGE],
+  ['available, pending, sold', 'to list animals by status: pets list --status sold'],
+  ['animals, pets, all', 'to list all animals: pets list --all'],
+  ['search, grep, query, filter', 'to find animals by name: pets find rex'],
+  ['view, open', 'to show an animal: pets get 7; the page of pets serve has the address that it prints'],
+  ['stats, summary, report, total, categories', 'to count animals: pets count --by category'],
+  ['sum, sales, revenue', 'to add up orders, use the output of: pets orders --excel'],
+  ['print, export', 'to write all animals to a file: pets list --all --output animals.csv'],
+  ['create, new', 'to add an animal: pets add Rex --category 3'],
+  ['upload, load', 'to add all animals from a file: pets import animals.csv'],
+  ['auth, signin', 'to save an API key: pets login'],
+  ['signout', 'to remove an API key: pets logout'],
+  ['config, whoami', 'to show the saved services and keys: pets profiles'],
+  ['status, ping, quota, limit, limits, usage', CHECK],
+  ['switch', 'to set the default profile: pets use staging'],
+  ['mock, server, start', 'to run a local service: pets serve --seed'],
+  ['stop', 'pets serve stops with Ctrl-C or SIGTERM'],
+  ['log, logs', 'to see the requests that a local service gets: pets serve --log'],
+  ['reset', 'for an empty service: pets serve --ephemeral; for POST /reset: docs/testing.md'],
+  ['backup, restore', 'copy the directory of the store, which pets store check prints, or use pg_dump'],
+  ['docs, manual', 'to list the documents: pets help documents'],
+  ['openapi, swagger', 'pets serve describes its API at /openapi.json'],
+  ['docker', 'to run pets in a container: docs/deploy.md'],
+  ['retries, retry', 'for retries: --max-wait and --no-retry; see: pets help global'],
+  ['timeout', 'to limit the time per attempt: --timeout 10; see: pets help global'],
+  ['version', 'to show the version: pets --version'],
+  [
+    'revoke, keys delete, keys remove, keys rm',
+    'to revoke a key: pets keys revoke <name>; to list the keys: pets keys list',
+  ],
+  ['keys new, keys create', 'to create a key: pets keys add <name>'],
+  ['ban, unban', 'the page of pets serve lifts bans; other bans expire'],
+];
+
+const API_KEY =
+  'do not put a key on the command line; pets login asks for it, or reads it: pets login < key.txt';
+const FORMATS = 'for other formats: --json, --ndjson, --csv, --excel, or --output with .txt or .tsv';
+const NO_DATES = 'animals have no dates; the newest first: pets list --all --sort id:desc';
+const ONE_DAY = 'for one day: pets orders --since 2026-11-20 --until 2026-11-21';
+const BY_NAME = 'to find animals by name: pets find rex';
+
+/** Options that people type, alone or after a command, and what to do. */
+const OPTION_WORDS: Readonly<Record<string, string>> = {
+  'list --since': NO_DATES,
+  'list --until': NO_DATES,
+  'list --date': NO_DATES,
+  'list --name': BY_NAME,
+  'list --search': BY_NAME,
+  'list --count': 'to count animals: pets count',
+  'list --page': 'to list all pages: pets list --all',
+  'find --all': 'pets find always reads all animals',
+  'count --all': 'pets count always reads all animals',
+  'orders --status': 'to choose orders by a field: pets orders --where status=placed',
+  'orders --date': ONE_DAY,
+  'orders --from': ONE_DAY,
+  'orders --to': ONE_DAY,
+  'orders --limit': 'to list only new orders: pets orders --since 7d',
+  'orders --all': 'pets orders always reads all orders',
+  'orders --sum': 'to add up orders, use the output of: pets orders --excel',
+  'add --from': 'to add all animals from a file: pets import animals.csv',
+  'add --file': 'to add all animals from a file: pets import animals.csv',
+  'add --name': 'the name is an argument: pets add Rex --category 3',
+  'serve --key': 'for an API key: --key-file <file> or PETS_SERVE_KEY',
+  'serve --token': 'for the developer token: PETS_SERVE_TOKEN',
+  'login --url': 'did you mean --base-url?',
+  '--key': API_KEY,
+  '--api-key': API_KEY,
+  '--token': API_KEY,
+  '--price': 'animals have no price: only an id, a name, a category and a status',
+  '--retries': 'for retries: --max-wait and --no-retry; see: pets help global',
+  '--yaml': FORMATS,
+  '--xml': FORMATS,
+  '--format': FORMATS,
+  '--table': FORMATS,
+  '--tsv': FORMATS,
+  '--order': 'did you mean --sort?',
+  '--fields': 'did you mean --columns?',
+  '-o': 'did you mean --output?',
+  '-v': 'did you mean -V (show the version) or --debug (log each request)?',
+  '-help': 'did you mean --help?',
+};
+
+/** What to do instead of an unknown command, such as `delete` or `keys delete`; undefined for an unknown word. */
+export const hintForCommand = (typed: string): string | undefined =>
+  COMMAND_WORDS.find(([words]) => words.split(', ').includes(typed.toLowerCase()))?.[1];
+
+/** What to do instead of an unknown option of a command; undefined for an unknown word. */
+export function hintForOption(command: string, option: string): string | undefined {
+  const key = [`${command} ${option}`, option].find((each) => Object.hasOwn(OPTION_WORDS, each));
+  return key && OPTION_WORDS[key];
+}
