@@ -58,6 +58,6 @@ function entryOf(number: number, origin: Origin, secret: string): PetToWrite {
     id,
     status,
     text,
-    fingerprint: fingerprintOf({ scope: 'dev', key: randomUUID(), bodyHash }, secret),
+    idempotency: fingerprintOf({ scope: 'dev', key: randomUUID(), bodyHash }, secret),
   };
 }

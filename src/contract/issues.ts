@@ -13,11 +13,8 @@ export const describeIssues = ({ issues }: z.core.$ZodError, whole?: string): st
   issues.map((issue) => describeIssue(issue, whole)).join('; ');
 
 /** Formats the first validation error: `0.status must be one of …`. `whole` as for `describeIssues`. */
-export const describeFirstIssue = ({ issues }: z.core.$ZodError, whole?: string): string =>
-  issues
-    .slice(0, 1)
-    .map((issue) => describeIssue(issue, whole))
-    .join();
+export const describeFirstIssue = ({ issues: [first] }: z.core.$ZodError, whole?: string): string =>
+  first ? describeIssue(first, whole) : '';
 
 function describeIssue({ path, message }: z.core.$ZodIssue, whole?: string): string {
   const subject = path.length > 0 ? nameOf(path) : whole;

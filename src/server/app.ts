@@ -4,7 +4,7 @@ import type { ErrorCode } from '../contract/error-codes.ts';
 import { header } from '../contract/headers.ts';
 import type { OperationName } from '../contract/operations.ts';
 import { StoreUnavailableError } from '../store/errors.ts';
-import type { Limiter, MemoryLimiter, RateLimitDecision } from '../store/limits/limiter.ts';
+import type { Limiter, MemoryLimiter, RateLimitDecision } from '../store/limiter.ts';
 import type { SteadyClock } from '../system/clock.ts';
 import {
   type AuthenticationOptions,

@@ -2,7 +2,7 @@ import { type ErrorCode, errorCodes } from '../contract/error-codes.ts';
 import { header } from '../contract/headers.ts';
 import { operationPaths } from '../contract/operations.ts';
 import { StoreFailedError, StoreUnavailableError, StoreUnwritableError } from '../store/errors.ts';
-import type { RateLimitDecision } from '../store/limits/limiter.ts';
+import type { RateLimitDecision } from '../store/limiter.ts';
 import type { RawHeaders } from './response.ts';
 
 /** An error response: `code` decides the status, and `headers` are sent in addition to the usual ones (docs/service.md 7). */

@@ -3,7 +3,7 @@ import { header } from '../contract/headers.ts';
 import { stringifyJson } from '../contract/json.ts';
 import { type OperationName, operations } from '../contract/operations.ts';
 import { petJson } from '../contract/schemas.ts';
-import type { RateLimitDecision } from '../store/limits/limiter.ts';
+import type { RateLimitDecision } from '../store/limiter.ts';
 import { invalidRequest, methodNotAllowed, ServiceError, tooManyRequests, unauthorized } from './errors.ts';
 import { type ServiceResponse, windowHeaders } from './response.ts';
 import { matchSegments, operationEntries, type Params, segmentsOf } from './routes.ts';

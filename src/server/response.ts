@@ -1,6 +1,6 @@
 import type { IncomingMessage } from 'node:http';
 import { header } from '../contract/headers.ts';
-import type { RateLimitDecision, RateLimitWindow } from '../store/limits/limiter.ts';
+import type { RateLimitDecision, RateLimitWindow } from '../store/limiter.ts';
 
 const SECOND = 1_000;
 

@@ -11,10 +11,10 @@ import {
   pageSize,
 } from '../contract/operations.ts';
 import { NewPet, petStatuses } from '../contract/schemas.ts';
-import type { AcceptedKeys } from '../store/backend.ts';
-import type { RateLimitDecision } from '../store/limits/limiter.ts';
+import type { AcceptedKeys } from '../store/keys.ts';
+import type { RateLimitDecision } from '../store/limiter.ts';
 import type { CreateRequest, Idempotency, PageQuery, Store } from '../store/store.ts';
-import type { Clock } from '../system/clock.ts';
+import type { Clock, SteadyClock } from '../system/clock.ts';
 import type { Caller } from './authentication.ts';
 import { invalidRequest, methodNotAllowed, notFound, ServiceError } from './errors.ts';
 import { checkTarget, decodeSegments, pathOf, type Query, validate } from './request/input.ts';
@@ -68,7 +68,7 @@ export type OtherPath = {
 export type RoutesOptions = {
   store: Store;
   keys: Pick<AcceptedKeys, 'find' | 'list'>;
-  clock: Clock;
+  clock: SteadyClock;
   /** The base URL as clients of a reverse proxy see it. */
   publicUrl?: string | undefined;
   /** The response to `GET /metrics`. */
@@ -84,6 +84,7 @@ export function createPaths(options: RoutesOptions): Path[] {
   const { store, keys, clock, publicUrl, metrics, isLocal = true, tools } = options;
   const basePath = publicUrl === undefined ? API_PREFIX : new URL(publicUrl).pathname;
   const handlers = createHandlers(store, clock, basePath);
+  const checkWritable = atMostOnceASecond(clock, () => store.checkWritable());
   const operationPaths = new Map<string, Record<string, OperationRoute>>();
   for (const { name, method, path, readsBody } of operationEntries) {
     const headers = deprecationHeaders(name, basePath);
@@ -96,7 +97,7 @@ export function createPaths(options: RoutesOptions): Path[] {
     })),
     publicPath('/healthz', 'health', () => json({ status: 'ok', store: store.id })),
     publicPath('/readyz', 'health', async () => {
-      await store.checkWritable();
+      await checkWritable();
       // Without the keys, no request can be accepted.
       await keys.list();
       return json({ status: 'ready', store: store.id });
@@ -326,3 +327,13 @@ export const operationEntries = Object.entries<Operation>(operations).map(
 
 /** The methods of all operations, as an Allow header lists them. */
 export const allMethodsHeader = allowHeader(new Set(operationEntries.map(({ method }) => method)));
+
+/** Returns a function that runs a check at most once a second, and otherwise returns its last result. */
+function atMostOnceASecond(clock: SteadyClock, check: () => Promise<void>): () => Promise<void> {
+  let last: { at: number; result: Promise<void> } | undefined;
+  return () => {
+    const at = clock.elapsed();
+    if (!last || at - last.at >= 1_000) last = { at, result: check() };
+    return last.result;
+  };
+}

@@ -2,7 +2,7 @@ import { lookup } from 'node:dns/promises';
 import { setMaxListeners } from 'node:events';
 import { API_PREFIX } from '../contract/operations.ts';
 import type { Backend, StoreLocation } from '../store/backend.ts';
-import { type BanRule, createMemoryLimiter } from '../store/limits/limiter.ts';
+import { type BanRule, createMemoryLimiter } from '../store/limiter.ts';
 import type { Seed } from '../store/store.ts';
 import { createAddressMatcher } from '../system/address-blocks.ts';
 import type { SteadyClock } from '../system/clock.ts';

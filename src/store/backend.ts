@@ -1,9 +1,8 @@
-import type { PlanName, Quota } from '../contract/plans.ts';
 import type { PetStatus } from '../contract/schemas.ts';
 import type { Clock, SteadyClock } from '../system/clock.ts';
-import type { KeyManager, StoredBans, StoredKey } from './keys/keys.ts';
-import type { BanCounts, BanRule, Limiter } from './limits/limiter.ts';
-import type { OrderJson, PetJson, Seed, Store, StoreReport } from './store.ts';
+import type { AcceptedKeys, KeyManager, StoredBans, StoredKey } from './keys.ts';
+import type { BanCounts, BanRule, Limiter } from './limiter.ts';
+import type { Fingerprint, OrderJson, PetJson, Seed, Store, StoreReport } from './store.ts';
 
 /**
  * A directory or a database that contains a store, or can contain one (docs/serve.md, docs/postgres.md). Nothing is
@@ -103,28 +102,6 @@ export interface Backend {
   close(): Promise<void>;
 }
 
-/** The properties of an API key that a server needs. */
-export type AcceptedKey = Pick<StoredKey, 'name' | 'plan' | 'sha256'> & { quota: Quota };
-
-/** The API keys that a server accepts. It accepts a new key within 0.1 s, and rejects a revoked key within 1 s. */
-export interface AcceptedKeys {
-  /**
-   * Finds a key by its SHA-256 in hexadecimal.
-   *
-   * @throws StoreUnavailableError if it is not known whether the key is valid
-   */
-  find(sha256: string): AcceptedKey | undefined | Promise<AcceptedKey | undefined>;
-  /** All keys that are valid now, even one that was just added, sorted by name. @throws StoreUnavailableError */
-  list(): Promise<AcceptedKey[]>;
-  /**
-   * Adds a key that exists only in this process. By default, generates the key. Its name, such as `(fixed)`, should not
-   * be a valid name of a stored key.
-   *
-   * @returns the key
-   */
-  addTemporary(name: string, plan: PlanName, key?: string): string;
-}
-
 /** An animal with everything that a copy must keep. */
 export type StoredAnimal = {
   id: bigint;
@@ -134,16 +111,14 @@ export type StoredAnimal = {
   idempotency?: StoredIdempotencyKey | undefined;
 };
 
-/** `fingerprint`: both halves of a `Fingerprint`. `at`: when its animal was added, in milliseconds since the epoch. */
-type StoredIdempotencyKey = { fingerprint: string; at: number };
+/** `at`: when its animal was added, in milliseconds since the epoch. */
+export type StoredIdempotencyKey = Fingerprint & { at: number };
 
 /** Everything that a store keeps, at one point in time. */
 export type StoreContents = {
   report: StoreReport;
   /** Salts the fingerprints of idempotency keys, in hexadecimal. */
   secret: string;
-  /** When the store was created, in ISO 8601. */
-  created: string;
   /** The id of the next animal. It is higher than every id that was issued, even to an animal lost in a crash. */
   nextId: bigint;
   orders: readonly OrderJson[];

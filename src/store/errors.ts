@@ -1,10 +1,10 @@
-import { DirectoryInUseError, errnoOf, LockError, systemMessageOf } from '../system/file-system.ts';
+import { errnoOf, LockError, systemMessageOf } from '../system/file-system.ts';
 
 /**
  * What a caller may want to know about an error of a store. The command line has a hint for some of these codes.
  *
  * - `missing`: there is no store.
- * - `in_use`: another server has locked the directory.
+ * - `in_use`: another process has locked the directory.
  * - `changed`: another program has moved, replaced or changed the journal while it was in use.
  * - `key_request`, `key_missing`: the request for a new API key is not valid, or there is no key with this name.
  * - `privilege`: the role may not do this in the database.
@@ -64,20 +64,10 @@ export const noIdsLeftError = (): StoreUnwritableError =>
 /** Converts any error to a StoreError. The message of a system error gets the prefix `cannot ${action}`. */
 export function toStoreError(error: unknown, action: string): StoreError {
   if (error instanceof StoreError) return error;
-  if (error instanceof DirectoryInUseError) return inUseError(error);
   const message = systemMessageOf(error);
-  const options = { cause: error };
-  if (error instanceof LockError) return new StoreError(message, error.hint, options);
-  return new StoreError(`cannot ${action}: ${message}`, fileSystemHint(errnoOf(error)), options);
-}
-
-function inUseError({ directory, pid, url }: DirectoryInUseError): StoreError {
-  const owner = [pid && `pid ${pid}`, url && `at ${url}`].filter(Boolean).join(' ');
-  return new StoreError(
-    `${directory} is in use by another server${owner && ` (${owner})`}`,
-    'use that server, stop it, or choose another directory',
-    { code: 'in_use' },
-  );
+  if (error instanceof LockError)
+    return new StoreError(message, error.hint, { cause: error, code: error.owner ? 'in_use' : 'other' });
+  return new StoreError(`cannot ${action}: ${message}`, fileSystemHint(errnoOf(error)), { cause: error });
 }
 
 function fileSystemHint(errno: string | undefined): string {

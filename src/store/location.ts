@@ -1,8 +1,10 @@
 import { isAbsolute } from 'node:path';
-import type { LocationContext, StoreLocation } from './backend.ts';
+import { setImmediate } from 'node:timers/promises';
+import type { LocationContext, StoredAnimal, StoreLocation } from './backend.ts';
 import { StoreError } from './errors.ts';
 import { journalLocation } from './journal/journal-location.ts';
 import type { DatabaseLocation } from './postgres/postgres-location.ts';
+import type { StoreReport } from './store.ts';
 
 /** Whether the text is the URL of a database, and not a directory. */
 export const isDatabaseUrl = (text: string): boolean => /^postgres(?:ql)?:/i.test(text);
@@ -30,4 +32,55 @@ export async function parseLocation(text: string, context: LocationContext): Pro
     );
   }
   return journalLocation(text, context.clock);
+}
+
+type CopyOptions = {
+  /** Called with the number of animals that were copied, and of all animals. */
+  onProgress?: ((done: number, total: number) => void) | undefined;
+  signal?: AbortSignal | undefined;
+};
+
+/**
+ * Copies a store that no server writes to, with its API keys, bans and unexpired idempotency keys. Compares the counts
+ * and the last id before the target becomes a store. Returns the report of the copy, with the torn end of the source,
+ * which was not copied. After an error, the target is as before (see `StoreLocation.write` for the exception).
+ *
+ * @throws StoreError, or the reason of `signal`
+ */
+export async function copyStore(
+  source: StoreLocation,
+  target: StoreLocation,
+  { onProgress = () => {}, signal }: CopyOptions = {},
+): Promise<{ source: StoreReport; copy: StoreReport }> {
+  if (source.place === target.place) {
+    throw new StoreError(`${source.place} is both the source and the target`, 'name another target');
+  }
+  return source.read(async (contents) => {
+    const { report } = contents;
+    async function* animals(): AsyncGenerator<readonly StoredAnimal[]> {
+      let done = 0;
+      onProgress(done, report.animals);
+      for await (const part of contents.animals()) {
+        // Let Node handle signals between two batches.
+        await setImmediate();
+        signal?.throwIfAborted();
+        yield part;
+        done += part.length;
+        onProgress(done, report.animals);
+      }
+    }
+    let copy = report;
+    const requireEqual = (written: StoreReport) => {
+      copy = written;
+      for (const name of ['id', 'animals', 'orders', 'keys', 'lastId'] as const) {
+        if (written[name] === report[name]) continue;
+        throw new StoreError(
+          `the copy in ${target.place} differs from ${source.place}: ${name} is ${written[name]} instead of ${report[name]}`,
+          'try again; if the error remains, check the disk or the database of the target',
+        );
+      }
+    };
+    await target.write({ ...contents, animals }, requireEqual, signal);
+    return { source: report, copy };
+  }, signal);
 }

@@ -4,7 +4,6 @@ import {
   type FileSystem,
   isMissing,
   isUnwritable,
-  type OpenFile,
   systemMessageOf,
   writeFully,
 } from './file-system.ts';
@@ -56,126 +55,98 @@ function requireSame(path: string, found: FileStatus | undefined, expected: Expe
   }
 }
 
-type AppendOptions = {
-  /** The status of the file when it was read. */
-  expected?: FileStatus;
-  /** Bytes after this offset are removed. The next append makes that durable. */
-  end?: number;
-  /** Must call `sync` once, and can measure how long it takes. */
-  measureSync?: (sync: () => Promise<void>) => Promise<void>;
-};
-
 /**
  * A file open for durable appends. Only this object may write to the file. After an error other than
  * `NotAppendedError`, it must not be used again: bytes of the failed append may be on the disk.
  */
-export class AppendFile {
-  #files: FileSystem;
-  #path: string;
-  #file: OpenFile;
-  /** What `stat` must return. After `open`, the removal of bytes after its size is not durable yet. */
-  #status: FileStatus;
-  #last: Promise<unknown> = Promise.resolve();
-  #measureSync: Required<AppendOptions>['measureSync'];
+export type AppendFile = Awaited<ReturnType<typeof openAppendFile>>;
 
-  private constructor(
-    files: FileSystem,
-    path: string,
-    file: OpenFile,
-    status: FileStatus,
-    { measureSync = (sync) => sync() }: AppendOptions,
-  ) {
-    this.#files = files;
-    this.#path = path;
-    this.#file = file;
-    this.#status = status;
-    this.#measureSync = measureSync;
+/**
+ * Opens a file.
+ *
+ * @param expected the status of the file when it was read
+ * @throws FileChangedError if the file is not the expected one, or has changed since it was read, or a system error
+ */
+export async function openAppendFile(files: FileSystem, path: string, expected?: FileStatus) {
+  const file = await files.open(path, 'readwrite');
+  /** What `stat` must return. */
+  let status: FileStatus;
+  try {
+    status = await file.stat();
+    if (expected) requireSame(path, status, expected);
+  } catch (error) {
+    await file.close().catch(() => {});
+    throw error;
   }
+  let last: Promise<unknown> = Promise.resolve();
 
-  /**
-   * Opens a file, and removes its bytes after `end`.
-   *
-   * @throws FileChangedError if the file is not the expected one, or has changed since it was read, or a system error
-   */
-  static async open(files: FileSystem, path: string, options: AppendOptions = {}): Promise<AppendFile> {
-    const file = await files.open(path, 'readwrite');
-    try {
-      const status = await file.stat();
-      if (options.expected) requireSame(path, status, options.expected);
-      const { end = status.size } = options;
-      if (end < status.size) await file.truncate(end);
-      return new AppendFile(files, path, file, { ...status, size: end }, options);
-    } catch (error) {
-      await file.close().catch(() => {});
-      throw error;
-    }
-  }
-
-  /**
-   * Appends the bytes and syncs them. Concurrent calls run one after the other.
-   *
-   * @param start where to write; by default, at the end. The bytes must reach at least to the end of the file
-   * @throws NotAppendedError if the disk refuses writes for now. The file has its old end again
-   * @throws FileChangedError if another program moved, replaced or changed the file
-   * @throws any other error: the bytes may be in the file
-   */
-  append(bytes: Uint8Array, start?: number): Promise<void> {
-    return this.#inOrder(async () => {
-      const from = start ?? this.#status.size;
-      const size = from + bytes.length;
-      await requireSameFile(this.#files, this.#path, this.#status);
-      await this.#undoIfRefused(async () => {
-        await writeFully(this.#file, bytes, from);
-        await this.#measureSync(() => this.#file.datasync());
-      });
-      // The file may have been moved or deleted during the sync.
-      await requireSameFile(this.#files, this.#path, { ...this.#status, size });
-      this.#status = { ...this.#status, size };
-    });
-  }
-
-  /**
-   * Checks that `append` would find the file unchanged, and space for so many bytes: writes zeros after the end, and
-   * removes them again. After a kill in between, the file ends with zeros.
-   *
-   * @throws like `append`
-   */
-  probe(bytes: number): Promise<void> {
-    return this.#inOrder(async () => {
-      const { size } = this.#status;
-      await requireSameFile(this.#files, this.#path, this.#status);
-      await this.#undoIfRefused(() => writeFully(this.#file, Buffer.alloc(bytes), size));
-      await this.#file.truncate(size);
-    });
-  }
-
-  /** Waits for running appends, then closes the file. */
-  async close(): Promise<void> {
-    await this.#last;
-    await this.#file.close();
-  }
-
-  #inOrder<T>(run: () => Promise<T>): Promise<T> {
-    const running = this.#last.then(run);
-    this.#last = running.catch(() => {});
+  function inOrder<T>(run: () => Promise<T>): Promise<T> {
+    const running = last.then(run);
+    last = running.catch(() => {});
     return running;
   }
 
   /** Runs a write. If the disk refuses it, removes what it has appended, and throws NotAppendedError. */
-  async #undoIfRefused(write: () => Promise<void>): Promise<void> {
+  async function undoIfRefused(write: () => Promise<void>): Promise<void> {
     try {
       await write();
     } catch (error) {
       if (!isUnwritable(error)) throw error;
-      const { size } = await this.#file.stat();
-      if (size > this.#status.size) {
+      const { size } = await file.stat();
+      if (size > status.size) {
         // If the file was moved, these bytes may belong to another program, so they must not be removed.
-        await requireSameFile(this.#files, this.#path, { ...this.#status, size });
-        await this.#file.truncate(this.#status.size);
+        await requireSameFile(files, path, { ...status, size });
+        await file.truncate(status.size);
         // Without the sync, the bytes could return after a power loss.
-        await this.#file.datasync();
+        await file.datasync();
       }
       throw new NotAppendedError(error);
     }
   }
+
+  return {
+    /**
+     * Appends the bytes and syncs them. Concurrent calls run one after the other.
+     *
+     * @param start where to write; by default, at the end. Later bytes of the file are removed. The next append makes that
+     * durable
+     * @throws NotAppendedError if the disk refuses writes for now. The file has its old end again
+     * @throws FileChangedError if another program moved, replaced or changed the file
+     * @throws any other error: the bytes may be in the file
+     */
+    append: (bytes: Uint8Array, start?: number): Promise<void> =>
+      inOrder(async () => {
+        const from = start ?? status.size;
+        const size = from + bytes.length;
+        await requireSameFile(files, path, status);
+        await undoIfRefused(async () => {
+          await writeFully(file, bytes, from);
+          await file.datasync();
+        });
+        if (size < status.size) await file.truncate(size);
+        // The file may have been moved or deleted during the sync.
+        await requireSameFile(files, path, { ...status, size });
+        status = { ...status, size };
+      }),
+
+    /**
+     * Checks that `append` would find the file unchanged, and space for so many bytes: writes zeros after the end, and
+     * removes them again. After a kill in between, the file ends with zeros.
+     *
+     * @throws like `append`
+     */
+    probe: (bytes: number): Promise<void> =>
+      inOrder(async () => {
+        const { size } = status;
+        await requireSameFile(files, path, status);
+        await undoIfRefused(() => writeFully(file, Buffer.alloc(bytes), size));
+        await file.truncate(size);
+      }),
+
+    /** Waits for running appends, then closes the file. */
+    async close(): Promise<void> {
+      await last;
+      await file.close();
+    },
+  };
 }

@@ -12,18 +12,9 @@ export function readBundledText(directory: string, name: string): string {
   return process.getBuiltinModule('node:fs').readFileSync(`${directory}/${name}`, 'utf8');
 }
 
-/**
- * The names of the files in a folder of dist/, relative to that folder.
- *
- * @throws an error with the next step if the program runs from source and was never built, or a system error
- */
+/** The names of the files in a folder of dist/, relative to that folder. If it is missing, run `npm run build` first. */
 export function listBundledFiles(directory: string, folder: string): string[] {
-  if (!isSingleExecutable()) {
-    const { existsSync, readdirSync } = process.getBuiltinModule('node:fs');
-    const path = `${directory}/${folder}`;
-    if (!existsSync(path)) throw new Error(`${path} is missing; run npm run build first`);
-    return readdirSync(path);
-  }
+  if (!isSingleExecutable()) return process.getBuiltinModule('node:fs').readdirSync(`${directory}/${folder}`);
   const keys = (process.getBuiltinModule('node:sea') as SeaWithKeys).getAssetKeys();
   return keys.filter((key) => key.startsWith(`${folder}/`)).map((key) => key.slice(folder.length + 1));
 }

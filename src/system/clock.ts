@@ -15,12 +15,7 @@ export const systemClock: SteadyClock = { now: Date.now, elapsed: () => performa
  */
 export type Uptime = { boot: string; milliseconds: number };
 
-let boot: string | undefined;
-
-export function readUptime(): Uptime {
-  boot ??= readBoot();
-  return { boot, milliseconds: uptime() * 1_000 };
-}
+export const readUptime = (): Uptime => ({ boot: readBoot(), milliseconds: uptime() * 1_000 });
 
 function readBoot(): string {
   try {

@@ -6,7 +6,7 @@ import { connect, createServer, type Socket } from 'node:net';
 import { basename, join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { setTimeout } from 'node:timers/promises';
-import { DirectoryInUseError, errnoOf, isNoSpace, LockError, systemMessageOf } from './file-system.ts';
+import { errnoOf, isNoSpace, LockError, type LockOwner, systemMessageOf } from './file-system.ts';
 
 /** A lock that reserves a directory for this process. */
 export interface DirectoryLock {
@@ -40,69 +40,55 @@ const RETRY_MS = 10;
  * other claims. Of two processes, at least one therefore sees the other. A process that sees no other living claim gets
  * the lock. If processes see each other, the claim with the smallest name stays and the others withdraw and wait.
  *
- * @throws DirectoryInUseError if another process holds the lock
- * @throws LockError if no socket can be created in the directory, or other processes claim the directory for too long
+ * @throws LockError if another process holds the lock (`owner`), if no socket can be created in the directory, or if
+ * other processes claim the directory for too long
  */
 export async function acquireDirectoryLock(
   directory: string,
   { sleep = realSleep, now = () => performance.now() }: LockOptions = {},
 ): Promise<DirectoryLock> {
   if (process.platform === 'win32') return acquirePipe(directory, sleep);
-  return withShortPath(directory, (short) => acquireLoop(directory, short, sleep, now));
+  return withShortPath(directory, async (short) => {
+    const deadline = now() + TIMEOUT_MS;
+    let own: Claim | undefined;
+    try {
+      while (now() < deadline) {
+        // Dead claims are deleted before this process creates its own, because a full disk may have no other inode.
+        const others = await livingClaims(directory, short, own?.name, sleep);
+        if (others.length === 0) {
+          if (own) return own.promote();
+          own = await createClaim(directory, short);
+          continue;
+        }
+        if (own && others.some((name) => name < (own as Claim).name)) {
+          await own.release();
+          own = undefined;
+        }
+        await sleep(RETRY_MS);
+      }
+      throw new LockError(
+        `could not lock ${directory}: too many processes tried at the same time`,
+        'start one process at a time',
+      );
+    } catch (error) {
+      await own?.release();
+      throw error;
+    }
+  });
 }
 
-/**
- * The process that has locked a directory, as far as it is known. Undefined if there is none; never rejects. Also deletes
- * the claims of dead processes.
- */
-export async function findLockOwner(
-  directory: string,
-): Promise<Pick<DirectoryInUseError, 'pid' | 'url'> | undefined> {
+/** The process that has locked a directory; undefined if there is none. Never rejects. Also deletes dead claims. */
+export async function findLockOwner(directory: string): Promise<LockOwner | undefined> {
   try {
     if (process.platform === 'win32') {
-      const { state, pid, url } = await probe(await pipeOf(directory), realSleep);
-      return state === 'dead' ? undefined : { pid, url };
+      const { state, ...owner } = await probe(await pipeOf(directory), realSleep);
+      return state === 'dead' ? undefined : owner;
     }
     await withShortPath(directory, (short) => livingClaims(directory, short, undefined, realSleep));
   } catch (error) {
-    if (error instanceof DirectoryInUseError) return error;
+    if (error instanceof LockError) return error.owner;
   }
   return undefined;
-}
-
-async function acquireLoop(
-  directory: string,
-  short: string,
-  sleep: Sleep,
-  now: () => number,
-): Promise<DirectoryLock> {
-  const deadline = now() + TIMEOUT_MS;
-  let claim: Claim | undefined;
-  try {
-    for (; now() < deadline; await sleep(RETRY_MS)) {
-      if (!claim) {
-        // This also deletes dead claims, because a full disk may have no other inode for a new one.
-        if ((await livingClaims(directory, short, undefined, sleep)).length > 0) continue;
-        claim = await createClaim(directory, short);
-      }
-      const { name } = claim;
-      const others = await livingClaims(directory, short, name, sleep);
-      if (others.length === 0) {
-        claim.promote();
-        return claim;
-      }
-      if (others.every((other) => other > name)) continue;
-      await claim.release();
-      claim = undefined;
-    }
-    throw new LockError(
-      `could not lock ${directory}: too many processes tried at the same time`,
-      'start one process at a time',
-    );
-  } catch (error) {
-    await claim?.release();
-    throw error;
-  }
 }
 
 async function createClaim(directory: string, short: string): Promise<Claim> {
@@ -114,43 +100,47 @@ async function createClaim(directory: string, short: string): Promise<Claim> {
     // claim that remains after a kill would look alive to another user.
     await fs.chmod(join(directory, pending), 0o666);
     await fs.rename(join(directory, pending), join(directory, claim.name));
+    return claim;
   } catch (error) {
     await claim.release();
     throw error;
   }
-  return claim;
 }
 
-/**
- * The names of other living processes' claims. Deletes claims of dead processes.
- *
- * @throws DirectoryInUseError if another process holds the lock
- */
+/** The names of other processes' living claims. Deletes dead ones. @throws LockError if another process holds the lock */
 async function livingClaims(directory: string, short: string, own: string | undefined, sleep: Sleep) {
   const names = (await fs.readdir(directory)).filter((name) => CLAIM.test(name) && name !== own);
-  const claims = await Promise.all(
-    names.map(async (name) => ({ name, ...(await probe(join(short, name), sleep)) })),
-  );
   const living: string[] = [];
-  for (const { name, state, ...owner } of claims) {
-    if (state === 'dead') await fs.unlink(join(directory, name)).catch(() => {});
-    else if (state === 'claiming') living.push(name);
-    // A process that listens without sending a state is busy or stopped, and may hold the lock.
-    else throw new DirectoryInUseError(directory, { pid: Number(CLAIM.exec(name)?.[1]), ...owner });
-  }
+  await Promise.all(
+    names.map(async (name) => {
+      const { state, ...owner } = await probe(join(short, name), sleep);
+      if (state === 'dead') await fs.unlink(join(directory, name)).catch(() => {});
+      else if (state === 'claiming') living.push(name);
+      // A process that listens without sending a state is busy or stopped, and may hold the lock.
+      else throw inUseError(directory, { pid: Number(CLAIM.exec(name)?.[1]), ...owner });
+    }),
+  );
   return living;
+}
+
+function inUseError(directory: string, owner: LockOwner): LockError {
+  const details = [owner.pid && `pid ${owner.pid}`, owner.url && `at ${owner.url}`].filter(Boolean).join(' ');
+  return new LockError(
+    `${directory} is in use by another process${details && ` (${details})`}`,
+    'use that process, stop it, or choose another directory',
+    { owner },
+  );
 }
 
 /** On Windows the lock is a named pipe: only one process can create it, and it disappears with the process. */
 async function acquirePipe(directory: string, sleep: Sleep): Promise<DirectoryLock> {
   const socket = await pipeOf(directory);
   try {
-    const claim = await serveClaim(directory, basename(socket), socket);
-    claim.promote();
-    return claim;
+    return (await serveClaim(directory, basename(socket), socket)).promote();
   } catch (error) {
     if (!(error instanceof Error) || errnoOf(error.cause) !== 'EADDRINUSE') throw error;
-    throw new DirectoryInUseError(directory, await probe(socket, sleep));
+    const { state: _, ...owner } = await probe(socket, sleep);
+    throw inUseError(directory, owner);
   }
 }
 
@@ -165,7 +155,7 @@ async function pipeOf(directory: string): Promise<string> {
  * `dead` means that no process listens: the process has ended or has released its claim. `silent` means that a process
  * may listen, but sent no valid state.
  */
-type ClaimState = { state: 'claiming' | 'holding' | 'dead' | 'silent'; pid?: number; url?: string };
+type ClaimState = LockOwner & { state: 'claiming' | 'holding' | 'dead' | 'silent' };
 
 /** A listening socket that represents this process's attempt to lock a directory, or the lock that it got. */
 type Claim = Awaited<ReturnType<typeof serveClaim>>;
@@ -181,12 +171,9 @@ const PROBE_TIMEOUT_MS = 1_000;
  */
 async function serveClaim(directory: string, name: string, socket: string) {
   const state: ClaimState = { state: 'claiming', pid: process.pid };
-  const clients = new Set<Socket>();
   const server = createServer((client) => {
-    clients.add(client);
     client
       .on('error', () => {})
-      .on('close', () => clients.delete(client))
       .setTimeout(PROBE_TIMEOUT_MS, () => client.destroy())
       .unref()
       .resume()
@@ -204,11 +191,12 @@ async function serveClaim(directory: string, name: string, socket: string) {
     throw new LockError(message, hint, { cause });
   }
   server.on('error', () => {}).unref();
-  return {
+  const claim = {
     name,
     /** Changes the published state from `claiming` to `holding`. */
-    promote(): void {
+    promote(): DirectoryLock {
       state.state = 'holding';
+      return claim;
     },
     announce(url: string): void {
       state.url = url;
@@ -216,10 +204,10 @@ async function serveClaim(directory: string, name: string, socket: string) {
     async release(): Promise<void> {
       if (!server.listening) return;
       await fs.unlink(join(directory, name)).catch(() => {});
-      for (const client of clients) client.destroy();
-      await new Promise((done) => server.close(done));
+      server.close();
     },
   };
+  return claim;
 }
 
 /** Asks for the state of the claim at a socket. */
@@ -253,25 +241,18 @@ async function readState(socket: Socket): Promise<ClaimState> {
 
 /** The longest socket path on macOS in bytes; Linux allows 4 more. Node 20 silently truncates longer paths. */
 const MAX_SOCKET_PATH = 103;
-/** The length of the longest file name of a claim: the name that it has before it is renamed to `lock-…`. */
-const MAX_NAME_LENGTH = 'claim-4294967295-ffffffff'.length;
+/** The longest path of a directory, so that the longest name fits: the one that a claim has until it is renamed. */
+const MAX_DIRECTORY_PATH = MAX_SOCKET_PATH - '/claim-4294967295-ffffffff'.length;
 
-/**
- * Calls `use` with a path of the directory that is short enough for sockets in the directory.
- *
- * @throws LockError if there is none
- */
+/** Calls `use` with a path of the directory that is short enough for sockets in it. @throws LockError if there is none */
 async function withShortPath<T>(directory: string, use: (short: string) => Promise<T>): Promise<T> {
-  if (fits(directory)) return use(directory);
+  if (Buffer.byteLength(directory) <= MAX_DIRECTORY_PATH) return use(directory);
   if (process.platform !== 'linux') {
-    const longest = MAX_SOCKET_PATH - MAX_NAME_LENGTH - 1;
     throw new LockError(
       `the path ${directory} is too long for a socket`,
-      `use a path of at most ${longest} bytes`,
+      `use a path of at most ${MAX_DIRECTORY_PATH} bytes`,
     );
   }
   const open = await fs.open(directory, constants.O_RDONLY | constants.O_DIRECTORY);
   return use(`/proc/self/fd/${open.fd}`).finally(() => open.close());
 }
-
-const fits = (directory: string) => Buffer.byteLength(directory) + 1 + MAX_NAME_LENGTH <= MAX_SOCKET_PATH;

@@ -96,10 +96,7 @@ export function systemMessageOf(error: unknown): string {
   return errnoOf(error) === 'EDQUOT' ? 'EDQUOT: the disk quota is used up' : error.message;
 }
 
-/**
- * Whether the file system refuses writes for now: no space, no quota, the maximum file size, or a read-only file
- * system. Unlike after other errors, the same write can succeed later.
- */
+/** Whether the file system refuses writes for now. Unlike after other errors, the same write can succeed later. */
 export const isUnwritable = (error: unknown): boolean =>
   isNoSpace(error) || ['EFBIG', 'EROFS'].includes(errnoOf(error) ?? '');
 
@@ -123,35 +120,24 @@ export function isThere(path: string): boolean {
   }
 }
 
-// The errors of directory-lock.ts. They are here so that commands can recognize them without loading that module.
+/** The process that has locked a directory, as far as it is known. */
+export type LockOwner = { pid?: number; url?: string };
 
-/** Another process holds or may hold the lock. `pid` and `url` are that process's, if known. */
-export class DirectoryInUseError extends Error {
-  override name = 'DirectoryInUseError';
-  readonly directory: string;
-  readonly pid: number | undefined;
-  readonly url: string | undefined;
-
-  constructor(directory: string, owner: { pid?: number | undefined; url?: string | undefined }) {
-    super(`${directory} is in use by another process${owner.pid ? ` (pid ${owner.pid})` : ''}`);
-    this.directory = directory;
-    this.pid = owner.pid;
-    this.url = owner.url;
-  }
-}
-
-/** The directory cannot be locked. `hint` is a next step for the user. */
+/**
+ * A directory cannot be locked (directory-lock.ts). `hint` is a next step for the user. `owner` is set if another process
+ * holds or may hold the lock.
+ */
 export class LockError extends Error {
   override name = 'LockError';
   readonly hint: string;
+  readonly owner: LockOwner | undefined;
 
-  constructor(message: string, hint: string, options?: ErrorOptions) {
+  constructor(message: string, hint: string, options: ErrorOptions & { owner?: LockOwner } = {}) {
     super(message, options);
     this.hint = hint;
+    this.owner = options.owner;
   }
 }
-
-const PART_BYTES = 2 ** 16;
 
 /** Writes all of `buffer` at `position`, in several writes if the system writes only a part at once. */
 export async function writeFully(file: OpenFile, buffer: Uint8Array, position: number): Promise<void> {
@@ -173,6 +159,12 @@ export async function readFully(file: OpenFile, buffer: Uint8Array, position: nu
   return done;
 }
 
+/** Reads the bytes from `start` to `end`, or to the end of the file. */
+export async function readRange(file: OpenFile, start: number, end: number): Promise<Buffer> {
+  const bytes = Buffer.allocUnsafeSlow(end - start);
+  return bytes.subarray(0, await readFully(file, bytes, start));
+}
+
 /** Calls `use` with the file and closes the file afterwards, also if `use` throws. */
 export async function withFile<T>(file: OpenFile, use: (file: OpenFile) => Promise<T>): Promise<T> {
   try {
@@ -182,46 +174,30 @@ export async function withFile<T>(file: OpenFile, use: (file: OpenFile) => Promi
   }
 }
 
-/** Reads the bytes from `start` to `end` or the end of the file. Each part is valid until the next one is read. */
-export async function* readParts(file: OpenFile, start: number, end: number): AsyncGenerator<Buffer> {
-  const buffer = Buffer.allocUnsafeSlow(PART_BYTES);
-  for (let position = start; position < end; ) {
-    const read = await readFully(file, buffer.subarray(0, Math.min(PART_BYTES, end - position)), position);
-    if (read === 0) return;
-    yield buffer.subarray(0, read);
-    position += read;
-  }
-}
-
 /** Reads a file, or only its first `maxBytes` bytes. Undefined if the file does not exist. */
 export async function readBytes(
   fileSystem: FileSystem,
   path: string,
   maxBytes = Number.POSITIVE_INFINITY,
 ): Promise<Buffer | undefined> {
-  const file = await fileSystem.open(path, 'read').catch((error) => {
+  try {
+    return await withFile(await fileSystem.open(path, 'read'), async (file) =>
+      readRange(file, 0, Math.min((await file.stat()).size, maxBytes)),
+    );
+  } catch (error) {
     if (isMissing(error)) return undefined;
     throw error;
-  });
-  return (
-    file &&
-    withFile(file, async () => {
-      const buffer = Buffer.alloc(Math.min((await file.stat()).size, maxBytes));
-      return buffer.subarray(0, await readFully(file, buffer, 0));
-    })
-  );
+  }
 }
 
 /** Like `readBytes`, for UTF-8 text. */
 export const readTextFile = async (...args: Parameters<typeof readBytes>): Promise<string | undefined> =>
   (await readBytes(...args))?.toString('utf8');
 
+type FileParts = Iterable<Uint8Array> | AsyncIterable<Uint8Array>;
+
 /** Creates a file with mode 0600 and syncs its contents, but not its name. Fails with EEXIST if the name is taken. */
-export async function createFile(
-  fileSystem: FileSystem,
-  path: string,
-  parts: Iterable<Uint8Array> | AsyncIterable<Uint8Array>,
-): Promise<void> {
+export async function createFile(fileSystem: FileSystem, path: string, parts: FileParts): Promise<void> {
   await withFile(await fileSystem.open(path, 'create'), async (file) => {
     let position = 0;
     for await (const part of parts) {
@@ -236,11 +212,7 @@ export async function createFile(
  * Creates or replaces a file atomically and durably. After a crash, the file has either its old contents or all of its
  * new contents. A crash can leave a temporary file with a name for which `isTemporaryName` is true.
  */
-export async function replaceFile(
-  fileSystem: FileSystem,
-  path: string,
-  parts: Iterable<Uint8Array> | AsyncIterable<Uint8Array>,
-): Promise<void> {
+export async function replaceFile(fileSystem: FileSystem, path: string, parts: FileParts): Promise<void> {
   const temporary = join(dirname(path), temporaryName(basename(path)));
   try {
     await createFile(fileSystem, temporary, parts);

@@ -12,7 +12,7 @@ import type { PetRow } from '../../src/cli/rows/read-file.ts';
 import type { Client } from '../../src/client/client.ts';
 import { ApiFailure, ContractError, NetworkError, OutcomeUnknownError } from '../../src/client/errors.ts';
 import type { ReceivedPet } from '../../src/contract/schemas.ts';
-import { DirectoryInUseError } from '../../src/system/file-system.ts';
+import { LockError } from '../../src/system/file-system.ts';
 import { SimulatedDisk } from '../helpers/store-disk.ts';
 import { randomOf } from '../helpers/store-fixtures.ts';
 
@@ -180,7 +180,7 @@ class World {
       files: this.#disk.ofProcess(),
       now: () => this.#now,
       lockDirectory: async () => {
-        if (this.#isLocked) throw new DirectoryInUseError('simulated', {});
+        if (this.#isLocked) throw new LockError('simulated', '', { owner: {} });
         this.#isLocked = true;
         return {
           announce: () => {},

@@ -3,7 +3,7 @@ import { API_PREFIX } from '../../src/contract/operations.ts';
 import { plans } from '../../src/contract/plans.ts';
 import { type Service, type ServiceOptions, startService } from '../../src/server/service.ts';
 import { journalLocation } from '../../src/store/journal/journal-location.ts';
-import type { KeyRequest } from '../../src/store/keys/keys.ts';
+import type { KeyRequest } from '../../src/store/keys.ts';
 import { manualClock } from './clock.ts';
 import { fetchDocumented } from './openapi.ts';
 import { temporaryDirectory } from './temp.ts';

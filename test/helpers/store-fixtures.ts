@@ -3,11 +3,8 @@ import { join } from 'node:path';
 import { crc32 } from 'node:zlib';
 import { expect } from 'vitest';
 import type { StoreError } from '../../src/store/errors.ts';
-import {
-  type JournalOptions,
-  type JournalStore,
-  openJournalStore as open,
-} from '../../src/store/journal/journal-store.ts';
+import { type JournalOptions, openJournalStore as open } from '../../src/store/journal/journal-location.ts';
+import type { JournalStore } from '../../src/store/journal/journal-store.ts';
 import type { CreateRequest, Idempotency, Page, PageQuery, Seed, Store } from '../../src/store/store.ts';
 import { systemClock } from '../../src/system/clock.ts';
 import { acquireDirectoryLock } from '../../src/system/directory-lock.ts';

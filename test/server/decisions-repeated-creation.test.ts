@@ -1,5 +1,5 @@
 import { describe, expect, onTestFinished, test, vi } from 'vitest';
-import { PetsInMemory } from '../../src/store/journal/pets-in-memory.ts';
+import { PetsInMemory } from '../../src/store/journal/journal.ts';
 import { REX } from '../helpers/raw-requests.ts';
 import { create, OTHER_KEY, start } from '../helpers/service.ts';
 

@@ -3,7 +3,7 @@ import type { ErrorCode } from '../../src/contract/error-codes.ts';
 import { API_PREFIX } from '../../src/contract/operations.ts';
 import { ServiceError } from '../../src/server/errors.ts';
 import { StoreFailedError, StoreUnavailableError } from '../../src/store/errors.ts';
-import { createMemoryLimiter } from '../../src/store/limits/limiter.ts';
+import { createMemoryLimiter } from '../../src/store/limiter.ts';
 import { manualClock } from '../helpers/clock.ts';
 import { conformance, document, table } from '../helpers/openapi.ts';
 import { REX } from '../helpers/raw-requests.ts';

@@ -122,6 +122,37 @@ test('requests while the service starts count against no limit, and a connection
   expect((await fetch(new URL('/readyz', urls[0]))).status).toBe(200);
 });
 
+test('however often /readyz is requested, the store is checked at most once a second', async () => {
+  const clock = manualClock();
+  const directory = await temporaryDirectory();
+  let checks = 0;
+  const { starting } = await start({
+    clock,
+    location: {
+      place: directory,
+      async open(options) {
+        const backend = await journalLocation(directory, clock).open(options);
+        const check = backend.store.checkWritable.bind(backend.store);
+        backend.store.checkWritable = async () => {
+          checks++;
+          await check();
+        };
+        return backend;
+      },
+    },
+  });
+  const { url } = await starting;
+  for (const [milliseconds, expected] of [
+    [0, 1],
+    [999, 1],
+    [1, 2],
+  ] as const) {
+    clock.advance(milliseconds);
+    expect((await fetch(new URL('/readyz', url))).status).toBe(200);
+    expect(checks).toBe(expected);
+  }
+});
+
 test('requests get 503 starting until what they need is prepared, and then none fails', async () => {
   const [preparing, prepared] = [gate(), gate()];
   const { open, urls, starting } = await start({
@@ -174,7 +205,7 @@ test('a store in use is refused with the address of its server, and can be opene
   expect(refusal.message).toContain(`(pid ${process.pid} at ${service.url})`);
   await service.stop(0);
   const backend = await open();
-  await expect(open()).rejects.toThrow('is in use by another server');
+  await expect(open()).rejects.toThrow('is in use by another process');
   await backend.close();
   await (await open()).close();
 });

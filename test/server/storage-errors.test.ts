@@ -10,8 +10,12 @@ const KEYED = create(BODY, { 'Idempotency-Key': '"k"' });
 /** Starts a service and adds one animal. From then on, the calls of its disk that match `fails` fail with `errno`. */
 async function startWithOne(errno: 'ENOSPC' | 'EIO', fails: RegExp) {
   const disk = new SimulatedDisk(() => 0);
-  const clock = manualClock();
-  const store = await openJournalStore({ directory: '/store', files: disk, clock, lock: noLock });
+  const store = await openJournalStore({
+    directory: '/store',
+    files: disk,
+    clock: manualClock(),
+    lock: noLock,
+  });
   const service = await start({ store });
   await service.call('/v1/pets', KEYED);
   disk.fate = (_, name) => (fails.test(name) ? { errno } : undefined);
@@ -20,7 +24,7 @@ async function startWithOne(errno: 'ENOSPC' | 'EIO', fails: RegExp) {
     const { code } = (await response.json()) as { code?: string };
     return [response.status, code, response.headers.get('Retry-After')];
   };
-  return { disk, clock, outcome };
+  return { disk, clock: service.clock, outcome };
 }
 
 test('on a full disk, creations and /readyz are refused until there is space, and reads and replays continue', async () => {

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { copyStore } from '../../src/store/copy-store.ts';
+import { copyStore } from '../../src/store/location.ts';
 import { writeDatabase } from '../../src/store/postgres/contents.ts';
 import { inTransaction } from '../../src/store/postgres/database.ts';
 import { postgresLocation } from '../../src/store/postgres/postgres-location.ts';
@@ -160,7 +160,7 @@ test('a copy does not depend on the order of idempotency keys in the table', asy
   const { url, location, clock } = await storeToCopy();
   const animals = manyAnimals(3).map((each) => ({
     ...each,
-    idempotency: { fingerprint: `${each.id}`.repeat(64), at: clock.now() },
+    idempotency: { key: `${each.id}`.repeat(32), body: `${each.id}`.repeat(32), at: clock.now() },
   }));
   await location.write(contentsOf(animals, clock), () => {});
   const expected = await location.read(collect);

@@ -2,10 +2,10 @@ import { chmod, cp, mkdir, readFile, stat, symlink, truncate, writeFile } from '
 import { basename, join, resolve } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import type { StoreLocation } from '../../src/store/backend.ts';
-import { copyStore } from '../../src/store/copy-store.ts';
 import { journalLocation } from '../../src/store/journal/journal-location.ts';
-import { KeyFiles, saveBans } from '../../src/store/journal/key-files.ts';
-import { hashKey, KeyManager } from '../../src/store/keys/keys.ts';
+import { KeyFiles } from '../../src/store/journal/key-files.ts';
+import { hashKey, KeyManager } from '../../src/store/keys.ts';
+import { copyStore } from '../../src/store/location.ts';
 import type { StoreReport } from '../../src/store/store.ts';
 import { isLockName } from '../../src/system/directory-lock.ts';
 import { isTemporaryName } from '../../src/system/file-system.ts';
@@ -39,7 +39,7 @@ async function storeToCopy() {
   await store.add({ pet: animal('once'), idempotency: idempotency('k') });
   await store.close();
   await new KeyManager(new KeyFiles(source), clock).create({ name: 'till', plan: 'free' });
-  await saveBans(source, new Map([[hashKey('key'), clock.now()]]));
+  await new KeyFiles(source).saveBans(new Map([[hashKey('key'), clock.now()]]));
   const at = (directory: string) => journalLocation(directory, clock);
   const copyTo = (target: string, intercept: Intercept = () => {}, signal?: AbortSignal) => {
     const files = interceptFiles(intercept);
@@ -70,11 +70,11 @@ describe('the directory of a copy', () => {
   });
 
   test.each([
-    ['file', 'is not a directory'],
-    ['dangling', 'is not a directory'],
-    ['full', 'is not empty'],
-    ['store/', 'is not empty'],
-  ])('is refused and unchanged: %s %s', async (name, message) => {
+    ['file', 'ENOTDIR', 'check each part of the path'],
+    ['dangling', 'ENOENT', 'check each part of the path'],
+    ['full', 'is not empty', 'copy to an empty directory, or to one that does not exist yet'],
+    ['store/', 'is not empty', 'copy to an empty directory, or to one that does not exist yet'],
+  ])('is refused and unchanged: %s, %s', async (name, message, hint) => {
     const { home, copyTo } = await storeToCopy();
     await writeFile(join(home, 'file'), '');
     await symlink(join(home, 'nothing'), join(home, 'dangling'));
@@ -83,25 +83,24 @@ describe('the directory of a copy', () => {
     const before = await namesIn(home);
     const target = join(home, name);
     await expect(copyTo(target)).rejects.toMatchObject({
-      message: `${resolve(target)} ${message}`,
-      hint: 'copy to an empty directory, or to one that does not exist yet',
+      message: expect.stringMatching(`${resolve(target)}\\b.* ${message}`),
+      hint: expect.stringContaining(hint),
     });
     expect(await namesIn(home)).toEqual(before);
   });
 });
 
-describe.each([
-  ['an empty directory', ['mounted']],
-  ['no directory', []],
-])('a copy to %s', (_, existing) => {
-  test('leaves the target as before after any error, and nothing like a store if the process is killed', async () => {
+describe('a copy', () => {
+  test('leaves an empty directory after any error, and nothing like a store if the process is killed', async () => {
     const { home, at, open, copyTo } = await storeToCopy();
     const calls: string[] = [];
     await copyTo(join(await temporaryDirectory(), 'copy'), (name) => void calls.push(name));
-    for (const directory of existing) await mkdir(join(home, directory));
-    const target = join(home, 'mounted', ...(existing.length > 0 ? [] : ['a', 'b']));
+    const target = join(home, 'mounted');
+    await mkdir(target);
     const before = await namesIn(home);
     for (let failing = 0; failing < calls.length; failing++) {
+      // If a temporary name of a key cannot be removed, the copy is complete nevertheless.
+      if (calls[failing] === 'unlink') continue;
       const killed = join(await temporaryDirectory(), 'killed');
       let call = 0;
       const copying = copyTo(target, async () => {

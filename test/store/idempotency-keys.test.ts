@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { IdempotencyKeys } from '../../src/store/journal/idempotency-keys.ts';
+import { IdempotencyKeys } from '../../src/store/journal/journal.ts';
 import { fingerprintOf } from '../../src/store/store.ts';
 import { idempotency } from '../helpers/store-fixtures.ts';
 

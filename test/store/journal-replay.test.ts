@@ -48,7 +48,7 @@ function randomJournal(seed: number, at: number) {
       const key = random() < (isEven ? 0.5 : 0.01) ? `k${id}` : undefined;
       if (key !== undefined) keys.set(key, text);
       const fingerprint = key === undefined ? undefined : fingerprintOf(idempotency(key), secret);
-      entries.push({ id, status, text, fingerprint });
+      entries.push({ id, status, text, idempotency: fingerprint });
     }
     lines.push(encodeBatch(seq, at, entries).line);
   }

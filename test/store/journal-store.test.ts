@@ -2,7 +2,8 @@ import { appendFile, cp, readdir, readFile, rename, rm, stat, truncate, writeFil
 import { dirname, join } from 'node:path';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { StoreError, StoreFailedError } from '../../src/store/errors.ts';
-import type { JournalOptions, JournalStore } from '../../src/store/journal/journal-store.ts';
+import type { JournalOptions } from '../../src/store/journal/journal-location.ts';
+import type { JournalStore } from '../../src/store/journal/journal-store.ts';
 import { manualClock } from '../helpers/clock.ts';
 import { gate } from '../helpers/gate.ts';
 import { errno, interceptFiles } from '../helpers/store-faults.ts';

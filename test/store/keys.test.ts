@@ -5,7 +5,7 @@ import { describe, expect, it, onTestFinished } from 'vitest';
 import { StoreError, StoreUnavailableError } from '../../src/store/errors.ts';
 import { journalLocation } from '../../src/store/journal/journal-location.ts';
 import { KeyFiles } from '../../src/store/journal/key-files.ts';
-import { hashKey, KeyManager, type KeyRequest } from '../../src/store/keys/keys.ts';
+import { hashKey, KeyManager, type KeyRequest } from '../../src/store/keys.ts';
 import type { FileSystem } from '../../src/system/file-system.ts';
 import { manualClock } from '../helpers/clock.ts';
 import { gate } from '../helpers/gate.ts';

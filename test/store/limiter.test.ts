@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { plans } from '../../src/contract/plans.ts';
-import { createMemoryLimiter } from '../../src/store/limits/limiter.ts';
+import { createMemoryLimiter } from '../../src/store/limiter.ts';
 import { cases } from '../helpers/cases.ts';
 import { manualClock } from '../helpers/clock.ts';
 import { heap } from '../helpers/heap.ts';

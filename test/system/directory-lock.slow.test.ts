@@ -7,7 +7,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { acquireDirectoryLock, type DirectoryLock, findLockOwner } from '../../src/system/directory-lock.ts';
-import { DirectoryInUseError, LockError } from '../../src/system/file-system.ts';
+import { LockError } from '../../src/system/file-system.ts';
 import { openJournalStore } from '../helpers/store-fixtures.ts';
 import { temporaryDirectory } from '../helpers/temp.ts';
 
@@ -67,7 +67,7 @@ describe('acquireDirectoryLock', () => {
     );
     expect(attempts.filter(({ status }) => status === 'fulfilled')).toHaveLength(1);
     for (const attempt of attempts) {
-      if (attempt.status === 'rejected') expect(attempt.reason).toBeInstanceOf(DirectoryInUseError);
+      if (attempt.status === 'rejected') expect(attempt.reason.owner).toBeDefined();
     }
     expect(await claimsIn(directory)).toHaveLength(1);
   });
@@ -111,7 +111,7 @@ describe('acquireDirectoryLock', () => {
       const lock = await acquire(directory);
       lock.announce('http://there');
       const error = await errorOf(acquire(directory));
-      expect(error).toMatchObject({ pid: process.pid, url: 'http://there' });
+      expect(error).toMatchObject({ owner: { pid: process.pid, url: 'http://there' } });
       expect(await claimsIn(directory)).toHaveLength(1);
       await lock.release();
       expect(await claimsIn(directory)).toEqual([]);
@@ -129,8 +129,7 @@ describe('acquireDirectoryLock', () => {
     // Each sleep takes 20 ms, which shortens the timeout of one second.
     const sleep = () => new Promise((done) => setTimeout(done, 20));
     const error = await errorOf(acquire(directory, { sleep }));
-    expect(error).toBeInstanceOf(DirectoryInUseError);
-    expect(error.pid).toBe(4242);
+    expect(error).toMatchObject({ name: 'LockError', owner: { pid: 4242 } });
     expect(await claimsIn(directory)).toEqual(['lock-4242-00000000']);
   });
 
@@ -142,8 +141,7 @@ describe('acquireDirectoryLock', () => {
       const reply = () => `{"state":"${++probes < 4 ? 'claiming' : 'holding'}","pid":7}\n`;
       await fakeClaim(directory, name, reply);
       const error = await errorOf(acquire(directory));
-      expect(error).toBeInstanceOf(DirectoryInUseError);
-      expect(error.pid).toBe(7);
+      expect(error).toMatchObject({ name: 'LockError', owner: { pid: 7 } });
       expect(probes).toBe(4);
       expect(await claimsIn(directory)).toEqual([name]);
     },
@@ -162,6 +160,7 @@ describe('acquireDirectoryLock', () => {
       };
       const error = await errorOf(acquire(directory, { now: () => now, sleep }));
       expect(error).toBeInstanceOf(LockError);
+      expect(error.owner).toBeUndefined();
       expect(now).toBeLessThan(7_000);
     },
   );

@@ -1,6 +1,6 @@
 import { MAX_QUOTA, type PlanName, planNames, plans, type Quota } from '../../contract/plans.ts';
 import type { StoreLocation } from '../../store/backend.ts';
-import type { CreatedKey, StoredKey } from '../../store/keys/keys.ts';
+import type { CreatedKey, StoredKey } from '../../store/keys.ts';
 import { InterruptedError } from '../../system/interrupted-error.ts';
 import { CliError, usageError } from '../core/errors.ts';
 import { integer } from '../core/parsers.ts';
@@ -162,7 +162,7 @@ const list: Command<Data> = {
     const { console, clock } = context;
     const { command, manage } = await openKeys(options, context);
     const [stored, bans] = await manage((manager) => Promise.all([manager.list(), manager.bans()]));
-    const { quotaOf } = await import('../../store/keys/keys.ts');
+    const { quotaOf } = await import('../../store/keys.ts');
     const keys = stored.map((key): ListedKey => {
       const { name, plan, created } = key;
       const until = bans.get(key.sha256) ?? 0;

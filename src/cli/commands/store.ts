@@ -78,7 +78,7 @@ const copy: Command<{ from: string; to: string }> = {
     const unsubscribe = context.onSignal(['SIGINT', 'SIGTERM', 'SIGHUP'], () =>
       interrupt.abort(new InterruptedError()),
     );
-    const { copyStore } = await import('../../store/copy-store.ts');
+    const { copyStore } = await import('../../store/location.ts');
     const copying = copyStore(source, target, {
       signal: interrupt.signal,
       onProgress(done, total) {

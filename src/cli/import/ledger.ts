@@ -7,10 +7,9 @@ import { isTrusted } from '../../client/state-directory.ts';
 import { stringifyJson } from '../../contract/json.ts';
 import { type NewPet, ReceivedPet } from '../../contract/schemas.ts';
 import { IsoTime, parseStoredJson, Sha256 } from '../../store/stored-json.ts';
-import { AppendFile } from '../../system/append-file.ts';
+import { type AppendFile, openAppendFile } from '../../system/append-file.ts';
 import { acquireDirectoryLock } from '../../system/directory-lock.ts';
 import {
-  DirectoryInUseError,
   errnoOf,
   type FileSystem,
   fsyncAncestors,
@@ -278,7 +277,7 @@ export async function openLedger(place: LedgerEnvironment): Promise<LedgerFile> 
       // Write the ledger again: if a sync of an earlier run failed, the events that were just read may not be on the disk.
       await replaceFile(files, path, encodeLedger(ledger));
       await fsyncAncestors(files, directory);
-      return createLedgerFile(ledger, await AppendFile.open(files, path), path, () => lock.release());
+      return createLedgerFile(ledger, await openAppendFile(files, path), path, () => lock.release());
     } catch (error) {
       await lock.release();
       throw error;
@@ -350,9 +349,9 @@ function createLedgerFile(ledger: Ledger, file: AppendFile, path: string, releas
 /** Converts an error of the file system or the lock to a CliError with a hint. Returns any other error unchanged. */
 function describePlaceError({ directory, service }: LedgerEnvironment, error: unknown): unknown {
   if (error instanceof CliError) return error;
-  if (error instanceof DirectoryInUseError)
+  if (error instanceof LockError && error.owner)
     return new CliError(
-      `another import into ${new URL(service).host} is running${error.pid ? ` (process ${error.pid})` : ''}; it may be waiting for confirmation`,
+      `another import into ${new URL(service).host} is running${error.owner.pid ? ` (process ${error.owner.pid})` : ''}; it may be waiting for confirmation`,
       { code: 'already_running', hint: 'wait until it has ended, then run the command again' },
     );
   if (error instanceof LockError)

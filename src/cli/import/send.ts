@@ -6,7 +6,7 @@ import { type RateLimit, readScarcestRateLimit } from '../../client/rate-limit.t
 import type { HttpHeaders } from '../../client/response.ts';
 import { pageSize } from '../../contract/operations.ts';
 import type { NewPet, ReceivedPet } from '../../contract/schemas.ts';
-import { hashKey } from '../../store/keys/keys.ts';
+import { hashKey } from '../../store/keys.ts';
 import type { SteadyClock } from '../../system/clock.ts';
 import { InterruptedError } from '../../system/interrupted-error.ts';
 import { type Progress, readPages } from '../animals/reading.ts';

@@ -4,7 +4,7 @@ import { API_KEY_PATTERN } from '../../contract/headers.ts';
 import type { PlanName } from '../../contract/plans.ts';
 import type { Service } from '../../server/service.ts';
 import type { StoreLocation } from '../../store/backend.ts';
-import { generateKey, hashKey } from '../../store/keys/keys.ts';
+import { generateKey, hashKey } from '../../store/keys.ts';
 import { makePrivateDirectory, readTextFile, realFileSystem, replaceFile } from '../../system/file-system.ts';
 import type { Context } from '../core/context.ts';
 import { fileError, usageError } from '../core/errors.ts';

@@ -1,6 +1,6 @@
 import type { IncomingMessage } from 'node:http';
 import type { ErrorCode } from '../../contract/error-codes.ts';
-import type { RateLimitWindow } from '../../store/limits/limiter.ts';
+import type { RateLimitWindow } from '../../store/limiter.ts';
 import type { RequestedMock } from '../mocks.ts';
 
 /** The beginning of a body; each character is one byte. `bytes` is the size of the whole body. */

@@ -2,7 +2,6 @@ import { randomBytes, randomUUID } from 'node:crypto';
 import { crc32 } from 'node:zlib';
 import * as z from 'zod/mini';
 import { parseInt64, tryParseJson } from '../../contract/json.ts';
-import type { PetStatus } from '../../contract/schemas.ts';
 import { type AnimalInText, readAnimal } from '../animal-text.ts';
 import type { StoredAnimal } from '../backend.ts';
 import { StoreError } from '../errors.ts';
@@ -191,13 +190,8 @@ function readItems(text: string, start: number, read: (at: number) => number | u
   }
 }
 
-/** An animal to be written, with its JSON text and the fingerprint of its idempotency key, if it has one. */
-export type PetToWrite = {
-  id: bigint;
-  status: PetStatus;
-  text: PetJson;
-  fingerprint?: Fingerprint | undefined;
-};
+/** An animal to be written. The record has one time for the idempotency keys of all its animals. */
+export type PetToWrite = Omit<StoredAnimal, 'idempotency'> & { idempotency?: Fingerprint | undefined };
 
 /** Encodes a batch. Also returns what `parseRecord` would return. `at` is in milliseconds since the epoch. */
 export function encodeBatch(
@@ -210,8 +204,8 @@ export function encodeBatch(
   const pets: AnimalInText[] = [];
   const keys: RecordedIdempotencyKey[] = [];
   let length = -1;
-  for (const { id, status, text, fingerprint } of animals) {
-    if (fingerprint) keys.push({ pet: pets.length, ...fingerprint });
+  for (const { id, status, text, idempotency } of animals) {
+    if (idempotency) keys.push({ pet: pets.length, key: idempotency.key, body: idempotency.body });
     texts.push(text);
     pets.push({ id, status, length: Buffer.byteLength(text) });
     length += 1 + Buffer.byteLength(text);
@@ -274,11 +268,12 @@ export async function* encodeJournal(
   }
   let batch: PetToWrite[] = [];
   let bytes = 0;
-  /** The time of the idempotency keys in `batch`. A record has one time for all its keys. */
+  /** The time of the idempotency keys in `batch`. */
   let keysAt: number | undefined;
   let lastId = 0n;
   for await (const part of animals) {
-    for (const { id, status, text, idempotency } of part) {
+    for (const animal of part) {
+      const { id, text, idempotency } = animal;
       const more = bytesInRecord(text, idempotency !== undefined);
       const hasOtherTime = idempotency && keysAt !== undefined && idempotency.at !== keysAt;
       if (hasOtherTime || !fitsInRecord(batch.length, bytes, more)) {
@@ -288,7 +283,7 @@ export async function* encodeJournal(
         keysAt = undefined;
       }
       bytes += more;
-      batch.push({ id, status, text, fingerprint: idempotency && splitFingerprint(idempotency.fingerprint) });
+      batch.push(animal);
       keysAt ??= idempotency?.at;
       if (id <= lastId) {
         throw new StoreError(
@@ -302,5 +297,3 @@ export async function* encodeJournal(
   if (batch.length > 0) yield encodeBatch(++seq, keysAt ?? at, batch).line;
   if (nextId > lastId + 1n) yield encodeLastId(++seq, at, nextId - 1n).line;
 }
-
-const splitFingerprint = (hex: string): Fingerprint => ({ key: hex.slice(0, 32), body: hex.slice(32) });

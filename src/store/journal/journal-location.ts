@@ -1,15 +1,17 @@
 import * as fs from 'node:fs/promises';
-import { dirname, join, resolve } from 'node:path';
+import { join, resolve } from 'node:path';
 import type { Clock } from '../../system/clock.ts';
-import { acquireDirectoryLock, isLockName } from '../../system/directory-lock.ts';
+import { acquireDirectoryLock, type DirectoryLock, isLockName } from '../../system/directory-lock.ts';
 import {
   createFile,
-  errnoOf,
   type FileSystem,
   fsyncAncestors,
   isMissing,
+  isTemporaryName,
   makeDirectory,
   realFileSystem,
+  removeFile,
+  replaceFile,
   temporaryName,
 } from '../../system/file-system.ts';
 import {
@@ -22,14 +24,14 @@ import {
   type StoreLocation,
 } from '../backend.ts';
 import { StoreError, StoreUnavailableError, storeMissingError, toStoreError } from '../errors.ts';
-import { KeyCache } from '../keys/key-cache.ts';
-import { KeyManager, requireValidKeys } from '../keys/keys.ts';
-import { createMemoryLimiter } from '../limits/limiter.ts';
+import { KeyCache, KeyManager, requireValidKeys } from '../keys.ts';
+import { createMemoryLimiter } from '../limiter.ts';
 import type { StoreReport } from '../store.ts';
-import { encodeJournal, JOURNAL_FILE } from './format.ts';
-import { hasJournal, openJournalStore, writeMarker } from './journal-store.ts';
-import { BANS_FILE, encodeBans, encodeKey, KeyFiles, loadBans, saveBans } from './key-files.ts';
-import { type Journal, readJournal, readJournalHeader } from './read-journal.ts';
+import { encodeHeader, encodeJournal, JOURNAL_FILE, newHeader } from './format.ts';
+import type { Journal } from './journal.ts';
+import { JournalStore, type JournalStoreOptions, MARKER_FILE, writeMarker } from './journal-store.ts';
+import { BANS_FILE, KeyFiles } from './key-files.ts';
+import { readJournal, readJournalHeader } from './read-journal.ts';
 
 /** Returns the location of a store in a directory. Servers and copies lock the directory. */
 export function journalLocation(
@@ -49,7 +51,9 @@ export function journalLocation(
 
   /** @throws StoreError, with the code `missing` unless other files show that there was a store */
   async function requireJournal(): Promise<void> {
-    const names = await namesIn(directory, files).catch(failWith(`read ${directory}`));
+    const names = await files.readdir(directory).catch((error) => {
+      return isMissing(error) ? [] : failWith(`read ${directory}`)(error);
+    });
     if (!hasJournal(directory, names)) throw storeMissingError(directory);
   }
 
@@ -86,11 +90,68 @@ export function journalLocation(
   };
 }
 
-const namesIn = (directory: string, files: FileSystem): Promise<string[]> =>
-  files.readdir(directory).catch((error) => {
-    if (isMissing(error)) return [];
-    throw error;
-  });
+/**
+ * Whether a directory that contains these names has a journal.
+ *
+ * @throws StoreError if only other files show that there was a journal. A new journal would issue the same ids again
+ */
+function hasJournal(directory: string, names: readonly string[]): boolean {
+  if (names.includes(JOURNAL_FILE)) return true;
+  const traces = names.filter(
+    (name) =>
+      ['keys', BANS_FILE, MARKER_FILE].includes(name) ||
+      (name.startsWith('journal.') && !isTemporaryName(name)),
+  );
+  if (traces.length === 0) return false;
+  throw new StoreError(
+    `${join(directory, JOURNAL_FILE)} is missing, but the directory contains other files of a store: ${traces.join(', ')}`,
+    `restore ${JOURNAL_FILE} from a backup, or use another directory; if a copy to this directory was interrupted, delete the directory, then copy again`,
+  );
+}
+
+export type JournalOptions = JournalStoreOptions & {
+  lock: (directory: string) => Promise<DirectoryLock>;
+  /** The server's URL, which another server reports if it tries to lock the same directory. */
+  url?: string | undefined;
+  /** If aborted while the journal is being read, opening fails with its reason. */
+  signal?: AbortSignal | undefined;
+};
+
+/**
+ * Locks a directory and opens its store, or creates one (docs/serve.md). On a full disk, the store can only be read until
+ * there is space.
+ *
+ * @throws StoreError, or the reason of the signal. After an error, nothing stays locked
+ */
+export async function openJournalStore(options: JournalOptions): Promise<JournalStore> {
+  const { lock: acquire, url, signal, ...settings } = options;
+  const { directory, files, clock } = settings;
+  let close = async () => {};
+  try {
+    await makeDirectory(files, directory);
+    const lock = await acquire(directory);
+    close = () => lock.release();
+    if (url !== undefined) lock.announce(url);
+    const names = await files.readdir(directory);
+    if (!hasJournal(directory, names)) {
+      const header = encodeHeader(newHeader(clock.now()));
+      await replaceFile(files, join(directory, JOURNAL_FILE), [header]);
+    }
+    for (const name of names) {
+      // Left by a process that was killed.
+      if (/^(journal|bans|store)[.]/.test(name) && isTemporaryName(name))
+        await removeFile(files, join(directory, name));
+    }
+    const store = new JournalStore(settings, await readJournal(options), lock);
+    close = () => store.close();
+    await store.start();
+    return store;
+  } catch (error) {
+    await close();
+    signal?.throwIfAborted();
+    throw toStoreError(error, `open the store in ${directory}`);
+  }
+}
 
 /**
  * Opens or creates the store in a directory for a server. Requests are counted in memory, and bans are kept in a file.
@@ -104,34 +165,33 @@ async function openJournalBackend(
   const store = await openJournalStore({ ...options, directory, files, onSync, lock: acquireDirectoryLock });
   try {
     const keyFiles = new KeyFiles(directory, files);
-    let isReadable = true;
+    const reportKeys = reporter(onWarning);
     const readKeys = async () => {
       const known = await keyFiles.read().catch(({ message, hint, cause }: StoreError) => {
-        if (isReadable) onWarning(`${message}; ${hint}`);
-        isReadable = false;
+        reportKeys(`${message}; ${hint}`);
         throw new StoreUnavailableError(message, hint, { cause, outcome: 'not_done' });
       });
-      isReadable = true;
+      reportKeys(undefined);
       // If the directory was moved, these keys may belong to another store, and the server would miss revocations.
       await store.requireInPlace();
       return known;
     };
     const keys = new KeyCache(readKeys, { clock, sleep, onWarning });
-    // If the keys cannot be read now, the server starts anyway, and requests that need them fail.
-    await keys.load().catch(() => {});
-    let isWarned = false;
+    // This reports damaged keys before the first request. If no key can be read now, the server starts anyway, and
+    // requests that need them fail.
+    await keys.list().catch(() => {});
+    const reportBans = reporter(onWarning);
     const limiter = createMemoryLimiter(clock, {
       rule: options.bans,
-      stored: await loadBans(directory),
+      stored: await keyFiles.bans(),
       async save(bans) {
         try {
           await store.requireInPlace();
-          await saveBans(directory, bans);
-          isWarned = false;
+          await keyFiles.saveBans(bans);
+          reportBans(undefined);
           return true;
         } catch (error) {
-          if (!isWarned) onWarning((error as Error).message);
-          isWarned = true;
+          reportBans((error as Error).message);
           return false;
         }
       },
@@ -157,6 +217,15 @@ async function openJournalBackend(
   }
 }
 
+/** Returns a function that reports a problem once, until it is called with undefined. */
+function reporter(onWarning: (message: string) => void): (problem: string | undefined) => void {
+  let isReported = false;
+  return (problem) => {
+    if (problem !== undefined && !isReported) onWarning(problem);
+    isReported = problem !== undefined;
+  };
+}
+
 /** A server may just be writing the last line. So a journal with a torn end is read up to this many times in all. */
 const ATTEMPTS = 3;
 
@@ -180,8 +249,9 @@ async function readContents(
   for (let attempt = 1; attempt < ATTEMPTS && journal.tornEnd; attempt++)
     journal = await readJournal(settings);
   const { header, pets, orders, seq, nextId, tornEnd } = journal;
-  const keys = requireValidKeys(await new KeyFiles(directory, files).read());
-  const { id, secret, created } = header;
+  const keyFiles = new KeyFiles(directory, files);
+  const keys = requireValidKeys(await keyFiles.read());
+  const { id, secret } = header;
   return {
     report: {
       id,
@@ -193,11 +263,10 @@ async function readContents(
       tornEnd,
     },
     secret,
-    created,
     nextId,
     orders,
     keys,
-    bans: await loadBans(directory),
+    bans: await keyFiles.bans(),
     readAt,
     async *animals() {
       yield* readAnimals(journal, readAt);
@@ -222,30 +291,30 @@ function* readAnimals({ pets, keys }: Journal, readAt: number): Generator<Stored
 
 /**
  * Locks `target`, which must be an empty directory or not exist, and calls `write` to fill it. After an error, everything
- * that was created is deleted.
+ * that was created is deleted, except empty directories.
  */
 async function fillDirectory(target: string, files: FileSystem, write: () => Promise<void>): Promise<void> {
-  const missing = await missingDirectories(target);
-  if (missing.length === 0) await requireEmpty(target);
+  const contents = async () => (await files.readdir(target)).filter((name) => !isLockName(name));
+  const requireEmpty = async () => {
+    if ((await contents()).length === 0) return;
+    const hint = 'copy to an empty directory, or to one that does not exist yet';
+    throw new StoreError(`${target} is not empty`, hint);
+  };
+  await makeDirectory(files, target);
+  await requireEmpty();
+  const lock = await acquireDirectoryLock(target);
   try {
-    await makeDirectory(files, target);
-    const lock = await acquireDirectoryLock(target);
-    try {
-      // Another copy may have been complete before this one got the lock.
-      await requireEmpty(target);
-      await write().catch(async (error) => {
-        // The journal first: without it, the other files are not taken for a store.
-        await fs.rm(join(target, JOURNAL_FILE), { force: true }).catch(() => {});
-        for (const name of (await fs.readdir(target)).filter((each) => !isLockName(each)))
-          await fs.rm(join(target, name), { recursive: true }).catch(() => {});
-        throw error;
-      });
-    } finally {
-      await lock.release();
-    }
-  } catch (error) {
-    for (const directory of missing) await fs.rmdir(directory).catch(() => {});
-    throw error;
+    // Another copy may have been complete before this one got the lock.
+    await requireEmpty();
+    await write().catch(async (error) => {
+      // The journal first: without it, the other files are not taken for a store.
+      await fs.rm(join(target, JOURNAL_FILE), { force: true }).catch(() => {});
+      for (const name of await contents())
+        await fs.rm(join(target, name), { recursive: true }).catch(() => {});
+      throw error;
+    });
+  } finally {
+    await lock.release();
   }
 }
 
@@ -264,46 +333,17 @@ async function writeContents(
 ): Promise<void> {
   const keyFiles = new KeyFiles(target, files);
   await files.mkdir(keyFiles.path);
-  for (const key of contents.keys) await createFile(files, keyFiles.pathOf(key.name), [encodeKey(key)]);
-  await files.syncDirectory(keyFiles.path);
-  if (contents.bans.size > 0) await createFile(files, join(target, BANS_FILE), [encodeBans(contents.bans)]);
+  for (const key of contents.keys) await keyFiles.add(key);
+  if (contents.bans.size > 0) await keyFiles.saveBans(contents.bans);
   const temporary = temporaryName(JOURNAL_FILE);
-  await createFile(files, join(target, temporary), journalOf(contents));
+  const { report, secret, readAt } = contents;
+  const animals = contents.animals();
+  const header = { ...newHeader(readAt), id: report.id, secret };
+  const lines = encodeJournal(header, { ...contents, animals }, readAt);
+  await createFile(files, join(target, temporary), lines);
   await files.syncDirectory(target);
-  accept((await readContents(target, files, contents.readAt, { name: temporary, signal })).report);
+  accept((await readContents(target, files, readAt, { name: temporary, signal })).report);
   await files.rename(join(target, temporary), join(target, JOURNAL_FILE));
   await fsyncAncestors(files, target);
   await writeMarker(files, target);
-}
-
-function journalOf({ report, secret, created, ...contents }: StoreContents): AsyncIterable<Buffer> {
-  const { orders, nextId, readAt } = contents;
-  return encodeJournal(
-    { id: report.id, secret, created },
-    { orders, animals: contents.animals(), nextId },
-    readAt,
-  );
-}
-
-/** The directories to create for this one: itself, then its missing ancestors. Empty if the directory exists. */
-async function missingDirectories(directory: string): Promise<string[]> {
-  try {
-    await fs.lstat(directory);
-    return [];
-  } catch (error) {
-    if (!isMissing(error)) throw error;
-    return [directory, ...(await missingDirectories(dirname(directory)))];
-  }
-}
-
-const EMPTY_HINT = 'copy to an empty directory, or to one that does not exist yet';
-
-/** @throws StoreError if the directory contains anything, or if it is not a directory; or a system error */
-async function requireEmpty(directory: string): Promise<void> {
-  const names = await fs.readdir(directory).catch((error) => {
-    throw isMissing(error) || errnoOf(error) === 'ENOTDIR'
-      ? new StoreError(`${directory} is not a directory`, EMPTY_HINT)
-      : error;
-  });
-  if (names.some((name) => !isLockName(name))) throw new StoreError(`${directory} is not empty`, EMPTY_HINT);
 }

@@ -1,22 +1,30 @@
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
+import { crc32 } from 'node:zlib';
+import { INT64_MAX } from '../../contract/json.ts';
 import {
+  type AppendFile,
   FileChangedError,
   NotAppendedError,
+  openAppendFile,
   requireSameFile,
   throwNotAppended,
 } from '../../system/append-file.ts';
+import type { SteadyClock } from '../../system/clock.ts';
 import type { DirectoryLock } from '../../system/directory-lock.ts';
 import {
   createFile,
   type FileSystem,
   fsyncAncestors,
-  isTemporaryName,
-  makeDirectory,
+  readRange,
   removeFile,
   replaceFile,
   temporaryName,
+  withFile,
 } from '../../system/file-system.ts';
+import { textAfterId, textWithId } from '../animal-text.ts';
+import { BatchQueue } from '../batch-queue.ts';
 import {
+  noIdsLeftError,
   StoreError,
   StoreFailedError,
   StoreUnavailableError,
@@ -34,117 +42,86 @@ import {
   type PetJson,
   type Seed,
   type Store,
+  type TornEnd,
 } from '../store.ts';
-import { encodeHeader, encodeJournal, JOURNAL_FILE, newHeader } from './format.ts';
-import { BANS_FILE } from './key-files.ts';
-import { type Journal, readJournal } from './read-journal.ts';
-import { JournalWriter, type WriterSettings } from './write-journal.ts';
+import {
+  bytesInRecord,
+  encodeBatch,
+  encodeJournal,
+  encodeLastId,
+  fitsInRecord,
+  JOURNAL_FILE,
+  type PetToWrite,
+} from './format.ts';
+import type { Journal } from './journal.ts';
+import { readJournal } from './read-journal.ts';
 
-/** The result of a check whether the journal can be written is reused for this long, from the start of the check. */
-const CHECK_MS = 1_000;
-
-export type JournalOptions = WriterSettings & {
+export type JournalStoreOptions = {
   directory: string;
-  lock: (directory: string) => Promise<DirectoryLock>;
-  /** The server's URL, which another server reports if it tries to lock the same directory. */
-  url?: string | undefined;
+  files: FileSystem;
+  clock: SteadyClock;
+  /** Receives messages for the user about problems that the store has handled itself. */
+  onWarning: (message: string) => void;
+  /** Called after each write to the journal with the time until it was synced or has failed, in milliseconds. */
+  onSync: (milliseconds: number) => void;
   /** Called once if the store stops, because a write failed, or another program changed the journal. */
   onFailure: (error: StoreFailedError) => void;
-  /** If aborted while the journal is being read, opening fails with its reason. */
-  signal?: AbortSignal | undefined;
 };
 
 /** A file that shows that the directory had a journal, even if no other file of a store is there. */
-const MARKER_FILE = 'store.txt';
+export const MARKER_FILE = 'store.txt';
 const MARKER_TEXT = `The animals of this store are in ${JOURNAL_FILE}. If that file is missing, restore it from a backup.\n`;
-
-/**
- * Whether a directory that contains these names has a journal.
- *
- * @throws StoreError if only other files show that there was a journal. A new journal would issue the same ids again
- */
-export function hasJournal(directory: string, names: readonly string[]): boolean {
-  if (names.includes(JOURNAL_FILE)) return true;
-  const traces = names.filter(
-    (name) =>
-      ['keys', BANS_FILE, MARKER_FILE].includes(name) ||
-      (name.startsWith('journal.') && !isTemporaryName(name)),
-  );
-  if (traces.length === 0) return false;
-  throw new StoreError(
-    `${join(directory, JOURNAL_FILE)} is missing, but the directory contains other files of a store: ${traces.join(', ')}`,
-    `restore ${JOURNAL_FILE} from a backup, or use another directory; if a copy to this directory was interrupted, delete the directory, then copy again`,
-  );
-}
 
 /** Marks a directory as one that has a journal. */
 export const writeMarker = (files: FileSystem, directory: string): Promise<void> =>
   replaceFile(files, join(directory, MARKER_FILE), [Buffer.from(MARKER_TEXT)]);
 
-/**
- * Locks a directory and opens its store, or creates one (docs/serve.md). On a full disk, the store can only be read until
- * there is space.
- *
- * @throws StoreError, or the reason of the signal. After an error, nothing stays locked
- */
-export async function openJournalStore(options: JournalOptions): Promise<JournalStore> {
-  const { directory, files, url, clock, signal } = options;
-  let close = async () => {};
-  try {
-    await makeDirectory(files, directory);
-    const lock = await options.lock(directory);
-    close = () => lock.release();
-    if (url !== undefined) lock.announce(url);
-    const names = await files.readdir(directory);
-    if (!hasJournal(directory, names)) {
-      const header = encodeHeader(newHeader(clock.now()));
-      await replaceFile(files, join(directory, JOURNAL_FILE), [header]);
-    }
-    for (const name of names) {
-      // Left by a process that was killed.
-      if (/^(journal|bans|store)[.]/.test(name) && isTemporaryName(name))
-        await removeFile(files, join(directory, name));
-    }
-    const store = new JournalStore(options, await readJournal(options), lock);
-    close = () => store.close();
-    await store.start();
-    return store;
-  } catch (error) {
-    await close();
-    signal?.throwIfAborted();
-    throw toStoreError(error, `open the store in ${directory}`);
-  }
-}
+/** An animal to be written, without its id. `rest` is its JSON text after the id, `bytes` its size in a record. */
+type NewAnimal = Pick<PetToWrite, 'status' | 'idempotency'> & { rest: string; bytes: number };
+
+/** Enough space for any animal, whose request has at most 64 KiB. Several animals together can need more. */
+const PROBE_BYTES = 2 ** 17;
+
+const NEWLINE = 0x0a;
 
 /**
- * Keeps a store in memory, and in a journal on the disk. The store is open until it is closed, or until a write fails:
- * only a write that the disk refuses for now (`isUnwritable`) changes nothing. After any other failure, memory and disk
- * may differ, so the store stops: all methods except `close` throw StoreFailedError, and `onFailure` is called.
+ * Keeps a store in memory, and in a journal on the disk. Animals are added to memory when they are on the disk. Those that
+ * arrive during the sync of a batch form the next batch (group commit).
+ *
+ * The store is open until it is closed, or until a write fails: only a write that the disk refuses for now
+ * (`isUnwritable`) changes nothing. After any other failure, memory and disk may differ, so the store stops: all methods
+ * except `close` throw StoreFailedError, and `onFailure` is called.
  */
 export class JournalStore implements Store {
   readonly id: string;
-  #options: JournalOptions;
+  #options: JournalStoreOptions;
   #journal: Journal;
-  #writer: JournalWriter;
   #lock: DirectoryLock;
+  #file: AppendFile | undefined;
+  #creations: BatchQueue<NewAnimal, PetJson>;
+  /** Whether animals can be added. If so, every record that was read is on the disk. */
+  #isReady = false;
+  /** The path of the file with the torn end. */
+  #backup: string | undefined;
   /** Whether the disk has refused the last write. */
   #isRefused = false;
   /** Why the store has stopped. */
   #failure: StoreFailedError | undefined;
-  /** The last result of `#ensureWritable` for `checkWritable`, and when it began. */
-  #check: { at: number; result: Promise<void> } | undefined;
   /** Set while `#ensureWritable` runs. */
   #ensuring: Promise<void> | undefined;
   /** Set while a seed replaces the journal. Creations, checks and other seeds wait for the end. */
   #replacing: Promise<unknown> | undefined;
   #closed: Promise<void> | undefined;
 
-  constructor(options: JournalOptions, journal: Journal, lock: DirectoryLock) {
+  constructor(options: JournalStoreOptions, journal: Journal, lock: DirectoryLock) {
     this.id = journal.header.id;
     this.#options = options;
     this.#journal = journal;
     this.#lock = lock;
-    this.#writer = new JournalWriter(journal, options);
+    this.#creations = new BatchQueue({
+      run: (animals) => this.#run(() => this.#write(animals)),
+      countNext: countForRecord,
+    });
   }
 
   /** Makes what was read durable. On a full disk, the store opens without that. @throws a system error, or StoreError */
@@ -159,12 +136,13 @@ export class JournalStore implements Store {
     while (this.#replacing) await this.#replacing;
     const { pet, idempotency } = request;
     const { header, keys, pets } = this.#requireOpen();
+    const now = this.#options.clock.elapsed();
     const fingerprint = idempotency && fingerprintOf(idempotency, header.secret);
-    const known = fingerprint && keys.find(fingerprint, this.#options.clock.elapsed());
+    const known = fingerprint && keys.find(fingerprint, now);
     if (typeof known === 'string') return { kind: known };
-    if (!this.#writer.isReady) {
+    if (!this.#isReady) {
       try {
-        await this.checkWritable();
+        await this.#ensureWritable();
       } catch (error) {
         // The animal was added, but may not be on the disk yet.
         if (known !== undefined && error instanceof StoreUnwritableError) return { kind: 'in_flight' };
@@ -173,7 +151,19 @@ export class JournalStore implements Store {
       return this.add(request);
     }
     if (known !== undefined) return { kind: 'replayed', pet: pets.textAt(known) };
-    return { kind: 'added', pet: await this.#run(() => this.#writer.add(pet, fingerprint)) };
+    if (fingerprint && !keys.hasRoom(now)) {
+      throw new StoreUnwritableError(
+        'there are too many idempotency keys',
+        'try again tomorrow, or without an idempotency key',
+      );
+    }
+    const rest = textAfterId(pet);
+    const bytes = bytesInRecord(rest, fingerprint !== undefined);
+    if (fingerprint) keys.reserve(fingerprint);
+    return {
+      kind: 'added',
+      pet: await this.#creations.add({ status: pet.status, idempotency: fingerprint, rest, bytes }),
+    };
   }
 
   list(query: PageQuery): Page {
@@ -195,7 +185,7 @@ export class JournalStore implements Store {
   async seed(seed: Seed): Promise<boolean> {
     while (this.#replacing) await this.#replacing;
     const { seq, nextId } = this.#requireOpen();
-    if (seq > 0 || nextId > 1n || this.#writer.isBusy) return false;
+    if (seq > 0 || nextId > 1n || this.#creations.isBusy) return false;
     await this.#replace(seed);
     return true;
   }
@@ -208,8 +198,7 @@ export class JournalStore implements Store {
   }
 
   /**
-   * Checks whether a creation would succeed, and first does what could not be done on a full disk. Runs at most once in
-   * `CHECK_MS`.
+   * Checks whether a creation would succeed, and first does what could not be done on a full disk.
    *
    * @throws StoreUnwritableError, StoreFailedError, or StoreError if the store is closed
    */
@@ -217,12 +206,7 @@ export class JournalStore implements Store {
     // While the journal is replaced, a check would find that the old one was deleted, and stop the store.
     while (this.#replacing) await this.#replacing;
     this.#requireOpen();
-    const now = this.#options.clock.elapsed();
-    const isOld = !this.#check || now - this.#check.at >= CHECK_MS;
-    if (isOld && !this.#ensuring) this.#check = { at: now, result: this.#ensureWritable() };
-    await (this.#ensuring ?? this.#check?.result);
-    // A write can have failed since the check.
-    this.#requireOpen();
+    await this.#ensureWritable();
   }
 
   /**
@@ -244,7 +228,9 @@ export class JournalStore implements Store {
   close(): Promise<void> {
     this.#closed ??= Promise.resolve(this.#replacing).then(async () => {
       await this.#ensuring?.catch(() => {});
-      await this.#writer.close();
+      await this.#creations.close();
+      // All acknowledged data is synced, so an error while closing loses nothing.
+      await this.#file?.close().catch(() => {});
       await this.#lock.release();
     });
     return this.#closed;
@@ -261,9 +247,8 @@ export class JournalStore implements Store {
   async #run<Result>(write: () => Promise<Result>): Promise<Result> {
     try {
       const result = await write();
-      if (this.#isRefused && this.#writer.isReady) {
+      if (this.#isRefused && this.#isReady) {
         this.#isRefused = false;
-        this.#check = undefined;
         this.#options.onWarning(`${this.#journal.path} can be written again`);
       }
       return result;
@@ -305,9 +290,9 @@ export class JournalStore implements Store {
    */
   #ensureWritable(): Promise<void> {
     this.#ensuring ??= this.#run(async () => {
-      if (!this.#writer.isReady) return this.#prepare();
+      if (!this.#isReady) return this.#prepare();
       // A small animal may fit although the check fails, so this does not count as a refused write.
-      await this.#writer.probe().catch((error) => {
+      await this.#file?.probe(PROBE_BYTES).catch((error) => {
         throw error instanceof NotAppendedError ? this.#unwritable(error) : error;
       });
     }).finally(() => {
@@ -316,17 +301,77 @@ export class JournalStore implements Store {
     return this.#ensuring;
   }
 
-  /** Makes the names of the journal and its marker durable, and then what was read. */
+  /**
+   * Makes the names of the journal and its marker durable, and then what was read, and moves a torn end to a backup. After
+   * a NotAppendedError, it can be called again.
+   */
   async #prepare(): Promise<void> {
-    const { directory, files } = this.#options;
+    const { directory, files, clock, onWarning } = this.#options;
+    const { path, file, tornEnd, lastLine, seq, lastId, minNextId } = this.#journal;
     try {
       // The name of the journal must be on the disk before the marker, which says that there is a journal.
       await fsyncAncestors(files, directory);
       if (!(await files.readdir(directory)).includes(MARKER_FILE)) await writeMarker(files, directory);
+      // The torn end may already be overwritten if this is not the first attempt.
+      if (tornEnd) this.#backup ??= await saveTornEnd(files, path, tornEnd);
     } catch (error) {
       throwNotAppended(error);
     }
-    await this.#writer.prepare();
+    this.#file ??= await openAppendFile(files, path, file);
+    const newline = lastLine.bytes.at(-1) === NEWLINE ? '' : '\n';
+    const reserved = minNextId - 1n;
+    const reservation = reserved > lastId ? encodeLastId(seq + 1, this.#now(), reserved) : undefined;
+    // The last line was read, but may not be on the disk: after a failed sync, the system can consider pages clean that
+    // were never written. Earlier lines were synced before it was written. A torn end is removed only after the record
+    // that keeps its ids from being issued again has overwritten its beginning.
+    const lines = [lastLine.bytes, Buffer.from(newline), reservation?.line ?? Buffer.alloc(0)];
+    await this.#append(Buffer.concat(lines), lastLine.start);
+    if (reservation) this.#journal.add(reservation, clock.elapsed(), clock.elapsed());
+    this.#isReady = true;
+    if (tornEnd) {
+      onWarning(
+        `${path} did not end with a valid record, because a write was interrupted or another program changed the file; ` +
+          `its bytes ${tornEnd.start} to ${file.size} were moved to ${this.#backup}; if another program changed the file, they may contain animals that were acknowledged, so compare the store with a backup`,
+      );
+    }
+  }
+
+  /** Writes and syncs animals in one record, and returns their texts. */
+  async #write(batch: readonly NewAnimal[]): Promise<PetJson[]> {
+    const { clock } = this.#options;
+    const { nextId, seq, keys } = this.#journal;
+    try {
+      if (this.#failure) throw this.#failure;
+      if (nextId + BigInt(batch.length - 1) > INT64_MAX) throw noIdsLeftError();
+      // The ids are assigned only now. A failed write uses no id, so nothing needs to be undone.
+      const animals = batch.map(({ status, idempotency, rest }, i): PetToWrite => {
+        const id = nextId + BigInt(i);
+        return { id, status, text: textWithId(id, rest), idempotency };
+      });
+      const { line, ...record } = encodeBatch(seq + 1, this.#now(), animals);
+      await this.#append(line);
+      this.#journal.add(record, clock.elapsed(), clock.elapsed());
+      return animals.map(({ text }) => text);
+    } catch (error) {
+      for (const { idempotency } of batch) if (idempotency) keys.release(idempotency);
+      throw error;
+    }
+  }
+
+  async #append(bytes: Uint8Array, start?: number): Promise<void> {
+    const { clock, onSync } = this.#options;
+    if (!this.#file) throw new Error('the journal is not open for writing');
+    const started = clock.elapsed();
+    try {
+      await this.#file.append(bytes, start);
+    } finally {
+      onSync(clock.elapsed() - started);
+    }
+  }
+
+  /** The current time in whole milliseconds since the epoch. */
+  #now(): number {
+    return Math.trunc(this.#options.clock.now());
   }
 
   #replace(seed: Seed): Promise<void> {
@@ -338,7 +383,7 @@ export class JournalStore implements Store {
   }
 
   async #replaceJournal(seed: Seed): Promise<void> {
-    const { files, clock, directory } = this.#options;
+    const { files, directory } = this.#options;
     const { path, header } = this.#journal;
     const { animals, orders } = encodeSeed(seed);
     const contents = { orders, animals: [animals], nextId: 1n };
@@ -346,23 +391,45 @@ export class JournalStore implements Store {
     await this.#ensureWritable();
     const temporary = join(directory, temporaryName(JOURNAL_FILE));
     try {
-      await createFile(files, temporary, encodeJournal(header, contents, Math.trunc(clock.now())));
+      await createFile(files, temporary, encodeJournal(header, contents, this.#now()));
     } catch (error) {
       await removeFile(files, temporary).catch(() => {});
       throwNotAppended(error);
     }
     // Later creations wait (`#replacing`). Those that have begun must be written before their file is replaced.
-    await this.#writer.close();
+    await this.#creations.close();
+    await this.#file?.close().catch(() => {});
     try {
       await files.rename(temporary, path);
       await files.syncDirectory(directory);
-      // A signal that ends the start must not stop the store here, because its journal is already replaced.
-      this.#journal = await readJournal({ ...this.#options, signal: undefined });
-      this.#writer = new JournalWriter(this.#journal, this.#options);
-      this.#check = undefined;
+      this.#journal = await readJournal(this.#options);
+      this.#file = undefined;
+      this.#isReady = false;
       await this.start();
     } catch (error) {
       throw this.#stop(error);
     }
   }
+}
+
+/** How many of these animals fit into one record. */
+function countForRecord(animals: readonly NewAnimal[]): number {
+  let [count, total] = [0, 0];
+  for (const { bytes } of animals) {
+    if (!fitsInRecord(count, total, bytes)) break;
+    count++;
+    total += bytes;
+  }
+  return count;
+}
+
+/** Saves a torn end in a file, and returns its path. The name depends on the contents, so repetitions add no file. */
+async function saveTornEnd(files: FileSystem, path: string, { start, bytes }: TornEnd): Promise<string> {
+  const torn = await withFile(await files.open(path, 'read'), (file) =>
+    readRange(file, start, start + bytes),
+  );
+  const name = `journal.torn-${start}-${crc32(torn).toString(16).padStart(8, '0')}`;
+  const backup = join(dirname(path), name);
+  await replaceFile(files, backup, [torn]);
+  return backup;
 }

@@ -1,4 +1,4 @@
-import { dirname, join } from 'node:path';
+import { join } from 'node:path';
 import * as z from 'zod/mini';
 import {
   createFile,
@@ -13,22 +13,33 @@ import {
   temporaryName,
 } from '../../system/file-system.ts';
 import { StoreError, toStoreError } from '../errors.ts';
-import { KeyName, type KeyOrError, type KeyTable, type StoredBans, StoredKey } from '../keys/keys.ts';
+import { KeyName, type KeyOrError, type KeyTable, type StoredBans, StoredKey } from '../keys.ts';
 import { IsoTime, parseStoredJson, Sha256 } from '../stored-json.ts';
 
 const MAX_FILE_BYTES = 2 ** 16;
 
-export const encodeKey = (key: StoredKey): Buffer => Buffer.from(`${JSON.stringify(key)}\n`);
+/** The name of the file with the bans in the store's directory. */
+export const BANS_FILE = 'bans.json';
 
-/** The API keys of the store in a directory: one file per key in the subdirectory `keys` (docs/service.md, D16). */
+/** The end of each ban, by the SHA-256 of the API key. */
+const StoredBansJson = z.record(Sha256, IsoTime, {
+  error: ({ code }) => (code === 'invalid_key' ? 'is not a SHA-256' : 'must be a JSON object'),
+});
+
+/**
+ * The API keys of the store in a directory: one file per key in the subdirectory `keys` (docs/service.md, D16). Also the
+ * bans of earlier runs, which are in one file (D9).
+ */
 export class KeyFiles implements KeyTable {
   readonly path: string;
   #files: FileSystem;
+  #bansPath: string;
   /** The valid keys that `read` has read, by name. The file of such a key is read again only if its version changes. */
   #read = new Map<string, { version: string; key: StoredKey }>();
 
   constructor(directory: string, files: FileSystem = realFileSystem) {
     this.path = join(directory, 'keys');
+    this.#bansPath = join(directory, BANS_FILE);
     this.#files = files;
   }
 
@@ -87,7 +98,7 @@ export class KeyFiles implements KeyTable {
     try {
       // Do not create the directory of the store. If it is missing, it was moved or deleted.
       await makeDirectory(files, this.path, false);
-      await createFile(files, temporary, [encodeKey(key)]);
+      await createFile(files, temporary, [Buffer.from(`${JSON.stringify(key)}\n`)]);
       // Unlike a rename, a link never replaces the file of another key.
       await files.link(temporary, path);
       await fsyncAncestors(files, this.path).catch(async (error) => {
@@ -115,45 +126,24 @@ export class KeyFiles implements KeyTable {
     }
   }
 
-  bans(): Promise<StoredBans> {
-    return loadBans(dirname(this.path));
+  async bans(): Promise<StoredBans> {
+    const path = this.#bansPath;
+    const text = await readTextFile(this.#files, path).catch((error) => {
+      throw toStoreError(error, `read ${path}`);
+    });
+    if (text === undefined) return new Map();
+    const stored = parseStoredJson(StoredBansJson, text);
+    if ('why' in stored)
+      throw new StoreError(`${path} is damaged: ${stored.why}`, 'delete the file; this lifts all bans');
+    return new Map(Object.entries(stored.data).map(([sha256, until]) => [sha256, Date.parse(until)]));
   }
-}
 
-const StoredBansJson = z.record(Sha256, IsoTime, {
-  error: ({ code }) => (code === 'invalid_key' ? 'is not a SHA-256' : 'must be a JSON object'),
-});
-
-/** The name of the file with the bans in the store's directory. */
-export const BANS_FILE = 'bans.json';
-
-/**
- * Loads the bans of earlier runs from the store in `directory` (docs/service.md, D9).
- *
- * @throws StoreError if the file cannot be read or is damaged
- */
-export async function loadBans(directory: string): Promise<StoredBans> {
-  const path = join(directory, BANS_FILE);
-  const text = await readTextFile(realFileSystem, path).catch((error) => {
-    throw toStoreError(error, `read ${path}`);
-  });
-  if (text === undefined) return new Map();
-  const stored = parseStoredJson(StoredBansJson, text);
-  if ('why' in stored) {
-    throw new StoreError(`${path} is damaged: ${stored.why}`, 'delete the file; this lifts all bans');
+  /** Saves the bans durably. Only the server that has locked the store may call this. @throws StoreError */
+  async saveBans(bans: StoredBans): Promise<void> {
+    const entries = [...bans].map(([sha256, until]) => [sha256, new Date(until).toISOString()]);
+    const text = `${JSON.stringify(Object.fromEntries(entries), undefined, 2)}\n`;
+    await replaceFile(this.#files, this.#bansPath, [Buffer.from(text)]).catch((error) => {
+      throw toStoreError(error, `write ${this.#bansPath}`);
+    });
   }
-  return new Map(Object.entries(stored.data).map(([sha256, until]) => [sha256, Date.parse(until)]));
-}
-
-/** Saves the bans durably. Only the server that has locked the store may call this. @throws StoreError */
-export async function saveBans(directory: string, bans: StoredBans): Promise<void> {
-  const path = join(directory, BANS_FILE);
-  await replaceFile(realFileSystem, path, [encodeBans(bans)]).catch((error) => {
-    throw toStoreError(error, `write ${path}`);
-  });
-}
-
-export function encodeBans(bans: StoredBans): Buffer {
-  const entries = [...bans].map(([sha256, until]) => [sha256, new Date(until).toISOString()]);
-  return Buffer.from(`${JSON.stringify(Object.fromEntries(entries), undefined, 2)}\n`);
 }

@@ -1,19 +1,27 @@
 import type { Client, QueryResult } from 'pg';
+import * as z from 'zod/mini';
 import { IDEMPOTENCY_KEY_LIFETIME_MS } from '../../contract/headers.ts';
+import { describeIssues } from '../../contract/issues.ts';
 import { tryParseJson } from '../../contract/json.ts';
 import { Pet, petJson } from '../../contract/schemas.ts';
-import { MAX_READ_ANIMALS, READ_BATCH_BYTES, type StoreContents, type StoredAnimal } from '../backend.ts';
+import {
+  MAX_READ_ANIMALS,
+  READ_BATCH_BYTES,
+  type StoreContents,
+  type StoredAnimal,
+  type StoredIdempotencyKey,
+} from '../backend.ts';
 import { StoreError } from '../errors.ts';
-import { requireValidKeys } from '../keys/keys.ts';
-import type { StoreReport } from '../store.ts';
-import { createFunctionCaller } from './database.ts';
-import { readBans, readKeys } from './postgres-keys.ts';
+import { type KeyOrError, type KeyTable, requireValidKeys, type StoredBans, StoredKey } from '../keys.ts';
+import type { Fingerprint, StoreReport } from '../store.ts';
+import { createFunctionCaller, type FunctionCaller } from './database.ts';
 import { STATUS_NUMBERS, STATUSES } from './postgres-store.ts';
 import { createStoreIfMissing, readIdentity } from './schema.ts';
 
-// Reads and writes everything in a store, for copies and checks. All functions run in a transaction (`runTransaction`).
+// Reads and writes what a store contains besides the calls of a server: everything for copies and checks, and the API
+// keys for the commands. The functions with a `client` run in a transaction (`runTransaction`).
 
-type MetaRow = { created: string; readAt: string; lastId: string; animals: string };
+type MetaRow = { readAt: string; lastId: string; animals: string };
 
 /**
  * Reads a batch of the animals after an id. The batch ends when its texts have reached `READ_BATCH_BYTES`. Of the next
@@ -31,7 +39,6 @@ where bytes_before < ${READ_BATCH_BYTES}
 order by id`;
 
 type AnimalRow = { id: string; status: number; body: string };
-type IdempotencyKey = NonNullable<StoredAnimal['idempotency']>;
 
 /**
  * Reads and verifies everything in the store of a database: each text must be the one that the service writes for these
@@ -48,8 +55,7 @@ export async function readDatabase(
 ): Promise<StoreContents> {
   const { id, secret } = await readIdentity(client, place);
   const { rows } = await client.query<MetaRow>(
-    `select floor(extract(epoch from created) * 1000)::bigint as created,
-      (select count(*) from pets.animals) as animals,
+    `select (select count(*) from pets.animals) as animals,
       greatest(last_id, (select max(id) from pets.animals)) as "lastId",
       coalesce($1, floor(extract(epoch from clock_timestamp()) * 1000)::bigint) as "readAt"
     from pets.meta where one`,
@@ -75,7 +81,6 @@ export async function readDatabase(
       tornEnd: undefined,
     },
     secret,
-    created: new Date(Number(meta.created)).toISOString(),
     nextId: lastId + 1n,
     orders,
     keys,
@@ -106,15 +111,17 @@ async function* readAnimals(client: Client, place: string, readAt: number): Asyn
 }
 
 /** Reads the idempotency keys that had not expired at `readAt`, by their responses, which are texts of animals. */
-async function readIdempotencyKeys(client: Client, readAt: number): Promise<Map<string, IdempotencyKey>> {
-  const { rows } = await client.query<{ fingerprint: string; at: string; response: string }>(
-    `select encode(fingerprint || body, 'hex') as fingerprint, floor(extract(epoch from at) * 1000)::bigint as at, response
+async function readIdempotencyKeys(
+  client: Client,
+  readAt: number,
+): Promise<Map<string, StoredIdempotencyKey>> {
+  const { rows } = await client.query<Fingerprint & { at: string; response: string }>(
+    `select encode(fingerprint, 'hex') as key, encode(body, 'hex') as body,
+      floor(extract(epoch from at) * 1000)::bigint as at, response
     from pets.idempotency where floor(extract(epoch from at) * 1000) > $1`,
     [readAt - IDEMPOTENCY_KEY_LIFETIME_MS],
   );
-  const keys = new Map(
-    rows.map(({ fingerprint, at, response }) => [response, { fingerprint, at: Number(at) }]),
-  );
+  const keys = new Map(rows.map(({ key, body, at, response }) => [response, { key, body, at: Number(at) }]));
   if (keys.size < rows.length) throw wrongKeys(rows.length - keys.size);
   return keys;
 }
@@ -170,13 +177,9 @@ async function requireEmptyDatabase(client: Client, place: string): Promise<void
 }
 
 async function writeAll(client: Client, contents: StoreContents): Promise<void> {
-  const { report, secret, created, nextId, orders, keys, bans } = contents;
-  await client.query('update pets.meta set id = $1, secret = $2, created = $3, last_id = $4', [
-    report.id,
-    secret,
-    created,
-    nextId - 1n,
-  ]);
+  const { report, secret, nextId, orders, keys, bans } = contents;
+  const meta = [report.id, secret, nextId - 1n];
+  await client.query('update pets.meta set id = $1, secret = $2, last_id = $3', meta);
   await client.query(
     `insert into pets.orders (position, body)
     select n, body from unnest($1::text[]) with ordinality as item (body, n)`,
@@ -213,12 +216,69 @@ async function writeAnimals(client: Client, animals: readonly StoredAnimal[]): P
   if (repeatable.length === 0) return;
   await client.query(
     `insert into pets.idempotency (fingerprint, body, response, at)
-    select decode(left(hex, 32), 'hex'), decode(substr(hex, 33), 'hex'), response, to_timestamp(at / 1000.0)
-    from unnest($1::text[], $2::text[], $3::bigint[]) as item (hex, response, at)`,
+    select decode(key, 'hex'), decode(item.body, 'hex'), response, to_timestamp(at / 1000.0)
+    from unnest($1::text[], $2::text[], $3::text[], $4::bigint[]) as item (key, body, response, at)`,
     [
-      repeatable.map(({ fingerprint }) => fingerprint),
+      repeatable.map(({ key }) => key),
+      repeatable.map(({ body }) => body),
       repeatable.map(({ text }) => text),
       repeatable.map(({ at }) => at),
     ],
   );
+}
+
+type KeyRow = {
+  name: string;
+  plan: string;
+  per_minute: string | null;
+  per_day: string | null;
+  sha256: string;
+  created: string;
+};
+
+/** Reads the keys of a store. @throws the error of the call */
+export async function readKeys(call: FunctionCaller): Promise<KeyOrError[]> {
+  return (await call<KeyRow>('list_keys')).map(parseKey);
+}
+
+/** Reads the end of each ban, by the SHA-256 of the key, in a transaction of `runTransaction`. */
+export async function readBans(client: Client): Promise<StoredBans> {
+  const { rows } = await client.query<{ caller: string; until: string }>(
+    `select encode(caller, 'hex') as caller, banned_until as until from pets.callers where banned_until > 0`,
+  );
+  return new Map(rows.map(({ caller, until }) => [caller, Number(until)]));
+}
+
+/** The API keys in the table `pets.keys`, in a transaction of `runTransaction`. */
+export const postgresKeys = (client: Client, storeId: string): KeyTable => ({
+  read: () => readKeys(createFunctionCaller(client, storeId)),
+  bans: () => readBans(client),
+  // The database sets the time of creation.
+  async add({ sha256, name, plan, perMinute = null, perDay = null }) {
+    const { rowCount } = await client.query(
+      `insert into pets.keys (sha256, name, plan, per_minute, per_day)
+      values (decode($1, 'hex'), $2, $3, $4, $5) on conflict do nothing`,
+      [sha256, name, plan, perMinute, perDay],
+    );
+    return rowCount !== 0;
+  },
+  async remove(name) {
+    const { rowCount } = await client.query('delete from pets.keys where name = $1', [name]);
+    return rowCount !== 0;
+  },
+});
+
+function parseKey({ per_minute: perMinute, per_day: perDay, created, ...row }: KeyRow): KeyOrError {
+  const parsed = z.safeParse(StoredKey, {
+    ...row,
+    created: new Date(Number(created)).toISOString(),
+    ...(perMinute !== null && { perMinute: Number(perMinute) }),
+    ...(perDay !== null && { perDay: Number(perDay) }),
+  });
+  if (parsed.success) return parsed.data;
+  const error = new StoreError(
+    `the key ${JSON.stringify(row.name)} in the table pets.keys is not valid: ${describeIssues(parsed.error)}`,
+    'revoke the key, then create it again',
+  );
+  return { name: row.name, error };
 }

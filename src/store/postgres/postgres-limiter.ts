@@ -1,4 +1,5 @@
 import type { Quota } from '../../contract/plans.ts';
+import { BatchQueue } from '../batch-queue.ts';
 import {
   type BanRule,
   decisionFor,
@@ -7,8 +8,7 @@ import {
   type RateLimitWindow,
   subtractRequests,
   type Usage,
-} from '../limits/limiter.ts';
-import { BatchQueue } from './batch-queue.ts';
+} from '../limiter.ts';
 import type { DatabaseForServer } from './database.ts';
 
 /** Requests of a caller to count; with `count` 0, the counts are only read. */

@@ -1,10 +1,9 @@
 import type { Client } from 'pg';
 import type { Backend, LocationContext, OpenOptions, StoreLocation } from '../backend.ts';
-import { KeyCache } from '../keys/key-cache.ts';
-import { KeyManager } from '../keys/keys.ts';
+import { KeyCache, KeyManager } from '../keys.ts';
 import { parseDatabaseTarget } from './connect/database-url.ts';
 import { PrimaryConnector } from './connect/primary-connector.ts';
-import { readDatabase, writeDatabase } from './contents.ts';
+import { postgresKeys, readDatabase, readKeys, writeDatabase } from './contents.ts';
 import {
   createFunctionCaller,
   type DatabaseForServer,
@@ -13,7 +12,6 @@ import {
   statementForCall,
 } from './database.ts';
 import { CONNECT_TIMEOUT_MS, Pool } from './pool.ts';
-import { postgresKeys, readKeys } from './postgres-keys.ts';
 import { PostgresLimiter } from './postgres-limiter.ts';
 import { PostgresStore } from './postgres-store.ts';
 import { createStoreIfMissing, pendingSql, readIdentity } from './schema.ts';
@@ -99,7 +97,7 @@ async function openBackend(
     close: () => pool.close(),
   };
   const limiter = new PostgresLimiter(database, bans);
-  const store = new PostgresStore(database, identity, clock);
+  const store = new PostgresStore(database, identity);
   const keys = new KeyCache(() => readKeys(database.call), { clock, sleep, onWarning });
   const close = async () => {
     await limiter.close();
@@ -108,7 +106,7 @@ async function openBackend(
   try {
     // Fail now, instead of at each request, if the database role lacks a privilege or pgbouncer refuses a connection.
     await store.checkWritable();
-    await keys.load();
+    await keys.list();
     signal?.throwIfAborted();
   } catch (error) {
     await close();

@@ -1,6 +1,7 @@
 import { INT64_MAX } from '../../contract/json.ts';
-import { type PetStatus, petJson } from '../../contract/schemas.ts';
-import type { SteadyClock } from '../../system/clock.ts';
+import type { PetStatus } from '../../contract/schemas.ts';
+import { textAfterId, textWithId } from '../animal-text.ts';
+import { BatchQueue } from '../batch-queue.ts';
 import { noIdsLeftError, StoreUnwritableError } from '../errors.ts';
 import {
   type CreateRequest,
@@ -14,7 +15,6 @@ import {
   type Seed,
   type Store,
 } from '../store.ts';
-import { BatchQueue } from './batch-queue.ts';
 import type { DatabaseForServer } from './database.ts';
 import { sqlStateOf } from './failures.ts';
 import type { StoreIdentity } from './schema.ts';
@@ -45,41 +45,35 @@ type PageRow = { n: number; animals: string; next_id: string | null };
 /** The maximum number of pages in one call, which returns them together. Each can have 1 MiB. */
 const MAX_PAGES = 16;
 
-/** How long the result of a check that the database can be written is reused, in milliseconds from its start. */
-const CHECK_MS = 1_000;
-
 /** The SQLSTATE of an id that is not an int64. */
 const OUT_OF_RANGE = '22003';
-
-const ID_START = '{"id":0';
 
 /** The inventory in a database, which several servers can use at a time. */
 export class PostgresStore implements Store {
   readonly id: string;
   #database: DatabaseForServer;
   #secret: string;
-  #clock: SteadyClock;
   #creations: BatchQueue<NewAnimal, CreateResult>;
   #pages: BatchQueue<PageRequest, PageRow>;
   /** For each creation with an idempotency key that is running on this server: the first half of its fingerprint. */
   #inFlight = new Set<string>();
-  #check: { at: number; result: Promise<void> } | undefined;
   /** Whether the disk was full at a creation, and no check has succeeded since then. */
   #wasFull = false;
 
-  constructor(database: DatabaseForServer, { id, secret }: StoreIdentity, clock: SteadyClock) {
+  constructor(database: DatabaseForServer, { id, secret }: StoreIdentity) {
     this.id = id;
     this.#database = database;
     this.#secret = secret;
-    this.#clock = clock;
     this.#creations = new BatchQueue({ run: (animals) => this.#create(animals) });
-    const run = (requests: PageRequest[]) => this.#readPages(requests);
-    this.#pages = new BatchQueue({ parallel: 2, maxBatch: MAX_PAGES, run });
+    this.#pages = new BatchQueue({
+      run: (requests) => this.#readPages(requests),
+      parallel: 2,
+      countNext: () => MAX_PAGES,
+    });
   }
 
   async add({ pet, idempotency }: CreateRequest): Promise<CreateResult> {
-    const rest = petJson({ id: 0n, ...pet }).slice(ID_START.length);
-    const animal = { status: STATUS_NUMBERS[pet.status], rest };
+    const animal = { status: STATUS_NUMBERS[pet.status], rest: textAfterId(pet) };
     if (!idempotency) return this.#creations.add(animal);
     const { key, body } = fingerprintOf(idempotency, this.#secret);
     if (this.#inFlight.has(key)) return { kind: 'in_flight' };
@@ -106,7 +100,7 @@ export class PostgresStore implements Store {
   /** Reads a page with one animal, the first one from this id on, and checks its id. */
   async get(id: bigint): Promise<PetJson | undefined> {
     const { animals } = await this.#pages.add({ status: null, first: id, limit: 1 });
-    return animals.startsWith(`{"id":${id},`) ? animals : undefined;
+    return animals.startsWith(textWithId(id, ',')) ? animals : undefined;
   }
 
   async orders(): Promise<readonly OrderJson[]> {
@@ -130,21 +124,12 @@ export class PostgresStore implements Store {
   }
 
   async checkWritable(): Promise<void> {
-    const now = this.#clock.elapsed();
-    if (!this.#check || now - this.#check.at >= CHECK_MS) {
-      this.#check = { at: now, result: this.#checkNow() };
-    }
-    await this.#check.result;
-  }
-
-  async #checkNow(): Promise<void> {
     await this.#database.call('check_writable', this.#wasFull);
     this.#wasFull = false;
   }
 
   async close(): Promise<void> {
     await Promise.all([this.#creations.close(), this.#pages.close()]);
-    this.#check = undefined;
     await this.#database.close();
   }
 
@@ -163,7 +148,7 @@ export class PostgresStore implements Store {
     const results: CreateResult[] = [];
     for (const { n, kind, id, response } of rows) {
       if (kind === 'mismatch') results[n - 1] = { kind };
-      else results[n - 1] = { kind, pet: response ?? `{"id":${id}${animals[n - 1]?.rest}` };
+      else results[n - 1] = { kind, pet: response ?? textWithId(id ?? '', animals[n - 1]?.rest ?? '') };
     }
     return results;
   }

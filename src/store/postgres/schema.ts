@@ -1,5 +1,5 @@
 import { readFileSync } from 'node:fs';
-import type { ClientBase, QueryResultRow } from 'pg';
+import type { ClientBase } from 'pg';
 import { StoreError, storeMissingError } from '../errors.ts';
 
 /** Identifies the store in a database. `secret` salts the fingerprints of idempotency keys. */
@@ -65,15 +65,16 @@ export async function createStoreIfMissing(client: ClientBase): Promise<boolean>
  */
 export async function pendingSql(client: ClientBase): Promise<string> {
   if (await readStore(client)) return '';
-  const [row] = await rowsOf<{ role: string }>(client, 'select quote_ident(current_user) as role');
+  const { rows } = await client.query<{ role: string }>('select quote_ident(current_user) as role');
+  const role = rows[0]?.role;
   return `begin;
 ${SEARCH_PATH};
 ${LOCK};
 
 ${CREATE_SQL}
-grant usage on schema pets to ${row?.role};
-grant select, insert, update, delete on all tables in schema pets to ${row?.role};
-grant execute on all functions in schema pets to ${row?.role};
+grant usage on schema pets to ${role};
+grant select, insert, update, delete on all tables in schema pets to ${role};
+grant execute on all functions in schema pets to ${role};
 commit;
 `;
 }
@@ -92,16 +93,15 @@ export async function readIdentity(client: ClientBase, place = 'the database'): 
 /** Undefined if there is no store. @throws StoreError if this program cannot use it, or an error of the driver */
 async function readStore(client: ClientBase): Promise<StoreIdentity | undefined> {
   // After a wait for the lock, this query sees the table that another transaction has created. `to_regclass` would not.
-  const tables = await rowsOf(
-    client,
+  const tables = await client.query(
     "select from pg_class where relname = 'meta' and relnamespace = (select oid from pg_namespace where nspname = 'pets')",
   );
-  if (tables.length === 0) return undefined;
+  if (tables.rows.length === 0) return undefined;
   // JSON, because another version may have other columns.
-  const [meta] = await rowsOf<{ store: StoreIdentity & { version?: number } }>(
-    client,
+  const { rows } = await client.query<{ store: StoreIdentity & { version?: number } }>(
     'select to_jsonb(meta) as store from pets.meta',
   );
+  const meta = rows[0];
   if (!meta) throw new StoreError('the table pets.meta is empty', 'restore the database from a backup');
   if (meta.store.version !== SCHEMA_VERSION) {
     throw new StoreError(
@@ -110,8 +110,4 @@ async function readStore(client: ClientBase): Promise<StoreIdentity | undefined>
     );
   }
   return { id: meta.store.id, secret: meta.store.secret };
-}
-
-async function rowsOf<Row extends QueryResultRow>(client: ClientBase, sql: string): Promise<Row[]> {
-  return (await client.query<Row>(sql)).rows;
 }

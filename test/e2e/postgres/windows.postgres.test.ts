@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { hashKey } from '../../../src/store/keys/keys.ts';
+import { hashKey } from '../../../src/store/keys.ts';
 import { cases } from '../../helpers/cases.ts';
 import { manualClock } from '../../helpers/clock.ts';
 import { openDatabase } from '../../helpers/postgres/backends.ts';

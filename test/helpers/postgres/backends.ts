@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { onTestFinished } from 'vitest';
 import type { Backend, LocationContext } from '../../../src/store/backend.ts';
-import type { BanRule } from '../../../src/store/limits/limiter.ts';
+import type { BanRule } from '../../../src/store/limiter.ts';
 import { parseDatabaseUrl } from '../../../src/store/location.ts';
 import type { DatabaseLocation } from '../../../src/store/postgres/postgres-location.ts';
 import { type SteadyClock, systemClock } from '../../../src/system/clock.ts';

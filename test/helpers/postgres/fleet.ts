@@ -1,5 +1,5 @@
 import { expect, onTestFinished } from 'vitest';
-import type { KeyRequest } from '../../../src/store/keys/keys.ts';
+import type { KeyRequest } from '../../../src/store/keys.ts';
 import { freeServerPort } from '../background-program.ts';
 import { freshMachine, serveCommand } from '../pets.ts';
 import { databaseLocation } from './backends.ts';

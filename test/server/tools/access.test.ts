@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { hashKey } from '../../../src/store/keys/keys.ts';
+import { hashKey } from '../../../src/store/keys.ts';
 import { connectTo, nextData } from '../../helpers/raw-client.ts';
 import { startReal } from '../../helpers/real-service.ts';
 import { startWithTools } from '../../helpers/tools.ts';

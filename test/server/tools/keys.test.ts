@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { MAX_QUOTA, plans } from '../../../src/contract/plans.ts';
-import { hashKey } from '../../../src/store/keys/keys.ts';
+import { hashKey } from '../../../src/store/keys.ts';
 import { startWithTools } from '../../helpers/tools.ts';
 
 type Window = { limit: number; used: number; left: number; endsAt: string };

@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { MAX_RECORDED_BODY } from '../../../src/contract/recorded-text.ts';
 import { createRequestRedactors } from '../../../src/server/redact.ts';
-import { generateKey } from '../../../src/store/keys/keys.ts';
+import { generateKey } from '../../../src/store/keys.ts';
 import { sendRaw } from '../../helpers/raw-client.ts';
 import { startWithTools } from '../../helpers/tools.ts';
 

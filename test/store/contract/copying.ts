@@ -4,9 +4,9 @@ import { describe, expect, onTestFinished, test } from 'vitest';
 import { INT64_MAX } from '../../../src/contract/json.ts';
 import { type PetStatus, petJson } from '../../../src/contract/schemas.ts';
 import type { Backend, StoreContents, StoredAnimal, StoreLocation } from '../../../src/store/backend.ts';
-import { copyStore } from '../../../src/store/copy-store.ts';
 import { journalLocation } from '../../../src/store/journal/journal-location.ts';
-import { hashKey, makeKey } from '../../../src/store/keys/keys.ts';
+import { hashKey, type StoredKey } from '../../../src/store/keys.ts';
+import { copyStore } from '../../../src/store/location.ts';
 import { fingerprintOf } from '../../../src/store/store.ts';
 import { type ManualClock, manualClock } from '../../helpers/clock.ts';
 import { allTexts, animal, idempotency, withId } from '../../helpers/store-fixtures.ts';
@@ -19,11 +19,21 @@ export type NewPlace = (clock: ManualClock) => Promise<CopyPlace>;
 export const namesIn = async (directory: string) => (await readdir(directory, { recursive: true })).sort();
 
 export const newDirectory: NewPlace = async (clock) => {
-  const home = await temporaryDirectory();
-  return { location: journalLocation(join(home, 'store'), clock), state: () => namesIn(home) };
+  const directory = join(await temporaryDirectory(), 'store');
+  // A copy that fails may leave an empty directory.
+  const state = () => namesIn(directory).catch(() => []);
+  return { location: journalLocation(directory, clock), state };
 };
 
 const HOUR_MS = 3_600_000;
+
+const storedKey = (name: string, created: number): StoredKey => ({
+  name,
+  plan: 'free',
+  sha256: hashKey(name),
+  created: new Date(created).toISOString(),
+});
+
 const SECRET = '5'.repeat(64);
 
 /** Names that a store could change by mistake. */
@@ -69,12 +79,11 @@ export function contentsOf(animals: readonly StoredAnimal[], clock: ManualClock)
       tornEnd: undefined,
     },
     secret: SECRET,
-    created: '2026-11-01T00:00:00.000Z',
     nextId: (lastId ?? 0n) + 1n,
     orders: ORDERS,
     keys: [
-      makeKey({ name: 'import', plan: 'enterprise', quota: { perMinute: 1, perDay: 10 ** 15 } }, 0).stored,
-      makeKey({ name: 'till', plan: 'free' }, clock.now()).stored,
+      { ...storedKey('import', 0), plan: 'enterprise', perMinute: 1, perDay: 10 ** 15 },
+      storedKey('till', clock.now()),
     ],
     bans: new Map([[hashKey('banned'), clock.now() + HOUR_MS]]),
     readAt: clock.now(),
@@ -88,9 +97,9 @@ export function contentsOf(animals: readonly StoredAnimal[], clock: ManualClock)
 function hostileContents(clock: ManualClock): StoreContents {
   const animals: StoredAnimal[] = HOSTILE_NAMES.map((name, i) => stored(BigInt(i + 1), name));
   for (const [i, key] of ['early', 'late'].entries()) {
-    const fingerprint = Object.values(fingerprintOf(idempotency(key), SECRET)).join('');
     const at = clock.now() - (i === 0 ? HOUR_MS : 0);
-    animals.push({ ...stored(BigInt(20 + i), 'once', 'sold'), idempotency: { fingerprint, at } });
+    const fingerprint = fingerprintOf(idempotency(key), SECRET);
+    animals.push({ ...stored(BigInt(20 + i), 'once', 'sold'), idempotency: { ...fingerprint, at } });
   }
   const contents = contentsOf(animals, clock);
   return { ...contents, nextId: 40n, report: { ...contents.report, lastId: 39n } };
@@ -265,7 +274,7 @@ export function describeCopying(name: string, newSource: NewPlace, newTarget: Ne
       const results = await Promise.allSettled([copy(), copy()]);
       expect(results.map(({ status }) => status).sort()).toEqual(['fulfilled', 'rejected']);
       // Copies of a directory also need the lock of the source.
-      const refusal = /in use by another server|is not empty/;
+      const refusal = /in use by another process|is not empty/;
       const { reason } = results.find(({ status }) => status === 'rejected') as PromiseRejectedResult;
       expect(reason.message).toMatch(refusal);
       await expect(copy()).rejects.toThrow('is not empty');
@@ -293,7 +302,7 @@ export function describeCopying(name: string, newSource: NewPlace, newTarget: Ne
       const { store } = await openServer(source.location, clock);
       const { location } = await newTarget(clock);
       if (!source.location.isShared) {
-        await expect(copyStore(source.location, location)).rejects.toThrow(/in use by another server/);
+        await expect(copyStore(source.location, location)).rejects.toThrow(/in use by another process/);
         return;
       }
       let [added, isDone] = [0, false];

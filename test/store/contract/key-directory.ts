@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { MAX_QUOTA, plans } from '../../../src/contract/plans.ts';
-import { hashKey, type KeyRequest } from '../../../src/store/keys/keys.ts';
+import { hashKey, type KeyRequest } from '../../../src/store/keys.ts';
 import type { Places } from './place.ts';
 
 export function describeKeyDirectory({ newPlace }: Places): void {

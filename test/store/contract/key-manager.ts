@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { MAX_QUOTA } from '../../../src/contract/plans.ts';
 import { StoreError } from '../../../src/store/errors.ts';
-import { hashKey, type KeyManager, type KeyRequest } from '../../../src/store/keys/keys.ts';
+import { hashKey, type KeyManager, type KeyRequest } from '../../../src/store/keys.ts';
 import type { Places } from './place.ts';
 
 export function describeKeyManager({ newPlace }: Places): void {

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { StoreError } from '../../../src/store/errors.ts';
-import { hashKey } from '../../../src/store/keys/keys.ts';
+import { hashKey } from '../../../src/store/keys.ts';
 import { animal, callsOf, idempotency, seedOf } from '../../helpers/store-fixtures.ts';
 import type { Places } from './place.ts';
 

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { MAX_QUOTA, type Quota } from '../../../src/contract/plans.ts';
-import { hashKey } from '../../../src/store/keys/keys.ts';
-import type { BanRule, RateLimitDecision } from '../../../src/store/limits/limiter.ts';
+import { hashKey } from '../../../src/store/keys.ts';
+import type { BanRule, RateLimitDecision } from '../../../src/store/limiter.ts';
 import { randomOf } from '../../helpers/store-fixtures.ts';
 import type { Places } from './place.ts';
 

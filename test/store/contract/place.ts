@@ -1,6 +1,6 @@
 import { expect, onTestFinished } from 'vitest';
 import type { Backend, StoreLocation } from '../../../src/store/backend.ts';
-import type { BanRule } from '../../../src/store/limits/limiter.ts';
+import type { BanRule } from '../../../src/store/limiter.ts';
 import type { Store } from '../../../src/store/store.ts';
 import { type ManualClock, manualClock } from '../../helpers/clock.ts';
 

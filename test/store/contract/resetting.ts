@@ -3,7 +3,7 @@ import { INT64_MAX } from '../../../src/contract/json.ts';
 import { petJson } from '../../../src/contract/schemas.ts';
 import type { Backend } from '../../../src/store/backend.ts';
 import { StoreError } from '../../../src/store/errors.ts';
-import { hashKey } from '../../../src/store/keys/keys.ts';
+import { hashKey } from '../../../src/store/keys.ts';
 import { allTexts, animal, idempotency, seedOf, withId } from '../../helpers/store-fixtures.ts';
 import type { Places } from './place.ts';
 

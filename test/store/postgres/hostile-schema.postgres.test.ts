@@ -2,7 +2,7 @@ import { spawnSync } from 'node:child_process';
 import { join } from 'node:path';
 import type { Client } from 'pg';
 import { describe, expect, test } from 'vitest';
-import { hashKey } from '../../../src/store/keys/keys.ts';
+import { hashKey } from '../../../src/store/keys.ts';
 import { pendingSql } from '../../../src/store/postgres/schema.ts';
 import { databaseLocation, openDatabase } from '../../helpers/postgres/backends.ts';
 import { SUPERUSER } from '../../helpers/postgres/databases.ts';

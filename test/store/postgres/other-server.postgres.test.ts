@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import type { Client } from 'pg';
 import { expect, test } from 'vitest';
 import type { Backend } from '../../../src/store/backend.ts';
-import { hashKey } from '../../../src/store/keys/keys.ts';
+import { hashKey } from '../../../src/store/keys.ts';
 import { statementForCall } from '../../../src/store/postgres/database.ts';
 import { SCHEMA_VERSION } from '../../../src/store/postgres/schema.ts';
 import { databaseLocation, openDatabase } from '../../helpers/postgres/backends.ts';

@@ -2,14 +2,14 @@ import { readFile, writeFile } from 'node:fs/promises';
 import { connect, createServer, type Socket } from 'node:net';
 import { join } from 'node:path';
 import { afterAll, beforeAll, beforeEach, expect, onTestFinished, test } from 'vitest';
+import { BatchQueue } from '../../../src/store/batch-queue.ts';
 import { StoreError } from '../../../src/store/errors.ts';
-import { KeyManager } from '../../../src/store/keys/keys.ts';
-import { BatchQueue } from '../../../src/store/postgres/batch-queue.ts';
+import { KeyManager } from '../../../src/store/keys.ts';
 import { parseDatabaseTarget } from '../../../src/store/postgres/connect/database-url.ts';
 import { PrimaryConnector } from '../../../src/store/postgres/connect/primary-connector.ts';
+import { postgresKeys } from '../../../src/store/postgres/contents.ts';
 import { runTransaction } from '../../../src/store/postgres/database.ts';
 import { CONNECT_TIMEOUT_MS, MAX_CONNECTIONS, Pool } from '../../../src/store/postgres/pool.ts';
-import { postgresKeys } from '../../../src/store/postgres/postgres-keys.ts';
 import { createStoreIfMissing } from '../../../src/store/postgres/schema.ts';
 import { systemClock } from '../../../src/system/clock.ts';
 import { listenOnLoopback } from '../../helpers/listen.ts';
@@ -68,8 +68,6 @@ function openQueue({ place = url, prepare = true, password = () => '' }: QueueOp
       }).connect({ timeout: CONNECT_TIMEOUT_MS, isServer: true }),
   });
   const queue = new BatchQueue<number, number>({
-    parallel: 1,
-    maxBatch: 1_000,
     async run(items) {
       const rows = await pool.call<{ n: number }>({ ...INSERT, values: [items] });
       return rows.map(({ n }) => n);

@@ -2,8 +2,8 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { Client } from 'pg';
 import { expect, onTestFinished, test } from 'vitest';
 import { StoreError } from '../../../src/store/errors.ts';
-import { KeyManager } from '../../../src/store/keys/keys.ts';
-import { postgresKeys } from '../../../src/store/postgres/postgres-keys.ts';
+import { KeyManager } from '../../../src/store/keys.ts';
+import { postgresKeys } from '../../../src/store/postgres/contents.ts';
 import {
   createStoreIfMissing,
   pendingSql,

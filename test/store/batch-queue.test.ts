@@ -1,22 +1,20 @@
 import { setImmediate } from 'node:timers/promises';
 import { expect, test } from 'vitest';
-import { StoreUnavailableError, StoreUnwritableError } from '../../../src/store/errors.ts';
-import { BatchQueue, type BatchQueueOptions } from '../../../src/store/postgres/batch-queue.ts';
-import { gate } from '../../helpers/gate.ts';
-import { outcomes } from '../../helpers/postgres/outcomes.ts';
+import { BatchQueue, type BatchQueueOptions } from '../../src/store/batch-queue.ts';
+import { StoreUnavailableError, StoreUnwritableError } from '../../src/store/errors.ts';
+import { gate } from '../helpers/gate.ts';
+import { outcomes } from '../helpers/postgres/outcomes.ts';
 
 const unavailable = (outcome: 'not_done' | 'unknown') =>
   new StoreUnavailableError('the database is away', 'start it', { outcome });
 
 /** A queue whose calls `respond` handles. By default, each result is the item times ten. */
 function createQueue(
-  respond: (items: number[], call: number) => Promise<number[]> | number[] = timesTen,
+  respond: (items: readonly number[], call: number) => Promise<number[]> | number[] = timesTen,
   options: Partial<BatchQueueOptions<number, number>> = {},
 ) {
-  const calls: number[][] = [];
+  const calls: (readonly number[])[] = [];
   const queue = new BatchQueue<number, number>({
-    parallel: 1,
-    maxBatch: 1_000,
     async run(items) {
       calls.push(items);
       return respond(items, calls.length);
@@ -26,7 +24,7 @@ function createQueue(
   return { queue, calls };
 }
 
-const timesTen = (items: number[]) => items.map((item) => item * 10);
+const timesTen = (items: readonly number[]) => items.map((item) => item * 10);
 
 test('an item is sent, however soon it is added after the call before it', async () => {
   for (let steps = 0; steps < 10; steps++) {
@@ -52,8 +50,8 @@ test('items that are added in one turn, or during a call, form the next call, an
   expect(calls.map(String)).toEqual(['1,2', '3,4']);
 });
 
-test('a call has at most maxBatch items', async () => {
-  const { queue, calls } = createQueue(timesTen, { maxBatch: 2 });
+test('a call has at most as many items as countNext says', async () => {
+  const { queue, calls } = createQueue(timesTen, { countNext: () => 2 });
   await Promise.all([1, 2, 3, 4, 5].map((item) => queue.add(item)));
   expect(Math.max(...calls.map(({ length }) => length))).toBe(2);
   expect(calls.flat()).toEqual([1, 2, 3, 4, 5]);
@@ -103,7 +101,7 @@ test('a full disk rejects only the items of the call', async () => {
       if (items.includes(1)) throw new StoreUnwritableError('disk full', 'free some space');
       return timesTen(items);
     },
-    { maxBatch: 1 },
+    { countNext: () => 1 },
   );
   expect(await outcomes([queue.add(1), queue.add(2)])).toEqual([StoreUnwritableError, 20]);
 });
@@ -115,7 +113,7 @@ test('close completes the items that were added', async () => {
       await first.opened;
       return timesTen(items);
     },
-    { maxBatch: 1 },
+    { countNext: () => 1 },
   );
   const completed: number[] = [];
   for (const item of [1, 2]) queue.add(item).then((result) => completed.push(result));

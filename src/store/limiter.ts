@@ -1,5 +1,6 @@
-import type { Quota } from '../../contract/plans.ts';
-import type { SteadyClock } from '../../system/clock.ts';
+import type { Quota } from '../contract/plans.ts';
+import type { SteadyClock } from '../system/clock.ts';
+import type { StoredBans } from './keys.ts';
 
 /** The values of the three rate-limit headers (docs/service.md 8.3). `resetAt` is in milliseconds since the epoch. */
 export type RateLimitWindow = { limit: number; remaining: number; resetAt: number };
@@ -109,19 +110,16 @@ const CLOCK_TOLERANCE = 100;
 /** All callers without rejected requests share one array, because there can be many callers. */
 const NONE: readonly number[] = [];
 
-/** The ends of bans, in milliseconds since the epoch, by their callers. */
-type BansByCaller = ReadonlyMap<string, number>;
-
 type BanOptions = {
   /** By default, no caller is banned. */
   rule?: BanRule;
   /** Bans of an earlier run. */
-  stored?: BansByCaller;
+  stored?: StoredBans;
   /**
    * Stores all bans after one has begun, was lifted or got another end. Must not reject. Returns whether the bans were
-   * stored. If not, it is called again at later requests.
+   * stored. If not, it is called again with the next change, or by `saved`.
    */
-  save?(bans: BansByCaller): Promise<boolean>;
+  save?(bans: StoredBans): Promise<boolean>;
 };
 
 export type MemoryLimiter = ReturnType<typeof createMemoryLimiter>;
@@ -135,21 +133,37 @@ export function createMemoryLimiter(
   let sweptAt = 0;
   let begun = 0;
   let lastSave = Promise.resolve();
-  let lastSaveAt = 0;
   let isSaved = true;
-  // If the clock is set back, running windows and bans keep the time that they have left.
-  const currentTime = createTimeReader(clock, (milliseconds) => {
-    for (const caller of callers.values()) {
-      caller.minute.endsAt -= milliseconds;
-      caller.day.endsAt -= milliseconds;
-      if (caller.bannedUntil !== undefined) caller.bannedUntil -= milliseconds;
-      caller.refusedIn -= milliseconds;
-      caller.firstRefusedAt -= milliseconds;
-      caller.refusals = caller.refusals.map((at) => at - milliseconds);
+  let lead = clock.now() - clock.elapsed();
+
+  /** Returns the current time. If the clock was set back, running windows and bans keep the time that they have left. */
+  function currentTime(): number {
+    const before = clock.elapsed();
+    const now = clock.now();
+    if (now - before < lead - CLOCK_TOLERANCE) {
+      moveTimes(now - before - lead);
+      lead = now - before;
+    } else if (now - before > lead + CLOCK_TOLERANCE) {
+      // Either the clock was set forward, or the process was suspended between the two readings. Read `elapsed` again,
+      // because a suspension must not increase `lead`.
+      lead = Math.max(lead, now - clock.elapsed());
     }
-    sweptAt -= milliseconds;
+    return now;
+  }
+
+  /** Adds `step`, in milliseconds, to all times of callers. */
+  function moveTimes(step: number): void {
+    for (const caller of callers.values()) {
+      caller.minute.endsAt += step;
+      caller.day.endsAt += step;
+      if (caller.bannedUntil !== undefined) caller.bannedUntil += step;
+      caller.refusedIn += step;
+      caller.firstRefusedAt += step;
+      caller.refusals = caller.refusals.map((at) => at + step);
+    }
+    sweptAt += step;
     if (activeBans().size > 0) saveBans();
-  });
+  }
 
   function activeBans(): Map<string, number> {
     const now = clock.now();
@@ -160,7 +174,6 @@ export function createMemoryLimiter(
 
   function saveBans(): Promise<void> {
     const active = activeBans();
-    lastSaveAt = clock.now();
     // One save at a time, so that an older list cannot overwrite a newer one.
     lastSave = lastSave.then(async () => {
       isSaved = await save(active);
@@ -188,7 +201,6 @@ export function createMemoryLimiter(
       sweptAt = now;
       for (const [each, caller] of callers) if (isExpired(caller, now)) callers.delete(each);
     }
-    if (!isSaved && Math.abs(now - lastSaveAt) >= SECOND) saveBans();
     const caller = callers.get(name) ?? addCaller(name);
     if (now >= caller.minute.endsAt) startWindow(caller.minute, now, MINUTE);
     if (now >= caller.day.endsAt) startWindow(caller.day, now, DAY);
@@ -292,30 +304,4 @@ const isExpired = ({ minute, day, bannedUntil = 0, refusals }: CallerState, now:
 function startWindow(counter: WindowCounts['minute'], now: number, length: number): void {
   counter.endsAt = now - (now % length) + length;
   counter.used = 0;
-}
-
-/**
- * Returns a function that reads the current time. If the system time was set back since the last call, that function
- * first calls `onSetBack` with the number of milliseconds, so that stored times can be moved by as much.
- */
-function createTimeReader(
-  { now, elapsed }: SteadyClock,
-  onSetBack: (milliseconds: number) => void,
-): () => number {
-  let lead = now() - elapsed();
-
-  return () => {
-    const before = elapsed();
-    const time = now();
-    const currentLead = time - before;
-    if (currentLead < lead - CLOCK_TOLERANCE) {
-      onSetBack(lead - currentLead);
-      lead = currentLead;
-    } else if (currentLead > lead + CLOCK_TOLERANCE) {
-      // Either the system time was set forward, or the process was suspended between the two readings. Read `elapsed`
-      // again, because a suspension must not increase `lead`.
-      lead = Math.max(lead, time - elapsed());
-    }
-    return time;
-  };
 }

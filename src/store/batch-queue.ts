@@ -1,0 +1,89 @@
+import { StoreUnavailableError } from './errors.ts';
+
+export type BatchQueueOptions<Item, Result> = {
+  /** Stores or reads all items in one call. Returns one result for each item, in the same order. */
+  run(items: readonly Item[]): Promise<readonly Result[]>;
+  /** How many calls run at a time. By default 1, because calls that wait for the same locks only occupy connections. */
+  parallel?: number;
+  /** How many of the waiting items the next call gets at most; at least 1. By default 1,000. */
+  countNext?(waiting: readonly Item[]): number;
+};
+
+type Entry<Item, Result> = {
+  item: Item;
+  resolve(result: Result): void;
+  reject(error: unknown): void;
+};
+
+/** Groups items into calls: those that are added in one turn of the event loop, or during a call, form the next call. */
+export class BatchQueue<Item, Result> {
+  #options: BatchQueueOptions<Item, Result>;
+  #waiting: Entry<Item, Result>[] = [];
+  #running = new Set<Promise<void>>();
+  #soon: NodeJS.Immediate | undefined;
+
+  constructor(options: BatchQueueOptions<Item, Result>) {
+    this.#options = options;
+  }
+
+  /** Whether items wait or are in a call. */
+  get isBusy(): boolean {
+    return this.#waiting.length + this.#running.size > 0;
+  }
+
+  /**
+   * Adds an item to the next call. If a running call fails with StoreUnavailableError, waiting items are rejected too.
+   *
+   * @throws the error of the call, or StoreUnavailableError with the outcome `not_done`
+   */
+  add(item: Item): Promise<Result> {
+    return new Promise((resolve, reject) => {
+      this.#waiting.push({ item, resolve, reject });
+      // Wait until all requests of this turn of the event loop have added theirs.
+      this.#soon ??= setImmediate(() => {
+        this.#soon = undefined;
+        this.#send();
+      });
+    });
+  }
+
+  /** Completes the calls of all items that were added. */
+  async close(): Promise<void> {
+    while (this.isBusy) {
+      this.#send();
+      await Promise.all(this.#running);
+    }
+  }
+
+  #send(): void {
+    const { parallel = 1, countNext = () => 1_000 } = this.#options;
+    while (this.#waiting.length > 0 && this.#running.size < parallel) {
+      const batch = this.#waiting.splice(0, countNext(this.#waiting.map(({ item }) => item)));
+      const running = this.#run(batch).then((respond) => {
+        this.#running.delete(running);
+        // The next call runs while the requests of this one get their responses.
+        this.#send();
+        respond();
+      });
+      this.#running.add(running);
+    }
+  }
+
+  /** Makes a call. Returns a function that settles the promises of its items. */
+  async #run(batch: Entry<Item, Result>[]): Promise<() => void> {
+    try {
+      const results = await this.#options.run(batch.map(({ item }) => item));
+      return () => {
+        for (const [i, { resolve }] of batch.entries()) resolve(results[i] as Result);
+      };
+    } catch (error) {
+      for (const { reject } of batch) reject(error);
+      if (error instanceof StoreUnavailableError) {
+        const { message, hint, cause } = error;
+        const notSent = new StoreUnavailableError(message, hint, { cause, outcome: 'not_done' });
+        for (const { reject } of this.#waiting.splice(0)) reject(notSent);
+      }
+      return () => {};
+    }
+  }
+}
