@@ -6,7 +6,7 @@ import { commands } from '../../src/cli/commands/index.ts';
 import type { Prerendered } from '../../src/cli/fast-path.ts';
 import { runInTerminal } from '../helpers/context.ts';
 import { DIST, freshMachine, petsInShell } from '../helpers/pets.ts';
-import { hasTerminal } from '../helpers/pseudo-terminal.ts';
+import { testAtTerminal } from '../helpers/skip.ts';
 import { temporaryDirectory } from '../helpers/temp.ts';
 
 // The built entry prints some output without loading the program. That output must be what the program prints.
@@ -60,15 +60,19 @@ describe('a prerendered output', () => {
     expect(await program(argv)).toEqual({ code: 0, stdout, stderr: '' });
   });
 
+  const [PRERENDERED, PROGRAM] = [['prerendered.json'], ['program.js', 'chunks']];
+
   test.each([
-    '--version',
-    'list --help',
-    'completion zsh',
-    "completion bash -- list --status ''",
-    'completion fish --',
-  ])('needs no other file of the package: %s', async (line) => {
-    const ran = await runPart(line, ['prerendered.json']);
-    expect(ran).toEqual(await program(wordsOf(line)));
+    ['--version', PRERENDERED],
+    ['list --help', PRERENDERED],
+    ['completion zsh', PRERENDERED],
+    ["completion bash -- list --status ''", PRERENDERED],
+    ['completion fish --', PRERENDERED],
+    // The program replaces what the build has not written.
+    ['--help', PROGRAM],
+    ['completion zsh -- list --st', PROGRAM],
+  ])('is complete: pets %s needs no other files than %j', async (line, files) => {
+    expect(await runPart(line, files)).toEqual(await program(wordsOf(line)));
   });
 
   test.each([
@@ -81,24 +85,13 @@ describe('a prerendered output', () => {
   ])('is not used for other arguments: $argv', async ({ argv }) => {
     expect(await (await freshMachine()).command(argv)).toEqual(await program(argv));
   });
-
-  test.each(['--help', 'completion zsh -- list --st'])(
-    'is replaced by the program if the build has not written it: %s',
-    async (line) => {
-      const ran = await runPart(line, ['program.js', 'chunks']);
-      expect(ran).toEqual(await program(wordsOf(line)));
-    },
-  );
 });
 
-test.skipIf(!hasTerminal()).each([60, 120])(
-  'the fast path fits a terminal of %d columns',
-  async (columns) => {
-    const line = `stty cols ${columns} rows 24; ${petsInShell} help serve`;
-    const { stdout } = await (await freshMachine()).shell(`script -qec '${line}' /dev/null`);
-    expect(stdout.replaceAll('\r', '')).toBe((await program(['help', 'serve'], columns)).stdout);
-  },
-);
+testAtTerminal.each([60, 120])('the fast path fits a terminal of %d columns', async (columns) => {
+  const line = `stty cols ${columns} rows 24; ${petsInShell} help serve`;
+  const { stdout } = await (await freshMachine()).shell(`script -qec '${line}' /dev/null`);
+  expect(stdout.replaceAll('\r', '')).toBe((await program(['help', 'serve'], columns)).stdout);
+});
 
 test('pets --version --json has the commit of the build', async () => {
   const cwd = join(DIST, '..');

@@ -1,11 +1,12 @@
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { expect, test } from 'vitest';
+import { expect } from 'vitest';
 import { freshMachine, petsInShell } from '../helpers/pets.ts';
-import { hasTerminal, recordTerminal, screenLines } from '../helpers/pseudo-terminal.ts';
+import { recordTerminal, screenLines } from '../helpers/pseudo-terminal.ts';
 import { replyError, scriptedServer } from '../helpers/scripted-server.ts';
+import { testAtTerminal } from '../helpers/skip.ts';
 
-test.skipIf(!hasTerminal()).each([
+testAtTerminal.each([
   ['an answer', 'n\r', 'error: not confirmed; no row was sent', 1],
   ['Ctrl-C', '\x03', 'error: interrupted', 130],
 ])('the question about rows from a pipe reads %s from the terminal', async (_name, text, error, code) => {
