@@ -138,11 +138,11 @@ testWithMounts('a store on a read-only file system is refused, and a copy of its
   await create(service, 'one');
   await service.end('SIGTERM');
   const readOnly = await mountReadOnly(data);
-  for (const args of [['serve'], ['store', 'copy', readOnly, join(machine.home, 'copy')]]) {
-    const { code, stderr } = await machine.command([
-      ...args,
-      ...(args.length === 1 ? ['--data', readOnly] : []),
-    ]);
+  for (const args of [
+    ['serve', '--port', '0', '--data', readOnly],
+    ['store', 'copy', readOnly, join(machine.home, 'copy')],
+  ]) {
+    const { code, stderr } = await machine.command(args);
     expect([args, code]).toEqual([args, 1]);
     expect(stderr).toMatch(/cannot lock .*EROFS.*\n.*copy the directory to a writable one/);
   }
