@@ -7,6 +7,7 @@ import { text as readText } from 'node:stream/consumers';
 import { describe, expect, test } from 'vitest';
 import { drawPicture, PICTURE } from '../../.config/picture.ts';
 import { serve as serveDeclaration } from '../../src/cli/commands/serve.ts';
+import { globalOptions } from '../../src/cli/program/declare.ts';
 import { manualClock } from '../helpers/clock.ts';
 import { needsPostgres, runLines, testBlocks } from '../helpers/document-machine.ts';
 import { documents, hasPlaceholder, readCommandSpans, readDocument } from '../helpers/documents.ts';
@@ -140,7 +141,9 @@ test.each(['pets.service', 'compose.yaml', 'compose-tests.yaml'])(
       .text.split('\n')
       .filter((line) => /pets serve|PETS_OPTIONS=/.test(line))
       .flatMap((line) => line.match(/--[a-z-]+/g) ?? []);
-    const known = serveDeclaration.options?.map(({ flags }) => flags.split(' ')[0]);
+    const known = [...(serveDeclaration.options ?? []), ...globalOptions].map(
+      ({ flags }) => /--[a-z-]+/.exec(flags)?.[0],
+    );
     expect(options.length).toBeGreaterThan(3);
     expect(known).toEqual(expect.arrayContaining(options));
   },

@@ -1,5 +1,6 @@
 import type { ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
+import { readFileSync } from 'node:fs';
 import { appendFile, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -73,15 +74,12 @@ export async function createCluster(options: ClusterOptions = {}) {
   async function pause(): Promise<void> {
     // If a backend was killed with SIGKILL, the server may still be restarting.
     await untilReady();
-    const client = new Client({ connectionString: superuserUrl });
-    client.on('error', () => {});
-    await client.connect();
-    // From here on, the server starts no process, so the list is complete.
+    const { pid = 0 } = server;
     server.kill('SIGSTOP');
-    const { rows } = await client.query('select pid from pg_stat_activity');
-    paused = rows.map(({ pid }) => pid);
+    while (!/^State:\s*T/m.test(readFileSync(`/proc/${pid}/status`, 'utf8'))) await sleep(1);
+    // The server starts no process any more. This list also has processes that are not yet in pg_stat_activity.
+    paused = readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8').split(' ').filter(Boolean).map(Number);
     signalAll(paused, 'SIGSTOP');
-    client.connection.stream.destroy();
   }
 
   function resume(): void {
