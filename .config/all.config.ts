@@ -11,7 +11,7 @@ export default defineConfig({
     // Slow tests wait for other processes even more than those of `npm test`.
     maxWorkers: 2 * availableParallelism(),
     env: { PETS_CASES_PERCENT: '30' },
-    globalSetup: '.config/postgres-server.ts',
+    globalSetup: ['.config/report-skips.ts', '.config/postgres-server.ts'],
     setupFiles: '.config/postgres-tests.ts',
   },
 });

@@ -12,7 +12,7 @@ export default defineConfig({
       PETS_EXECUTABLE:
         process.env['PETS_EXECUTABLE'] ?? join(import.meta.dirname, '..', 'dist-package', 'pets-linux-x64'),
     },
-    globalSetup: '.config/postgres-server.ts',
+    globalSetup: ['.config/report-skips.ts', '.config/postgres-server.ts'],
     setupFiles: '.config/postgres-tests.ts',
   },
 });

@@ -106,20 +106,6 @@ export const isNoSpace = (error: unknown): boolean => ['ENOSPC', 'EDQUOT'].inclu
 /** Whether the error means that the file or directory does not exist. */
 export const isMissing = (error: unknown): error is Error => errnoOf(error) === 'ENOENT';
 
-/**
- * Whether there is a file or directory. Unlike `existsSync`, throws if that is unknown, for example because its directory
- * belongs to another user. Use this if absence permits something, such as sending or creating.
- */
-export function isThere(path: string): boolean {
-  try {
-    statSync(path);
-    return true;
-  } catch (error) {
-    if (isMissing(error)) return false;
-    throw error;
-  }
-}
-
 /** The process that has locked a directory, as far as it is known. */
 export type LockOwner = { pid?: number; url?: string };
 

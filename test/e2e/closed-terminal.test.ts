@@ -1,10 +1,11 @@
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { expect, test } from 'vitest';
+import { expect } from 'vitest';
 import { freshMachine, petsInShell } from '../helpers/pets.ts';
-import { hasTerminal, spawnInTerminal } from '../helpers/pseudo-terminal.ts';
+import { spawnInTerminal } from '../helpers/pseudo-terminal.ts';
+import { testAtTerminal } from '../helpers/skip.ts';
 
-test.skipIf(!hasTerminal())('pets serve exits with 0 if its terminal is closed', async () => {
+testAtTerminal('pets serve exits with 0 if its terminal is closed', async () => {
   const machine = await freshMachine();
   // The shell gets the signal when its terminal ends, passes it on, and writes the exit code.
   const line = `${petsInShell} serve --ephemeral --port 0 & trap 'kill -HUP $!' HUP; wait; wait $!; echo $? > code`;
@@ -21,5 +22,5 @@ test.skipIf(!hasTerminal())('pets serve exits with 0 if its terminal is closed',
   await expect.poll(() => output).toContain('try:');
   terminal.kill('SIGKILL');
   const code = () => readFile(join(machine.home, 'code'), 'utf8').catch(() => undefined);
-  await expect.poll(code, { timeout: 20_000 }).toBe('0\n');
+  await expect.poll(code).toBe('0\n');
 });

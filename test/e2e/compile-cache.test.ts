@@ -1,10 +1,11 @@
 import { existsSync } from 'node:fs';
 import { readdir, stat, truncate } from 'node:fs/promises';
 import { join } from 'node:path';
-import { expect, test } from 'vitest';
+import { expect } from 'vitest';
 import { KEY, PET } from '../helpers/client.ts';
 import { EXECUTABLE, freshMachine } from '../helpers/pets.ts';
 import { reply, scriptedServer } from '../helpers/scripted-server.ts';
+import { testIf } from '../helpers/skip.ts';
 
 const [line = 0] = process.versions.node.split('.').map(Number);
 const canCache = EXECUTABLE === undefined && line >= 22;
@@ -31,7 +32,7 @@ async function cachedMachine() {
   return { list, files, directory };
 }
 
-test.runIf(canCache)(
+testIf(canCache, 'Node 20 and an executable have no compile cache')(
   'from the second command on, compiled code is cached in files that only this user can read, and used unless damaged',
   async () => {
     const { list, files } = await cachedMachine();
@@ -50,10 +51,13 @@ test.runIf(canCache)(
   },
 );
 
-test.runIf(!canCache)('nothing is cached on Node 20 and by an executable', async () => {
-  const { list, files, directory } = await cachedMachine();
-  await list();
-  await list();
-  expect(await files()).toEqual([]);
-  expect(existsSync(directory)).toBe(false);
-});
+testIf(!canCache, 'Node 22 has a compile cache')(
+  'nothing is cached on Node 20 and by an executable',
+  async () => {
+    const { list, files, directory } = await cachedMachine();
+    await list();
+    await list();
+    expect(await files()).toEqual([]);
+    expect(existsSync(directory)).toBe(false);
+  },
+);

@@ -2,10 +2,11 @@ import { spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { chmod, mkdir, readdir, readFile, writeFile } from 'node:fs/promises';
 import { delimiter, join } from 'node:path';
-import { describe, expect, onTestFinished, test } from 'vitest';
+import { expect, onTestFinished, type TestContext, test } from 'vitest';
 import { withDeadline } from '../helpers/context.ts';
 import { freshMachine, type Machine, petsInShell } from '../helpers/pets.ts';
-import { hasTerminal, spawnInTerminal } from '../helpers/pseudo-terminal.ts';
+import { spawnInTerminal } from '../helpers/pseudo-terminal.ts';
+import { isInstalled } from '../helpers/skip.ts';
 
 // These tests run the completion scripts in real shells.
 
@@ -15,10 +16,12 @@ const LEFT = '\x02';
 const INSERT_ALL = '\x1b*';
 const PRINT_LINE = '\x14';
 
-/** Whether a shell is installed, and this machine has pseudo-terminals if the shell needs one. */
-function canTestShell(shell: string): boolean {
-  const isInstalled = spawnSync(shell, ['--version'], { stdio: 'ignore' }).status === 0;
-  return isInstalled && (shell === 'fish' || hasTerminal());
+/** Skips a test if this machine lacks the shell, or the pseudo-terminal that it needs. */
+function needShell(shell: string, skip: TestContext['skip']): void {
+  const missing = (shell === 'fish' ? ['fish'] : [shell, 'script']).filter(
+    (program) => !isInstalled(program),
+  );
+  skip(missing.length > 0, `not installed: ${missing.join(', ')}`);
 }
 
 /** The environment of a machine with the built command in its PATH as `pets`. */
@@ -49,19 +52,12 @@ zle-line-init() { printf '\\036\\036'; zle -D zle-line-init; }
 zle -N zle-line-init`,
 };
 
-type Editor = {
-  /** Types keys; returns the resulting command line. Rejects after 60 s with the output of the shell. */
-  line(keys: string): Promise<string>;
-  /** Everything that the shell has written to the terminal. */
-  shown(): string;
-};
-
 /** Starts an interactive bash or zsh in a pseudo-terminal; it is killed after the test. */
 async function startEditor(
   shell: keyof typeof startUp,
   machine: Machine,
   lines = `eval "$(pets completion ${shell})"`,
-): Promise<Editor> {
+) {
   const file = join(machine.home, shell === 'bash' ? 'bashrc' : '.zshrc');
   await writeFile(file, startUp[shell](lines));
   const command = { bash: `bash --noprofile --rcfile ${file} -i`, zsh: 'zsh -d -i' }[shell];
@@ -87,11 +83,13 @@ async function startEditor(
   const next = () => withDeadline(new Promise<string>((resolve) => waiting.push(resolve)), describe);
   await next();
   return {
-    async line(keys) {
+    /** Types keys; returns the resulting command line. Rejects after 60 s with the output of the shell. */
+    async line(keys: string): Promise<string> {
       const line = next();
       child.stdin.write(keys + PRINT_LINE);
       return line;
     },
+    /** Everything that the shell has written to the terminal. */
     shown: () => shown,
   };
 }
@@ -175,7 +173,7 @@ async function shop(): Promise<Machine> {
 test.for(['bash', 'zsh', 'fish'] as const)(
   '%s offers the words that are valid at the cursor',
   async (shell, { skip }) => {
-    skip(!canTestShell(shell), 'not installed');
+    needShell(shell, skip);
     const offered = await offeredBy(
       shell,
       await shop(),
@@ -191,7 +189,7 @@ test.for([
 ] as const)(
   '%s ignores the text after the cursor, and never evaluates the typed text',
   async ([shell, dangerous], { skip }) => {
-    skip(!canTestShell(shell), 'not installed');
+    needShell(shell, skip);
     const machine = await shop();
     const editor = await startEditor(shell, machine);
     expect(await editor.line(`pets list --status p --all${LEFT.repeat(6)}${TAB}`)).toMatch(
@@ -203,64 +201,68 @@ test.for([
   },
 );
 
-describe.skipIf(!canTestShell('bash'))('bash', () => {
-  const script = 'eval "$(pets completion bash)"';
+const [bash, zsh] = ['bash', 'zsh'].map((shell) => `eval "$(pets completion ${shell})"`);
+const COMPINIT = 'autoload -Uz compinit && compinit -u';
+const ALIAS: [string, string][] = [
+  ['p list --status pe', 'p list --status pending '],
+  ['~/bin/pets li', '~/bin/pets list '],
+];
 
-  test('Tab inserts the only candidate and a space, or a slash after a directory', async () => {
-    const editor = await startEditor('bash', await shop());
-    expect(await editor.line(`pets li${TAB}`)).toBe('pets list ');
-    expect(await editor.line(`pets list --status=so${TAB}`)).toBe('pets list --status=sold ');
-    expect(await editor.line(`pets import my\\ a${TAB}`)).toBe('pets import my\\ animals.csv ');
-    expect(await editor.line(`pets serve --data=my\\ s${TAB}`)).toBe('pets serve --data=my\\ store/');
-  });
-
-  test('the script works when evaluated twice, under set -u and for an alias, and prints nothing', async () => {
-    const twice = `set -u\n${script}\n${script}\nalias p=pets; complete -F _pets p`;
-    const editor = await startEditor('bash', await shop(), twice);
-    expect(await editor.line(`p list --status pe${TAB}`)).toBe('p list --status pending ');
-    expect(await editor.line(`~/bin/pets li${TAB}`)).toBe('~/bin/pets list ');
-    expect(editor.shown()).not.toMatch(/bash: |readonly|unbound/);
-  });
-
-  test('works if = and : do not break words', async () => {
-    const editor = await startEditor('bash', await shop(), `COMP_WORDBREAKS=" "; ${script}`);
-    const typed = 'pets --base-url http://a:1 list --status=so';
-    expect(await editor.line(`${typed}${TAB}`)).toBe(`${typed}ld `);
-  });
+test.for<[keyof typeof startUp, about: string, lines: string, completed: [typed: string, line: string][]]>([
+  [
+    'bash',
+    'inserts the only candidate and a space, or a slash after a directory',
+    `${bash}`,
+    [
+      ['pets li', 'pets list '],
+      ['pets list --status=so', 'pets list --status=sold '],
+      ['pets import my\\ a', 'pets import my\\ animals.csv '],
+      ['pets serve --data=my\\ s', 'pets serve --data=my\\ store/'],
+    ],
+  ],
+  [
+    'bash',
+    'completes an alias and a path, evaluated twice under set -u',
+    `set -u\n${bash}\n${bash}\nalias p=pets; complete -F _pets p`,
+    ALIAS,
+  ],
+  [
+    'bash',
+    'completes if = and : do not break words',
+    `COMP_WORDBREAKS=" "; ${bash}`,
+    [['pets --base-url http://a:1 list --status=so', 'pets --base-url http://a:1 list --status=sold ']],
+  ],
+  ['zsh', 'completes an alias and a path without compinit', `${zsh}\nalias p=pets`, ALIAS],
+  ['zsh', 'completes an alias and a path with compinit', `${COMPINIT}\n${zsh}\nalias p=pets`, ALIAS],
+  [
+    'zsh',
+    'completes with a script in a file in fpath',
+    `pets completion zsh > ~/_pets; fpath=(~ $fpath); ${COMPINIT}`,
+    [['pets use st', 'pets use staging ']],
+  ],
+])('%s %s, and prints nothing else', async ([shell, _about, lines, completed], { skip }) => {
+  needShell(shell, skip);
+  const editor = await startEditor(shell, await shop(), lines);
+  for (const [typed, line] of completed) expect(await editor.line(typed + TAB)).toBe(line);
+  expect(editor.shown()).not.toMatch(/bash: |zsh: |readonly|unbound/);
 });
 
-describe.skipIf(!canTestShell('zsh'))('zsh', () => {
-  const script = 'eval "$(pets completion zsh)"';
-
-  test('works with and without compinit, for an alias and a path, and prints nothing', async () => {
-    for (const lines of [script, `autoload -Uz compinit && compinit -u\n${script}`]) {
-      const editor = await startEditor('zsh', await shop(), `${lines}\nalias p=pets`);
-      expect(await editor.line(`p list --status pe${TAB}`)).toBe('p list --status pending ');
-      expect(await editor.line(`~/bin/pets li${TAB}`)).toBe('~/bin/pets list ');
-      expect(editor.shown()).not.toMatch(/zsh: |_pets/);
-    }
-  });
-
-  test('works as a file in fpath', async () => {
-    const machine = await shop();
-    const { stdout } = await machine.pets(['completion', 'zsh']);
-    await writeFile(join(machine.home, '_pets'), stdout);
-    const editor = await startEditor(
-      'zsh',
-      machine,
-      'fpath=(~ $fpath); autoload -Uz compinit && compinit -u',
-    );
-    expect(await editor.line(`pets li${TAB}`)).toBe('pets list ');
-    expect(await editor.line(`pets use st${TAB}`)).toBe('pets use staging ');
-  });
+test('fish shows a description for each word, and completes an alias and a path', async ({ skip }) => {
+  needShell('fish', skip);
+  const typed = ['pets logo', 'p use st', '~/bin/pets use st'];
+  const completions = typed.map((line) => `complete --do-complete '${line}'`);
+  const shown = await runFish(await shop(), ['alias p pets', ...completions].join('\n'));
+  expect(shown).toBe('logout\tremove the API key from a profile\nstaging\nstaging\n');
 });
 
-test.skipIf(!canTestShell('fish'))(
-  'fish shows a description for each word, and works for an alias and a path',
-  async () => {
-    const typed = ['pets logo', 'p use st', '~/bin/pets use st'];
-    const completions = typed.map((line) => `complete --do-complete '${line}'`);
-    const shown = await runFish(await shop(), ['alias p pets', ...completions].join('\n'));
-    expect(shown).toBe('logout\tremove the API key from a profile\nstaging\nstaging\n');
+test.each(['use ', '--profile x list --status ', 'nothing --there'])(
+  'with a damaged profile, completion of "pets %s" writes no file, and prints nothing to stderr',
+  async (line) => {
+    const machine = await freshMachine();
+    await machine.saveProfile('settings', { baseUrl: 'damaged' });
+    const before = await readdir(machine.home, { recursive: true });
+    const ran = await machine.pets(['completion', 'bash', '--', ...line.split(' ')]);
+    expect(ran).toMatchObject({ code: 0, stderr: '' });
+    expect(await readdir(machine.home, { recursive: true })).toEqual(before);
   },
 );

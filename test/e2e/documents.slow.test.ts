@@ -7,18 +7,19 @@ import { text as readText } from 'node:stream/consumers';
 import { describe, expect, test } from 'vitest';
 import { drawPicture, PICTURE } from '../../.config/picture.ts';
 import { serve as serveDeclaration } from '../../src/cli/commands/serve.ts';
+import { globalOptions } from '../../src/cli/program/declare.ts';
 import { manualClock } from '../helpers/clock.ts';
 import { needsPostgres, runLines, testBlocks } from '../helpers/document-machine.ts';
 import { documents, hasPlaceholder, readCommandSpans, readDocument } from '../helpers/documents.ts';
 import { freshMachine, type Machine, serve } from '../helpers/pets.ts';
-import { hasTerminal } from '../helpers/pseudo-terminal.ts';
-import { hasProxy, nginxServer, startProxy } from '../helpers/real-proxies.ts';
+import { nginxServer, startProxy } from '../helpers/real-proxies.ts';
+import { testAtTerminal, testIfInstalled } from '../helpers/skip.ts';
 
 describe('each block of the documents runs, and shows what the program prints', () => {
   testBlocks((block) => !needsPostgres(block));
 });
 
-test.skipIf(!hasTerminal())(
+testAtTerminal(
   'the picture in the README shows the current output of the program (npm run picture redraws it)',
   async () => expect((await drawPicture()) === readFileSync(PICTURE, 'utf8')).toBe(true),
 );
@@ -78,8 +79,8 @@ const LOCATIONS = {
   '/inventory': [/location \/ \{[^}]*\}/, /`(location \/inventory\/ \{.*?\})`/],
 } as const;
 
-describe.skipIf(!hasProxy('nginx'))('docs/examples/nginx.conf', () => {
-  test.each(Object.entries(LOCATIONS))(
+describe('docs/examples/nginx.conf', () => {
+  testIfInstalled('nginx').each(Object.entries(LOCATIONS))(
     'with the path %j: TLS, links, and addresses of clients',
     async (path, [from, to]) => {
       const machine = await freshMachine();
@@ -140,23 +141,22 @@ test.each(['pets.service', 'compose.yaml', 'compose-tests.yaml'])(
       .text.split('\n')
       .filter((line) => /pets serve|PETS_OPTIONS=/.test(line))
       .flatMap((line) => line.match(/--[a-z-]+/g) ?? []);
-    const known = serveDeclaration.options?.map(({ flags }) => flags.split(' ')[0]);
+    const known = [...(serveDeclaration.options ?? []), ...globalOptions].map(
+      ({ flags }) => /--[a-z-]+/.exec(flags)?.[0],
+    );
     expect(options.length).toBeGreaterThan(3);
     expect(known).toEqual(expect.arrayContaining(options));
   },
 );
 
-test.skipIf(spawnSync('systemd-analyze', ['--version']).error !== undefined)(
-  'systemd accepts the unit, and grants it little',
-  async () => {
-    const { text } = readDocument('docs/examples/pets.service');
-    const machine = await freshMachine();
-    const unit = await machine.file('pets.service', text.replace('/usr/bin/pets', process.execPath));
-    // Unknown settings are reported, but the exit code stays 0. The other units of this machine can have problems, too.
-    const verify = ['verify', '--man=no', unit];
-    const { stdout, stderr } = spawnSync('systemd-analyze', verify, { encoding: 'utf8' });
-    expect(`${stdout}${stderr}`.split('\n').filter((line) => line.includes('pets.service'))).toEqual([]);
-    const security = ['security', '--offline=true', '--threshold=15', unit];
-    expect(spawnSync('systemd-analyze', security).status).toBe(0);
-  },
-);
+testIfInstalled('systemd-analyze')('systemd accepts the unit, and grants it little', async () => {
+  const { text } = readDocument('docs/examples/pets.service');
+  const machine = await freshMachine();
+  const unit = await machine.file('pets.service', text.replace('/usr/bin/pets', process.execPath));
+  // Unknown settings are reported, but the exit code stays 0. The other units of this machine can have problems, too.
+  const verify = ['verify', '--man=no', unit];
+  const { stdout, stderr } = spawnSync('systemd-analyze', verify, { encoding: 'utf8' });
+  expect(`${stdout}${stderr}`.split('\n').filter((line) => line.includes('pets.service'))).toEqual([]);
+  const security = ['security', '--offline=true', '--threshold=15', unit];
+  expect(spawnSync('systemd-analyze', security).status).toBe(0);
+});

@@ -58,15 +58,19 @@ describe('a prerendered output', () => {
     expect(await program(argv)).toEqual({ code: 0, stdout, stderr: '' });
   });
 
+  const [PRERENDERED, PROGRAM] = [['prerendered.json'], ['program.js', 'chunks']];
+
   test.each([
-    '--version',
-    'list --help',
-    'completion zsh',
-    "completion bash -- list --status ''",
-    'completion fish --',
-  ])('needs no other file of the package: %s', async (line) => {
-    const ran = await runPart(line, ['prerendered.json']);
-    expect(ran).toEqual(await program(wordsOf(line)));
+    ['--version', PRERENDERED],
+    ['list --help', PRERENDERED],
+    ['completion zsh', PRERENDERED],
+    ["completion bash -- list --status ''", PRERENDERED],
+    ['completion fish --', PRERENDERED],
+    // The program replaces what the build has not written.
+    ['--help', PROGRAM],
+    ['completion zsh -- list --st', PROGRAM],
+  ])('is complete: pets %s needs no other files than %j', async (line, files) => {
+    expect(await runPart(line, files)).toEqual(await program(wordsOf(line)));
   });
 
   test.each([
@@ -79,14 +83,6 @@ describe('a prerendered output', () => {
   ])('is not used for other arguments: $argv', async ({ argv }) => {
     expect(await (await freshMachine()).command(argv)).toEqual(await program(argv));
   });
-
-  test.each(['--help', 'completion zsh -- list --st'])(
-    'is replaced by the program if the build has not written it: %s',
-    async (line) => {
-      const ran = await runPart(line, ['program.js', 'chunks']);
-      expect(ran).toEqual(await program(wordsOf(line)));
-    },
-  );
 });
 
 test('the package has a man page with all commands', async () => {

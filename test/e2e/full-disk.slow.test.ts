@@ -1,26 +1,16 @@
-import { execFileSync, spawnSync } from 'node:child_process';
-import { closeSync, mkdtempSync, openSync, readdirSync, rmSync, writeSync } from 'node:fs';
+import { execFileSync } from 'node:child_process';
+import { closeSync, openSync, readdirSync, rmSync, writeSync } from 'node:fs';
 import { mkdir } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { describe, expect, onTestFinished, test } from 'vitest';
+import { expect, onTestFinished } from 'vitest';
 import { listAllPets } from '../helpers/list-all-pets.ts';
 import { freshMachine, type Machine, serveCommand } from '../helpers/pets.ts';
+import { testWithMounts } from '../helpers/skip.ts';
 import { temporaryDirectory } from '../helpers/temp.ts';
 
 // test/store/failed-writes.test.ts has the other ways in which a disk refuses writes.
 
 const MEBIBYTE = 2 ** 20;
-
-/** Whether this process can mount a file system. Only root can. */
-const canMount = (() => {
-  if (process.platform !== 'linux') return false;
-  const directory = mkdtempSync(join(tmpdir(), 'pets-mount-'));
-  const { status } = spawnSync('mount', ['-t', 'tmpfs', '-o', 'size=1m', 'tmpfs', directory]);
-  if (status === 0) execFileSync('umount', [directory]);
-  rmSync(directory, { recursive: true });
-  return status === 0;
-})();
 
 type Service = { url: string; key: string };
 
@@ -59,8 +49,9 @@ const filesIn = (directory: string) =>
     .filter((name) => !/^(lock|claim)-/.test(name))
     .sort();
 
-describe.skipIf(!canMount)('on a disk of 1 MiB', () => {
-  test('a full disk stops creations, not reads, and nothing that was acknowledged is lost', async () => {
+testWithMounts(
+  'a full disk stops creations, not reads, and nothing that was acknowledged is lost',
+  async () => {
     const machine = await freshMachine();
     const disk = await mountSmallDisk();
     const data = join(disk.directory, 'store');
@@ -94,17 +85,18 @@ describe.skipIf(!canMount)('on a disk of 1 MiB', () => {
     service = await start(machine, data);
     expect(await listed(service)).toEqual(added);
     expect(filesIn(data)).toEqual(['journal.ndjson', 'keys', 'store.txt']);
-  });
+  },
+);
 
-  test('API keys can be revoked, and a key that cannot be added is reported', async () => {
+testWithMounts(
+  'on a full disk, API keys can be revoked, and a key that cannot be added is reported',
+  async () => {
     const machine = await freshMachine();
     const disk = await mountSmallDisk();
     const data = join(disk.directory, 'store');
     const keys = (...args: string[]) => machine.command(['keys', ...args, '--data', data]);
     await (await start(machine, data)).end('SIGTERM');
     await keys('revoke', 'dev');
-    const fixedKey = { env: { PETS_SERVE_KEY: 'my-own-key-0123456789' } };
-    await (await serveCommand(machine, ['--data', data, '--no-profile'], fixedKey)).end('SIGTERM');
     for (const name of ['one', 'two']) await keys('add', name, '--plan', 'free');
     const before = (await keys('list')).stdout;
     disk.fill();
@@ -117,47 +109,47 @@ describe.skipIf(!canMount)('on a disk of 1 MiB', () => {
     expect(filesIn(join(data, 'keys'))).toEqual(['one.json', 'two.json']);
     expect((await keys('revoke', 'one')).code).toBe(0);
     expect(filesIn(join(data, 'keys'))).toEqual(['two.json']);
-  });
-});
-
-test.skipIf(!canMount)('without free inodes, animals can be added, and /readyz says so', async () => {
-  const machine = await freshMachine();
-  const disk = await mountSmallDisk('nr_inodes=40');
-  const data = join(disk.directory, 'store');
-  const service = await start(machine, data);
-  expect(() => {
-    for (let i = 0; i < 100; i++) closeSync(openSync(join(disk.directory, `file-${i}`), 'w'));
-  }).toThrow('ENOSPC');
-  expect(await create(service, 'one')).toMatchObject({ status: 201, id: 1 });
-  expect(await healthOf(service)).toEqual([200, 200]);
-  // The socket of the killed server has the only inode for the lock of the next one.
-  await service.end('SIGKILL');
-  const next = await start(machine, data);
-  expect(await create(next, 'two')).toMatchObject({ status: 201, id: 2 });
-});
-
-test.skipIf(!canMount)(
-  'a store on a read-only file system is refused, and a copy of its files works',
-  async () => {
-    const machine = await freshMachine();
-    const data = join(machine.home, 'store');
-    const service = await start(machine, data);
-    await create(service, 'one');
-    await service.end('SIGTERM');
-    const readOnly = await mountReadOnly(data);
-    for (const args of [['serve'], ['store', 'copy', readOnly, join(machine.home, 'copy')]]) {
-      const { code, stderr } = await machine.command([
-        ...args,
-        ...(args.length === 1 ? ['--data', readOnly] : []),
-      ]);
-      expect([args, code]).toEqual([args, 1]);
-      expect(stderr).toMatch(/cannot lock .*EROFS.*\n.*copy the directory to a writable one/);
-    }
-    const copy = join(machine.home, 'copied');
-    execFileSync('cp', ['-R', readOnly, copy]);
-    expect(await listed(await start(machine, copy))).toEqual(new Map([[1, 'one']]));
   },
 );
+
+testWithMounts(
+  'without free inodes, animals can be added, /readyz is 200, and the store opens after kill -9',
+  async () => {
+    const machine = await freshMachine();
+    const disk = await mountSmallDisk('nr_inodes=40');
+    const data = join(disk.directory, 'store');
+    const service = await start(machine, data);
+    expect(() => {
+      for (let i = 0; i < 100; i++) closeSync(openSync(join(disk.directory, `file-${i}`), 'w'));
+    }).toThrow('ENOSPC');
+    expect(await create(service, 'one')).toMatchObject({ status: 201, id: 1 });
+    expect(await healthOf(service)).toEqual([200, 200]);
+    // The socket of the killed server has the only inode for the lock of the next one.
+    await service.end('SIGKILL');
+    const next = await start(machine, data);
+    expect(await create(next, 'two')).toMatchObject({ status: 201, id: 2 });
+  },
+);
+
+testWithMounts('a store on a read-only file system is refused, and a copy of its files works', async () => {
+  const machine = await freshMachine();
+  const data = join(machine.home, 'store');
+  const service = await start(machine, data);
+  await create(service, 'one');
+  await service.end('SIGTERM');
+  const readOnly = await mountReadOnly(data);
+  for (const args of [
+    ['serve', '--port', '0', '--data', readOnly],
+    ['store', 'copy', readOnly, join(machine.home, 'copy')],
+  ]) {
+    const { code, stderr } = await machine.command(args);
+    expect([args, code]).toEqual([args, 1]);
+    expect(stderr).toMatch(/cannot lock .*EROFS.*\n.*copy the directory to a writable one/);
+  }
+  const copy = join(machine.home, 'copied');
+  execFileSync('cp', ['-R', readOnly, copy]);
+  expect(await listed(await start(machine, copy))).toEqual(new Map([[1, 'one']]));
+});
 
 /** Mounts an empty file system of 1 MiB. Returns its directory, and functions that fill it and make space again. */
 async function mountSmallDisk(...options: string[]) {

@@ -3,6 +3,7 @@ import { expect, test } from 'vitest';
 import { gate } from '../helpers/gate.ts';
 import { EXECUTABLE, freshMachine, outputOf } from '../helpers/pets.ts';
 import { replyError, scriptedServer } from '../helpers/scripted-server.ts';
+import { testIf } from '../helpers/skip.ts';
 
 test.each([
   ['SIGINT', 'while a read waits for a rate limit', ['list'], true],
@@ -39,7 +40,7 @@ const TERMINATE = `process.once('newListener', (event) => {
 });`;
 
 // An executable ignores NODE_OPTIONS, so nothing can be loaded before its entry.
-test.skipIf(EXECUTABLE !== undefined).each([
+testIf(EXECUTABLE === undefined, 'an executable ignores NODE_OPTIONS').each([
   ['list', 130],
   ['import -', 130],
   ['serve --port 0', 0],

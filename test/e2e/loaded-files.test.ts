@@ -1,9 +1,10 @@
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { expect, test } from 'vitest';
+import { expect } from 'vitest';
 import { KEY, PET } from '../helpers/client.ts';
 import { EXECUTABLE, freshMachine } from '../helpers/pets.ts';
 import { reply, scriptedServer } from '../helpers/scripted-server.ts';
+import { testIf } from '../helpers/skip.ts';
 
 // Appends the files that a process has loaded to a list when the process exits.
 const REPORT = `
@@ -13,8 +14,7 @@ process.on('exit', () => require('node:fs').appendFileSync(process.env.LOADED, O
 /** Nothing listens on this port. */
 const DATABASE = 'postgres://pets@127.0.0.1:9/pets';
 
-// An executable ignores NODE_OPTIONS.
-test.skipIf(EXECUTABLE !== undefined).each([
+testIf(EXECUTABLE === undefined, 'an executable ignores NODE_OPTIONS').each([
   ['list', false, 0],
   ['serve --ephemeral --quiet -- node --version', false, 0],
   ['keys list', false, 1],

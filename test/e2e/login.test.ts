@@ -3,8 +3,9 @@ import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { CANARY } from '../helpers/failure.ts';
 import { freshMachine, type Machine, serve } from '../helpers/pets.ts';
-import { hasTerminal, onTerminal } from '../helpers/pseudo-terminal.ts';
+import { onTerminal } from '../helpers/pseudo-terminal.ts';
 import { reply, replyError, scriptedServer } from '../helpers/scripted-server.ts';
+import { testAtTerminal } from '../helpers/skip.ts';
 
 // These tests run `pets login`, mostly at a terminal.
 
@@ -40,47 +41,53 @@ const startServer = async () =>
     )
   ).url;
 
-describe.skipIf(!hasTerminal())('pets login at a terminal', () => {
-  test('asks for the base URL and, without showing it, the key; the command that it suggests next works', async () => {
-    const service = await startService();
-    const { machine, terminal } = await startLogin();
-    terminal.type(`till-key${ENTER}`);
-    await terminal.waitFor('this is not an address');
-    terminal.type(`127.0.0.1:1/v1${ENTER}`);
-    await terminal.waitFor('did you mean http://127.0.0.1:1/v1?');
-    terminal.type(`${service.url}${ENTER}`);
-    await terminal.waitFor(`${KEY_PROMPT} (${new URL(service.url).host}), input hidden:`);
-    // The key is pasted with spaces around it.
-    terminal.type(` ${service.key} ${ENTER}`);
-    await terminal.waitFor('Next:');
-    expect(await terminal.exitCode()).toBe(0);
-    expect(terminal.output()).not.toContain(service.key);
-    const saved = JSON.parse(await readFile(join(machine.configDirectory, 'prod.json'), 'utf8'));
-    expect(saved).toEqual({ baseUrl: service.url, key: service.key });
-    expect(terminal.output().replace(/\s+/g, ' ')).toContain('to profile prod. Next: pets list');
-    const { code, stdout } = await machine.pets(['list', '--limit', '3']);
-    expect([code, stdout.split('\n').length]).toEqual([0, 4]);
-  });
+describe('pets login at a terminal', () => {
+  testAtTerminal(
+    'asks for the base URL and, without showing it, the key; the command that it suggests next works',
+    async () => {
+      const service = await startService();
+      const { machine, terminal } = await startLogin();
+      terminal.type(`till-key${ENTER}`);
+      await terminal.waitFor('this is not an address');
+      terminal.type(`127.0.0.1:1/v1${ENTER}`);
+      await terminal.waitFor('did you mean http://127.0.0.1:1/v1?');
+      terminal.type(`${service.url}${ENTER}`);
+      await terminal.waitFor(`${KEY_PROMPT} (${new URL(service.url).host}), input hidden:`);
+      // The key is pasted with spaces around it.
+      terminal.type(` ${service.key} ${ENTER}`);
+      await terminal.waitFor('Next:');
+      expect(await terminal.exitCode()).toBe(0);
+      expect(terminal.output()).not.toContain(service.key);
+      const saved = JSON.parse(await readFile(join(machine.configDirectory, 'prod.json'), 'utf8'));
+      expect(saved).toEqual({ baseUrl: service.url, key: service.key });
+      expect(terminal.output().replace(/\s+/g, ' ')).toContain('to profile prod. Next: pets list');
+      const { code, stdout } = await machine.pets(['list', '--limit', '3']);
+      expect([code, stdout.split('\n').length]).toEqual([0, 4]);
+    },
+  );
 
-  test('asks again after an empty line, a rejected key and a paste of two lines, which is not shown', async () => {
-    const service = await startService();
-    const { machine, terminal } = await startLogin(service.url);
-    terminal.type(ENTER);
-    await terminal.waitFor('the key is empty');
-    await terminal.waitFor(KEY_PROMPT);
-    terminal.type(`${service.key.slice(0, -1)}${ENTER}`);
-    await terminal.waitFor('rejected key');
-    await terminal.waitFor(KEY_PROMPT);
-    terminal.type(`${CANARY}\n${CANARY}${ENTER}`);
-    await terminal.waitFor('the input has several lines');
-    await terminal.waitFor(KEY_PROMPT);
-    expect(terminal.output()).not.toContain(CANARY);
-    terminal.type(`Bearer ${service.key}${ENTER}`);
-    expect(await terminal.exitCode()).toBe(0);
-    expect(await savedOn(machine)).toEqual(['prod.json']);
-  });
+  testAtTerminal(
+    'asks again after an empty line, a rejected key and a paste of two lines, which is not shown',
+    async () => {
+      const service = await startService();
+      const { machine, terminal } = await startLogin(service.url);
+      terminal.type(ENTER);
+      await terminal.waitFor('the key is empty');
+      await terminal.waitFor(KEY_PROMPT);
+      terminal.type(`${service.key.slice(0, -1)}${ENTER}`);
+      await terminal.waitFor('rejected key');
+      await terminal.waitFor(KEY_PROMPT);
+      terminal.type(`${CANARY}\n${CANARY}${ENTER}`);
+      await terminal.waitFor('the input has several lines');
+      await terminal.waitFor(KEY_PROMPT);
+      expect(terminal.output()).not.toContain(CANARY);
+      terminal.type(`Bearer ${service.key}${ENTER}`);
+      expect(await terminal.exitCode()).toBe(0);
+      expect(await savedOn(machine)).toEqual(['prod.json']);
+    },
+  );
 
-  test.each<[string, { prompt?: 'key'; keys?: string; signal?: NodeJS.Signals }]>([
+  testAtTerminal.each<[string, { prompt?: 'key'; keys?: string; signal?: NodeJS.Signals }]>([
     ['Ctrl-C at the prompt for the base URL', { keys: CTRL_C }],
     ['Ctrl-Z', { prompt: 'key', keys: CTRL_Z }],
     ['SIGINT', { prompt: 'key', signal: 'SIGINT' }],
@@ -94,7 +101,7 @@ describe.skipIf(!hasTerminal())('pets login at a terminal', () => {
     expect(terminal.output()).toContain('interrupted');
   });
 
-  test('a wrong base URL is reported before the key is asked for', async () => {
+  testAtTerminal('a wrong base URL is reported before the key is asked for', async () => {
     const machine = await freshMachine();
     const server = await scriptedServer((_, response) => replyError(response, 404));
     const terminal = onTerminal(machine, ['login', '--base-url', server.url]);
@@ -103,7 +110,7 @@ describe.skipIf(!hasTerminal())('pets login at a terminal', () => {
     expect(terminal.output()).not.toContain(KEY_PROMPT);
   });
 
-  test('with --no-input it does not prompt', async () => {
+  testAtTerminal('with --no-input it does not prompt', async () => {
     const terminal = onTerminal(await freshMachine(), ['login', '--no-input']);
     expect(await terminal.exitCode()).toBe(2);
     expect(terminal.output()).toContain('pets login --base-url');

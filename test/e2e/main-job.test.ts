@@ -28,32 +28,6 @@ test('get mentions its removal only with --debug while that is years away', asyn
   expect((await machine.pets([...get, '--debug'])).stderr).toContain('5 December 2030');
 });
 
-test('login, profiles, use and logout', async () => {
-  const machine = await freshMachine();
-  const service = await serve(machine, ['--ephemeral', '--no-profile']);
-  const login = await machine.pets(['login', '--profile', 'staging', '--base-url', service.url], {
-    stdin: `${service.key}\n`,
-  });
-  expect(login).toMatchObject({ code: 0, stdout: '' });
-  expect(login.stderr).not.toContain(service.key);
-  const path = join(machine.configDirectory, 'staging.json');
-  expect(JSON.parse(await readFile(path, 'utf8'))).toEqual({ baseUrl: service.url, key: service.key });
-  await stdoutOf(machine, ['use', 'staging']);
-  expect(await stdoutOf(machine, ['list', '--json'])).toBe('[]\n');
-  const profiles = await jsonOf(machine, ['profiles', '--check']);
-  expect(JSON.stringify(profiles)).not.toContain(service.key);
-  expect(profiles).toContainEqual({
-    profile: 'staging',
-    baseUrl: service.url,
-    key: `…${service.key.slice(-4)}`,
-    default: true,
-    check: expect.objectContaining({ ok: true, limit: 300 }),
-  });
-  await stdoutOf(machine, ['logout']);
-  expect(JSON.parse(await readFile(path, 'utf8'))).toEqual({ baseUrl: service.url });
-  expect(await machine.pets(['list'])).toMatchObject({ code: 4 });
-});
-
 // test/e2e/crash.slow.test.ts tests that animals also survive `kill -9`.
 test('acknowledged animals are kept with every digit of their numbers, through a restart and in every format', async () => {
   const big = '-9223372036854775808';
@@ -77,7 +51,7 @@ test('acknowledged animals are kept with every digit of their numbers, through a
 });
 
 test.each(['ndjson', 'csv'])(
-  'acknowledged animals are kept a list as %s seeds another store with exactly the same list',
+  'a list as %s seeds another store with exactly the same list, whatever the names',
   async (format) => {
     const machine = await freshMachine();
     const service = await serve(machine, ['--data', join(machine.home, 'first')]);
@@ -98,7 +72,7 @@ test.each(['ndjson', 'csv'])(
   },
 );
 
-test('files are 0600 and directories 0700, also under umask 0', async () => {
+test('pets creates its files with mode 0600 and its directories with mode 0700 under umask 0', async () => {
   const machine = await freshMachine();
   const command = `umask 0
     ${petsInShell} serve --json --port 0 --data store --seed > started &

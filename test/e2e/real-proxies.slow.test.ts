@@ -1,65 +1,87 @@
-import { expect, test } from 'vitest';
+import { join } from 'node:path';
+import { describe, expect, test } from 'vitest';
 import { freshMachine, serve } from '../helpers/pets.ts';
-import {
-  haproxyInFront,
-  hasProxy,
-  nginxInFront,
-  PROXY_NAMES,
-  PROXY_PASSWORD,
-  PROXY_USER,
-  type ProxyName,
-  squidWithPassword,
-  startProxy,
-  tinyproxyWithPassword,
-} from '../helpers/real-proxies.ts';
+import { type Configure, nginxServer, type ProxyName, startProxy } from '../helpers/real-proxies.ts';
+import { isInstalled, testIfInstalled } from '../helpers/skip.ts';
+import { AUTHORITY, TLS_DIRECTORY } from '../helpers/tls-server.ts';
 
 // These tests run the command and the service with proxies of other projects between them.
 
-type Through = (host: string) => Promise<{ host: string; env?: Record<string, string> }>;
-
-/** Starts a proxy for the service at `host`. Returns the host and environment for commands that use the proxy. */
-const THROUGH: Record<ProxyName, Through> = {
-  nginx: async (host) => ({ host: `127.0.0.1:${await startProxy('nginx', nginxInFront(host))}` }),
-  haproxy: async (host) => ({ host: `127.0.0.1:${await startProxy('haproxy', haproxyInFront(host))}` }),
-  squid: async (host) => forward(host, await startProxy('squid', squidWithPassword)),
-  tinyproxy: async (host) => forward(host, await startProxy('tinyproxy', tinyproxyWithPassword)),
-};
-
-const forward = (host: string, port: number) => ({
-  // The command never uses a proxy for loopback addresses. 0.0.0.0 is not one of them, but also reaches this machine.
-  host: host.replace('127.0.0.1', ANY_ADDRESS),
-  env: { http_proxy: `http://${PROXY_USER}:${PROXY_PASSWORD}@127.0.0.1:${port}`, PETS_ALLOW_HTTP: '1' },
-});
+// The command never uses a proxy for loopback addresses. 0.0.0.0 is not one of them, but also reaches this machine.
 const ANY_ADDRESS = '0.0.0.0';
+const [USER, PASSWORD] = ['ada', 'hunter2'];
 
 const startService = async () =>
   serve(await freshMachine(), ['--ephemeral', '--seed', '--no-profile', '--allow-host', ANY_ADDRESS]);
 
-for (const name of PROXY_NAMES) {
-  test.skipIf(!hasProxy(name))(`list, add and get work through ${name}, with its password`, async () => {
-    const service = await startService();
-    const { host, env = {} } = await THROUGH[name](new URL(service.url).host);
-    const machine = await freshMachine();
-    await machine.saveProfile('prod', { baseUrl: `http://${host}/v1`, key: service.key });
-    const pets = (args: readonly string[]) => machine.pets(args, { env });
-    const listed = await pets(['list', '--all', '--json']);
-    expect(listed).toMatchObject({ code: 0, stderr: '' });
-    expect(JSON.parse(listed.stdout)).toHaveLength(66);
-    const added = await pets(['add', 'Rex', '--category', '3', '--json']);
-    expect(added).toMatchObject({ code: 0 });
-    const { id } = JSON.parse(added.stdout);
-    expect(JSON.parse((await pets(['get', String(id), '--json'])).stdout)).toMatchObject({ name: 'Rex' });
+const nginxInFront = (upstream: string) =>
+  nginxServer(
+    (port) => `listen 127.0.0.1:${port};
+    location / {
+      proxy_pass http://${upstream};
+      proxy_set_header Host $http_host;
+    }`,
+  );
 
-    if (!env['http_proxy']) return;
-    const https_proxy = env['http_proxy'].replace(PROXY_PASSWORD, 'wrong');
-    const elsewhere = { PETS_BASE_URL: 'https://shop.invalid/v1', PETS_API_KEY: 'pets_k', https_proxy };
-    const { code, stderr } = await machine.pets(['list'], { env: elsewhere });
-    expect(code).toBe(6);
-    expect(stderr).toContain('rejected the user and password in https_proxy (40');
-  });
-}
+const haproxyInFront =
+  (upstream: string, backend = ''): Configure =>
+  (port) =>
+    `
+defaults
+  mode http
+  timeout connect 5s
+  timeout client 30s
+  timeout server 30s
+frontend front
+  bind 127.0.0.1:${port}
+  default_backend back
+backend back
+  ${backend}
+  server service ${upstream}
+`;
 
-test.skipIf(!hasProxy('haproxy')).each(['option httpchk', 'option httpchk GET /healthz'])(
+const tinyproxy: Configure = (port) => `
+Port ${port}
+Listen 127.0.0.1
+BasicAuth ${USER} ${PASSWORD}
+`;
+
+test.for<[ProxyName, (upstream: string) => Configure, isForward: boolean]>([
+  ['nginx', nginxInFront, false],
+  ['haproxy', haproxyInFront, false],
+  ['tinyproxy', () => tinyproxy, true],
+])('list, add and get work through %s', async ([name, configure, isForward], { skip }) => {
+  skip(!isInstalled(name), `not installed: ${name}`);
+  const service = await startService();
+  const { host } = new URL(service.url);
+  const port = await startProxy(name, configure(host));
+  const baseUrl = `http://${isForward ? host.replace('127.0.0.1', ANY_ADDRESS) : `127.0.0.1:${port}`}/v1`;
+  const proxy = `http://${USER}:${PASSWORD}@127.0.0.1:${port}`;
+  const env: Record<string, string> = isForward ? { http_proxy: proxy, PETS_ALLOW_HTTP: '1' } : {};
+  const machine = await freshMachine();
+  await machine.saveProfile('prod', { baseUrl, key: service.key });
+  const json = async (...args: string[]) => {
+    const ran = await machine.pets([...args, '--json'], { env });
+    expect(ran).toMatchObject({ code: 0 });
+    return JSON.parse(ran.stdout);
+  };
+  expect(await json('list', '--all')).toHaveLength(66);
+  const { id } = await json('add', 'Rex', '--category', '3');
+  expect(await json('get', String(id))).toMatchObject({ name: 'Rex' });
+});
+
+testIfInstalled('tinyproxy')('a wrong password for tinyproxy is reported as such', async () => {
+  const port = await startProxy('tinyproxy', tinyproxy);
+  const https_proxy = `http://${USER}:wrong@127.0.0.1:${port}`;
+  const env = { PETS_BASE_URL: 'https://shop.invalid/v1', PETS_API_KEY: 'pets_k', https_proxy };
+  const { code, stderr } = await (await freshMachine()).pets(['list'], { env });
+  expect([code, stderr]).toEqual([
+    6,
+    expect.stringContaining('rejected the user and password in https_proxy (40'),
+  ]);
+});
+
+testIfInstalled('haproxy').each(['option httpchk', 'option httpchk GET /healthz'])(
   'the service passes the health check %j of HAProxy',
   async (check) => {
     const { url } = await startService();
@@ -75,3 +97,64 @@ test.skipIf(!hasProxy('haproxy')).each(['option httpchk', 'option httpchk GET /h
     await expect.poll(checkStatus).toBe('L7OK');
   },
 );
+
+const TLS = `
+  ssl_certificate ${join(TLS_DIRECTORY, 'localhost.pem')};
+  ssl_certificate_key ${join(TLS_DIRECTORY, 'server.key')};`;
+const OLD_TLS = `${TLS} ssl_protocols TLSv1 TLSv1.1; ssl_ciphers ALL:@SECLEVEL=0;`;
+const CLIENT_CERTIFICATE = `${TLS} ssl_verify_client on; ssl_client_certificate ${AUTHORITY};`;
+
+describe('the error of pets login says what to do if nginx', () => {
+  testIfInstalled('nginx').each<
+    [about: string, scheme: string, directives: string, exitCode: number, message: string, hint: string]
+  >([
+    [
+      'requires a client certificate',
+      'https',
+      CLIENT_CERTIFICATE,
+      7,
+      'No required SSL certificate was sent',
+      '--debug',
+    ],
+    [
+      'gets plain http at a TLS port',
+      'http',
+      TLS,
+      7,
+      'The plain HTTP request was sent to HTTPS port',
+      '--debug',
+    ],
+    [
+      'supports only old versions of TLS',
+      'https',
+      OLD_TLS,
+      6,
+      'it does not support any version of TLS that pets accepts',
+      'must support TLS 1.2 or newer',
+    ],
+    [
+      'gets https at a port for plain http',
+      'https',
+      '',
+      6,
+      'it does not use https',
+      'begin its base URL with http://',
+    ],
+  ])('%s', async (_about, scheme, directives, exitCode, message, hint) => {
+    const port = await startProxy(
+      'nginx',
+      nginxServer(
+        (port) => `listen 127.0.0.1:${port}${directives && ' ssl'}; ${directives} return 200 '[]';`,
+      ),
+    );
+    const args = ['login', '--base-url', `${scheme}://localhost:${port}/v1`, '--json'];
+    const options = { env: { NODE_EXTRA_CA_CERTS: AUTHORITY }, stdin: 'pets_secret_key' };
+    const { code, stderr } = await (await freshMachine()).command(args, options);
+    const { error } = JSON.parse(stderr);
+    expect([code, error.message, error.hint]).toEqual([
+      exitCode,
+      expect.stringContaining(message),
+      expect.stringContaining(hint),
+    ]);
+  });
+});

@@ -1,9 +1,9 @@
-import { execFileSync } from 'node:child_process';
 import { readdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { freshMachine, petsInShell } from '../helpers/pets.ts';
 import { reply, replyError, scriptedServer } from '../helpers/scripted-server.ts';
+import { testWithMounts } from '../helpers/skip.ts';
 
 const FALLBACK = `pets-state-${process.geteuid?.()}`;
 
@@ -21,20 +21,11 @@ async function limitedMachine() {
 const THREE_LISTS = `for i in 1 2 3; do ${petsInShell} list --json --max-wait 0; echo $?; done`;
 const CODES = expect.stringMatching(/^\[\]\n0\n5\n5\n$/);
 
-const canMount = (() => {
-  try {
-    execFileSync('unshare', ['-m', 'mount', '-t', 'tmpfs', 'none', '/mnt'], { stdio: 'ignore' });
-    return true;
-  } catch {
-    return false;
-  }
-})();
-
 const READ_ONLY = 'mount --bind "$STATE" "$STATE" && mount -o remount,bind,ro "$STATE"';
 const FULL =
   'mount -t tmpfs -o nr_inodes=2 none "$STATE" && mkdir "$STATE/services" && ! mkdir "$STATE/x" 2>/dev/null';
 
-test.runIf(canMount).each([
+testWithMounts.each([
   ['is on a read-only file system', READ_ONLY],
   ['is on a full disk', FULL],
 ])('if the state directory %s, commands share the cool-down elsewhere', async (_what, mount) => {
@@ -46,7 +37,7 @@ test.runIf(canMount).each([
   expect(stderr).not.toContain('writable');
 });
 
-test.runIf(canMount)(
+testWithMounts(
   'a run whose state directory has become read-only is not started again elsewhere',
   async () => {
     const { machine, server, env } = await limitedMachine();

@@ -1,7 +1,7 @@
 import { once } from 'node:events';
 import { text } from 'node:stream/consumers';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { afterAll, beforeAll, expect, test } from 'vitest';
 import { expectNoLeaks, lastError } from '../helpers/failure.ts';
 import { freshMachine, type Machine, makeMachine, serve } from '../helpers/pets.ts';
 import { reply, scriptedServer } from '../helpers/scripted-server.ts';
@@ -18,43 +18,37 @@ afterAll(() => dispose());
 
 const list = 'pets list --profile local --all';
 
-describe('the bytes on stdout are the same', () => {
-  test.each([[[]], [['--csv']]])('in every locale, terminal and time zone: %j', async (format) => {
-    const args = ['list', '--profile', 'local', '--all', ...format];
-    const plain = await machine.command(args);
-    expect(plain.stdout).toContain('Fürst Pückler');
-    expect(plain.stdout).not.toContain('\u001b');
-    // Each run tests several variables: it fails if any of them changes the output.
-    const environments: Record<string, string>[] = [
-      { LANG: 'C', LC_ALL: 'C', TERM: 'dumb', TZ: 'Pacific/Auckland' },
-      { LANG: 'de_DE.UTF-8', COLUMNS: '20', LINES: '5', CI: 'true', GITHUB_ACTIONS: 'true' },
-    ];
-    for (const env of environments) expect(await machine.command(args, { env })).toEqual(plain);
-  });
-
-  test('with any standard streams', async () => {
-    const { stdout } = await machine.pets(['list', '--profile', 'local', '--json']);
-    for (const streams of ['< /dev/null', '<&-', '| cat', '--no-input']) {
-      const ran = await machine.shell(`pets list --profile local --json ${streams}`);
-      expect([streams, ran.code, ran.stdout]).toEqual([streams, 0, stdout]);
-    }
-  });
+// Each row sets several variables, or other streams: it fails if any of them changes the output.
+test.each([
+  [`LANG=C LC_ALL=C TERM=dumb TZ=Pacific/Auckland ${list}`],
+  [`LANG=de_DE.UTF-8 COLUMNS=20 LINES=5 CI=true GITHUB_ACTIONS=true ${list} < /dev/null`],
+  [`${list} --no-input | cat`],
+  [`${list} <&-`],
+])('the bytes on stdout do not depend on the environment and the streams: %s', async (line) => {
+  const plain = await machine.pets(['list', '--profile', 'local', '--all']);
+  expect(plain.stdout).toContain('Fürst Pückler');
+  expect(plain.stdout).not.toContain('\u001b');
+  expect(await machine.shell(line)).toEqual(plain);
 });
 
 /** The entry prints the output of these commands without loading the program. */
 const PRERENDERED = ['pets help serve', 'pets completion bash -- list'];
 
-test.each([...PRERENDERED, list, `${list} --json`, `${list} --ndjson`, `${list} --csv`, 'pets profiles'])(
-  'a closed pipe ends the command with 0 and without a message: %s | true',
+test.each([...PRERENDERED, list, `${list} --json`, `${list} --csv`])(
+  'a closed pipe ends the command with 0 and without a message: %s',
   async (command) => {
-    const ran = await machine.shell(`{ sleep 0.1; ${command}; echo "code $?" >&2; } | true`);
+    // The other end of the pipe is closed before the command starts.
+    const reader = '{ exec <&-; echo > closed; }';
+    const ran = await machine.shell(
+      `rm -f closed; mkfifo closed; { read -r _ < closed; ${command}; echo "code $?" >&2; } | ${reader}`,
+    );
     expectNoLeaks(ran);
     expect(ran.stderr).toMatch(/^code 0$/m);
     expect(ran.stderr).not.toContain('error');
   },
 );
 
-test.each([...PRERENDERED, list, `${list} --json`, `${list} --ndjson`, `${list} --csv`])(
+test.each([...PRERENDERED, list, `${list} --json`])(
   'a full disk is an error: %s > /dev/full',
   async (command) => {
     const ran = await machine.shell(`${command} > /dev/full`);
@@ -91,7 +85,7 @@ test('every row error and the final error reach a slow reader', async () => {
   expect(JSON.parse(lines.at(-1) ?? '').error).toMatchObject({ code: 'usage' });
 });
 
-test('rows that failed cause exit code 8, also if the results are not read to their end', async () => {
+test('failed rows cause exit code 8 even if the results are not read to their end', async () => {
   let id = 0;
   const server = await scriptedServer((request, response) => {
     if (request.method === 'GET') return reply(response, 200, []);

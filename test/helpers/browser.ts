@@ -10,7 +10,7 @@ const AXE = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.mi
 const REPORT_VIOLATIONS = `addEventListener('securitypolicyviolation', ({ violatedDirective, blockedURI }) =>
   console.error('CSP violation: ' + violatedDirective + ' ' + blockedURI));`;
 
-export type OpenPage = {
+type OpenPage = {
   page: Page;
   /** The requests of the page, such as `GET /requests`, without queries. */
   requests: string[];

@@ -3,14 +3,15 @@ import { once } from 'node:events';
 import { cp, mkdir, symlink, writeFile } from 'node:fs/promises';
 import { delimiter, join } from 'node:path';
 import { setTimeout } from 'node:timers/promises';
-import { expect, onTestFinished, test } from 'vitest';
+import { expect, onTestFinished } from 'vitest';
 import { type Block, documents, readBlocks, repository } from './documents.ts';
 import { closedPort } from './listen.ts';
 import { freshMachine, petsInShell, serve } from './pets.ts';
 import { SUPERUSER } from './postgres/databases.ts';
 import { findPostgres } from './postgres/programs.ts';
 import { startCluster } from './postgres.ts';
-import { hasTerminal, recordTerminal, screenLines } from './pseudo-terminal.ts';
+import { recordTerminal, screenLines } from './pseudo-terminal.ts';
+import { isInstalled, testIf } from './skip.ts';
 
 // Runs the blocks of the documents as a reader would.
 
@@ -39,8 +40,7 @@ export function testBlocks(isSelected: (block: Block) => boolean): void {
   for (const section of new Set(selected.map((block) => block.section))) {
     const blocks = selected.filter((block) => block.section === section);
     const missing = missingPrograms(blocks);
-    const name = missing.length > 0 ? `${section} (not installed: ${missing.join(', ')})` : section;
-    test.skipIf(missing.length > 0)(name, async () => {
+    testIf(missing.length === 0, `not installed: ${missing.join(', ')}`)(section, async () => {
       const machine = await readerMachine(blocks);
       for (const block of blocks)
         await (block.language === 'console' ? runConsole : runScript)(block, machine);
@@ -52,9 +52,9 @@ function missingPrograms(blocks: readonly Block[]): string[] {
   const text = blocks.map((block) => block.text).join('\n');
   const needed = ['jq', 'curl', 'pytest'].filter((word) => new RegExp(`\\b${word}\\b`).test(text));
   if (blocks.some(needsPostgres)) needed.push('psql');
-  const missing = needed.filter((name) => spawnSync('sh', ['-c', `command -v '${name}'`]).status !== 0);
+  const missing = needed.filter((name) => !isInstalled(name));
   const needsTerminal = blocks.some(({ language }) => language === 'console');
-  return [...missing, ...(needsTerminal && !hasTerminal() ? ['script (util-linux)'] : [])];
+  return [...missing, ...(needsTerminal && !isInstalled('script') ? ['script'] : [])];
 }
 
 /** The port, databases and URLs in the documents. Tests replace them with those of their own servers. */

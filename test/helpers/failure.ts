@@ -9,7 +9,7 @@ export const CANARY = 'pets_canary-Zq7wK2mX';
 /** A password of a database that no output may show. */
 export const PASSWORD_CANARY = 'canary-Jx4nR8vB';
 
-export type Failure = RunOptions & {
+type Failure = RunOptions & {
   exit: number;
   /** The `code` of the JSON error. */
   code?: string;

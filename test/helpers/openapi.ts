@@ -88,7 +88,7 @@ export const describedAs = (name: OperationName) => {
   return found;
 };
 
-export type Observed = { status: number; headers: Headers; text: string };
+type Observed = { status: number; headers: Headers; text: string };
 
 /** Returns functions that validate responses against an OpenAPI 3.1 document. `source` is its parsed JSON. */
 export function conformance(source: unknown) {

@@ -187,7 +187,7 @@ type ListeningEvent = {
   page: string;
 };
 
-export type RunningService = ListeningEvent & {
+type RunningService = ListeningEvent & {
   /** What the service has written to stdout so far. */
   stdout(): string;
   stderr(): string;

@@ -1,21 +1,15 @@
-import { once } from 'node:events';
-import { writeFile } from 'node:fs/promises';
+import { writeFileSync } from 'node:fs';
 import { connect, createServer, type Socket } from 'node:net';
 import { join } from 'node:path';
 import { Transform } from 'node:stream';
 import { Client } from 'pg';
 import { inject, onTestFinished } from 'vitest';
 import type { SteadyClock } from '../../src/system/clock.ts';
+import { startListening } from './background-program.ts';
 import { listenOnLoopback } from './listen.ts';
 import { databaseLocation } from './postgres/backends.ts';
 import { type Cluster, type ClusterOptions, createCluster, replicaName } from './postgres/cluster.ts';
 import { type Databases, databasesAt, USER } from './postgres/databases.ts';
-import {
-  freeServerPort,
-  guardedDirectory,
-  startProgram,
-  waitUntilReady,
-} from './postgres/guarded-directory.ts';
 
 // PostgreSQL for tests named *.postgres.test.ts. Everything that these functions start ends after the test; databases
 // in the shared server are used again.
@@ -109,40 +103,25 @@ export async function movableAddress(first: Databases, delay = 0) {
 export async function startPgbouncer(
   upstream: Pick<Databases, 'port'>,
   settings: Record<string, string | number> = {},
-): Promise<Pick<Databases, 'port' | 'url'>> {
-  const { path: directory, remove } = await guardedDirectory();
-  const port = await freeServerPort();
-  const all = {
-    listen_addr: '127.0.0.1',
-    listen_port: port,
-    unix_socket_dir: '',
-    auth_type: 'trust',
-    auth_file: join(directory, 'users'),
-    pool_mode: 'transaction',
-    default_pool_size: 20,
-    max_client_conn: 200,
-    ...settings,
+): Promise<Databases> {
+  const configure = (port: number, directory: string) => {
+    const users = join(directory, 'users');
+    writeFileSync(users, `"${USER}" ""\n`);
+    const all = {
+      listen_addr: '127.0.0.1',
+      listen_port: port,
+      unix_socket_dir: '',
+      auth_type: 'trust',
+      auth_file: users,
+      pool_mode: 'transaction',
+      default_pool_size: 20,
+      max_client_conn: 200,
+      ...settings,
+    };
+    const lines = Object.entries(all).map(([name, value]) => `${name} = ${value}\n`);
+    return `[databases]\n* = host=127.0.0.1 port=${upstream.port}\n[pgbouncer]\n${lines.join('')}`;
   };
-  const lines = Object.entries(all).map(([name, value]) => `${name} = ${value}\n`);
-  const configuration = `[databases]\n* = host=127.0.0.1 port=${upstream.port}\n[pgbouncer]\n${lines.join('')}`;
-  await writeFile(join(directory, 'users'), `"${USER}" ""\n`);
-  await writeFile(join(directory, 'configuration'), configuration);
-  const child = startProgram(directory, 'pgbouncer', [join(directory, 'configuration')]);
-  await waitUntilReady(child, directory, () => accepts(port));
-  onTestFinished(async () => {
-    const ended = once(child, 'exit');
-    if (child.kill('SIGKILL')) await ended;
-    await remove();
-  });
-  return databasesAt(port);
-}
-
-function accepts(port: number): Promise<boolean> {
-  const socket = connect(port, '127.0.0.1');
-  return new Promise((resolve) => {
-    socket.once('connect', () => resolve(true)).once('error', () => resolve(false));
-    socket.once('connect', () => socket.destroy());
-  });
+  return databasesAt(await startListening('pgbouncer', configure, (file) => [file]));
 }
 
 /** A connection that ends after the test. */

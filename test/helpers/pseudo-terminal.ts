@@ -1,4 +1,4 @@
-import { type ChildProcessByStdio, spawn, spawnSync } from 'node:child_process';
+import { type ChildProcessByStdio, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import type { Readable, Writable } from 'node:stream';
 import xterm from '@xterm/headless';
@@ -6,17 +6,13 @@ import { onTestFinished } from 'vitest';
 import { withDeadline } from './context.ts';
 import { type Machine, petsCommand } from './pets.ts';
 
-export type TerminalSize = { cwd: string; env: Record<string, string>; columns: number; rows: number };
+type TerminalSize = { cwd: string; env: Record<string, string>; columns: number; rows: number };
 
-export type RecordOptions = TerminalSize & {
+type RecordOptions = TerminalSize & {
   /** Texts to type, in order. Each text is typed when the screen matches `after`. */
   typed?: { after: RegExp; text: string }[];
   timeoutMilliseconds?: number;
 };
-
-/** Whether this machine has `script` of util-linux, which runs a program in a pseudo-terminal. */
-export const hasTerminal = (): boolean =>
-  spawnSync('script', ['--version'], { encoding: 'utf8' }).stdout?.includes('util-linux') ?? false;
 
 /** Starts a shell command in a pseudo-terminal. */
 export function spawnInTerminal(

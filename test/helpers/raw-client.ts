@@ -8,7 +8,7 @@ import { type ServiceOptions, start } from './service.ts';
 /** A response parsed from the received bytes; header names are in lower case. */
 export type RawResponse = { status: number; headers: Record<string, string>; body: string };
 
-export type RawOptions = {
+type RawOptions = {
   /** Closes the sending side of the connection after the bytes, and continues to read. */
   halfClose?: boolean;
 };

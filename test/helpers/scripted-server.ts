@@ -3,8 +3,6 @@ import { listenOnLoopback } from './listen.ts';
 
 export type Handler = (request: IncomingMessage, response: ServerResponse, count: number) => void;
 
-export type ScriptedServer = Awaited<ReturnType<typeof scriptedServer>>;
-
 /** An HTTP server on a free loopback port that responds with `handler`; `count` is 1 for the first request. */
 export async function scriptedServer(handler: Handler) {
   const requests: { method: string; url: string; headers: IncomingMessage['headers']; body: string }[] = [];

@@ -11,7 +11,7 @@ type DirectoryNode = { cached: Map<string, Node>; durable: Map<string, Node>; pe
 type Node = FileNode | DirectoryNode;
 
 /** The result of a call. The call fails with `errno`, ends the process (`halt`), or succeeds (undefined). */
-export type Fate = { errno: 'EIO' | 'ENOSPC' } | 'halt' | undefined;
+type Fate = { errno: 'EIO' | 'ENOSPC' } | 'halt' | undefined;
 
 /**
  * A file system in memory that distinguishes written and synced data, both for the bytes of files and for the names in

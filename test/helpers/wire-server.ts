@@ -2,7 +2,7 @@ import { createServer, type Socket } from 'node:net';
 import { listenOnLoopback } from './listen.ts';
 
 /** A request; header names are in lower case. */
-export type WireRequest = { line: string; headers: Record<string, string>; body: string };
+type WireRequest = { line: string; headers: Record<string, string>; body: string };
 
 /** Writes any bytes, or none, in response to a request; `count` is 1 for the first request. */
 export type Act = (socket: Socket, count: number, request: WireRequest) => void;

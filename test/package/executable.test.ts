@@ -36,14 +36,14 @@ test('--version --json shows the pinned version of Node', async () => {
 });
 
 test.each(['--require /nowhere.js', '--no-such-option', '--max-old-space-size=1'])(
-  'the environment: NODE_OPTIONS=%s of another program is ignored',
+  'NODE_OPTIONS=%s, which may be meant for another program, is ignored',
   async (options) => {
     const ran = await listAnimals(await freshMachine(), { NODE_OPTIONS: options });
     expect([ran.code, JSON.parse(ran.stdout)]).toEqual([0, [PET]]);
   },
 );
 
-test('the environment an option of Node is an option of pets, which does not have it', async () => {
+test('--node-options, which Node would apply, is an unknown option of pets', async () => {
   const { code, stderr } = await (await freshMachine()).command(['--node-options=--version']);
   expect([code, stderr]).toEqual([2, expect.stringContaining('--node-options')]);
 });

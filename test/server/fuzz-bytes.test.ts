@@ -95,7 +95,7 @@ const input: fc.Arbitrary<Input> = fc
   });
 
 test(`${BYTES} byte sequences get valid responses or none, and use no memory afterwards`, {
-  timeout: BYTES * 50 + 60_000,
+  timeout: BYTES * 50 + 120_000,
 }, async () => {
   const figures = { inputs: 0, statuses: new Set<number>() };
   const service = await launch({
@@ -105,6 +105,7 @@ test(`${BYTES} byte sequences get valid responses or none, and use no memory aft
     limits: shortLimits,
   });
   const { port, stop } = service.listening;
+  // A test that ran before in this process may have left connections that close meanwhile.
   const before = sockets();
   let warm: number | undefined;
   try {
@@ -116,7 +117,7 @@ test(`${BYTES} byte sequences get valid responses or none, and use no memory aft
             await Promise.all(batch.map((each) => play(port, each, figures.statuses)));
             await expect.poll(() => ask(port), { message: 'the status of a good request' }).toBe(200);
             expect(service.errors, 'internal errors').toEqual([]);
-            await expect.poll(sockets, { interval: 2 }).toBe(before);
+            await expect.poll(sockets, { interval: 2 }).toBeLessThanOrEqual(before);
             figures.inputs += batch.length;
           },
         ),

@@ -3,22 +3,17 @@ import { expect, test } from 'vitest';
 import { report } from '../../helpers/cases.ts';
 import type { Cluster } from '../../helpers/postgres/cluster.ts';
 import { USER } from '../../helpers/postgres/databases.ts';
-import { createKey, expectOnlyOutages, startFleet } from '../../helpers/postgres/fleet.ts';
-import {
-  type Exchange,
-  type Load,
-  type Period,
-  type Traffic,
-  underLoad,
-  type Writers,
-} from '../../helpers/postgres/load.ts';
+import { createKey, type FleetServer, startFleet } from '../../helpers/postgres/fleet.ts';
+import { type Failure, type Load, type Period, underLoad } from '../../helpers/postgres/load.ts';
 import { startCluster } from '../../helpers/postgres.ts';
 
 // `npm run soak` causes more failures.
 const count = (variable: `PETS_${string}`, few: number) => Number(process.env[variable] ?? few);
 const KILLS = count('PETS_POSTGRES_SERVER_KILLS', 5);
 const RESTARTS = count('PETS_POSTGRES_RESTARTS', 4);
-const WAYS_TO_RESTART: readonly IncidentKind[] = [
+
+type Kind = keyof ReturnType<typeof failuresOf>;
+const WAYS_TO_RESTART: readonly Kind[] = [
   'fast restart of the database',
   'kill -9 of the database',
   'SIGKILL of one backend',
@@ -26,12 +21,13 @@ const WAYS_TO_RESTART: readonly IncidentKind[] = [
 ];
 
 /** All failures, in random order. */
-function kinds(): IncidentKind[] {
-  const times = (number: number, kind: IncidentKind) => Array.from({ length: number }, () => kind);
+function kinds(): Kind[] {
+  const times = (number: number, ...kinds: Kind[]) =>
+    Array.from({ length: number }, (_, i) => kinds[i % kinds.length] as Kind);
   return [
     ...times(KILLS, 'kill -9 of a server'),
     ...times(count('PETS_POSTGRES_SERVER_STOPS', 2), 'SIGSTOP of a server'),
-    ...Array.from({ length: RESTARTS }, (_, i) => WAYS_TO_RESTART[i % 4] as IncidentKind),
+    ...times(RESTARTS, ...WAYS_TO_RESTART),
     ...times(count('PETS_POSTGRES_PAUSES', 1), 'SIGSTOP of the database'),
     ...times(count('PETS_POSTGRES_READ_ONLY', 1), 'read-only database'),
     ...times(count('PETS_POSTGRES_NO_CONNECTIONS', 1), 'no free connections'),
@@ -42,6 +38,9 @@ function kinds(): IncidentKind[] {
     .map(({ kind }) => kind);
 }
 
+/** A failure that the test caused. It ends when all servers work again. `server` is undefined if the database failed. */
+type Incident = Period & { kind: Kind; server: number | undefined };
+
 test(
   `three servers and their database, killed ${KILLS} and ${RESTARTS} times, lose and change nothing`,
   async () => {
@@ -49,67 +48,36 @@ test(
     const url = await cluster.createDatabase();
     const servers = await startFleet(url);
     const key = await createKey(url, { name: 'load', plan: 'enterprise' });
-    const failures = await underLoad(servers, key, async (load) => {
-      const incidents = new Incidents(load, cluster, url);
-      for (const kind of kinds()) {
-        await sleep(Math.random() * 300);
-        await incidents.cause(kind);
-      }
-      const { acknowledged, ambiguous } = load.writers;
-      report({ 'acknowledged animals': acknowledged.size, 'unknown outcomes': ambiguous.size });
-      expect(ambiguous.size).toBeGreaterThan(0);
-      expect(load.traffic.failures.filter((failure) => !incidents.explain(failure))).toEqual([]);
-    });
+    const incidents: Incident[] = [];
+    const failures = await underLoad(
+      servers.map((server) => server.url),
+      key,
+      async (load) => {
+        const cause = failuresOf(load, servers, cluster, new URL(url).pathname.slice(1));
+        for (const kind of kinds()) {
+          await sleep(Math.random() * 300);
+          const from = performance.now();
+          const server = await cause[kind]();
+          await load.untilAllWork();
+          await load.untilReadyz(200);
+          incidents.push({ kind, server: server ?? undefined, from, to: performance.now() });
+        }
+        const { acknowledged, ambiguous } = load;
+        report({ 'acknowledged animals': acknowledged.size, 'unknown outcomes': ambiguous.size });
+        expect(ambiguous.size).toBeGreaterThan(0);
+      },
+    );
     report({ 'failed requests': failures.length });
-    for (const server of servers) expectOnlyOutages(server);
+    const unexplained = failures.filter((failure) => !incidents.some((each) => explains(each, failure)));
+    expect(unexplained).toEqual([]);
+    for (const server of servers) server.expectOnlyOutages();
   },
   600_000 + KILLS * 20_000,
 );
 
-/** A failure that a test caused. It ends when all servers work again. `server` is undefined if the database failed. */
-type Incident = Period & { kind: IncidentKind; server: number | undefined };
-
-type IncidentKind = keyof ReturnType<typeof failuresOf>;
-
-/** Longer than every time limit of a server. */
-const LONG_MS = 3_000;
-
-class Incidents {
-  #all: Incident[] = [];
-  #traffic: Traffic;
-  #writers: Writers;
-  #failures: ReturnType<typeof failuresOf>;
-
-  constructor({ traffic, writers }: Load, cluster: Cluster, databaseUrl: string) {
-    this.#traffic = traffic;
-    this.#writers = writers;
-    this.#failures = failuresOf(traffic, cluster, new URL(databaseUrl).pathname.slice(1));
-  }
-
-  /** Causes a failure, ends it, and waits until all servers work again. */
-  async cause(kind: IncidentKind): Promise<void> {
-    const from = performance.now();
-    const server = await this.#failures[kind]();
-    await Promise.all(
-      this.#traffic.servers.map(async (_, index) => {
-        while ((await this.#writers.add(index))?.status !== 201) await sleep(10);
-        while ((await this.#traffic.send(index, '/v1/pets?limit=1'))?.status !== 200) await sleep(10);
-      }),
-    );
-    await untilReady(this.#traffic, 200);
-    this.#all.push({ kind, server, from, to: performance.now() });
-  }
-
-  /** Whether an incident explains a failed request. */
-  explain(failure: Exchange): boolean {
-    return this.#all.some((incident) => overlap(failure, incident) && explains(incident, failure));
-  }
-}
-
-const overlap = (one: Period, other: Period): boolean => one.from <= other.to && other.from <= one.to;
-
-/** Whether a request may fail in this way during an incident. */
-function explains(incident: Incident, { server, method, path, status, code }: Exchange): boolean {
+/** Whether a request may fail in this way because of an incident. */
+function explains(incident: Incident, { server, method, path, status, code, from, to }: Failure): boolean {
+  if (from > incident.to || incident.from > to) return false;
   if (incident.server !== undefined && incident.server !== server) return false;
   // The server that starts again responds before its store is open.
   if (incident.kind === 'kill -9 of a server') return status === 0 || code === 'starting';
@@ -117,26 +85,24 @@ function explains(incident: Incident, { server, method, path, status, code }: Ex
   return status === 503 && (code === 'unavailable' || code === 'storage_unreachable');
 }
 
-/** Waits until each server reports with this status whether it is ready. */
-async function untilReady(traffic: Traffic, status: 200 | 503): Promise<void> {
-  const wait = async (index: number) => {
-    while ((await traffic.send(index, '/readyz'))?.status !== status) await sleep(50);
-  };
-  await Promise.all(traffic.servers.map((_, index) => wait(index)));
-}
+/** Longer than every time limit of a server. */
+const LONG_MS = 3_000;
 
 /**
  * The ways in which servers and their database can fail. Each function returns when the failure has ended. It returns
- * the server that failed; undefined if the database failed.
+ * the server that failed, or nothing if the database failed.
  */
-function failuresOf(traffic: Traffic, cluster: Cluster, database: string) {
-  const { servers } = traffic;
+function failuresOf(
+  { untilReadyz }: Load,
+  servers: readonly FleetServer[],
+  cluster: Cluster,
+  database: string,
+) {
+  const sql = (text: string) => cluster.sql('postgres', text);
   const anyServer = () => Math.floor(Math.random() * servers.length);
   const killBackend = async (signal: NodeJS.Signals) => {
-    const [row] = await cluster.sql(
-      'postgres',
-      `select pid from pg_stat_activity where datname = '${database}' order by random() limit 1`,
-    );
+    const backends = `from pg_stat_activity where datname = '${database}'`;
+    const [row] = await sql(`select pid ${backends} order by random() limit 1`);
     process.kill(Number(row?.['pid']), signal);
   };
   return {
@@ -153,53 +119,37 @@ function failuresOf(traffic: Traffic, cluster: Cluster, database: string) {
       servers[server]?.resume();
       return server;
     },
-    async 'fast restart of the database'() {
-      await cluster.restart();
-      return undefined;
-    },
+    'fast restart of the database': () => cluster.restart(),
     async 'kill -9 of the database'() {
       await cluster.kill9();
-      await untilReady(traffic, 503);
+      await untilReadyz(503);
       await cluster.start();
-      return undefined;
     },
     async 'SIGKILL of one backend'() {
       await killBackend('SIGKILL');
       // PostgreSQL restarts itself.
-      while (!(await cluster.sql('postgres', 'select 1').catch(() => undefined))) await sleep(10);
-      return undefined;
+      while (!(await sql('select 1').catch(() => undefined))) await sleep(10);
     },
-    async 'SIGTERM of one backend'() {
-      await killBackend('SIGTERM');
-      return undefined;
-    },
+    'SIGTERM of one backend': () => killBackend('SIGTERM'),
     async 'SIGSTOP of the database'() {
       await cluster.pause();
-      await Promise.all([sleep(LONG_MS), untilReady(traffic, 503)]);
+      await Promise.all([sleep(LONG_MS), untilReadyz(503)]);
       cluster.resume();
-      return undefined;
     },
     async 'read-only database'() {
       await cluster.setReadOnly(true);
-      await untilReady(traffic, 503);
+      await untilReadyz(503);
       await cluster.setReadOnly(false);
-      return undefined;
     },
     async 'no free connections'() {
-      const ofServers = `select pg_terminate_backend(pid) from pg_stat_activity where usename = '${USER}'`;
-      await cluster.sql('postgres', `alter role ${USER} connection limit 0`);
-      await cluster.sql('postgres', ofServers);
-      await untilReady(traffic, 503);
-      await cluster.sql('postgres', `alter role ${USER} connection limit -1`);
-      return undefined;
+      await sql(`alter role ${USER} connection limit 0`);
+      await sql(`select pg_terminate_backend(pid) from pg_stat_activity where usename = '${USER}'`);
+      await untilReadyz(503);
+      await sql(`alter role ${USER} connection limit -1`);
     },
     async 'held lock'() {
-      const lock = 'begin; select from pets.meta for update';
-      await Promise.all([
-        cluster.sql(database, `${lock}; select pg_sleep(${LONG_MS / 1_000}); rollback`),
-        untilReady(traffic, 503),
-      ]);
-      return undefined;
+      const lock = `begin; select from pets.meta for update; select pg_sleep(${LONG_MS / 1_000}); rollback`;
+      await Promise.all([cluster.sql(database, lock), untilReadyz(503)]);
     },
   };
 }

@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect, test } from 'vitest';
 import { report } from '../../helpers/cases.ts';
-import { createKey, expectOnlyOutages, startFleet } from '../../helpers/postgres/fleet.ts';
+import { createKey, startFleet } from '../../helpers/postgres/fleet.ts';
 import { underLoad } from '../../helpers/postgres/load.ts';
 import { movableAddress, startCluster, startSynchronousReplica, USER } from '../../helpers/postgres.ts';
 
@@ -31,21 +31,20 @@ test.each<Case>([
     const servers = await startFleet(url);
     const key = await createKey(url, { name: 'load', plan: 'enterprise' });
 
-    const failures = await underLoad(servers, key, async ({ traffic, writers, untilAdded }) => {
+    const urls = servers.map((server) => server.url);
+    const failures = await underLoad(urls, key, async (load) => {
+      const { acknowledged, ambiguous, untilAdded } = load;
       for (let failover = 1; failover <= FAILOVERS; failover++) {
         await untilAdded(20);
         await sleep(Math.random() * 300);
         if (failure === 'is killed') await primary.kill9();
         else {
           await primary.pause();
-          for (const server of servers.keys())
-            while ((await traffic.send(server, '/readyz'))?.status !== 503) await sleep(10);
+          await load.untilReadyz(503);
         }
         await replica.promote();
         if (!hasSeveralHosts) addresses[0]?.moveTo(replica);
-        for (const server of servers.keys()) {
-          while ((await writers.add(server))?.status !== 201) await sleep(10);
-        }
+        await load.untilAllWork();
         primary.resume();
         await untilAdded(20);
         const old = primary;
@@ -55,13 +54,12 @@ test.each<Case>([
         replica = await startSynchronousReplica(primary);
         if (hasSeveralHosts) addresses[(failover - 1) % 2]?.moveTo(replica);
       }
-      const { acknowledged, ambiguous } = writers;
       report({ 'acknowledged animals': acknowledged.size, 'unknown outcomes': ambiguous.size });
     });
     const codes = new Set(failures.map(({ code }) => code));
     expect(['storage_unreachable', 'unavailable']).toEqual(expect.arrayContaining([...codes]));
     expect(codes).toContain('storage_unreachable');
-    for (const server of servers) expectOnlyOutages(server);
+    for (const server of servers) server.expectOnlyOutages();
   },
   600_000 + FAILOVERS * 60_000,
 );

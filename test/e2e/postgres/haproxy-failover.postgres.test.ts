@@ -1,10 +1,11 @@
 import { createServer } from 'node:http';
-import { expect, test } from 'vitest';
+import { expect } from 'vitest';
 import { readDocument } from '../../helpers/documents.ts';
 import { listenOnLoopback } from '../../helpers/listen.ts';
 import { databasesAt } from '../../helpers/postgres/databases.ts';
 import { connectTo, startCluster } from '../../helpers/postgres.ts';
-import { hasProxy, startProxy } from '../../helpers/real-proxies.ts';
+import { startProxy } from '../../helpers/real-proxies.ts';
+import { testIfInstalled } from '../../helpers/skip.ts';
 
 /** A server of PostgreSQL, and a simulated REST API of Patroni, which reports whether the server is the primary. */
 async function startMember({ isPrimary }: { isPrimary: boolean }) {
@@ -15,7 +16,7 @@ async function startMember({ isPrimary }: { isPrimary: boolean }) {
   return Object.assign(member, { apiPort: await listenOnLoopback(api) });
 }
 
-test.skipIf(!hasProxy('haproxy'))(
+testIfInstalled('haproxy')(
   'HAProxy, as documented, leads to the primary server, and ends the connections to an old one',
   async () => {
     const old = await startMember({ isPrimary: true });

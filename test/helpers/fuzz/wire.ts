@@ -2,7 +2,7 @@ import { connect, type Socket } from 'node:net';
 import { type IsBodiless, type RawResponse, takeResponse } from '../raw-client.ts';
 
 /** How long to wait for a response, in milliseconds. The time is long, because the machine may be busy. */
-const TIMEOUT_MS = 10_000;
+const TIMEOUT_MS = 60_000;
 
 /** A connection that buffers received bytes until they are read as responses. */
 export class Connection {
@@ -44,7 +44,7 @@ export class Connection {
   }
 
   /**
-   * The next response that is not 1xx; undefined if the connection was closed or no response arrives within 10 s.
+   * The next response that is not 1xx; undefined if the connection was closed or no response arrives within 60 s.
    *
    * @throws Error if a response is invalid, or the connection was closed within it
    */
@@ -65,7 +65,7 @@ export class Connection {
     this.socket.end();
   }
 
-  /** What the service sends until it closes the connection, in Latin-1. @throws Error if that takes 10 s */
+  /** What the service sends until it closes the connection, in Latin-1. @throws Error if that takes 60 s */
   async rest(): Promise<string> {
     const deadline = Date.now() + TIMEOUT_MS;
     try {

@@ -6,7 +6,7 @@ import { parseDatabaseUrl } from '../../../src/store/location.ts';
 import type { DatabaseLocation } from '../../../src/store/postgres/postgres-location.ts';
 import { type SteadyClock, systemClock } from '../../../src/system/clock.ts';
 
-export type BackendSettings = Partial<Pick<LocationContext, 'testTime'>> & {
+type BackendSettings = Partial<Pick<LocationContext, 'testTime'>> & {
   clock?: SteadyClock;
   bans?: BanRule;
   onWarning?: (message: string) => void;

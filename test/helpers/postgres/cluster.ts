@@ -1,17 +1,18 @@
 import type { ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
+import { readFileSync } from 'node:fs';
 import { appendFile, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Client, DatabaseError } from 'pg';
-import { type Databases, databasesAt, PASSWORD, SUPERUSER, USER, USER_WITH_PASSWORD } from './databases.ts';
 import {
   freeServerPort,
   guardedDirectory,
   hasEnded,
   startProgram,
   waitUntilReady,
-} from './guarded-directory.ts';
+} from '../background-program.ts';
+import { databasesAt, PASSWORD, SUPERUSER, USER, USER_WITH_PASSWORD } from './databases.ts';
 import { findPostgres, runToEnd } from './programs.ts';
 
 /** Server parameters, such as `{ max_connections: 20 }`. */
@@ -23,33 +24,10 @@ export type ClusterOptions = {
   replicaOf?: { port: number };
 };
 
-export type Cluster = Databases & {
-  /** The directory of the Unix socket. */
-  directory: string;
-  /** Ends all sessions, and then the server. */
-  stop(): Promise<void>;
-  /** Starts the server on the same port, and waits until it accepts connections. */
-  start(): Promise<void>;
-  restart(): Promise<void>;
-  /** Kills all processes of the server at once, as a failure of the machine does. */
-  kill9(): Promise<void>;
-  /** Stops all processes of the server with SIGSTOP: connections stay open, and nothing responds. */
-  pause(): Promise<void>;
-  resume(): void;
-  /** Sends a signal to the processes of all connections with this application name. Returns the number of processes. */
-  killBackend(applicationName: string, signal?: 'SIGTERM' | 'SIGKILL'): Promise<number>;
-  /** Sets a parameter, and waits until new connections have it. Some parameters apply only after the next restart. */
-  set(name: string, value: string): Promise<void>;
-  /** Makes all transactions read-only by default, also those of open connections. */
-  setReadOnly(isReadOnly: boolean): Promise<void>;
-  /** Ends the recovery of a replica, which becomes a primary server. */
-  promote(): Promise<void>;
-  /** Ends the server and removes its directory. */
-  remove(): Promise<void>;
-};
+export type Cluster = Awaited<ReturnType<typeof createCluster>>;
 
 /** Starts a new PostgreSQL server. The caller removes it. */
-export async function createCluster(options: ClusterOptions = {}): Promise<Cluster> {
+export async function createCluster(options: ClusterOptions = {}) {
   const installation = findPostgres();
   if (!installation) throw new Error('PostgreSQL 15 or newer is not installed');
   const { path: directory, remove: removeDirectory } = await guardedDirectory();
@@ -81,7 +59,7 @@ export async function createCluster(options: ClusterOptions = {}): Promise<Clust
     }
   }
 
-  async function stop() {
+  async function stop(): Promise<void> {
     resume();
     await end('SIGINT');
   }
@@ -93,81 +71,79 @@ export async function createCluster(options: ClusterOptions = {}): Promise<Clust
     await ended;
   }
 
-  async function pause() {
+  async function pause(): Promise<void> {
     // If a backend was killed with SIGKILL, the server may still be restarting.
     await untilReady();
-    const client = new Client({ connectionString: superuserUrl });
-    client.on('error', () => {});
-    await client.connect();
-    // From here on, the server starts no process, so the list is complete.
+    const { pid = 0 } = server;
     server.kill('SIGSTOP');
-    const { rows } = await client.query('select pid from pg_stat_activity');
-    paused = rows.map(({ pid }) => pid);
+    while (!/^State:\s*T/m.test(readFileSync(`/proc/${pid}/status`, 'utf8'))) await sleep(1);
+    // The server starts no process any more. This list also has processes that are not yet in pg_stat_activity.
+    paused = readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8').split(' ').filter(Boolean).map(Number);
     signalAll(paused, 'SIGSTOP');
-    client.connection.stream.destroy();
   }
 
-  function resume() {
+  function resume(): void {
     signalAll(paused, 'SIGCONT');
     paused = [];
     server.kill('SIGCONT');
   }
 
-  async function kill9() {
-    if (hasEnded(server)) return;
-    if (paused.length === 0) await pause();
-    const processes = paused;
-    paused = [];
-    const ended = end('SIGKILL');
-    signalAll(processes, 'SIGKILL');
-    await ended;
-  }
-
-  async function set(name: string, value: string) {
-    const loadTime = async () => {
-      const [row] = await sql('postgres', 'select pg_conf_load_time()::text as time');
-      return row?.['time'];
-    };
+  async function set(name: string, value: string): Promise<void> {
+    const loadTime = async () =>
+      (await sql('postgres', 'select pg_conf_load_time()::text as time'))[0]?.['time'];
     const before = await loadTime();
-    await sql('postgres', `alter system set ${name} = '${value.replaceAll("'", "''")}'`);
+    await sql('postgres', `alter system set ${name} = ${literal(value)}`);
     await sql('postgres', 'select pg_reload_conf()');
     while ((await loadTime()) === before) await sleep(5);
   }
 
   return {
     ...databases,
+    /** The directory of the Unix socket. */
     directory,
+    /** Ends all sessions, and then the server. */
     stop,
+    /** Starts the server on the same port, and waits until it accepts connections. */
     start,
-    async restart() {
-      await stop();
-      await start();
+    restart: () => stop().then(start),
+    /** Kills all processes of the server at once, as a failure of the machine does. */
+    async kill9(): Promise<void> {
+      if (hasEnded(server)) return;
+      if (paused.length === 0) await pause();
+      const processes = paused;
+      paused = [];
+      const ended = end('SIGKILL');
+      signalAll(processes, 'SIGKILL');
+      await ended;
     },
-    kill9,
+    /** Stops all processes of the server with SIGSTOP: connections stay open, and nothing responds. */
     pause,
     resume,
-    async killBackend(applicationName, signal = 'SIGTERM') {
-      const name = applicationName.replaceAll("'", "''");
-      const rows = await sql(
-        'postgres',
-        `select pid from pg_stat_activity where application_name = '${name}'`,
-      );
+    /** Sends a signal to the processes of all connections with this application name. Returns the number of processes. */
+    async killBackend(application: string, signal: NodeJS.Signals = 'SIGTERM'): Promise<number> {
+      const backends = `from pg_stat_activity where application_name = ${literal(application)}`;
+      const rows = await sql('postgres', `select pid ${backends}`);
       return signalAll(
         rows.map(({ pid }) => Number(pid)),
         signal,
       );
     },
+    /** Sets a parameter, and waits until new connections have it. Some parameters apply only after the next restart. */
     set,
-    setReadOnly: (isReadOnly) => set('default_transaction_read_only', isReadOnly ? 'on' : 'off'),
-    promote: async () => void (await sql('postgres', 'select pg_promote()')),
-    async remove() {
+    /** Makes all transactions read-only by default, also those of open connections. */
+    setReadOnly: (isReadOnly: boolean) => set('default_transaction_read_only', isReadOnly ? 'on' : 'off'),
+    /** Ends the recovery of a replica, which becomes a primary server. */
+    promote: () => sql('postgres', 'select pg_promote()'),
+    /** Ends the server without a checkpoint, and removes its directory. */
+    async remove(): Promise<void> {
       resume();
-      // SIGQUIT ends the server without a checkpoint.
       await end('SIGQUIT');
       await removeDirectory();
     },
   };
 }
+
+const literal = (text: string | number): string => `'${String(text).replaceAll("'", "''")}'`;
 
 /** Whether the server accepts connections. It does if it reports an error, unless the error is "starting up". */
 async function acceptsConnections(connectionString: string): Promise<boolean> {
@@ -217,12 +193,15 @@ async function createDataDirectory(
     await run('pg_basebackup', ...primary, '--write-recovery-conf', '--checkpoint=fast');
   } else {
     await run('initdb', '--auth=trust', '--no-locale', '--encoding=UTF8', '--no-instructions');
-    await requirePassword(data);
+    // The server checks the password of one role. All others connect from this machine without a password.
+    const file = join(data, 'pg_hba.conf');
+    const rules = await readFile(file, 'utf8');
+    await writeFile(file, `host all ${USER_WITH_PASSWORD} all scram-sha-256\n${rules}`);
   }
   const settingsOfReplica = replicaOf && {
     primary_conninfo: `user=${SUPERUSER} host=127.0.0.1 port=${replicaOf.port} application_name=${replicaName(port)}`,
   };
-  await writeSettings(data, {
+  const all = {
     listen_addresses: '127.0.0.1',
     port,
     unix_socket_directories: directory,
@@ -235,24 +214,12 @@ async function createDataDirectory(
     synchronous_standby_names: '',
     ...settingsOfReplica,
     ...settings,
-  });
+  };
+  // In the file of ALTER SYSTEM, later lines override earlier ones.
+  const lines = Object.entries(all).map(([name, value]) => `${name} = ${literal(value)}\n`);
+  await appendFile(join(data, 'postgresql.auto.conf'), lines.join(''));
   return data;
 }
 
 /** The application name of the replica that listens on this port. */
 export const replicaName = (port: number): string => `replica_${port}`;
-
-/** Makes the server check the password of one role. All others connect from this machine without a password. */
-async function requirePassword(data: string): Promise<void> {
-  const file = join(data, 'pg_hba.conf');
-  const rules = await readFile(file, 'utf8');
-  await writeFile(file, `host all ${USER_WITH_PASSWORD} all scram-sha-256\n${rules}`);
-}
-
-/** Writes parameters into the file of ALTER SYSTEM, in which later lines override earlier ones. */
-async function writeSettings(data: string, settings: Settings): Promise<void> {
-  const lines = Object.entries(settings).map(
-    ([name, value]) => `${name} = '${String(value).replaceAll("'", "''")}'\n`,
-  );
-  await appendFile(join(data, 'postgresql.auto.conf'), lines.join(''));
-}

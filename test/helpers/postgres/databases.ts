@@ -1,22 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { Client, type QueryResult } from 'pg';
 
-/** The databases of the server that listens on a port of 127.0.0.1. */
-export type Databases = {
-  port: number;
-  /** The URL of a database for a role, by default `USER`. */
-  url(database: string, user?: string): string;
-  /** Runs statements as a superuser, even if transactions are read-only by default. Returns the rows of the last. */
-  sql(database: string, text: string): Promise<Record<string, unknown>[]>;
-  /** Creates a database in which every role may create schemas. Returns the URL. */
-  createDatabase(): Promise<string>;
-  /**
-   * Removes all schemas of the database of this URL and its settings, and ends its connections. A test that changes
-   * anything else, such as a role, needs a server of its own.
-   */
-  emptyDatabase(url: string): Promise<void>;
-};
-
 /** The superuser that initdb creates. Three connections are reserved for superusers. */
 export const SUPERUSER = 'postgres';
 
@@ -27,10 +11,13 @@ export const USER = 'pets';
 export const USER_WITH_PASSWORD = 'pets_with_password';
 export const PASSWORD = 'correct horse/battery:staple@';
 
-export function databasesAt(port: number): Databases {
+export type Databases = ReturnType<typeof databasesAt>;
+
+/** The databases of the server that listens on this port of 127.0.0.1. */
+export function databasesAt(port: number) {
   const url = (database: string, user = USER) => `postgres://${user}@127.0.0.1:${port}/${database}`;
   const sql = (database: string, text: string) => runSql(url(database, SUPERUSER), text);
-  async function emptyDatabase(url: string) {
+  async function emptyDatabase(url: string): Promise<void> {
     const name = new URL(url).pathname.slice(1);
     // Without this search_path, a function that a hostile test has created could be called.
     await sql(
@@ -49,15 +36,22 @@ export function databasesAt(port: number): Databases {
   }
   return {
     port,
+    /** The URL of a database for a role, by default `USER`. */
     url,
+    /** Runs statements as a superuser, even if transactions are read-only by default. Returns the rows of the last. */
     sql,
-    async createDatabase() {
+    /** Creates a database in which every role may create schemas. Returns the URL. */
+    async createDatabase(): Promise<string> {
       const name = `test_${randomUUID().replaceAll('-', '')}`;
       // CREATE DATABASE cannot run in one transaction with another statement.
       await sql('postgres', `create database ${name}`);
       await emptyDatabase(url(name));
       return url(name);
     },
+    /**
+     * Removes all schemas of the database of this URL and its settings, and ends its connections. A test that changes
+     * anything else, such as a role, needs a server of its own.
+     */
     emptyDatabase,
   };
 }

@@ -4,7 +4,7 @@ import { delimiter, join } from 'node:path';
 import { promisify } from 'node:util';
 
 /** A directory with the programs of PostgreSQL, and their version, such as 15.18. */
-export type Installation = { directory: string; version: string };
+type Installation = { directory: string; version: string };
 
 const OLDEST_VERSION = 15;
 

@@ -51,10 +51,9 @@ export function storeIdOf(client: Client): Promise<string> {
 }
 
 export type Item = { status?: number; body?: string; key?: string | undefined };
-export type Created = { kind: string; response: string | null };
 
 /** Calls `create_animals`, and completes the responses as a server does. `at` is in milliseconds since the epoch. */
-export async function create(client: Client, items: readonly Item[], at?: number): Promise<Created[]> {
+export async function create(client: Client, items: readonly Item[], at?: number) {
   const half = (text: string) => hash('sha256', text, 'buffer').subarray(0, 16);
   const bodies = items.map(({ body }) => body ?? ',"name":"Rex"}');
   const keys = items.map(({ key }) => (key === undefined ? null : half(key)));
@@ -70,23 +69,13 @@ export async function create(client: Client, items: readonly Item[], at?: number
   return rows
     .sort((a, b) => a.n - b.n)
     .map(({ n, kind, id, response }) => ({
-      kind,
-      response: response ?? (id === null ? null : `{"id":${id}${bodies[n - 1]}`),
+      kind: kind as string,
+      response: (response ?? (id === null ? null : `{"id":${id}${bodies[n - 1]}`)) as string | null,
     }));
 }
 
 export type Take = { caller: string; count: number; perMinute?: number; perDay?: number };
-export type Taken = {
-  granted: number;
-  refused: number;
-  beginsBan: boolean;
-  minuteEnd: number;
-  minuteUsed: number;
-  dayEnd: number;
-  dayUsed: number;
-  bannedUntil: number;
-  now: number;
-};
+export type Taken = Awaited<ReturnType<typeof take>>[number];
 
 export const callerHash = (caller: string): Buffer => hash('sha256', caller, 'buffer');
 
@@ -99,7 +88,7 @@ export async function take(
   takes: readonly Take[],
   at?: number,
   { after, milliseconds } = { after: 10, milliseconds: 300_000 },
-): Promise<Taken[]> {
+) {
   const rows = await callFunction(
     client,
     'take',
@@ -114,9 +103,9 @@ export async function take(
   return rows
     .sort((a, b) => a.n - b.n)
     .map((row) => ({
-      granted: row.granted,
-      refused: row.refused,
-      beginsBan: row.begins_ban,
+      granted: row.granted as number,
+      refused: row.refused as number,
+      beginsBan: row.begins_ban as boolean,
       minuteEnd: Number(row.minute_end),
       minuteUsed: Number(row.minute_used),
       dayEnd: Number(row.day_end),

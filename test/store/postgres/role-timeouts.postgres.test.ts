@@ -1,27 +1,28 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { expect, test } from 'vitest';
+import { expect } from 'vitest';
 import type { Backend, StoreLocation } from '../../../src/store/backend.ts';
 import { databaseLocation, openDatabase } from '../../helpers/postgres/backends.ts';
 import { connectTo, hasPgbouncer, startCluster, startPgbouncer } from '../../helpers/postgres.ts';
+import { testIf } from '../../helpers/skip.ts';
 import { animal, seedOf } from '../../helpers/store-fixtures.ts';
 
 // docs/postgres.md recommends timeouts for the role if servers connect through pgbouncer. They must not end long tasks.
 
 const LIMIT_MS = 100;
 
-test
-  .skipIf(!hasPgbouncer())
-  .each<[what: string, lock: string, run: (backend: Backend, location: StoreLocation) => Promise<unknown>]>([
-    ['a reset', 'pets.meta', ({ reset }) => reset(seedOf(7n))],
-    ['a count of all animals', 'pets.animals', ({ store }) => store.size()],
-    ['a check of the store', 'pets.animals', (_, location) => location.check()],
-    [
-      'a new API key',
-      'pets.keys',
-      (_, { manageKeys }) => manageKeys((keys) => keys.create({ name: 'a', plan: 'pro' })),
-    ],
-    ['a start', 'pets.meta', async (_, location) => (await openDatabase(location.place)).close()],
-  ])('%s may take longer than the limits that are set for the user', async (_, table, run) => {
+testIf(hasPgbouncer(), 'not installed: pgbouncer').each<
+  [what: string, lock: string, run: (backend: Backend, location: StoreLocation) => Promise<unknown>]
+>([
+  ['a reset', 'pets.meta', ({ reset }) => reset(seedOf(7n))],
+  ['a count of all animals', 'pets.animals', ({ store }) => store.size()],
+  ['a check of the store', 'pets.animals', (_, location) => location.check()],
+  [
+    'a new API key',
+    'pets.keys',
+    (_, { manageKeys }) => manageKeys((keys) => keys.create({ name: 'a', plan: 'pro' })),
+  ],
+  ['a start', 'pets.meta', async (_, location) => (await openDatabase(location.place)).close()],
+])('%s may take longer than the limits that are set for the user', async (_, table, run) => {
   const cluster = await startCluster();
   const url = await cluster.createDatabase();
   await (await databaseLocation(url)).migrate();

@@ -1,11 +1,12 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { chownSync, closeSync, openSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { createServer } from 'node:net';
+import { connect, createServer } from 'node:net';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { makeTemporaryDirectory } from '../temp.ts';
-import { environment, unprivilegedIdentity } from './programs.ts';
+import { onTestFinished } from 'vitest';
+import { environment, type Identity, unprivilegedIdentity } from './postgres/programs.ts';
+import { makeTemporaryDirectory } from './temp.ts';
 
 /**
  * A shell script that waits until its stdin closes: when `remove` is called, or the process of the test ends. Then it
@@ -47,7 +48,12 @@ export async function guardedDirectory() {
 }
 
 /** Starts a program, with its output in a new file `log` of the directory. */
-export function startProgram(directory: string, program: string, args: readonly string[]): ChildProcess {
+export function startProgram(
+  directory: string,
+  program: string,
+  args: readonly string[],
+  identity: Identity = unprivilegedIdentity(),
+): ChildProcess {
   const path = join(directory, 'log');
   rmSync(path, { force: true });
   const log = openSync(path, 'a');
@@ -57,7 +63,7 @@ export function startProgram(directory: string, program: string, args: readonly 
       env: environment(),
       stdio: ['ignore', log, log],
       detached: true,
-      ...unprivilegedIdentity(),
+      ...identity,
     });
     const pidFile = join(directory, 'pid');
     writeFileSync(pidFile, `${child.pid}`);
@@ -99,4 +105,39 @@ export async function freeServerPort(): Promise<number> {
     await new Promise((resolve) => server.close(resolve));
     if (isFree) return port;
   }
+}
+
+/**
+ * Starts a program that listens on a free port of 127.0.0.1, and waits until it accepts connections. It ends after the
+ * test. Returns the port.
+ *
+ * @param configure the content of the configuration file. The program may keep other files in the directory
+ * @param argsOf the arguments of the program
+ */
+export async function startListening(
+  program: string,
+  configure: (port: number, directory: string) => string,
+  argsOf: (file: string, directory: string) => string[],
+  identity?: Identity,
+): Promise<number> {
+  const { path: directory, remove } = await guardedDirectory();
+  const port = await freeServerPort();
+  const file = join(directory, 'configuration');
+  writeFileSync(file, configure(port, directory));
+  const child = startProgram(directory, program, argsOf(file, directory), identity);
+  onTestFinished(async () => {
+    const ended = once(child, 'exit');
+    if (child.kill('SIGKILL')) await ended;
+    await remove();
+  });
+  await waitUntilReady(child, directory, () => accepts(port));
+  return port;
+}
+
+function accepts(port: number): Promise<boolean> {
+  const socket = connect(port, '127.0.0.1');
+  return new Promise((resolve) => {
+    socket.once('connect', () => resolve(true)).once('error', () => resolve(false));
+    socket.once('connect', () => socket.destroy());
+  });
 }

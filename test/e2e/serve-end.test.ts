@@ -1,0 +1,130 @@
+import { readdir, rename } from 'node:fs/promises';
+import { join } from 'node:path';
+import { describe, expect, test } from 'vitest';
+import { freshMachine, serve, serveCommand } from '../helpers/pets.ts';
+import { testIf } from '../helpers/skip.ts';
+import { creationBytes, openConnection } from '../helpers/stopping.ts';
+
+// How the process of `pets serve` starts and ends: ports, temporary stores, closed and full streams, and a lost store.
+
+const isWindows = process.platform === 'win32';
+
+const statusOf = async ({ url, key }: { url: string; key: string }, query = ''): Promise<number> =>
+  (await fetch(`${url}/pets${query}`, { headers: { Authorization: `Bearer ${key}` } })).status;
+
+test('the error about a port in use names the server of the same store', async () => {
+  const machine = await freshMachine();
+  const first = await serve(machine);
+  const { port } = new URL(first.url);
+  const again = await machine.pets(['serve', '--port', port]);
+  const store = join(machine.home, '.local', 'share', 'pets', 'store');
+  expect([again.code, again.stderr]).toEqual([
+    1,
+    `error: cannot listen on 127.0.0.1:${port}: the address is already in use; pets serve (process ${first.pid}) already runs at ${first.url} with the store in ${store}\n` +
+      '  → use it, or stop it; for another server: --port 0 (any free port) with --ephemeral or --data <dir>\n',
+  ]);
+});
+
+test('a start deletes the temporary store of a server that was killed', async () => {
+  const machine = await freshMachine();
+  const stores = async () =>
+    (await readdir(machine.home)).filter((name) => name.startsWith('pets-ephemeral-'));
+  await (await serveCommand(machine, ['--ephemeral'])).end('SIGKILL');
+  const [left = 'none'] = await stores();
+  const next = await serve(machine, ['--ephemeral']);
+  await expect.poll(stores).toEqual([expect.not.stringContaining(left)]);
+  await next.end('SIGTERM');
+  expect(await stores()).toEqual([]);
+});
+
+test('--log that nothing reads does not stop the service, and it ends with 0', async () => {
+  const service = await serveCommand(await freshMachine(), ['--ephemeral', '--no-profile', '--log']);
+  service.child.stderr?.pause();
+  // This is several times as much as pipes and streams hold.
+  for (let i = 0; i < 5; i++)
+    await Promise.all(Array.from({ length: 20 }, () => statusOf(service, `?${'x'.repeat(10_000)}`)));
+  expect(await service.end('SIGTERM')).toEqual({ code: 0, signal: null });
+});
+
+test('a service runs on after the reader of its stdout has closed the pipe, and ends with 0', async () => {
+  const service = await serveCommand(await freshMachine(), ['--ephemeral']);
+  service.child.stdout?.destroy();
+  expect(await statusOf(service)).toBe(200);
+  expect(await service.end('SIGTERM')).toEqual({ code: 0, signal: null });
+  expect(service.stderr()).toBe('');
+});
+
+testIf(process.platform === 'linux', 'only Linux has /dev/full')(
+  'a full disk for stdout ends the service with 1',
+  async () => {
+    const machine = await freshMachine();
+    const { code, stderr } = await machine.shell('pets serve --ephemeral --port 0 --no-profile > /dev/full');
+    expect(code).toBe(1);
+    expect(stderr).toMatch(/^error: cannot write the output: the disk is full/);
+    expect(stderr).not.toContain('    at ');
+    expect((await readdir(machine.home)).filter((name) => name.startsWith('pets-'))).toEqual([]);
+  },
+);
+
+describe.skipIf(isWindows)('a store that is moved while it is open', () => {
+  /** Adds an animal, moves the store, and adds another one. Prints the responses, and waits until the service ends. */
+  const MOVE = `
+    import { renameSync } from 'node:fs';
+    const send = async (name) => {
+      const headers = { Authorization: 'Bearer ' + process.env.PETS_API_KEY, 'Content-Type': 'application/json' };
+      const body = JSON.stringify({ name, categoryId: 1 });
+      const response = await fetch(process.env.PETS_BASE_URL + '/pets', { method: 'POST', headers, body });
+      const { id, code } = await response.json();
+      console.log(name, response.status, id ?? code);
+    };
+    await send('before');
+    renameSync(process.env.DATA, process.env.DATA + '-moved');
+    await send('after').catch(() => console.log('after: no connection'));
+    setTimeout(() => {}, 60_000);`;
+
+  // test/store/journal-store.test.ts has other ways to lose a journal, and failed-writes.test.ts the errors of a disk.
+  test('a store that was moved ends the service with the reason and 1, and acknowledges nothing', async () => {
+    const machine = await freshMachine();
+    const data = join(machine.home, 'store');
+    const { code, stdout, stderr } = await machine.shell(
+      `pets serve --json --data "${data}" -- "$NODE" --input-type=module -e "$MOVE"`,
+      { env: { MOVE, DATA: data } },
+    );
+    expect(code).toBe(1);
+    const reason = `${join(data, 'journal.ndjson')} was moved, replaced or deleted while it was in use`;
+    expect(stderr).toContain(reason);
+    expect(stderr).toContain('"store_error"');
+    // The service ends the command, often before the command prints the second response.
+    expect(stdout).toContain('before 201 1');
+    expect(stdout).not.toContain('after 201');
+  });
+
+  test.each([
+    ['SIGTERM stops the service', 'SIGTERM'],
+    ['another request notices that the store has failed', undefined],
+  ] as const)(
+    'a creation that is still being sent when %s gets 503 from a store that was moved, and the service ends with 1',
+    async (_event, signal) => {
+      const machine = await freshMachine();
+      const store = join(machine.home, 'store');
+      const service = await serveCommand(machine, ['--data', store]);
+      const connection = await openConnection(service);
+      const bytes = creationBytes(service, 'Rex');
+      connection.socket.write(bytes.slice(0, -10));
+      // The response to another request shows that the service has read what was sent before.
+      expect(await statusOf(service)).toBe(200);
+      await rename(store, `${store}-moved`);
+      const refused = { status: 503, body: expect.stringContaining('storage_') };
+      if (signal) service.child.kill(signal);
+      else {
+        const other = await openConnection(service);
+        other.socket.write(creationBytes(service, 'Tom'));
+        expect(await other.receive()).toMatchObject(refused);
+      }
+      connection.socket.write(bytes.slice(-10));
+      expect(await connection.receive()).toMatchObject(refused);
+      expect(await service.ended).toEqual({ code: 1, signal: null });
+      expect(service.stderr()).toMatch(/"message":".*was moved, replaced or deleted .*","hint":"/);
+    },
+  );
+});
