@@ -6,14 +6,14 @@ import { KEY } from '../helpers/service.ts';
 const QUESTION = 'Add 3 rows at';
 const ALL = ['Rex', 'Bella', 'Lola'];
 
-/** Where the command runs, its arguments and its input. */
-type Situation = TerminalOptions & { args?: string[]; input?: string };
+/** Where the command runs, its arguments and its input. The profiles have `savedUrl`, or else the service's URL. */
+type Situation = TerminalOptions & { args?: string[]; input?: string; savedUrl?: string };
 
 /** Adds a file with three rows, at a terminal at which `typed` is typed. */
-async function addAtTerminal({ args = ['--profile', 'prod'], input, ...options }: Situation = {}) {
+async function addAtTerminal({ args = ['--profile', 'prod'], input, savedUrl, ...options }: Situation = {}) {
   const bulk = await importing();
   const { url } = bulk.service;
-  const profile = JSON.stringify({ baseUrl: url, key: KEY });
+  const profile = JSON.stringify({ baseUrl: savedUrl?.replace('PORT', new URL(url).port) ?? url, key: KEY });
   const files = { 'prod.json': profile, 'staging.json': profile, 'local.json': profile };
   const again = (more: Situation = {}) =>
     bulk.add(more.args ?? args, { columns: 200, files, ...options, ...more }, input);
@@ -66,15 +66,18 @@ const isAsked = async (situation: Situation) => {
 test.each<[string, Situation]>([
   ['with --yes', { typed, args: ['--profile', 'prod', '--yes'] }],
   ['about the rows of a pipe', { args: ['--profile', 'prod'], input: '-', stdin: CSV }],
-  ['for PETS_API_KEY', { typed, args: [] }],
-  ['for another profile', { typed, args: ['--profile', 'staging'] }],
+  ['for PETS_API_KEY with another service', { typed, args: [], savedUrl: 'https://api.example.com/v1' }],
   ['for a dry run', { typed, args: ['--profile', 'prod', '--dry-run'] }],
 ])('import does not ask %s', async (_name, situation) => {
   const names = situation.args?.includes('--dry-run') ? [] : ALL;
   expect(await isAsked(situation)).toEqual({ asked: false, code: 0, names });
 });
 
-test('import asks for prod as the default profile', async () => {
-  const situation = { typed, args: [], env: { PETS_API_KEY: '', PETS_BASE_URL: '' } };
+test.each<[string, Situation]>([
+  ['prod as the default profile', { typed, args: [], env: { PETS_API_KEY: '', PETS_BASE_URL: '' } }],
+  ['PETS_API_KEY with the service of profile prod', { typed, args: [] }],
+  ['another name of the service of prod', { typed, args: [], savedUrl: 'https://LOCALHOST.:PORT/v1/' }],
+  ['the service of prod in another profile', { typed, args: [], env: { PETS_PROFILE: 'staging' } }],
+])('import asks for %s', async (_name, situation) => {
   expect(await isAsked(situation)).toEqual({ asked: true, code: 1, names: [] });
 });

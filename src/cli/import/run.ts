@@ -1,6 +1,7 @@
 import { realpath } from 'node:fs/promises';
 import type { Client } from '../../client/client.ts';
 import { OutcomeUnknownError } from '../../client/errors.ts';
+import { serviceOf } from '../../client/service-state.ts';
 import { formatDuration } from '../../system/time-text.ts';
 import { createProgress } from '../animals/reading.ts';
 import { connectionFor, reportTarget, targetLabel, withClient } from '../connection/connect.ts';
@@ -9,6 +10,7 @@ import { CliError, usageError } from '../core/errors.ts';
 import { exitCodes } from '../core/exit-codes.ts';
 import type { StatusVariants } from '../output/console.ts';
 import { drawBar, formatCount } from '../output/text.ts';
+import { type Connection, readProfile } from '../profiles/profile.ts';
 import type { CommandContext } from '../program/command.ts';
 import { canConfirm, confirm, promptText } from '../prompts/prompt.ts';
 import { readPetFile } from '../rows/read-file.ts';
@@ -35,7 +37,7 @@ export type ImportRequest = {
   addAgain?: boolean;
   skipAdded?: boolean;
   output?: string;
-  /** Does not ask before rows are sent with profile prod. */
+  /** Does not ask before rows are sent to the service of profile prod. */
   yes?: boolean;
 };
 
@@ -149,13 +151,25 @@ const declinedError = (): CliError =>
     hint: 'to see what would be added, use --dry-run',
   });
 
-/** Asks at a terminal before rows are sent with profile prod. Returns whether the user was asked. @throws CliError if the answer is no */
+/** Asks at a terminal before rows are sent to prod. Returns whether the user was asked. @throws CliError if the answer is no */
 async function confirmProduction(setting: Setting, rows: string): Promise<boolean> {
   const { context, connection } = setting;
-  if (connection.keySource !== 'profile prod' || !canConfirm(context)) return false;
+  if (!isProduction(context, connection) || !canConfirm(context)) return false;
   const question = `This cannot be undone. Add ${rows} at ${targetLabel(connection)}?`;
   if (await confirm(context, question)) return true;
   throw declinedError();
+}
+
+/** Whether the rows go to the service of profile prod, whichever profile or variable names it. */
+function isProduction(context: CommandContext, { keySource, baseUrl }: Connection): boolean {
+  if (keySource === 'profile prod') return true;
+  try {
+    const prod = readProfile(context, 'prod');
+    return prod !== undefined && serviceOf(prod.baseUrl) === serviceOf(baseUrl);
+  } catch {
+    // The command does not need the profile, so a damaged one does not matter.
+    return false;
+  }
 }
 
 /** Carries out the plan, shows the progress, and says how to continue if the run ends early. */
