@@ -98,10 +98,7 @@ function bundle(target: string, options: BuildOptions) {
     // Even if a user sets NODE_PG_FORCE_NATIVE for another program, pg must not look for its native driver.
     transform: {
       target,
-      define: {
-        'process.env.NODE_PG_FORCE_NATIVE': 'undefined',
-        BUILD_COMMIT: JSON.stringify(commit()),
-      },
+      define: { 'process.env.NODE_PG_FORCE_NATIVE': 'undefined' },
     },
     output: {
       dir: outdir,
@@ -113,16 +110,6 @@ function bundle(target: string, options: BuildOptions) {
       minify: { compress: true, mangle: false, codegen: { removeWhitespace: true } },
     },
   });
-}
-
-/**
- * The id of the commit, with `-dirty` if files have changed since; null if git or the repository is missing. Git must
- * not search in the directories above, because a repository there is another project.
- */
-function commit(): string | null {
-  const describe = ['describe', '--always', '--abbrev=40', '--exclude=*', '--dirty'];
-  const { stdout } = spawnSync('git', ['--git-dir=.git', '--work-tree=.', ...describe], { encoding: 'utf8' });
-  return stdout?.trim() || null;
 }
 
 /** The day of the last commit, so that two builds of a commit have the same files. Without git, today. */

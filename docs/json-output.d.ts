@@ -14,7 +14,7 @@ export type Output = {
   count: AnimalCount[];
   'count --by category': AnimalCount[];
   'get <id>': Pet;
-  'get <id> <id>...': Pet[]; // also `get -`: the animals that exist, in the order of the ids
+  'get <id> <id>...': Pet[]; // the animals that exist, in the order of the ids
   'add <name>': Pet;
   'import <file>': AddedRow[]; // in the order of the file
   'import <file> --dry-run': NewPet[];
@@ -67,7 +67,6 @@ export type Request = {
 
 export type Version = {
   version: string;
-  commit: string | null; // full id; ends in "-dirty" if files had changed since; null if the build did not know it
   node: string; // the version of Node.js that runs pets
 };
 
@@ -112,10 +111,9 @@ export type ProfileRow = {
     ok: boolean;
     message: string;
     code?: string;
-    limit?: number;
+    limit?: number; // the rate limit with the fewest requests left
     remaining?: number;
     reset?: Instant;
-    limits?: { limit?: number; remaining: number; reset?: Instant }[]; // all rate limits, if there are several
   };
 };
 

@@ -11,9 +11,6 @@ export type Prerendered = {
 /** Joins arguments with a character that no argument can contain. */
 export const argvKey = (argv: readonly string[]): string => argv.map((argument) => `${argument}\0`).join('');
 
-/** The width of the pages in terminal columns. For a narrower terminal, the program is loaded to render the page. */
-const PAGE_COLUMNS = 80;
-
 /** Milliseconds before writing again to a full non-blocking pipe. */
 const RETRY_MS = 5;
 
@@ -49,11 +46,8 @@ function completionFor(prerendered: Prerendered, argv: readonly string[]): strin
 }
 
 function print(fs: typeof import('node:fs'), text: string): boolean {
-  // Creating `process.stdout` is slow, and only a character device can be a terminal.
-  if (fs.fstatSync(1).isCharacterDevice() && process.stdout.isTTY) {
-    // On Windows, only `process.stdout` writes non-ASCII characters to the console correctly.
-    if (process.stdout.columns < PAGE_COLUMNS || process.platform === 'win32') return false;
-  }
+  // On Windows, only `process.stdout` writes non-ASCII characters to a terminal correctly.
+  if (process.platform === 'win32' && fs.fstatSync(1).isCharacterDevice()) return false;
   writeAllSync((bytes) => fs.writeSync(1, bytes), text);
   return true;
 }

@@ -1,7 +1,7 @@
 import { type Command as Commander, CommanderError } from 'commander';
 import { helpPage, startPage } from './commands/help.ts';
 import { commands } from './commands/index.ts';
-import type { Context, Signal } from './core/context.ts';
+import { type Context, type Signal, version } from './core/context.ts';
 import { toCliError, usageError } from './core/errors.ts';
 import { exitCodes } from './core/exit-codes.ts';
 import { type Console, createConsole, isClosedPipe, type Redactors } from './output/console.ts';
@@ -17,8 +17,7 @@ import {
   globalsOf,
   namedArguments,
 } from './program/declare.ts';
-import { toUsageError } from './program/usage.ts';
-import { synonyms } from './program/words.ts';
+import { synonyms, toUsageError } from './program/words.ts';
 
 /** Runs the program and returns its exit code. Errors are printed, not thrown. A closed output pipe is not an error. */
 export async function main(context: Context): Promise<number> {
@@ -76,7 +75,7 @@ async function runProgram(context: Context, redactors: Redactors): Promise<numbe
   program
     .configureOutput({ writeOut: (text) => (help += text), writeErr: (text) => (help += text) })
     .configureHelp({
-      formatHelp: (command) => helpPage(commandWords(command), commands, context.stdout.columns),
+      formatHelp: (command) => helpPage(commandWords(command), commands),
     });
 
   const onError = (command: Commander, declared?: Command) =>
@@ -109,13 +108,13 @@ async function runProgram(context: Context, redactors: Redactors): Promise<numbe
     checkEncoding(argv);
     program.parseOptions([...argv]);
     if (program.opts()['version'] === true) {
-      const { version } = context.versionDetails();
       const console = createConsole(context, flagsOf(argv));
-      await (console.json ? console.writeJson(context.versionDetails()) : console.write(`${version}\n`));
+      const { node } = process.versions;
+      await (console.json ? console.writeJson({ version, node }) : console.write(`${version}\n`));
       return exitCode;
     }
     if (argv.length > 0) await program.parseAsync(argv, { from: 'user' });
-    else help = startPage(commands, context.stdout.columns);
+    else help = startPage(commands);
   } catch (error) {
     if (!(error instanceof CommanderError)) throw error;
   }
@@ -134,7 +133,7 @@ async function runCommand(
   const context = { ...given, onSignal };
   const { globals, stdout } = context;
   const { prints } = command;
-  const { width, output: file }: OutputOptions = options;
+  const { output: file }: OutputOptions = options;
   const isTerminal = stdout.isTTY === true;
   const format = prints && chooseFormat(options, { json: globals.json, isTerminal, prints });
   const output =
@@ -145,7 +144,7 @@ async function runCommand(
           context,
           command.printsKey ? 0o600 : 0o666,
         );
-  const console = createConsole(context, { ...globals, format, width, output, redactors });
+  const console = createConsole(context, { ...globals, format, output, redactors });
   try {
     const startedAt = context.clock.elapsed();
     const exitCode = await command.run(options as never, { ...context, console, startedAt });

@@ -3,13 +3,12 @@ import { Socket } from 'node:net';
 import { homedir, tmpdir, userInfo } from 'node:os';
 import { isAbsolute, join, parse } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
-import { isatty, ReadStream } from 'node:tty';
+import { isatty } from 'node:tty';
 import { isOwnDirectory, makeDirectorySync } from '../client/state-directory.ts';
 import { isSingleExecutable } from '../system/bundled-files.ts';
 import { readUptime, systemClock } from '../system/clock.ts';
-import type { Context } from './core/context.ts';
+import { type Context, version } from './core/context.ts';
 import { exitCodes } from './core/exit-codes.ts';
-import { version, versionDetails } from './core/version-details.ts';
 import { type HomeContext, stateDirectory } from './profiles/paths.ts';
 
 /** Runs the program with the real process, and exits the process. */
@@ -39,14 +38,12 @@ export function createProcessContext(): Context {
     argv: process.argv.slice(2),
     env: process.env,
     stdin: process.stdin,
-    openTerminal,
     stdout: process.stdout,
     stderr: process.stderr,
     platform: process.platform,
     homeDirectory: findHome(),
     temporaryDirectory: findTemporary(),
     pid: process.pid,
-    versionDetails,
     clock: systemClock,
     uptime: readUptime,
     // The types do not show that Node can return undefined.
@@ -99,15 +96,6 @@ function closeLostTerminalsAtExit(): void {
   process.once('exit', () => {
     for (const descriptor of terminals) if (!isatty(descriptor)) closeSync(descriptor);
   });
-}
-
-function openTerminal(): ReadStream | undefined {
-  try {
-    return new ReadStream(openSync('/dev/tty', 'r'));
-  } catch {
-    // A process that the system starts, such as a cron job, has no terminal. Windows has no such file.
-    return undefined;
-  }
 }
 
 /** The home directory; the root directory if HOME is unset and the system does not know the user, as in a container. */

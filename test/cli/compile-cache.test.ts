@@ -1,7 +1,7 @@
 import { chmod, chown, lstat, mkdir, readdir, symlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import { version } from '../../src/cli/core/version-details.ts';
+import { version } from '../../src/cli/core/context.ts';
 import { compileCacheDirectory } from '../../src/cli/run.ts';
 import { temporaryDirectory } from '../helpers/temp.ts';
 

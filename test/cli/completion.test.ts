@@ -5,10 +5,10 @@ import { complete } from '../../src/cli/completion/complete.ts';
 import { runInTerminal } from '../helpers/context.ts';
 
 const table = completionSpec(commands);
-/** The words that pets offers for a line, or the kind of words (such as `:files`) that the shell completes itself. */
+/** The words that pets offers for a line, or `:files` if the shell completes the names of files itself. */
 const offered = (...words: string[]) => {
   const offer = complete(table, words);
-  return offer.kind ? [`:${offer.kind}`] : offer.words.map(({ value }) => value);
+  return offer.isFile ? [':files'] : offer.words.map(({ value }) => value);
 };
 
 const globals =
@@ -36,11 +36,12 @@ describe('candidates', () => {
     ['import ', ':files'],
     ['serve --seed=', ':files'],
     ['serve --seed ', ':files'],
-    ['serve --data ', ':directories'],
+    ['serve --data ', ':files'],
+    ['store copy a ', ':files'],
     ['keys revoke t', ''],
     ['help serve ', 'keys faults network'],
-    ['serve -- ', ':commands'],
-    ['serve --seed -- npm te', ':commands'],
+    ['serve -- ', ':files'],
+    ['serve --seed -- npm te', ':files'],
     // The position decides what is offered.
     ['list --sort=name --so', '', 'an option only once'],
     ['list --status=sold --sta', '--status', 'a repeatable option again'],

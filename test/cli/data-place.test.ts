@@ -44,8 +44,10 @@ test('the command that adds a key repeats --data', async () => {
   program.raise('SIGTERM');
   await program.ended;
   const output = program.stdout() + program.stderr();
-  expect(output).toContain(`create one: pets keys add <name> --plan pro --save --data '${place}'\n`);
-  expect(output).toContain(`to add a key: pets keys add <name> --plan free --save --data '${place}'\n`);
+  expect(output).toContain(
+    `create one: pets keys add <name> --plan pro --data '${place}' | pets login --profile local --base-url http:`,
+  );
+  expect(output).toContain(`to add a key: pets keys add <name> --plan free --data '${place}' | pets login`);
 });
 
 test('pets store migrate refuses a directory', async () => {
@@ -101,9 +103,12 @@ test.each([
   expect(stderr).not.toContain('canary');
 });
 
-test.each(['HOME', '.', '..', '../no-such-directory'])('a directory after %s may look like a URL', async (parent) => {
-  const machine = await freshMachine();
-  const place = `${parent.replace('HOME', machine.home)}/pets:$x'y"=a@b//c`;
-  const { stderr } = await machine.pets(['store', 'check', place]);
-  expect(stderr).toContain(`there is no store in ${resolve(place)}`);
-});
+test.each(['HOME', '.', '..', '../no-such-directory'])(
+  'a directory after %s may look like a URL',
+  async (parent) => {
+    const machine = await freshMachine();
+    const place = `${parent.replace('HOME', machine.home)}/pets:$x'y"=a@b//c`;
+    const { stderr } = await machine.pets(['store', 'check', place]);
+    expect(stderr).toContain(`there is no store in ${resolve(place)}`);
+  },
+);

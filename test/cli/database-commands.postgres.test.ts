@@ -32,20 +32,18 @@ async function linesOfServe(machine: Machine, args: readonly string[], options?:
   return program.stdout();
 }
 
-/** Points profile local to a closed port. At the default address of `keys add --save`, another server could run. */
-const withoutServer = (machine: Machine) =>
-  machine.saveProfile('local', { baseUrl: 'http://127.0.0.1:9/v1' });
-
 test('pets serve without a saved key of the database creates no key, and prints the command that creates one and saves it', async () => {
   const [machine, url] = [await freshMachine(), await freshDatabase()];
   const lines = await linesOfServe(machine, ['--data', url, '--plan', 'business']);
   expect(lines).toContain(`0 animals in ${url}\n`);
   const [, command = ''] = /create one: pets (.*)\n/.exec(lines) ?? [];
-  expect(command).toBe(`keys add <name> --plan business --save --data ${url}`);
+  const [add = '', login] = command.split(' | ');
+  expect(add).toBe(`keys add <name> --plan business --data ${url}`);
+  expect(login).toMatch(/^pets login --profile local --base-url http:/);
   expect((await machine.pets(['keys', 'list', '--json', '--data', url])).stdout).toBe('[]\n');
-  await withoutServer(machine);
-  const created = await machine.pets(command.replace('<name>', 'till').split(' '));
+  const created = await machine.pets(add.replace('<name>', 'till').split(' '));
   expect(created.code).toBe(0);
+  await machine.saveProfile('local', { baseUrl: 'http://127.0.0.1:9/v1', key: created.stdout.trim() });
   const service = await serve(machine, ['--data', url]);
   expect(service).toMatchObject({ directory: url, plan: 'business', key: created.stdout.trim() });
 });
@@ -177,12 +175,11 @@ test('a password in the command line or in PETS_DATA is used, and never printed 
     return ran.stdout + ran.stderr;
   };
   let output = '';
-  await withoutServer(machine);
   for (const flags of [[], ['--json']]) {
     const name = flags.length > 0 ? 'b' : 'a';
     output += await run(['store', 'migrate', url, '--dry-run', ...flags]);
     output += await run(['store', 'migrate', url, ...flags]);
-    output += await run(['keys', 'add', name, '--save', '--data', url, ...flags]);
+    output += await run(['keys', 'add', name, '--data', url, ...flags]);
     output += await run(['keys', 'list', '--data', url, ...flags]);
     output += await run(['keys', 'list', ...flags], { PETS_DATA: url });
     output += await run(['keys', 'revoke', name, '--data', url, ...flags]);
@@ -239,7 +236,7 @@ test('a server without the privilege to add animals does not start', async () =>
 test('pets keys in a database without a store creates none, and its hint has no password', async () => {
   const [machine, url] = [await freshMachine(), await freshDatabase()];
   const withPassword = url.replace(/^(postgres:\/\/[^@:]+)@/, '$1:canary@');
-  for (const command of ['list', 'add till --plan free', 'add till --save', 'revoke till']) {
+  for (const command of ['list', 'add till --plan free', 'revoke till']) {
     const args = ['keys', ...command.split(' '), '--data', withPassword];
     const { code, stdout, stderr } = await machine.pets(args);
     expect([code, stdout]).toEqual([1, '']);

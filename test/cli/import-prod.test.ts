@@ -58,7 +58,6 @@ describe('import to profile prod at a terminal', () => {
 });
 
 const typed = ['n'];
-const piped: Situation = { args: ['--profile', 'prod', '--format', 'csv'], input: '-', stdin: CSV };
 const isAsked = async (situation: Situation) => {
   const { service, result } = await addAtTerminal(situation);
   return { asked: result.stderr.includes(QUESTION), code: result.code, names: service.names() };
@@ -66,7 +65,7 @@ const isAsked = async (situation: Situation) => {
 
 test.each<[string, Situation]>([
   ['with --yes', { typed, args: ['--profile', 'prod', '--yes'] }],
-  ['about the rows of a pipe without a terminal', piped],
+  ['about the rows of a pipe', { args: ['--profile', 'prod'], input: '-', stdin: CSV }],
   ['for PETS_API_KEY with another service', { typed, args: [], savedUrl: 'https://api.example.com/v1' }],
   ['for a dry run', { typed, args: ['--profile', 'prod', '--dry-run'] }],
 ])('import does not ask %s', async (_name, situation) => {
@@ -75,7 +74,6 @@ test.each<[string, Situation]>([
 });
 
 test.each<[string, Situation]>([
-  ['the rows of a pipe, at the terminal of the process', { ...piped, typedAtTerminal: ['n'] }],
   ['prod as the default profile', { typed, args: [], env: { PETS_API_KEY: '', PETS_BASE_URL: '' } }],
   ['PETS_API_KEY with the service of profile prod', { typed, args: [] }],
   ['another name of the service of prod', { typed, args: [], savedUrl: 'https://LOCALHOST.:PORT/v1/' }],

@@ -144,7 +144,6 @@ describe('--columns', () => {
 
   test.each([
     [['ID, Category'], '1\t3\n2\t\n'],
-    [['owner.name,id'], 'Ada\t1\n\t2\n'],
     [['owner,id', '--csv'], 'owner,id\r\n"{""name"":""Ada""}",1\r\n,2\r\n'],
     [['weight,id', '--ndjson'], '{"weight":1.50,"id":1}\n{"id":2}\n'],
   ])('%j prints only these fields', async (flags, expected) => {
@@ -152,20 +151,17 @@ describe('--columns', () => {
     expect([code, stdout]).toEqual([0, expected]);
   });
 
-  test.each(['', '--json', '--csv', '--ndjson', '--width 80', '--sort name'])(
-    'must exist: %s',
-    async (flags) => {
-      const animals = [{ id: 1, name: 'Rex', categoryId: 1, status: 'sold', weight: 1 }];
-      const list = (columns: string, listed: unknown) =>
-        runAgainst(respondWith(listed), ['list', '--columns', columns, ...flags.split(' ').filter(Boolean)]);
-      const { code, stdout, stderr } = await list('id,wieght,x', animals);
-      expect([code, stdout]).toEqual([2, '']);
-      expect(stderr).toContain('--columns: no animal has the field wieght or x');
-      expect(stderr).toContain('use some of these fields: id, name, categoryId, status, weight');
-      expect((await list('id,weight', animals)).code).toBe(0);
-      expect((await list('x', [])).code).toBe(0);
-    },
-  );
+  test.each(['', '--json', '--csv', '--ndjson', '--sort name'])('must exist: %s', async (flags) => {
+    const animals = [{ id: 1, name: 'Rex', categoryId: 1, status: 'sold', weight: 1 }];
+    const list = (columns: string, listed: unknown) =>
+      runAgainst(respondWith(listed), ['list', '--columns', columns, ...flags.split(' ').filter(Boolean)]);
+    const { code, stdout, stderr } = await list('id,wieght,x', animals);
+    expect([code, stdout]).toEqual([2, '']);
+    expect(stderr).toContain('--columns: no animal has the field wieght or x');
+    expect(stderr).toContain('use some of these fields: id, name, categoryId, status, weight');
+    expect((await list('id,weight', animals)).code).toBe(0);
+    expect((await list('x', [])).code).toBe(0);
+  });
 
   test('may name a field that only later pages have', async () => {
     const handler: Handler = (_, response, count) =>

@@ -3,8 +3,8 @@ import { describe, expect, test } from 'vitest';
 import { respondWith, runAgainst } from '../helpers/in-terminal.ts';
 
 const ORDERS = `[
-  {"id":1,"placedAt":"2026-11-18T22:59:59.999Z","status":"delivered","animals":[3,7],"amount":12.50,"customer":{"name":"Zoë","city":"Łódź"}},
-  {"id":2,"placedAt":"2026-11-18T23:00:00Z","status":"placed","animals":[7],"amount":9.5,"customer":{"name":"ada","city":"Bonn"}},
+  {"id":1,"placedAt":"2026-11-18T22:59:59.999Z","status":"delivered","animals":[3,7],"amount":12.50,"customer":"Zoë"},
+  {"id":2,"placedAt":"2026-11-18T23:00:00Z","status":"placed","animals":[7],"amount":9.5,"customer":"ada"},
   {"id":3,"placedAt":"2026-11-20T00:00:00+01:00","status":"placed","animals":[],"amount":"100.005","customer":{"name":"Zadie"}},
   {"id":9223372036854775807,"placedAt":null,"status":"","animals":[10],"amount":null,"paid":true}
 ]`;
@@ -39,8 +39,7 @@ test.each<[string[], ids: string]>([
   [['amount=100.0050'], ''],
   [['amount='], BIG],
   [['animals=7'], '1 2'],
-  [['customer.name=Zoë'], '1'],
-  [['Customer.City=Łódź'], '1'],
+  [['Status=delivered'], '1'],
   [['customer={"name":"Zadie"}'], '3'],
 ])('--where %j selects the orders %j', async (conditions, ids) => {
   expect(await idsOf(conditions.flatMap((condition) => ['--where', condition]))).toBe(ids);
@@ -96,7 +95,7 @@ test.each<[string, string, string, body?: string]>([
   ['amount', 'numbers, also as text, by value, and missing ones last', `2 1 3 ${BIG}`],
   ['amount:desc', 'missing values last, also in descending order', `3 1 2 ${BIG}`],
   ['id:desc', 'exact numbers', `${BIG} 3 2 1`],
-  ['customer.name', 'text by the root collation', `2 3 1 ${BIG}`],
+  ['customer', 'text by the root collation, after JSON', `3 2 1 ${BIG}`],
   ['status', 'equal values in the order of the service', `${BIG} 1 2 3`],
   ['dc:date:asc', 'a field whose name has a colon', '2 1', '[{"id":1,"dc:date":"b"},{"id":2,"dc:date":"a"}]'],
 ])('--sort %s sorts %s', async (field, _, ids, body = ORDERS) => {
@@ -115,10 +114,10 @@ test('--sort puts numbers before text', async () => {
 
 test.each<[string[], string]>([
   [[], 'Zoë\t12.50\t1\nada\t9.5\t2\n'],
-  [['--json', '--where', 'id=1'], '[{"customer.name":"Zoë","amount":12.50,"id":1}]\n'],
+  [['--json', '--where', 'id=1'], '[{"customer":"Zoë","amount":12.50,"id":1}]\n'],
 ])('--columns with %j', async (format, text) => {
   const { code, stdout } = await run([
-    ...['--columns', 'customer.name, amount,ID', '--where', 'animals=7'],
+    ...['--columns', 'customer, amount,ID', '--where', 'animals=7'],
     ...format,
   ]);
   expect([code, stdout]).toEqual([0, text]);
@@ -156,7 +155,7 @@ describe('times in orders', () => {
     );
   });
 
-  const formats = [[], ['--width', '200'], ['--csv'], ['--json'], ['--ndjson']];
+  const formats = [[], ['--csv'], ['--json'], ['--ndjson']];
   test.each(formats)('are elsewhere as the service sent them: %s %s', async (...argv) => {
     const list = ['--columns', 'at', ...argv];
     expect((await run(list, { body })).stdout).toContain(sent);

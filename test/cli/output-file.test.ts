@@ -111,18 +111,15 @@ test.each([0o600, 0o640])('pets keys add creates a file that only the user can r
   expect([code, (await stat(output)).mode & 0o777]).toEqual([0, mode]);
 });
 
-test.each([
-  [['--plan', 'free'], "the key cannot be shown again; revoke it: pets keys revoke till --data '"],
-  [['--save'], 'the key is saved to profile local'],
-])('if pets keys add %j cannot write the key, the error says that the key exists', async (options, hint) => {
+test('if pets keys add cannot write the key, the error says that the key exists', async () => {
   const machine = await freshMachine();
   const data = join(machine.home, 'my store');
   await serve(machine, ['--data', data]);
-  const line = ['keys', 'add', 'till', ...options, '--data', `"${data}"`].join(' ');
+  const line = ['keys', 'add', 'till', '--plan', 'free', '--data', `"${data}"`].join(' ');
   const { code, stderr } = await machine.shell(`pets ${line} > /dev/full`);
   expect(code).toBe(1);
   expect(stderr).toContain('error: key till was created, but the output could not be written: ');
-  expect(stderr).toContain(hint);
+  expect(stderr).toContain("the key cannot be shown again; revoke it: pets keys revoke till --data '");
   const { stdout } = await machine.pets(['keys', 'list', '--data', data]);
   expect(stdout).toContain('till');
 });

@@ -5,7 +5,6 @@ import { maskKey, redactKey } from '../../src/cli/output/redact.ts';
 import {
   chooseProfile,
   isLoopbackUrl,
-  listAllCommand,
   type Profile,
   parseBaseUrl,
   resolveConnection,
@@ -138,19 +137,6 @@ describe('a key is only sent to the service it is for', () => {
     expect(connection.key).toBe(PROD.key);
     expect(notices).toEqual(notice === undefined ? [] : [notice]);
   });
-});
-
-test.each([
-  [{ profile: 'staging' }, '--profile staging'],
-  [{ env: { PETS_PROFILE: 'staging' } }, '--profile staging'],
-  [{}, '--profile prod'],
-  [{ baseUrl: `${PROD_V2}/it's` }, `--profile prod --base-url '${PROD_V2}/it'\\''s'`],
-  [{ env: { PETS_BASE_URL: PROD_V2 } }, `--profile prod --base-url ${PROD_V2}`],
-  [{ env: KEY }, ''],
-  [{ env: KEY, baseUrl: PROD_V2 }, `--base-url ${PROD_V2}`],
-] as [Given, string][])('the command that a hint suggests lists the same service: %j', (given, flags) => {
-  const { connection } = resolveConnection(sources(given));
-  expect(listAllCommand(connection, 'linux')).toBe(`pets list --all ${flags}`.trim());
 });
 
 function thrown(run: () => unknown): CliError {

@@ -2,7 +2,7 @@ import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import type { Console } from '../../src/cli/output/console.ts';
-import { readSeedFile } from '../../src/cli/serve/seed-file.ts';
+import { readSeedFile } from '../../src/cli/serve/run-server.ts';
 import { temporaryDirectory } from '../helpers/temp.ts';
 
 /** Reads a seed file. `lines` are those that are printed on stderr. */
@@ -12,7 +12,6 @@ async function readSeed(name: string, content: string | Uint8Array, signal?: Abo
   const lines: string[] = [];
   const console = {
     event: (_: unknown, text: string) => lines.push(text.replaceAll(path, 'FILE')),
-    drain: async () => {},
   } as unknown as Console;
   const [result] = await Promise.allSettled([readSeedFile(path, console, signal)]);
   return { path, lines, ...result };
@@ -34,7 +33,7 @@ describe('every form gives the same animals: ids are kept, and other animals get
   const csv = `name,category,status,id\nRex,${big},,\nBella,2,sold,5\nRex,${big},available,9`;
   test.each([
     ['a.csv', csv],
-    ['a.CSV', `\ufeffsep=;\r\nID;name;categoryId;Status\r\n;Rex;${big};\r\n5;Bella;2;sold\r\n9;Rex;${big};`],
+    ['a.CSV', `\ufeffID;name;categoryId;Status\r\n;Rex;${big};\r\n5;Bella;2;sold\r\n9;Rex;${big};`],
     ['a.tsv', table(csv)],
     ['a.ndjson', all.join('\n')],
     ['a.json', `\ufeff\n[${all.join(',\n')}]\n`],

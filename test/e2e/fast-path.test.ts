@@ -1,12 +1,10 @@
-import { spawnSync } from 'node:child_process';
 import { copyFile, readFile, symlink } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { commands } from '../../src/cli/commands/index.ts';
 import type { Prerendered } from '../../src/cli/fast-path.ts';
 import { runInTerminal } from '../helpers/context.ts';
-import { DIST, freshMachine, petsInShell } from '../helpers/pets.ts';
-import { testAtTerminal } from '../helpers/skip.ts';
+import { DIST, freshMachine } from '../helpers/pets.ts';
 import { temporaryDirectory } from '../helpers/temp.ts';
 
 // The built entry prints some output without loading the program. That output must be what the program prints.
@@ -17,8 +15,8 @@ const prerendered = pages.flatMap((page) =>
 );
 
 /** The output of `main()`. */
-const program = async (argv: readonly string[], columns?: number) => {
-  const { code, stdout, stderr } = await runInTerminal(argv, columns === undefined ? {} : { columns });
+const program = async (argv: readonly string[]) => {
+  const { code, stdout, stderr } = await runInTerminal(argv);
   return { code, stdout, stderr };
 };
 
@@ -84,24 +82,6 @@ describe('a prerendered output', () => {
     { argv: ['completion', 'tcsh', '--', ''] },
   ])('is not used for other arguments: $argv', async ({ argv }) => {
     expect(await (await freshMachine()).command(argv)).toEqual(await program(argv));
-  });
-});
-
-testAtTerminal.each([60, 120])('the fast path fits a terminal of %d columns', async (columns) => {
-  const line = `stty cols ${columns} rows 24; ${petsInShell} help serve`;
-  const { stdout } = await (await freshMachine()).shell(`script -qec '${line}' /dev/null`);
-  expect(stdout.replaceAll('\r', '')).toBe((await program(['help', 'serve'], columns)).stdout);
-});
-
-test('pets --version --json has the commit of the build', async () => {
-  const cwd = join(DIST, '..');
-  const head = spawnSync('git', ['--git-dir=.git', 'rev-parse', 'HEAD'], { cwd });
-  const { stdout } = await (await freshMachine()).command(['--version', '--json']);
-  expect(JSON.parse(stdout)).toEqual({
-    ...JSON.parse((await program(['--version', '--json'])).stdout),
-    // The executable contains another Node than the one that runs this test.
-    node: expect.stringMatching(/^\d+\.\d+\.\d+$/),
-    commit: head.status === 0 ? expect.stringMatching(/^[\da-f]{40}(-dirty)?$/) : null,
   });
 });
 

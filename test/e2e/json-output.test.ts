@@ -254,18 +254,10 @@ async function usePage({ page }: { page: string }): Promise<void> {
   expect((await fetch(new URL('/session', page), { method: 'POST', body, headers })).status).toBe(200);
 }
 
-/** Collects the details of versions that were built in different ways. */
-async function withVersions({ run }: Samples): Promise<void> {
-  const machine = await freshMachine();
-  await run(machine, '--version', ['--version']);
-  const build = { version: '1.2.3', commit: 'b59c821b291f827dbbf3c9f4e2685460a0e387de', node: '26.1.0' };
-  for (const commit of [build.commit, null])
-    await run(machine, '--version', ['--version'], { versionDetails: () => ({ ...build, commit }) });
-}
-
-/** Collects the output of `serve -- <command>`, and of commands that write nothing to stdout. */
+/** Collects the version, the output of `serve -- <command>`, and of commands that write nothing to stdout. */
 async function withoutData({ run, serve }: Samples): Promise<void> {
   const machine = await freshMachine();
+  await run(machine, '--version', ['--version']);
   const command = ['--', process.execPath, '--eval', ''];
   await run(machine, undefined, ['serve', '--ephemeral', ...command]);
   await run(machine, undefined, ['serve', '--ephemeral', '--no-page', '--latency', '1', ...command]);
@@ -378,7 +370,6 @@ test('the output of every command with --json has the types in docs/json-output.
   const samples = collectSamples();
   const parts = [
     withRealService,
-    withVersions,
     withoutData,
     withLostResponses,
     withSettledRow,

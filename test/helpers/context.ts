@@ -16,16 +16,13 @@ export function startProgram(
   {
     stdin = '',
     typed,
-    typedAtTerminal,
     columns,
     ...context
-  }: Partial<Omit<Context, 'stdin' | 'openTerminal'>> & {
+  }: Partial<Omit<Context, 'stdin'>> & {
     /** The content of a pipe on standard input. */
     stdin?: string;
     /** The lines that the user types at a terminal, which replaces the pipe. */
     typed?: readonly string[] | undefined;
-    /** The lines that the user types at the terminal of the process while standard input is a pipe. */
-    typedAtTerminal?: readonly string[] | undefined;
     columns?: number | undefined;
   },
 ) {
@@ -37,7 +34,6 @@ export function startProgram(
     env: {},
     timeZone: () => 'UTC',
     stdin: typed ? keyboard(typed) : pipe(stdin),
-    openTerminal: () => typedAtTerminal && keyboard(typedAtTerminal),
     stdout: stdout.stream,
     stderr: stderr.stream,
     onSignal(_signals, handler) {
@@ -107,8 +103,6 @@ export type TerminalOptions = {
   typed?: readonly string[];
   /** The content of a pipe on standard input, if `typed` is undefined. */
   stdin?: string;
-  /** The lines that the user types at the terminal of the process while standard input is a pipe. */
-  typedAtTerminal?: readonly string[];
   /** The user's time zone, which is UTC by default. */
   timeZone?: string;
   env?: Record<string, string>;
@@ -136,7 +130,6 @@ export async function startInTerminal(
     columns,
     typed,
     stdin = '',
-    typedAtTerminal,
     timeZone = 'UTC',
     env = {},
     files = {},
@@ -151,7 +144,6 @@ export async function startInTerminal(
     columns,
     typed,
     stdin,
-    typedAtTerminal,
     timeZone: () => timeZone,
     env: { PETS_CONFIG_DIR: home, ...env },
     platform: 'linux',

@@ -36,7 +36,7 @@ export type RunOptions = {
 
 /** With `columns`, the program runs in a terminal of this width. `clock` and the functions replace the real ones. */
 export type ProgramOptions = RunOptions & { columns?: number; clock?: SteadyClock } & Partial<
-    Pick<Context, 'sleep' | 'versionDetails'>
+    Pick<Context, 'sleep'>
   >;
 
 /** A simulated machine of a user, which has its own home directory. Processes start in this directory. */

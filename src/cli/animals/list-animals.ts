@@ -36,7 +36,7 @@ export async function listAnimals(selection: Selection, context: CommandContext)
   if (missing.size > 0 && waiting.length > 0)
     throw usageError(
       `--columns: no animal has the field ${[...missing].join(' or ')}`,
-      `use some of these fields: ${listNames([...fieldNames(waiting)])}`,
+      `use some of these fields: ${listNames(fieldNames(waiting))}`,
     );
   const rest = sort === undefined ? waiting : sortByField(waiting, sort).slice(0, enough);
   await printer.write(rest);

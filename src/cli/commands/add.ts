@@ -15,7 +15,7 @@ import {
 } from '../connection/connect.ts';
 import { CliError, usageError } from '../core/errors.ts';
 import { exitCodes } from '../core/exit-codes.ts';
-import { parseInt64Argument, parseWith } from '../core/parsers.ts';
+import { EMPTY_NAME, parseInt64Argument, parseWith } from '../core/parsers.ts';
 import { shellQuote } from '../core/shell-words.ts';
 import { OutputError } from '../output/console.ts';
 import { print } from '../output/printer.ts';
@@ -23,7 +23,6 @@ import { formatTime } from '../output/time.ts';
 import type { Connection } from '../profiles/profile.ts';
 import type { Command, CommandContext } from '../program/command.ts';
 import { canConfirm, confirm } from '../prompts/prompt.ts';
-import { EMPTY_NAME } from '../rows/input.ts';
 
 type Options = { name: string; category?: bigint; status?: PetStatus; idempotencyKey?: string };
 

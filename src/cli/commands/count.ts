@@ -1,4 +1,3 @@
-import { stringifyJson } from '../../contract/json.ts';
 import type { ReceivedPet } from '../../contract/schemas.ts';
 import { footerOf } from '../animals/list-animals.ts';
 import { petColumn } from '../animals/pet-view.ts';
@@ -14,9 +13,6 @@ type CountField = 'status' | 'categoryId';
 
 /** The number of animals that have these values. A value is null if the animals do not have the field. */
 type Count = { status?: unknown; categoryId?: unknown; animals: number };
-
-/** A count with the first few names of its animals. */
-type NamedCount = { count: Count; names: Set<string> };
 
 const groupings = {
   status: ['status'],
@@ -68,54 +64,47 @@ export const countCommand: Command<Options> = {
       enough: Number.POSITIVE_INFINITY,
       onResults: counter.add,
     });
-    const counts = counter.result();
     const footer = footerOf(context, connection, selection, { ...reading, shown: reading.found });
-    const view = {
-      columns: columnsOf(fields),
-      json: ({ count }: NamedCount) => stringifyJson(count),
-    };
-    await print(context.console, view, counts, footer);
+    await print(context.console, { columns: columnsOf(fields, counter.namesOf) }, counter.result(), footer);
     return undefined;
   },
 };
 
+/** How many names of each category a terminal shows, so that people recognize it. */
+const NAMES = 4;
+
 function createCounter(fields: readonly CountField[]) {
-  const counts = new Map<string, NamedCount>();
+  const counts = new Map<string, Count>();
+  const names = new Map<Count, Set<string>>();
   return {
     add(pets: readonly ReceivedPet[]): void {
       for (const pet of pets) {
         // A service may send a category as text. The number 1 and the text "1" are the same category.
         const key = fields.map((field) => cellText(pet[field])).join('\0');
         const values = fields.map((field) => [field, fieldAt(pet, field) ?? null]);
-        const found = counts.get(key) ?? {
-          count: { ...Object.fromEntries(values), animals: 0 },
-          names: new Set(),
-        };
-        found.count.animals++;
-        if (found.names.size < NAMES) found.names.add(pet.name);
-        counts.set(key, found);
+        const count: Count = counts.get(key) ?? { ...Object.fromEntries(values), animals: 0 };
+        counts.set(key, count);
+        count.animals++;
+        const known = names.get(count) ?? new Set();
+        if (known.size < NAMES) names.set(count, known.add(pet.name));
       }
     },
     /** The counts, sorted by the first field, then by the second one. Counts of animals without a field come last. */
-    result: (): NamedCount[] =>
-      fields.reduceRight<NamedCount[]>(
-        (sorted, field) => sortByField(sorted, { field: `count.${field}`, descending: false }),
+    result: (): Count[] =>
+      fields.reduceRight<Count[]>(
+        (sorted, field) => sortByField(sorted, { field, descending: false }),
         [...counts.values()],
       ),
+    /** The first few names of the animals of a count. */
+    namesOf(count: Count): string {
+      const known = names.get(count) ?? new Set();
+      return [...known].join(', ') + (count.animals > known.size ? ' …' : '');
+    },
   };
 }
 
-/** How many names of each category a terminal shows, so that people recognize it. */
-const NAMES = 4;
-function columnsOf(fields: readonly CountField[]): Column<NamedCount>[] {
-  const names = ({ count, names }: NamedCount) =>
-    [...names].join(', ') + (count.animals > names.size ? ' …' : '');
-  return [
-    ...fields.map((field): Column<NamedCount> => {
-      const column = petColumn<Count>(field);
-      return { ...column, value: ({ count }) => column.value(count) };
-    }),
-    { name: 'animals', value: ({ count }) => count.animals },
-    ...(fields[0] === 'categoryId' ? [{ name: 'names', value: names, only: 'table' as const }] : []),
-  ];
-}
+const columnsOf = (fields: readonly CountField[], namesOf: (count: Count) => string): Column<Count>[] => [
+  ...fields.map(petColumn<Count>),
+  { name: 'animals', value: ({ animals }) => animals },
+  ...(fields[0] === 'categoryId' ? [{ name: 'names', value: namesOf, only: 'table' as const }] : []),
+];

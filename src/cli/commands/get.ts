@@ -4,37 +4,32 @@ import type { ReceivedPet } from '../../contract/schemas.ts';
 import { petView } from '../animals/pet-view.ts';
 import { createProgress, readPages } from '../animals/reading.ts';
 import { connectionFor, followUpCommand, withClient } from '../connection/connect.ts';
-import { CliError, usageError } from '../core/errors.ts';
+import { CliError } from '../core/errors.ts';
 import { parseInt64Argument } from '../core/parsers.ts';
 import { createPrinter } from '../output/printer.ts';
 import { formatCount } from '../output/text.ts';
 import type { Command, CommandContext } from '../program/command.ts';
 
-/** Each element is an id, or `-` for the ids on standard input. */
-type Options = { id: (bigint | '-')[] };
-
-const LIST_HINT = 'use a number from the ID column of pets list; to search by name: pets find <text>';
+type Options = { id: bigint[] };
 
 export const get: Command<Options> = {
   name: 'get',
   summary: 'show animals by id',
-  examples: ['pets get 7', 'pets get 7 8 9 --json', 'pets get - < ids.txt'],
+  examples: ['pets get 7', 'pets get 7 8 9 --json', 'xargs pets get < ids.txt'],
   arguments: [
     {
       name: '<id...>',
-      description: 'ids of the animals; - reads ids from standard input, separated by spaces or line breaks',
-      parse: (text) => (text === '-' ? text : parseInt64Argument(text)),
-      hint: LIST_HINT,
+      description: 'ids of the animals',
+      parse: parseInt64Argument,
+      hint: 'use a number from the ID column of pets list; to search by name: pets find <text>',
     },
   ],
   prints: 'rows',
   outputOptions: ['csv', 'excel', 'output'],
-  async run({ id: given }, context) {
-    const ids: bigint[] = [];
-    for (const id of given) ids.push(...(id === '-' ? await readIds(context) : [id]));
+  async run({ id: ids }, context) {
     const connection = connectionFor(context);
     const progress = createProgress(context);
-    const isSingle = given.length === 1 && given[0] !== '-';
+    const isSingle = ids.length === 1;
     const printer = createPrinter(context.console, { ...petView(), isSingle });
     const missing: bigint[] = [];
     const onRead: OnRead = (id, pet) => (pet ? printer.write([pet]) : void missing.push(id));
@@ -56,21 +51,6 @@ export const get: Command<Options> = {
     throw new CliError(`no ${what} ${missing.join(', ')}`, { code: 'not_found', hint });
   },
 };
-
-/** The ids on standard input, separated by white space. @throws CliError if a word is not an id */
-async function readIds({ stdin }: CommandContext): Promise<bigint[]> {
-  const chunks: Uint8Array[] = [];
-  for await (const chunk of stdin) chunks.push(chunk);
-  const words = Buffer.concat(chunks).toString().split(/\s+/).filter(Boolean);
-  return words.map((word) => {
-    try {
-      return parseInt64Argument(word);
-    } catch (error) {
-      const message = `${JSON.stringify(word.slice(0, 80))} on standard input ${(error as Error).message}`;
-      throw usageError(message, LIST_HINT);
-    }
-  });
-}
 
 /** Called for each id, in the order of the ids; `pet` is undefined if there is no such animal. */
 type OnRead = (id: bigint, pet: ReceivedPet | undefined) => Promise<void> | void;

@@ -1,6 +1,5 @@
 import { usageError } from '../core/errors.ts';
 import { exitCodeMeanings } from '../core/exit-codes.ts';
-import { wrapText } from '../output/text.ts';
 import type { Command, CommandContext } from '../program/command.ts';
 import { globalOptions } from '../program/declare.ts';
 import {
@@ -9,12 +8,12 @@ import {
   groupPage,
   groupsOf,
   heading,
-  helpWidth,
   type Item,
   optionItem,
   optionsPage,
   paragraph,
   section,
+  wrap,
 } from '../program/help.ts';
 import { hintForCommand } from '../program/words.ts';
 
@@ -25,8 +24,8 @@ export const help: Command<{ topic: readonly string[] }> = {
   summary: 'show the help of a command or topic',
   examples: ['pets help list', 'pets help exit-codes'],
   arguments: [{ name: '[topic...]', description: 'command, or one of the topics in pets help' }],
-  async run({ topic }, { commands, console, stdout }) {
-    await console.write(helpPage(topic, commands, stdout.columns));
+  async run({ topic }, { commands, console }) {
+    await console.write(helpPage(topic, commands));
     return undefined;
   },
 };
@@ -57,17 +56,16 @@ export const firstCommands = {
 };
 
 /** The output of `pets` without arguments. It fits on a terminal of 80 columns and 24 lines. */
-export function startPage(commands: Commands, width: number | undefined): string {
-  const columns = helpWidth(width);
+export function startPage(commands: Commands): string {
   const groups = Object.entries(firstCommands).map(([title, lines]) =>
-    section(title, Object.entries(lines), columns, 34),
+    section(title, Object.entries(lines), 34),
   );
   const names = commands.map(({ name }) => name).join(', ');
   return [
-    `${wrapText(programSummary, columns, 0)}\n`,
+    `${wrap(programSummary)}\n`,
     ...groups,
-    `\n${wrapText(`Commands: ${names}`, columns, 2)}\n`,
-    `${wrapText('Run pets --help for all commands, or pets help <command> for one.', columns, 0)}\n`,
+    `\n${wrap(`Commands: ${names}`, 2)}\n`,
+    'Run pets --help for all commands, or pets help <command> for one.\n',
   ].join('');
 }
 
@@ -76,30 +74,29 @@ export function startPage(commands: Commands, width: number | undefined): string
  *
  * @throws CliError if there is no such page
  */
-export function helpPage(names: readonly string[], commands: Commands, width: number | undefined): string {
-  const columns = helpWidth(width);
+export function helpPage(names: readonly string[], commands: Commands): string {
   const [first, second, ...more] = names;
   const topic = topics[names.join(' ')];
-  if (topic !== undefined) return topicPage(topic, columns);
-  if (first === undefined) return programPage(commands, columns);
+  if (topic !== undefined) return topicPage(topic);
+  if (first === undefined) return programPage(commands);
   const entry = commands.find(({ name }) => name === first);
   if (entry && 'commands' in entry) {
-    if (second === undefined) return groupPage(entry, columns);
+    if (second === undefined) return groupPage(entry);
     const command = entry.commands.find(({ name }) => name === second);
-    if (command && more.length === 0) return commandPage(names.join(' '), command, columns);
+    if (command && more.length === 0) return commandPage(names.join(' '), command);
   } else if (entry) {
-    if (second === undefined) return commandPage(first, entry, columns);
-    if (groupsOf(entry).has(second) && more.length === 0) return optionsPage(first, second, entry, columns);
+    if (second === undefined) return commandPage(first, entry);
+    if (groupsOf(entry).has(second) && more.length === 0) return optionsPage(first, second, entry);
   }
   const hint = hintForCommand(names.join(' ')) ?? 'for commands and topics, see: pets help';
   throw usageError(`no help for ${names.join(' ')}`, hint);
 }
 
-const programPage = (commands: Commands, columns: number): string =>
+const programPage = (commands: Commands): string =>
   [
-    heading('<command> [options]', programSummary.slice(0, -1), columns),
-    section('Commands', commands.map(commandItem), columns),
-    paragraph('Topics of pets help: global (options), environment, exit-codes, documents', columns),
+    heading('<command> [options]', programSummary.slice(0, -1)),
+    section('Commands', commands.map(commandItem)),
+    paragraph('Topics of pets help: global (options), environment, exit-codes, documents'),
   ].join('');
 
 export const environmentVariables: Readonly<Record<string, string>> = {
@@ -164,5 +161,5 @@ export const topics: Readonly<Record<string, Topic>> = {
   },
 };
 
-const topicPage = ({ intro = '', title, items, termColumns }: Topic, columns: number): string =>
-  `${wrapText(intro, columns, 0)}\n${section(title, items, columns, termColumns)}`.trimStart();
+const topicPage = ({ intro = '', title, items, termColumns }: Topic): string =>
+  `${wrap(intro)}\n${section(title, items, termColumns)}`.trimStart();

@@ -1,6 +1,5 @@
 import type { ImportRequest } from '../import/run.ts';
 import type { Command } from '../program/command.ts';
-import { rowFormats } from '../rows/input.ts';
 
 export const importCommand: Command<ImportRequest> = {
   name: 'import',
@@ -17,12 +16,6 @@ export const importCommand: Command<ImportRequest> = {
     },
   ],
   options: [
-    {
-      flags: '--format <format>',
-      description: 'format of the file',
-      defaultText: 'detected',
-      choices: rowFormats,
-    },
     {
       flags: '--skip-added',
       description: 'add only rows that were not added before, and have no id',

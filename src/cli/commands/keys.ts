@@ -6,7 +6,6 @@ import { CliError, usageError } from '../core/errors.ts';
 import { integer } from '../core/parsers.ts';
 import { type Console, isClosedPipe } from '../output/console.ts';
 import { type Column, print, printText } from '../output/printer.ts';
-import { DEFAULT_PORT, portOf, writeProfile } from '../profiles/profile.ts';
 import type { Command, CommandContext, CommandGroup } from '../program/command.ts';
 import { DEFAULT_PLAN } from '../serve/options.ts';
 import { addDataOption, dataOption, findStoreLocation, replaceHints } from '../serve/store-location.ts';
@@ -17,7 +16,6 @@ type AddOptions = Data & {
   plan: PlanName;
   perMinute?: number;
   perDay?: number;
-  save?: boolean;
 };
 
 type ManageKeys = StoreLocation['manageKeys'];
@@ -33,7 +31,7 @@ async function openKeys({ data }: Data, context: CommandContext) {
         missing: `create one: ${command('pets serve')}${data === undefined ? '; or name another with --data or PETS_DATA' : ''}`,
       }),
     );
-  return { location, command, manage };
+  return { command, manage };
 }
 
 const add: Command<AddOptions> = {
@@ -42,7 +40,7 @@ const add: Command<AddOptions> = {
   examples: [
     'pets keys add till-1 --plan free --data ./store',
     'pets keys add import --plan enterprise --per-minute 5000 --per-day 1000000',
-    'pets keys add laptop --save',
+    'pets keys add laptop | pets login --profile local',
   ],
   notes: `Every key may list and add animals. Requests per minute and per day: ${planNames
     .filter((plan) => plan !== 'enterprise')
@@ -66,83 +64,37 @@ const add: Command<AddOptions> = {
       description: 'requests per day, instead of those of the plan (enterprise only)',
       parse: integer(1, MAX_QUOTA),
     },
-    { flags: '--save', description: 'also save the key to profile local' },
     dataOption,
   ],
   prints: 'text',
   printsKey: true,
   async run(options, context) {
-    const { name, plan, perMinute, perDay, save } = options;
+    const { name, plan, perMinute, perDay } = options;
     const hasQuota = perMinute !== undefined || perDay !== undefined;
     if (hasQuota && plan !== 'enterprise')
       throw usageError('--per-minute and --per-day need --plan enterprise', 'see: pets help keys add');
     const quota = hasQuota
       ? { ...plans[plan], ...(perMinute && { perMinute }), ...(perDay && { perDay }) }
       : undefined;
-    const { location, command, manage } = await openKeys(options, context);
-    const { identifyServer, readLocalBaseUrl } = await import('../serve/running-server.ts');
-    const baseUrl = save ? readLocalBaseUrl(context) : undefined;
-    const server = baseUrl === undefined ? undefined : await identifyServer(baseUrl);
-    const created = await manage(async (keys, storeId) =>
-      // Profile local would send the key to the server at `baseUrl`. A server with another store would reject the key.
-      server?.mayBeRunning && server.storeId !== (await storeId())
-        ? undefined
-        : keys.create({ name, plan, quota }),
-    );
-    if (created === undefined) {
-      const problem = server?.unreachable
-        ? `cannot reach ${baseUrl}: ${server.unreachable}`
-        : `the server at ${baseUrl} does not say that it uses ${location.place}`;
-      throw new CliError(`${problem}; no key was created`, {
-        code: 'store_error',
-        hint: 'leave out --save; or name the store of this server with --data, or another server with --base-url',
-      });
-    }
-    let isSaved = false;
-    try {
-      if (baseUrl !== undefined) {
-        await writeProfile(context, 'local', { baseUrl, key: created.key });
-        isSaved = true;
-      }
-    } finally {
-      // If the key cannot be saved, it must still be printed, because it cannot be recovered.
-      await printKey(created, command(`pets keys revoke ${name}`), context, isSaved);
-    }
-    if (baseUrl !== undefined) {
-      const port = portOf(new URL(baseUrl));
-      const start = port === String(DEFAULT_PORT) ? 'pets serve' : `pets serve --port ${port}`;
-      const next = server?.mayBeRunning ? 'pets --profile local list' : command(start);
-      context.console.notice(`saved the key for ${baseUrl} to profile local. Next: ${next}`);
-    }
+    const { command, manage } = await openKeys(options, context);
+    const created = await manage((keys) => keys.create({ name, plan, quota }));
+    await printKey(created, command(`pets keys revoke ${name}`), context);
+    return undefined;
   },
 };
 
-/**
- * Prints a new key. `revocation` is the command that revokes it.
- *
- * @throws OutputError for a closed pipe if the key is saved; CliError for any other failure, to say that the key exists
- */
-async function printKey(
-  created: CreatedKey,
-  revocation: string,
-  { console }: CommandContext,
-  isSaved: boolean,
-): Promise<void> {
+/** Prints a new key. `revocation` is the command that revokes it. @throws CliError, which says that the key exists */
+async function printKey(created: CreatedKey, revocation: string, { console }: CommandContext): Promise<void> {
   const { name, plan, key } = created;
   try {
     if (!console.json) console.notice(`created key ${name} (${plan}); copy it now, it won't be shown again`);
     await printText(console, created, `${key}\n`);
     await console.finish();
   } catch (error) {
-    const isClosed = isClosedPipe(error);
-    // As in other commands, a closed pipe is not reported if the key is saved, because the key is not lost.
-    if (isSaved && isClosed) throw error;
-    const reason = isClosed ? 'the pipe was closed' : (error as Error).message;
+    const reason = isClosedPipe(error) ? 'the pipe was closed' : (error as Error).message;
     throw new CliError(`key ${name} was created, but the output could not be written: ${reason}`, {
       code: error instanceof InterruptedError ? 'interrupted' : 'output_error',
-      hint: isSaved
-        ? 'the key is saved to profile local'
-        : `the key cannot be shown again; revoke it: ${revocation}`,
+      hint: `the key cannot be shown again; revoke it: ${revocation}`,
       cause: error,
     });
   }

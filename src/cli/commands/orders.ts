@@ -10,7 +10,7 @@ import { instantOf, startOfDay } from '../output/time.ts';
 import type { Command, CommandContext } from '../program/command.ts';
 import { allOutputOptions } from '../program/declare.ts';
 
-const { cellText, fieldAt, parseFields, valuesOf } = fields;
+const { cellText, fieldAt, fieldNames, parseFields, valuesOf } = fields;
 
 type Order = fields.Fields;
 
@@ -72,7 +72,7 @@ export const orders: Command<Conditions & { sort?: fields.FieldOrder; columns?: 
     const total = `${count}${formatCount(all.length, 'order')}${footerLabel(context, connection)}`;
     const missing = options.id.filter((id) => !all.some((order) => idOf(order) === id));
     const view = {
-      columns: (shown ?? topFields(all)).map((name) => columnOf(name, all, console)),
+      columns: (shown ?? fieldNames(all)).map((name) => columnOf(name, all, console)),
       json: (order: Order) => stringifyJson(shown ? fields.pick(order, shown) : order),
     };
     const isFound = missing.length === 0;
@@ -113,7 +113,7 @@ function select(
       'the orders of yesterday: pets orders --since yesterday --until today',
     );
   if ((since ?? until) === undefined || all.length === 0) return { selected, conditions };
-  const field = topFields(all).find((name) => hasOnlyTimes(all, name));
+  const field = fieldNames(all).find((name) => hasOnlyTimes(all, name));
   if (field === undefined)
     throw unsuitable('no field of the orders contains only times such as 2026-11-20T14:30:00Z', context);
   const timeOf = (order: Order) => parseInstant(cellText(fieldAt(order, field)), zone);
@@ -132,20 +132,12 @@ const unsuitable = (reason: string, context: CommandContext): CliError =>
   });
 
 /** The names of all top-level fields. A set, because the names of every order in one list could need gigabytes. */
-function topFields(all: readonly Order[]): string[] {
-  const names = new Set<string>();
-  for (const order of all) for (const name of Object.keys(order)) names.add(name);
-  return [...names];
-}
-
 /** The name of the field that the user means (see `findField`). @throws CliError if there are orders but none has it */
 function requireField(all: readonly Order[], name: string, flag: string): string {
   const field = fields.findField(all, name);
   if (field !== undefined || all.length === 0) return field ?? name;
-  throw usageError(
-    `${flag}: no order has the field ${name}`,
-    `use one of these fields: ${listNames([...fields.fieldNames(all)])}`,
-  );
+  const hint = `use one of these fields: ${listNames(fieldNames(all))}`;
+  throw usageError(`${flag}: no order has the field ${name}`, hint);
 }
 
 /** A narrow table cuts only texts with more than 12 characters. A terminal shows times with an offset in local time. */

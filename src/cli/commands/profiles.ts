@@ -1,5 +1,5 @@
 import { RateLimitError } from '../../client/errors.ts';
-import { readRateLimits } from '../../client/rate-limit.ts';
+import { readScarcestRateLimit } from '../../client/rate-limit.ts';
 import type { HttpHeaders } from '../../client/response.ts';
 import { connectionFor, createStateDirectory, withClient } from '../connection/connect.ts';
 import { CliError, toCliError } from '../core/errors.ts';
@@ -31,15 +31,14 @@ type ProfileRow = {
   check?: Check;
 };
 
-/** A rate limit, as `--check` shows it. `reset` is a time in ISO 8601. */
-type Limit = { limit?: number; remaining?: number; reset?: string };
-
-/** The result of `--check`, with the limit that has the fewest requests left. `limits` has all if there are several. */
-type Check = Limit & {
+/** The result of `--check`, with the rate limit that has the fewest requests left. `reset` is a time in ISO 8601. */
+type Check = {
   ok: boolean;
   message: string;
   code?: string;
-  limits?: Limit[];
+  limit?: number;
+  remaining?: number;
+  reset?: string;
 };
 
 export const profiles: Command<{ check?: boolean }> = {
@@ -72,7 +71,7 @@ export const profiles: Command<{ check?: boolean }> = {
     if (unusable.length > 0)
       throw new CliError(`rejected: ${unusable.map(({ profile }) => `the key of ${profile}`).join(', ')}`, {
         code: 'bad_key',
-        hint: 'to replace a key: pets login --profile <profile>; for local: pets keys add <key-name> --save; for environment: set PETS_API_KEY to a valid key',
+        hint: 'to replace a key: pets login --profile <profile>; for local: pets keys add <key-name> | pets login --profile local; for environment: set PETS_API_KEY to a valid key',
       });
     return undefined;
   },
@@ -109,13 +108,11 @@ function columnsOf(withCheck: boolean): Column<ProfileRow>[] {
   ];
 }
 
-/** The requests that are left in each window, such as `70/1000, 297/300`. */
+/** The requests that are left, such as `70/1000`. */
 const remainingOf = ({ check }: ProfileRow) =>
-  (check?.limits ?? [check ?? {}])
-    .flatMap(({ remaining, limit }) =>
-      remaining === undefined ? [] : [limit === undefined ? remaining : `${remaining}/${limit}`],
-    )
-    .join(', ') || undefined;
+  check?.remaining === undefined || check.limit === undefined
+    ? check?.remaining
+    : `${check.remaining}/${check.limit}`;
 
 /** The row of a profile. Reports a damaged profile instead of throwing, so that the other profiles are still listed. */
 async function profileRow(
@@ -200,22 +197,17 @@ function createKeyCheck(context: CommandContext, rejected: Set<Check>): KeyCheck
 }
 
 function checkOf(headers: HttpHeaders, now: number): Check {
-  const limits: Limit[] = [];
-  const texts: string[] = [];
-  const windows = readRateLimits(headers, now);
-  for (const { limit, remaining, reset } of windows.sort(
-    (a, b) => a.remaining - b.remaining || b.reset - a.reset,
-  )) {
-    // This message is only in data, where times are in UTC, and not in the table.
-    const deadline = formatDeadline(reset, now, 'UTC');
-    texts.push(
-      `${remaining}${limit === undefined ? '' : ` of ${limit}`} requests left${deadline ? ` ${deadline}` : ''}`,
-    );
-    limits.push({
-      ...(limit !== undefined && { limit }),
-      remaining,
-      ...(deadline && { reset: new Date(reset).toISOString() }),
-    });
-  }
-  return { ok: true, message: ['valid', ...texts].join(', '), ...limits[0], ...(limits[1] && { limits }) };
+  const scarcest = readScarcestRateLimit(headers, now);
+  if (scarcest === undefined) return { ok: true, message: 'valid' };
+  const { limit, remaining, reset } = scarcest;
+  // This message is only in data, where times are in UTC, and not in the table.
+  const deadline = formatDeadline(reset, now, 'UTC');
+  const left = `${remaining}${limit === undefined ? '' : ` of ${limit}`} requests left`;
+  return {
+    ok: true,
+    message: ['valid,', left, deadline].filter(Boolean).join(' '),
+    ...(limit !== undefined && { limit }),
+    remaining,
+    ...(deadline && { reset: new Date(reset).toISOString() }),
+  };
 }

@@ -12,10 +12,11 @@ export type CompletionSpec = {
 type OptionSpec = Pick<Option, 'flags' | 'description' | 'choices' | 'repeatable'>;
 type ArgumentSpec = Pick<Argument, 'name' | 'choices'>;
 
-/** Words that complete the line, or the kind of words with which the shell completes it itself. */
-export type Candidates = { words: readonly Word[]; kind?: Kind };
+/** Words that complete the line, or that the shell completes it itself with the names of files. */
+export type Candidates = { words: readonly Word[]; isFile?: boolean };
 type Word = { value: string; description?: string };
-type Kind = 'files' | 'directories' | 'commands';
+
+const FILES: Candidates = { words: [], isFile: true };
 
 /**
  * The candidates for the last of `words`. That word is empty if the cursor follows a space.
@@ -39,10 +40,8 @@ export function complete(program: CompletionSpec, words: readonly string[]): Can
     );
   const declared = command.arguments ?? [];
   const argument = declared[position] ?? declared.findLast(({ name }) => name.includes('...'));
-  const kind = argument && kindOf(argument);
-  // A shell command is completed only after `--`.
-  const isCompleted = kind === 'commands' ? isAfterSeparator : (kind ?? argument?.choices) !== undefined;
-  if (argument && isCompleted) return completeValue(argument, current);
+  if (argument?.name === '[command...]') return isAfterSeparator ? FILES : { words: [] };
+  if (argument && (argument.choices || isFile(argument))) return completeValue(argument, current);
   return current === '' && !isAfterSeparator ? completeOption(options, current) : { words: [] };
 }
 
@@ -87,19 +86,10 @@ const namesOf = ({ flags }: OptionSpec): string[] => flags.match(/(?<![\w-])--?[
 /** Whether the value may be omitted, as in `--seed [file]`. */
 const isValueOptional = ({ flags }: OptionSpec): boolean => flags.includes('[');
 
-/** Maps a placeholder in a usage line, such as `file` in `<file>`, to what completes it. */
-const KINDS: Readonly<Record<string, Kind>> = {
-  file: 'files',
-  dir: 'directories',
-  from: 'directories',
-  to: 'directories',
-  command: 'commands',
-};
-
-/** What completes an argument such as `[command...]` or the value of an option such as `--seed [file]`, if anything. */
-function kindOf(declared: OptionSpec | ArgumentSpec): Kind | undefined {
+/** Whether an argument such as `<file>` or the value of an option such as `--data <dir|url>` is a file or directory. */
+function isFile(declared: OptionSpec | ArgumentSpec): boolean {
   const usage = 'flags' in declared ? declared.flags : declared.name;
-  return KINDS[/[<[]([\w-]+)/.exec(usage)?.[1] ?? ''];
+  return /[<[](?:file|dir|from|to)\b/.test(usage);
 }
 
 /** Completes the name of an option. After `--name=`, completes the value of that option. */
@@ -115,11 +105,9 @@ function completeOption(options: readonly OptionSpec[], current: string): Candid
 }
 
 function completeValue(declared: OptionSpec | ArgumentSpec, current: string, prefix = ''): Candidates {
-  const { choices = [] } = declared;
-  const kind = kindOf(declared);
-  if (choices.length === 0 && kind) return { words: [], kind };
+  if (isFile(declared)) return FILES;
   return matching(
-    choices.map((choice) => ({ value: prefix + choice })),
+    (declared.choices ?? []).map((choice) => ({ value: prefix + choice })),
     current,
   );
 }
@@ -130,9 +118,9 @@ const matching = (words: readonly Word[], current: string): Candidates => ({
 
 /**
  * Formats candidates for the scripts. Each line has a word, and after a tab the description of the word, if there is
- * one. The last line is a colon and the kind of words that the shell completes itself, or `:nothing`.
+ * one. The last line is `:files` if the shell completes the names of files itself, and otherwise `:nothing`.
  */
-export function formatCandidates({ words, kind }: Candidates): string {
+export function formatCandidates({ words, isFile = false }: Candidates): string {
   const lines = words.map(({ value, description }) => (description ? `${value}\t${description}` : value));
-  return [...lines, `:${kind ?? 'nothing'}`, ''].join('\n');
+  return [...lines, isFile ? ':files' : ':nothing', ''].join('\n');
 }

@@ -28,8 +28,6 @@ _pets() {
   while IFS= read -r word; do
     case $word in
       :files) compopt -o default 2> /dev/null ;;
-      :directories) compopt -o dirnames 2> /dev/null ;;
-      :commands) _pets_command ;;
       :*) ;;
       *)
         word=\${word%%$'\\t'*}
@@ -37,19 +35,6 @@ _pets() {
         ;;
     esac
   done <<< "$reply"
-}
-
-# Completes the command after -- as on a line of its own.
-_pets_command() {
-  local i=1
-  while [[ \${COMP_WORDS[i]} != -- ]]; do ((i++)); done
-  if declare -F _command_offset > /dev/null; then
-    _command_offset $((i + 1))
-  elif ((COMP_CWORD == i + 1)); then
-    COMPREPLY=($(compgen -c -- "\${COMP_WORDS[COMP_CWORD]}"))
-  else
-    compopt -o default 2> /dev/null
-  fi
 }
 
 complete -F _pets pets
@@ -61,19 +46,11 @@ const zsh = `#compdef pets
 #   eval "$(pets completion zsh)"
 
 _pets() {
-  local line i
+  local line
   local -a reply candidates
   reply=("\${(@f)$(pets completion zsh -- "\${(@Q)words[2,CURRENT-1]}" "\${(Q)PREFIX}" 2> /dev/null)}")
   case $reply[-1] in
     :files) compset -P 1 '--*='; _files ;;
-    :directories) compset -P 1 '--*='; _files -/ ;;
-    :commands)
-      # Completes the command after -- as on a line of its own.
-      i=\${words[(i)--]}
-      shift $i words
-      (( CURRENT -= i ))
-      _normal
-      ;;
     *)
       for line in "\${(@)reply[1,-2]}"; do
         candidates+=("\${\${line//:/\\\\:}/$'\\t'/:}")
@@ -104,11 +81,6 @@ function __pets_completion
     switch "$reply[-1]"
         case :files
             printf '%s\\n' $option(__fish_complete_path "$value")
-        case :directories
-            printf '%s\\n' $option(__fish_complete_directories "$value")
-        case :commands
-            # Completes the command after -- as on a line of its own.
-            complete --do-complete (commandline -cp | string replace --regex -- '^.*? -- +' '')
         case '*'
             printf '%s\\n' $reply[1..-2]
     end

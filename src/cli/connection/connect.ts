@@ -6,10 +6,9 @@ import { prepareStateDirectory, type StateDirectory } from '../../client/state-d
 import { API_PREFIX } from '../../contract/operations.ts';
 import { createAddressMatcher, isAddressBlock } from '../../system/address-blocks.ts';
 import { InterruptedError } from '../../system/interrupted-error.ts';
-import type { Context } from '../core/context.ts';
+import { type Context, version } from '../core/context.ts';
 import { CliError, usageError } from '../core/errors.ts';
 import { shellQuote } from '../core/shell-words.ts';
-import { version } from '../core/version-details.ts';
 import { callError } from '../errors/call-error.ts';
 import type { StatusVariants } from '../output/console.ts';
 import { createRedactor } from '../output/redact.ts';
@@ -112,7 +111,9 @@ export async function withClient<Result>(
     const { clock, platform, console } = context;
     const [now, timeZone] = [clock.now(), console.timeZone()];
     const foundBaseUrl = await findPrefix(context, connection, error);
-    throw callError(error, { connection, proxy, ignoredProxy, foundBaseUrl, now, timeZone, platform });
+    const listCommand = followUpCommand(context, 'list');
+    const call = { connection, proxy, ignoredProxy, foundBaseUrl, now, timeZone, platform, listCommand };
+    throw callError(error, call);
   } finally {
     unsubscribe();
     await client.close();

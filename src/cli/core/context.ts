@@ -1,9 +1,11 @@
 import type { Readable, Writable } from 'node:stream';
+import manifest from '../../../package.json' with { type: 'json' };
 import type { SteadyClock, Uptime } from '../../system/clock.ts';
-import type { VersionDetails } from './version-details.ts';
+
+export const { version } = manifest;
 
 export type OutputStream = Writable & { isTTY?: boolean; columns?: number };
-export type InputStream = Readable & { isTTY?: boolean; fd?: number; setRawMode?(isRaw: boolean): unknown };
+export type InputStream = Readable & { isTTY?: boolean; setRawMode?(isRaw: boolean): unknown };
 export type Signal = 'SIGINT' | 'SIGTERM' | 'SIGHUP' | 'SIGQUIT' | 'SIGUSR2' | 'SIGBREAK';
 
 /** The parts of the process that the program uses. Tests pass their own. */
@@ -12,15 +14,12 @@ export type Context = {
   argv: readonly string[];
   env: Readonly<Record<string, string | undefined>>;
   stdin: InputStream;
-  /** Opens the terminal of the process, even if stdin is not the terminal. Undefined on Windows or without one. */
-  openTerminal(): InputStream | undefined;
   stdout: OutputStream;
   stderr: OutputStream;
   platform: NodeJS.Platform;
   homeDirectory: string;
   temporaryDirectory: string;
   pid: number;
-  versionDetails(): VersionDetails;
   clock: SteadyClock;
   uptime(): Uptime;
   /** The name of the time zone in the variable TZ, or else of the system. Undefined if Node does not know it. Slow. */

@@ -12,22 +12,9 @@ export const isObject = (value: unknown): value is Fields =>
 export const isNumber = (value: unknown): boolean =>
   typeof value === 'number' || typeof value === 'bigint' || isLosslessNumber(value);
 
-/**
- * The value of a field, or undefined if there is none. Unless a field is called `customer.name`, that name means the
- * field `name` of the object in `customer`. If `customer` is a list of objects, the value lists their `name` fields.
- */
-export function fieldAt(value: unknown, name: string): unknown {
-  if (!isObject(value)) return undefined;
-  if (Object.hasOwn(value, name)) return value[name];
-  const dot = name.indexOf('.');
-  const outer = name.slice(0, Math.max(dot, 0));
-  if (!Object.hasOwn(value, outer)) return undefined;
-  const [inner, parent] = [name.slice(dot + 1), value[outer]];
-  const values = [parent]
-    .flat()
-    .flatMap((each) => (isObject(each) && Object.hasOwn(each, inner) ? [each[inner]] : []));
-  return Array.isArray(parent) && values.length > 0 ? values : values[0];
-}
+/** The value of a field, or undefined if there is none. */
+export const fieldAt = (value: unknown, name: string): unknown =>
+  isObject(value) && Object.hasOwn(value, name) ? value[name] : undefined;
 
 /** The elements of a field that is a list, otherwise its only value; empty if there is no such field. */
 export function valuesOf(object: unknown, name: string): unknown[] {
@@ -41,24 +28,17 @@ export function cellText(value: unknown): string {
   return value === undefined || value === null ? '' : stringifyJson(value);
 }
 
-/** Returns an object whose keys are the given names, even `customer.name`. Missing fields are left out. */
+/** Returns an object with only these fields. Missing fields are left out. */
 export function pick(value: unknown, names: readonly string[]): Fields {
   const entries = names.map((name) => [name, fieldAt(value, name)] as const);
   return Object.fromEntries(entries.filter(([, field]) => field !== undefined));
 }
 
-/** The names of all fields of these objects, and inner ones such as `customer.name`, in order of first appearance. */
-export function fieldNames(objects: Iterable<unknown>): Set<string> {
+/** The names of all fields of these objects, in order of first appearance. */
+export function fieldNames(objects: Iterable<unknown>): string[] {
   const names = new Set<string>();
-  for (const object of objects) {
-    if (!isObject(object)) continue;
-    for (const [name, value] of Object.entries(object)) {
-      names.add(name);
-      for (const inner of [value].flat())
-        if (isObject(inner)) for (const each of Object.keys(inner)) names.add(`${name}.${each}`);
-    }
-  }
-  return names;
+  for (const object of objects) for (const name of Object.keys(object ?? {})) names.add(name);
+  return [...names];
 }
 
 /**
@@ -67,7 +47,7 @@ export function fieldNames(objects: Iterable<unknown>): Set<string> {
  */
 export function findField(objects: readonly unknown[], name: string): string | undefined {
   if (objects.some((object) => fieldAt(object, name) !== undefined)) return name;
-  const similar = [...fieldNames(objects)].filter((each) => each.toLowerCase() === name.toLowerCase());
+  const similar = fieldNames(objects).filter((each) => each.toLowerCase() === name.toLowerCase());
   return similar.length === 1 ? similar[0] : undefined;
 }
 

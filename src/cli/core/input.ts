@@ -1,5 +1,6 @@
 import { isUtf8 } from 'node:buffer';
 import { addAbortSignal, type Readable } from 'node:stream';
+import { findJsonError, NestingError, parseJson } from '../../contract/json.ts';
 import type { Context } from './context.ts';
 import { fileError, usageError } from './errors.ts';
 
@@ -45,6 +46,19 @@ export function requireUtf8(bytes: Buffer, name: string): Buffer {
   // The start of a workbook is valid UTF-8, but has null bytes.
   if (!isUtf8(bytes) || start.includes('\0')) throw usageError(`${name} is not UTF-8 text`, AS_UTF8);
   return start.startsWith('\xef\xbb\xbf') ? bytes.subarray(3) : bytes;
+}
+
+/** Parses the JSON text of a file. @throws CliError, with the line of the error if it is known */
+export function parseJsonDocument(text: string, name: string): unknown {
+  try {
+    return parseJson(text);
+  } catch (error) {
+    const found = findJsonError(text);
+    const place = found === undefined ? name : `${name}, line ${found.line}`;
+    // The message of JSON.parse is left out, because it quotes the text.
+    const reason = error instanceof NestingError ? `: ${error.message}` : '';
+    throw usageError(`${place}: invalid JSON${reason}`);
+  }
 }
 
 /** How long a command may wait silently for standard input, in milliseconds. */

@@ -19,7 +19,6 @@ import {
   type Connection,
   DEFAULT_PORT,
   isLoopbackUrl,
-  listAllCommand,
   type ProxySetting,
   portOf,
   proxyLabel,
@@ -35,6 +34,8 @@ export type FailedCall = {
   now: number;
   timeZone: string;
   platform: NodeJS.Platform;
+  /** The command that lists animals of the same service. */
+  listCommand: string;
   /** The base URL at which the service was found instead. */
   foundBaseUrl?: string | undefined;
 };
@@ -148,7 +149,7 @@ function rateLimited(error: RateLimitError, { now, timeZone }: FailedCall, serve
 /** Describes a creation that may or may not have been applied. The hint shows how to find out and how to retry. */
 function outcomeUnknown(
   { cause, idempotencyKey, canRepeat }: OutcomeUnknownError,
-  { connection, platform }: FailedCall,
+  { listCommand, platform }: FailedCall,
   server: string,
 ): CliError {
   const reason = cause instanceof Error ? cause.message : cause;
@@ -159,7 +160,7 @@ function outcomeUnknown(
     code: cause instanceof InterruptedError ? 'interrupted' : 'outcome_unknown',
     mayHaveBeenAdded: true,
     ...(canRepeat && { idempotencyKey }),
-    hint: `check whether the animal was added: ${listAllCommand(connection, platform)}; ${repeat}`,
+    hint: `check whether the animal was added: ${listCommand} --all; ${repeat}`,
   });
 }
 
@@ -202,7 +203,7 @@ function keyHint({ keySource, profile }: Connection): string {
   if (keySource === 'this login')
     return 'nothing was saved; copy the key again, and check that it is for this service';
   return profile === 'local'
-    ? 'restart the local service to save a valid key: pets serve; or create one while it runs: pets keys add <name> --save; if the service was started with --data, add the same --data to the command'
+    ? 'restart the local service to save a valid key: pets serve; or create one while it runs: pets keys add <name> | pets login --profile local; if the service was started with --data, add the same --data to the first command'
     : `log in with a valid key: pets login --profile ${profile}`;
 }
 

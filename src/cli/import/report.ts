@@ -1,6 +1,6 @@
 import { basename } from 'node:path';
 import { stringifyJson } from '../../contract/json.ts';
-import { targetLabel } from '../connection/connect.ts';
+import { followUpCommand, targetLabel } from '../connection/connect.ts';
 import { CliError } from '../core/errors.ts';
 import { exitCodes } from '../core/exit-codes.ts';
 import { shellQuote } from '../core/shell-words.ts';
@@ -9,7 +9,7 @@ import { type Column, print } from '../output/printer.ts';
 import { quoteIfBlank } from '../output/sanitize.ts';
 import { formatCount, listNames } from '../output/text.ts';
 import { formatMinute } from '../output/time.ts';
-import { type Connection, listAllCommand } from '../profiles/profile.ts';
+import type { Connection } from '../profiles/profile.ts';
 import type { CommandContext } from '../program/command.ts';
 import type { PetFile, PetRow } from '../rows/read-file.ts';
 import type { LedgerRow } from './ledger.ts';
@@ -123,7 +123,7 @@ const rowsAfter = (plan: Plan) => plan.rows.map((_, position) => rowAt(plan, pos
  * @throws CliError with exit code 8 if a row failed or its outcome is unknown
  */
 export function summarize(setting: Setting, plan: Plan, isNothing: boolean): number {
-  const { console, platform } = setting.context;
+  const { console } = setting.context;
   const unknown = countRows(rowsAfter(plan)).sent;
   const failed = plan.rejected.size;
   let message = isNothing ? nothingToDo(setting, plan) : totalsText(plan);
@@ -134,7 +134,7 @@ export function summarize(setting: Setting, plan: Plan, isNothing: boolean): num
   }
   if (unknown > 0) {
     if (!isNothing) message += `; ${unknown} may have been added`;
-    const list = listAllCommand(setting.connection, platform);
+    const list = `${followUpCommand(setting.context, 'list')} --all`;
     const compare = isNothing ? '' : '; to let pets compare them, run the command again';
     hints.push(
       `to see whether the rows that may have been added are in the inventory: ${list}${compare}; to add one that is missing, import it from a file of its own with --add-again`,

@@ -13,7 +13,7 @@ import { drawBar, formatCount } from '../output/text.ts';
 import { type Connection, readProfile } from '../profiles/profile.ts';
 import type { CommandContext } from '../program/command.ts';
 import { canConfirm, confirm, promptText } from '../prompts/prompt.ts';
-import { type InputOptions, readPetFile } from '../rows/read-file.ts';
+import { readPetFile } from '../rows/read-file.ts';
 import { chooseLedger, type Ledger, type LedgerFile, openLedger, readLedger } from './ledger.ts';
 import { type Choice, openAt, type Plan, pendingOf, plan } from './plan.ts';
 import {
@@ -30,7 +30,9 @@ import {
 } from './report.ts';
 import { carryOut, finish } from './send.ts';
 
-export type ImportRequest = InputOptions & {
+export type ImportRequest = {
+  /** A path, or `-` for standard input. */
+  file: string;
   dryRun?: boolean;
   addAgain?: boolean;
   skipAdded?: boolean;
@@ -46,7 +48,7 @@ const MAX_ROWS = 1_000_000;
 export async function importFile(request: ImportRequest, context: CommandContext): Promise<number> {
   const { console } = context;
   const connection = connectionFor(context);
-  const input = await readPetFile(request, context, MAX_ROWS);
+  const input = await readPetFile(request.file, context, MAX_ROWS);
   const output = await realpath(request.output ?? '').catch(() => undefined);
   if (output !== undefined && output === input.path)
     throw usageError(`--output would replace ${input.name}, the file to import`, 'choose another file');
@@ -126,34 +128,21 @@ async function importRows(
 const atMost = (planned: Plan): string =>
   planned.seqs.some((_, position) => openAt(planned, position)) ? 'at most ' : '';
 
-/** Calls `ask` if the user can be asked at a terminal: that of the process if the rows come from a pipe. */
-async function atTerminal<Answer>(
-  { context, input }: Setting,
-  ask: (context: CommandContext) => Promise<Answer>,
-): Promise<Answer | undefined> {
-  const terminal = input.path === undefined ? context.openTerminal() : undefined;
-  try {
-    const asking = { ...context, stdin: terminal ?? context.stdin };
-    return canConfirm(asking) ? await ask(asking) : undefined;
-  } finally {
-    terminal?.destroy();
-  }
-}
-
 /** Asks what to do with the known rows. Returns undefined without a terminal. @throws CliError if the answer is to stop */
-function askForChoice(setting: Setting, planned: Plan): Promise<Choice | undefined> {
-  return atTerminal(setting, async (context) => {
-    const target = targetLabel(setting.connection);
-    context.console.notice(`${versionText(setting, planned)}; what is added at ${target} stays`);
-    const question = 'Skip the known rows, add them again, or stop? [skip/again/stop]';
-    const isAnswer = (line: string) => /^\s*(?:skip|again|stop)?\s*$/i.test(line);
-    const answer = await promptText(context, question, (line) =>
-      isAnswer(line) ? undefined : 'type skip, again or stop',
-    );
-    if (/skip/i.test(answer)) return 'skip-added';
-    if (/again/i.test(answer)) return 'add-again';
-    throw declinedError();
-  });
+async function askForChoice(setting: Setting, planned: Plan): Promise<Choice | undefined> {
+  const { context, connection } = setting;
+  if (!canConfirm(context)) return undefined;
+  context.console.notice(
+    `${versionText(setting, planned)}; what is added at ${targetLabel(connection)} stays`,
+  );
+  const question = 'Skip the known rows, add them again, or stop? [skip/again/stop]';
+  const isAnswer = (line: string) => /^\s*(?:skip|again|stop)?\s*$/i.test(line);
+  const answer = await promptText(context, question, (line) =>
+    isAnswer(line) ? undefined : 'type skip, again or stop',
+  );
+  if (/skip/i.test(answer)) return 'skip-added';
+  if (/again/i.test(answer)) return 'add-again';
+  throw declinedError();
 }
 
 const declinedError = (): CliError =>
@@ -165,11 +154,10 @@ const declinedError = (): CliError =>
 /** Asks at a terminal before rows are sent to prod. Returns whether the user was asked. @throws CliError if the answer is no */
 async function confirmProduction(setting: Setting, rows: string): Promise<boolean> {
   const { context, connection } = setting;
-  if (!isProduction(context, connection)) return false;
+  if (!isProduction(context, connection) || !canConfirm(context)) return false;
   const question = `This cannot be undone. Add ${rows} at ${targetLabel(connection)}?`;
-  const isYes = await atTerminal(setting, (asking) => confirm(asking, question));
-  if (isYes === false) throw declinedError();
-  return isYes === true;
+  if (await confirm(context, question)) return true;
+  throw declinedError();
 }
 
 /** Whether the rows go to the service of profile prod, whichever profile or variable names it. */

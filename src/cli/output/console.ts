@@ -69,8 +69,6 @@ export type ConsoleOptions = {
   color: ColorMode;
   /** The format of the data, which may be JSON without `--json`. */
   format?: Format | undefined;
-  /** The width of tables; by default that of the terminal, or unlimited in a file. */
-  width?: number | undefined;
   /** Replaces stdout. */
   output?: OutputFile | undefined;
   /** What `redact` was called with, for the consoles of one run of the program. */
@@ -83,7 +81,7 @@ const UTC_NAME = /^:?(?:(?:Etc\/)?(?:UTC|UCT|GMT|Zulu|Universal|Greenwich)0?)?$/
 /** Writes data to stdout or to the file of `--output`, and everything else to stderr. */
 export function createConsole(
   context: Context,
-  { json, quiet = false, color, output, width, redactors = new Map(), ...data }: ConsoleOptions,
+  { json, quiet = false, color, output, redactors = new Map(), ...data }: ConsoleOptions,
 ) {
   const { stderr, env } = context;
   const stdout = output?.stream ?? context.stdout;
@@ -184,8 +182,8 @@ export function createConsole(
     isTerminal,
     /** True if people read stderr (a terminal, without `--json`), and the data is a table or goes to a file. */
     isForPeople: stderr.isTTY === true && !json && (format === 'table' || output !== undefined),
-    /** The width of tables. A terminal of unknown size reports 0 columns. */
-    columns: width ?? (output ? Number.POSITIVE_INFINITY : stdout.columns || DEFAULT_COLUMNS),
+    /** The width of tables: that of the terminal, or unlimited in a file. A terminal of unknown size reports 0 columns. */
+    columns: output ? Number.POSITIVE_INFINITY : stdout.columns || DEFAULT_COLUMNS,
     hasDecimalComma: context.hasDecimalComma,
     /** The colors for data. A file has none. */
     colors: colorsFor(stdout, env, output ? 'never' : color),
@@ -201,10 +199,6 @@ export function createConsole(
      * has succeeded; a command that may fail after its output makes it earlier. @throws OutputError, InterruptedError
      */
     finish: (): Promise<void> => (finished ??= commit()),
-    /** Waits until stderr can take more output. */
-    async drain(): Promise<void> {
-      if (stderr.writableNeedDrain) await new Promise((resolve) => stderr.write('', resolve));
-    },
     /** Redacts a secret from all further output on stderr, for example an API key that a service sends back. */
     redact: (key: string) => redactors.set(key, createRedactor(key)),
     redactAll,

@@ -12,7 +12,6 @@ export type OutputOptions = {
   ndjson?: boolean;
   csv?: boolean;
   excel?: boolean;
-  width?: number;
   output?: string;
 };
 
@@ -36,14 +35,12 @@ export function chooseFormat(
   { json, isTerminal, prints }: { json: boolean; isTerminal: boolean; prints: 'rows' | 'text' },
 ): Format {
   const isGiven = { json, ...options };
-  const given = (['json', 'ndjson', 'csv', 'excel', 'width'] as const).filter((name) => isGiven[name]);
+  const given = (['json', 'ndjson', 'csv', 'excel'] as const).filter((name) => isGiven[name]);
   const [chosen, other] = given;
   if (other !== undefined) throw usageError(`--${given.join(' and --')} cannot be combined`, 'use only one');
   const extension = extname(output).toLowerCase();
   const ofFile = EXTENSIONS[extension];
-  if (chosen === 'width' && ofFile !== undefined && ofFile !== 'table')
-    throw usageError(`--width cannot be used with a ${extension} file`, 'use a .txt file');
-  if (chosen !== undefined) return chosen === 'width' ? 'table' : chosen;
+  if (chosen !== undefined) return chosen;
   const fits = prints === 'rows' ? Object.keys(EXTENSIONS) : ['.json', '.txt'];
   if (OTHER_PROGRAMS.test(extension) || (ofFile !== undefined && !fits.includes(extension))) {
     const spreadsheet = prints === 'rows' && /^\.(xls|ods)/.test(extension);

@@ -6,7 +6,6 @@ import { describeIssues, fieldError } from '../../contract/issues.ts';
 import { isMissing, makePrivateDirectory, realFileSystem } from '../../system/file-system.ts';
 import { CliError, fileError, usageError } from '../core/errors.ts';
 import { requireUtf8 } from '../core/input.ts';
-import { shellQuote } from '../core/shell-words.ts';
 import { configDirectory, configHint, type HomeContext } from './paths.ts';
 
 export const profileNames = ['prod', 'staging', 'local'] as const;
@@ -43,21 +42,7 @@ export type Connection = {
   baseUrl: string;
   key: string;
   keySource: KeySource;
-  /** True if another command may need --base-url to use this base URL. */
-  needsBaseUrl?: boolean;
 };
-
-/** The command that lists all animals of the same service, even after the default profile has changed. */
-export function listAllCommand(
-  { profile, baseUrl, keySource, needsBaseUrl }: Connection,
-  platform: NodeJS.Platform,
-): string {
-  const words = ['pets', 'list', '--all'];
-  // With --profile, PETS_API_KEY would have no effect.
-  if (keySource !== 'PETS_API_KEY') words.push('--profile', profile);
-  if (needsBaseUrl) words.push('--base-url', baseUrl);
-  return shellQuote(words, platform);
-}
 
 /** Where the key comes from, as shown in messages. */
 export type KeySource = 'PETS_API_KEY' | 'this login' | `profile ${ProfileName}`;
@@ -158,8 +143,7 @@ export function resolveConnection(sources: Sources): { connection: Connection; n
   }
   checkProtocol(baseUrl, env);
   const notices = ignoredVariables(env, profile, isNamed);
-  const needsBaseUrl = flagUrl !== undefined || baseUrl !== home;
-  return { connection: { profile, baseUrl, key, keySource, needsBaseUrl }, notices };
+  return { connection: { profile, baseUrl, key, keySource }, notices };
 }
 
 /** Normalizes a base URL. `source` names the setting in the error. @throws CliError if the URL is invalid */

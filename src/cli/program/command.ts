@@ -65,7 +65,7 @@ export type Option = Parameter & {
 };
 
 /** An option of `outputOptions` in declare.ts. */
-export type OutputOptionName = 'ndjson' | 'csv' | 'excel' | 'width' | 'output';
+export type OutputOptionName = 'ndjson' | 'csv' | 'excel' | 'output';
 
 /** The declaration and the action of a command. `Options` contains the values of options and arguments by name. */
 export type Command<Options = never> = {

@@ -1,6 +1,6 @@
 import { Command as Commander } from 'commander';
 import { usageError } from '../core/errors.ts';
-import { ArgumentError, integer, oneOf, seconds } from '../core/parsers.ts';
+import { ArgumentError, oneOf, seconds } from '../core/parsers.ts';
 import { colorModes } from '../output/console.ts';
 import { profileNames } from '../profiles/profile.ts';
 import type { Argument, Command, GlobalOptions, Option, OutputOptionName } from './command.ts';
@@ -46,7 +46,7 @@ export const globalOptions: readonly Option[] = [
   { flags: '--color <when>', description: 'colorize the output', choices: colorModes, default: 'auto' },
   { flags: '--no-input', description: 'never prompt; continue without confirmation' },
   { flags: '-h, --help', description: 'show help' },
-  { flags: '-V, --version', description: 'show the version; with --json also how pets was installed' },
+  { flags: '-V, --version', description: 'show the version; with --json also that of Node' },
 ];
 
 /** An empty argument is usually an unset shell variable. */
@@ -60,11 +60,6 @@ const outputOptions = {
   ndjson: { flags: '--ndjson', description: 'stream one JSON object per line' },
   csv: { flags: '--csv', description: 'print CSV (comma-separated values) with a header' },
   excel: { flags: '--excel', description: 'print CSV that Excel opens correctly' },
-  width: {
-    flags: '--width <columns>',
-    description: 'print a table of this width',
-    parse: integer(10, 1_000),
-  },
   output: {
     flags: '--output <file>',
     description: 'write to this file instead of stdout',

@@ -2,33 +2,25 @@ import { wrapText } from '../output/text.ts';
 import type { Argument, Command, CommandGroup, Option } from './command.ts';
 import { optionsOf } from './declare.ts';
 
-/** The maximum width of help, because long lines are hard to read. */
-const MAX_COLUMNS = 80;
+/** The width of help, whatever the terminal. The build stores the pages. */
+const COLUMNS = 80;
 /** Longer terms get a line of their own, so that the descriptions have room. */
 const MAX_TERM = 26;
 
-/** The width of help. A terminal of unknown width reports undefined or 0 columns. */
-export const helpWidth = (columns: number | undefined): number =>
-  Math.min(columns || MAX_COLUMNS, MAX_COLUMNS);
+/** Wraps a text to the width of help. Further lines are indented. */
+export const wrap = (text: string, indent = 0): string => wrapText(text, COLUMNS, indent);
 
 export type Item = readonly [term: string, description: string];
 
 const widest = (items: readonly Item[]): number =>
   items.reduce((width, [{ length }]) => (length > MAX_TERM ? width : Math.max(width, length)), 0);
 
-/** A title above terms with their descriptions, which a narrow terminal shows below the terms. Empty without items. */
-export function section(
-  title: string,
-  items: readonly Item[],
-  columns: number,
-  termColumns = widest(items),
-): string {
+/** A title above terms with their descriptions. Empty without items. */
+export function section(title: string, items: readonly Item[], termColumns = widest(items)): string {
   if (items.length === 0) return '';
   const margin = ' '.repeat(termColumns + 4);
   const lines = items.map(([term, description]) => {
-    if (columns < MAX_COLUMNS)
-      return `${wrapText(`  ${term}`, columns, 4)}\n${wrapText(`      ${description}`, columns, 6)}\n`;
-    const [first = '', ...rest] = wrapText(description, columns - termColumns - 4, 0).split('\n');
+    const [first = '', ...rest] = wrapText(description, COLUMNS - termColumns - 4, 0).split('\n');
     const start =
       term.length > termColumns ? `  ${term}\n${margin}${first}` : `  ${term.padEnd(termColumns)}  ${first}`;
     return `${[start, ...rest.map((line) => margin + line)].join('\n')}\n`;
@@ -37,22 +29,22 @@ export function section(
 }
 
 /** A paragraph after an empty line. */
-export const paragraph = (text: string, columns: number): string => `\n${wrapText(text, columns, 0)}\n`;
+export const paragraph = (text: string): string => `\n${wrap(text)}\n`;
 
 /** The usage line and the summary, with which every page of a command begins. */
-export const heading = (usage: string, summary: string, columns: number): string =>
-  `Usage: pets ${usage}\n${paragraph(`${summary.slice(0, 1).toUpperCase()}${summary.slice(1)}.`, columns)}`;
+export const heading = (usage: string, summary: string): string =>
+  `Usage: pets ${usage}\n${paragraph(`${summary.slice(0, 1).toUpperCase()}${summary.slice(1)}.`)}`;
 
-export const groupPage = ({ name, summary, commands }: CommandGroup, columns: number): string =>
+export const groupPage = ({ name, summary, commands }: CommandGroup): string =>
   [
-    heading(`${name} <command> [options]`, summary, columns),
-    section('Commands', commands.map(commandItem), columns),
+    heading(`${name} <command> [options]`, summary),
+    section('Commands', commands.map(commandItem)),
     examples(commands.flatMap((each) => each.examples.slice(0, 1))),
-    paragraph(`Options of a command: pets help ${name} <command>`, columns),
+    paragraph(`Options of a command: pets help ${name} <command>`),
   ].join('');
 
 /** The page of a command. Its options with a group are on a page for the group. */
-export function commandPage(name: string, command: Command, columns: number): string {
+export function commandPage(name: string, command: Command): string {
   const { arguments: args = [], notes } = command;
   const all = optionsOf(command);
   const groups = groupsOf(command);
@@ -61,20 +53,20 @@ export function commandPage(name: string, command: Command, columns: number): st
   const more = [...groups].map(([group, flags]): Item => [`pets help ${name} ${group}`, flags.join(', ')]);
   const termColumns = widest([...shown, ...options]);
   return [
-    heading(usageOf(all.length > 0 ? `${name} [options]` : name, command), command.summary, columns),
-    section('Arguments', shown, columns, termColumns),
-    section('Options', options, columns, termColumns),
-    section('More options', more, columns),
-    paragraph('Options of every command, such as --profile and --json: pets help global', columns),
+    heading(usageOf(all.length > 0 ? `${name} [options]` : name, command), command.summary),
+    section('Arguments', shown, termColumns),
+    section('Options', options, termColumns),
+    section('More options', more),
+    paragraph('Options of every command, such as --profile and --json: pets help global'),
     examples(command.examples),
-    notes === undefined ? '' : paragraph(notes, columns),
+    notes === undefined ? '' : paragraph(notes),
   ].join('');
 }
 
 /** The page of the options of a command that belong to a group. */
-export function optionsPage(name: string, group: string, command: Command, columns: number): string {
+export function optionsPage(name: string, group: string, command: Command): string {
   const options = optionsOf(command).filter((option) => option.group === group);
-  return `Usage: pets ${name} [options]\n${section(`Options for ${group}`, options.map(optionItem), columns)}`;
+  return `Usage: pets ${name} [options]\n${section(`Options for ${group}`, options.map(optionItem))}`;
 }
 
 /** The groups of a command's options, with the names of these options. */

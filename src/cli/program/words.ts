@@ -1,3 +1,8 @@
+import type { Command as Commander, CommanderError } from 'commander';
+import { type CliError, usageError } from '../core/errors.ts';
+import type { Command } from './command.ts';
+import { commandWords } from './declare.ts';
+
 /** Other names of commands. */
 export const synonyms: Readonly<Record<string, readonly string[]>> = { list: ['ls'], get: ['show'] };
 
@@ -94,7 +99,41 @@ export const hintForCommand = (typed: string): string | undefined =>
   COMMAND_WORDS.find(([words]) => words.split(', ').includes(typed.toLowerCase()))?.[1];
 
 /** What to do instead of an unknown option of a command; undefined for an unknown word. */
-export function hintForOption(command: string, option: string): string | undefined {
+function hintForOption(command: string, option: string): string | undefined {
   const key = [`${command} ${option}`, option].find((each) => Object.hasOwn(OPTION_WORDS, each));
   return key && OPTION_WORDS[key];
+}
+
+/** Converts an error of commander into a usage error with a hint. `declared` is undefined for the program and groups. */
+export function toUsageError(error: CommanderError, command: Commander, declared?: Command): CliError {
+  const name = commandWords(command).join(' ');
+  const see = `see: ${['pets help', name].join(' ').trimEnd()}`;
+  // Commander suggests one word, or several after `one of`, of which the first is a name and not a synonym.
+  const [text = '', similar] = error.message
+    .replace(/^error: /, '')
+    .split(/\n\(Did you mean (?:one of )?([^,]*?)(?:, .*)?\?\)$/s);
+  switch (error.code) {
+    case 'commander.help':
+      return usageError('missing command', see);
+    case 'commander.unknownCommand': {
+      const typed = [name, command.args[0]].join(' ').trim();
+      const meant = similar && `did you mean ${['pets', name, similar].filter(Boolean).join(' ')}?`;
+      return usageError(text, hintForCommand(typed) ?? meant ?? see);
+    }
+    case 'commander.unknownOption': {
+      // Do not repeat the value of the option, because it may be an API key.
+      const [, option = ''] = /'(-[\w-]*)/.exec(text) ?? [];
+      if (similar === option) return usageError(`${option} does not take a value`, see);
+      const meant = similar && `did you mean ${similar}? S${see.slice(1)}`;
+      return usageError(`unknown option ${option}`, hintForOption(name, option) ?? (meant || see));
+    }
+    case 'commander.missingArgument': {
+      const missing = text.replace(/^missing required argument '(.*)'$/, 'missing <$1>');
+      return usageError(missing, declared ? `for example: ${declared.examples[0]}` : see);
+    }
+    case 'commander.excessArguments':
+      return usageError(`too many arguments for pets ${name}`, declared?.extraHint ?? see);
+    default:
+      return usageError(text.replace(/option '(?:-\w, )?(--[\w-]+)[^']*'/g, '$1'), see);
+  }
 }

@@ -45,9 +45,12 @@ export async function confirm(context: CommandContext, question: string): Promis
 export const canConfirm = (context: CommandContext): boolean =>
   !context.console.hasJsonEvents && canPrompt(context);
 
-/** Whether the command can prompt: without `--no-input`, if standard input and standard error are terminals. */
+/**
+ * Whether the command can prompt: without `--no-input`, if standard input and standard error are terminals, and standard
+ * input was not the data of the command.
+ */
 export const canPrompt = ({ globals, stdin, stderr }: CommandContext): boolean =>
-  globals.input && stdin.isTTY === true && stderr.isTTY === true;
+  globals.input && stdin.isTTY === true && stderr.isTTY === true && !stdin.readableEnded;
 
 /** A paste has ended if nothing more arrives for this many milliseconds. */
 const PASTE_PAUSE = 50;

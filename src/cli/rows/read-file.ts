@@ -11,13 +11,15 @@ import { INT64_MAX, INT64_MIN, int64, parseJson, stringifyJson } from '../../con
 import { NewPet, petStatuses } from '../../contract/schemas.ts';
 import { InterruptedError } from '../../system/interrupted-error.ts';
 import { CliError, fileError, usageError } from '../core/errors.ts';
-import { readInput, requireUtf8 } from '../core/input.ts';
+import { parseJsonDocument, readInput, requireUtf8 } from '../core/input.ts';
+import { EMPTY_NAME } from '../core/parsers.ts';
 import type { Console } from '../output/console.ts';
 import { unescapeFormula } from '../output/csv.ts';
 import { sanitizeForTerminal } from '../output/sanitize.ts';
 import { cutToWidth, formatCount, listNames } from '../output/text.ts';
 import type { CommandContext } from '../program/command.ts';
-import { EMPTY_NAME, parseJsonDocument, type RowFormat } from './input.ts';
+
+export type RowFormat = 'csv' | 'ndjson' | 'json';
 
 type Unit = 'line' | 'animal';
 
@@ -42,9 +44,6 @@ export type PetFile = {
   rows: PetRow[];
 };
 
-/** `file` is a path, or `-` for standard input. */
-export type InputOptions = { file: string; format?: RowFormat | undefined };
-
 /** A name that is empty or invisible is usually a mistake in the file, and an animal cannot be removed again. */
 const ImportedPet = z.object(
   { ...NewPet.shape, name: NewPet.shape.name.check(z.refine((name) => !EMPTY_NAME.test(name), 'is empty')) },
@@ -57,7 +56,7 @@ const ImportedPet = z.object(
  * @throws CliError if the input cannot be read, has an error, or has more than `maxRows` rows; InterruptedError
  */
 export async function readPetFile(
-  { file, format }: InputOptions,
+  file: string,
   { console, stdin, onSignal }: Pick<CommandContext, 'console' | 'stdin' | 'onSignal'>,
   maxRows: number,
 ): Promise<PetFile> {
@@ -79,7 +78,7 @@ export async function readPetFile(
         `${name} is empty`,
         'check the command that created it; a CSV file without animals needs a header line',
       );
-    const settings = { name, ...(format && { format }), console, maxRows, refused: 'nothing was sent' };
+    const settings = { name, console, maxRows, refused: 'nothing was sent' };
     const { rows, unit, fields } = checkRows(requireUtf8(bytes, name), ImportedPet, settings);
     // Let Ctrl-C be handled that was typed while the rows were checked.
     await setImmediate();
@@ -103,7 +102,7 @@ async function realPathOf(from: string): Promise<string | undefined> {
 }
 
 /** `name` is that of the input in messages, and `refused` the consequence of an error, such as `nothing was sent`. */
-type Settings = { name: string; format?: RowFormat; console: Console; maxRows?: number; refused: string };
+type Settings = { name: string; console: Console; maxRows?: number; refused: string };
 
 /** The number of different errors that are shown without `--json`. */
 const MAX_ERRORS_SHOWN = 20;
@@ -117,8 +116,9 @@ const MAX_ERRORS_SHOWN = 20;
 export function checkRows<Animal>(
   text: Buffer,
   schema: z.core.$ZodType<Animal>,
-  { name, format = detectFormat(text), console, maxRows = Infinity, refused }: Settings,
+  { name, console, maxRows = Infinity, refused }: Settings,
 ): { rows: FileRow<Animal>[]; unit: Unit; fields: Set<string>; orders: unknown[] } {
+  const format = detectFormat(text);
   const unit = format === 'json' ? 'animal' : 'line';
   const rows: FileRow<Animal>[] = [];
   const fields = new Set<string>();
@@ -296,11 +296,6 @@ function integerRule(field: string, value: unknown): string {
 const showValue = (value: unknown): string =>
   typeof value === 'string' ? `"${excerpt(value)}"` : excerpt(stringifyJson(value));
 
-/** Matches the line with which Excel declares the delimiter, such as `sep=;`. */
-const SEPARATOR_LINE = /^\s*"?sep=([,;\t|])"?[\r\n]+/i;
-
-const BLANK_LINES = /^(?:\s*[\r\n])?/;
-
 /** Spreadsheets write semicolons in locales with a decimal comma. */
 const DELIMITERS = [',', ';', '\t'];
 
@@ -308,17 +303,13 @@ const [LF, CR] = [0x0a, 0x0d];
 
 const INVALID = 'invalid CSV: a quote is missing or in the wrong place; the lines after it were not checked';
 
-/** Skips a `sep=` line and blank lines. Without `sep=`, the delimiter is the most frequent one of the header. */
-function findStart(text: Buffer): { start: number; delimiter: string } {
-  const head = text.toString('utf8', 0, MAX_ROW_BYTES);
-  const [separatorLine = '', separator] = SEPARATOR_LINE.exec(head) ?? [];
-  const [blankLines = ''] = BLANK_LINES.exec(head.slice(separatorLine.length)) ?? [];
-  const above = separatorLine + blankLines;
-  const [names = ''] = head.slice(above.length).split(/[\r\n]/, 1);
+/** The most frequent delimiter of the header, which is the first line that is not blank. */
+function findDelimiter(text: Buffer): string {
+  const head = text.toString('utf8', 0, MAX_ROW_BYTES).trimStart();
+  const [names = ''] = head.split(/[\r\n]/, 1);
   const unquoted = names.replace(/"[^"]*"/g, '');
   const counts = DELIMITERS.map((delimiter) => unquoted.split(delimiter).length);
-  const mostFrequent = DELIMITERS[counts.indexOf(Math.max(...counts))] ?? ',';
-  return { start: Buffer.byteLength(above), delimiter: separator ?? mostFrequent };
+  return DELIMITERS[counts.indexOf(Math.max(...counts))] ?? ',';
 }
 
 /**
@@ -326,7 +317,7 @@ function findStart(text: Buffer): { start: number; delimiter: string } {
  * header that cannot be used, because the start or the meaning of the next row is then unknown.
  */
 function parseCsvRows(text: Buffer, onRow: OnRow): void {
-  const { start, delimiter } = findStart(text);
+  const delimiter = findDelimiter(text);
   let columns: string[] | undefined;
   // The position and the line of the next row. Lines are counted here, because csv-parse counts a quoted CRLF twice.
   let [at, line] = [0, 1];
@@ -335,9 +326,9 @@ function parseCsvRows(text: Buffer, onRow: OnRow): void {
     for (; at < position || text[at] === LF || text[at] === CR; at++)
       if (text[at] === LF || (text[at] === CR && text[at + 1] !== LF)) line++;
   };
-  moveTo(start);
+  moveTo(0);
   try {
-    parseCsv(text.subarray(start), {
+    parseCsv(text, {
       delimiter,
       record_delimiter: ['\r\n', '\n', '\r'],
       relax_column_count: true,
@@ -348,7 +339,7 @@ function parseCsvRows(text: Buffer, onRow: OnRow): void {
         const isEmpty = cells.every((cell) => cell.trim() === '');
         if (!isEmpty && columns !== undefined) receiveCells(columns, cells, line, delimiter, onRow);
         else if (!isEmpty) columns = readHeader(cells);
-        moveTo(start + bytes);
+        moveTo(bytes);
         return null;
       },
     });

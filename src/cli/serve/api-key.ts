@@ -10,8 +10,7 @@ import type { Context } from '../core/context.ts';
 import { fileError, usageError } from '../core/errors.ts';
 import { readInput, requireUtf8 } from '../core/input.ts';
 import { configDirectory, configHint } from '../profiles/paths.ts';
-import { readProfile, writeProfile } from '../profiles/profile.ts';
-import { identifyServer } from './running-server.ts';
+import { isLoopbackUrl, readProfile, writeProfile } from '../profiles/profile.ts';
 
 /** What the user has chosen for a run of `pets serve`: an API key, the file or variable that has it, and a developer token. */
 export type Secrets = { key?: string | undefined; source: string; token?: string | undefined };
@@ -100,7 +99,7 @@ export async function ensureDevKey(
       throw fileError('write', path, error, configHint(error));
     }
   };
-  // The key in the profile comes first, because the user may have saved it there with `pets keys add --save`.
+  // The key in the profile comes first, because the user may have saved it there with `pets login`.
   for (const key of [profile ? readProfile(context, 'local')?.key : undefined, saved]) {
     const known = key && (await keys.find(hashKey(key)));
     if (!known) continue;
@@ -121,22 +120,19 @@ export async function ensureDevKey(
 }
 
 /**
- * Points profile `local` to this service, unless the profile already points to a running service of another store.
+ * Points profile `local` to this service, unless the user has pointed it to another machine.
  *
- * @returns the URL of that other service; undefined if the profile now points to this service
+ * @returns the URL on that machine; undefined if the profile now points to this service
  */
 export async function saveLocalProfile(
   context: Context,
-  { url, store }: Pick<Service, 'url' | 'store'>,
+  url: string,
   key: string,
 ): Promise<string | undefined> {
   const stored = readProfile(context, 'local');
   // Without a change, nothing is written, because the disk may be full or read-only.
   if (stored?.baseUrl === url && stored.key === key) return undefined;
-  if (stored && stored.baseUrl !== url) {
-    const { storeId = store.id } = await identifyServer(stored.baseUrl);
-    if (storeId !== store.id) return stored.baseUrl;
-  }
+  if (stored && !isLoopbackUrl(new URL(stored.baseUrl))) return stored.baseUrl;
   await writeProfile(context, 'local', { baseUrl: url, key });
   return undefined;
 }

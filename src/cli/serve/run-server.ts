@@ -4,23 +4,27 @@ import { createReadStream, rmSync } from 'node:fs';
 import { rm } from 'node:fs/promises';
 import { constants } from 'node:os';
 import { resolve } from 'node:path';
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import * as z from 'zod/mini';
 import { describeFirstIssue } from '../../contract/issues.ts';
+import { INT64_MAX, int64 } from '../../contract/json.ts';
+import { NewPet } from '../../contract/schemas.ts';
 import { FaultSettings } from '../../server/fault-settings.ts';
 import type { FaultOptions } from '../../server/faults.ts';
 import { sampleData } from '../../server/sample-data.ts';
 import { isLocal, type OpenedStore, type Service, startService } from '../../server/service.ts';
 import type { StoreLocation } from '../../store/backend.ts';
 import { StoreError } from '../../store/errors.ts';
+import type { Seed } from '../../store/store.ts';
 import { findLockOwner } from '../../system/directory-lock.ts';
 import { errnoOf, isUnwritable } from '../../system/file-system.ts';
 import type { Context, Signal } from '../core/context.ts';
 import { CliError, systemReason, toCliError, usageError } from '../core/errors.ts';
 import { exitCodes } from '../core/exit-codes.ts';
-import { readInput, requireUtf8 } from '../core/input.ts';
+import { parseJsonDocument, readInput, requireUtf8 } from '../core/input.ts';
+import type { Console } from '../output/console.ts';
 import { DEFAULT_PORT } from '../profiles/profile.ts';
 import type { CommandContext } from '../program/command.ts';
-import { parseJsonDocument } from '../rows/input.ts';
 import { ensureDevKey, readSecrets, type Secrets, saveLocalProfile } from './api-key.ts';
 import { DEFAULT_PLAN, type ServeOptions } from './options.ts';
 import { runCommand, STOP_SIGNALS } from './run-command.ts';
@@ -220,7 +224,7 @@ async function provideKey(
         );
   const otherService =
     profile && !hasCommand && served?.key
-      ? await saveLocalProfile(context, service, served.key).catch(
+      ? await saveLocalProfile(context, service.url, served.key).catch(
           orElse('so profile local was not saved; to start without it: --no-profile', () => undefined),
         )
       : undefined;
@@ -278,8 +282,34 @@ async function readFaultFile(path: string): Promise<FaultSettings> {
   return data;
 }
 
-async function readSeed(seed: string | true, { clock, console }: CommandContext, signal?: AbortSignal) {
-  if (seed === true) return sampleData(clock.now());
-  const { readSeedFile } = await import('./seed-file.ts');
-  return readSeedFile(seed, console, signal);
+const readSeed = async (seed: string | true, { clock, console }: CommandContext, signal?: AbortSignal) =>
+  seed === true ? sampleData(clock.now()) : readSeedFile(seed, console, signal);
+
+/** The ids that an animal of a seed file may have. */
+const ID_BOUNDS = `from 1 to ${INT64_MAX - 1n}`;
+
+/**
+ * Reads the animals of a seed file. Animals with an id keep it. Other animals get ids above the largest id in the file.
+ * A JSON document can have orders, too. Prints the errors of rows on stderr.
+ *
+ * @throws CliError if the file cannot be read or has an error; the reason of `signal` if it is aborted
+ */
+export async function readSeedFile(path: string, console: Console, signal?: AbortSignal): Promise<Seed> {
+  const used = new Set<bigint>();
+  const id = int64.check(
+    z.refine((value) => value >= 1n && value < INT64_MAX, `must be a whole number ${ID_BOUNDS}`),
+    z.refine((value) => used.size < used.add(value).size, 'is already used by an earlier row'),
+  );
+  const SeedPet = z.object({ id: z.optional(id), ...NewPet.shape }, { error: 'must be a JSON object' });
+  const text = requireUtf8(await readInput(createReadStream(path), path, signal), path);
+  const { checkRows } = await import('../rows/read-file.ts');
+  const { rows, orders } = checkRows(text, SeedPet, { name: path, console, refused: 'nothing was added' });
+  await nextTurn();
+  signal?.throwIfAborted();
+  let last = rows.reduce((max, { pet }) => (pet.id !== undefined && pet.id > max ? pet.id : max), 0n);
+  // Changes the animals in place, because a million copies take 100 MB.
+  const pets = rows
+    .map(({ pet }) => Object.assign(pet, { status: pet.status ?? 'available', id: pet.id ?? ++last }))
+    .sort((a, b) => (a.id < b.id ? -1 : 1));
+  return { pets, orders };
 }

@@ -8,7 +8,7 @@ import { toCliError } from '../core/errors.ts';
 import { withEnvironment } from '../core/shell-words.ts';
 import { isClosedPipe } from '../output/console.ts';
 import { sanitizeForTerminal } from '../output/sanitize.ts';
-import { cutToWidth, formatCount } from '../output/text.ts';
+import { formatCount } from '../output/text.ts';
 import type { CommandContext } from '../program/command.ts';
 import type { Secrets, ServedKey } from './api-key.ts';
 import { DEFAULT_PLAN, type ServeOptions } from './options.ts';
@@ -16,7 +16,7 @@ import { addDataOption } from './store-location.ts';
 
 export type EventPrinter = ReturnType<typeof createEventPrinter>;
 
-/** The API key of the server, if it has one, and the other running service to which profile `local` still points. */
+/** The API key of the server, if it has one, and the URL on another machine to which profile `local` still points. */
 export type ProvidedKey = Partial<ServedKey> & { otherService: string | undefined };
 
 /** Prints what happens in a running server, as text or (with `--json`) as one event per line. */
@@ -75,10 +75,10 @@ export function createEventPrinter(
       ...(secrets.token === undefined && { token }),
       ...(page && { page }),
     };
-    const addKey = (wanted = DEFAULT_PLAN) =>
-      sanitizeForTerminal(
-        addDataOption(`pets keys add <name> --plan ${wanted} --save`, data, location, platform),
-      );
+    const addKey = (wanted = DEFAULT_PLAN) => {
+      const add = addDataOption(`pets keys add <name> --plan ${wanted}`, data, location, platform);
+      return sanitizeForTerminal(`${add} | pets login --profile local --base-url ${url}`);
+    };
     const next =
       options.profile && key !== undefined && otherService === undefined
         ? 'pets --profile local list'
@@ -118,7 +118,7 @@ export function createEventPrinter(
       hasOtherPlan &&
         `--plan ${plan} was ignored, because the store is not new and ${keyPlan ? `its key has plan ${keyPlan}` : 'it has keys'}; to add a key: ${addKey(plan)}`,
       otherService !== undefined &&
-        `profile local was not changed, because it points to a running service at ${otherService}`,
+        `profile local was not changed, because it points to another machine: ${otherService}`,
     ];
     for (const notice of notices) if (notice) console.notice(notice);
   }
@@ -160,9 +160,6 @@ function describeFaults({ latency, failRate, seed, rules = [] }: FaultOptions): 
 
 /** With these outcomes, a response below 400 needs no reason. */
 const ORDINARY: readonly RequestSummary['outcome'][] = ['counted', 'replayed', 'not_counted'];
-
-/** At least so many columns of a URL are logged, however narrow the terminal is. */
-const MIN_URL_WIDTH = 20;
 
 /** If nothing reads the log, requests are not logged while more than this many bytes are buffered. */
 const MAX_LOG_BYTES = 2 ** 20;
@@ -206,11 +203,7 @@ function createRequestPrinter(
     };
     // The date and the zone are not on the screen, and the other fields only in the JSON.
     const [, clockTime = ''] = formatTime(time).split(' ');
-    const result = `${status} ${Math.round(milliseconds)} ms`;
-    const target = sanitizeForTerminal(url);
-    const room =
-      (stderr.isTTY ? stderr.columns || 80 : Infinity) - `${clockTime} ${method}  ${result}`.length;
-    const line = `${clockTime} ${method} ${cutToWidth(target, Math.max(room, MIN_URL_WIDTH))} ${result}`;
+    const line = `${clockTime} ${method} ${sanitizeForTerminal(url)} ${status} ${Math.round(milliseconds)} ms`;
     const isOrdinary = status < 400 && ORDINARY.includes(outcome) && summary.foreignOrigin === undefined;
     const reason = isOrdinary ? '' : `\n  ${sanitizeForTerminal(because)}`;
     console.event({ request }, dim(line) + reason);
