@@ -6,7 +6,7 @@ import type { CommandContext } from '../../src/cli/program/command.ts';
 import { manualClock } from '../helpers/clock.ts';
 
 /** A progress bar of 100 rows. Earlier runs did `done` rows. `line()` is the text after the last redraw. */
-function bar({ done = 0, columns = 120, json = false } = {}) {
+function bar({ done = 0, columns = 120, json = false, quiet = false } = {}) {
   const clock = manualClock();
   const stderr = Object.assign(new PassThrough(), columns > 0 ? { isTTY: true, columns } : {});
   let text = '';
@@ -14,8 +14,8 @@ function bar({ done = 0, columns = 120, json = false } = {}) {
     text += chunk;
   });
   const context = { argv: [], stdout: new PassThrough(), stderr, env: {}, clock };
-  const console = createConsole(context as unknown as CommandContext, { json, color: 'never' });
-  const shown = createProgressBar({ console, clock }, 100);
+  const console = createConsole(context as unknown as CommandContext, { json, quiet, color: 'never' });
+  const shown = createProgressBar({ console, clock, globals: { quiet } as CommandContext['globals'] }, 100);
   shown.begin(done);
   return {
     bar: shown,
@@ -61,4 +61,10 @@ test('without a terminal, a line is written every 15 seconds; with --json, it is
   const other = bar({ columns: 0, json: true });
   other.advance(15, 15_000);
   expect(other.lines().map((each) => JSON.parse(each))).toEqual([{ progress: { done: 1, rows: 100 } }]);
+});
+
+test.each([0, 120])('with --quiet, an import on %i columns shows no progress', (columns) => {
+  const { advance, lines, line } = bar({ columns, quiet: true });
+  advance(15, 15_000);
+  expect([lines(), line()]).toEqual([[], '']);
 });

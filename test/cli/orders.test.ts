@@ -212,7 +212,7 @@ test.each<[string, string[], string?]>([
 
 test.each<[string[], string]>([
   [['--where', 'status'], '--where must be <field>=<value>'],
-  [['--where', 'status!=x'], '--where must be <field>=<value>'],
+  [['--where', 'status!=x'], '--where must be <field>=<value> (only =, no != or >=), not "status!=x"'],
   [['--since', '20.11.2026'], '--since must be today, yesterday'],
   [['--since', 'today', '--until', 'today'], '--since must be before --until'],
   [['--columns', 'id,nope'], '--columns: no order has the field nope'],

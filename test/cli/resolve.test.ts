@@ -97,6 +97,12 @@ describe('a key is only sent to the service it is for', () => {
     ['PETS_API_KEY without any URL', { env: { ...KEY, PETS_PROFILE: 'local' } }, 'no base URL'],
     ['a profile without a key', { prod: KEYLESS }, 'no API key saved for profile prod', 'no_key'],
     ['a profile that was never saved', { profile: 'local' }, 'no API key saved for profile local', 'no_key'],
+    [
+      'PETS_BASE_URL without PETS_API_KEY',
+      { ...OTHER_URL, prod: KEYLESS },
+      `no API key for ${OTHER}`,
+      'no_key',
+    ],
     ['--profile without a key, PETS_API_KEY set', { ...FLAG, prod: KEYLESS, env: KEY }, 'no API', 'no_key'],
     ['http to another machine', { prod: HTTP }, 'does not use https'],
     ['PETS_ALLOW_HTTP not 1', { prod: HTTP, env: { PETS_ALLOW_HTTP: 'yes' } }, 'does not use https'],

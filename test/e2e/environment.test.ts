@@ -68,6 +68,16 @@ describe('a variable that cannot be used has no effect', () => {
     const ran = await machine.shell('mkdir gone && cd gone && rmdir ../gone && pets profiles --json');
     expect(ran).toMatchObject({ code: 0, stderr: '' });
   });
+
+  test.each(['store check store', 'serve --port 0 --data store', 'completion bash --output pets.sh'])(
+    'a relative path in a deleted working directory is an error that names the cause: %s',
+    async (line) => {
+      const machine = await freshMachine();
+      const ran = await machine.shell(`mkdir gone && cd gone && rmdir ../gone && pets ${line}`);
+      expect(ran).toMatchObject({ code: 1, stdout: '' });
+      expect(ran.stderr).toMatch(/^error: (cannot write pets\.sh: )?the current directory was deleted\n/);
+    },
+  );
 });
 
 test('SIGHUP does not end an import without a terminal, as after nohup', async () => {

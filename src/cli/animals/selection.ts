@@ -33,7 +33,7 @@ export const filterOptions: readonly Option[] = [
   },
   {
     flags: '--category <id>',
-    description: 'only this category, a number (repeatable)',
+    description: 'only this category (repeatable); for its number: pets count --by category',
     parse: parseInt64Argument,
     repeatable: true,
     hint: 'categories are numbers; to see names of each: pets count --by category',

@@ -166,7 +166,7 @@ function parseCondition(text: string) {
   const field = text.slice(0, equals);
   // A field that ends with one of these characters is the start of another operator, such as != or >=.
   if (equals > 0 && !/[!<>~=]$/.test(field)) return { field, value: text.slice(equals + 1) };
-  throw new ArgumentError('must be <field>=<value>, such as status=delivered, without != or >=');
+  throw new ArgumentError('must be <field>=<value> (only =, no != or >=)');
 }
 
 function parseFieldOrder(text: string): fields.FieldOrder {

@@ -81,6 +81,13 @@ export function toCliError(error: unknown): CliError {
     const options = { code: STORE_CODES[code] ?? 'store_error', hint: STORE_HINTS[code] ?? hint };
     return new CliError(message, { ...options, cause: error });
   }
+  // Node throws this error for every relative path.
+  if (error instanceof Error && 'syscall' in error && error.syscall === 'uv_cwd')
+    return new CliError('the current directory was deleted', {
+      code: 'file_error',
+      hint: 'change to another directory, and run the command again',
+      cause: error,
+    });
   return new CliError(`unexpected error: ${error instanceof Error ? error.message : String(error)}`, {
     code: 'internal_error',
     hint: 'this is a bug; please report it with the output of the same command with --debug',

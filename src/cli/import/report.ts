@@ -212,7 +212,7 @@ export function announce({ input, context, choice }: Setting, plan: Plan): void 
     console.notice(
       'this run only completes the earlier import; to add every row again, run the command once more after it',
     );
-  if (repeated.size === 0 || choice !== undefined) return;
+  if (repeated.size === 0 || choice !== undefined || context.globals.quiet) return;
   const positions = [...repeated.keys()];
   const addedAgain = positions.map((i) => ({ line: input.rows[i]?.line, name: input.rows[i]?.pet.name }));
   const again = `${knownText(context, plan, repeated)} (${namesOf(input, positions)}), and will be added again`;

@@ -214,9 +214,12 @@ async function send(setting: Setting, planned: Plan, file: LedgerFile): Promise<
 const LINE_EVERY_MS = 15_000;
 const MINUTE_MS = 60_000;
 
-/** Shows the progress as a bar if the console has a status line, and otherwise as a line at most every 15 seconds. */
+/**
+ * Shows the progress as a bar if the console has a status line, and otherwise as a line at most every 15 seconds. Shows
+ * nothing with `--quiet`.
+ */
 export function createProgressBar(
-  { console, clock }: Pick<CommandContext, 'console' | 'clock'>,
+  { console, clock, globals }: Pick<CommandContext, 'console' | 'clock' | 'globals'>,
   rows: number,
 ) {
   /** When the first row was sent, and the number of rows that were done before. */
@@ -254,7 +257,7 @@ export function createProgressBar(
     advance(): void {
       done++;
       if (console.hasStatus) draw();
-      else if (clock.now() - writtenAt >= LINE_EVERY_MS) {
+      else if (!globals.quiet && clock.now() - writtenAt >= LINE_EVERY_MS) {
         writtenAt = clock.now();
         console.event({ progress: { done, rows } }, console.errorColors.dim(text()), 2);
       }

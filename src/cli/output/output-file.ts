@@ -107,10 +107,10 @@ function findTarget(name: string): { path: string; existing: fs.Stats | undefine
     if (error instanceof CliError) throw error;
     const { path = dirname(name) } = error as NodeJS.ErrnoException;
     if (isMissing(error))
-      throw new CliError(`cannot write ${name}: the directory ${path} does not exist`, {
-        code: 'file_error',
-        cause: error,
-      });
+      throw new CliError(
+        `cannot write ${name}: ${path === '.' ? 'the current directory was deleted' : `the directory ${path} does not exist`}`,
+        { code: 'file_error', cause: error },
+      );
     const isRefused = ['EACCES', 'EPERM', 'EROFS'].includes(errnoOf(error) ?? '');
     throw fileError('write', name, error, isRefused ? REPLACED : undefined);
   }

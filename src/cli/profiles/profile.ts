@@ -194,7 +194,8 @@ function noKey(sources: Sources, profile: ProfileName, environmentUrl: string | 
   // If the profile was never saved, the user may be new and have no service yet.
   else if (sources.readProfile(profile) === undefined)
     hint = `${login}. Or start a local service with sample animals: pets serve --seed${script}`;
-  return new CliError(`no API key saved for profile ${profile}`, { code: 'no_key', hint });
+  const missing = environmentUrl === undefined ? `saved for profile ${profile}` : `for ${environmentUrl}`;
+  return new CliError(`no API key ${missing}`, { code: 'no_key', hint });
 }
 
 /** The profiles with a key. A damaged profile, which the command may not need, has none. */

@@ -12,7 +12,7 @@ const CHECK = 'to check the service, the key and the requests left: pets profile
 
 /** Words that people type instead of a command, and what to do. Each sentence belongs to all words of its line. */
 const COMMAND_WORDS: readonly (readonly [words: string, sentence: string])[] = [
-  ['delete, remove, rm, edit, update, change, fix, rename, set, sell, buy, undo', CANNOT_CHANGE],
+  ['delete, remove, rm, edit, update, change, fix, rename, set, mark, sell, buy, undo', CANNOT_CHANGE],
   ['available, pending, sold', 'to list animals by status: pets list --status sold'],
   ['animals, pets, all', 'to list all animals: pets list --all'],
   ['search, grep, query, filter', 'to find animals by name: pets find rex'],
@@ -31,7 +31,7 @@ const COMMAND_WORDS: readonly (readonly [words: string, sentence: string])[] = [
   ['stop', 'pets serve stops with Ctrl-C or SIGTERM'],
   ['log, logs', 'to see the requests that a local service gets: pets serve --log'],
   ['reset', 'for an empty service: pets serve --ephemeral; for POST /reset: docs/testing.md'],
-  ['backup, restore', 'copy the directory of the store, which pets store check prints, or use pg_dump'],
+  ['backup, restore', 'to copy a store that no server uses: pets help store copy; otherwise: docs/deploy.md'],
   ['docs, manual', 'to list the documents: pets help documents'],
   ['openapi, swagger', 'pets serve describes its API at /openapi.json'],
   ['docker', 'to run pets in a container: docs/deploy.md'],
@@ -43,7 +43,7 @@ const COMMAND_WORDS: readonly (readonly [words: string, sentence: string])[] = [
     'to revoke a key: pets keys revoke <name>; to list the keys: pets keys list',
   ],
   ['keys new, keys create', 'to create a key: pets keys add <name>'],
-  ['ban, unban', 'the page of pets serve lifts bans; other bans expire'],
+  ['ban, unban', 'a ban ends by itself; for a local service, the page of pets serve can end it earlier'],
 ];
 
 const API_KEY =
