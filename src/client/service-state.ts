@@ -20,7 +20,6 @@ import {
 //   and the system time, boot id and uptime at its start. Two clocks, because the system time may be set to another time
 //   during a wait, and the uptime begins again with each start of the machine.
 // - `idempotency`: the latest day (UTC, in days since the epoch) on which a response showed support for Idempotency-Key
-// - `notice-getPet`: the day of the latest notice about an operation
 
 const MINUTE = 60_000;
 const DAY = 86_400_000;
@@ -76,19 +75,15 @@ export function createServiceState(
   const stores = stateDirectories.map((directory) => createStore(directory, name));
   /** The waits that this process has started (their files may be deleted), and the facts that it cannot store. */
   const own = new Set<string>();
-  /** What this process last recorded about Idempotency-Key: the day on which it was supported, or that it was not. */
-  let supportedDay: number | 'unsupported' | undefined;
+  /** The fact that this process last recorded about Idempotency-Key; empty if it is not supported. */
+  let recorded: string | undefined;
 
   const facts = (): string[] => [...stores.flatMap((store) => store.read() ?? []), ...own];
 
-  /** Adds a fact. Returns whether it is new. */
-  function add(fact: string): boolean {
-    if (facts().includes(fact)) return false;
-    if (!stores.some((store) => store.add(fact))) {
-      onUnwritable();
-      own.add(fact);
-    }
-    return true;
+  function add(fact: string): void {
+    if (facts().includes(fact) || stores.some((store) => store.add(fact))) return;
+    onUnwritable();
+    own.add(fact);
   }
 
   function remove(isRemoved: (fact: string) => boolean): void {
@@ -96,19 +91,6 @@ export function createServiceState(
       own.delete(fact);
       for (const store of stores) store.remove(fact);
     }
-  }
-
-  const valueFor = (topic: string): string | undefined =>
-    facts()
-      .find((fact) => fact.startsWith(`${topic},`))
-      ?.slice(topic.length + 1);
-
-  /** Replaces the value of a topic. Returns whether it is new. */
-  function setValue(topic: string, value: number): boolean {
-    const fact = `${topic},${value}`;
-    const isNew = add(fact);
-    if (isNew) remove((other) => other.startsWith(`${topic},`) && other !== fact);
-    return isNew;
   }
 
   /** The milliseconds until a wait ends; at most 0 after its end. */
@@ -136,7 +118,7 @@ export function createServiceState(
     remove((other) => WAIT.test(other) && remaining(other) <= 0);
   }
 
-  /** The day (UTC), in days since the epoch. */
+  const supportOn = (day: number): string => `idempotency,${day}`;
   const today = (): number => Math.floor(clock.now() / DAY);
 
   return {
@@ -164,18 +146,16 @@ export function createServiceState(
     /** Whether a response of today or yesterday (UTC) has shown support for Idempotency-Key (docs/service.md, D10). */
     supportsIdempotency(): boolean {
       // The support expires, because another service may later run at the address.
-      const day = supportedDay === 'unsupported' ? undefined : valueFor('idempotency');
-      return day !== undefined && [today(), today() - 1].includes(Number(day));
+      const known = recorded === '' ? [] : facts();
+      return known.includes(supportOn(today())) || known.includes(supportOn(today() - 1));
     },
     recordIdempotencySupport(isSupported: boolean): void {
-      const day = isSupported ? today() : 'unsupported';
-      if (supportedDay === day) return;
-      supportedDay = day;
-      if (day === 'unsupported') remove((fact) => fact.startsWith('idempotency,'));
-      else setValue('idempotency', day);
+      const fact = isSupported ? supportOn(today()) : '';
+      if (fact === recorded) return;
+      recorded = fact;
+      if (isSupported) add(fact);
+      remove((other) => other.startsWith('idempotency,') && other !== fact);
     },
-    /** True for the first call per operation and UTC day, so that a notice is shown once a day. */
-    claimDailyNotice: (operation: string): boolean => setValue(`notice-${operation}`, today()),
   };
 }
 

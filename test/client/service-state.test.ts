@@ -149,7 +149,6 @@ test('no file name contains the key or the origin, and only the user can read th
   const service = process();
   service.startPause(1_000);
   service.recordIdempotencySupport(true);
-  service.claimDailyNotice('getPet');
   const encoded = (['base64', 'hex'] as const).map((encoding) => Buffer.from(KEY).toString(encoding));
   const [file = ''] = await files.readdir(await directory());
   const text = (await files.readdir(first, { recursive: true })).join('\n');
@@ -289,15 +288,4 @@ describe('support of Idempotency-Key', () => {
     clock.set('2026-11-22T00:00:00Z');
     expect(supports()).toBe(false);
   });
-});
-
-test('a daily notice can be claimed once per operation, service and day (UTC)', async () => {
-  const { process, clock } = await machine();
-  const claim = (operation: string, change: Change = {}) => process(change).claimDailyNotice(operation);
-  clock.set('2026-11-20T00:00:00Z');
-  expect([claim('getPet'), claim('getPet'), claim('listPets')]).toEqual([true, false, true]);
-  clock.set('2026-11-20T23:59:59.999Z');
-  expect([claim('getPet'), claim('getPet', OTHER)]).toEqual([false, true]);
-  clock.set('2026-11-21T00:00:00Z');
-  expect([claim('getPet'), claim('getPets'), claim('getPet')]).toEqual([true, true, false]);
 });

@@ -202,10 +202,7 @@ function createKeyCheck(context: CommandContext, rejected: Set<Check>): KeyCheck
 function checkOf(headers: HttpHeaders, now: number): Check {
   const limits: Limit[] = [];
   const texts: string[] = [];
-  const windows = readRateLimits(headers, now);
-  for (const { limit, remaining, reset } of windows.sort(
-    (a, b) => a.remaining - b.remaining || b.reset - a.reset,
-  )) {
+  for (const { limit, remaining, reset } of readRateLimits(headers, now)) {
     // This message is only in data, where times are in UTC, and not in the table.
     const deadline = formatDeadline(reset, now, 'UTC');
     texts.push(

@@ -25,7 +25,7 @@ import {
   resolveConnection,
 } from '../profiles/profile.ts';
 import type { CommandContext } from '../program/command.ts';
-import { reportAttempt, reportDeprecation } from './reports.ts';
+import { reportAttempt } from './reports.ts';
 import { wait } from './waits.ts';
 
 /** The service and key to use for a command. Prints notices about ignored settings. @throws CliError */
@@ -72,7 +72,6 @@ export async function withClient<Result>(
   { showWait = context.console.status, once = false }: ClientSettings = {},
 ): Promise<Result> {
   const { globals, random } = context;
-  const limit = globals.maxTime && globals.maxTime * 1_000;
   context.console.redact(connection.key);
   const redact = createRedactor(connection.key);
   const proxy = proxyFor(connection.baseUrl, context.env);
@@ -89,8 +88,6 @@ export async function withClient<Result>(
   const client = createClient({
     baseUrl: connection.baseUrl,
     key: connection.key,
-    onDifference: (difference) =>
-      context.console.noticeOnce(`${new URL(connection.baseUrl).host} ${difference}`),
     userAgent: `pets/${version}`,
     redact,
     proxy: proxy?.address,
@@ -99,10 +96,8 @@ export async function withClient<Result>(
     wait: (event, signal) => wait(context, event, signal, showWait),
     signal: interrupt.signal,
     timeoutMilliseconds: globals.timeout * 1_000,
-    deadline: limit === undefined ? undefined : { at: context.startedAt + limit, limit },
+    deadline: globals.maxTime && context.startedAt + globals.maxTime * 1_000,
     maxWaitMilliseconds: globals.retry && !once ? globals.maxWait * 1_000 : undefined,
-    onDeprecated: (deprecated) => reportDeprecation(context, deprecated),
-    reportsEveryDeprecation: context.globals.debug,
     onAttempt: globals.debug ? (attempted) => reportAttempt(context, attempted, redact) : undefined,
   });
   try {
