@@ -56,21 +56,19 @@ export type SendLog = {
   notSent(status?: number): Promise<void>;
 };
 
-/** The outcome of a call. `ambiguous` is true if an attempt may have been applied although no response confirms it. */
-export type SendResult = { outcome: AttemptOutcome; ambiguous: boolean };
-
 /** How long an Idempotency-Key may be sent again: an hour less than the service keeps it, because clocks differ. */
 export const IDEMPOTENT_RETRY_MS = IDEMPOTENCY_KEY_LIFETIME_MS - 3_600_000;
 
 /**
  * Sends a request until it succeeds, `decideRetry` excludes another attempt, or a shared pause is too long to wait for.
- * A ClientError and an InterruptedError become part of the result; any other error is thrown.
+ * A ClientError and an InterruptedError become part of the result; any other error is thrown. `ambiguous` is true if an
+ * attempt may have been applied although no response confirms it.
  */
 export async function requestWithRetry(
   options: RequestOptions,
   request: HttpRequest,
   policy: RequestPolicy,
-): Promise<SendResult> {
+): Promise<{ outcome: AttemptOutcome; ambiguous: boolean }> {
   const { transport, service, clock, signal } = options;
   const { idempotent, isSuccess, sendLog } = policy;
   const ignorePause = policy.ignorePause && service.tryAcquireProbe();

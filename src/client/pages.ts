@@ -13,14 +13,14 @@ type Query = OperationInput<'listPets'>['query'];
  * Lists animals page by page, following `Link: …; rel="next"` (docs/service.md, D1). Animals with another status than
  * `query.status` are left out, because some services ignore that parameter.
  *
- * @param canPrefetch decides by the headers of a page whether to request the next page before parsing this page. An
- *   error of a prefetched page is thrown only when the caller asks for that page.
+ * @param canPrefetch decides, when a page arrives, whether to request the next page before parsing this page. An error of
+ *   a prefetched page is thrown only when the caller asks for that page.
  * @throws ClientError, for example a ContractError if the path of a link is not below that of the base URL
  */
 export async function* listPages(
   client: Client,
   query: Query & { limit: number },
-  canPrefetch: (headers: HttpHeaders) => boolean = () => false,
+  canPrefetch: () => boolean = () => false,
 ): AsyncGenerator<PetPage> {
   const request = (url?: URL) => {
     const response = client.request('listPets', { query }, url && { url });
@@ -38,7 +38,7 @@ export async function* listPages(
     seen.add(url.href);
     const next = nextLink(headers, url, base);
     const refusal = next && whyNotFollow(next, base, seen);
-    const prefetched = next && !refusal && canPrefetch(headers) ? request(next) : undefined;
+    const prefetched = next && !refusal && canPrefetch() ? request(next) : undefined;
     if (prefetched) await requestWritten();
     const pets = parse();
     hasLinks ||= (next ?? findLink(headers, 'first')) !== undefined;

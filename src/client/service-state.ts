@@ -21,7 +21,6 @@ import {
 //   during a wait, and the uptime begins again with each start of the machine.
 // - `idempotency`: the latest day (UTC, in days since the epoch) on which a response showed support for Idempotency-Key
 
-const MINUTE = 60_000;
 const DAY = 86_400_000;
 
 /** Longer waits are shortened to this. It exceeds a day, the longest rate-limit window of our service. */
@@ -29,9 +28,6 @@ const MAX_WAIT = 25 * 3_600_000;
 
 /** The system counts its uptime in steps of this many milliseconds. */
 const UPTIME_STEP = 10;
-
-/** The scope of a wait for all requests with an API key. The other scopes are names of methods, and `probe`. */
-const ALL = 'all';
 
 /** Matches the name of a wait: its scope, its duration, and the system time, boot id and uptime at its start. */
 const WAIT = /^wait-(\w+),(\d+),(\d+),([\w-]*),(\d+)$/;
@@ -41,8 +37,6 @@ export type StateOptions = {
   uptime(): Uptime;
   /** Where the state is stored: in the first directory that accepts it. It is read from all of them. */
   stateDirectories: readonly StateDirectory[];
-  /** Called for each fact that no directory accepts. Only this process then knows the fact. */
-  onUnwritable?: (() => void) | undefined;
 };
 
 /** The end of a wait, in milliseconds since the epoch, and its reason. */
@@ -67,7 +61,7 @@ export const serviceOf = (baseUrl: string): string =>
 /** The state of a key at a server. It does not depend on the path of the base URL, because neither do rate limits. */
 export function createServiceState(
   { baseUrl, key }: { baseUrl: string; key: string },
-  { clock, uptime, stateDirectories, onUnwritable = () => {} }: StateOptions,
+  { clock, uptime, stateDirectories }: StateOptions,
 ) {
   const name = createHash('sha256')
     .update(`${serverOf(baseUrl)}\n${key}`)
@@ -81,9 +75,7 @@ export function createServiceState(
   const facts = (): string[] => [...stores.flatMap((store) => store.read() ?? []), ...own];
 
   function add(fact: string): void {
-    if (facts().includes(fact) || stores.some((store) => store.add(fact))) return;
-    onUnwritable();
-    own.add(fact);
+    if (!facts().includes(fact) && !stores.some((store) => store.add(fact))) own.add(fact);
   }
 
   function remove(isRemoved: (fact: string) => boolean): void {
@@ -108,7 +100,7 @@ export function createServiceState(
     Math.max(0, ...known.filter((fact) => WAIT.exec(fact)?.[1] === scope).map(remaining));
 
   /** Pauses all requests with this API key, or only those of a scope. Never shortens a pause that has started before. */
-  function startPause(milliseconds: number, scope = ALL): void {
+  function startPause(milliseconds: number, scope = 'all'): void {
     const duration = Math.ceil(Math.min(milliseconds, MAX_WAIT));
     if (longest(scope) >= duration) return;
     const { boot, milliseconds: started } = uptime();
@@ -125,7 +117,7 @@ export function createServiceState(
     /** The wait before the next request with this method; undefined if it may be sent now. */
     pause(method: string): Pause | undefined {
       const known = facts();
-      const [all, ofMethod] = [longest(ALL, known), longest(method, known)];
+      const [all, ofMethod] = [longest('all', known), longest(method, known)];
       if (Math.max(all, ofMethod) === 0) return undefined;
       const reason = all >= ofMethod ? 'rate limit' : 'server error';
       return { until: clock.now() + Math.max(all, ofMethod), reason };
@@ -138,9 +130,9 @@ export function createServiceState(
      * across processes, so that checking whether the limit still applies cannot get the API key banned.
      */
     tryAcquireProbe(): boolean {
-      if (longest(ALL) <= 0) return true;
+      if (longest('all') <= 0) return true;
       if (longest('probe') > 0) return false;
-      startPause(MINUTE, 'probe');
+      startPause(60_000, 'probe');
       return true;
     },
     /** Whether a response of today or yesterday (UTC) has shown support for Idempotency-Key (docs/service.md, D10). */

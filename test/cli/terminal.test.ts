@@ -26,7 +26,7 @@ test('get, if the service has removed the operation, searches the list and says 
 test('get, if the service has removed the operation, searches the whole list, with progress on a terminal', async () => {
   const { code, server, stderr } = await runAgainst(gone, ['get', '14'], { columns: 100 });
   expect([code, server.requests.length]).toEqual([0, 15]);
-  expect(stderr).toContain('read 13 animals on 13 pages, found 0');
+  expect(stderr).toContain('read 13 animals, found 0');
   const handler: Handler = (request, response, count) => {
     if (count <= 3) gone(request, response, count);
     else reply(response, 200, []);
