@@ -27,8 +27,8 @@ export type Attempt = {
 };
 
 /**
- * The result of an attempt. `error` is a NetworkError, a DeferredError, a ContractError if a response is too large, or
- * an InterruptedError; then `wasSent` is true if the service may have received the request.
+ * The result of an attempt. `error` is a NetworkError, a DeferredError, a ContractError if the headers are too large, or an
+ * InterruptedError; then `wasSent` is true if the service may have received the request.
  */
 export type AttemptOutcome =
   | { response: HttpResponse }
@@ -130,7 +130,7 @@ export function runAttempt(
         end({ response });
       },
       onResponseError(_, cause) {
-        if (!sent && !ended && wasCutOff(cause) && allowMoreTime(timeout)) return dispatch();
+        if (!sent && !ended && allowMoreTime(cause, timeout)) return dispatch();
         end({ error: describe(cause, sent) });
       },
     };
@@ -143,23 +143,16 @@ export function runAttempt(
 }
 
 /**
- * Whether Node gave up one of several addresses of a host to try the next one. By default it does so after 250 ms, in
- * which no far host or slow network completes a handshake. No other address may work, for example without IPv6.
+ * If Node gave up one of several addresses of a host to try the next one, gives each address four times more time, also for
+ * connections to a proxy. By default it has 250 ms, in which no far host or slow network completes a handshake, and no other
+ * address may work, for example without IPv6. Returns false if each address already had as much time as the whole attempt.
  */
-const wasCutOff = (cause: Error): boolean =>
-  [cause, cause.cause].some(
-    (error) =>
-      error instanceof AggregateError &&
-      error.errors.some(({ code }: NodeJS.ErrnoException) => code === 'ETIMEDOUT'),
+function allowMoreTime(cause: Error, limit: number): boolean {
+  const errors: NodeJS.ErrnoException[] = [cause, cause.cause].flatMap((error) =>
+    error instanceof AggregateError ? error.errors : [],
   );
-
-/**
- * Gives the next connections of this process, also those to a proxy, four times more time for each address. Returns false if
- * each address already had as much time as the whole attempt.
- */
-function allowMoreTime(limit: number): boolean {
   const current = getDefaultAutoSelectFamilyAttemptTimeout();
-  if (current >= limit) return false;
+  if (current >= limit || !errors.some(({ code }) => code === 'ETIMEDOUT')) return false;
   setDefaultAutoSelectFamilyAttemptTimeout(Math.ceil(Math.min(4 * current, limit)));
   return true;
 }

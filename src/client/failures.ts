@@ -29,7 +29,7 @@ const LOCAL_HINT =
 /** The codes of TLS and of certificates, and those with which the parser of HTTP refuses a response. */
 const PROTOCOL_CODE = /CERT|TLS|SSL|SIGNATURE|ISSUER|CRL|INVALID_|PATH_LENGTH|^EPROTO$|^HPE_/;
 const PROTOCOL_HINT =
-  'check that the base URL begins with http:// or https:// as the service requires, and the clock of this machine; to trust a certificate authority of your own, set NODE_EXTRA_CA_CERTS to its file';
+  'check that the base URL begins with http:// or https:// as the service requires, and the clock of this machine; https needs TLS 1.2 or newer; to trust a certificate authority of your own, set NODE_EXTRA_CA_CERTS to its file';
 
 const HEADERS_HINT =
   'the service or a proxy sends too many or too long headers, such as cookies; to accept them, set NODE_OPTIONS=--max-http-header-size=65536';
