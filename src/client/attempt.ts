@@ -5,7 +5,7 @@ import type { Dispatcher } from 'undici';
 import Agent from 'undici/lib/dispatcher/agent.js';
 import type { Operation } from '../contract/operations.ts';
 import { InterruptedError } from '../system/interrupted-error.ts';
-import { type ClientError, DeferredError, NetworkError, TimeoutError } from './errors.ts';
+import { type ClientError, NetworkError, TimeoutError } from './errors.ts';
 import { describeFault, INCOMPLETE } from './failures.ts';
 import type { ConnectionOptions, Route } from './proxy-agent.ts';
 import { decodeBody, type HttpResponse, MAX_RESPONSE_BYTES, parseErrorBody, TOO_LARGE } from './response.ts';
@@ -22,13 +22,13 @@ export type Attempt = {
   /** Limits the whole attempt, from connecting to the last byte of the response, in milliseconds. */
   timeout: number;
   signal: AbortSignal;
-  /** Called when a connection is ready, before sending. If it returns false, the attempt ends with a DeferredError. */
+  /** Called when a connection is ready, before sending. If it returns false, nothing is sent, and there is no outcome. */
   canSend(): boolean;
 };
 
 /**
- * The result of an attempt. `error` is a NetworkError, a DeferredError, a ContractError if the headers are too large, or an
- * InterruptedError; then `wasSent` is true if the service may have received the request.
+ * The result of an attempt. `error` is a NetworkError, a ContractError if the headers are too large, or an InterruptedError;
+ * then `wasSent` is true if the service may have received the request.
  */
 export type AttemptOutcome =
   | { response: HttpResponse }
@@ -74,7 +74,7 @@ export function runAttempt(
   { dispatcher, describe }: Route,
   attempt: Attempt,
   { startTimer = setTimeout }: TransportOptions,
-): Promise<AttemptOutcome> {
+): Promise<AttemptOutcome | undefined> {
   const { url, method, headers, body, timeout, signal } = attempt;
   const response: HttpResponse = { status: 0, headers: {}, body: '' };
   const chunks: Buffer[] = [];
@@ -84,7 +84,7 @@ export function runAttempt(
   let controller: Dispatcher.DispatchController | undefined;
 
   return new Promise((resolve) => {
-    function end(outcome: AttemptOutcome): void {
+    function end(outcome: AttemptOutcome | undefined): void {
       if (ended) return;
       ended = true;
       clearTimeout(timer);
@@ -106,9 +106,10 @@ export function runAttempt(
     const handler: Dispatcher.DispatchHandler = {
       onRequestStart(requestController) {
         controller = requestController;
-        if (ended) controller.abort(new Error('the attempt has already ended'));
-        else if (attempt.canSend()) sent = true;
-        else fail(new DeferredError('deferred by a cool-down'));
+        sent = !ended && attempt.canSend();
+        if (sent) return;
+        end(undefined);
+        controller.abort(new Error('the attempt has ended, or must not be sent now'));
       },
       onResponseStart(_, statusCode, responseHeaders) {
         // Undici calls this for interim (1xx) responses too. The last call is for the final response.

@@ -3,7 +3,7 @@ import { header, IDEMPOTENCY_KEY_LIFETIME_MS } from '../contract/headers.ts';
 import type { SteadyClock } from '../system/clock.ts';
 import { InterruptedError } from '../system/interrupted-error.ts';
 import type { Attempt, AttemptOutcome, Transport } from './attempt.ts';
-import { ApiFailure, ClientError, DeferredError, RateLimitError, TimeoutError } from './errors.ts';
+import { ApiFailure, ClientError, RateLimitError, TimeoutError } from './errors.ts';
 import { coolDownAfter, methodPauseAfter, requestedDelay } from './rate-limit.ts';
 import { type HttpResponse, readHeader } from './response.ts';
 import { decideRetry, mayHaveBeenApplied, type RetryState, type WaitReason } from './retry.ts';
@@ -86,7 +86,7 @@ export async function requestWithRetry(
       const sending = { ...request, timeout, signal, canSend };
       const sentAt = clock.now();
       const outcome = await transport.send(sending);
-      if ('error' in outcome && outcome.error instanceof DeferredError) {
+      if (outcome === undefined) {
         if (!ambiguous) await sendLog?.notSent();
         await waitForPause(options, request.method);
         continue;

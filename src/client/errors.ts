@@ -115,8 +115,3 @@ export class OutcomeUnknownError extends ClientError {
 /** Whether an error is about a response with a success status. Another attempt would get the same response. */
 export const hasSuccessStatus = (error: unknown): boolean =>
   error instanceof ContractError && error.status !== undefined && error.status >= 200 && error.status <= 299;
-
-/** The attempt had a connection but sent nothing, because `Attempt.canSend` returned false. */
-export class DeferredError extends ClientError {
-  readonly code = 'deferred';
-}

@@ -75,23 +75,19 @@ export function readHeaders(headers: HttpHeaders, name: string): readonly string
   return typeof values === 'string' ? [values] : values;
 }
 
-/** An element of a header that is a list. Names of parameters are in lower case. */
-export type HeaderElement = {
-  /** `</v1/pets?page=2>` with its brackets, or the content of a quoted string, or a token. */
-  value: string;
-  /** A parameter without a value has an empty text. If a parameter is repeated, the first one counts. */
-  parameters: Record<string, string | undefined>;
-};
-
 // Quoted strings and URLs may contain separators. Their closing quote or bracket may be missing.
 const UP_TO_COMMA = /(?:"(?:[^"\\]|\\.)*"?|<[^>]*>?|[^"<,]+)+/g;
 const UP_TO_SEMICOLON = /(?:"(?:[^"\\]|\\.)*"?|<[^>]*>?|[^"<;]+)+/g;
 
 /**
  * Reads a header whose elements have parameters, such as `</pets?page=2>; rel="next"` (Link, RFC 8288) or
- * `"minute";r=0;t=30` (RateLimit, RFC 9651). Valueless parameters and empty elements are valid.
+ * `"minute";r=0;t=30` (RateLimit, RFC 9651). A `value` is a URL in its brackets, the content of a quoted string, or a token.
+ * Names of parameters are in lower case. If a parameter is repeated, the first one counts; without a value, it is empty.
  */
-export const readHeaderList = (headers: HttpHeaders, name: string): HeaderElement[] =>
+export const readHeaderList = (
+  headers: HttpHeaders,
+  name: string,
+): { value: string; parameters: Record<string, string | undefined> }[] =>
   (readHeaders(headers, name).join().match(UP_TO_COMMA) ?? [])
     .filter((text) => text.trim() !== '')
     .map((text) => {

@@ -59,7 +59,7 @@ test.each([
   events[event]();
   const outcome = await sending;
   expect(outcome).toMatchObject(expected);
-  expect('error' in outcome && outcome.error).toBeInstanceOf(kind);
+  expect(outcome && 'error' in outcome && outcome.error).toBeInstanceOf(kind);
 
   // The next request shows that the first one was dropped, and not only delayed.
   connect();
@@ -82,7 +82,7 @@ test('an attempt with an aborted signal does not connect, and one that has ended
   expect(getEventListeners(signal, 'abort')).toEqual([]);
   interrupt();
   const outcome = await send();
-  expect('error' in outcome && outcome.error).toBeInstanceOf(InterruptedError);
+  expect(outcome && 'error' in outcome && outcome.error).toBeInstanceOf(InterruptedError);
   await send({ signal: new AbortController().signal });
   expect(server.requests).toHaveLength(2);
 });

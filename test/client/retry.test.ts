@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import type { AttemptOutcome } from '../../src/client/attempt.ts';
-import { ContractError, DeferredError, LocalError, NetworkError } from '../../src/client/errors.ts';
+import { ContractError, LocalError, NetworkError } from '../../src/client/errors.ts';
 import { coolDownAfter, methodPauseAfter } from '../../src/client/rate-limit.ts';
 import { decideRetry, type RetryState } from '../../src/client/retry.ts';
 import { InterruptedError } from '../../src/system/interrupted-error.ts';
@@ -69,7 +69,6 @@ test.each<Case>([
   ['a reset connection with a maximum wait of 0', reset, { maxWait: 0 }],
   ['headers that are too large', { error: new ContractError(200, 'too large') }, supported],
   ['an interrupt', { error: new InterruptedError() }, {}],
-  ['a deferred attempt', { error: new DeferredError('deferred') }, {}],
   ['a creation in progress with a key that is not supported', inProgress, creation],
   ['another conflict', response(409, {}, 'conflict'), supported],
   ['the code of a creation in progress with 400', response(400, {}, 'idempotency_in_flight'), supported],

@@ -174,14 +174,11 @@ function apiFailure(error: ApiFailure, connection: Connection, server: string): 
   if (status === 404) return fail(exitCodes.notFound, baseUrlHint(connection));
   // Only an error code shows that the response is from the service, and not from another server at the base URL.
   const isRefusal = status < 500 && error.isFromService;
-  return fail(isRefusal ? exitCodes.other : exitCodes.service, failureHint(error, connection));
+  return fail(isRefusal ? exitCodes.other : exitCodes.service, failureHint(error));
 }
 
-function failureHint({ status, code }: ApiFailure, connection: Connection): string {
+function failureHint({ status, code }: ApiFailure): string {
   if (status >= 500 || status === 408) return 'try again later';
-  if (status === 405) return baseUrlHint(connection);
-  if (status === 413)
-    return 'the service, or a proxy in front of it, does not accept requests of this size; use a shorter name';
   return code === 'idempotency_mismatch'
     ? 'use another --idempotency-key, or repeat the command with the same animal'
     : 'run again with --debug to see the request and the response';
