@@ -101,9 +101,12 @@ test.each([
   expect(stderr).not.toContain('canary');
 });
 
-test.each(['HOME', '.', '..', '../no-such-directory'])('a directory after %s may look like a URL', async (parent) => {
-  const machine = await freshMachine();
-  const place = `${parent.replace('HOME', machine.home)}/pets:$x'y"=a@b//c`;
-  const { stderr } = await machine.pets(['store', 'check', place]);
-  expect(stderr).toContain(`there is no store in ${resolve(place)}`);
-});
+test.each(['HOME', '.', '..', '../no-such-directory'])(
+  'a directory after %s may look like a URL',
+  async (parent) => {
+    const machine = await freshMachine();
+    const place = `${parent.replace('HOME', machine.home)}/pets:$x'y"=a@b//c`;
+    const { stderr } = await machine.pets(['store', 'check', place]);
+    expect(stderr).toContain(`there is no store in ${resolve(place)}`);
+  },
+);
