@@ -184,11 +184,11 @@ export type FaultRule = {
   applied?: number;
 };
 
-/** One attempt of a request. Times are in milliseconds from its start; keys are redacted. */
+/** One attempt of a request; keys are redacted. */
 export type Attempt = {
   method: string;
   url: string;
-  times: { connected?: number; firstByte?: number; whole: number };
+  milliseconds: number; // that it took
   request: Headers;
   requestBody?: string; // its first 4,096 characters
   status?: number;

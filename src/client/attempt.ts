@@ -4,16 +4,8 @@ import { getDefaultAutoSelectFamilyAttemptTimeout, setDefaultAutoSelectFamilyAtt
 import type { Dispatcher } from 'undici';
 import Agent from 'undici/lib/dispatcher/agent.js';
 import type { Operation } from '../contract/operations.ts';
-import type { Clock } from '../system/clock.ts';
 import { InterruptedError } from '../system/interrupted-error.ts';
-import {
-  type ClientError,
-  ContractError,
-  DeferredError,
-  NetworkError,
-  type TimeLimit,
-  TimeoutError,
-} from './errors.ts';
+import { type ClientError, NetworkError, TimeoutError } from './errors.ts';
 import { describeFault, INCOMPLETE } from './failures.ts';
 import type { ConnectionOptions, Route } from './proxy-agent.ts';
 import { decodeBody, type HttpResponse, MAX_RESPONSE_BYTES, parseErrorBody, TOO_LARGE } from './response.ts';
@@ -27,29 +19,22 @@ export type Attempt = {
   url: URL;
   headers: Record<string, string>;
   body?: string | undefined;
-  /** Limits the whole attempt, from connecting to the last byte of the response. */
-  timeout: TimeLimit;
+  /** Limits the whole attempt, from connecting to the last byte of the response, in milliseconds. */
+  timeout: number;
   signal: AbortSignal;
-  isSuccess(status: number): boolean;
-  /** Called when a connection is ready, before sending. If it returns false, the attempt ends with a DeferredError. */
+  /** Called when a connection is ready, before sending. If it returns false, nothing is sent, and there is no outcome. */
   canSend(): boolean;
 };
 
 /**
- * The result of an attempt. `error` is a NoResponseError, a DeferredError, a ContractError if a response is too large, or
- * an InterruptedError; then `wasSent` is true if the service may have received the request.
+ * The result of an attempt. `error` is a NetworkError, a ContractError if the headers are too large, or an InterruptedError;
+ * then `wasSent` is true if the service may have received the request.
  */
 export type AttemptOutcome =
   | { response: HttpResponse }
   | { error: ClientError | InterruptedError; wasSent?: boolean | undefined };
 
-/** Milliseconds from the start of an attempt to each step and to the end (`whole`). Undefined for steps not reached. */
-export type Timings = { connected?: number; firstByte?: number; whole: number };
-
-export type AttemptResult = { outcome: AttemptOutcome; timings: Timings };
-
 export type TransportOptions = {
-  clock: Clock;
   /** The URL of an HTTP proxy for all requests; it may contain a user and password. */
   proxy?: string | undefined;
   /** Starts a timer and returns a handle, with which `clearTimeout` cancels the timer. */
@@ -88,11 +73,9 @@ const CONNECTION_OPTIONS: ConnectionOptions = {
 export function runAttempt(
   { dispatcher, describe }: Route,
   attempt: Attempt,
-  { clock, startTimer = setTimeout }: TransportOptions,
-): Promise<AttemptResult> {
+  { startTimer = setTimeout }: TransportOptions,
+): Promise<AttemptOutcome | undefined> {
   const { url, method, headers, body, timeout, signal } = attempt;
-  const startedAt = clock.now();
-  const timings: Timings = { whole: 0 };
   const response: HttpResponse = { status: 0, headers: {}, body: '' };
   const chunks: Buffer[] = [];
   let size = 0;
@@ -101,34 +84,34 @@ export function runAttempt(
   let controller: Dispatcher.DispatchController | undefined;
 
   return new Promise((resolve) => {
-    function end(outcome: AttemptOutcome): void {
+    function end(outcome: AttemptOutcome | undefined): void {
       if (ended) return;
       ended = true;
       clearTimeout(timer);
       signal.removeEventListener('abort', interrupt);
-      resolve({ outcome, timings: { ...timings, whole: clock.now() - startedAt } });
+      resolve(outcome);
     }
     function fail(error: ClientError | InterruptedError, wasSent?: boolean): void {
       end({ error, wasSent });
       controller?.abort(error);
     }
-    const expire = () => fail(new TimeoutError(timeout, { sent }));
+    const expire = () =>
+      fail(new TimeoutError(`no response within ${Math.ceil(timeout) / 1_000} s`, { sent }));
     const interrupt = () => fail(new InterruptedError(), sent);
     // A slow reader of our output may have blocked the process. First read the data that has arrived, then expire.
-    const timer = startTimer(() => setImmediate(expire), timeout.milliseconds);
+    const timer = startTimer(() => setImmediate(expire), timeout);
     signal.addEventListener('abort', interrupt);
     if (signal.aborted) return interrupt();
 
     const handler: Dispatcher.DispatchHandler = {
       onRequestStart(requestController) {
         controller = requestController;
-        timings.connected ??= clock.now() - startedAt;
-        if (ended) controller.abort(new Error('the attempt has already ended'));
-        else if (attempt.canSend()) sent = true;
-        else fail(new DeferredError('deferred by a cool-down'));
+        sent = !ended && attempt.canSend();
+        if (sent) return;
+        end(undefined);
+        controller.abort(new Error('the attempt has ended, or must not be sent now'));
       },
       onResponseStart(_, statusCode, responseHeaders) {
-        timings.firstByte ??= clock.now() - startedAt;
         // Undici calls this for interim (1xx) responses too. The last call is for the final response.
         response.status = statusCode;
         response.headers = responseHeaders;
@@ -136,22 +119,20 @@ export function runAttempt(
       onResponseData(_, chunk) {
         size += chunk.length;
         if (size <= MAX_RESPONSE_BYTES) return void chunks.push(chunk);
-        const error = new ContractError(response.status, `unexpected response: ${TOO_LARGE}`);
-        // The status of an error response shows enough without the body.
-        if (!attempt.isSuccess(response.status)) end({ response: { ...response, unreadable: TOO_LARGE } });
-        fail(error);
+        end({ response: { ...response, unreadable: TOO_LARGE } });
+        controller?.abort(new Error(TOO_LARGE));
       },
       onResponseEnd() {
         const { isCut, ...decoded } = decodeBody(Buffer.concat(chunks), response.headers);
-        if (isCut && attempt.isSuccess(response.status))
+        if (isCut && response.status < 300)
           return end({ error: new NetworkError(INCOMPLETE, { errno: 'INCOMPLETE', sent: true }) });
         Object.assign(response, decoded);
         if (response.status >= 400) response.code = parseErrorBody(response)?.code;
         end({ response });
       },
       onResponseError(_, cause) {
-        if (!sent && !ended && wasCutOff(cause) && allowMoreTime(timeout.milliseconds)) return dispatch();
-        end({ error: describe(cause, sent, url) });
+        if (!sent && !ended && allowMoreTime(cause, timeout)) return dispatch();
+        end({ error: describe(cause, sent) });
       },
     };
     function dispatch(): void {
@@ -163,23 +144,16 @@ export function runAttempt(
 }
 
 /**
- * Whether Node gave up one of several addresses of a host to try the next one. By default it does so after 250 ms, in
- * which no far host or slow network completes a handshake. No other address may work, for example without IPv6.
+ * If Node gave up one of several addresses of a host to try the next one, gives each address four times more time, also for
+ * connections to a proxy. By default it has 250 ms, in which no far host or slow network completes a handshake, and no other
+ * address may work, for example without IPv6. Returns false if each address already had as much time as the whole attempt.
  */
-const wasCutOff = (cause: Error): boolean =>
-  [cause, cause.cause].some(
-    (error) =>
-      error instanceof AggregateError &&
-      error.errors.some(({ code }: NodeJS.ErrnoException) => code === 'ETIMEDOUT'),
+function allowMoreTime(cause: Error, limit: number): boolean {
+  const errors: NodeJS.ErrnoException[] = [cause, cause.cause].flatMap((error) =>
+    error instanceof AggregateError ? error.errors : [],
   );
-
-/**
- * Gives the next connections of this process, also those to a proxy, four times more time for each address. Returns false if
- * each address already had as much time as the whole attempt.
- */
-function allowMoreTime(limit: number): boolean {
   const current = getDefaultAutoSelectFamilyAttemptTimeout();
-  if (current >= limit) return false;
+  if (current >= limit || !errors.some(({ code }) => code === 'ETIMEDOUT')) return false;
   setDefaultAutoSelectFamilyAttemptTimeout(Math.ceil(Math.min(4 * current, limit)));
   return true;
 }

@@ -2,15 +2,8 @@ import { isNotCarriedOut } from '../contract/error-codes.ts';
 import { header, IDEMPOTENCY_KEY_LIFETIME_MS } from '../contract/headers.ts';
 import type { SteadyClock } from '../system/clock.ts';
 import { InterruptedError } from '../system/interrupted-error.ts';
-import type { Attempt, AttemptOutcome, Timings, Transport } from './attempt.ts';
-import {
-  ApiFailure,
-  ClientError,
-  DeferredError,
-  RateLimitError,
-  type TimeLimit,
-  TimeoutError,
-} from './errors.ts';
+import type { Attempt, AttemptOutcome, Transport } from './attempt.ts';
+import { ApiFailure, ClientError, RateLimitError, TimeoutError } from './errors.ts';
 import { coolDownAfter, methodPauseAfter, requestedDelay } from './rate-limit.ts';
 import { type HttpResponse, readHeader } from './response.ts';
 import { decideRetry, mayHaveBeenApplied, type RetryState, type WaitReason } from './retry.ts';
@@ -22,8 +15,8 @@ import type { ServiceState } from './service-state.ts';
 /** A wait before an attempt. `until` is the end of the wait, since the epoch; `status` is that of a server error. */
 export type WaitEvent = { reason: WaitReason; milliseconds: number; until: number; status?: number };
 
-/** An attempt that has ended, as `--debug` reports it. */
-export type AttemptEvent = { request: HttpRequest; outcome: AttemptOutcome; timings: Timings };
+/** An attempt that has ended, as `--debug` reports it, and how long it took. */
+export type AttemptEvent = { request: HttpRequest; outcome: AttemptOutcome; milliseconds: number };
 
 export type HttpRequest = Pick<Attempt, 'method' | 'url' | 'headers' | 'body'>;
 
@@ -39,8 +32,8 @@ export type RequestOptions = {
   signal: AbortSignal;
   /** The time limit for an attempt. */
   timeoutMilliseconds: number;
-  /** When all calls must be done: by `clock.elapsed()`, and the limit as the error shows it. */
-  deadline?: { at: number; limit: number } | undefined;
+  /** When all calls must be done, by `clock.elapsed()`. */
+  deadline?: number | undefined;
   /** The longest wait before an attempt, without its random part; undefined if calls must not wait or be retried. */
   maxWaitMilliseconds: number | undefined;
   /** Whether to give up early after refused connections, because nothing has listened on this machine so far. */
@@ -63,24 +56,19 @@ export type SendLog = {
   notSent(status?: number): Promise<void>;
 };
 
-/**
- * The outcome of a call. `ambiguous` is true if an attempt may have been applied although no response confirms it.
- * `neededMaxWait` is set if another attempt was excluded only because its wait was too long (see `RetryDecision`).
- */
-export type SendResult = { outcome: AttemptOutcome; ambiguous: boolean; neededMaxWait?: number | undefined };
-
 /** How long an Idempotency-Key may be sent again: an hour less than the service keeps it, because clocks differ. */
 export const IDEMPOTENT_RETRY_MS = IDEMPOTENCY_KEY_LIFETIME_MS - 3_600_000;
 
 /**
  * Sends a request until it succeeds, `decideRetry` excludes another attempt, or a shared pause is too long to wait for.
- * A ClientError and an InterruptedError become part of the result; any other error is thrown.
+ * A ClientError and an InterruptedError become part of the result; any other error is thrown. `ambiguous` is true if an
+ * attempt may have been applied although no response confirms it.
  */
 export async function requestWithRetry(
   options: RequestOptions,
   request: HttpRequest,
   policy: RequestPolicy,
-): Promise<SendResult> {
+): Promise<{ outcome: AttemptOutcome; ambiguous: boolean }> {
   const { transport, service, clock, signal } = options;
   const { idempotent, isSuccess, sendLog } = policy;
   const ignorePause = policy.ignorePause && service.tryAcquireProbe();
@@ -91,17 +79,19 @@ export async function requestWithRetry(
       // A creation waits for shared pauses before it is in `sendLog` or has a connection: if an idle connection closes
       // just when the creation is sent, its outcome is unknown. Other requests wait only when `canSend` returns false.
       if (!idempotent && !ignorePause) await waitForPause(options, request.method);
-      const timeout = timeLimit(options);
+      const timeout = Math.min(options.timeoutMilliseconds, timeLeft(options));
+      if (timeout <= 0) throw new TimeoutError('no time is left for the next request', { sent: false });
       await sendLog?.intent();
       const canSend = () => ignorePause || service.pause(request.method) === undefined;
-      const sending = { ...request, timeout, signal, isSuccess, canSend };
-      const { outcome, timings } = await transport.send(sending);
-      if ('error' in outcome && outcome.error instanceof DeferredError) {
+      const sending = { ...request, timeout, signal, canSend };
+      const sentAt = clock.now();
+      const outcome = await transport.send(sending);
+      if (outcome === undefined) {
         if (!ambiguous) await sendLog?.notSent();
         await waitForPause(options, request.method);
         continue;
       }
-      options.onAttempt?.({ request, outcome, timings });
+      options.onAttempt?.({ request, outcome, milliseconds: clock.now() - sentAt });
       if ('response' in outcome) {
         updateServiceState(options, request.method, outcome.response, ignorePause);
         if (isSuccess(outcome.response.status)) return { outcome, ambiguous };
@@ -119,7 +109,7 @@ export async function requestWithRetry(
         failsFastIfRefused: options.failsFastIfRefused(),
         now,
       });
-      if (!decision.retry) return { outcome, ambiguous, neededMaxWait: decision.neededMaxWait };
+      if (decision === undefined) return { outcome, ambiguous };
       await wait(options, decision.wait, decision.reason, status);
       attempt++;
     }
@@ -129,21 +119,13 @@ export async function requestWithRetry(
   }
 }
 
-/** The time limit for the next attempt: its own, or the rest of the command's. @throws TimeoutError if nothing is left */
-function timeLimit({ timeoutMilliseconds, deadline, clock }: RequestOptions): TimeLimit {
-  const left = deadline === undefined ? Number.POSITIVE_INFINITY : deadline.at - clock.elapsed();
-  if (deadline === undefined || left > timeoutMilliseconds)
-    return { milliseconds: timeoutMilliseconds, shown: timeoutMilliseconds, limit: 'attempt' };
-  const limit: TimeLimit = { milliseconds: left, shown: deadline.limit, limit: 'command' };
-  if (left <= 0) throw new TimeoutError(limit, { sent: false });
-  return limit;
-}
+/** The time until all calls must be done. */
+const timeLeft = ({ deadline = Number.POSITIVE_INFINITY, clock }: RequestOptions): number =>
+  deadline - clock.elapsed();
 
 /** The longest wait that is allowed now; undefined if calls must not wait. */
-const longestWait = ({ maxWaitMilliseconds, deadline, clock }: RequestOptions): number | undefined =>
-  maxWaitMilliseconds && deadline
-    ? Math.max(0, Math.min(maxWaitMilliseconds, deadline.at - clock.elapsed()))
-    : maxWaitMilliseconds;
+const longestWait = (options: RequestOptions): number | undefined =>
+  options.maxWaitMilliseconds && Math.max(0, Math.min(options.maxWaitMilliseconds, timeLeft(options)));
 
 /** Waits until no shared pause is left. @throws RateLimitError or ApiFailure if one is too long, InterruptedError */
 async function waitForPause(options: RequestOptions, method: string): Promise<void> {
@@ -156,8 +138,7 @@ async function waitForPause(options: RequestOptions, method: string): Promise<vo
     const delay = until - clock.now();
     const maxWait = longestWait(options);
     if (maxWait === undefined || delay > maxWait) {
-      if (reason === 'rate limit')
-        throw new RateLimitError(until, { neededMaxWait: maxWait === undefined ? undefined : delay });
+      if (reason === 'rate limit') throw new RateLimitError(until);
       const seconds = Math.ceil(delay / 1_000);
       const message = `an earlier response (503) asked to wait for another ${seconds} s, so the request was not sent`;
       throw new ApiFailure(503, message);

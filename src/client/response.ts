@@ -1,5 +1,5 @@
+import { isUtf8 } from 'node:buffer';
 import * as z from 'zod/mini';
-import { header } from '../contract/headers.ts';
 import { tryParseJson } from '../contract/json.ts';
 import { ErrorBody } from '../contract/schemas.ts';
 
@@ -7,7 +7,7 @@ export type HttpResponse = {
   status: number;
   headers: HttpHeaders;
   body: string;
-  /** Why the body could not be received or decoded; `body` is then empty. */
+  /** Why the body could not be received or decoded. `body` may then be empty. */
   unreadable?: string;
   /** The error code in the body of an error response; undefined if the body is not an `ErrorBody`. */
   code?: string | undefined;
@@ -21,46 +21,29 @@ export const TOO_LARGE = 'larger than 64 MiB';
 /** A decoded body. `isCut` means that it ends early: its connection, its compression, a character or its JSON. */
 type DecodedBody = Pick<HttpResponse, 'body' | 'unreadable'> & { isCut?: boolean };
 
-/** Decodes a body according to its `Content-Encoding` and charset, and removes a byte order mark. */
+/** Decodes a body, which is UTF-8 as JSON must be (RFC 8259, 8.1). Removes a byte order mark. */
 export function decodeBody(bytes: Buffer, headers: HttpHeaders): DecodedBody {
   const coding = readHeaders(headers, 'Content-Encoding').join(', ').toLowerCase();
-  const type = readHeader(headers, 'Content-Type') ?? '';
-  const [, quoted, token] = /;\s*charset\s*=\s*(?:"([^"]*)"|([^;\s]+))/i.exec(type) ?? [];
-  const charset = quoted ?? token ?? 'utf-8';
-  const failed = (unreadable: string, isCut = false) => ({ body: '', unreadable, isCut });
   let plain = bytes;
-  try {
-    // No import statement, because loading zlib takes a millisecond and most services do not compress.
-    if (coding === 'gzip')
-      plain = process
-        .getBuiltinModule('node:zlib')
-        .gunzipSync(bytes, { maxOutputLength: MAX_RESPONSE_BYTES });
-    else if (coding !== '' && coding !== 'identity')
-      return failed(`Content-Encoding ${coding} is not supported`);
-  } catch (error) {
-    const { code, message } = error as NodeJS.ErrnoException;
-    if (code === 'ERR_BUFFER_TOO_LARGE') return failed(TOO_LARGE);
-    return failed(`invalid ${coding} data (${message})`, code === 'Z_BUF_ERROR');
+  if (coding === 'gzip') {
+    try {
+      // No import statement, because loading zlib takes a millisecond and most services do not compress.
+      const { gunzipSync } = process.getBuiltinModule('node:zlib');
+      plain = gunzipSync(bytes, { maxOutputLength: MAX_RESPONSE_BYTES });
+    } catch (error) {
+      const { code, message } = error as NodeJS.ErrnoException;
+      if (code === 'ERR_BUFFER_TOO_LARGE') return { body: '', unreadable: TOO_LARGE };
+      return { body: '', unreadable: `invalid gzip data (${message})`, isCut: code === 'Z_BUF_ERROR' };
+    }
+  } else if (coding !== '' && coding !== 'identity') {
+    return { body: '', unreadable: `Content-Encoding ${coding} is not supported` };
   }
-  const decode = (stream: boolean) => new TextDecoder(charset, { fatal: true }).decode(plain, { stream });
-  try {
-    // Without `stream`, Node 20 decodes windows-1252 as ISO 8859-1 (nodejs/node#56542). With it, UTF-8 takes three times as long.
-    const body = decode(!/^utf-?8$/i.test(charset));
-    return { body, isCut: endsEarly(body, headers) };
-  } catch (error) {
-    if (error instanceof RangeError) return failed(`charset ${charset} is not supported`);
-    // With `stream`, a last character that is not complete is no error.
-    return failed(`not valid ${charset} text`, succeeds(decode));
-  }
-}
-
-function succeeds(decode: (stream: boolean) => string): boolean {
-  try {
-    decode(true);
-    return true;
-  } catch {
-    return false;
-  }
+  const body = new TextDecoder().decode(plain);
+  return {
+    body,
+    isCut: endsEarly(body, headers),
+    ...(!isUtf8(plain) && { unreadable: 'not valid UTF-8 text' }),
+  };
 }
 
 /** Whether JSON ends before its last bracket. Without framing, no other layer shows it, so the JSON is parsed. */
@@ -79,18 +62,6 @@ export function parseErrorBody(response: HttpResponse): ErrorBody | undefined {
   return z.safeParse(ErrorBody, tryParseJson(response.body)).data;
 }
 
-/** The date on which an operation will be removed and the page that describes this, if the response names them. */
-export type Deprecation = { sunset: Date | undefined; link: string | undefined };
-
-/** Reads the Deprecation, Sunset and Link headers (RFC 9745, RFC 8594); undefined if the operation is not deprecated. */
-export function readDeprecation(headers: HttpHeaders): Deprecation | undefined {
-  const sunset = readHeader(headers, header.sunset);
-  const link = findLink(headers, 'deprecation');
-  if ((sunset ?? link ?? readHeader(headers, header.deprecation)) === undefined) return undefined;
-  const time = parseHttpDate(sunset ?? '');
-  return { sunset: time === undefined ? undefined : new Date(time), link };
-}
-
 /** The headers of a response; names are in lower case. */
 export type HttpHeaders = Readonly<Record<string, string | string[] | undefined>>;
 
@@ -104,23 +75,19 @@ export function readHeaders(headers: HttpHeaders, name: string): readonly string
   return typeof values === 'string' ? [values] : values;
 }
 
-/** An element of a header that is a list. Names of parameters are in lower case. */
-export type HeaderElement = {
-  /** `</v1/pets?page=2>` with its brackets, or the content of a quoted string, or a token. */
-  value: string;
-  /** A parameter without a value has an empty text. If a parameter is repeated, the first one counts. */
-  parameters: Record<string, string | undefined>;
-};
-
 // Quoted strings and URLs may contain separators. Their closing quote or bracket may be missing.
 const UP_TO_COMMA = /(?:"(?:[^"\\]|\\.)*"?|<[^>]*>?|[^"<,]+)+/g;
 const UP_TO_SEMICOLON = /(?:"(?:[^"\\]|\\.)*"?|<[^>]*>?|[^"<;]+)+/g;
 
 /**
  * Reads a header whose elements have parameters, such as `</pets?page=2>; rel="next"` (Link, RFC 8288) or
- * `"minute";r=0;t=30` (RateLimit, RFC 9651). Valueless parameters and empty elements are valid.
+ * `"minute";r=0;t=30` (RateLimit, RFC 9651). A `value` is a URL in its brackets, the content of a quoted string, or a token.
+ * Names of parameters are in lower case. If a parameter is repeated, the first one counts; without a value, it is empty.
  */
-export const readHeaderList = (headers: HttpHeaders, name: string): HeaderElement[] =>
+export const readHeaderList = (
+  headers: HttpHeaders,
+  name: string,
+): { value: string; parameters: Record<string, string | undefined> }[] =>
   (readHeaders(headers, name).join().match(UP_TO_COMMA) ?? [])
     .filter((text) => text.trim() !== '')
     .map((text) => {

@@ -1,6 +1,6 @@
 import { isNotCarriedOut } from '../contract/error-codes.ts';
 import type { AttemptOutcome } from './attempt.ts';
-import { ContractError, NetworkError, NoResponseError, TimeoutError } from './errors.ts';
+import { ContractError, NetworkError, TimeoutError } from './errors.ts';
 import { parseRetryAfter, rateLimitDelay } from './rate-limit.ts';
 import type { HttpResponse } from './response.ts';
 
@@ -17,7 +17,7 @@ export function mayHaveBeenApplied(outcome: AttemptOutcome): boolean {
     return status <= 303 || status >= 500 || status === 408 || isInProgress(outcome.response);
   }
   const { error } = outcome;
-  if (error instanceof NoResponseError) return error.sent;
+  if (error instanceof NetworkError) return error.sent;
   return error instanceof ContractError || outcome.wasSent === true;
 }
 
@@ -39,57 +39,52 @@ export type RetryState = {
   now: number;
 };
 
-export type RetryDecision =
-  | { retry: true; wait: number; reason: WaitReason }
-  /** `neededMaxWait` is the `maxWait` that would allow the retry; set only if the wait is longer than `maxWait`. */
-  | { retry: false; neededMaxWait?: number };
-
-/** How often a request is attempted, and the waits in between: `backoff`, doubled after each attempt, up to `cap`. */
-type Rule = { attempts: number; backoff: number; cap: number };
-
-const rules = {
-  /** If the response requests no wait, the waits add up to at most 15 s, in which a service can restart. */
-  failure: { attempts: 6, backoff: 500, cap: 5_500 },
+/** The waits between attempts if the response requests none. One more attempt is made than there are waits. */
+const delays: Record<'failure' | 'persistent' | 'permanent', readonly number[]> = {
+  /** In these 13 seconds, a service can restart. */
+  failure: [500, 1_000, 2_000, 4_000, 5_500],
   /** For failures that rarely end within seconds, such as a full disk. */
-  persistent: { attempts: 3, backoff: 300, cap: 600 },
+  persistent: [300, 600],
   /** For failures that a retry would repeat. */
-  permanent: { attempts: 1, backoff: 0, cap: 0 },
-} satisfies Record<string, Rule>;
+  permanent: [],
+};
 
-/** Decides whether and when to retry after an attempt without success. */
-export function decideRetry(outcome: AttemptOutcome, state: RetryState): RetryDecision {
+/** How long to wait before another attempt, and why; undefined if there must be none. */
+export function decideRetry(
+  outcome: AttemptOutcome,
+  state: RetryState,
+): { wait: number; reason: WaitReason } | undefined {
   const { idempotent, supportsIdempotency, ambiguous, attempt, maxWait } = state;
   const [reason, rule, requested = 0] = retryRule(outcome, state);
   const isSafe = idempotent || supportsIdempotency || !ambiguous;
-  if (!isSafe || attempt >= rule.attempts || maxWait === undefined) return { retry: false };
-  const backoff = Math.min(rule.cap, rule.backoff * 2 ** (attempt - 1));
-  const delay = Math.max(requested, backoff);
-  if (delay > maxWait) return { retry: false, neededMaxWait: delay };
-  return { retry: true, wait: delay, reason };
+  const delay = delays[rule][attempt - 1];
+  if (!isSafe || delay === undefined || maxWait === undefined) return undefined;
+  const wait = Math.max(requested, delay);
+  return wait <= maxWait ? { wait, reason } : undefined;
 }
 
 /** Why and how a request is retried, and the wait that the response requests. */
 function retryRule(
   outcome: AttemptOutcome,
   { supportsIdempotency, failsFastIfRefused, now }: RetryState,
-): readonly [WaitReason, Rule, requested?: number] {
+): readonly [WaitReason, keyof typeof delays, requested?: number] {
   if ('response' in outcome) {
     const { status, headers, code } = outcome.response;
-    if (status === 429) return ['rate limit', rules.failure, rateLimitDelay(headers, now)];
+    if (status === 429) return ['rate limit', 'failure', rateLimitDelay(headers, now)];
     // X-RateLimit-Reset is ignored, because that header does not say when a failing service recovers.
     const requested = parseRetryAfter(headers, now) ?? 0;
     if (supportsIdempotency && isInProgress(outcome.response))
-      return ['still in progress', rules.failure, requested];
+      return ['still in progress', 'failure', requested];
     const isTemporary = [408, 500, 502, 503, 504].includes(status);
-    const rule = isTemporary ? rules.failure : rules.permanent;
     const isDiskFull = status === 503 && code === 'storage_full';
-    return ['server error', isDiskFull ? rules.persistent : rule, requested];
+    return ['server error', isDiskFull ? 'persistent' : isTemporary ? 'failure' : 'permanent', requested];
   }
   const { error } = outcome;
+  if (!(error instanceof NetworkError) || error.isPermanent) return ['connection', 'permanent'];
   // A timed-out attempt has already taken long, so fewer attempts follow.
-  if (error instanceof TimeoutError) return ['connection', rules.persistent];
-  // All other errors are no failures of the network, such as too little memory.
-  if (!(error instanceof NetworkError) || error.isPermanent) return ['connection', rules.permanent];
-  const isPersistent = error.errno === 'ENOTFOUND' || (error.errno === 'ECONNREFUSED' && failsFastIfRefused);
-  return ['connection', isPersistent ? rules.persistent : rules.failure];
+  const isPersistent =
+    error instanceof TimeoutError ||
+    error.errno === 'ENOTFOUND' ||
+    (error.errno === 'ECONNREFUSED' && failsFastIfRefused);
+  return ['connection', isPersistent ? 'persistent' : 'failure'];
 }

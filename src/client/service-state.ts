@@ -20,9 +20,7 @@ import {
 //   and the system time, boot id and uptime at its start. Two clocks, because the system time may be set to another time
 //   during a wait, and the uptime begins again with each start of the machine.
 // - `idempotency`: the latest day (UTC, in days since the epoch) on which a response showed support for Idempotency-Key
-// - `notice-getPet`: the day of the latest notice about an operation
 
-const MINUTE = 60_000;
 const DAY = 86_400_000;
 
 /** Longer waits are shortened to this. It exceeds a day, the longest rate-limit window of our service. */
@@ -30,9 +28,6 @@ const MAX_WAIT = 25 * 3_600_000;
 
 /** The system counts its uptime in steps of this many milliseconds. */
 const UPTIME_STEP = 10;
-
-/** The scope of a wait for all requests with an API key. The other scopes are names of methods, and `probe`. */
-const ALL = 'all';
 
 /** Matches the name of a wait: its scope, its duration, and the system time, boot id and uptime at its start. */
 const WAIT = /^wait-(\w+),(\d+),(\d+),([\w-]*),(\d+)$/;
@@ -42,8 +37,6 @@ export type StateOptions = {
   uptime(): Uptime;
   /** Where the state is stored: in the first directory that accepts it. It is read from all of them. */
   stateDirectories: readonly StateDirectory[];
-  /** Called for each fact that no directory accepts. Only this process then knows the fact. */
-  onUnwritable?: (() => void) | undefined;
 };
 
 /** The end of a wait, in milliseconds since the epoch, and its reason. */
@@ -68,7 +61,7 @@ export const serviceOf = (baseUrl: string): string =>
 /** The state of a key at a server. It does not depend on the path of the base URL, because neither do rate limits. */
 export function createServiceState(
   { baseUrl, key }: { baseUrl: string; key: string },
-  { clock, uptime, stateDirectories, onUnwritable = () => {} }: StateOptions,
+  { clock, uptime, stateDirectories }: StateOptions,
 ) {
   const name = createHash('sha256')
     .update(`${serverOf(baseUrl)}\n${key}`)
@@ -76,19 +69,13 @@ export function createServiceState(
   const stores = stateDirectories.map((directory) => createStore(directory, name));
   /** The waits that this process has started (their files may be deleted), and the facts that it cannot store. */
   const own = new Set<string>();
-  /** What this process last recorded about Idempotency-Key: the day on which it was supported, or that it was not. */
-  let supportedDay: number | 'unsupported' | undefined;
+  /** The fact that this process last recorded about Idempotency-Key; empty if it is not supported. */
+  let recorded: string | undefined;
 
   const facts = (): string[] => [...stores.flatMap((store) => store.read() ?? []), ...own];
 
-  /** Adds a fact. Returns whether it is new. */
-  function add(fact: string): boolean {
-    if (facts().includes(fact)) return false;
-    if (!stores.some((store) => store.add(fact))) {
-      onUnwritable();
-      own.add(fact);
-    }
-    return true;
+  function add(fact: string): void {
+    if (!facts().includes(fact) && !stores.some((store) => store.add(fact))) own.add(fact);
   }
 
   function remove(isRemoved: (fact: string) => boolean): void {
@@ -96,19 +83,6 @@ export function createServiceState(
       own.delete(fact);
       for (const store of stores) store.remove(fact);
     }
-  }
-
-  const valueFor = (topic: string): string | undefined =>
-    facts()
-      .find((fact) => fact.startsWith(`${topic},`))
-      ?.slice(topic.length + 1);
-
-  /** Replaces the value of a topic. Returns whether it is new. */
-  function setValue(topic: string, value: number): boolean {
-    const fact = `${topic},${value}`;
-    const isNew = add(fact);
-    if (isNew) remove((other) => other.startsWith(`${topic},`) && other !== fact);
-    return isNew;
   }
 
   /** The milliseconds until a wait ends; at most 0 after its end. */
@@ -126,7 +100,7 @@ export function createServiceState(
     Math.max(0, ...known.filter((fact) => WAIT.exec(fact)?.[1] === scope).map(remaining));
 
   /** Pauses all requests with this API key, or only those of a scope. Never shortens a pause that has started before. */
-  function startPause(milliseconds: number, scope = ALL): void {
+  function startPause(milliseconds: number, scope = 'all'): void {
     const duration = Math.ceil(Math.min(milliseconds, MAX_WAIT));
     if (longest(scope) >= duration) return;
     const { boot, milliseconds: started } = uptime();
@@ -136,14 +110,14 @@ export function createServiceState(
     remove((other) => WAIT.test(other) && remaining(other) <= 0);
   }
 
-  /** The day (UTC), in days since the epoch. */
+  const supportOn = (day: number): string => `idempotency,${day}`;
   const today = (): number => Math.floor(clock.now() / DAY);
 
   return {
     /** The wait before the next request with this method; undefined if it may be sent now. */
     pause(method: string): Pause | undefined {
       const known = facts();
-      const [all, ofMethod] = [longest(ALL, known), longest(method, known)];
+      const [all, ofMethod] = [longest('all', known), longest(method, known)];
       if (Math.max(all, ofMethod) === 0) return undefined;
       const reason = all >= ofMethod ? 'rate limit' : 'server error';
       return { until: clock.now() + Math.max(all, ofMethod), reason };
@@ -156,26 +130,24 @@ export function createServiceState(
      * across processes, so that checking whether the limit still applies cannot get the API key banned.
      */
     tryAcquireProbe(): boolean {
-      if (longest(ALL) <= 0) return true;
+      if (longest('all') <= 0) return true;
       if (longest('probe') > 0) return false;
-      startPause(MINUTE, 'probe');
+      startPause(60_000, 'probe');
       return true;
     },
     /** Whether a response of today or yesterday (UTC) has shown support for Idempotency-Key (docs/service.md, D10). */
     supportsIdempotency(): boolean {
       // The support expires, because another service may later run at the address.
-      const day = supportedDay === 'unsupported' ? undefined : valueFor('idempotency');
-      return day !== undefined && [today(), today() - 1].includes(Number(day));
+      const known = recorded === '' ? [] : facts();
+      return known.includes(supportOn(today())) || known.includes(supportOn(today() - 1));
     },
     recordIdempotencySupport(isSupported: boolean): void {
-      const day = isSupported ? today() : 'unsupported';
-      if (supportedDay === day) return;
-      supportedDay = day;
-      if (day === 'unsupported') remove((fact) => fact.startsWith('idempotency,'));
-      else setValue('idempotency', day);
+      const fact = isSupported ? supportOn(today()) : '';
+      if (fact === recorded) return;
+      recorded = fact;
+      if (isSupported) add(fact);
+      remove((other) => other.startsWith('idempotency,') && other !== fact);
     },
-    /** True for the first call per operation and UTC day, so that a notice is shown once a day. */
-    claimDailyNotice: (operation: string): boolean => setValue(`notice-${operation}`, today()),
   };
 }
 

@@ -1,6 +1,5 @@
 import { accessSync, constants, existsSync, lstatSync, mkdirSync } from 'node:fs';
 import { dirname } from 'node:path';
-import { errnoOf, isMissing } from '../system/file-system.ts';
 
 /** A directory that all processes of a user share. */
 export type StateDirectory = {
@@ -51,8 +50,9 @@ export function makeDirectorySync(path: string, withParents = true): boolean {
     mkdirSync(path, { mode: 0o700 });
     return true;
   } catch (error) {
-    if (errnoOf(error) === 'EEXIST') return false;
-    if (!withParents || !isMissing(error) || dirname(path) === path) throw error;
+    const { code } = error as NodeJS.ErrnoException;
+    if (code === 'EEXIST') return false;
+    if (!withParents || code !== 'ENOENT' || dirname(path) === path) throw error;
     makeDirectorySync(dirname(path));
     return makeDirectorySync(path, false);
   }

@@ -13,7 +13,7 @@ import {
   RateLimitError,
   TimeoutError,
 } from '../../src/client/errors.ts';
-import { describeFault, proxyFault } from '../../src/client/failures.ts';
+import { describeFault } from '../../src/client/failures.ts';
 import { StoreError } from '../../src/store/errors.ts';
 import { InterruptedError } from '../../src/system/interrupted-error.ts';
 import { runInTerminal } from '../helpers/context.ts';
@@ -34,12 +34,11 @@ const CONTEXT = { now: NOW, platform: 'linux', timeZone: 'UTC', listCommand: 'pe
 const explain = (error: unknown, change: Partial<Connection> = {}, proxy?: ProxySetting) =>
   toCliError(callError(error, { connection: { ...connection, ...change }, proxy, ...CONTEXT }));
 
-const failure = (status: number, code = 'a_code') => new ApiFailure(status, 'why', { code, reason: 'why' });
-const page = (status: number, reason?: string) => new ApiFailure(status, `HTTP status ${status}`, { reason });
-const limited = (delay: number, rest: ConstructorParameters<typeof RateLimitError>[1] = {}) =>
-  new RateLimitError(NOW + delay, rest);
-const network = (errno: string | undefined) =>
-  describeFault(Object.assign(new Error('odd'), { code: errno }), true);
+const failure = (status: number, code = 'a_code') => new ApiFailure(status, 'why', code);
+const page = (status: number) => new ApiFailure(status, `HTTP status ${status}`);
+const limited = (delay: number, response?: ConstructorParameters<typeof RateLimitError>[1]) =>
+  new RateLimitError(NOW + delay, response);
+const network = (code: string | undefined) => describeFault(Object.assign(new Error('odd'), { code }), true);
 const errno = (code: string) => Object.assign(new Error(`${code}: words`), { code });
 
 const API = 'api.example.com';
@@ -59,33 +58,25 @@ test.each<[unknown, number, string, message: string, hint: string | undefined, b
   [failure(403), 1, 'a_code', `${API}: why`, 'use a key that is allowed to do this'],
   [page(403), 1, 'http_403', `${API}: HTTP status 403`, 'use a key that is allowed to do this'],
   [page(400), 7, 'http_400', `${API}: HTTP status 400`, '--debug'],
-  [failure(405), 1, 'a_code', 'why', HTTPS],
   [failure(408), 1, 'a_code', 'why', 'try again later'],
-  [page(413), 7, 'http_413', 'HTTP status 413', 'this size'],
   [failure(404), 3, 'a_code', 'why', HTTPS],
   [failure(422, 'idempotency_mismatch'), 1, 'idempotency_mismatch', 'why', 'another --idempotency-key'],
   [failure(500), 7, 'a_code', 'why', 'try again'],
   [
-    limited(30_000, { neededMaxWait: 30_000 }),
+    limited(30_000),
     5,
     'rate_limited',
     `${USED_UP} until 12:00:30 UTC (in 30 s): according to an earlier response, the rate limit is used up`,
     `${AFTER}, or wait with --max-wait 30; to ask the service whether the limit has ended earlier: pets profiles --check`,
   ],
   [
-    limited(30_000, { response: { code: 'key_banned', reason: 'stop' }, neededMaxWait: 30_000 }),
+    limited(30_000, { code: 'key_banned', reason: 'stop' }),
     5,
     'key_banned',
     `${API} has banned this key until 12:00:30 UTC (in 30 s): stop`,
     `${AFTER}, or wait with --max-wait 30`,
   ],
-  [
-    limited(3_600_000, { neededMaxWait: 3_600_000 }),
-    5,
-    'rate_limited',
-    USED_UP,
-    `${AFTER}; to ask the service`,
-  ],
+  [limited(3_600_000), 5, 'rate_limited', USED_UP, `${AFTER}; to ask the service`],
   [
     limited(Number.MAX_VALUE),
     5,
@@ -93,20 +84,7 @@ test.each<[unknown, number, string, message: string, hint: string | undefined, b
     `${USED_UP}: according to an earlier response, the rate limit is used up`,
     'try again later',
   ],
-  [
-    new TimeoutError({ shown: 200, limit: 'attempt' }, { sent: true }),
-    6,
-    'timeout',
-    'no response within 0.2 s',
-    '--timeout',
-  ],
-  [
-    new TimeoutError({ shown: 200, limit: 'command' }, { sent: true }),
-    6,
-    'timeout',
-    'not done within 0.2 s',
-    '--max-time',
-  ],
+  [new TimeoutError('no response', { sent: true }), 6, 'timeout', 'no response', '--timeout or --max-time'],
   [new LocalError('no memory', { sent: false, hint: 'get more' }), 1, 'local_error', 'no memory', 'get more'],
   [new ContractError(200, 'not JSON'), 7, 'contract_error', 'not JSON', `check the base URL ${HTTPS}`],
   [new ContractError(200, ''), 7, 'contract_error', '', `${LOCAL}/; it usually ends in /v1`, `${LOCAL}/`],
@@ -129,13 +107,13 @@ const at = (baseUrl: string) => ({ baseUrl });
 // test/client/failures.test.ts has all causes.
 test.each<[string | undefined, reason: string, hint: string, Partial<Connection>?]>([
   [undefined, 'odd', CHECK],
-  ['ENOTFOUND', 'host not found', `${CHECK}${HTTPS}; nothing was saved`, LOGIN],
-  ['ECONNREFUSED', 'connection refused', CHECK],
-  ['ECONNREFUSED', 'connection refused', START, at(LOCAL)],
-  ['ECONNREFUSED', 'connection refused', `${START} --port 8080`, at('http://localhost:8080/v1')],
-  ['ECONNREFUSED', 'connection refused', CHECK, at('https://127.0.0.1:7387/v1')],
-  ['ECONNREFUSED', 'connection refused', CHECK, at('http://192.0.2.1:7387/v1')],
-  ['CERT_HAS_EXPIRED', 'its certificate has expired', 'check the clock of this machine', LOGIN],
+  ['ENOTFOUND', 'odd', `${CHECK}${HTTPS}; nothing was saved`, LOGIN],
+  ['ECONNREFUSED', 'odd', CHECK],
+  ['ECONNREFUSED', 'odd', START, at(LOCAL)],
+  ['ECONNREFUSED', 'odd', `${START} --port 8080`, at('http://localhost:8080/v1')],
+  ['ECONNREFUSED', 'odd', CHECK, at('https://127.0.0.1:7387/v1')],
+  ['ECONNREFUSED', 'odd', CHECK, at('http://192.0.2.1:7387/v1')],
+  ['CERT_HAS_EXPIRED', 'odd', 'the clock of this machine', LOGIN],
 ])('%s: %s, and the hint %j (%o)', (code, reason, hint, change = {}) => {
   const { baseUrl = HTTPS } = change;
   const message = `cannot reach ${new URL(baseUrl).host}: ${reason}`;
@@ -150,7 +128,7 @@ test.each([
   [false, 'add it again only if it is missing'],
 ] as const)('an unknown outcome (idempotency: %s)', (supportsIdempotency, hint) => {
   for (const [cause, exitCode, code, reason] of [
-    [network('ECONNRESET'), 6, 'outcome_unknown', 'connection closed'],
+    [network('ECONNRESET'), 6, 'outcome_unknown', 'odd'],
     [failure(503), 6, 'outcome_unknown', 'why'],
     [new InterruptedError(), 130, 'interrupted', 'interrupted'],
   ] as const) {
@@ -178,30 +156,14 @@ test('the hint names the proxy, which may be the cause of the error', () => {
   expect(explain(network('ECONNREFUSED'), {}, proxy).hint).toContain('the proxy proxy.example.com:3128');
 });
 
-const NO_USER = { ...proxy, address: 'http://proxy.example.com:3128' };
-const DOWN = Object.assign(new Error('no'), { code: 'ECONNREFUSED' });
-test.each<[number | undefined, ProxySetting, message: string, hint: string]>([
-  [
-    407,
-    NO_USER,
-    'PROXY requires a user and password (407)',
-    'set HTTPS_PROXY to http://USER:PASSWORD@PROXY;',
-  ],
-  [407, proxy, 'PROXY rejected the user and password in HTTPS_PROXY (407)', 'set HTTPS_PROXY to'],
-  [403, proxy, `PROXY did not connect to ${API} (403)`, 'check HTTPS_PROXY and the base URL;'],
-  [
-    undefined,
-    proxy,
-    'PROXY: connection refused',
-    `check HTTPS_PROXY and the base URL; to connect without a proxy, add ${API} to NO_PROXY`,
-  ],
-])('the response %s of a proxy is an error that names the proxy', (status, setting, message, hint) => {
-  const error = status === undefined ? proxyFault(DOWN) : new ProxyError('no', { status });
-  const described = explain(error, {}, setting);
-  const withProxy = (text: string) =>
-    expect.stringContaining(text.replace('PROXY', 'proxy.example.com:3128'));
-  expect(described).toMatchObject({ exitCode: 6, code: 'network_error', message: withProxy(message) });
-  expect(described.hint).toEqual(expect.stringContaining(hint.replace('@PROXY', '@proxy.example.com:3128')));
+test('a refusal by a proxy names the proxy without its user and password', () => {
+  const { message, hint, ...error } = explain(new ProxyError('why (407)', {}), {}, proxy);
+  expect(error).toMatchObject({ exitCode: 6, code: 'network_error' });
+  expect(message).toBe(`the proxy proxy.example.com:3128 did not connect to ${API}: why (407)`);
+  expect(hint).toContain(
+    'check HTTPS_PROXY (a user and password go in http://USER:PASSWORD@proxy.example.com:3128',
+  );
+  expect(hint).toContain(`to connect without a proxy, add ${API} to NO_PROXY`);
 });
 
 test('every exit code has a meaning', () => {

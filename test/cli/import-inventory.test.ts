@@ -61,7 +61,7 @@ type Case = {
 
 const LOST_REX = '2 added before 1 Max; 3 added before 2 Bella; 4 unknown Rex';
 const LOLA = '5 added before 4 Lola';
-const CLOSED = 'outcome unknown: connection closed';
+const CLOSED = 'outcome unknown: other side closed';
 const old = (count: number): StoredPet[] =>
   Array.from({ length: count }, (_, i) => ({ ...rex, id: i + 1, name: `old ${i}` }));
 

@@ -378,7 +378,7 @@ function createService(random: () => number, figures: ImportFigures, now: () => 
       const known = supportsIdempotency && last && now() - last.at < 24 * HOUR ? last : undefined;
       if (rejectsRows && !known && kind < 0.2) {
         await sendLog?.notSent(422);
-        throw new ApiFailure(422, 'simulated: rejected', { code: 'no' });
+        throw new ApiFailure(422, 'simulated: rejected', 'no');
       }
       const pet = { ...input.body, id: BigInt(animals.length + 1), status: 'available' as const };
       const animal = known ?? { pet, hash: animalHash(input.body), at: now() };

@@ -239,8 +239,8 @@ test('the notice names the profile if more than one has a key', async () => {
 test('while all pages are read, a terminal shows what was read and found, and no question is asked', async () => {
   const { code, stderr } = await run('find zoe', { ...WIDE, typed: [] });
   expect(code).toBe(0);
-  expect(stderr).toContain('\x1b[Kread 100 animals on 1 page, found 20');
-  expect(stderr).toContain('\x1b[Kread 200 animals on 2 pages, found 40');
+  expect(stderr).toContain('\x1b[Kread 100 animals, found 20');
+  expect(stderr).toContain('\x1b[Kread 200 animals, found 40');
   expect((await run('find zoe')).stderr).toBe('');
 });
 
@@ -253,15 +253,13 @@ test('while all pages are read, a terminal shows no rest of the progress before 
     onSleep: (_, raise) => raise('SIGINT'),
   });
   expect([code, stdout]).toEqual([130, '']);
-  expect(stderr).toMatch(/read 100 animals on 1 page\r\x1b\[Kerror: interrupted\n$/);
+  expect(stderr).toMatch(/read 100 animals\r\x1b\[Kerror: interrupted\n$/);
 });
 
-test('while all pages are read, a terminal shows the time that is left if the service sends the number of animals, also while it waits', async () => {
+test('while all pages are read, a terminal shows what was read also while it waits', async () => {
   const shop = shopOf(manyAnimals(1_000));
   const clock = manualClock();
   const handler: Handler = (request, response, count) => {
-    response.setHeader('X-Total-Count', '50000');
-    clock.advance(1_000);
     if (count === 3) reply(response, 429, {}, { 'Retry-After': '30' });
     else shop(request, response, count);
   };
@@ -270,7 +268,6 @@ test('while all pages are read, a terminal shows the time that is left if the se
     clock,
   });
   expect(code).toBe(0);
-  expect(stderr).toMatch(/read 100 animals on 1 page; about \d+ min left/);
   expect(stderr).toMatch(/\x1b\[Kread 200 animals; waiting 30 s \(rate limit\), until 12:00:3\d UTC/);
 });
 

@@ -26,7 +26,7 @@ test('get, if the service has removed the operation, searches the list and says 
 test('get, if the service has removed the operation, searches the whole list, with progress on a terminal', async () => {
   const { code, server, stderr } = await runAgainst(gone, ['get', '14'], { columns: 100 });
   expect([code, server.requests.length]).toEqual([0, 15]);
-  expect(stderr).toContain('read 13 animals on 13 pages, found 0');
+  expect(stderr).toContain('read 13 animals, found 0');
   const handler: Handler = (request, response, count) => {
     if (count <= 3) gone(request, response, count);
     else reply(response, 200, []);
@@ -62,8 +62,8 @@ test('--debug logs each attempt with its headers, but never the key, even if the
   );
   expect(stderr.match(/^GET http:\/\/127\.0\.0\.1:\d+\/v1\/pets\?limit=20$/gm)).toHaveLength(6);
   expect(stderr.match(/^ {2}> Authorization: Bearer …_key$/gm)).toHaveLength(6);
-  expect(stderr).toMatch(/^failed: NetworkError: .* \(connected \d+ ms, complete \d+ ms\)$/m);
-  expect(stderr.match(/^500 \(connected \d+ ms, first byte \d+ ms, complete \d+ ms\)$/gm)).toHaveLength(5);
+  expect(stderr).toMatch(/^failed: NetworkError: .* \(\d+ ms\)$/m);
+  expect(stderr.match(/^500 \(\d+ ms\)$/gm)).toHaveLength(5);
   expect(stderr).toContain('  < x-echo: …_key');
   expect(stdout + stderr).not.toContain('pets_secret_key');
 });

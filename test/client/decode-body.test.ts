@@ -9,7 +9,6 @@ const JSON_TEXT = JSON.stringify([{ ...PET, name: NAME }]);
 const utf8 = Buffer.from(JSON_TEXT);
 const bom = Buffer.from([0xef, 0xbb, 0xbf]);
 const windows1252 = Buffer.from(JSON_TEXT.replace('€', '\x80'), 'latin1');
-const utf16 = Buffer.from(`\ufeff${JSON_TEXT}`, 'utf16le');
 const gzip = gzipSync(utf8);
 
 type Response = { status?: number; headers: Record<string, string>; bytes: Buffer };
@@ -23,14 +22,11 @@ async function connect({ status = 200, headers, bytes }: Response) {
 }
 
 const coding = (name: string) => ({ 'Content-Encoding': name });
-const type = (charset: string) => ({ 'Content-Type': `application/json; charset=${charset}` });
 
 test.each<[string, Record<string, string>, Buffer]>([
   ['as UTF-8', {}, utf8],
   ['without its byte order mark', {}, Buffer.concat([bom, utf8])],
   ['with gzip, in any case', coding('GZIP'), gzip],
-  ['from a quoted charset in any case', type('"Windows-1252"'), windows1252],
-  ['from UTF-16', type('utf-16le'), utf16],
 ])('a body is decoded: %s', async (_name, headers, bytes) => {
   const { client } = await connect({ headers, bytes });
   expect((await list(client)).value).toMatchObject([{ name: NAME }]);
@@ -48,8 +44,7 @@ test.each<[string, Record<string, string>, Buffer, string]>([
   ['two codings', coding('gzip, gzip'), gzipSync(gzip), 'Content-Encoding gzip, gzip is not supported'],
   ['text instead of gzip', coding('gzip'), utf8, 'invalid gzip data (incorrect header check)'],
   ['a small gzip body with more than 64 MiB', coding('gzip'), gzipSync(bomb), 'larger than 64 MiB'],
-  ['an unknown charset', type('utf-32'), utf8, 'charset utf-32 is not supported'],
-  ['text that is not UTF-8', {}, windows1252, 'not valid utf-8 text'],
+  ['text that is not UTF-8', {}, windows1252, 'not valid UTF-8 text'],
 ])('a success that cannot be decoded is a ContractError: %s', async (_name, headers, bytes, reason) => {
   const { client, server } = await connect({ headers, bytes });
   const error = await rejection(list(client));
@@ -62,7 +57,6 @@ test.each<[string, Record<string, string>, Buffer]>([
   ['in gzip', coding('gzip'), gzip.subarray(0, -20)],
   ['in gzip before its checksum', coding('gzip'), gzip.subarray(0, -8)],
   ['in a character', {}, utf8.subarray(0, JSON_TEXT.indexOf('€') + 2)],
-  ['in a character of UTF-16', type('utf-16le'), utf16.subarray(0, -1)],
   ['in JSON', {}, utf8.subarray(0, -1)],
 ])('a success that ends %s is incomplete, and requested again', async (_name, headers, bytes) => {
   const { client, server } = await connect({ headers, bytes });

@@ -2,7 +2,6 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect, test } from 'vitest';
 import { ApiFailure, ContractError } from '../../src/client/errors.ts';
 import { listPages } from '../../src/client/pages.ts';
-import type { HttpHeaders } from '../../src/client/response.ts';
 import type { Pet } from '../../src/contract/schemas.ts';
 import { PET, rejection, testClient } from '../helpers/client.ts';
 import { gate } from '../helpers/gate.ts';
@@ -68,22 +67,12 @@ describe.each([true, false])('pages, with prefetch: %s', (all) => {
     ['another protocol', to('mailto:a@b.test'), 1, 'mailto:a@b.test'],
     ['the same origin outside the base path', to('/pets?page=2'), 1, '/pets?page=2, outside '],
     ['an earlier page', (_, to, count) => reply(to, 200, [PET], link(count % 2)), 3, 'an earlier page'],
-    ['empty pages only', (_, to, count) => reply(to, 200, [], link(count)), 11, '11 empty pages'],
   ])('are not followed to %s', async (_name, handler, requests, reason) => {
     const { error, server } = await collect(handler, { all });
     expect(error).toBeInstanceOf(ContractError);
-    expect((error as Error).message).toMatch(/, so it was not followed$|^stopped, because |^invalid link /);
+    expect((error as Error).message).toMatch(/, so it was not followed$|^invalid link /);
     expect((error as Error).message).toContain(reason);
     expect(server.requests).toHaveLength(requests);
-  });
-
-  test('are followed over empty ones as long as some are not empty', async () => {
-    const { pages } = await collect(
-      (_, response, count) =>
-        reply(response, 200, count % 8 === 0 ? [PET] : [], count < 32 ? link(count) : {}),
-      { all },
-    );
-    expect(pages).toHaveLength(32);
   });
 });
 
@@ -105,7 +94,7 @@ test.each<[string, object[], Record<string, string | string[]>, string[]]>([
   expect(pages.map((page) => page.more)).toEqual(more);
 });
 
-test('animals with another status are left out on every page, and this is reported', async () => {
+test('animals with another status are left out on every page', async () => {
   const statuses = [['available', 'sold', ' SOLD'], ['available'], [undefined, null, 7, 'reserved', 'sold']];
   const server = await scriptedServer((_, response, count) =>
     reply(
@@ -115,15 +104,11 @@ test('animals with another status are left out on every page, and this is report
       count < statuses.length ? link(count + 1) : {},
     ),
   );
-  const differences: string[] = [];
-  const { client } = testClient(server.url, { onDifference: (difference) => differences.push(difference) });
+  const { client } = testClient(server.url);
   const pages: string[][] = [];
   for await (const { pets } of listPages(client, { limit: 3, status: 'sold' }))
     pages.push(pets.map(({ id }) => String(id)));
   expect(pages).toEqual([['11', '12'], [], ['30', '31', '32', '34']]);
-  expect(new Set(differences.filter((each) => each.startsWith('ignores')))).toEqual(
-    new Set(['ignores the filter status=sold; animals with another status are left out']),
-  );
 });
 
 async function start(handler: Handler) {
@@ -135,12 +120,11 @@ async function start(handler: Handler) {
   return { server, pages, next, requested, ...tested };
 }
 
-test('the prefetch depends on the headers of the page, and each page is requested once', async () => {
+test('the caller decides about each prefetch, and each page is requested once', async () => {
   const server = await scriptedServer(pagesTo(3));
   const { client } = testClient(server.url);
-  const asked: unknown[] = [];
-  const canPrefetch = ({ link: target }: HttpHeaders) => asked.push(target) === 1;
-  const pages = listPages(client, { limit: 1 }, canPrefetch);
+  let asked = 0;
+  const pages = listPages(client, { limit: 1 }, () => ++asked === 1);
   await pages.next();
   await expect.poll(() => server.requests).toHaveLength(2);
   await pages.next();
@@ -149,7 +133,7 @@ test('the prefetch depends on the headers of the page, and each page is requeste
   await pages.next();
   expect([server.requests.length, (await pages.next()).done]).toEqual([3, true]);
   // The last page has no next page that could be prefetched.
-  expect(asked).toEqual([2, 3].map((page) => link(page).Link));
+  expect(asked).toBe(2);
 });
 
 test.each<[string, Handler, typeof ApiFailure | typeof ContractError]>([

@@ -1,11 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, onTestFinished, test } from 'vitest';
-import {
-  delayIfExhausted,
-  readRateLimits,
-  readScarcestRateLimit,
-  requestedDelay,
-} from '../../src/client/rate-limit.ts';
+import { coolDownAfter, readRateLimits, requestedDelay } from '../../src/client/rate-limit.ts';
 import type { HttpHeaders } from '../../src/client/response.ts';
 
 const NOW = Date.parse('2026-11-20T12:00:00Z');
@@ -143,9 +138,11 @@ describe('requestedDelay, in milliseconds', () => {
   });
 });
 
+const coolDown = (headers: HttpHeaders) => coolDownAfter({ status: 200, headers, body: '' }, NOW);
+
 test('X-RateLimit-Remaining exhausts the window if it is not above 0; the smallest of repeated headers counts', () => {
   const delay = (remaining: string | string[] | undefined) =>
-    delayIfExhausted({ 'x-ratelimit-remaining': remaining, ...RESET_45 }, NOW);
+    coolDown({ 'x-ratelimit-remaining': remaining, ...RESET_45 });
   for (const none of ['0', ' 0 ', '00', '0.0', '-1', ['7', '0'], '7, 0']) expect(delay(none)).toBe(45_000);
   for (const some of ['1', '10', '0.5', '', 'zero', [], undefined]) expect(delay(some)).toBeUndefined();
 });
@@ -158,7 +155,7 @@ test.each<[string, HttpHeaders, number | undefined]>([
   ['RateLimit-Remaining', { 'ratelimit-remaining': '0', 'ratelimit-reset': '600' }, 600_000],
   ['RateLimit, without the number of requests', rateLimit('"a";t=600'), undefined],
 ])('the IETF drafts: an exhausted window in %s', (_name, headers, delay) => {
-  expect(delayIfExhausted(headers, NOW)).toBe(delay);
+  expect(coolDown(headers)).toBe(delay);
 });
 
 const MINUTE = { name: 'minute', limit: undefined, remaining: 58, reset: NOW + 30_000 };
@@ -201,10 +198,9 @@ test.each<[string, HttpHeaders, ReturnType<typeof readRateLimits>]>([
   ['nothing without the requests left', RESET_45, []],
 ])('readRateLimits reads %s', (_name, headers, expected) => {
   expect(readRateLimits(headers, NOW)).toEqual(expected);
-  expect(readScarcestRateLimit(headers, NOW)).toEqual(expected[0]);
 });
 
-test('readScarcestRateLimit chooses the window with the fewest requests left, and of these the one that ends last', () => {
+test('readRateLimits begins with the window with the fewest requests left, and of these the one that ends last', () => {
   const headers = rateLimit('"a";r=7;t=30, "b";r=3;t=30, "c";r=3;t=60');
-  expect(readScarcestRateLimit(headers, NOW)).toMatchObject({ name: 'c' });
+  expect(readRateLimits(headers, NOW).map(({ name }) => name)).toEqual(['c', 'b', 'a']);
 });

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import type { AttemptOutcome } from '../../src/client/attempt.ts';
-import { ContractError, DeferredError, LocalError, NetworkError } from '../../src/client/errors.ts';
+import { ContractError, LocalError, NetworkError } from '../../src/client/errors.ts';
 import { coolDownAfter, methodPauseAfter } from '../../src/client/rate-limit.ts';
 import { decideRetry, type RetryState } from '../../src/client/retry.ts';
 import { InterruptedError } from '../../src/system/interrupted-error.ts';
@@ -49,8 +49,8 @@ test.each<[count: number, reason: string, ...Case]>([
   [6, 'still in progress', 'a creation in progress', inProgress, supported],
 ])('at most %i attempts (%s): %s (%#)', (count, reason, _name, outcome, change) => {
   for (let attempt = 1; attempt < count; attempt++)
-    expect(decide(outcome, { ...change, attempt })).toMatchObject({ retry: true, reason });
-  expect(decide(outcome, { ...change, attempt: count })).toEqual({ retry: false });
+    expect(decide(outcome, { ...change, attempt })).toMatchObject({ reason });
+  expect(decide(outcome, { ...change, attempt: count })).toBeUndefined();
 });
 
 const permanentStatuses = [
@@ -62,19 +62,23 @@ test.each<Case>([
   ['429 if support is no longer known', response(429), ambiguous],
   ...serverErrors(ambiguous),
   ['without retries', response(429, retryAfter(0)), { maxWait: undefined }],
-  ['a response that is too large', { error: new ContractError(200, 'too large') }, supported],
+  ['429 with a wait that is longer than allowed', response(429, retryAfter(76)), {}],
+  ['429 with a maximum wait of 0', response(429, retryAfter(1)), { maxWait: 0 }],
+  ['429 with 400 digits', response(429, retryAfter('9'.repeat(400))), { maxWait: 1e9 }],
+  ['503 with a wait that is longer than allowed', response(503, retryAfter(76)), {}],
+  ['a reset connection with a maximum wait of 0', reset, { maxWait: 0 }],
+  ['headers that are too large', { error: new ContractError(200, 'too large') }, supported],
   ['an interrupt', { error: new InterruptedError() }, {}],
-  ['a deferred attempt', { error: new DeferredError('deferred') }, {}],
   ['a creation in progress with a key that is not supported', inProgress, creation],
   ['another conflict', response(409, {}, 'conflict'), supported],
   ['the code of a creation in progress with 400', response(400, {}, 'idempotency_in_flight'), supported],
   ['a certificate error', { error: new NetworkError('bad', { sent: false, isPermanent: true }) }, {}],
-  ['too little memory', { error: new LocalError('no memory', { sent: false }) }, {}],
+  ['too little memory', { error: new LocalError('no memory', { sent: false, isPermanent: true }) }, {}],
   ...permanentStatuses.flatMap((status) =>
     [{}, creation, supported].map((change): Case => [`${status}`, response(status), change]),
   ),
 ])('is not retried: %s (%#)', (_name, outcome, change) => {
-  expect(decide(outcome, change)).toEqual({ retry: false });
+  expect(decide(outcome, change)).toBeUndefined();
 });
 
 test.each<[...Case, waits: number[]]>([
@@ -96,7 +100,7 @@ test.each<[...Case, waits: number[]]>([
   ],
 ])('the waits after %s', (_name, outcome, change, waits) => {
   const decisions = waits.map((_, i) => decide(outcome, { ...change, attempt: i + 1 }));
-  expect(decisions).toMatchObject(waits.map((wait) => ({ retry: true, wait })));
+  expect(decisions).toMatchObject(waits.map((wait) => ({ wait })));
   if ('error' in outcome) expect(waits.reduce((sum, wait) => sum + wait, 0)).toBeLessThanOrEqual(15_000);
 });
 
@@ -113,16 +117,6 @@ test.each([
   const { client, slept } = testClient(server.url, { random: () => random });
   await list(client);
   expect(slept).toEqual([wait]);
-});
-
-test.each<[...Case, neededMaxWait: number]>([
-  ['429', response(429, retryAfter(76)), {}, 76_000],
-  ['429 with a maximum wait of 0', response(429, retryAfter(1)), { maxWait: 0 }, 1_000],
-  ['429 with 400 digits', response(429, retryAfter('9'.repeat(400))), { maxWait: 1e9 }, 1e14],
-  ['503', response(503, retryAfter(76)), {}, 76_000],
-  ['a reset connection with a maximum wait of 0', reset, { maxWait: 0 }, 500],
-])('a wait longer than allowed is not made, but reported: %s', (_name, outcome, change, neededMaxWait) => {
-  expect(decide(outcome, change)).toEqual({ retry: false, neededMaxWait });
 });
 
 describe('the pause of all requests with the key, and of requests with the same method', () => {

@@ -25,14 +25,13 @@ async function machine() {
   const home = await temporaryDirectory();
   const clock = manualClock();
   const [first, second] = [join(home, 'first'), join(home, 'second')];
-  let failures = 0;
   const stateDirectories = [
     { path: first, isTemporary: false },
     { path: second, isTemporary: true },
   ];
   const process = ({ baseUrl = `${ORIGIN}/v1`, key = KEY, ...change }: Change = {}) => {
     const { now = clock.now, uptime = uptimeOf(clock) } = change;
-    const options = { clock: { now }, uptime, stateDirectories, onUnwritable: () => failures++ };
+    const options = { clock: { now }, uptime, stateDirectories };
     return createServiceState({ baseUrl, key }, options);
   };
   /** The directory of the state of the service. */
@@ -40,7 +39,7 @@ async function machine() {
     const services = join(first, 'services');
     return join(services, (await files.readdir(services))[0] ?? '');
   };
-  return { home, first, second, clock, process, directory, failures: () => failures };
+  return { home, first, second, clock, process, directory };
 }
 
 type Machine = Awaited<ReturnType<typeof machine>>;
@@ -149,7 +148,6 @@ test('no file name contains the key or the origin, and only the user can read th
   const service = process();
   service.startPause(1_000);
   service.recordIdempotencySupport(true);
-  service.claimDailyNotice('getPet');
   const encoded = (['base64', 'hex'] as const).map((encoding) => Buffer.from(KEY).toString(encoding));
   const [file = ''] = await files.readdir(await directory());
   const text = (await files.readdir(first, { recursive: true })).join('\n');
@@ -185,9 +183,9 @@ const BELONGS_TO_ANOTHER_USER: [string, (place: Machine) => Promise<unknown>] = 
 
 describe('the fallback', () => {
   test('is not used if the first directory can be', async () => {
-    const { home, process, failures } = await machine();
+    const { home, process } = await machine();
     process().startPause(1_000);
-    expect([await files.readdir(home), failures()]).toEqual([['first'], 0]);
+    expect(await files.readdir(home)).toEqual(['first']);
   });
 
   test.each<[string, (place: Machine) => Promise<unknown>]>([
@@ -202,7 +200,7 @@ describe('the fallback', () => {
     await prepare(place);
     place.process().startPause(1_000);
     expect(left(place.process(), place)).toBe(1_000);
-    expect([(await files.stat(place.second)).mode & 0o777, place.failures()]).toEqual([0o700, 0]);
+    expect((await files.stat(place.second)).mode & 0o777).toBe(0o700);
   });
 
   test('counts together with the first directory', async () => {
@@ -236,7 +234,7 @@ describe('the fallback', () => {
       const before = await content();
       const own = place.process();
       own.startPause(1_000);
-      expect([left(own, place), left(place.process(), place), place.failures()]).toEqual([1_000, 0, 1]);
+      expect([left(own, place), left(place.process(), place)]).toEqual([1_000, 0]);
       expect(await content()).toEqual(before);
       own.endPauses();
       expect(left(own, place)).toBe(0);
@@ -289,15 +287,4 @@ describe('support of Idempotency-Key', () => {
     clock.set('2026-11-22T00:00:00Z');
     expect(supports()).toBe(false);
   });
-});
-
-test('a daily notice can be claimed once per operation, service and day (UTC)', async () => {
-  const { process, clock } = await machine();
-  const claim = (operation: string, change: Change = {}) => process(change).claimDailyNotice(operation);
-  clock.set('2026-11-20T00:00:00Z');
-  expect([claim('getPet'), claim('getPet'), claim('listPets')]).toEqual([true, false, true]);
-  clock.set('2026-11-20T23:59:59.999Z');
-  expect([claim('getPet'), claim('getPet', OTHER)]).toEqual([false, true]);
-  clock.set('2026-11-21T00:00:00Z');
-  expect([claim('getPet'), claim('getPets'), claim('getPet')]).toEqual([true, true, false]);
 });

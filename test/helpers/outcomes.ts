@@ -31,7 +31,7 @@ export const networkError = (errno: string | undefined, sent: boolean): AttemptO
 });
 
 export const timeout = (sent: boolean): AttemptOutcome => ({
-  error: new TimeoutError({ shown: 30_000, limit: 'attempt' }, { sent }),
+  error: new TimeoutError('no response within 30 s', { sent }),
 });
 
 export const retryAfter = (seconds: number | string): HttpHeaders => ({ 'retry-after': String(seconds) });

@@ -1,9 +1,7 @@
 import type { Client } from '../../client/client.ts';
 import { listPages, type PetPage } from '../../client/pages.ts';
-import { readHeader } from '../../client/response.ts';
 import { pageSize } from '../../contract/operations.ts';
 import type { ReceivedPet } from '../../contract/schemas.ts';
-import { formatDuration } from '../../system/time-text.ts';
 import { withClient } from '../connection/connect.ts';
 import type { StatusVariants } from '../output/console.ts';
 import { formatCount } from '../output/text.ts';
@@ -21,8 +19,6 @@ export type Reading = {
   found: number;
   /** Whether more animals follow: on pages that were not read, or beyond `enough` on the last page that was read. */
   more: PetPage['more'];
-  /** The number of animals that the service has, if the latest response with a link to a next page shows it. */
-  total: number | undefined;
 };
 
 /** `onResults` gets the animals that meet the conditions, page by page. Reading stops after `enough` of them. */
@@ -48,11 +44,10 @@ export async function readPages(
   selection: Selection,
   { enough, onResults, progress }: ReadingOptions & { progress: Pick<Progress, 'show' | 'end'> },
 ): Promise<Reading> {
-  const reading: Reading = { pages: 0, animals: 0, found: 0, more: 'no', total: undefined };
+  const reading: Reading = { pages: 0, animals: 0, found: 0, more: 'no' };
   const size = hasOwnFilter(selection) ? pageSize.max : Math.min(enough, pageSize.max);
   const matches = matcherOf(selection);
-  const pages = listPages(client, { limit: size, status: onlyStatus(selection.status) }, (headers) => {
-    reading.total = Number(readHeader(headers, 'X-Total-Count')) || undefined;
+  const pages = listPages(client, { limit: size, status: onlyStatus(selection.status) }, () => {
     // Do not prefetch if the page that has just arrived may contain all that is missing.
     return enough - reading.found > size;
   });
@@ -73,36 +68,24 @@ export async function readPages(
 
 export type Progress = ReturnType<typeof createProgress>;
 
-/** Shows on the status line how much was read, how long the rest takes, and why the command waits. */
-export function createProgress({ console, clock }: CommandContext) {
-  const started = clock.now();
-  let shown: StatusVariants | undefined;
+/** Shows on the status line how much was read, and why the command waits. */
+export function createProgress({ console }: CommandContext) {
+  let shown: string | undefined;
+  const show = () => console.status(shown === undefined ? undefined : [shown]);
   return {
-    show({ animals, pages, found, total }: Reading): void {
-      const read = `read ${formatCount(animals, 'animal')}`;
-      const results = found === animals ? '' : `, found ${found}`;
-      const passed = clock.now() - started;
-      const left = total !== undefined && total > animals ? (passed / animals) * (total - animals) : 0;
-      const time = left === 0 ? '' : `; about ${formatDuration(roundTime(left))} left`;
-      const short = `${read}${results}`;
-      shown = [`${read} on ${formatCount(pages, 'page')}${results}${time}`, `${short}${time}`, short];
-      console.status(shown);
+    show({ animals, found }: Reading): void {
+      shown = `read ${formatCount(animals, 'animal')}${found === animals ? '' : `, found ${found}`}`;
+      show();
     },
     /** Shows a countdown after the progress; undefined removes the countdown. */
     showWait(wait: StatusVariants | undefined): void {
-      const last = shown?.at(-1);
-      const both = last === undefined ? [] : (wait ?? []).map((text) => `${last}; ${text}`);
-      console.status(wait === undefined ? shown : [...both, ...wait]);
+      if (wait === undefined) show();
+      else if (shown === undefined) console.status(wait);
+      else console.status([...wait.map((text) => `${shown}; ${text}`), ...wait]);
     },
     end(): void {
       shown = undefined;
-      console.status(undefined);
+      show();
     },
   };
 }
-
-const MINUTE = 60_000;
-
-/** Rounds an estimate of more than 1.5 minutes to minutes, because seconds would suggest that it is exact. */
-const roundTime = (milliseconds: number): number =>
-  milliseconds < 1.5 * MINUTE ? milliseconds : Math.round(milliseconds / MINUTE) * MINUTE;

@@ -1,5 +1,5 @@
 import type { Client } from '../../client/client.ts';
-import { ApiFailure, ContractError, RemovedError } from '../../client/errors.ts';
+import { ApiFailure, ContractError } from '../../client/errors.ts';
 import type { ReceivedPet } from '../../contract/schemas.ts';
 import { petView } from '../animals/pet-view.ts';
 import { createProgress, readPages } from '../animals/reading.ts';
@@ -62,8 +62,9 @@ async function requestPet(client: Client, petId: bigint): Promise<ReceivedPet | 
     if (String(pet.id) === String(petId)) return pet;
     throw new ContractError(200, `expected animal ${petId}, received animal ${pet.id}`);
   } catch (error) {
-    if (error instanceof RemovedError) return 'removed';
-    if (!(error instanceof ApiFailure && error.status === 404)) throw error;
+    if (!(error instanceof ApiFailure)) throw error;
+    if (error.status === 410) return 'removed';
+    if (error.status !== 404) throw error;
     // Without an error code, the response is not from the service: the base URL is wrong.
     if (!error.isFromService) throw new ContractError(404, error.message);
     return undefined;

@@ -1,5 +1,5 @@
 import { RateLimitError } from '../../client/errors.ts';
-import { readScarcestRateLimit } from '../../client/rate-limit.ts';
+import { readRateLimits } from '../../client/rate-limit.ts';
 import type { HttpHeaders } from '../../client/response.ts';
 import { connectionFor, createStateDirectory, withClient } from '../connection/connect.ts';
 import { CliError, toCliError } from '../core/errors.ts';
@@ -197,7 +197,7 @@ function createKeyCheck(context: CommandContext, rejected: Set<Check>): KeyCheck
 }
 
 function checkOf(headers: HttpHeaders, now: number): Check {
-  const scarcest = readScarcestRateLimit(headers, now);
+  const [scarcest] = readRateLimits(headers, now);
   if (scarcest === undefined) return { ok: true, message: 'valid' };
   const { limit, remaining, reset } = scarcest;
   // This message is only in data, where times are in UTC, and not in the table.

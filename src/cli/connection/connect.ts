@@ -1,7 +1,6 @@
 import { isIP } from 'node:net';
-import type { Client, ClientOptions } from '../../client/client.ts';
+import type { Client } from '../../client/client.ts';
 import { ApiFailure, ContractError } from '../../client/errors.ts';
-import type { StateOptions } from '../../client/service-state.ts';
 import { prepareStateDirectory, type StateDirectory } from '../../client/state-directory.ts';
 import { API_PREFIX } from '../../contract/operations.ts';
 import { createAddressMatcher, isAddressBlock } from '../../system/address-blocks.ts';
@@ -24,7 +23,7 @@ import {
   resolveConnection,
 } from '../profiles/profile.ts';
 import type { CommandContext } from '../program/command.ts';
-import { reportAttempt, reportDeprecation } from './reports.ts';
+import { reportAttempt } from './reports.ts';
 import { wait } from './waits.ts';
 
 /** The service and key to use for a command. Prints notices about ignored settings. @throws CliError */
@@ -70,8 +69,7 @@ export async function withClient<Result>(
   work: (client: Client, signal: AbortSignal) => Promise<Result>,
   { showWait = context.console.status, once = false }: ClientSettings = {},
 ): Promise<Result> {
-  const { globals, random } = context;
-  const limit = globals.maxTime && globals.maxTime * 1_000;
+  const { globals, random, clock, uptime } = context;
   context.console.redact(connection.key);
   const redact = createRedactor(connection.key);
   const proxy = proxyFor(connection.baseUrl, context.env);
@@ -88,27 +86,25 @@ export async function withClient<Result>(
   const client = createClient({
     baseUrl: connection.baseUrl,
     key: connection.key,
-    onDifference: (difference) =>
-      context.console.noticeOnce(`${new URL(connection.baseUrl).host} ${difference}`),
     userAgent: `pets/${version}`,
     redact,
     proxy: proxy?.address,
-    ...stateOptions(context),
+    stateDirectories: sharedDirectories(context),
+    clock,
+    uptime,
     random,
     wait: (event, signal) => wait(context, event, signal, showWait),
     signal: interrupt.signal,
     timeoutMilliseconds: globals.timeout * 1_000,
-    deadline: limit === undefined ? undefined : { at: context.startedAt + limit, limit },
+    deadline: globals.maxTime && context.startedAt + globals.maxTime * 1_000,
     maxWaitMilliseconds: globals.retry && !once ? globals.maxWait * 1_000 : undefined,
-    onDeprecated: (deprecated) => reportDeprecation(context, deprecated),
-    reportsEveryDeprecation: context.globals.debug,
     onAttempt: globals.debug ? (attempted) => reportAttempt(context, attempted, redact) : undefined,
   });
   try {
     return await work(client, interrupt.signal);
   } catch (error) {
     const ignoredProxy = proxy ? undefined : ignoredProxyVariable(connection.baseUrl, context.env);
-    const { clock, platform, console } = context;
+    const { platform, console } = context;
     const [now, timeZone] = [clock.now(), console.timeZone()];
     const foundBaseUrl = await findPrefix(context, connection, error);
     const listCommand = followUpCommand(context, 'list');
@@ -187,20 +183,14 @@ export function createStateDirectory(context: CommandContext): StateDirectory | 
   return writable;
 }
 
-/**
- * Options for the state that all commands share. If no state directory is writable, prints one notice per command.
- *
- * @throws CliError if PETS_STATE_DIR is not writable
- */
-function stateOptions(context: CommandContext): StateOptions & Pick<ClientOptions, 'clock'> {
-  const { clock, uptime } = context;
+/** Prints a notice if no state directory is writable. @throws CliError if PETS_STATE_DIR is not writable */
+function sharedDirectories(context: CommandContext): readonly StateDirectory[] {
   const directories = stateDirectories(context);
-  const onUnwritable = () =>
+  if (createStateDirectory(context) === undefined)
     context.console.noticeOnce(
       `pets commands cannot share how long to wait after a rate limit, because none of these directories is writable: ${directories.map(({ path }) => path).join(', ')}. Set PETS_STATE_DIR to a writable directory`,
     );
-  if (createStateDirectory(context) === undefined) onUnwritable();
-  return { clock, uptime, stateDirectories: directories, onUnwritable };
+  return directories;
 }
 
 /**

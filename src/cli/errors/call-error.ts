@@ -2,6 +2,7 @@ import {
   ApiFailure,
   ClientError,
   ContractError,
+  hasSuccessStatus,
   LocalError,
   NetworkError,
   OutcomeUnknownError,
@@ -59,9 +60,10 @@ function describe(error: ClientError, call: FailedCall, server: string): CliErro
   if (error instanceof ApiFailure) return apiFailure(error, connection, server);
   if (error instanceof RateLimitError) return rateLimited(error, call, server);
   if (error instanceof ProxyError && call.proxy) return proxyFailure(error, call.proxy, server);
+  if (error instanceof LocalError)
+    return new CliError(error.message, { code: 'local_error', hint: error.hint });
   if (error instanceof TimeoutError) {
-    const option = error.limit === 'attempt' ? '--timeout' : '--max-time';
-    const hint = `try again, or increase ${option}${proxyNote(call)}`;
+    const hint = `try again, or increase --timeout or --max-time${proxyNote(call)}`;
     return new CliError(`${server}: ${error.message}`, { code: 'timeout', hint });
   }
   if (error instanceof NetworkError)
@@ -69,8 +71,6 @@ function describe(error: ClientError, call: FailedCall, server: string): CliErro
       code: 'network_error',
       hint: networkHint(error, call),
     });
-  if (error instanceof LocalError)
-    return new CliError(error.message, { code: 'local_error', hint: error.hint });
   const status = error instanceof ContractError ? error.status : undefined;
   const { foundBaseUrl } = call;
   const hint = foundBaseUrl ? `use the base URL ${foundBaseUrl}` : (error.hint ?? baseUrlHint(connection));
@@ -95,26 +95,15 @@ function proxyNote({ proxy, ignoredProxy }: FailedCall): string {
   return ignoredProxy ? `; ${ignoredProxy} is not supported: set HTTPS_PROXY or HTTP_PROXY instead` : '';
 }
 
-/** Describes an error of a proxy. Names the host and port of the proxy, but never its user or password. */
-function proxyFailure(error: ProxyError, proxy: ProxySetting, server: string): CliError {
-  const { status } = error;
-  const { protocol, username } = new URL(proxy.address);
-  const label = `the proxy ${proxyLabel(proxy)}`;
-  const fail = (message: string, hint: string) => new CliError(message, { code: 'network_error', hint });
-  // Some proxies respond with 401 to a wrong password.
-  if (status === 407 || status === 401)
-    return fail(
-      username
-        ? `${label} rejected the user and password in ${proxy.variable} (${status})`
-        : `${label} requires a user and password (${status})`,
-      `set ${proxy.variable} to ${protocol}//USER:PASSWORD@${proxyLabel(proxy)}; in USER and PASSWORD, write @ as %40, : as %3A, / as %2F and % as %25`,
-    );
-  return fail(
-    status === undefined
-      ? `cannot reach ${label}: ${error.message}`
-      : `${label} did not connect to ${server} (${status})`,
-    `check ${proxy.variable} and the base URL; to connect without a proxy, add ${server} to NO_PROXY`,
-  );
+/** Describes a refusal by a proxy. Names the host and port of the proxy, but never its user or password. */
+function proxyFailure({ message }: ProxyError, proxy: ProxySetting, server: string): CliError {
+  const label = proxyLabel(proxy);
+  const { protocol } = new URL(proxy.address);
+  const user = `a user and password go in ${protocol}//USER:PASSWORD@${label}, with @ as %40, : as %3A, / as %2F and % as %25`;
+  return new CliError(`the proxy ${label} did not connect to ${server}: ${message}`, {
+    code: 'network_error',
+    hint: `check ${proxy.variable} (${user}) and the base URL; to connect without a proxy, add ${server} to NO_PROXY`,
+  });
 }
 
 const SECOND = 1_000;
@@ -123,12 +112,12 @@ const SECOND = 1_000;
 const MAX_SUGGESTED_WAIT = 3_600 * SECOND;
 
 function rateLimited(error: RateLimitError, { now, timeZone }: FailedCall, server: string): CliError {
-  const { until, code, fromResponse, neededMaxWait = Number.POSITIVE_INFINITY } = error;
+  const { until, code, fromResponse } = error;
   const deadline = formatDeadline(until, now, timeZone);
   const when = deadline === undefined ? '' : ` ${deadline}`;
   const state = code === 'key_banned' ? 'has banned this key' : 'is rate-limited';
-  const seconds = Math.ceil(neededMaxWait / SECOND);
-  const wait = neededMaxWait < MAX_SUGGESTED_WAIT ? `, or wait with --max-wait ${seconds}` : '';
+  const seconds = Math.ceil((until - now) / SECOND);
+  const wait = until - now < MAX_SUGGESTED_WAIT ? `, or wait with --max-wait ${seconds}` : '';
   const check = fromResponse
     ? ''
     : '; to ask the service whether the limit has ended earlier: pets profiles --check';
@@ -148,11 +137,13 @@ function rateLimited(error: RateLimitError, { now, timeZone }: FailedCall, serve
 
 /** Describes a creation that may or may not have been applied. The hint shows how to find out and how to retry. */
 function outcomeUnknown(
-  { cause, idempotencyKey, canRepeat }: OutcomeUnknownError,
+  { cause, idempotencyKey, supportsIdempotency }: OutcomeUnknownError,
   { listCommand, platform }: FailedCall,
   server: string,
 ): CliError {
   const reason = cause instanceof Error ? cause.message : cause;
+  // After a success, the service would only send the same response again.
+  const canRepeat = supportsIdempotency && !hasSuccessStatus(cause);
   const repeat = canRepeat
     ? `to retry without adding it twice, run the same command within 24 hours with ${shellQuote(['--idempotency-key', idempotencyKey], platform)}`
     : 'add it again only if it is missing';
@@ -184,14 +175,11 @@ function apiFailure(error: ApiFailure, connection: Connection, server: string): 
   if (status === 404) return fail(exitCodes.notFound, baseUrlHint(connection));
   // Only an error code shows that the response is from the service, and not from another server at the base URL.
   const isRefusal = status < 500 && error.isFromService;
-  return fail(isRefusal ? exitCodes.other : exitCodes.service, failureHint(error, connection));
+  return fail(isRefusal ? exitCodes.other : exitCodes.service, failureHint(error));
 }
 
-function failureHint({ status, code }: ApiFailure, connection: Connection): string {
+function failureHint({ status, code }: ApiFailure): string {
   if (status >= 500 || status === 408) return 'try again later';
-  if (status === 405) return baseUrlHint(connection);
-  if (status === 413)
-    return 'the service, or a proxy in front of it, does not accept requests of this size; use a shorter name';
   return code === 'idempotency_mismatch'
     ? 'use another --idempotency-key, or repeat the command with the same animal'
     : 'run again with --debug to see the request and the response';

@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import * as z from 'zod/mini';
 import { API_KEY_PATTERN, LOOPBACK_NAME_PATTERN } from '../../contract/headers.ts';
 import { describeIssues, fieldError } from '../../contract/issues.ts';
-import { isMissing, makePrivateDirectory, realFileSystem } from '../../system/file-system.ts';
+import { makePrivateDirectory, realFileSystem } from '../../system/file-system.ts';
 import { CliError, fileError, usageError } from '../core/errors.ts';
 import { requireUtf8 } from '../core/input.ts';
 import { configDirectory, configHint, type HomeContext } from './paths.ts';
@@ -257,7 +257,7 @@ function readFile<Schema extends z.ZodMiniType>(
     if (!stats.isFile() && !stats.isDirectory()) throw new Error('it is not a regular file');
     text = requireUtf8(readFileSync(path), path).toString();
   } catch (error) {
-    if (isMissing(error)) return undefined;
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return undefined;
     if (error instanceof CliError) throw error;
     const hint = 'make it a readable file, or set PETS_CONFIG_DIR to another directory';
     throw fileError('read', path, error, hint);
