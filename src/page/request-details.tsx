@@ -157,8 +157,7 @@ function SendAgain({ page, whole, children }: SendAgainProps) {
       // An unchanged body is left out: the server sends the recorded one, white space included.
       const body = draft === original ? undefined : draft;
       const sent = await page.server.send('POST', 'requests', JSON.stringify({ number, body }));
-      // If the request still runs, the response has no entry of the log.
-      page.go({ request: (sent as Partial<LoggedRequest>).number ?? number });
+      page.go({ request: (sent as LoggedRequest).number });
       focusDetails();
       return 'The request was sent again';
     });

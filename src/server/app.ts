@@ -1,9 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import type { ErrorCode } from '../contract/error-codes.ts';
 import { header } from '../contract/headers.ts';
 import type { OperationName } from '../contract/operations.ts';
-import { StoreUnavailableError } from '../store/errors.ts';
 import type { Limiter, MemoryLimiter, RateLimitDecision } from '../store/limiter.ts';
 import type { SteadyClock } from '../system/clock.ts';
 import {
@@ -25,12 +23,12 @@ import { mockResponse, parsePrefer, type RequestedMock } from './mocks.ts';
 import {
   checkExpectation,
   checkHost,
-  checkSameOrigin,
   checkTransferCoding,
   foreignOrigin,
+  isOfOtherOrigin,
 } from './request/checks.ts';
 import { createClientAddress, type IsTrustedProxy } from './request/client-address.ts';
-import { checkTarget, isUnderApi, parseQuery, pathOf, readJsonBody, splitTarget } from './request/input.ts';
+import { isUnderApi, parseQuery, readJsonBody, splitTarget } from './request/input.ts';
 import { createRecord, type RequestRecord } from './request/record.ts';
 import {
   completeResponse,
@@ -45,11 +43,11 @@ import {
   createPathFinder,
   createPaths,
   type KnownPath,
+  lastSegment,
   noRoute,
-  type Params,
   type RoutesOptions,
 } from './routes.ts';
-import type { Recorder } from './tools/recorder.ts';
+import { type Recorder, recordBody } from './tools/recorder.ts';
 
 /** The options that do not need an open store. */
 type CommonOptions = {
@@ -78,9 +76,7 @@ export type AppOptions = CommonOptions &
     /** Waits for an injected latency, in milliseconds; returns early when the service stops. */
     sleep?: ((milliseconds: number) => Promise<void>) | undefined;
     /** Counts a response. `operation` is undefined if the request was refused before its route was found. */
-    countResponse?:
-      | ((operation: string | undefined, status: number, code: ErrorCode | undefined) => void)
-      | undefined;
+    countResponse?: ((operation: string | undefined, status: number) => void) | undefined;
     /** The developer tools. If undefined, there are none, and `Prefer` has no effect. */
     tools?: { recorder?: Recorder } | undefined;
   };
@@ -106,14 +102,11 @@ type Exchange = {
   request: IncomingMessage;
   record: RequestRecord;
   headers: string[];
-  /** The target without a host, and the path parameters in it. */
+  /** The target without a host, and the path of the table that it names. */
   target: string;
-  params: Params;
+  path: KnownPath | undefined;
   /** Whether the handler is running, and can have changed the store. */
   isChanging: boolean;
-  /** Whether the log of the developer tools gets the request, and the access log even a successful response. */
-  isRecorded: boolean;
-  isLogged: boolean;
 };
 
 type OperationPath = Extract<KnownPath, { access: 'key' }>;
@@ -133,22 +126,16 @@ export function createApp(options: AppOptions): App {
     const { target, targetHost } = splitTarget(method, url);
     request.url = target;
     const isApi = isUnderApi(target);
-    const { path: found, params } = find(target);
+    const path = find(target);
     exchange.target = target;
-    exchange.params = params;
-    // The prefix of the API must not be percent-encoded.
-    const path = found?.access === 'key' && !isApi ? undefined : found;
+    exchange.path = path;
     const isTool = path?.kind === 'tool' || path?.kind === 'page';
-    // The page asks for successful responses all the time.
-    exchange.isLogged = !isTool;
     // The tools get no CORS headers, because pages of other origins must not read how the service is used.
     if (!isTool) exchange.headers = corsHeaders(request, cors);
     // Requests outside the API, such as health checks, and OPTIONS requests never get an injected fault.
     const fault = isApi && method !== 'OPTIONS' ? faults?.nextRandom() : undefined;
     record.latency = fault?.latency ?? 0;
-    // Requests for tools, their page and health checks are not recorded (`OtherPath.kind`).
-    exchange.isRecorded = path === undefined || path.kind === 'public';
-    if (exchange.isRecorded) tools?.recorder?.begin(record, request);
+    if (tools?.recorder && isRecorded(exchange)) recordBody(record, request);
     let result: ServiceResponse;
     try {
       if (invalid) throw invalid;
@@ -160,7 +147,7 @@ export function createApp(options: AppOptions): App {
       if (method === 'OPTIONS') result = listMethods(exchange, path);
       else if (path && path.access !== 'key') result = await runOther(exchange, path);
       else if (isApi) result = await runOperation(exchange, path, fault?.mock);
-      else throw noRoute(path, target);
+      else throw notFound();
     } catch (error) {
       result = await toErrorResponse(error, exchange);
     }
@@ -180,7 +167,7 @@ export function createApp(options: AppOptions): App {
     path?: OperationPath,
     randomMock?: RequestedMock,
   ): Promise<ServiceResponse> {
-    const { request, target, params, record, headers } = exchange;
+    const { request, target, record, headers } = exchange;
     const route = path && routeOf(exchange, path.methods);
     const id = identify(request);
     const key = id === undefined ? undefined : await keys.find(id);
@@ -190,55 +177,47 @@ export function createApp(options: AppOptions): App {
     const asked = path && route && (requestedMock(exchange, route.label) ?? randomMock);
     // A mocked 401 looks like the response to a request without a valid key.
     if (asked?.status !== 401) headers.push(header.idempotencySupported, 'true');
-    if (asked) return mock(exchange, asked, caller, route.label, path.allow);
+    if (asked) return mock(exchange, asked, caller, route.label, path);
     const rateLimit = note(record, await limiter.take(id, key.quota));
     // Throw this error only now: the request counts, and callers without an API key learn nothing about the routes.
-    if (path === undefined || route === undefined) throw noRoute(path, target);
+    if (path === undefined || route === undefined) throw noRoute(path);
     checkExpectation(request);
     const query = parseQuery(target);
     const body = route.readsBody ? await readJsonBody(request) : undefined;
     // The body can arrive long after the headers, and the key can have been revoked meanwhile.
     if (route.readsBody && !(await keys.find(id))) throw refusal(request, 'API key');
     exchange.isChanging = asGet(request.method) !== 'GET';
-    return route.run({ request, caller, rateLimit, params, query, body });
+    return route.run({ request, caller, rateLimit, parameter: lastSegment(target), query, body });
   }
 
   /** The response that `Prefer` or a fault rule asks for. A latency of the rule replaces the random one. */
-  function requestedMock(
-    { request, params, record }: Exchange,
-    operation: OperationName,
-  ): RequestedMock | undefined {
-    const { method = '', headers } = request;
-    const preferred = tools && headers.prefer !== undefined ? parsePrefer(String(headers.prefer)) : undefined;
+  function requestedMock({ request, record }: Exchange, operation: OperationName): RequestedMock | undefined {
+    const { prefer } = request.headers;
+    const preferred = tools && prefer !== undefined ? parsePrefer(String(prefer)) : undefined;
     if (preferred) return preferred;
-    const rule = faults?.applyRule({ method, operation, params });
+    const rule = faults?.applyRule(operation);
     record.rule = rule?.number;
     if (rule?.latency !== undefined) record.latency = rule.latency;
     return rule?.mock;
   }
 
-  /**
-   * Makes a response that was asked for. The operation does not run, and the request is not counted. But if the limit
-   * is used up, a client that asks with `Prefer` gets the real 429, so that it cannot make a ban invisible.
-   */
+  /** Makes a response that was asked for. The operation does not run, and the request is not counted. */
   async function mock(
-    { target, record, headers }: Exchange,
+    { record, headers }: Exchange,
     asked: RequestedMock,
     { id, quota }: Caller,
     operation: OperationName,
-    allow: string,
+    path: OperationPath,
   ): Promise<ServiceResponse> {
     const { status, retryAfter, applied } = asked;
-    const { window, windows, now, retryAt } = await limiter.peek(id, quota);
+    const decision = await limiter.peek(id, quota);
+    const { window, now } = decision;
+    const resetAt = retryAfter ? now + retryAfter * 1_000 : window.resetAt;
+    const shown = status === 429 ? { ...window, resetAt, remaining: 0 } : window;
     record.window = window;
-    // `note` throws the 429, unless the limit or the ban has ended since; then the request counts, and is mocked.
-    if (applied !== undefined && retryAt !== undefined) note(record, await limiter.take(id, quota));
-    const shown = retryAfter ? { ...window, resetAt: now + retryAfter * 1_000 } : window;
-    const rateLimit = { window: shown, windows, now };
-    const response = mockResponse(asked, operation, { path: pathOf(target), allow, rateLimit });
+    const response = mockResponse(asked, operation, path, { ...decision, window: shown });
+    record.window = shown;
     record.asked = asked;
-    if (status === 429) record.window = { ...shown, remaining: 0 };
-    if (status === 401) record.window = undefined;
     if (applied !== undefined) headers.push(header.preferenceApplied, applied);
     return response;
   }
@@ -248,25 +227,20 @@ export function createApp(options: AppOptions): App {
     exchange: Exchange,
     path: Exclude<KnownPath, OperationPath>,
   ): Promise<ServiceResponse> {
-    const { request, target } = exchange;
+    const { request } = exchange;
     const route = routeOf(exchange, path.methods);
-    if (path.kind === 'tool') checkSameOrigin(request, publicUrl);
+    if (path.kind === 'tool' && isOfOtherOrigin(request, publicUrl))
+      throw new ServiceError('forbidden', 'Pages of other origins cannot use this path');
     if (path.access === 'token') checkDeveloper(request);
-    if (route === undefined) throw noRoute(path, target);
+    if (route === undefined) throw noRoute(path);
     checkExpectation(request);
-    parseQuery(target);
     exchange.isChanging = asGet(request.method) !== 'GET';
     return route.run(request);
   }
 
   /** Converts what a step has thrown. If no credential was valid, counts that for the address of the client (D13). */
-  async function toErrorResponse(
-    error: unknown,
-    { request, record, isChanging }: Exchange,
-  ): Promise<ServiceError> {
+  async function toErrorResponse(error: unknown, { record, isChanging }: Exchange): Promise<ServiceError> {
     if (error instanceof CredentialError) return countGuess(error, record.client);
-    // While the counts cannot be read, report the last window of the caller that is known.
-    if (error instanceof StoreUnavailableError) record.window ??= limiter.lastWindow(identify(request) ?? '');
     const known = error instanceof ServiceError ? error : storageError(error, isChanging);
     if (known) return known;
     onError(error);
@@ -275,6 +249,9 @@ export function createApp(options: AppOptions): App {
 
   return createHandler(options, answer);
 }
+
+/** Whether the developer tools show a request. They leave out health checks, and those of their page and for themselves. */
+const isRecorded = ({ path }: Exchange): boolean => path === undefined || path.kind === 'public';
 
 /** Notes the decision about a request. @throws ServiceError 429 if it is refused */
 function note(record: RequestRecord, decision: RateLimitDecision): RateLimitDecision {
@@ -285,13 +262,11 @@ function note(record: RequestRecord, decision: RateLimitDecision): RateLimitDeci
   return decision;
 }
 
-/** Reports the methods of a path, to anyone (D15). @throws ServiceError 400, 404 */
+/** Reports the methods of a path, to anyone (D15). @throws ServiceError 404 */
 function listMethods({ target, record }: Exchange, path: KnownPath | undefined): ServiceResponse {
   record.operation = 'options';
   // Both targets mean the whole server: `*` by RFC 9110, 9.3.7, and `/` because HAProxy checks it by default.
-  const isWhole = target === '*' || target === '/';
-  if (!isWhole) checkTarget(target);
-  const allow = isWhole ? allMethodsHeader : path?.allow;
+  const allow = target === '*' || target === '/' ? allMethodsHeader : path?.allow;
   if (allow === undefined) throw notFound();
   return { status: 204, headers: [header.allow, allow], body: '' };
 }
@@ -314,10 +289,10 @@ const REQUEST_ID = header.requestId.toLowerCase();
 
 /** Makes a handler of `answer`: identifies each request, and sends, counts and records its response. */
 function createHandler(
-  options: CommonOptions & Pick<AppOptions, 'countResponse' | 'tools'>,
+  options: CommonOptions & Pick<AppOptions, 'countResponse' | 'publicUrl' | 'tools'>,
   answer: (exchange: Exchange, invalid: ServiceError | undefined) => Promise<ServiceResponse>,
 ): App {
-  const { clock, anonymousLimiter, cors = [], isTrustedProxy } = options;
+  const { clock, anonymousLimiter, isTrustedProxy } = options;
   const { countResponse, onAccess, onError, onWarning, tools } = options;
   // A random prefix with a number is unique enough, and faster than a random UUID for each request.
   const prefix = randomBytes(6).toString('hex');
@@ -347,18 +322,13 @@ function createHandler(
       record,
       headers: [],
       target: '',
-      params: {},
+      path: undefined,
       isChanging: false,
-      isRecorded: false,
-      isLogged: true,
     };
   }
 
-  function respond(
-    { request, record, headers, isRecorded, isLogged }: Exchange,
-    response: ServerResponse,
-    result: ServiceResponse,
-  ): void {
+  function respond(exchange: Exchange, response: ServerResponse, result: ServiceResponse): void {
+    const { request, record, headers, path } = exchange;
     const { socket } = request;
     record.window ??= anonymousWindow(anonymousLimiter, record.client);
     headers.push(header.requestId, record.id);
@@ -372,16 +342,17 @@ function createHandler(
     const { code, message } = result instanceof ServiceError ? result : {};
     record.time = clock.now();
     record.milliseconds = clock.elapsed() - record.started;
-    record.foreignOrigin = foreignOrigin(request, result.status, cors);
+    record.foreignOrigin = foreignOrigin(request, result.status, options);
     if (isReceived) {
       record.status = result.status;
       record.code = code;
       record.message = message;
       record.responseHeaders = sent.headers;
     }
-    if (isRecorded) tools?.recorder?.add(record, isReceived ? sent : undefined);
-    if (isLogged || result.status >= 400) onAccess?.(record);
-    // Leave out the code of a mocked response, because a mocked 429 does not mean that a limit is used up.
-    countResponse?.(record.operation, result.status, record.asked ? undefined : code);
+    if (isRecorded(exchange)) tools?.recorder?.add(record, isReceived ? sent : undefined);
+    // The page asks for successful responses all the time.
+    const isOfPage = path?.kind === 'tool' || path?.kind === 'page';
+    if (!isOfPage || result.status >= 400) onAccess?.(record);
+    countResponse?.(record.operation, result.status);
   }
 }

@@ -1,4 +1,3 @@
-import type { ErrorCode } from '../contract/error-codes.ts';
 import type { Backend } from '../store/backend.ts';
 import type { ServiceResponse } from './response.ts';
 
@@ -17,7 +16,6 @@ export function createMetrics(
 ) {
   /** By the operation and the status, separated by a space. */
   const responses = new Map<string, number>();
-  const tooManyRequests = new Map<string, number>();
   let prometheus: ReturnType<typeof load> | undefined;
 
   /**
@@ -57,9 +55,6 @@ export function createMetrics(
           return [{ operation, status }, count];
         }),
     );
-    add(Counter, 'pets_too_many_requests_total', 'Requests that got 429, by error code.', ['code'], () =>
-      [...tooManyRequests].map(([code, count]) => [{ code }, count]),
-    );
     add(Counter, 'pets_key_bans_total', 'Bans of API keys since the start.', [], async () => [
       [{}, (await banCounts()).begun],
     ]);
@@ -95,9 +90,9 @@ export function createMetrics(
 
   return {
     /** Counts a response. Without a route, the operation is `other`, because a label must have few values. */
-    countResponse(operation = 'other', status: number, code: ErrorCode | undefined): void {
-      increment(responses, `${operation} ${status}`);
-      if (code === 'rate_limited' || code === 'key_banned') increment(tooManyRequests, code);
+    countResponse(operation = 'other', status: number): void {
+      const key = `${operation} ${status}`;
+      responses.set(key, (responses.get(key) ?? 0) + 1);
     },
     recordSync(milliseconds: number): void {
       loaded().then(({ syncs }) => syncs.observe(milliseconds / 1_000), onError);
@@ -111,8 +106,4 @@ export function createMetrics(
       return { status: 200, body: await registry.metrics(), contentType: registry.contentType };
     },
   };
-}
-
-function increment(counts: Map<string, number>, key: string): void {
-  counts.set(key, (counts.get(key) ?? 0) + 1);
 }

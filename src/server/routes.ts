@@ -17,18 +17,18 @@ import type { CreateRequest, Idempotency, PageQuery, Store } from '../store/stor
 import type { Clock, SteadyClock } from '../system/clock.ts';
 import type { Caller } from './authentication.ts';
 import { invalidRequest, methodNotAllowed, notFound, ServiceError } from './errors.ts';
-import { checkTarget, decodeSegments, pathOf, type Query, validate } from './request/input.ts';
+import { pathOf, type Query, validate } from './request/input.ts';
 import { type Handler, type RawHeaders, type ServiceResponse, windowHeaders } from './response.ts';
 
 /**
- * A request for an operation. `params` and `query` are decoded; `body` is the parsed JSON, undefined if the operation has
- * none. `rateLimit` is the decision that allowed the request.
+ * A request for an operation. `parameter` is the last segment of its path, and `body` the parsed JSON, undefined if the
+ * operation has none. `rateLimit` is the decision that allowed the request.
  */
 type OperationCall = {
   request: IncomingMessage;
   caller: Caller;
   rateLimit: RateLimitDecision;
-  params: Params;
+  parameter: string;
   query: Query;
   body: unknown;
 };
@@ -53,7 +53,7 @@ export type Path =
   | OtherPath;
 
 export type OtherPath = {
-  /** A segment such as `{name}` is a parameter. */
+  /** The last segment may be a parameter, such as `{name}`. */
   path: string;
   /** `token`: callers need the developer token (docs/testing.md). */
   access: 'token' | 'open';
@@ -169,8 +169,8 @@ const createHandlers = (
     return { status: operations.createPet.success.status, headers, body: result.pet };
   },
 
-  async getPet({ params }) {
-    const id = parseInt64(params['petId'] ?? '');
+  async getPet({ parameter }) {
+    const id = parseInt64(parameter);
     if (id === undefined)
       throw new ServiceError('not_found', 'Not found: the identifier in the path is not valid');
     const { sunset, successor } = operations.getPet.deprecated;
@@ -253,77 +253,51 @@ function deprecationHeaders(name: OperationName, basePath = API_PREFIX): RawHead
   ];
 }
 
-/** The values of the path parameters, decoded. */
-export type Params = Readonly<Record<string, string>>;
-
-const NONE: Params = {};
-
 /** A path of the table. `allow` is the value of its Allow header. */
 export type KnownPath = Path & { allow: string };
 
-/** Returns a function that finds the path of a request target: undefined if there is none or the target is malformed. */
+/** The last segment of a path. */
+const LAST_SEGMENT = /[^/]*$/;
+
+/**
+ * Returns a function that finds the path of a request target. Paths are compared as they were sent: no path of the service
+ * needs percent-encoding.
+ */
 export function createPathFinder(table: readonly Path[]) {
-  const paths = table.map((path): [path: KnownPath, segments: readonly string[]] => [
-    { ...path, allow: allowHeader(Object.keys(path.methods)) },
-    segmentsOf(path.path),
-  ]);
-  // Paths without parameters are usually found without decoding the path of the request.
-  const exact = new Map(paths.map(([path]) => [path.path, path]));
-  return (target: string): { path?: KnownPath | undefined; params: Params } => {
-    const path = exact.get(target.split('?', 1)[0] ?? '');
-    if (path) return { path, params: NONE };
-    let requested: readonly string[];
-    try {
-      requested = decodeSegments(pathOf(target));
-    } catch {
-      return { path: undefined, params: NONE };
-    }
-    for (const [path, segments] of paths) {
-      const params = matchSegments(segments, requested);
-      if (params) return { path, params };
-    }
-    return { path: undefined, params: NONE };
+  const withParameter = (path: string) => path.replace(LAST_SEGMENT, '{}');
+  const paths = new Map(
+    table.map((each): [string, KnownPath] => [
+      each.path.endsWith('}') ? withParameter(each.path) : each.path,
+      { ...each, allow: allowHeader(Object.keys(each.methods)) },
+    ]),
+  );
+  return (target: string): KnownPath | undefined => {
+    const path = pathOf(target);
+    return paths.get(path) ?? paths.get(withParameter(path));
   };
 }
+
+/** The last segment of the path of a target, such as the id in `/v1/pets/7`. */
+export const lastSegment = (target: string): string => LAST_SEGMENT.exec(pathOf(target))?.[0] ?? '';
 
 /** HEAD is handled like GET (D15). */
 export const asGet = (method = ''): string => (method === 'HEAD' ? 'GET' : method);
 
-/** The error of a request whose path or method does not exist. @throws ServiceError 400 for a malformed target */
-export function noRoute(path: KnownPath | undefined, target: string): ServiceError {
-  if (path) return methodNotAllowed(pathOf(target), path.allow);
-  checkTarget(target);
-  return notFound();
-}
+/** The error of a request whose path or method does not exist. */
+export const noRoute = (found: KnownPath | undefined): ServiceError =>
+  found ? methodNotAllowed(found.path, found.allow) : notFound();
 
 /** The value of an Allow header. A path that supports GET supports HEAD, and every path supports OPTIONS (D15). */
 const allowHeader = (methods: Iterable<string>): string =>
   [...methods, 'OPTIONS'].flatMap((method) => (method === 'GET' ? ['GET', 'HEAD'] : method)).join(', ');
 
-export function matchSegments(template: readonly string[], segments: readonly string[]): Params | undefined {
-  if (template.length !== segments.length) return undefined;
-  const params: Record<string, string> = {};
-  for (const [i, part] of template.entries()) {
-    const segment = segments[i] ?? '';
-    if (isParameter(part)) params[part.slice(1, -1)] = segment;
-    else if (part !== segment) return undefined;
-  }
-  return params;
-}
-
-export const segmentsOf = (path: string): readonly string[] => path.slice(1).split('/');
-
-const isParameter = (segment: string): boolean => segment.startsWith('{');
-
 /** The operations of the contract with their whole paths. */
-export const operationEntries = Object.entries<Operation>(operations).map(
-  ([name, { method, path, body }]) => ({
-    name: name as OperationName,
-    method,
-    path: API_PREFIX + path,
-    readsBody: body !== undefined,
-  }),
-);
+const operationEntries = Object.entries<Operation>(operations).map(([name, { method, path, body }]) => ({
+  name: name as OperationName,
+  method,
+  path: API_PREFIX + path,
+  readsBody: body !== undefined,
+}));
 
 /** The methods of all operations, as an Allow header lists them. */
 export const allMethodsHeader = allowHeader(new Set(operationEntries.map(({ method }) => method)));

@@ -22,8 +22,6 @@ export type OpenedStore = Pick<Backend, 'store' | 'keys'> & {
   url: string;
   /** The developer token. Without the developer tools, it gives access only to the metrics. */
   token: string;
-  /** Whether the service has the developer tools. */
-  hasTools: boolean;
 };
 
 export type ServiceOptions = {
@@ -149,22 +147,22 @@ export async function startService(options: ServiceOptions) {
     const { store, keys, limiter, close } = backend;
     const seeded = contents !== undefined && (await store.seed(contents));
     signal.throwIfAborted();
-    const hasTools = options.page ?? local;
-    const opened: OpenedStore = { store, keys, url, token: credentials.token, hasTools };
+    const opened: OpenedStore = { store, keys, url, token: credentials.token };
     await options.prepare?.(opened);
     signal.throwIfAborted();
 
     metrics = createMetrics(backend, onError);
     const faults = createFaults(options.faults);
-    const tools = hasTools
-      ? createTools({
-          ...options,
-          ...{ origin, secrets, backend, faults },
-          location: location.place,
-          openSession: credentials.openSession,
-          onReset: shared.anonymousLimiter.clear,
-        })
-      : undefined;
+    const tools =
+      (options.page ?? local)
+        ? createTools({
+            ...options,
+            ...{ origin, secrets, backend, faults },
+            location: location.place,
+            openSession: credentials.openSession,
+            onReset: shared.anonymousLimiter.clear,
+          })
+        : undefined;
     const app = createApp({
       ...shared,
       sleep,
@@ -189,7 +187,7 @@ export async function startService(options: ServiceOptions) {
       /** Whether only programs on this machine can connect to the service. */
       isLoopback: isLoopbackAddress(address),
       /** Returns the address that opens the page of the developer tools once; undefined if the tools are turned off. */
-      pageUrl: hasTools ? pageUrl : undefined,
+      pageUrl: tools && pageUrl,
       /** The initial faults, even if the developer tools have changed them. */
       faults: options.faults,
       async stop(graceMilliseconds: number): Promise<void> {

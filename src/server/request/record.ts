@@ -62,8 +62,6 @@ export const createRecord = (
   responseBody: NO_BODY,
   /** The number of the request in the log, from 1 at each start. Unlike ids, it is unique. */
   number: 0,
-  /** The number of the request that this one repeats, if `POST /requests` sent it. */
-  again: undefined as number | undefined,
   /** The origin of a page that may not use the service; `unknown` if any website can have caused the request. */
   foreignOrigin: undefined as string | undefined,
   /** The memory that the texts need, in bytes. */

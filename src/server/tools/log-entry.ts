@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto';
 import { header } from '../../contract/headers.ts';
 import { API_PREFIX } from '../../contract/operations.ts';
 import { REDACTED } from '../../contract/recorded-text.ts';
@@ -32,15 +33,15 @@ export function createRequestDescriber(secrets: readonly string[]) {
   const redactorFor = createRequestRedactors(secrets);
 
   function summarize(recorded: RequestRecord, redactor = redactorFor(recorded.sentHeaders)) {
-    const { number, time, milliseconds, status, code, sentHeaders, window, latency, foreignOrigin } =
-      recorded;
+    const { id, number, time, milliseconds, status, code, sentHeaders, window, latency } = recorded;
+    const { foreignOrigin } = recorded;
     const { redact, redactSentence } = redactor;
     const outcome = outcomeOf(recorded);
     const isRefused = outcome === 'rate_limited' || outcome === 'banned';
     const prefer = singleHeader(sentHeaders, header.prefer);
     return {
       number,
-      id: redact(recorded.id),
+      id: redact(id),
       time: new Date(time - milliseconds).toISOString(),
       milliseconds: Math.round(milliseconds * 10) / 10,
       client: recorded.client,
@@ -52,7 +53,7 @@ export function createRequestDescriber(secrets: readonly string[]) {
       status: status || undefined,
       code,
       outcome,
-      because: redactSentence(describeReason(recorded, outcome), quotedIn(recorded)),
+      because: redactSentence(describeReason(recorded, outcome)),
       until: isRefused && window ? new Date(window.resetAt).toISOString() : undefined,
       /** The injected latency, in milliseconds. */
       delay: latency || undefined,
@@ -62,7 +63,7 @@ export function createRequestDescriber(secrets: readonly string[]) {
       ignored: (prefer === undefined ? '' : redact(ignoredPreferences(prefer))) || undefined,
       foreignOrigin: foreignOrigin === undefined ? undefined : redact(foreignOrigin),
       /** The number of the request that this one repeats. */
-      again: recorded.again,
+      again: Number(AGAIN_ID.exec(id)?.[1]) || undefined,
     };
   }
 
@@ -76,8 +77,7 @@ export function createRequestDescriber(secrets: readonly string[]) {
     const isShown = summary.url === recorded.url && (request.body ?? '') === body.text;
     const headers = redactHeaders(responseHeaders, redactor, false);
     // The body of an error is a sentence of the service.
-    const redactBody =
-      code === undefined ? redactResponse : (text: string) => redactSentence(text, quotedIn(recorded));
+    const redactBody = code === undefined ? redactResponse : redactSentence;
     const response = messageOf(headers, readBody(recorded.responseBody), redactBody, redactor.longest);
     return {
       ...summary,
@@ -91,13 +91,9 @@ export function createRequestDescriber(secrets: readonly string[]) {
   return { summarize, describe };
 }
 
-/** What a sentence about a request can quote. */
-function quotedIn(recorded: RequestRecord): string {
-  const { message, asked, method, url, sentHeaders, body, foreignOrigin = '' } = recorded;
-  if (message === undefined && asked === undefined) return foreignOrigin;
-  const headers = ['host', header.prefer].map((name) => singleHeader(sentHeaders, name));
-  return [method, url, ...headers, foreignOrigin, readBody(body).text].join('\n');
-}
+/** The id of a request that repeats the one with this number (`POST /requests`). */
+export const againId = (number: number): string => `again-${number}-${randomUUID()}`;
+const AGAIN_ID = /^again-(\d{1,9})-/;
 
 function outcomeOf({ isCounted, asked, code, responseHeaders }: RequestRecord): RequestOutcome {
   if (asked) return asked.applied === undefined ? 'injected_fault' : 'mocked';

@@ -21,28 +21,8 @@ export function createRecorder() {
   let records: RequestRecord[] = [];
   let bytes = 0;
   let count = 0;
-  /** The numbers of the requests that the server is sending again, by the ids of the new requests. */
-  const repeated = new Map<string, number>();
 
   return {
-    /** Begins to record a request, which `add` adds to the log. */
-    begin(record: RequestRecord, request: IncomingMessage): void {
-      if (repeated.size > 0) record.again = repeated.get(record.id);
-      // When the request is in the log, other clients know the id. Their requests must not count as repetitions.
-      if (record.again !== undefined) repeated.delete(record.id);
-      if (!hasBody(request)) return;
-      // The rest of the body may arrive after the response.
-      record.size = MAX_RECORDED_BODY;
-      // Listening to `data` would start to read the body, so wait until the service, or after the response Node, does.
-      request.once('resume', () => {
-        request.on('data', (chunk: Buffer) => {
-          const { latin1, bytes } = record.body;
-          const more = chunk.toString('latin1', 0, MAX_RECORDED_BODY - latin1.length);
-          record.body = { latin1: latin1 + more, bytes: bytes + chunk.length };
-        });
-      });
-    },
-
     /** Adds a request to the log, with the response if one was sent. */
     add(record: RequestRecord, sent: SentResponse | undefined): void {
       record.number = ++count;
@@ -63,8 +43,6 @@ export function createRecorder() {
       }
       while (records.length > MAX_REQUESTS || bytes > MAX_BYTES) bytes -= records.shift()?.size ?? 0;
     },
-
-    repeated,
 
     /** Returns a recorded request; undefined if it is not in the log. */
     read: (number: number) => records.find((each) => each.number === number),
@@ -92,6 +70,21 @@ export function createRecorder() {
       return id === logId ? Number(number) : 0;
     },
   };
+}
+
+/** Records the beginning of the body of a request while it is read. */
+export function recordBody(record: RequestRecord, request: IncomingMessage): void {
+  if (!hasBody(request)) return;
+  // The rest of the body may arrive after the response.
+  record.size = MAX_RECORDED_BODY;
+  // Listening to `data` would start to read the body, so wait until the service, or after the response Node, does.
+  request.once('resume', () => {
+    request.on('data', (chunk: Buffer) => {
+      const { latin1, bytes } = record.body;
+      const more = chunk.toString('latin1', 0, MAX_RECORDED_BODY - latin1.length);
+      record.body = { latin1: latin1 + more, bytes: bytes + chunk.length };
+    });
+  });
 }
 
 function lengthOf(texts: readonly string[]): number {

@@ -3,16 +3,19 @@ import type { Backend } from '../../store/backend.ts';
 import type { Seed } from '../../store/store.ts';
 import type { SteadyClock } from '../../system/clock.ts';
 import { invalidRequest, ServiceError } from '../errors.ts';
-import { FaultRule, FaultSettings, MAX_RULES, queryInteger } from '../fault-settings.ts';
-import type { Faults } from '../faults.ts';
+import { FaultRule, FaultRules, type Faults, MAX_RULES } from '../faults.ts';
 import { createPageHandler } from '../page-files.ts';
-import { readBodyAs, readQueryAs } from '../request/input.ts';
+import { queryInteger, readBodyAs, readQueryAs } from '../request/input.ts';
 import type { Handler, ServiceResponse } from '../response.ts';
 import { publicPath, toolPath } from '../routes.ts';
 import { createRecorder } from './recorder.ts';
-import { createRequestsHandler, createSendAgainHandler, type SendAgainOptions } from './requests.ts';
+import { createRequestsHandler, createSendAgainHandler } from './requests.ts';
 
-export type ToolsOptions = SendAgainOptions & {
+export type ToolsOptions = {
+  /** The URL of this server without a path. */
+  origin: string;
+  /** The log does not show these secrets, wherever they occur. */
+  secrets: readonly string[];
   backend: Backend;
   clock: SteadyClock;
   faults: Faults;
@@ -109,12 +112,13 @@ export function createTools(options: ToolsOptions) {
         return showFaults();
       },
       async PUT(request) {
-        faults.replace(await readBodyAs(FaultSettings, request));
+        const { rules } = await readBodyAs(FaultRules, request);
+        faults.replace(rules);
         return showFaults();
       },
       DELETE({ url }) {
         const { rule } = readQueryAs(FaultQuery, url);
-        if (rule === undefined) faults.replace({});
+        if (rule === undefined) faults.replace([]);
         else if (!faults.remove(rule)) throw new ServiceError('not_found', `There is no rule ${rule}`);
         return showFaults();
       },
