@@ -30,13 +30,7 @@ import {
 import { createClientAddress, type IsTrustedProxy } from './request/client-address.ts';
 import { isUnderApi, parseQuery, readJsonBody, splitTarget } from './request/input.ts';
 import { createRecord, type RequestRecord } from './request/record.ts';
-import {
-  completeResponse,
-  corsHeaders,
-  preflightResponse,
-  type RawHeaders,
-  type ServiceResponse,
-} from './response.ts';
+import { completeResponse, corsHeaders, preflightResponse, type ServiceResponse } from './response.ts';
 import {
   allMethodsHeader,
   asGet,
@@ -45,9 +39,11 @@ import {
   type KnownPath,
   lastSegment,
   noRoute,
+  type OperationPath,
+  type OtherPath,
   type RoutesOptions,
 } from './routes.ts';
-import { type Recorder, recordBody } from './tools/recorder.ts';
+import { recordBody } from './tools/recorder.ts';
 
 /** The options that do not need an open store. */
 type CommonOptions = {
@@ -77,8 +73,6 @@ export type AppOptions = CommonOptions &
     sleep?: ((milliseconds: number) => Promise<void>) | undefined;
     /** Counts a response. `operation` is undefined if the request was refused before its route was found. */
     countResponse?: ((operation: string | undefined, status: number) => void) | undefined;
-    /** The developer tools. If undefined, there are none, and `Prefer` has no effect. */
-    tools?: { recorder?: Recorder } | undefined;
   };
 
 /** Responds to a request, or, with an error, to bytes that are not a request. Never rejects. */
@@ -97,19 +91,16 @@ export function createStartingApp(options: CommonOptions): App {
   });
 }
 
-/** A request that is being handled. `headers` are those of its response, besides those that the handler adds. */
+/** A request that is being handled. Its URL has no host any more. `headers` are those of its response, besides those that the handler adds. */
 type Exchange = {
   request: IncomingMessage;
   record: RequestRecord;
   headers: string[];
-  /** The target without a host, and the path of the table that it names. */
-  target: string;
+  /** The path of the table that the target names. */
   path: KnownPath | undefined;
   /** Whether the handler is running, and can have changed the store. */
   isChanging: boolean;
 };
-
-type OperationPath = Extract<KnownPath, { access: 'key' }>;
 
 /**
  * The whole service as a request handler; it does not listen. A request passes these steps in order: target and host, key,
@@ -127,7 +118,6 @@ export function createApp(options: AppOptions): App {
     request.url = target;
     const isApi = isUnderApi(target);
     const path = find(target);
-    exchange.target = target;
     exchange.path = path;
     const isTool = path?.kind === 'tool' || path?.kind === 'page';
     // The tools get no CORS headers, because pages of other origins must not read how the service is used.
@@ -164,20 +154,25 @@ export function createApp(options: AppOptions): App {
   /** Carries out an operation (docs/service.md 4, 5 and 8). Without a path, counts the request and responds 404. */
   async function runOperation(
     exchange: Exchange,
-    path?: OperationPath,
+    path?: OperationPath & KnownPath,
     randomMock?: RequestedMock,
   ): Promise<ServiceResponse> {
-    const { request, target, record, headers } = exchange;
-    const route = path && routeOf(exchange, path.methods);
+    const { request, record, headers } = exchange;
+    const { url: target = '' } = request;
+    const route = path?.methods[asGet(request.method)];
+    if (route) {
+      record.operation = route.name;
+      headers.push(...route.headers);
+    }
     const id = identify(request);
     const key = id === undefined ? undefined : await keys.find(id);
     if (id === undefined || key === undefined) throw refusal(request, 'API key');
     const caller = { id, quota: key.quota };
     record.keyName = key.name;
-    const asked = path && route && (requestedMock(exchange, route.label) ?? randomMock);
+    const asked = path && route && (requestedMock(exchange, route.name) ?? randomMock);
     // A mocked 401 looks like the response to a request without a valid key.
     if (asked?.status !== 401) headers.push(header.idempotencySupported, 'true');
-    if (asked) return mock(exchange, asked, caller, route.label, path);
+    if (asked) return mock(exchange, asked, caller, route.name, path);
     const rateLimit = note(record, await limiter.take(id, key.quota));
     // Throw this error only now: the request counts, and callers without an API key learn nothing about the routes.
     if (path === undefined || route === undefined) throw noRoute(path);
@@ -207,7 +202,7 @@ export function createApp(options: AppOptions): App {
     asked: RequestedMock,
     { id, quota }: Caller,
     operation: OperationName,
-    path: OperationPath,
+    path: OperationPath & KnownPath,
   ): Promise<ServiceResponse> {
     const { status, retryAfter, applied } = asked;
     const decision = await limiter.peek(id, quota);
@@ -223,19 +218,18 @@ export function createApp(options: AppOptions): App {
   }
 
   /** Carries out a request outside the API (docs/service.md 12; docs/testing.md). */
-  async function runOther(
-    exchange: Exchange,
-    path: Exclude<KnownPath, OperationPath>,
-  ): Promise<ServiceResponse> {
-    const { request } = exchange;
-    const route = routeOf(exchange, path.methods);
+  async function runOther(exchange: Exchange, path: OtherPath & KnownPath): Promise<ServiceResponse> {
+    const { request, record, headers } = exchange;
+    const run = path.methods[asGet(request.method)];
+    if (run) record.operation = path.label;
+    headers.push(...path.headers);
     if (path.kind === 'tool' && isOfOtherOrigin(request, publicUrl))
       throw new ServiceError('forbidden', 'Pages of other origins cannot use this path');
     if (path.access === 'token') checkDeveloper(request);
-    if (route === undefined) throw noRoute(path);
+    if (run === undefined) throw noRoute(path);
     checkExpectation(request);
     exchange.isChanging = asGet(request.method) !== 'GET';
-    return route.run(request);
+    return run(request);
   }
 
   /** Converts what a step has thrown. If no credential was valid, counts that for the address of the client (D13). */
@@ -263,24 +257,12 @@ function note(record: RequestRecord, decision: RateLimitDecision): RateLimitDeci
 }
 
 /** Reports the methods of a path, to anyone (D15). @throws ServiceError 404 */
-function listMethods({ target, record }: Exchange, path: KnownPath | undefined): ServiceResponse {
+function listMethods({ request: { url }, record }: Exchange, path: KnownPath | undefined): ServiceResponse {
   record.operation = 'options';
   // Both targets mean the whole server: `*` by RFC 9110, 9.3.7, and `/` because HAProxy checks it by default.
-  const allow = target === '*' || target === '/' ? allMethodsHeader : path?.allow;
+  const allow = url === '*' || url === '/' ? allMethodsHeader : path?.allow;
   if (allow === undefined) throw notFound();
   return { status: 204, headers: [header.allow, allow], body: '' };
-}
-
-/** The route of a method; undefined if there is none. Names it in metrics, and adds the headers of all its responses. */
-function routeOf<Found extends { label: string; headers: RawHeaders }>(
-  { request, record, headers }: Exchange,
-  methods: Readonly<Record<string, Found>>,
-): Found | undefined {
-  const route = methods[asGet(request.method)];
-  if (route === undefined) return undefined;
-  record.operation = route.label;
-  headers.push(...route.headers);
-  return route;
 }
 
 /** The accepted form of a request id. Other text could be mistaken for further fields of a log line. */
@@ -321,7 +303,6 @@ function createHandler(
       request,
       record,
       headers: [],
-      target: '',
       path: undefined,
       isChanging: false,
     };

@@ -6,7 +6,6 @@ import type { Quota } from '../contract/plans.ts';
 import { generateKey, hashKey } from '../store/keys.ts';
 import type { MemoryLimiter, RateLimitWindow } from '../store/limiter.ts';
 import { CredentialError, type ServiceError, tooManyRequests, unauthorized } from './errors.ts';
-import { countHeader } from './request/checks.ts';
 import { networkOf } from './request/client-address.ts';
 import { readBodyAs } from './request/input.ts';
 import type { Handler } from './response.ts';
@@ -70,7 +69,8 @@ type CredentialName = 'API key' | 'developer token';
 
 /** The error of a request without a valid credential, with the reason (docs/service.md 5.2, D13). */
 function refusal(request: IncomingMessage, name: CredentialName): CredentialError {
-  if (countHeader(request, 'authorization') > 1)
+  const names = request.rawHeaders.filter((_, i) => i % 2 === 0);
+  if (names.filter((each) => each.toLowerCase() === 'authorization').length > 1)
     return new CredentialError('invalid_request', 'The Authorization header is given more than once');
   const reason = reasonOf(request, name);
   if (name === 'developer token') {

@@ -7,7 +7,6 @@ import { integerSchema } from './request/input.ts';
 
 /** The longest latency that can be injected, in milliseconds. */
 export const MAX_LATENCY = 600_000;
-export const MAX_RULES = 100;
 const MAX_TIMES = 1_000_000;
 
 const names = Object.keys(operations) as OperationName[];
@@ -51,18 +50,10 @@ export const FaultRule = strictObject({
 /** `times`: how many requests the rule applies to; `retryAfter` is in seconds, and `latency` in milliseconds. */
 export type FaultRule = z.output<typeof FaultRule>;
 
-/** The number of rules is checked first, so that a long list cannot cause a long error. */
-const Rules = z.pipe(
-  z
-    .array(z.unknown(), { error: 'must be a JSON array' })
-    .check(z.maxLength(MAX_RULES, { error: `must have at most ${MAX_RULES} rules` })),
-  z.array(FaultRule),
-);
-
 /** The body of `PUT /faults` and the file of `--faults`: an array. It gets a name, so that errors can say `rule 2`. */
 export const FaultRules = z.pipe(
   z.transform((rules: unknown) => ({ rules })),
-  z.object({ rules: Rules }),
+  z.object({ rules: z.array(FaultRule, { error: 'must be a JSON array' }) }),
 );
 
 /** The random faults: a latency in this range, in milliseconds, and how many requests fail, from 0 to 1. */
@@ -115,17 +106,9 @@ export function createFaults({ rules: initial = [], ...options }: FaultOptions =
       rules = others.map(numbered);
     },
 
-    /**
-     * Adds a rule before the others, so it decides about the next request that it matches. Drops the rules that have no
-     * effect any more.
-     *
-     * @returns false if `MAX_RULES` rules still have an effect; then nothing changes
-     */
-    add(rule: FaultRule): boolean {
-      const left = rules.filter(isLeft);
-      if (left.length >= MAX_RULES) return false;
-      rules = [numbered(rule), ...left];
-      return true;
+    /** Adds a rule before the others, so it decides about the next request that it matches. Drops used-up rules. */
+    add(rule: FaultRule): void {
+      rules = [numbered(rule), ...rules.filter(isLeft)];
     },
 
     /** Removes the rule with a number. Returns whether it existed. */

@@ -33,14 +33,12 @@ export const statusesOf = (operation: OperationName): number[] => [
   ...errorStatuses,
 ];
 
-/** The preferences in a `Prefer` header, which are separated by commas outside of quotes (RFC 7240). */
-const PREFERENCE = /(?:[^,"]|"(?:[^"\\]|\\.)*"?)+/g;
 const NAME_AND_VALUE = /^\s*([^\s=;"]+)\s*(?:=\s*"?([^\s;"]*))?/;
 
-/** The values of preferences by their names, which are in lower case. */
+/** The values of the preferences in a `Prefer` header by their names, which are in lower case (RFC 7240). */
 const preferencesIn = (prefer: string): Map<string, string> =>
   new Map(
-    (prefer.match(PREFERENCE) ?? []).map((text) => {
+    prefer.split(',').map((text) => {
       const [, name = '', value = ''] = NAME_AND_VALUE.exec(text) ?? [];
       return [name.toLowerCase(), value];
     }),

@@ -18,7 +18,8 @@ import type { Clock, SteadyClock } from '../system/clock.ts';
 import type { Caller } from './authentication.ts';
 import { invalidRequest, methodNotAllowed, notFound, ServiceError } from './errors.ts';
 import { pathOf, type Query, validate } from './request/input.ts';
-import { type Handler, type RawHeaders, type ServiceResponse, windowHeaders } from './response.ts';
+import { type Handler, json, type RawHeaders, type ServiceResponse, windowHeaders } from './response.ts';
+import type { Recorder } from './tools/recorder.ts';
 
 /**
  * A request for an operation. `parameter` is the last segment of its path, and `body` the parsed JSON, undefined if the
@@ -33,25 +34,21 @@ type OperationCall = {
   body: unknown;
 };
 
-/** What a path does with one method. */
-type Route<Label extends string, Run> = {
-  /** The name in metrics. */
-  label: Label;
-  /** Headers of all responses, also of errors. */
-  headers: RawHeaders;
-  run: Run;
-};
-
 /** Carries out an operation. @throws ServiceError, StoreError */
 type OperationHandler = (call: OperationCall) => Promise<ServiceResponse>;
 
-/** An operation on a path. Its callers need an API key, and their requests are counted (docs/service.md 5 and 8). */
-export type OperationRoute = Route<OperationName, OperationHandler> & { readsBody: boolean };
-/** A path of the API, whose methods are operations, or any other path. `methods` leaves out HEAD and OPTIONS. */
-export type Path =
-  | { path: string; access: 'key'; kind: 'public'; methods: Readonly<Record<string, OperationRoute>> }
-  | OtherPath;
+/** A path whose methods are operations. Callers need an API key, and requests are counted (docs/service.md 5 and 8). */
+export type OperationPath = {
+  path: string;
+  access: 'key';
+  kind: 'public';
+  /** By method, without HEAD and OPTIONS. All responses have the `headers`, also errors. */
+  methods: Readonly<
+    Record<string, { name: OperationName; headers: RawHeaders; readsBody: boolean; run: OperationHandler }>
+  >;
+};
 
+/** Any other path. `label` is its name in metrics; all responses have the `headers`. */
 export type OtherPath = {
   /** The last segment may be a parameter, such as `{name}`. */
   path: string;
@@ -62,8 +59,12 @@ export type OtherPath = {
    * no CORS headers. Pages of other origins cannot use tools, but can link to the page.
    */
   kind: 'public' | 'health' | 'tool' | 'page';
-  methods: Readonly<Record<string, Route<string, Handler>>>;
+  label: string;
+  headers: RawHeaders;
+  methods: Readonly<Record<string, Handler>>;
 };
+
+export type Path = OperationPath | OtherPath;
 
 export type RoutesOptions = {
   store: Store;
@@ -75,8 +76,8 @@ export type RoutesOptions = {
   metrics?: (() => Promise<ServiceResponse>) | undefined;
   /** Whether the service is meant only for programs on this machine. If so, `GET /metrics` needs no token. */
   isLocal?: boolean | undefined;
-  /** The developer tools and their page (docs/testing.md); undefined if there are none. */
-  tools?: { paths: readonly OtherPath[] } | undefined;
+  /** The developer tools and their page (docs/testing.md). If undefined, `Prefer` has no effect either. */
+  tools?: { paths: readonly OtherPath[]; recorder?: Recorder } | undefined;
 };
 
 /** Returns all paths of the service. Access, CORS, Allow, 404 and 405, labels and more follow from this table. */
@@ -85,11 +86,12 @@ export function createPaths(options: RoutesOptions): Path[] {
   const basePath = publicUrl === undefined ? API_PREFIX : new URL(publicUrl).pathname;
   const handlers = createHandlers(store, clock, basePath);
   const checkWritable = atMostOnceASecond(clock, () => store.checkWritable());
-  const operationPaths = new Map<string, Record<string, OperationRoute>>();
-  for (const { name, method, path, readsBody } of operationEntries) {
+  const operationPaths = new Map<string, OperationPath['methods']>();
+  for (const [name, { method, path, body }] of operationEntries) {
     const headers = deprecationHeaders(name, basePath);
-    const route = { label: name, headers, readsBody, run: handlers[name] };
-    operationPaths.set(path, { ...operationPaths.get(path), [method]: route });
+    const route = { name, headers, readsBody: body !== undefined, run: handlers[name] };
+    const whole = API_PREFIX + path;
+    operationPaths.set(whole, { ...operationPaths.get(whole), [method]: route });
   }
   return [
     ...Array.from(operationPaths, ([path, methods]) => ({
@@ -114,24 +116,17 @@ export function createPaths(options: RoutesOptions): Path[] {
 
 /** A path that supports GET, and that anyone may use. */
 export const publicPath = (path: string, kind: OtherPath['kind'], run: Handler, label = path): OtherPath => ({
-  ...{ path, access: 'open', kind, methods: { GET: { label, headers: [], run } } },
+  ...{ path, access: 'open', kind, label, headers: [], methods: { GET: run } },
 });
 
 /** The path of a developer tool, with the handlers of its methods. */
 export const toolPath = (
   path: string,
   access: OtherPath['access'],
-  handlers: Readonly<Record<string, Handler>>,
-): OtherPath => {
-  const methods = Object.entries(handlers).map(([method, run]) => [
-    ...[method, { label: path, headers: NO_STORE, run }],
-  ]);
-  return { path, access, kind: 'tool', methods: Object.fromEntries(methods) };
-};
+  methods: OtherPath['methods'],
+): OtherPath => ({ path, access, kind: 'tool', label: path, headers: NO_STORE, methods });
 
 const NO_STORE: RawHeaders = ['Cache-Control', 'no-store'];
-
-const json = (content: object): ServiceResponse => ({ status: 200, body: JSON.stringify(content) });
 
 /** Implements the operations of the contract (docs/service.md 4). `basePath` is the path of the base URL, for links. */
 const createHandlers = (
@@ -291,16 +286,10 @@ export const noRoute = (found: KnownPath | undefined): ServiceError =>
 const allowHeader = (methods: Iterable<string>): string =>
   [...methods, 'OPTIONS'].flatMap((method) => (method === 'GET' ? ['GET', 'HEAD'] : method)).join(', ');
 
-/** The operations of the contract with their whole paths. */
-const operationEntries = Object.entries<Operation>(operations).map(([name, { method, path, body }]) => ({
-  name: name as OperationName,
-  method,
-  path: API_PREFIX + path,
-  readsBody: body !== undefined,
-}));
+const operationEntries = Object.entries(operations) as [OperationName, Operation][];
 
 /** The methods of all operations, as an Allow header lists them. */
-export const allMethodsHeader = allowHeader(new Set(operationEntries.map(({ method }) => method)));
+export const allMethodsHeader = allowHeader(new Set(operationEntries.map(([, { method }]) => method)));
 
 /** Returns a function that runs a check at most once a second, and otherwise returns its last result. */
 function atMostOnceASecond(clock: SteadyClock, check: () => Promise<void>): () => Promise<void> {

@@ -3,7 +3,6 @@ import { setMaxListeners } from 'node:events';
 import { API_PREFIX } from '../contract/operations.ts';
 import type { Backend, StoreLocation } from '../store/backend.ts';
 import { type BanRule, createMemoryLimiter } from '../store/limiter.ts';
-import type { Seed } from '../store/store.ts';
 import { createAddressMatcher } from '../system/address-blocks.ts';
 import type { SteadyClock } from '../system/clock.ts';
 import { createApp, createStartingApp } from './app.ts';
@@ -14,7 +13,7 @@ import { createMetrics, type Metrics } from './metrics.ts';
 import { allowedHosts, isLoopbackAddress } from './request/checks.ts';
 import type { RequestRecord } from './request/record.ts';
 import { createRequestDescriber, type RequestSummary } from './tools/log-entry.ts';
-import { createTools } from './tools/tools.ts';
+import { createTools, type ResetOptions } from './tools/tools.ts';
 
 /** A store that is open, and the service that will serve it. */
 export type OpenedStore = Pick<Backend, 'store' | 'keys'> & {
@@ -24,7 +23,7 @@ export type OpenedStore = Pick<Backend, 'store' | 'keys'> & {
   token: string;
 };
 
-export type ServiceOptions = {
+export type ServiceOptions = ResetOptions & {
   clock: SteadyClock;
   /** Rejects when the signal is aborted. */
   sleep(milliseconds: number, signal: AbortSignal): Promise<void>;
@@ -40,12 +39,6 @@ export type ServiceOptions = {
   allowHosts: readonly string[];
   /** The origins whose pages may use the service; `*` allows every origin. */
   cors: readonly string[];
-  /** Reads the seed for the start, which `signal` can abort, or for a reset. If undefined, resets empty the store. */
-  seed?: ((signal?: AbortSignal) => Promise<Seed>) | undefined;
-  /** What `GET /reset` calls the seed, such as `the sample data` or the path of a file. */
-  seedName?: string | undefined;
-  /** Whether `POST /reset` may replace the contents of the store with the seed. */
-  resettable?: boolean | undefined;
   /**
    * Whether the developer tools exist (docs/testing.md), and requests may choose the status of their responses with
    * `Prefer`; by default, if the service is local.
@@ -109,7 +102,7 @@ export async function startService(options: ServiceOptions) {
   const credentials = createCredentials(options.token, () => options.onPageUrl?.(pageUrl()));
   const pageUrl = (): string => `${listening?.origin}/#c=${credentials.code()}`;
   const secrets = [credentials.token, ...(options.secrets ?? [])];
-  const { summarize } = createRequestDescriber(secrets);
+  const describer = createRequestDescriber(secrets);
   let metrics: Metrics | undefined;
   let listening: Awaited<ReturnType<typeof listen>> | undefined;
   let backend: Backend | undefined;
@@ -124,7 +117,7 @@ export async function startService(options: ServiceOptions) {
       isTrustedProxy: trustedProxies && createAddressMatcher(trustedProxies),
       onWarning,
       onError,
-      onAccess: onAccess && ((record: RequestRecord) => onAccess(record, () => summarize(record))),
+      onAccess: onAccess && ((record: RequestRecord) => onAccess(record, () => describer.summarize(record))),
     };
     listening = await listen(createStartingApp(shared), { host, port });
     const { origin, stop, use } = listening;
@@ -157,7 +150,7 @@ export async function startService(options: ServiceOptions) {
       (options.page ?? local)
         ? createTools({
             ...options,
-            ...{ origin, secrets, backend, faults },
+            ...{ origin, describer, backend, faults },
             location: location.place,
             openSession: credentials.openSession,
             onReset: shared.anonymousLimiter.clear,

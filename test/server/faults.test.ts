@@ -1,6 +1,6 @@
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { operations } from '../../src/contract/operations.ts';
-import { type FaultOptions, MAX_RULES } from '../../src/server/faults.ts';
+import type { FaultOptions } from '../../src/server/faults.ts';
 import { sampleData } from '../../src/server/sample-data.ts';
 import { gate } from '../helpers/gate.ts';
 import { REX } from '../helpers/raw-requests.ts';
@@ -99,9 +99,7 @@ describe('Prefer: code=NNN', () => {
       ...[...codes, ...waits, 'code=500, retry-after=1', 'code=200, retry-after=1'].map(
         (value): Row => [value, 400],
       ),
-      ...[...ignored, 'retry-after=1', 'x="a, code=503"', 'x="a\\", code=503'].map(
-        (value): Row => [value, 200],
-      ),
+      ...[...ignored, 'retry-after=1'].map((value): Row => [value, 200]),
     ] as Row[]) {
       const response = await call('/v1/pets', prefer(value));
       const header = (name: string) => response.headers.get(name) ?? undefined;
@@ -326,31 +324,22 @@ describe('/faults', () => {
     expect((await call('/pets')).status).toBe(404);
   });
 
-  test('POST refuses a rule that is not valid, and one too many', async () => {
-    const { send, put } = await startWithFaults();
-    await put(Array(MAX_RULES - 1).fill(TWICE));
-    for (const body of ['[]', '{"rules":[]}', '{"answer":200.5}', '{}', '"x"', '[{"answer":503}]']) {
+  test('POST refuses a rule that is not valid', async () => {
+    const { send } = await startWithFaults();
+    for (const body of ['[]', '{"rules":[]}', '{"answer":200.5}', '{}', '"x"', '[{"answer":503}]'])
       expect((await send('POST', body)).status).toBe(400);
-    }
-    expect((await send('POST', '{"answer":503}')).status).toBe(200);
-    expect(await send('POST', '{"answer":503}')).toMatchObject({
-      status: 400,
-      body: { code: 'invalid_request' },
-    });
-    expect(((await send('GET')).body as { rules: unknown[] }).rules).toHaveLength(MAX_RULES);
+    expect(((await send('GET')).body as { rules: unknown[] }).rules).toEqual([]);
   });
 
-  test('POST drops the rules that have no effect any more, which therefore do not count as rules', async () => {
+  test('POST drops the rules that are used up', async () => {
     const { call, send, put } = await startWithFaults();
-    const used = { answer: 503, times: 1 };
-    await put([used, ...Array(MAX_RULES - 1).fill({ answer: 404 })]);
+    await put([{ answer: 503, times: 1 }, { answer: 404 }]);
     expect((await call('/pets')).status).toBe(503);
-    const { status, body } = await send('POST', JSON.stringify(used));
-    expect(status).toBe(200);
-    expect((body as { rules: unknown[] }).rules).toMatchObject([
-      { ...used, number: MAX_RULES + 1, applied: 0 },
-      ...Array(MAX_RULES - 1).fill({ answer: 404 }),
-    ]);
+    expect(await send('POST', '{"answer":500,"times":1}')).toMatchObject({
+      status: 200,
+      body: { rules: [{ number: 3, answer: 500, applied: 0 }, { number: 2 }] },
+    });
+    expect((await call('/pets')).status).toBe(500);
   });
 
   test('anything else is 400 with a short error, and changes nothing', async () => {

@@ -24,20 +24,6 @@ export function checkExpectation({ headers: { expect } }: IncomingMessage): void
 }
 
 /**
- * How often a header occurs in a request. Node joins repeated headers in `headers`, so they are counted in `rawHeaders`.
- * `name` is in lower case.
- */
-export function countHeader({ rawHeaders, headers }: IncomingMessage, name: string): number {
-  if (headers[name] === undefined) return 0;
-  let count = 0;
-  for (let i = 0; i < rawHeaders.length; i += 2) {
-    const raw = rawHeaders[i] ?? '';
-    if (raw.length === name.length && raw.toLowerCase() === name) count++;
-  }
-  return count;
-}
-
-/**
  * Whether a browser has sent a request for a page of another origin, such as another port of this machine. Browsers report
  * this in `Sec-Fetch-Site`; over plain HTTP beyond loopback, they send only `Origin`. Other clients send neither.
  * `publicUrl` is the URL of the service as a reverse proxy offers it.
@@ -107,8 +93,8 @@ export function checkHost(
   allowed: ReadonlySet<string> | undefined,
 ): void {
   const { headers, httpVersion, socket } = request;
-  const count = countHeader(request, 'host');
-  if (count !== 1 && !(count === 0 && httpVersion === '1.0')) throw invalidHost();
+  if (headers.host === undefined && httpVersion !== '1.0') throw invalidHost();
+  // Node joins repeated headers with a comma, so they have no valid name.
   let name = headers.host === undefined ? undefined : nameOf(headers.host);
   if (targetHost !== undefined) {
     name = nameOf(targetHost);

@@ -4,7 +4,6 @@ import { describeIssues } from '../../contract/issues.ts';
 import { findJsonError, NestingError, parseJson } from '../../contract/json.ts';
 import { API_PREFIX } from '../../contract/operations.ts';
 import { invalidRequest, ServiceError } from '../errors.ts';
-import { countHeader } from './checks.ts';
 
 const ABSOLUTE = /^https?:\/\/([^/?]*)(.*)$/i;
 
@@ -92,10 +91,6 @@ const UTF8 = new TextDecoder('utf-8', { fatal: true });
 const JSON_TYPE = /^application\/json\s*(?:;|$)/i;
 const CHARSET = /;\s*charset\s*=\s*"?([^\s;"]*)/i;
 
-/** Whether a request has a body, which may be empty. */
-export const hasBody = ({ headers }: IncomingMessage): boolean =>
-  headers['content-length'] !== undefined || headers['transfer-encoding'] !== undefined;
-
 /** Reads a JSON body. @throws ServiceError 400, 413, 415, or the error of `interruptBody`, such as 408 */
 export async function readJsonBody(request: IncomingMessage): Promise<unknown> {
   checkContentType(request);
@@ -113,11 +108,8 @@ export const readBodyAs = async <Schema extends z.ZodMiniType>(
 export const readQueryAs = <Schema extends z.ZodMiniObject>(schema: Schema, target = ''): z.output<Schema> =>
   validate(schema, Object.fromEntries(parseQuery(target)), 'The query');
 
-function checkContentType(request: IncomingMessage): void {
-  if (countHeader(request, 'content-type') > 1) {
-    throw invalidRequest('The Content-Type header is given more than once');
-  }
-  const { 'content-type': type = '', 'content-encoding': encoding = 'identity' } = request.headers;
+function checkContentType({ headers }: IncomingMessage): void {
+  const { 'content-type': type = '', 'content-encoding': encoding = 'identity' } = headers;
   const charset = CHARSET.exec(type)?.[1] ?? 'utf-8';
   if (JSON_TYPE.test(type) && /^utf-?8$/i.test(charset) && encoding.toLowerCase() === 'identity') return;
   throw new ServiceError(

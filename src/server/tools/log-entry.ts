@@ -8,17 +8,7 @@ import { isUnderApi, splitTarget } from '../request/input.ts';
 import type { RequestRecord } from '../request/record.ts';
 import { readBody } from './recorder.ts';
 
-/** What the service did with a request (docs/testing.md). */
-export type RequestOutcome =
-  | 'counted'
-  | 'replayed'
-  | 'rate_limited'
-  | 'banned'
-  | 'injected_fault'
-  | 'mocked'
-  | 'not_counted';
-
-type Describer = ReturnType<typeof createRequestDescriber>;
+export type Describer = ReturnType<typeof createRequestDescriber>;
 /** An object as it is sent: JSON leaves out fields that are undefined. */
 type Sent<Shape> = {
   [Name in keyof Shape as undefined extends Shape[Name] ? Name : never]?: Shape[Name];
@@ -95,7 +85,8 @@ export function createRequestDescriber(secrets: readonly string[]) {
 export const againId = (number: number): string => `again-${number}-${randomUUID()}`;
 const AGAIN_ID = /^again-(\d{1,9})-/;
 
-function outcomeOf({ isCounted, asked, code, responseHeaders }: RequestRecord): RequestOutcome {
+/** What the service did with a request (docs/testing.md). */
+function outcomeOf({ isCounted, asked, code, responseHeaders }: RequestRecord) {
   if (asked) return asked.applied === undefined ? 'injected_fault' : 'mocked';
   if (code === 'rate_limited') return 'rate_limited';
   if (code === 'key_banned') return 'banned';
@@ -134,7 +125,7 @@ function notAgain(
 const ORIGIN = /^[a-z][a-z0-9+.-]*:\/\/[\w.-]+(?::\d+)?$/i;
 
 /** Why a request got its response, in one sentence without the status and without a full stop (docs/testing.md). */
-function describeReason(request: RequestRecord, outcome: RequestOutcome): string {
+function describeReason(request: RequestRecord, outcome: ReturnType<typeof outcomeOf>): string {
   const { status, message, asked, keyName, window, isDay, foreignOrigin } = request;
   const { limit, remaining } = window ?? {};
   const unit = isDay ? 'day' : 'minute';

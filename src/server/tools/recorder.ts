@@ -2,7 +2,6 @@ import { isUtf8 } from 'node:buffer';
 import { randomBytes } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
 import { MAX_FOREIGN, MAX_RECORDED_BODY, MAX_REQUESTS } from '../../contract/recorded-text.ts';
-import { hasBody } from '../request/input.ts';
 import type { RecordedBody, RequestRecord } from '../request/record.ts';
 import type { SentResponse } from '../response.ts';
 
@@ -74,7 +73,8 @@ export function createRecorder() {
 
 /** Records the beginning of the body of a request while it is read. */
 export function recordBody(record: RequestRecord, request: IncomingMessage): void {
-  if (!hasBody(request)) return;
+  const { 'content-length': length, 'transfer-encoding': coding } = request.headers;
+  if (length === undefined && coding === undefined) return;
   // The rest of the body may arrive after the response.
   record.size = MAX_RECORDED_BODY;
   // Listening to `data` would start to read the body, so wait until the service, or after the response Node, does.

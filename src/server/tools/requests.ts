@@ -9,11 +9,11 @@ import { wellFormed } from '../../contract/schemas.ts';
 import { invalidRequest, ServiceError } from '../errors.ts';
 import { integerSchema, queryInteger, readBodyAs, readQueryAs } from '../request/input.ts';
 import type { RequestRecord } from '../request/record.ts';
-import type { Handler } from '../response.ts';
+import { type Handler, json } from '../response.ts';
 import {
   againId,
-  createRequestDescriber,
   type DescribedRequest,
+  type Describer,
   type RequestSummary,
   singleHeader,
 } from './log-entry.ts';
@@ -33,10 +33,9 @@ const Query = z.object({
 });
 
 /** `GET /requests` (docs/testing.md). */
-export function createRequestsHandler(recorder: Recorder, secrets: readonly string[]): Handler {
-  const { summarize, describe } = createRequestDescriber(secrets);
-
-  return async ({ url = '' }) => {
+export const createRequestsHandler =
+  (recorder: Recorder, { summarize, describe }: Describer): Handler =>
+  async ({ url = '' }) => {
     const query = readQueryAs(Query, url);
     const { number, limit = MAX_REQUESTS, summary, text } = query;
     const from = query.since === undefined ? 0 : recorder.numberAt(query.since);
@@ -53,9 +52,8 @@ export function createRequestsHandler(recorder: Recorder, secrets: readonly stri
       requests.push(summary === 'true' ? summarize(each) : describe(each));
       if (requests.length === limit) break;
     }
-    return { status: 200, body: JSON.stringify({ requests, log, cursor }) };
+    return json({ requests, log, cursor });
   };
-}
 
 /** Whether a request or its response contains `text`, which is in lower case. Ignores case. Numbers must be equal. */
 function contains({ request, response, ...summary }: DescribedRequest, text: string): boolean {
@@ -84,12 +82,7 @@ const OWN_HEADERS =
  * `POST /requests` sends a recorded request again, with the recorded credentials, which do not leave the server
  * (docs/testing.md). The request goes to the server's own address, so everything is checked again.
  */
-export function createSendAgainHandler(
-  recorder: Recorder,
-  { origin, secrets }: { origin: string; secrets: readonly string[] },
-): Handler {
-  const { describe } = createRequestDescriber(secrets);
-
+export function createSendAgainHandler(recorder: Recorder, { describe }: Describer, origin: string): Handler {
   return async (request) => {
     const { number, body } = await readBodyAs(Again, request);
     const recorded = recorder.read(number);
@@ -99,7 +92,7 @@ export function createSendAgainHandler(
     // An injected latency can be longer than the idle timeout.
     request.socket.setTimeout(0);
     const sent = await send(recorded, body ?? readBody(recorded.body).text);
-    return { status: 200, body: JSON.stringify(describe(sent)) };
+    return json(describe(sent));
   };
 
   /** Sends a request again. Returns the record of the new one. @throws ServiceError 403 */

@@ -161,7 +161,7 @@ const choicesOf = (keys: readonly string[]) => ({
       ...wrong(415, '', ...lines('Content-Type', 'text/plain', 'application/jsonp')),
       ...wrong(415, line('Content-Type')('application/json; charset=utf-16')),
       ...wrong(415, `${JSON_TYPE}Content-Encoding: gzip\r\n`),
-      ...wrong(400, JSON_TYPE.repeat(2), `${JSON_TYPE}Content-Type: text/plain\r\n`),
+      ...wrong(415, JSON_TYPE.repeat(2), `${JSON_TYPE}Content-Type: text/plain\r\n`),
     ],
   },
   idempotency: {
@@ -322,12 +322,11 @@ function assemble(parts: Parts): FuzzedRequest {
   const isAnyHost = parts.host.refused === 421 && /^(?:http|\/healthz$)/i.test(place.text);
   const hostRefused = isAnyHost ? undefined : parts.host.refused;
   const problems = [hostRefused, placeRefused];
-  if (!prefers || name === undefined) problems.push(query.refused);
   if (placeRefused === undefined && name === undefined && !isOptions) problems.push(405);
   if (asksApi) problems.push(authorization.refused);
   if (name !== undefined && !prefers) problems.push(expectation.refused);
   if (operation && !prefers) {
-    problems.push(place.refusedByOperation);
+    problems.push(query.refused, place.refusedByOperation);
     if (operation === 'listPets') problems.push(query.refusedByList);
     if (operation === 'createPet') problems.push(parts.type.refused, idempotency.refused, body.refused);
   }
