@@ -51,23 +51,18 @@ type CommonOptions = {
   anonymousLimiter: MemoryLimiter;
   /** The origins whose pages may read responses; `*` allows every origin. */
   cors?: readonly string[] | undefined;
-  /** Undefined if no reverse proxy is trusted. */
   isTrustedProxy?: IsTrustedProxy | undefined;
-  /** Called for each response that belongs in the access log. */
   onAccess?: ((record: RequestRecord) => void) | undefined;
   onWarning?: ((message: string) => void) | undefined;
-  /** Receives internal errors. */
   onError(error: unknown): void;
 };
 
 export type AppOptions = CommonOptions &
   AuthenticationOptions &
   RoutesOptions & {
-    /** Counts the requests of each API key. */
     limiter: Limiter;
     /** The names that a Host header may have, besides loopback names; undefined allows every name. */
     hosts?: ReadonlySet<string> | undefined;
-    /** By default, no faults are injected. */
     faults?: Faults | undefined;
     /** Waits for an injected latency, in milliseconds; returns early when the service stops. */
     sleep?: ((milliseconds: number) => Promise<void>) | undefined;
@@ -91,12 +86,11 @@ export function createStartingApp(options: CommonOptions): App {
   });
 }
 
-/** A request that is being handled. Its URL has no host any more. `headers` are those of its response, besides those that the handler adds. */
+/** A request that is being handled. `headers` are those of its response, and `path` is that of the table. */
 type Exchange = {
   request: IncomingMessage;
   record: RequestRecord;
   headers: string[];
-  /** The path of the table that the target names. */
   path: KnownPath | undefined;
   /** Whether the handler is running, and can have changed the store. */
   isChanging: boolean;
@@ -284,7 +278,6 @@ function createHandler(
   );
 
   return async (request, response, invalid) => {
-    // A bug must not end the process.
     try {
       const exchange = arrive(request);
       respond(exchange, response, await answer(exchange, invalid));

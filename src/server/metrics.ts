@@ -6,7 +6,6 @@ export type Metrics = ReturnType<typeof createMetrics>;
 /** Upper limits of histogram buckets, in seconds: low ones for a fast SSD, high ones for a busy disk or a held lock. */
 const BUCKETS = [0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5];
 
-/** A value of a metric, and its labels. */
 type LabeledValue = [labels: Record<string, string | number>, value: number];
 
 /** Counts what `GET /metrics` reports since the start (docs/service.md 12). */
@@ -25,7 +24,6 @@ export function createMetrics(
   async function load() {
     const { Counter, Gauge, Histogram, Registry } = await import('prom-client');
     const registry = new Registry();
-    /** Adds a metric whose current values `read` returns. */
     const add = (
       Type: typeof Counter | typeof Gauge,
       name: string,
@@ -100,7 +98,6 @@ export function createMetrics(
     recordCall(call: string, milliseconds: number): void {
       loaded().then(({ calls }) => calls.observe({ call }, milliseconds / 1_000), onError);
     },
-    /** The response to `GET /metrics`. */
     async response(): Promise<ServiceResponse> {
       const { registry } = await loaded();
       return { status: 200, body: await registry.metrics(), contentType: registry.contentType };

@@ -20,14 +20,12 @@ export type RequestedMock = {
   applied?: string;
 };
 
-/** The longest Retry-After that can be requested, in seconds. */
 export const MAX_RETRY_AFTER = 1_000_000;
 /** The statuses for which a Retry-After can be requested. */
 export const RETRYABLE_STATUSES: readonly number[] = [errorCodes.rate_limited, errorCodes.unavailable];
 
 const errorStatuses: readonly number[] = [...new Set(Object.values(errorCodes))];
 
-/** The statuses that a mocked response of an operation can have. */
 export const statusesOf = (operation: OperationName): number[] => [
   operations[operation].success.status,
   ...errorStatuses,
@@ -47,11 +45,7 @@ const preferencesIn = (prefer: string): Map<string, string> =>
 /** Preferences that people try instead of `code`, or of a fault rule with a latency. */
 const MISTAKEN = ['status', 'error', 'latency', 'delay'];
 
-/**
- * Reads `Prefer: code=429, retry-after=1` (docs/testing.md). Returns undefined if the header has no `code`.
- *
- * @throws ServiceError 400 if the header has another preference that people try instead
- */
+/** Reads `Prefer: code=429, retry-after=1` (docs/testing.md); undefined without `code`. @throws ServiceError 400 */
 export function parsePrefer(prefer: string): RequestedMock | undefined {
   const preferences = preferencesIn(prefer);
   const [code, wait] = [preferences.get('code'), preferences.get('retry-after')];

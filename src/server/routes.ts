@@ -34,7 +34,6 @@ type OperationCall = {
   body: unknown;
 };
 
-/** Carries out an operation. @throws ServiceError, StoreError */
 type OperationHandler = (call: OperationCall) => Promise<ServiceResponse>;
 
 /** A path whose methods are operations. Callers need an API key, and requests are counted (docs/service.md 5 and 8). */
@@ -72,7 +71,6 @@ export type RoutesOptions = {
   clock: SteadyClock;
   /** The base URL as clients of a reverse proxy see it. */
   publicUrl?: string | undefined;
-  /** The response to `GET /metrics`. */
   metrics?: (() => Promise<ServiceResponse>) | undefined;
   /** Whether the service is meant only for programs on this machine. If so, `GET /metrics` needs no token. */
   isLocal?: boolean | undefined;
@@ -119,7 +117,6 @@ export const publicPath = (path: string, kind: OtherPath['kind'], run: Handler, 
   ...{ path, access: 'open', kind, label, headers: [], methods: { GET: run } },
 });
 
-/** The path of a developer tool, with the handlers of its methods. */
 export const toolPath = (
   path: string,
   access: OtherPath['access'],

@@ -23,6 +23,7 @@ export type OpenedStore = Pick<Backend, 'store' | 'keys'> & {
   token: string;
 };
 
+/** `publicUrl`, `cors` and `faults` as in AppOptions; `allowHosts` are additional names that a Host header may have. */
 export type ServiceOptions = ResetOptions & {
   clock: SteadyClock;
   /** Rejects when the signal is aborted. */
@@ -31,13 +32,10 @@ export type ServiceOptions = ResetOptions & {
   host: string;
   port: number;
   bans: BanRule;
-  /** The base URL as clients of a reverse proxy see it. */
   publicUrl?: string | undefined;
   /** The addresses and CIDR blocks of reverse proxies that report the addresses of their clients. */
   trustedProxies?: readonly string[] | undefined;
-  /** Additional names that a Host header may have. */
   allowHosts: readonly string[];
-  /** The origins whose pages may use the service; `*` allows every origin. */
   cors: readonly string[];
   /**
    * Whether the developer tools exist (docs/testing.md), and requests may choose the status of their responses with
@@ -52,7 +50,6 @@ export type ServiceOptions = ResetOptions & {
   prepare?: ((opened: OpenedStore) => Promise<void>) | undefined;
   /** Secrets that the log does not show, besides API keys that were generated. */
   secrets?: readonly string[] | undefined;
-  /** The initial faults; the developer tools can change them. */
   faults?: FaultOptions | undefined;
   /** If aborted, the start ends after its current step. */
   signal: AbortSignal;
@@ -174,10 +171,9 @@ export async function startService(options: ServiceOptions) {
     use(app);
     return {
       ...opened,
-      /** Whether the seed was added; false without a seed, or if the store was not empty. */
+      /** False without a seed, or if the store was not empty. */
       seeded,
       port: listening.port,
-      /** Whether only programs on this machine can connect to the service. */
       isLoopback: isLoopbackAddress(address),
       /** Returns the address that opens the page of the developer tools once; undefined if the tools are turned off. */
       pageUrl: tools && pageUrl,

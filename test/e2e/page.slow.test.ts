@@ -87,7 +87,7 @@ describe('the page', () => {
     await check('keys');
     await show(page, 'Requests');
     await row(page, 'repeats the response of').getByRole('button').click();
-    await page.getByText('Cannot be sent again: only the beginning of its body is recorded').waitFor();
+    await page.getByText('Cannot be sent again: its body was not recorded completely').waitFor();
     await check('a long body');
     await button(page, 'Close').click();
     await search(page).fill('Xanthippe');

@@ -30,14 +30,9 @@ export function pathOf(target: string): string {
   return mark === -1 ? target : target.slice(0, mark);
 }
 
-/** The query parameters of a request, decoded, by name. */
 export type Query = ReadonlyMap<string, string>;
 
-/**
- * The query parameters of a request target.
- *
- * @throws ServiceError `invalid_request` for malformed percent-encoding or a repeated parameter
- */
+/** The query of a request target, decoded. @throws ServiceError 400 for malformed encoding or a repeated parameter */
 export function parseQuery(target: string): Query {
   const query = new Map<string, string>();
   const mark = target.indexOf('?');
@@ -78,7 +73,6 @@ export const integerSchema = (min: number, max: number, what = 'an integer') => 
   return z.int({ error }).check(z.gte(min, { error }), z.lte(max, { error }));
 };
 
-/** The schema of an integer in a query. */
 export const queryInteger = (min: number, max: number) =>
   z.pipe(z.transform(Number), integerSchema(min, max));
 

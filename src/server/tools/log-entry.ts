@@ -13,7 +13,6 @@ export type Describer = ReturnType<typeof createRequestDescriber>;
 type Sent<Shape> = {
   [Name in keyof Shape as undefined extends Shape[Name] ? Name : never]?: Shape[Name];
 } & { [Name in keyof Shape as undefined extends Shape[Name] ? never : Name]: Shape[Name] };
-/** A request without its headers and bodies. */
 export type RequestSummary = Sent<ReturnType<Describer['summarize']>>;
 /** A request as `GET /requests` shows it, without secrets. */
 export type DescribedRequest = Sent<ReturnType<Describer['describe']>>;
@@ -45,14 +44,10 @@ export function createRequestDescriber(secrets: readonly string[]) {
       outcome,
       because: redactSentence(describeReason(recorded, outcome)),
       until: isRefused && window ? new Date(window.resetAt).toISOString() : undefined,
-      /** The injected latency, in milliseconds. */
       delay: latency || undefined,
-      /** The number of the fault rule that decided. */
       rule: recorded.rule,
-      /** The preferences in `Prefer` that have no effect. */
       ignored: (prefer === undefined ? '' : redact(ignoredPreferences(prefer))) || undefined,
       foreignOrigin: foreignOrigin === undefined ? undefined : redact(foreignOrigin),
-      /** The number of the request that this one repeats. */
       again: Number(AGAIN_ID.exec(id)?.[1]) || undefined,
     };
   }
@@ -115,8 +110,8 @@ function notAgain(
   if (!isUnderApi(splitTarget(method, url).target))
     return `only requests under ${API_PREFIX} can be sent again`;
   if (keyName === undefined && method !== 'OPTIONS') return 'no API key was accepted for it';
-  if (isCutOff) return 'only the beginning of its body is recorded';
-  if (length !== undefined && Number(length) !== bytes) return 'its body did not arrive completely';
+  const isWhole = !isCutOff && (length === undefined || Number(length) === bytes);
+  if (!isWhole) return 'its body was not recorded completely';
   if (!isText) return 'its body is not text';
   return isShown ? undefined : 'a secret in its URL or body was redacted';
 }
@@ -161,7 +156,6 @@ const messageOf = (
   // The end of a text that was cut off can be the beginning of a secret, so leave it out.
   ...(bytes > 0 && { body: isCutOff ? redact(text).slice(0, -longest) : redact(text) }),
   bodyBytes: bytes,
-  // Whether `body` is only the beginning.
   ...(isCutOff && { cutOff: true }),
 });
 

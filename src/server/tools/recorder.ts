@@ -22,7 +22,6 @@ export function createRecorder() {
   let count = 0;
 
   return {
-    /** Adds a request to the log, with the response if one was sent. */
     add(record: RequestRecord, sent: SentResponse | undefined): void {
       record.number = ++count;
       if (sent && record.method !== 'HEAD') record.responseBody = bodyOf(sent);
@@ -43,7 +42,6 @@ export function createRecorder() {
       while (records.length > MAX_REQUESTS || bytes > MAX_BYTES) bytes -= records.shift()?.size ?? 0;
     },
 
-    /** Returns a recorded request; undefined if it is not in the log. */
     read: (number: number) => records.find((each) => each.number === number),
 
     /** The requests after a number, the newest first. */
@@ -59,7 +57,6 @@ export function createRecorder() {
     /** Changes if the log is no longer the continuation of what was read before. */
     logId: () => logId,
 
-    /** The position after the latest request. */
     cursor: (): string => `${logId}-${count}`,
 
     /** The number of the last request before a cursor; 0 if the cursor is of an earlier log, undefined if invalid. */

@@ -32,7 +32,6 @@ const Query = z.object({
   text: z.optional(z.string()),
 });
 
-/** `GET /requests` (docs/testing.md). */
 export const createRequestsHandler =
   (recorder: Recorder, { summarize, describe }: Describer): Handler =>
   async ({ url = '' }) => {
@@ -95,7 +94,6 @@ export function createSendAgainHandler(recorder: Recorder, { describe }: Describ
     return json(describe(sent));
   };
 
-  /** Sends a request again. Returns the record of the new one. @throws ServiceError 403 */
   async function send(
     { number, method, url, sentHeaders: headers }: RequestRecord,
     body: string,

@@ -23,7 +23,6 @@ export type ResetOptions = {
 };
 
 export type ToolsOptions = ResetOptions & {
-  /** The URL of this server without a path. */
   origin: string;
   describer: Describer;
   backend: Backend;
@@ -32,7 +31,6 @@ export type ToolsOptions = ResetOptions & {
   openSession: Handler;
   /** The directory of the store, or the URL of its database without the password. */
   location: string;
-  /** Called after the store was reset. */
   onReset(): void;
 };
 

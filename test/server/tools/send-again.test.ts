@@ -128,7 +128,7 @@ test('requests that cannot be sent again say why, and are refused', async () => 
   const reasons = [
     'only requests under /v1 can be sent again',
     'no API key was accepted for it',
-    'only the beginning of its body is recorded',
+    'its body was not recorded completely',
     'its body is not text',
     'a secret in its URL or body was redacted',
     'a secret in its URL or body was redacted',
@@ -153,7 +153,7 @@ test('a request whose body did not arrive cannot be sent again', async () => {
     `POST /v1/pets HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer ${key}\r\nContent-Length: 99\r\n\r\n{`,
   );
   expect(String(await nextData(socket))).toContain('HTTP/1.1 415');
-  expect((await requests()).requests[0]?.notAgain).toBe('its body did not arrive completely');
+  expect((await requests()).requests[0]?.notAgain).toBe('its body was not recorded completely');
 });
 
 test('no other host gets the request, and a Host that is not allowed is refused again', async () => {
