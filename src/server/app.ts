@@ -292,13 +292,7 @@ function createHandler(
     const sentId = request.headers[REQUEST_ID];
     const id = typeof sentId === 'string' && ID_PATTERN.test(sentId) ? sentId : `${prefix}-${++count}`;
     const record = createRecord(id, clientAddress(request), request, clock.elapsed());
-    return {
-      request,
-      record,
-      headers: [],
-      path: undefined,
-      isChanging: false,
-    };
+    return { request, record, headers: [], path: undefined, isChanging: false };
   }
 
   function respond(exchange: Exchange, response: ServerResponse, result: ServiceResponse): void {

@@ -13,8 +13,7 @@ export function createMetrics(
   { banCounts, databaseConnections }: Pick<Backend, 'banCounts' | 'databaseConnections'>,
   onError: (error: unknown) => void,
 ) {
-  /** By the operation and the status, separated by a space. */
-  const responses = new Map<string, number>();
+  const responses = new Map<string, LabeledValue>();
   let prometheus: ReturnType<typeof load> | undefined;
 
   /**
@@ -42,17 +41,10 @@ export function createMetrics(
           for (const [labels, value] of values) this.inc(labels, value);
         },
       });
-    add(
-      Counter,
-      'pets_http_requests_total',
-      'Requests by operation and HTTP status.',
-      ['operation', 'status'],
-      () =>
-        [...responses].map(([key, count]): LabeledValue => {
-          const [operation = '', status = ''] = key.split(' ');
-          return [{ operation, status }, count];
-        }),
-    );
+    const byOperation = 'Requests by operation and HTTP status.';
+    add(Counter, 'pets_http_requests_total', byOperation, ['operation', 'status'], () => [
+      ...responses.values(),
+    ]);
     add(Counter, 'pets_key_bans_total', 'Bans of API keys since the start.', [], async () => [
       [{}, (await banCounts()).begun],
     ]);
@@ -90,7 +82,9 @@ export function createMetrics(
     /** Counts a response. Without a route, the operation is `other`, because a label must have few values. */
     countResponse(operation = 'other', status: number): void {
       const key = `${operation} ${status}`;
-      responses.set(key, (responses.get(key) ?? 0) + 1);
+      const counted = responses.get(key);
+      if (counted) counted[1]++;
+      else responses.set(key, [{ operation, status }, 1]);
     },
     recordSync(milliseconds: number): void {
       loaded().then(({ syncs }) => syncs.observe(milliseconds / 1_000), onError);

@@ -98,8 +98,7 @@ export async function startService(options: ServiceOptions) {
   const sleep = (milliseconds: number) => options.sleep(milliseconds, stopping.signal).catch(() => {});
   const credentials = createCredentials(options.token, () => options.onPageUrl?.(pageUrl()));
   const pageUrl = (): string => `${listening?.origin}/#c=${credentials.code()}`;
-  const secrets = [credentials.token, ...(options.secrets ?? [])];
-  const describer = createRequestDescriber(secrets);
+  const describer = createRequestDescriber([credentials.token, ...(options.secrets ?? [])]);
   let metrics: Metrics | undefined;
   let listening: Awaited<ReturnType<typeof listen>> | undefined;
   let backend: Backend | undefined;

@@ -35,9 +35,8 @@ const Query = z.object({
 export const createRequestsHandler =
   (recorder: Recorder, { summarize, describe }: Describer): Handler =>
   async ({ url = '' }) => {
-    const query = readQueryAs(Query, url);
-    const { number, limit = MAX_REQUESTS, summary, text } = query;
-    const from = query.since === undefined ? 0 : recorder.numberAt(query.since);
+    const { number, since, limit = MAX_REQUESTS, summary, text } = readQueryAs(Query, url);
+    const from = since === undefined ? 0 : recorder.numberAt(since);
     if (from === undefined) throw invalidRequest('since is not valid. Start again without it');
     const all = recorder.after(from).filter((each) => number === undefined || each.number === number);
     // Requests that are recorded during the pauses below belong to the next response.

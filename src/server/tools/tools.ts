@@ -70,9 +70,8 @@ export function createTools(options: ToolsOptions) {
     return json(await describeKeys());
   };
 
-  /** What a reset would do. `reason` says why it is not allowed, and `seed` names what replaces the animals. */
+  /** What a reset would do. `reason` says why it is not allowed, if so, and `seed` names what replaces the animals. */
   const describeReset = async () => ({
-    allowed: resettable,
     reason: resettable ? undefined : NOT_RESETTABLE,
     animals: await store.size(),
     location: options.location,
@@ -113,8 +112,7 @@ export function createTools(options: ToolsOptions) {
         return showFaults();
       },
       async PUT(request) {
-        const { rules } = await readBodyAs(FaultRules, request);
-        faults.replace(rules);
+        faults.replace((await readBodyAs(FaultRules, request)).rules);
         return showFaults();
       },
       DELETE({ url }) {
