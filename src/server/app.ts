@@ -37,7 +37,6 @@ import {
   createPathFinder,
   createPaths,
   type KnownPath,
-  lastSegment,
   noRoute,
   type OperationPath,
   type OtherPath,
@@ -176,7 +175,7 @@ export function createApp(options: AppOptions): App {
     // The body can arrive long after the headers, and the key can have been revoked meanwhile.
     if (route.readsBody && !(await keys.find(id))) throw refusal(request, 'API key');
     exchange.isChanging = asGet(request.method) !== 'GET';
-    return route.run({ request, caller, rateLimit, parameter: lastSegment(target), query, body });
+    return route.run({ request, caller, rateLimit, query, body });
   }
 
   /** The response that `Prefer` or a fault rule asks for. A latency of the rule replaces the random one. */

@@ -22,14 +22,13 @@ import { type Handler, json, type RawHeaders, type ServiceResponse, windowHeader
 import type { Recorder } from './tools/recorder.ts';
 
 /**
- * A request for an operation. `parameter` is the last segment of its path, and `body` the parsed JSON, undefined if the
- * operation has none. `rateLimit` is the decision that allowed the request.
+ * A request for an operation. `body` is the parsed JSON, undefined if the operation has none. `rateLimit` is the decision
+ * that allowed the request.
  */
 type OperationCall = {
   request: IncomingMessage;
   caller: Caller;
   rateLimit: RateLimitDecision;
-  parameter: string;
   query: Query;
   body: unknown;
 };
@@ -161,8 +160,9 @@ const createHandlers = (
     return { status: operations.createPet.success.status, headers, body: result.pet };
   },
 
-  async getPet({ parameter }) {
-    const id = parseInt64(parameter);
+  async getPet({ request: { url = '' } }) {
+    const path = pathOf(url);
+    const id = parseInt64(path.slice(path.lastIndexOf('/') + 1));
     if (id === undefined)
       throw new ServiceError('not_found', 'Not found: the identifier in the path is not valid');
     const { sunset, successor } = operations.getPet.deprecated;
@@ -248,15 +248,12 @@ function deprecationHeaders(name: OperationName, basePath = API_PREFIX): RawHead
 /** A path of the table. `allow` is the value of its Allow header. */
 export type KnownPath = Path & { allow: string };
 
-/** The last segment of a path. */
-const LAST_SEGMENT = /[^/]*$/;
-
 /**
  * Returns a function that finds the path of a request target. Paths are compared as they were sent: no path of the service
  * needs percent-encoding.
  */
 export function createPathFinder(table: readonly Path[]) {
-  const withParameter = (path: string) => path.replace(LAST_SEGMENT, '{}');
+  const withParameter = (path: string) => `${path.slice(0, path.lastIndexOf('/'))}/{}`;
   const paths = new Map(
     table.map((each): [string, KnownPath] => [
       each.path.endsWith('}') ? withParameter(each.path) : each.path,
@@ -268,9 +265,6 @@ export function createPathFinder(table: readonly Path[]) {
     return paths.get(path) ?? paths.get(withParameter(path));
   };
 }
-
-/** The last segment of the path of a target, such as the id in `/v1/pets/7`. */
-export const lastSegment = (target: string): string => LAST_SEGMENT.exec(pathOf(target))?.[0] ?? '';
 
 /** HEAD is handled like GET (D15). */
 export const asGet = (method = ''): string => (method === 'HEAD' ? 'GET' : method);

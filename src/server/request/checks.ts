@@ -50,10 +50,10 @@ export function foreignOrigin(
 ): string | undefined {
   const { method, headers } = request;
   if (!method || status === errorCodes.misdirected_request) return 'unknown';
-  const { origin } = headers;
-  const isAllowed = cors.includes('*') || (origin !== undefined && cors.includes(origin));
-  if (isAllowed || !isOfOtherOrigin(request, publicUrl)) return undefined;
-  return (origin ?? 'unknown').slice(0, MAX_ORIGIN);
+  if (!isOfOtherOrigin(request, publicUrl)) return undefined;
+  const { origin = 'unknown' } = headers;
+  const isAllowed = cors.includes('*') || cors.includes(origin);
+  return isAllowed ? undefined : origin.slice(0, MAX_ORIGIN);
 }
 
 const PORT = /:\d{1,5}$/;
