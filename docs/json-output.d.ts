@@ -174,14 +174,13 @@ export type Stopped = { event: 'stopped' };
 /** `latency` in milliseconds, `failRate` from 0 to 1; `seed` repeats the same faults. */
 export type Faults = { latency?: Latency; failRate?: number; seed: number; rules?: FaultRule[] };
 export type Latency = { min: number; max: number };
-/** The rules of `--faults`; see service.md 11. */
+/** The rules of `--faults`; see testing.md. */
 export type FaultRule = {
   match?: { method?: string; path?: string };
   answer?: number;
   times?: number;
   retryAfter?: number; // in seconds
-  latency?: Latency;
-  applied?: number;
+  latency?: number; // in milliseconds
 };
 
 /** One attempt of a request; keys are redacted. */

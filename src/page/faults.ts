@@ -3,10 +3,10 @@ import type { Faults, LoggedRequest } from './api-types.ts';
 export type Rule = Faults['rules'][number];
 type Match = NonNullable<Rule['match']>;
 /** A rule as a user adds it. */
-export type NewRule = Pick<Rule, 'match' | 'answer' | 'times' | 'retryAfter'> & { latency?: number };
+export type NewRule = Pick<Rule, 'match' | 'answer' | 'times' | 'retryAfter' | 'latency'>;
 
 /** The requests that a rule can match, by the names of their operations. */
-export const operations: Readonly<Record<string, Match>> = {
+export const operations: Readonly<Record<string, Required<Match>>> = {
   listPets: { method: 'GET', path: '/v1/pets' },
   createPet: { method: 'POST', path: '/v1/pets' },
   getPet: { method: 'GET', path: '/v1/pets/{petId}' },
@@ -39,13 +39,8 @@ export const nextFaults = (match: Match): Readonly<Record<string, NewRule>> => (
 });
 
 /** What a rule matches that applies to requests like this one; undefined if no rule can. */
-export function matchOf({
-  method,
-  operation = '',
-}: Pick<LoggedRequest, 'method' | 'operation'>): Match | undefined {
-  const match = Object.hasOwn(operations, operation) ? operations[operation] : undefined;
-  return match && { ...match, ...(method === 'HEAD' && { method }) };
-}
+export const matchOf = ({ operation = '' }: Pick<LoggedRequest, 'operation'>): Match | undefined =>
+  Object.hasOwn(operations, operation) ? operations[operation] : undefined;
 
 /** Whether a fault can still affect a request. */
 export const areFaultsActive = ({ latency, failRate = 0, rules }: Faults): boolean =>
@@ -58,7 +53,7 @@ export const nameMatch = ({ method, path }: Match = {}): string =>
 
 export function effectOf({ answer, retryAfter, latency }: Partial<Rule>): string {
   const retry = retryAfter === undefined ? '' : `, Retry-After ${retryAfter} s`;
-  const effects = [latency && `takes ${formatLatency(latency)} longer`, answer && `gets ${answer}${retry}`];
+  const effects = [latency && `takes ${latency / 1_000} s longer`, answer && `gets ${answer}${retry}`];
   return effects.filter(Boolean).join(' and ');
 }
 

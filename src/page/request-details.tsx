@@ -137,6 +137,9 @@ function Body({ title, content }: { title: string; content: WholeRequest['reques
   );
 }
 
+/** How long a request that is sent again blocks other actions of the page. Its response may be delayed by minutes. */
+const MAX_WAIT_MS = 5_000;
+
 type SendAgainProps = { page: Page; whole: WholeRequest; children: ComponentChildren };
 
 /** Buttons. The first sends a request again; except for a GET or HEAD without a body, it opens a form first. */
@@ -156,9 +159,10 @@ function SendAgain({ page, whole, children }: SendAgainProps) {
     page.act(async () => {
       // An unchanged body is left out: the server sends the recorded one, white space included.
       const body = draft === original ? undefined : draft;
-      const sent = await page.server.send('POST', 'requests', JSON.stringify({ number, body }));
-      // If the request still runs, the response has no entry of the log.
-      page.go({ request: (sent as Partial<LoggedRequest>).number ?? number });
+      const response = page.server.send('POST', 'requests', JSON.stringify({ number, body }));
+      const sent = await Promise.race([response, new Promise((resolve) => setTimeout(resolve, MAX_WAIT_MS))]);
+      if (sent === undefined) return 'The request was sent again, and has no response yet';
+      page.go({ request: (sent as LoggedRequest).number });
       focusDetails();
       return 'The request was sent again';
     });

@@ -6,7 +6,6 @@ import type { Quota } from '../contract/plans.ts';
 import { generateKey, hashKey } from '../store/keys.ts';
 import type { MemoryLimiter, RateLimitWindow } from '../store/limiter.ts';
 import { CredentialError, type ServiceError, tooManyRequests, unauthorized } from './errors.ts';
-import { countHeader } from './request/checks.ts';
 import { networkOf } from './request/client-address.ts';
 import { readBodyAs } from './request/input.ts';
 import type { Handler } from './response.ts';
@@ -35,7 +34,6 @@ export function createAuthentication(options: AuthenticationOptions) {
   // Most requests have the same key as the one before, so its hash is remembered.
   let last: { authorization: string | undefined; id: string | undefined } | undefined;
   return {
-    /** The SHA-256 of the key in a request; undefined if there is none. */
     identify({ headers: { authorization } }: IncomingMessage): string | undefined {
       if (last?.authorization !== authorization)
         last = { authorization, id: hashOfCredential(authorization) };
@@ -70,7 +68,8 @@ type CredentialName = 'API key' | 'developer token';
 
 /** The error of a request without a valid credential, with the reason (docs/service.md 5.2, D13). */
 function refusal(request: IncomingMessage, name: CredentialName): CredentialError {
-  if (countHeader(request, 'authorization') > 1)
+  const names = request.rawHeaders.filter((_, i) => i % 2 === 0);
+  if (names.filter((each) => each.toLowerCase() === 'authorization').length > 1)
     return new CredentialError('invalid_request', 'The Authorization header is given more than once');
   const reason = reasonOf(request, name);
   if (name === 'developer token') {
@@ -84,7 +83,6 @@ function refusal(request: IncomingMessage, name: CredentialName): CredentialErro
   return unauthorized(reason, isMistyped ? undefined : 'Send `Authorization: Bearer <API_KEY>`');
 }
 
-/** Headers in which other services expect a key. */
 const OTHER_HEADERS = ['X-Api-Key', 'Api-Key', 'X-Auth-Token', 'Proxy-Authorization'];
 
 /** What people send instead of a credential by mistake. */
@@ -96,7 +94,6 @@ const MISTAKES: readonly [pattern: RegExp, problem: string][] = [
   [/^[<[{].*[>\]}]$/, 'is a placeholder that was not replaced'],
 ];
 
-/** The number of characters of a generated key or token. */
 const GENERATED_LENGTH = 48;
 
 /** Why a credential is refused. Repeats no word of the header except common schemes, because others can be secrets. */
@@ -135,7 +132,6 @@ export function createCredentials(token = generateKey(), onNewCode: () => void =
 
   return {
     token,
-    /** The code that opens the session the next time. */
     code: () => code,
     /** Whether a SHA-256 in hexadecimal is that of the token or of the session. */
     isDeveloper: (sha256: string): boolean => developers.has(sha256),

@@ -43,7 +43,6 @@ export const notFound = (): ServiceError =>
     `Not found. The paths are ${operationPaths}; they are described at /openapi.json`,
   );
 
-/** `allow` is the value of the Allow header. */
 export const methodNotAllowed = (path: string, allow: string): ServiceError =>
   new ServiceError('method_not_allowed', `${path} supports only ${allow}`, [header.allow, allow]);
 
@@ -72,7 +71,6 @@ const NO_DATABASE = 'The service cannot reach its database';
 const retryLater = (code: ErrorCode, message: string, seconds: number): ServiceError =>
   new ServiceError(code, `${message}. Retry in ${seconds} s`, [header.retryAfter, String(seconds)]);
 
-/** The store is not open yet. Most stores are open within a second. */
 export const serviceStarting = (): ServiceError =>
   retryLater('starting', 'The service is starting; the request was not carried out', 1);
 

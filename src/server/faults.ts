@@ -1,31 +1,86 @@
 import { createHash } from 'node:crypto';
+import * as z from 'zod/mini';
 import { errorCodes } from '../contract/error-codes.ts';
-import type { OperationName } from '../contract/operations.ts';
-import { type FaultRule, type FaultSettings, MAX_RULES } from './fault-settings.ts';
-import { operationsAt, type RequestedMock } from './mocks.ts';
-import type { Params } from './routes.ts';
+import { API_PREFIX, type OperationName, operations } from '../contract/operations.ts';
+import { MAX_RETRY_AFTER, RETRYABLE_STATUSES, type RequestedMock, statusesOf } from './mocks.ts';
+import { integerSchema } from './request/input.ts';
 
-/** The faults of the service. The random ones depend on `seed`. */
-export type FaultOptions = FaultSettings & { seed: number };
+/** The longest latency that can be injected, in milliseconds. */
+export const MAX_LATENCY = 600_000;
+const MAX_TIMES = 1_000_000;
 
-/** A random fault. `latency` is in milliseconds. */
+const names = Object.keys(operations) as OperationName[];
+const methods = [...new Set(names.map((name) => operations[name].method))];
+const paths = [...new Set(names.map((name) => API_PREFIX + operations[name].path))];
+const statuses = [...new Set(names.flatMap(statusesOf))].sort((a, b) => a - b);
+
+/** An object in which unknown fields are errors, because a rule with a misspelled field would never apply. */
+const strictObject = <Shape extends z.core.$ZodShape>(shape: Shape) =>
+  z.strictObject(shape, {
+    error: (issue) =>
+      issue.code === 'unrecognized_keys'
+        ? `has the unknown field ${JSON.stringify(issue.keys[0]?.slice(0, 50))}; the fields are ${Object.keys(shape).join(', ')}`
+        : 'must be a JSON object',
+  });
+
+/** The schema of one of these values, which the error message lists. */
+const oneOf = <const Value extends string | number>(values: readonly Value[]) =>
+  z.literal(values, { error: `must be one of ${values.join(', ')}` });
+
+/** A rule for responses (docs/testing.md). Without `match`, it applies to every operation that can have its answer. */
+export const FaultRule = strictObject({
+  match: z.optional(strictObject({ method: z.optional(oneOf(methods)), path: z.optional(oneOf(paths)) })),
+  answer: z.optional(oneOf(statuses)),
+  times: z.optional(integerSchema(1, MAX_TIMES)),
+  retryAfter: z.optional(integerSchema(1, MAX_RETRY_AFTER, 'a whole number of seconds')),
+  latency: z.optional(integerSchema(0, MAX_LATENCY, 'a whole number of milliseconds')),
+}).check(
+  z.refine(({ answer, latency }) => answer !== undefined || latency !== undefined, {
+    error: 'must have an answer or a latency',
+  }),
+  z.refine(({ answer, retryAfter }) => retryAfter === undefined || RETRYABLE_STATUSES.includes(answer ?? 0), {
+    path: ['retryAfter'],
+    error: `can be used only with the answer ${RETRYABLE_STATUSES.join(' or ')}`,
+  }),
+  z.refine((rule) => names.some((name) => matches(rule, name)), {
+    error:
+      'matches no operation; check its method and path, and its answer (201 is only for POST /v1/pets, and 200 only for the others)',
+  }),
+);
+/** `times`: how many requests the rule applies to; `retryAfter` is in seconds, and `latency` in milliseconds. */
+export type FaultRule = z.output<typeof FaultRule>;
+
+/** The body of `PUT /faults` and the file of `--faults`: an array. It gets a name, so that errors can say `rule 2`. */
+export const FaultRules = z.pipe(
+  z.transform((rules: unknown) => ({ rules })),
+  z.object({ rules: z.array(FaultRule, { error: 'must be a JSON array' }) }),
+);
+
+/** The random faults: a latency in this range, in milliseconds, and how many requests fail, from 0 to 1. */
+type RandomFaults = {
+  latency?: { min: number; max: number } | undefined;
+  failRate?: number | undefined;
+  seed: number;
+};
+
+/** The faults of the service at its start. */
+export type FaultOptions = RandomFaults & { rules?: readonly FaultRule[] | undefined };
+
+/** What happens to a request. `latency` is in milliseconds. */
 export type Fault = { latency: number | undefined; mock: RequestedMock | undefined };
-
-/** What a rule sees of a request: the method, the operation and the path parameters. */
-export type FaultRequest = { method: string; operation: OperationName; params: Params };
 
 export type Faults = ReturnType<typeof createFaults>;
 
 /** The faults that the service injects. They can be changed while the service runs (docs/testing.md). */
-export function createFaults(initial: FaultOptions = { seed: 0 }) {
+export function createFaults({ rules: initial = [], ...options }: FaultOptions = { seed: 0 }) {
   let lastNumber = 0;
-  let options = initial;
-  let rules = (initial.rules ?? []).map(numbered);
+  let random: RandomFaults = options;
+  let rules = initial.map(numbered);
   let requests = 0;
 
-  /** Gives a rule its number in this run of the service. */
-  function numbered({ applied = 0, ...rule }: FaultRule) {
-    return { ...rule, number: ++lastNumber, applied };
+  /** A rule with its number in this run of the service, and how many requests it has applied to. */
+  function numbered(rule: FaultRule) {
+    return { ...rule, number: ++lastNumber, applied: 0 };
   }
 
   return {
@@ -33,40 +88,27 @@ export function createFaults(initial: FaultOptions = { seed: 0 }) {
      * Returns the random fault of the next request. Must be called once for each request that can get faults, in the
      * order of their arrival, because the faults depend on this order.
      */
-    nextRandom: (): Fault => drawFault(options, requests++),
+    nextRandom: (): Fault => drawFault(random, requests++),
 
     /** Returns what the first matching rule does, if any, and counts its use. A latency replaces the random one. */
-    applyRule(request: FaultRequest): (Fault & { number: number }) | undefined {
-      const rule = rules.find((each) => isLeft(each) && matches(each, request));
+    applyRule(operation: OperationName): (Fault & { number: number }) | undefined {
+      const rule = rules.find((each) => isLeft(each) && matches(each, operation));
       if (rule === undefined) return undefined;
-      const { answer, retryAfter, latency, number } = rule;
-      const n = rule.applied++;
-      return {
-        number,
-        latency: latency && drawLatency(latency, options.seed, n),
-        mock:
-          answer === undefined ? undefined : { status: answer, retryAfter, source: `fault rule ${number}` },
-      };
+      rule.applied++;
+      const { answer: status, retryAfter, latency, number } = rule;
+      const mock = status === undefined ? undefined : { status, retryAfter, source: `fault rule ${number}` };
+      return { number, latency, mock };
     },
 
-    /** Replaces all settings. With a seed, the sequence of random faults starts again; otherwise, it continues. */
-    replace(settings: FaultSettings): void {
-      if (settings.seed !== undefined) requests = 0;
-      options = { ...settings, seed: settings.seed ?? options.seed };
-      rules = (settings.rules ?? []).map(numbered);
+    /** Replaces all faults, the random ones too, with rules. */
+    replace(others: readonly FaultRule[]): void {
+      random = { seed: random.seed };
+      rules = others.map(numbered);
     },
 
-    /**
-     * Adds a rule before the others, so it decides about the next request that it matches. Drops the rules that have no
-     * effect any more.
-     *
-     * @returns false if `MAX_RULES` rules still have an effect; then nothing changes
-     */
-    add(rule: FaultRule): boolean {
-      const left = rules.filter(isLeft);
-      if (left.length >= MAX_RULES) return false;
-      rules = [numbered(rule), ...left];
-      return true;
+    /** Adds a rule before the others, so it decides about the next request that it matches. Drops used-up rules. */
+    add(rule: FaultRule): void {
+      rules = [numbered(rule), ...rules.filter(isLeft)];
     },
 
     /** Removes the rule with a number. Returns whether it existed. */
@@ -76,23 +118,26 @@ export function createFaults(initial: FaultOptions = { seed: 0 }) {
       return rules.length < before;
     },
 
-    /** The current settings. Each rule has its number, and how many requests it has applied to. */
-    current: () => ({ ...options, rules }),
+    /** The current faults. Each rule has its number, and how many requests it has applied to. */
+    current: () => ({ ...random, rules }),
   };
 }
 
 /** Whether a rule still applies to requests. */
-const isLeft = ({ times, applied = 0 }: FaultRule): boolean => times === undefined || applied < times;
+const isLeft = ({ times, applied }: FaultRule & { applied: number }): boolean =>
+  times === undefined || applied < times;
 
-function matches({ match, answer }: FaultRule, { method, operation, params }: FaultRequest): boolean {
-  const required = operationsAt(match, answer).get(operation);
-  if (required === undefined || (match?.method ?? method) !== method) return false;
-  return Object.entries(required).every(([name, value]) => value.startsWith('{') || value === params[name]);
+/** Whether a rule can apply to an operation. HEAD is handled like GET. */
+function matches({ match = {}, answer }: Pick<FaultRule, 'match' | 'answer'>, name: OperationName): boolean {
+  const { method, path } = operations[name];
+  const isMatched =
+    (match.method ?? method) === method && (match.path ?? API_PREFIX + path) === API_PREFIX + path;
+  return isMatched && (answer === undefined || statusesOf(name).includes(answer));
 }
 
-/** The fault of the nth request. The same seed and `n` give the same fault on every machine. */
-export const drawFault = ({ latency, failRate = 0, seed }: FaultOptions, n: number): Fault => ({
-  latency: latency && drawLatency(latency, seed, n),
+/** The random fault of the nth request. The same seed and `n` give the same fault on every machine. */
+export const drawFault = ({ latency, failRate = 0, seed }: RandomFaults, n: number): Fault => ({
+  latency: latency && Math.round(latency.min + draw(seed, n, 'latency') * (latency.max - latency.min)),
   mock: failRate > 0 && draw(seed, n, 'failure') < failRate ? RANDOM_FAILURE : undefined,
 });
 
@@ -100,10 +145,6 @@ const RANDOM_FAILURE: RequestedMock = {
   status: errorCodes.injected_fault,
   source: 'the fail rate chose this request',
 };
-
-/** The nth latency, in milliseconds, uniformly distributed. */
-const drawLatency = ({ min, max }: NonNullable<FaultSettings['latency']>, seed: number, n: number): number =>
-  Math.round(min + draw(seed, n, 'latency') * (max - min));
 
 /** A number from 0 to below 1, uniformly distributed. */
 function draw(seed: number, n: number, purpose: string): number {

@@ -1,4 +1,3 @@
-import type { ErrorCode } from '../contract/error-codes.ts';
 import type { Backend } from '../store/backend.ts';
 import type { ServiceResponse } from './response.ts';
 
@@ -7,7 +6,6 @@ export type Metrics = ReturnType<typeof createMetrics>;
 /** Upper limits of histogram buckets, in seconds: low ones for a fast SSD, high ones for a busy disk or a held lock. */
 const BUCKETS = [0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5];
 
-/** A value of a metric, and its labels. */
 type LabeledValue = [labels: Record<string, string | number>, value: number];
 
 /** Counts what `GET /metrics` reports since the start (docs/service.md 12). */
@@ -15,9 +13,7 @@ export function createMetrics(
   { banCounts, databaseConnections }: Pick<Backend, 'banCounts' | 'databaseConnections'>,
   onError: (error: unknown) => void,
 ) {
-  /** By the operation and the status, separated by a space. */
-  const responses = new Map<string, number>();
-  const tooManyRequests = new Map<string, number>();
+  const responses = new Map<string, LabeledValue>();
   let prometheus: ReturnType<typeof load> | undefined;
 
   /**
@@ -27,7 +23,6 @@ export function createMetrics(
   async function load() {
     const { Counter, Gauge, Histogram, Registry } = await import('prom-client');
     const registry = new Registry();
-    /** Adds a metric whose current values `read` returns. */
     const add = (
       Type: typeof Counter | typeof Gauge,
       name: string,
@@ -46,20 +41,10 @@ export function createMetrics(
           for (const [labels, value] of values) this.inc(labels, value);
         },
       });
-    add(
-      Counter,
-      'pets_http_requests_total',
-      'Requests by operation and HTTP status.',
-      ['operation', 'status'],
-      () =>
-        [...responses].map(([key, count]): LabeledValue => {
-          const [operation = '', status = ''] = key.split(' ');
-          return [{ operation, status }, count];
-        }),
-    );
-    add(Counter, 'pets_too_many_requests_total', 'Requests that got 429, by error code.', ['code'], () =>
-      [...tooManyRequests].map(([code, count]) => [{ code }, count]),
-    );
+    const byOperation = 'Requests by operation and HTTP status.';
+    add(Counter, 'pets_http_requests_total', byOperation, ['operation', 'status'], () => [
+      ...responses.values(),
+    ]);
     add(Counter, 'pets_key_bans_total', 'Bans of API keys since the start.', [], async () => [
       [{}, (await banCounts()).begun],
     ]);
@@ -95,9 +80,11 @@ export function createMetrics(
 
   return {
     /** Counts a response. Without a route, the operation is `other`, because a label must have few values. */
-    countResponse(operation = 'other', status: number, code: ErrorCode | undefined): void {
-      increment(responses, `${operation} ${status}`);
-      if (code === 'rate_limited' || code === 'key_banned') increment(tooManyRequests, code);
+    countResponse(operation = 'other', status: number): void {
+      const key = `${operation} ${status}`;
+      const counted = responses.get(key);
+      if (counted) counted[1]++;
+      else responses.set(key, [{ operation, status }, 1]);
     },
     recordSync(milliseconds: number): void {
       loaded().then(({ syncs }) => syncs.observe(milliseconds / 1_000), onError);
@@ -105,14 +92,9 @@ export function createMetrics(
     recordCall(call: string, milliseconds: number): void {
       loaded().then(({ calls }) => calls.observe({ call }, milliseconds / 1_000), onError);
     },
-    /** The response to `GET /metrics`. */
     async response(): Promise<ServiceResponse> {
       const { registry } = await loaded();
       return { status: 200, body: await registry.metrics(), contentType: registry.contentType };
     },
   };
-}
-
-function increment(counts: Map<string, number>, key: string): void {
-  counts.set(key, (counts.get(key) ?? 0) + 1);
 }

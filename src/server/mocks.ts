@@ -6,7 +6,6 @@ import { petJson } from '../contract/schemas.ts';
 import type { RateLimitDecision } from '../store/limiter.ts';
 import { invalidRequest, methodNotAllowed, ServiceError, tooManyRequests, unauthorized } from './errors.ts';
 import { type ServiceResponse, windowHeaders } from './response.ts';
-import { matchSegments, operationEntries, type Params, segmentsOf } from './routes.ts';
 import { sampleData } from './sample-data.ts';
 
 /** A response that a `Prefer` header, a fault rule or `--fail-rate` asks for, instead of running the operation. */
@@ -21,45 +20,23 @@ export type RequestedMock = {
   applied?: string;
 };
 
-/** The longest Retry-After that can be requested, in seconds. */
 export const MAX_RETRY_AFTER = 1_000_000;
 /** The statuses for which a Retry-After can be requested. */
 export const RETRYABLE_STATUSES: readonly number[] = [errorCodes.rate_limited, errorCodes.unavailable];
 
 const errorStatuses: readonly number[] = [...new Set(Object.values(errorCodes))];
 
-/** The statuses that a mocked response of an operation can have. */
 export const statusesOf = (operation: OperationName): number[] => [
   operations[operation].success.status,
   ...errorStatuses,
 ];
 
-/**
- * The operations that a rule can apply to, each with the path parameters in the path of the rule. If `answer` is a
- * success status, only operations with that status match.
- */
-export function operationsAt(
-  { method, path }: { method?: string | undefined; path?: string | undefined } = {},
-  answer?: number,
-): Map<OperationName, Params> {
-  const found = new Map<OperationName, Params>();
-  for (const each of operationEntries) {
-    const params = path === undefined ? {} : matchSegments(segmentsOf(each.path), segmentsOf(path));
-    const hasMethod = method === undefined || each.method === (method === 'HEAD' ? 'GET' : method);
-    const hasAnswer = answer === undefined || statusesOf(each.name).includes(answer);
-    if (params && hasMethod && hasAnswer) found.set(each.name, params);
-  }
-  return found;
-}
-
-/** The preferences in a `Prefer` header, which are separated by commas outside of quotes (RFC 7240). */
-const PREFERENCE = /(?:[^,"]|"(?:[^"\\]|\\.)*"?)+/g;
 const NAME_AND_VALUE = /^\s*([^\s=;"]+)\s*(?:=\s*"?([^\s;"]*))?/;
 
-/** The values of preferences by their names, which are in lower case. */
+/** The values of the preferences in a `Prefer` header by their names, which are in lower case (RFC 7240). */
 const preferencesIn = (prefer: string): Map<string, string> =>
   new Map(
-    (prefer.match(PREFERENCE) ?? []).map((text) => {
+    prefer.split(',').map((text) => {
       const [, name = '', value = ''] = NAME_AND_VALUE.exec(text) ?? [];
       return [name.toLowerCase(), value];
     }),
@@ -68,11 +45,7 @@ const preferencesIn = (prefer: string): Map<string, string> =>
 /** Preferences that people try instead of `code`, or of a fault rule with a latency. */
 const MISTAKEN = ['status', 'error', 'latency', 'delay'];
 
-/**
- * Reads `Prefer: code=429, retry-after=1` (docs/testing.md). Returns undefined if the header has no `code`.
- *
- * @throws ServiceError 400 if the header has another preference that people try instead
- */
+/** Reads `Prefer: code=429, retry-after=1` (docs/testing.md); undefined without `code`. @throws ServiceError 400 */
 export function parsePrefer(prefer: string): RequestedMock | undefined {
   const preferences = preferencesIn(prefer);
   const [code, wait] = [preferences.get('code'), preferences.get('retry-after')];
@@ -101,15 +74,16 @@ export function ignoredPreferences(prefer: string): string {
 const toInteger = (text: string): number => (/^[1-9]\d*$/.test(text) ? Number(text) : Number.NaN);
 
 /**
- * Returns an example of the operation's response with a status, without running the operation. `path` is the one that was
- * requested, and `allow` lists its methods.
+ * Returns an example of the operation's response with a status, without running the operation. `path` is that of the
+ * operation, and `allow` lists its methods.
  *
  * @throws ServiceError 400 if the status is not possible, or if `retryAfter` is invalid or not possible with the status
  */
 export function mockResponse(
   { status, retryAfter, source }: RequestedMock,
   operation: OperationName,
-  { path, allow, rateLimit }: { path: string; allow: string; rateLimit: RateLimitDecision },
+  { path, allow }: { path: string; allow: string },
+  rateLimit: RateLimitDecision,
 ): ServiceResponse {
   const possible = statusesOf(operation);
   if (!possible.includes(status))

@@ -58,43 +58,39 @@ export function createRequestRedactors(secrets: readonly string[]) {
 
   return (headers: readonly string[] = []) => {
     const known = [...fixed, ...searchable(credentialsOf(headers))];
-
-    function replace(text: string, named: typeof NAMED): string {
-      const rest = known.reduce((rest, secret) => rest.replaceAll(secret, REDACTED), text);
-      const withoutKeys = rest.replace(GENERATED_KEY, REDACTED).replace(USER_INFO, `://${REDACTED}@`);
-      return named.reduce((rest, [pattern, replacement]) => rest.replace(pattern, replacement), withoutKeys);
-    }
-
-    function redactWith(text: string, named: typeof NAMED): string {
-      const isClean = (text: string): boolean => {
-        const decoded = decode(text);
-        return replace(decoded, named) === decoded;
-      };
-      const replaced = replace(text, named);
-      if (isClean(replaced)) return replaced;
-      const parts = replaced.split(PART).map((part) => (isClean(part) ? part : REDACTED));
-      const joined = parts.join('');
-      return isClean(joined) ? joined : REDACTED;
-    }
-
-    const redact = (text: string): string => redactWith(text, NAMED_IN_REQUEST);
-    const redactResponse = (text: string): string => redactWith(text, NAMED);
     return {
       /** Redacts a text that the client has sent. */
-      redact,
+      redact: redactorOf(known, NAMED_IN_REQUEST),
       /** Redacts a text that the service has sent. */
-      redactResponse,
-      /**
-       * Redacts a sentence of the service. A word of it that equals a credential stays, unless the client has sent a secret
-       * in `quoted`, the texts that the sentence can quote.
-       */
-      redactSentence: (sentence: string, quoted: string): string =>
-        redact(quoted) === quoted ? sentence : redactResponse(sentence),
+      redactResponse: redactorOf(known, NAMED),
+      /** Redacts a sentence of the service. A word of it that equals a credential of the client stays. */
+      redactSentence: redactorOf(fixed, []),
       /** How many characters at the end of a text that was cut off can be a part of a secret. */
       longest: MAX_ENCODED * Math.max(GENERATED_LENGTH, ...known.map(({ length }) => length)),
     };
   };
 }
+
+/** Returns a function that replaces secrets in a text, and the values that are named like one. */
+function redactorOf(secrets: readonly string[], named: typeof NAMED) {
+  const replace = (text: string): string => {
+    const rest = secrets.reduce((rest, secret) => rest.replaceAll(secret, REDACTED), text);
+    const withoutKeys = rest.replace(GENERATED_KEY, REDACTED).replace(USER_INFO, `://${REDACTED}@`);
+    return named.reduce((rest, [pattern, replacement]) => rest.replace(pattern, replacement), withoutKeys);
+  };
+  const isClean = (text: string): boolean => {
+    const decoded = decode(text);
+    return replace(decoded) === decoded;
+  };
+  return (text: string): string => {
+    const replaced = replace(text);
+    if (isClean(replaced)) return replaced;
+    const parts = replaced.split(PART).map((part) => (isClean(part) ? part : REDACTED));
+    const joined = parts.join('');
+    return isClean(joined) ? joined : REDACTED;
+  };
+}
+
 /** The secrets to search for, as they are and decoded, because texts are also searched after they are decoded. */
 const searchable = (secrets: readonly string[]): string[] =>
   [...new Set([...secrets, ...secrets.map(decode)])].filter(({ length }) => length >= MIN_LENGTH);

@@ -19,6 +19,8 @@ export type ServiceResponse = {
   encoding?: 'utf8' | 'latin1';
 };
 
+export const json = (content: object): ServiceResponse => ({ status: 200, body: JSON.stringify(content) });
+
 /** Carries out a request outside the API. Access has been checked. */
 export type Handler = (request: IncomingMessage) => ServiceResponse | Promise<ServiceResponse>;
 

@@ -17,43 +17,38 @@ import type { CreateRequest, Idempotency, PageQuery, Store } from '../store/stor
 import type { Clock, SteadyClock } from '../system/clock.ts';
 import type { Caller } from './authentication.ts';
 import { invalidRequest, methodNotAllowed, notFound, ServiceError } from './errors.ts';
-import { checkTarget, decodeSegments, pathOf, type Query, validate } from './request/input.ts';
-import { type Handler, type RawHeaders, type ServiceResponse, windowHeaders } from './response.ts';
+import { pathOf, type Query, validate } from './request/input.ts';
+import { type Handler, json, type RawHeaders, type ServiceResponse, windowHeaders } from './response.ts';
+import type { Recorder } from './tools/recorder.ts';
 
 /**
- * A request for an operation. `params` and `query` are decoded; `body` is the parsed JSON, undefined if the operation has
- * none. `rateLimit` is the decision that allowed the request.
+ * A request for an operation. `body` is the parsed JSON, undefined if the operation has none. `rateLimit` is the decision
+ * that allowed the request.
  */
 type OperationCall = {
   request: IncomingMessage;
   caller: Caller;
   rateLimit: RateLimitDecision;
-  params: Params;
   query: Query;
   body: unknown;
 };
 
-/** What a path does with one method. */
-type Route<Label extends string, Run> = {
-  /** The name in metrics. */
-  label: Label;
-  /** Headers of all responses, also of errors. */
-  headers: RawHeaders;
-  run: Run;
-};
-
-/** Carries out an operation. @throws ServiceError, StoreError */
 type OperationHandler = (call: OperationCall) => Promise<ServiceResponse>;
 
-/** An operation on a path. Its callers need an API key, and their requests are counted (docs/service.md 5 and 8). */
-export type OperationRoute = Route<OperationName, OperationHandler> & { readsBody: boolean };
-/** A path of the API, whose methods are operations, or any other path. `methods` leaves out HEAD and OPTIONS. */
-export type Path =
-  | { path: string; access: 'key'; kind: 'public'; methods: Readonly<Record<string, OperationRoute>> }
-  | OtherPath;
+/** A path whose methods are operations. Callers need an API key, and requests are counted (docs/service.md 5 and 8). */
+export type OperationPath = {
+  path: string;
+  access: 'key';
+  kind: 'public';
+  /** By method, without HEAD and OPTIONS. All responses have the `headers`, also errors. */
+  methods: Readonly<
+    Record<string, { name: OperationName; headers: RawHeaders; readsBody: boolean; run: OperationHandler }>
+  >;
+};
 
+/** Any other path. `label` is its name in metrics; all responses have the `headers`. */
 export type OtherPath = {
-  /** A segment such as `{name}` is a parameter. */
+  /** The last segment may be a parameter, such as `{name}`. */
   path: string;
   /** `token`: callers need the developer token (docs/testing.md). */
   access: 'token' | 'open';
@@ -62,8 +57,12 @@ export type OtherPath = {
    * no CORS headers. Pages of other origins cannot use tools, but can link to the page.
    */
   kind: 'public' | 'health' | 'tool' | 'page';
-  methods: Readonly<Record<string, Route<string, Handler>>>;
+  label: string;
+  headers: RawHeaders;
+  methods: Readonly<Record<string, Handler>>;
 };
+
+export type Path = OperationPath | OtherPath;
 
 export type RoutesOptions = {
   store: Store;
@@ -71,12 +70,11 @@ export type RoutesOptions = {
   clock: SteadyClock;
   /** The base URL as clients of a reverse proxy see it. */
   publicUrl?: string | undefined;
-  /** The response to `GET /metrics`. */
   metrics?: (() => Promise<ServiceResponse>) | undefined;
   /** Whether the service is meant only for programs on this machine. If so, `GET /metrics` needs no token. */
   isLocal?: boolean | undefined;
-  /** The developer tools and their page (docs/testing.md); undefined if there are none. */
-  tools?: { paths: readonly OtherPath[] } | undefined;
+  /** The developer tools and their page (docs/testing.md). If undefined, `Prefer` has no effect either. */
+  tools?: { paths: readonly OtherPath[]; recorder?: Recorder } | undefined;
 };
 
 /** Returns all paths of the service. Access, CORS, Allow, 404 and 405, labels and more follow from this table. */
@@ -85,11 +83,12 @@ export function createPaths(options: RoutesOptions): Path[] {
   const basePath = publicUrl === undefined ? API_PREFIX : new URL(publicUrl).pathname;
   const handlers = createHandlers(store, clock, basePath);
   const checkWritable = atMostOnceASecond(clock, () => store.checkWritable());
-  const operationPaths = new Map<string, Record<string, OperationRoute>>();
-  for (const { name, method, path, readsBody } of operationEntries) {
+  const operationPaths = new Map<string, OperationPath['methods']>();
+  for (const [name, { method, path, body }] of operationEntries) {
     const headers = deprecationHeaders(name, basePath);
-    const route = { label: name, headers, readsBody, run: handlers[name] };
-    operationPaths.set(path, { ...operationPaths.get(path), [method]: route });
+    const route = { name, headers, readsBody: body !== undefined, run: handlers[name] };
+    const whole = API_PREFIX + path;
+    operationPaths.set(whole, { ...operationPaths.get(whole), [method]: route });
   }
   return [
     ...Array.from(operationPaths, ([path, methods]) => ({
@@ -114,24 +113,16 @@ export function createPaths(options: RoutesOptions): Path[] {
 
 /** A path that supports GET, and that anyone may use. */
 export const publicPath = (path: string, kind: OtherPath['kind'], run: Handler, label = path): OtherPath => ({
-  ...{ path, access: 'open', kind, methods: { GET: { label, headers: [], run } } },
+  ...{ path, access: 'open', kind, label, headers: [], methods: { GET: run } },
 });
 
-/** The path of a developer tool, with the handlers of its methods. */
 export const toolPath = (
   path: string,
   access: OtherPath['access'],
-  handlers: Readonly<Record<string, Handler>>,
-): OtherPath => {
-  const methods = Object.entries(handlers).map(([method, run]) => [
-    ...[method, { label: path, headers: NO_STORE, run }],
-  ]);
-  return { path, access, kind: 'tool', methods: Object.fromEntries(methods) };
-};
+  methods: OtherPath['methods'],
+): OtherPath => ({ path, access, kind: 'tool', label: path, headers: NO_STORE, methods });
 
 const NO_STORE: RawHeaders = ['Cache-Control', 'no-store'];
-
-const json = (content: object): ServiceResponse => ({ status: 200, body: JSON.stringify(content) });
 
 /** Implements the operations of the contract (docs/service.md 4). `basePath` is the path of the base URL, for links. */
 const createHandlers = (
@@ -169,8 +160,9 @@ const createHandlers = (
     return { status: operations.createPet.success.status, headers, body: result.pet };
   },
 
-  async getPet({ params }) {
-    const id = parseInt64(params['petId'] ?? '');
+  async getPet({ request: { url = '' } }) {
+    const path = pathOf(url);
+    const id = parseInt64(path.slice(path.lastIndexOf('/') + 1));
     if (id === undefined)
       throw new ServiceError('not_found', 'Not found: the identifier in the path is not valid');
     const { sunset, successor } = operations.getPet.deprecated;
@@ -253,80 +245,42 @@ function deprecationHeaders(name: OperationName, basePath = API_PREFIX): RawHead
   ];
 }
 
-/** The values of the path parameters, decoded. */
-export type Params = Readonly<Record<string, string>>;
-
-const NONE: Params = {};
-
 /** A path of the table. `allow` is the value of its Allow header. */
 export type KnownPath = Path & { allow: string };
 
-/** Returns a function that finds the path of a request target: undefined if there is none or the target is malformed. */
+/**
+ * Returns a function that finds the path of a request target. Paths are compared as they were sent: no path of the service
+ * needs percent-encoding.
+ */
 export function createPathFinder(table: readonly Path[]) {
-  const paths = table.map((path): [path: KnownPath, segments: readonly string[]] => [
-    { ...path, allow: allowHeader(Object.keys(path.methods)) },
-    segmentsOf(path.path),
-  ]);
-  // Paths without parameters are usually found without decoding the path of the request.
-  const exact = new Map(paths.map(([path]) => [path.path, path]));
-  return (target: string): { path?: KnownPath | undefined; params: Params } => {
-    const path = exact.get(target.split('?', 1)[0] ?? '');
-    if (path) return { path, params: NONE };
-    let requested: readonly string[];
-    try {
-      requested = decodeSegments(pathOf(target));
-    } catch {
-      return { path: undefined, params: NONE };
-    }
-    for (const [path, segments] of paths) {
-      const params = matchSegments(segments, requested);
-      if (params) return { path, params };
-    }
-    return { path: undefined, params: NONE };
+  const withParameter = (path: string) => `${path.slice(0, path.lastIndexOf('/'))}/{}`;
+  const paths = new Map(
+    table.map((each): [string, KnownPath] => [
+      each.path.endsWith('}') ? withParameter(each.path) : each.path,
+      { ...each, allow: allowHeader(Object.keys(each.methods)) },
+    ]),
+  );
+  return (target: string): KnownPath | undefined => {
+    const path = pathOf(target);
+    return paths.get(path) ?? paths.get(withParameter(path));
   };
 }
 
 /** HEAD is handled like GET (D15). */
 export const asGet = (method = ''): string => (method === 'HEAD' ? 'GET' : method);
 
-/** The error of a request whose path or method does not exist. @throws ServiceError 400 for a malformed target */
-export function noRoute(path: KnownPath | undefined, target: string): ServiceError {
-  if (path) return methodNotAllowed(pathOf(target), path.allow);
-  checkTarget(target);
-  return notFound();
-}
+/** The error of a request whose path or method does not exist. */
+export const noRoute = (found: KnownPath | undefined): ServiceError =>
+  found ? methodNotAllowed(found.path, found.allow) : notFound();
 
 /** The value of an Allow header. A path that supports GET supports HEAD, and every path supports OPTIONS (D15). */
 const allowHeader = (methods: Iterable<string>): string =>
   [...methods, 'OPTIONS'].flatMap((method) => (method === 'GET' ? ['GET', 'HEAD'] : method)).join(', ');
 
-export function matchSegments(template: readonly string[], segments: readonly string[]): Params | undefined {
-  if (template.length !== segments.length) return undefined;
-  const params: Record<string, string> = {};
-  for (const [i, part] of template.entries()) {
-    const segment = segments[i] ?? '';
-    if (isParameter(part)) params[part.slice(1, -1)] = segment;
-    else if (part !== segment) return undefined;
-  }
-  return params;
-}
-
-export const segmentsOf = (path: string): readonly string[] => path.slice(1).split('/');
-
-const isParameter = (segment: string): boolean => segment.startsWith('{');
-
-/** The operations of the contract with their whole paths. */
-export const operationEntries = Object.entries<Operation>(operations).map(
-  ([name, { method, path, body }]) => ({
-    name: name as OperationName,
-    method,
-    path: API_PREFIX + path,
-    readsBody: body !== undefined,
-  }),
-);
+const operationEntries = Object.entries(operations) as [OperationName, Operation][];
 
 /** The methods of all operations, as an Allow header lists them. */
-export const allMethodsHeader = allowHeader(new Set(operationEntries.map(({ method }) => method)));
+export const allMethodsHeader = allowHeader(new Set(operationEntries.map(([, { method }]) => method)));
 
 /** Returns a function that runs a check at most once a second, and otherwise returns its last result. */
 function atMostOnceASecond(clock: SteadyClock, check: () => Promise<void>): () => Promise<void> {

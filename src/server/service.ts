@@ -3,7 +3,6 @@ import { setMaxListeners } from 'node:events';
 import { API_PREFIX } from '../contract/operations.ts';
 import type { Backend, StoreLocation } from '../store/backend.ts';
 import { type BanRule, createMemoryLimiter } from '../store/limiter.ts';
-import type { Seed } from '../store/store.ts';
 import { createAddressMatcher } from '../system/address-blocks.ts';
 import type { SteadyClock } from '../system/clock.ts';
 import { createApp, createStartingApp } from './app.ts';
@@ -14,7 +13,7 @@ import { createMetrics, type Metrics } from './metrics.ts';
 import { allowedHosts, isLoopbackAddress } from './request/checks.ts';
 import type { RequestRecord } from './request/record.ts';
 import { createRequestDescriber, type RequestSummary } from './tools/log-entry.ts';
-import { createTools } from './tools/tools.ts';
+import { createTools, type ResetOptions } from './tools/tools.ts';
 
 /** A store that is open, and the service that will serve it. */
 export type OpenedStore = Pick<Backend, 'store' | 'keys'> & {
@@ -22,11 +21,10 @@ export type OpenedStore = Pick<Backend, 'store' | 'keys'> & {
   url: string;
   /** The developer token. Without the developer tools, it gives access only to the metrics. */
   token: string;
-  /** Whether the service has the developer tools. */
-  hasTools: boolean;
 };
 
-export type ServiceOptions = {
+/** `publicUrl`, `cors` and `faults` as in AppOptions; `allowHosts` are additional names that a Host header may have. */
+export type ServiceOptions = ResetOptions & {
   clock: SteadyClock;
   /** Rejects when the signal is aborted. */
   sleep(milliseconds: number, signal: AbortSignal): Promise<void>;
@@ -34,20 +32,11 @@ export type ServiceOptions = {
   host: string;
   port: number;
   bans: BanRule;
-  /** The base URL as clients of a reverse proxy see it. */
   publicUrl?: string | undefined;
   /** The addresses and CIDR blocks of reverse proxies that report the addresses of their clients. */
   trustedProxies?: readonly string[] | undefined;
-  /** Additional names that a Host header may have. */
   allowHosts: readonly string[];
-  /** The origins whose pages may use the service; `*` allows every origin. */
   cors: readonly string[];
-  /** Reads the seed for the start, which `signal` can abort, or for a reset. If undefined, resets empty the store. */
-  seed?: ((signal?: AbortSignal) => Promise<Seed>) | undefined;
-  /** What `GET /reset` calls the seed, such as `the sample data` or the path of a file. */
-  seedName?: string | undefined;
-  /** Whether `POST /reset` may replace the contents of the store with the seed. */
-  resettable?: boolean | undefined;
   /**
    * Whether the developer tools exist (docs/testing.md), and requests may choose the status of their responses with
    * `Prefer`; by default, if the service is local.
@@ -61,7 +50,6 @@ export type ServiceOptions = {
   prepare?: ((opened: OpenedStore) => Promise<void>) | undefined;
   /** Secrets that the log does not show, besides API keys that were generated. */
   secrets?: readonly string[] | undefined;
-  /** The initial faults; the developer tools can change them. */
   faults?: FaultOptions | undefined;
   /** If aborted, the start ends after its current step. */
   signal: AbortSignal;
@@ -110,8 +98,7 @@ export async function startService(options: ServiceOptions) {
   const sleep = (milliseconds: number) => options.sleep(milliseconds, stopping.signal).catch(() => {});
   const credentials = createCredentials(options.token, () => options.onPageUrl?.(pageUrl()));
   const pageUrl = (): string => `${listening?.origin}/#c=${credentials.code()}`;
-  const secrets = [credentials.token, ...(options.secrets ?? [])];
-  const { summarize } = createRequestDescriber(secrets);
+  const describer = createRequestDescriber([credentials.token, ...(options.secrets ?? [])]);
   let metrics: Metrics | undefined;
   let listening: Awaited<ReturnType<typeof listen>> | undefined;
   let backend: Backend | undefined;
@@ -126,7 +113,7 @@ export async function startService(options: ServiceOptions) {
       isTrustedProxy: trustedProxies && createAddressMatcher(trustedProxies),
       onWarning,
       onError,
-      onAccess: onAccess && ((record: RequestRecord) => onAccess(record, () => summarize(record))),
+      onAccess: onAccess && ((record: RequestRecord) => onAccess(record, () => describer.summarize(record))),
     };
     listening = await listen(createStartingApp(shared), { host, port });
     const { origin, stop, use } = listening;
@@ -149,22 +136,22 @@ export async function startService(options: ServiceOptions) {
     const { store, keys, limiter, close } = backend;
     const seeded = contents !== undefined && (await store.seed(contents));
     signal.throwIfAborted();
-    const hasTools = options.page ?? local;
-    const opened: OpenedStore = { store, keys, url, token: credentials.token, hasTools };
+    const opened: OpenedStore = { store, keys, url, token: credentials.token };
     await options.prepare?.(opened);
     signal.throwIfAborted();
 
     metrics = createMetrics(backend, onError);
     const faults = createFaults(options.faults);
-    const tools = hasTools
-      ? createTools({
-          ...options,
-          ...{ origin, secrets, backend, faults },
-          location: location.place,
-          openSession: credentials.openSession,
-          onReset: shared.anonymousLimiter.clear,
-        })
-      : undefined;
+    const tools =
+      (options.page ?? local)
+        ? createTools({
+            ...options,
+            ...{ origin, describer, backend, faults },
+            location: location.place,
+            openSession: credentials.openSession,
+            onReset: shared.anonymousLimiter.clear,
+          })
+        : undefined;
     const app = createApp({
       ...shared,
       sleep,
@@ -183,13 +170,12 @@ export async function startService(options: ServiceOptions) {
     use(app);
     return {
       ...opened,
-      /** Whether the seed was added; false without a seed, or if the store was not empty. */
+      /** False without a seed, or if the store was not empty. */
       seeded,
       port: listening.port,
-      /** Whether only programs on this machine can connect to the service. */
       isLoopback: isLoopbackAddress(address),
       /** Returns the address that opens the page of the developer tools once; undefined if the tools are turned off. */
-      pageUrl: hasTools ? pageUrl : undefined,
+      pageUrl: tools && pageUrl,
       /** The initial faults, even if the developer tools have changed them. */
       faults: options.faults,
       async stop(graceMilliseconds: number): Promise<void> {

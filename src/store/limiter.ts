@@ -45,8 +45,6 @@ export interface Limiter {
   usage(callers: readonly string[]): Promise<Usage[]>;
   /** If a caller is banned, ends the ban and forgets the rejected requests. @throws StoreUnavailableError */
   liftBan(caller: string): Promise<void>;
-  /** The window of the last decision about the caller, if known, for responses while the counts are not available. */
-  lastWindow(caller: string): RateLimitWindow | undefined;
 }
 
 /** The counted requests of a caller in the current windows. The ends are in milliseconds since the epoch. */
@@ -288,8 +286,6 @@ export function createMemoryLimiter(
       await lastSave;
       if (!isSaved) await saveBans();
     },
-    // The counts in memory are always available, so no response needs an earlier window.
-    lastWindow: () => undefined,
   } satisfies Limiter & Record<string, unknown>;
 }
 

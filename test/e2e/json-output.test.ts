@@ -263,9 +263,8 @@ async function withoutData({ run, serve }: Samples): Promise<void> {
   await run(machine, undefined, ['serve', '--ephemeral', '--no-page', '--latency', '1', ...command]);
   const env = { PETS_SERVE_TOKEN: 'a-token-of-the-user-0' };
   await run(machine, undefined, ['serve', '--ephemeral', '--fail-rate', '0.5', ...command], { env });
-  const latency = { min: 1, max: 2 };
   const rules = [
-    { match: {}, latency, applied: 1 },
+    { match: {}, latency: 1 },
     { match: { method: 'POST', path: '/v1/pets' }, answer: 503, times: 1, retryAfter: 1 },
     { answer: 500 },
   ];

@@ -87,7 +87,7 @@ describe('the page', () => {
     await check('keys');
     await show(page, 'Requests');
     await row(page, 'repeats the response of').getByRole('button').click();
-    await page.getByText('Cannot be sent again: only the beginning of its body is recorded').waitFor();
+    await page.getByText('Cannot be sent again: its body was not recorded completely').waitFor();
     await check('a long body');
     await button(page, 'Close').click();
     await search(page).fill('Xanthippe');
@@ -408,9 +408,12 @@ describe('the page', () => {
   });
 
   test('adds one fault rule at a time, removes one or all, and shows the errors of invalid ones', async () => {
-    const service = await startPage();
+    const service = await startPage({ faults: { seed: 1, failRate: 0.5, latency: { min: 1, max: 1 } } });
     const { page } = await open(service.url(), { expectedErrors: /400/ });
     await show(page, 'Faults');
+    await page.getByText('50 % of the requests fail').waitFor();
+    await page.getByText('Responses are delayed by 0.001 s.').waitFor();
+    await button(page, 'Remove all faults').click();
     await page.getByText('No faults are injected.').waitFor();
     const times = page.getByLabel('Times');
     await times.fill('x');
@@ -438,9 +441,6 @@ describe('the page', () => {
     // The other rule has not been armed again.
     expect([await add(), await add()]).toEqual([503, 201]);
     await page.getByText('2 of 2 times, used up').waitFor();
-    await setFaults(service.use, '{"failRate":0.5,"latency":1}');
-    await page.getByText('50 % of the requests fail').waitFor();
-    await page.getByText('Responses are delayed by 0.001 s.').waitFor();
     await button(page, 'Remove all faults').click();
     await page.getByText('No faults are injected.').waitFor();
     expect(await add()).toBe(201);

@@ -134,29 +134,6 @@ describe('D9 a key that continues after a 429', () => {
   });
 });
 
-describe('Prefer: code=…', () => {
-  const preferred = async ({ call, key }: Awaited<ReturnType<typeof overLimit>>, code = 503) => {
-    const response = await call('/pets', {
-      headers: { Authorization: `Bearer ${key}`, Prefer: `code=${code}, retry-after=1` },
-    });
-    const { code: name } = (await response.json()) as { code?: string };
-    return [response.status, name, response.headers.get('preference-applied')];
-  };
-
-  test('does not answer for a key that is over its limit or banned, and can lead to a ban', async () => {
-    const service = await overLimit({ bans: { after: 2, milliseconds: 5_000 } });
-    expect(await preferred(service)).toEqual([429, 'rate_limited', null]);
-    expect(await preferred(service, 429)).toEqual([429, 'rate_limited', null]);
-    service.clock.advance(1_000);
-    expect(await preferred(service)).toEqual([429, 'rate_limited', null]);
-    expect(await preferred(service)).toEqual([429, 'key_banned', null]);
-    expect(await preferred(service)).toEqual([429, 'key_banned', null]);
-    service.clock.advance(60_000);
-    expect(await preferred(service)).toEqual([503, 'injected_fault', 'code=503, retry-after=1']);
-    expect(await service.codes(3)).toEqual(times(3, 'ok'));
-  });
-});
-
 test('a damaged file of bans is reported at the start and not changed', async () => {
   const { directory, restart } = await startReal();
   const path = join(directory, 'bans.json');

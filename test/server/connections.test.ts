@@ -258,18 +258,3 @@ describe('nothing after the last request of a connection is executed', () => {
     expect(accessLog.map(({ url }) => url)).toEqual(['/healthz']);
   });
 });
-
-test.each([
-  ['its requests are dropped', add().repeat(50)],
-  ['a CONNECT does not end the service', CONNECT],
-])('if a client disconnects, %s', async (_about, bytes) => {
-  const { listening, store } = await start(rich);
-  for (let i = 0; i < 20; i++) {
-    const socket = connectTo(listening.port);
-    const end = closed(socket);
-    socket.write(bytes, () => socket.resetAndDestroy());
-    await end;
-  }
-  expect((await sendRaw(listening.port, get('/v1/pets')))[0]?.status).toBe(200);
-  expect(await store.size()).toBeLessThanOrEqual(1_000);
-});

@@ -55,7 +55,7 @@ describe('the page', () => {
     ['GET', '/page/index.html', 404],
     ['GET', '/page/../package.json', 404],
     ['GET', '/page/%2e%2e/page.js', 404],
-    ['GET', '//evil.example/', 400],
+    ['GET', '//evil.example/', 404],
   ])('%s %s gets %i', async (method, path, status) => {
     const { service } = await startWithTools();
     const socket = connectTo(service().port);

@@ -2,7 +2,7 @@ import * as z from 'zod/mini';
 import { HOST_NAME_PATTERN } from '../../contract/headers.ts';
 import { API_PREFIX } from '../../contract/operations.ts';
 import type { PlanName } from '../../contract/plans.ts';
-import { MAX_LATENCY } from '../../server/fault-settings.ts';
+import { MAX_LATENCY } from '../../server/faults.ts';
 import { isAddressBlock } from '../../system/address-blocks.ts';
 import { ArgumentError, parseWith } from '../core/parsers.ts';
 import { parseBaseUrl } from '../profiles/profile.ts';

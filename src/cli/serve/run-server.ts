@@ -9,8 +9,7 @@ import * as z from 'zod/mini';
 import { describeFirstIssue } from '../../contract/issues.ts';
 import { INT64_MAX, int64 } from '../../contract/json.ts';
 import { NewPet } from '../../contract/schemas.ts';
-import { FaultSettings } from '../../server/fault-settings.ts';
-import type { FaultOptions } from '../../server/faults.ts';
+import { type FaultOptions, FaultRules } from '../../server/faults.ts';
 import { sampleData } from '../../server/sample-data.ts';
 import { isLocal, type OpenedStore, type Service, startService } from '../../server/service.ts';
 import type { StoreLocation } from '../../store/backend.ts';
@@ -259,27 +258,26 @@ async function findRunningServer({ place, isShared }: StoreLocation): Promise<st
   return `pets serve (process ${owner.pid}) already runs at ${owner.url} with the store in ${directory}`;
 }
 
-/** The faults at the start. `--latency`, `--fail-rate` and `--fault-seed` replace fields in the file of `--faults`. */
+/** The faults at the start. The random ones depend on their seed. */
 async function initialFaults(
   { latency, failRate, faultSeed, faults: path }: ServeOptions,
   { random }: Pick<Context, 'random'>,
 ): Promise<FaultOptions> {
-  const settings: FaultSettings = path === undefined ? {} : await readFaultFile(path);
   return {
-    latency: latency ?? settings.latency,
-    failRate: failRate ?? settings.failRate,
-    seed: faultSeed ?? settings.seed ?? Math.floor(random() * 2 ** 32),
-    rules: settings.rules,
+    latency,
+    failRate,
+    seed: faultSeed ?? Math.floor(random() * 2 ** 32),
+    rules: path === undefined ? undefined : await readRules(path),
   };
 }
 
 /** Reads a file that has the form of a body of `PUT /faults`. @throws CliError */
-async function readFaultFile(path: string): Promise<FaultSettings> {
+async function readRules(path: string): Promise<FaultOptions['rules']> {
   const text = requireUtf8(await readInput(createReadStream(path), path), path).toString();
   const document = parseJsonDocument(text, path);
-  const { success, data, error } = z.safeParse(FaultSettings, document);
+  const { success, data, error } = z.safeParse(FaultRules, document);
   if (!success) throw usageError(`${path}: ${describeFirstIssue(error, 'the document')}`);
-  return data;
+  return data.rules;
 }
 
 const readSeed = async (seed: string | true, { clock, console }: CommandContext, signal?: AbortSignal) =>

@@ -24,61 +24,36 @@ export function checkExpectation({ headers: { expect } }: IncomingMessage): void
 }
 
 /**
- * How often a header occurs in a request. Node joins repeated headers in `headers`, so they are counted in `rawHeaders`.
- * `name` is in lower case.
+ * Whether a browser has sent a request for a page of another origin, such as another port of this machine. Browsers report
+ * this in `Sec-Fetch-Site`; over plain HTTP beyond loopback, they send only `Origin`. Other clients send neither.
+ * `publicUrl` is the URL of the service as a reverse proxy offers it.
  */
-export function countHeader({ rawHeaders, headers }: IncomingMessage, name: string): number {
-  if (headers[name] === undefined) return 0;
-  let count = 0;
-  for (let i = 0; i < rawHeaders.length; i += 2) {
-    const raw = rawHeaders[i] ?? '';
-    if (raw.length === name.length && raw.toLowerCase() === name) count++;
-  }
-  return count;
+export function isOfOtherOrigin({ headers }: IncomingMessage, publicUrl: string | undefined): boolean {
+  const { 'sec-fetch-site': site, origin, host } = headers;
+  if (site !== undefined) return site !== 'none' && site !== 'same-origin';
+  const sentBy = origin?.replace(/^https?:\/\//, '');
+  if (sentBy === undefined || sentBy === host) return false;
+  return publicUrl === undefined || sentBy !== new URL(publicUrl).host;
 }
-
-/**
- * Refuses requests that a browser sends for a page of another origin, such as another port of this machine. Browsers
- * report this in `Sec-Fetch-Site`; over plain HTTP beyond loopback, they send only `Origin`. Requests without these
- * headers, such as those of other clients, pass. `publicUrl` is the URL of the service as a reverse proxy offers it.
- *
- * @throws ServiceError 403
- */
-export function checkSameOrigin({ headers }: IncomingMessage, publicUrl: string | undefined): void {
-  const { 'sec-fetch-site': site = 'none', origin } = headers;
-  const isNavigation = site === 'none' || site === 'same-origin';
-  const host = hostOfOrigin(origin);
-  const isOwn =
-    host === undefined || host === headers.host || (publicUrl && host === new URL(publicUrl).host);
-  if (isNavigation && isOwn) return;
-  throw new ServiceError('forbidden', 'Pages of other origins cannot use this path');
-}
-
-/** The host and the port in an Origin header. */
-export const hostOfOrigin = (origin: string | undefined): string | undefined =>
-  origin?.replace(/^https?:\/\//, '');
 
 const MAX_ORIGIN = 200;
 
 /**
  * The origin of the page that sent a request, if it is not the service's own and not in `cors`; `unknown` if any website can
  * have sent the request: bytes that are not HTTP, one with a wrong Host, or one whose browser does not name the page.
- * Undefined for all other requests. A browser without `Sec-Fetch-Site` sends `Origin` with requests that need CORS.
+ * Undefined for all other requests.
  */
 export function foreignOrigin(
-  { method, headers }: IncomingMessage,
+  request: IncomingMessage,
   status: number,
-  cors: readonly string[],
+  { cors = [], publicUrl }: { cors?: readonly string[] | undefined; publicUrl?: string | undefined },
 ): string | undefined {
+  const { method, headers } = request;
   if (!method || status === errorCodes.misdirected_request) return 'unknown';
-  const { 'sec-fetch-site': site, origin } = headers;
-  if (site === undefined && origin === undefined) return undefined;
-  const isForeign =
-    site === undefined
-      ? hostOfOrigin(origin) !== headers.host
-      : site === 'cross-site' || site === 'same-site';
-  const isAllowed = cors.includes('*') || (origin !== undefined && cors.includes(origin));
-  return isForeign && !isAllowed ? (origin ?? 'unknown').slice(0, MAX_ORIGIN) : undefined;
+  if (!isOfOtherOrigin(request, publicUrl)) return undefined;
+  const { origin = 'unknown' } = headers;
+  const isAllowed = cors.includes('*') || cors.includes(origin);
+  return isAllowed ? undefined : origin.slice(0, MAX_ORIGIN);
 }
 
 const PORT = /:\d{1,5}$/;
@@ -118,8 +93,8 @@ export function checkHost(
   allowed: ReadonlySet<string> | undefined,
 ): void {
   const { headers, httpVersion, socket } = request;
-  const count = countHeader(request, 'host');
-  if (count !== 1 && !(count === 0 && httpVersion === '1.0')) throw invalidHost();
+  if (headers.host === undefined && httpVersion !== '1.0') throw invalidHost();
+  // Node joins repeated headers with a comma, so they have no valid name.
   let name = headers.host === undefined ? undefined : nameOf(headers.host);
   if (targetHost !== undefined) {
     name = nameOf(targetHost);

@@ -37,7 +37,6 @@ export function createClientAddress(
 /** An address with a port, as Azure Application Gateway sends it: `203.0.113.9:51234` or `[2001:db8::1]:443`. */
 const WITH_PORT = /^(?:([\d.]+):\d{1,5}|\[([^\]]+)\](?::\d{1,5})?)$/;
 
-/** The address in an entry of X-Forwarded-For, without its port. */
 function addressIn(entry: string): string {
   const text = entry.trim();
   const [, ipv4, ipv6] = WITH_PORT.exec(text) ?? [];

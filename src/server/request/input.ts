@@ -1,10 +1,9 @@
 import type { IncomingMessage } from 'node:http';
 import * as z from 'zod/mini';
-import { describeFirstIssue, describeIssues } from '../../contract/issues.ts';
+import { describeIssues } from '../../contract/issues.ts';
 import { findJsonError, NestingError, parseJson } from '../../contract/json.ts';
 import { API_PREFIX } from '../../contract/operations.ts';
 import { invalidRequest, ServiceError } from '../errors.ts';
-import { countHeader } from './checks.ts';
 
 const ABSOLUTE = /^https?:\/\/([^/?]*)(.*)$/i;
 
@@ -25,35 +24,15 @@ const UNDER_API = new RegExp(`^${API_PREFIX}(?:[/?]|$)`);
 /** Whether a target, such as `/v1/pets?limit=5`, is under the prefix of the API. The path need not exist. */
 export const isUnderApi = (target: string): boolean => UNDER_API.test(target);
 
-/**
- * The path of a request target, still encoded: `/v1/pets` of `/v1/pets?limit=5`. This function does not use the URL
- * class, because the URL class silently corrects invalid targets.
- *
- * @throws ServiceError `invalid_request` for a target that is not a path
- */
+/** The path of a request target as it was sent, not decoded: `/v1/pets` of `/v1/pets?limit=5`. */
 export function pathOf(target: string): string {
-  if (!target.startsWith('/') || target.startsWith('//')) {
-    throw invalidRequest('The request target must be a path that begins with one slash, such as /v1/pets');
-  }
   const mark = target.indexOf('?');
   return mark === -1 ? target : target.slice(0, mark);
 }
 
-/** The decoded segments of a path. @throws ServiceError `invalid_request` for malformed percent-encoding */
-export const decodeSegments = (path: string): readonly string[] =>
-  path
-    .slice(1)
-    .split('/')
-    .map((segment) => decode(segment));
-
-/** The query parameters of a request, decoded, by name. */
 export type Query = ReadonlyMap<string, string>;
 
-/**
- * The query parameters of a request target.
- *
- * @throws ServiceError `invalid_request` for malformed percent-encoding or a repeated parameter
- */
+/** The query of a request target, decoded. @throws ServiceError 400 for malformed encoding or a repeated parameter */
 export function parseQuery(target: string): Query {
   const query = new Map<string, string>();
   const mark = target.indexOf('?');
@@ -61,27 +40,19 @@ export function parseQuery(target: string): Query {
   for (const pair of target.slice(mark + 1).split('&')) {
     if (pair === '') continue;
     const equals = pair.indexOf('=');
-    const name = decode(equals === -1 ? pair : pair.slice(0, equals), true);
+    const name = decode(equals === -1 ? pair : pair.slice(0, equals));
     if (query.has(name)) throw invalidRequest(`The query parameter ${name} is given more than once`);
-    query.set(name, equals === -1 ? '' : decode(pair.slice(equals + 1), true));
+    query.set(name, equals === -1 ? '' : decode(pair.slice(equals + 1)));
   }
   return query;
 }
 
-/** Checks the whole request target. @throws ServiceError `invalid_request` */
-export function checkTarget(target: string): void {
-  decodeSegments(pathOf(target));
-  parseQuery(target);
-}
-
-/** Decodes percent-encoding. In a query, `+` is a space. */
-function decode(text: string, isQuery = false): string {
-  const encoded = isQuery && text.includes('+') ? text.replaceAll('+', ' ') : text;
-  if (!encoded.includes('%')) return encoded;
+/** Decodes a part of a query, in which `+` is a space. */
+function decode(text: string): string {
   try {
-    return decodeURIComponent(encoded);
+    return decodeURIComponent(text.replaceAll('+', ' '));
   } catch {
-    throw invalidRequest('The request target has malformed percent-encoding');
+    throw invalidRequest('The query has malformed percent-encoding');
   }
 }
 
@@ -90,12 +61,20 @@ export function validate<Schema extends z.ZodMiniType>(
   schema: Schema,
   value: unknown,
   whole: string,
-  describe = describeIssues,
 ): z.output<Schema> {
   const { success, data, error } = z.safeParse(schema, value);
-  if (!success) throw invalidRequest(describe(error, whole));
+  if (!success) throw invalidRequest(describeIssues(error, whole));
   return data;
 }
+
+/** The schema of an integer. `what` describes it in error messages. */
+export const integerSchema = (min: number, max: number, what = 'an integer') => {
+  const error = `must be ${what} from ${min} to ${max}`;
+  return z.int({ error }).check(z.gte(min, { error }), z.lte(max, { error }));
+};
+
+export const queryInteger = (min: number, max: number) =>
+  z.pipe(z.transform(Number), integerSchema(min, max));
 
 export const MAX_BODY_BYTES = 64 * 1024;
 const MAX_DEPTH = 32;
@@ -106,10 +85,6 @@ const UTF8 = new TextDecoder('utf-8', { fatal: true });
 const JSON_TYPE = /^application\/json\s*(?:;|$)/i;
 const CHARSET = /;\s*charset\s*=\s*"?([^\s;"]*)/i;
 
-/** Whether a request has a body, which may be empty. */
-export const hasBody = ({ headers }: IncomingMessage): boolean =>
-  headers['content-length'] !== undefined || headers['transfer-encoding'] !== undefined;
-
 /** Reads a JSON body. @throws ServiceError 400, 413, 415, or the error of `interruptBody`, such as 408 */
 export async function readJsonBody(request: IncomingMessage): Promise<unknown> {
   checkContentType(request);
@@ -117,21 +92,18 @@ export async function readJsonBody(request: IncomingMessage): Promise<unknown> {
   return parseBody(await readBytes(request));
 }
 
-/** Reads and validates a JSON body. The error names only the first problem. @throws ServiceError as `readJsonBody` */
+/** Reads and validates a JSON body. @throws ServiceError as `readJsonBody` */
 export const readBodyAs = async <Schema extends z.ZodMiniType>(
   schema: Schema,
   request: IncomingMessage,
-): Promise<z.output<Schema>> => validate(schema, await readJsonBody(request), 'The body', describeFirstIssue);
+): Promise<z.output<Schema>> => validate(schema, await readJsonBody(request), 'The body');
 
 /** Reads and validates the query of a request target. @throws ServiceError 400 */
 export const readQueryAs = <Schema extends z.ZodMiniObject>(schema: Schema, target = ''): z.output<Schema> =>
   validate(schema, Object.fromEntries(parseQuery(target)), 'The query');
 
-function checkContentType(request: IncomingMessage): void {
-  if (countHeader(request, 'content-type') > 1) {
-    throw invalidRequest('The Content-Type header is given more than once');
-  }
-  const { 'content-type': type = '', 'content-encoding': encoding = 'identity' } = request.headers;
+function checkContentType({ headers }: IncomingMessage): void {
+  const { 'content-type': type = '', 'content-encoding': encoding = 'identity' } = headers;
   const charset = CHARSET.exec(type)?.[1] ?? 'utf-8';
   if (JSON_TYPE.test(type) && /^utf-?8$/i.test(charset) && encoding.toLowerCase() === 'identity') return;
   throw new ServiceError(

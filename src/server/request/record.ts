@@ -14,30 +14,28 @@ const NO_BODY: RecordedBody = { latin1: '', bytes: 0 };
  */
 export type RequestRecord = ReturnType<typeof createRecord>;
 
-/** The record of a request that has just arrived, or, without a method, of bytes that are not a request. */
+/**
+ * The record of a request that has just arrived, or, without a method, of bytes that are not a request. `client` is an IP
+ * address, `rule` the number of a fault rule, and `window` the rate-limit window that the response reports.
+ */
 export const createRecord = (
   id: string,
   client: string,
   { method, url, rawHeaders }: IncomingMessage,
   started: number,
 ) => ({
-  /** The request id, which the response has as X-Request-Id. */
   id,
-  /** The client's IP address. */
   client,
   /** The method and the target as the client sent them; `-` if what arrived is not valid HTTP. */
   method: method || '-',
   url: method ? (url ?? '') : '-',
   /** The headers as the client sent them, alternately: name, value, name, value. */
   sentHeaders: rawHeaders as readonly string[],
-  /** The value of `elapsed()` of the clock. */
   started,
   body: NO_BODY,
   /** The label of the route, or `options` for an OPTIONS request; undefined until the route is found. */
   operation: undefined as string | undefined,
-  /** The name of the API key, if it is valid. */
   keyName: undefined as string | undefined,
-  /** The window that the response reports. */
   window: undefined as RateLimitWindow | undefined,
   /** Whether the request was checked against the limits of its API key, and `window` is the window of the day. */
   isDay: false,
@@ -45,25 +43,19 @@ export const createRecord = (
   isCounted: false,
   /** The mocked response that was sent; undefined for a real one. */
   asked: undefined as RequestedMock | undefined,
-  /** The number of the fault rule that applied. */
   rule: undefined as number | undefined,
-  /** The injected latency of the response, in milliseconds. */
   latency: 0,
   /** When the request ended, in milliseconds since the epoch, and how long it took. */
   time: 0,
   milliseconds: 0,
   /** The status of the response; 0 if the client gave up before a response. */
   status: 0,
-  /** The code and the message of an error response. */
   code: undefined as ErrorCode | undefined,
   message: undefined as string | undefined,
-  /** Empty if there was no response. */
   responseHeaders: [] as readonly string[],
   responseBody: NO_BODY,
   /** The number of the request in the log, from 1 at each start. Unlike ids, it is unique. */
   number: 0,
-  /** The number of the request that this one repeats, if `POST /requests` sent it. */
-  again: undefined as number | undefined,
   /** The origin of a page that may not use the service; `unknown` if any website can have caused the request. */
   foreignOrigin: undefined as string | undefined,
   /** The memory that the texts need, in bytes. */

@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto';
 import { header } from '../../contract/headers.ts';
 import { API_PREFIX } from '../../contract/operations.ts';
 import { REDACTED } from '../../contract/recorded-text.ts';
@@ -7,22 +8,11 @@ import { isUnderApi, splitTarget } from '../request/input.ts';
 import type { RequestRecord } from '../request/record.ts';
 import { readBody } from './recorder.ts';
 
-/** What the service did with a request (docs/testing.md). */
-export type RequestOutcome =
-  | 'counted'
-  | 'replayed'
-  | 'rate_limited'
-  | 'banned'
-  | 'injected_fault'
-  | 'mocked'
-  | 'not_counted';
-
-type Describer = ReturnType<typeof createRequestDescriber>;
+export type Describer = ReturnType<typeof createRequestDescriber>;
 /** An object as it is sent: JSON leaves out fields that are undefined. */
 type Sent<Shape> = {
   [Name in keyof Shape as undefined extends Shape[Name] ? Name : never]?: Shape[Name];
 } & { [Name in keyof Shape as undefined extends Shape[Name] ? never : Name]: Shape[Name] };
-/** A request without its headers and bodies. */
 export type RequestSummary = Sent<ReturnType<Describer['summarize']>>;
 /** A request as `GET /requests` shows it, without secrets. */
 export type DescribedRequest = Sent<ReturnType<Describer['describe']>>;
@@ -32,15 +22,15 @@ export function createRequestDescriber(secrets: readonly string[]) {
   const redactorFor = createRequestRedactors(secrets);
 
   function summarize(recorded: RequestRecord, redactor = redactorFor(recorded.sentHeaders)) {
-    const { number, time, milliseconds, status, code, sentHeaders, window, latency, foreignOrigin } =
-      recorded;
+    const { id, number, time, milliseconds, status, code, sentHeaders, window, latency } = recorded;
+    const { foreignOrigin } = recorded;
     const { redact, redactSentence } = redactor;
     const outcome = outcomeOf(recorded);
     const isRefused = outcome === 'rate_limited' || outcome === 'banned';
     const prefer = singleHeader(sentHeaders, header.prefer);
     return {
       number,
-      id: redact(recorded.id),
+      id: redact(id),
       time: new Date(time - milliseconds).toISOString(),
       milliseconds: Math.round(milliseconds * 10) / 10,
       client: recorded.client,
@@ -52,17 +42,13 @@ export function createRequestDescriber(secrets: readonly string[]) {
       status: status || undefined,
       code,
       outcome,
-      because: redactSentence(describeReason(recorded, outcome), quotedIn(recorded)),
+      because: redactSentence(describeReason(recorded, outcome)),
       until: isRefused && window ? new Date(window.resetAt).toISOString() : undefined,
-      /** The injected latency, in milliseconds. */
       delay: latency || undefined,
-      /** The number of the fault rule that decided. */
       rule: recorded.rule,
-      /** The preferences in `Prefer` that have no effect. */
       ignored: (prefer === undefined ? '' : redact(ignoredPreferences(prefer))) || undefined,
       foreignOrigin: foreignOrigin === undefined ? undefined : redact(foreignOrigin),
-      /** The number of the request that this one repeats. */
-      again: recorded.again,
+      again: Number(AGAIN_ID.exec(id)?.[1]) || undefined,
     };
   }
 
@@ -76,8 +62,7 @@ export function createRequestDescriber(secrets: readonly string[]) {
     const isShown = summary.url === recorded.url && (request.body ?? '') === body.text;
     const headers = redactHeaders(responseHeaders, redactor, false);
     // The body of an error is a sentence of the service.
-    const redactBody =
-      code === undefined ? redactResponse : (text: string) => redactSentence(text, quotedIn(recorded));
+    const redactBody = code === undefined ? redactResponse : redactSentence;
     const response = messageOf(headers, readBody(recorded.responseBody), redactBody, redactor.longest);
     return {
       ...summary,
@@ -91,15 +76,12 @@ export function createRequestDescriber(secrets: readonly string[]) {
   return { summarize, describe };
 }
 
-/** What a sentence about a request can quote. */
-function quotedIn(recorded: RequestRecord): string {
-  const { message, asked, method, url, sentHeaders, body, foreignOrigin = '' } = recorded;
-  if (message === undefined && asked === undefined) return foreignOrigin;
-  const headers = ['host', header.prefer].map((name) => singleHeader(sentHeaders, name));
-  return [method, url, ...headers, foreignOrigin, readBody(body).text].join('\n');
-}
+/** The id of a request that repeats the one with this number (`POST /requests`). */
+export const againId = (number: number): string => `again-${number}-${randomUUID()}`;
+const AGAIN_ID = /^again-(\d{1,9})-/;
 
-function outcomeOf({ isCounted, asked, code, responseHeaders }: RequestRecord): RequestOutcome {
+/** What the service did with a request (docs/testing.md). */
+function outcomeOf({ isCounted, asked, code, responseHeaders }: RequestRecord) {
   if (asked) return asked.applied === undefined ? 'injected_fault' : 'mocked';
   if (code === 'rate_limited') return 'rate_limited';
   if (code === 'key_banned') return 'banned';
@@ -128,8 +110,8 @@ function notAgain(
   if (!isUnderApi(splitTarget(method, url).target))
     return `only requests under ${API_PREFIX} can be sent again`;
   if (keyName === undefined && method !== 'OPTIONS') return 'no API key was accepted for it';
-  if (isCutOff) return 'only the beginning of its body is recorded';
-  if (length !== undefined && Number(length) !== bytes) return 'its body did not arrive completely';
+  const isWhole = !isCutOff && (length === undefined || Number(length) === bytes);
+  if (!isWhole) return 'its body was not recorded completely';
   if (!isText) return 'its body is not text';
   return isShown ? undefined : 'a secret in its URL or body was redacted';
 }
@@ -138,7 +120,7 @@ function notAgain(
 const ORIGIN = /^[a-z][a-z0-9+.-]*:\/\/[\w.-]+(?::\d+)?$/i;
 
 /** Why a request got its response, in one sentence without the status and without a full stop (docs/testing.md). */
-function describeReason(request: RequestRecord, outcome: RequestOutcome): string {
+function describeReason(request: RequestRecord, outcome: ReturnType<typeof outcomeOf>): string {
   const { status, message, asked, keyName, window, isDay, foreignOrigin } = request;
   const { limit, remaining } = window ?? {};
   const unit = isDay ? 'day' : 'minute';
@@ -174,7 +156,6 @@ const messageOf = (
   // The end of a text that was cut off can be the beginning of a secret, so leave it out.
   ...(bytes > 0 && { body: isCutOff ? redact(text).slice(0, -longest) : redact(text) }),
   bodyBytes: bytes,
-  // Whether `body` is only the beginning.
   ...(isCutOff && { cutOff: true }),
 });
 

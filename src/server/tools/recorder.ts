@@ -2,7 +2,6 @@ import { isUtf8 } from 'node:buffer';
 import { randomBytes } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
 import { MAX_FOREIGN, MAX_RECORDED_BODY, MAX_REQUESTS } from '../../contract/recorded-text.ts';
-import { hasBody } from '../request/input.ts';
 import type { RecordedBody, RequestRecord } from '../request/record.ts';
 import type { SentResponse } from '../response.ts';
 
@@ -21,29 +20,8 @@ export function createRecorder() {
   let records: RequestRecord[] = [];
   let bytes = 0;
   let count = 0;
-  /** The numbers of the requests that the server is sending again, by the ids of the new requests. */
-  const repeated = new Map<string, number>();
 
   return {
-    /** Begins to record a request, which `add` adds to the log. */
-    begin(record: RequestRecord, request: IncomingMessage): void {
-      if (repeated.size > 0) record.again = repeated.get(record.id);
-      // When the request is in the log, other clients know the id. Their requests must not count as repetitions.
-      if (record.again !== undefined) repeated.delete(record.id);
-      if (!hasBody(request)) return;
-      // The rest of the body may arrive after the response.
-      record.size = MAX_RECORDED_BODY;
-      // Listening to `data` would start to read the body, so wait until the service, or after the response Node, does.
-      request.once('resume', () => {
-        request.on('data', (chunk: Buffer) => {
-          const { latin1, bytes } = record.body;
-          const more = chunk.toString('latin1', 0, MAX_RECORDED_BODY - latin1.length);
-          record.body = { latin1: latin1 + more, bytes: bytes + chunk.length };
-        });
-      });
-    },
-
-    /** Adds a request to the log, with the response if one was sent. */
     add(record: RequestRecord, sent: SentResponse | undefined): void {
       record.number = ++count;
       if (sent && record.method !== 'HEAD') record.responseBody = bodyOf(sent);
@@ -64,9 +42,6 @@ export function createRecorder() {
       while (records.length > MAX_REQUESTS || bytes > MAX_BYTES) bytes -= records.shift()?.size ?? 0;
     },
 
-    repeated,
-
-    /** Returns a recorded request; undefined if it is not in the log. */
     read: (number: number) => records.find((each) => each.number === number),
 
     /** The requests after a number, the newest first. */
@@ -82,7 +57,6 @@ export function createRecorder() {
     /** Changes if the log is no longer the continuation of what was read before. */
     logId: () => logId,
 
-    /** The position after the latest request. */
     cursor: (): string => `${logId}-${count}`,
 
     /** The number of the last request before a cursor; 0 if the cursor is of an earlier log, undefined if invalid. */
@@ -92,6 +66,22 @@ export function createRecorder() {
       return id === logId ? Number(number) : 0;
     },
   };
+}
+
+/** Records the beginning of the body of a request while it is read. */
+export function recordBody(record: RequestRecord, request: IncomingMessage): void {
+  const { 'content-length': length, 'transfer-encoding': coding } = request.headers;
+  if (length === undefined && coding === undefined) return;
+  // The rest of the body may arrive after the response.
+  record.size = MAX_RECORDED_BODY;
+  // Listening to `data` would start to read the body, so wait until the service, or after the response Node, does.
+  request.once('resume', () => {
+    request.on('data', (chunk: Buffer) => {
+      const { latin1, bytes } = record.body;
+      const more = chunk.toString('latin1', 0, MAX_RECORDED_BODY - latin1.length);
+      record.body = { latin1: latin1 + more, bytes: bytes + chunk.length };
+    });
+  });
 }
 
 function lengthOf(texts: readonly string[]): number {

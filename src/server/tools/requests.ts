@@ -7,13 +7,13 @@ import { encodeIdempotencyKey, header } from '../../contract/headers.ts';
 import { MAX_REQUESTS } from '../../contract/recorded-text.ts';
 import { wellFormed } from '../../contract/schemas.ts';
 import { invalidRequest, ServiceError } from '../errors.ts';
-import { integerSchema, queryInteger } from '../fault-settings.ts';
-import { readBodyAs, readQueryAs } from '../request/input.ts';
+import { integerSchema, queryInteger, readBodyAs, readQueryAs } from '../request/input.ts';
 import type { RequestRecord } from '../request/record.ts';
-import type { Handler } from '../response.ts';
+import { type Handler, json } from '../response.ts';
 import {
-  createRequestDescriber,
+  againId,
   type DescribedRequest,
+  type Describer,
   type RequestSummary,
   singleHeader,
 } from './log-entry.ts';
@@ -32,14 +32,11 @@ const Query = z.object({
   text: z.optional(z.string()),
 });
 
-/** `GET /requests` (docs/testing.md). */
-export function createRequestsHandler(recorder: Recorder, secrets: readonly string[]): Handler {
-  const { summarize, describe } = createRequestDescriber(secrets);
-
-  return async ({ url = '' }) => {
-    const query = readQueryAs(Query, url);
-    const { number, limit = MAX_REQUESTS, summary, text } = query;
-    const from = query.since === undefined ? 0 : recorder.numberAt(query.since);
+export const createRequestsHandler =
+  (recorder: Recorder, { summarize, describe }: Describer): Handler =>
+  async ({ url = '' }) => {
+    const { number, since, limit = MAX_REQUESTS, summary, text } = readQueryAs(Query, url);
+    const from = since === undefined ? 0 : recorder.numberAt(since);
     if (from === undefined) throw invalidRequest('since is not valid. Start again without it');
     const all = recorder.after(from).filter((each) => number === undefined || each.number === number);
     // Requests that are recorded during the pauses below belong to the next response.
@@ -53,9 +50,8 @@ export function createRequestsHandler(recorder: Recorder, secrets: readonly stri
       requests.push(summary === 'true' ? summarize(each) : describe(each));
       if (requests.length === limit) break;
     }
-    return { status: 200, body: JSON.stringify({ requests, log, cursor }) };
+    return json({ requests, log, cursor });
   };
-}
 
 /** Whether a request or its response contains `text`, which is in lower case. Ignores case. Numbers must be equal. */
 function contains({ request, response, ...summary }: DescribedRequest, text: string): boolean {
@@ -67,9 +63,6 @@ function contains({ request, response, ...summary }: DescribedRequest, text: str
     typeof each === 'string' ? each.toLowerCase().includes(text) : String(each) === text,
   );
 }
-
-/** How long `POST /requests` waits for the response to the request that it sends again, in milliseconds. */
-const MAX_AGAIN_WAIT = 20_000;
 
 const Again = z.object(
   {
@@ -83,41 +76,28 @@ const Again = z.object(
 const OWN_HEADERS =
   /^(?:connection|keep-alive|proxy-connection|transfer-encoding|content-length|expect|upgrade|te|trailer|idempotency-key|x-request-id)$/i;
 
-export type SendAgainOptions = {
-  /** The URL of this server without a path. */
-  origin: string;
-  /** The log does not show these secrets, wherever they occur. */
-  secrets: readonly string[];
-  /** Rejects when the signal is aborted. */
-  sleep(milliseconds: number, signal: AbortSignal): Promise<void>;
-};
-
 /**
  * `POST /requests` sends a recorded request again, with the recorded credentials, which do not leave the server
  * (docs/testing.md). The request goes to the server's own address, so everything is checked again.
  */
-export function createSendAgainHandler(
-  recorder: Recorder,
-  { origin, secrets, sleep }: SendAgainOptions,
-): Handler {
-  const { describe } = createRequestDescriber(secrets);
-
+export function createSendAgainHandler(recorder: Recorder, { describe }: Describer, origin: string): Handler {
   return async (request) => {
     const { number, body } = await readBodyAs(Again, request);
     const recorded = recorder.read(number);
     if (!recorded) throw new ServiceError('not_found', `Request ${number} is not in the log`);
     const { notAgain } = describe(recorded);
     if (notAgain !== undefined) throw cannotBeSent(number, notAgain);
+    // An injected latency can be longer than the idle timeout.
+    request.socket.setTimeout(0);
     const sent = await send(recorded, body ?? readBody(recorded.body).text);
-    return { status: sent ? 200 : 202, body: JSON.stringify(sent ? describe(sent) : { again: number }) };
+    return json(describe(sent));
   };
 
-  /** Sends a request again. Returns the record of the new one; undefined if it still runs. @throws ServiceError 403 */
   async function send(
     { number, method, url, sentHeaders: headers }: RequestRecord,
     body: string,
-  ): Promise<RequestRecord | undefined> {
-    const id = `again-${randomUUID()}`;
+  ): Promise<RequestRecord> {
+    const id = againId(number);
     const lines = [header.requestId, id, 'Connection', 'close'];
     // With HTTP/1.0, a client may leave out Host.
     if (singleHeader(headers, 'host') === undefined) lines.push('Host', new URL(origin).host);
@@ -129,23 +109,10 @@ export function createSendAgainHandler(
       lines.push(header.idempotencyKey, encodeIdempotencyKey(randomUUID()));
     if (body !== '') lines.push('Content-Length', String(Buffer.byteLength(body)));
     const again = http.request(origin, { method, path: url, headers: lines, agent: false });
-    recorder.repeated.set(id, number);
-    again.on('close', () => recorder.repeated.delete(id));
     again.end(body);
-    const enough = new AbortController();
-    const responded = once(again, 'response').catch(({ message }) => {
+    const [response] = await once(again, 'response').catch(({ message }) => {
       throw cannotBeSent(number, message);
     });
-    const waited = sleep(MAX_AGAIN_WAIT, enough.signal).then(
-      () => [],
-      () => [],
-    );
-    const [response] = await Promise.race([responded, waited]).finally(() => enough.abort());
-    if (response === undefined) {
-      again.on('response', (late) => late.resume());
-      responded.catch(() => {});
-      return undefined;
-    }
     response.resume();
     const [sent] = recorder.after(0).filter((recorded) => recorded.id === id);
     // The request is in the log before its response arrives, unless the added headers made it too large.

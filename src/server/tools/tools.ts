@@ -2,30 +2,35 @@ import * as z from 'zod/mini';
 import type { Backend } from '../../store/backend.ts';
 import type { Seed } from '../../store/store.ts';
 import type { SteadyClock } from '../../system/clock.ts';
-import { invalidRequest, ServiceError } from '../errors.ts';
-import { FaultRule, FaultSettings, MAX_RULES, queryInteger } from '../fault-settings.ts';
-import type { Faults } from '../faults.ts';
+import { ServiceError } from '../errors.ts';
+import { FaultRule, FaultRules, type Faults } from '../faults.ts';
 import { createPageHandler } from '../page-files.ts';
-import { readBodyAs, readQueryAs } from '../request/input.ts';
-import type { Handler, ServiceResponse } from '../response.ts';
+import { queryInteger, readBodyAs, readQueryAs } from '../request/input.ts';
+import { type Handler, json } from '../response.ts';
 import { publicPath, toolPath } from '../routes.ts';
+import type { Describer } from './log-entry.ts';
 import { createRecorder } from './recorder.ts';
-import { createRequestsHandler, createSendAgainHandler, type SendAgainOptions } from './requests.ts';
+import { createRequestsHandler, createSendAgainHandler } from './requests.ts';
 
-export type ToolsOptions = SendAgainOptions & {
+/** What `/reset` does. */
+export type ResetOptions = {
+  /** Whether `POST /reset` may replace the contents of the store with the seed. */
+  resettable?: boolean | undefined;
+  /** Reads the seed for the start, which `signal` can abort, or for a reset. If undefined, resets empty the store. */
+  seed?: ((signal?: AbortSignal) => Promise<Seed>) | undefined;
+  /** What `GET /reset` calls the seed, such as `the sample data` or the path of a file. */
+  seedName?: string | undefined;
+};
+
+export type ToolsOptions = ResetOptions & {
+  origin: string;
+  describer: Describer;
   backend: Backend;
   clock: SteadyClock;
   faults: Faults;
   openSession: Handler;
   /** The directory of the store, or the URL of its database without the password. */
   location: string;
-  /** Whether `POST /reset` may replace the contents of the store with the seed. */
-  resettable?: boolean | undefined;
-  /** Reads the seed for a reset, or for the start, which `signal` can abort. If undefined, resets empty the store. */
-  seed?: ((signal?: AbortSignal) => Promise<Seed>) | undefined;
-  /** What `GET /reset` calls the seed, such as `the sample data` or the path of a file. */
-  seedName?: string | undefined;
-  /** Called after the store was reset. */
   onReset(): void;
 };
 
@@ -36,7 +41,7 @@ const NOT_RESETTABLE = 'This store cannot be reset. Start the server with --rese
 
 /** Creates the developer tools (docs/testing.md). */
 export function createTools(options: ToolsOptions) {
-  const { backend, faults, resettable = false, seed } = options;
+  const { backend, describer, faults, resettable = false, seed } = options;
   const { store, keys, limiter } = backend;
   const recorder = createRecorder();
 
@@ -65,9 +70,8 @@ export function createTools(options: ToolsOptions) {
     return json(await describeKeys());
   };
 
-  /** What a reset would do. `reason` says why it is not allowed, and `seed` names what replaces the animals. */
+  /** What a reset would do. `reason` says why it is not allowed, if so, and `seed` names what replaces the animals. */
   const describeReset = async () => ({
-    allowed: resettable,
     reason: resettable ? undefined : NOT_RESETTABLE,
     animals: await store.size(),
     location: options.location,
@@ -92,8 +96,8 @@ export function createTools(options: ToolsOptions) {
     // The page signs in here with a code instead of a token.
     toolPath('/session', 'open', { POST: options.openSession }),
     toolPath('/requests', 'token', {
-      GET: createRequestsHandler(recorder, options.secrets),
-      POST: createSendAgainHandler(recorder, options),
+      GET: createRequestsHandler(recorder, describer),
+      POST: createSendAgainHandler(recorder, describer, options.origin),
       DELETE() {
         recorder.clear();
         return json({ requests: [], log: recorder.logId(), cursor: recorder.cursor() });
@@ -104,17 +108,16 @@ export function createTools(options: ToolsOptions) {
     toolPath('/faults', 'token', {
       GET: showFaults,
       async POST(request) {
-        if (!faults.add(await readBodyAs(FaultRule, request)))
-          throw invalidRequest(`There are ${MAX_RULES} rules already, which is the limit`);
+        faults.add(await readBodyAs(FaultRule, request));
         return showFaults();
       },
       async PUT(request) {
-        faults.replace(await readBodyAs(FaultSettings, request));
+        faults.replace((await readBodyAs(FaultRules, request)).rules);
         return showFaults();
       },
       DELETE({ url }) {
         const { rule } = readQueryAs(FaultQuery, url);
-        if (rule === undefined) faults.replace({});
+        if (rule === undefined) faults.replace([]);
         else if (!faults.remove(rule)) throw new ServiceError('not_found', `There is no rule ${rule}`);
         return showFaults();
       },
@@ -123,8 +126,6 @@ export function createTools(options: ToolsOptions) {
   ];
   return { recorder, paths, describeKeys, describeReset };
 }
-
-const json = (content: object): ServiceResponse => ({ status: 200, body: JSON.stringify(content) });
 
 const describeWindow = (limit: number, { used, endsAt }: { used: number; endsAt: number }) => ({
   limit,

@@ -5,7 +5,6 @@ import {
   decisionFor,
   type Limiter,
   type RateLimitDecision,
-  type RateLimitWindow,
   subtractRequests,
   type Usage,
 } from '../limiter.ts';
@@ -36,7 +35,6 @@ export class PostgresLimiter implements Limiter {
   #database: DatabaseForServer;
   #rule: BanRule;
   #queue: BatchQueue<Take, RateLimitDecision>;
-  #lastWindows = new Map<string, RateLimitWindow>();
   /** How many bans this server has begun. */
   begun = 0;
 
@@ -66,11 +64,6 @@ export class PostgresLimiter implements Limiter {
 
   async liftBan(caller: string): Promise<void> {
     await this.#database.call('lift_ban', Buffer.from(caller, 'hex'));
-    this.#lastWindows.delete(caller);
-  }
-
-  lastWindow(caller: string): RateLimitWindow | undefined {
-    return this.#lastWindows.get(caller);
   }
 
   close(): Promise<void> {
@@ -91,7 +84,6 @@ export class PostgresLimiter implements Limiter {
       const state = states.get(take.caller) as { row: TakeRow; earlier: number };
       const decision = decideOne(state.row, take, state.earlier);
       state.earlier += take.count;
-      this.#lastWindows.set(take.caller, decision.window);
       return decision;
     });
   }

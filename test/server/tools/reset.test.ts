@@ -64,16 +64,14 @@ test('GET /reset says what a reset would delete and by what it is replaced, or w
   const sample = await shown({ ...options, seedName: 'the sample data' });
   expect(sample).toMatchObject({ status: 200 });
   expect(sample.body).toEqual({
-    allowed: true,
     animals: 67,
     location: sample.directory,
     seed: 'the sample data',
   });
   const empty = await shown({ resettable: true });
-  expect(empty.body).toEqual({ allowed: true, animals: 1, location: empty.directory });
+  expect(empty.body).toEqual({ animals: 1, location: empty.directory });
   const forbidden = await shown({ seed, seedName: 'animals.csv' });
   expect(forbidden.body).toEqual({
-    allowed: false,
     reason: 'This store cannot be reset. Start the server with --resettable or --ephemeral',
     animals: 67,
     location: forbidden.directory,

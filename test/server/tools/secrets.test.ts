@@ -7,7 +7,7 @@ import { generateKey } from '../../../src/store/keys.ts';
 import { sendRaw } from '../../helpers/raw-client.ts';
 import { startWithTools } from '../../helpers/tools.ts';
 
-const { redact, redactResponse, redactSentence } = createRequestRedactors([])();
+const { redact, redactResponse } = createRequestRedactors([])();
 
 const percent = (text: string) => Array.from(text, (c) => `%${c.charCodeAt(0).toString(16)}`).join('');
 const unicode = (text: string) => Array.from(text, (c) => `\\u00${c.charCodeAt(0).toString(16)}`).join('');
@@ -223,9 +223,7 @@ test('the sentences of the service stay whole, even if a word of them is a crede
   const [post, get] = (await requests()).requests;
   expect(get?.because).toBe('limit must be an integer from 1 to 100');
   expect(get?.response?.body).toContain('limit must be an integer from 1 to 100');
-  // The client has sent the credential where a sentence can quote it.
-  expect(post?.because).toContain('[redacted]');
-  expect(redactSentence('the key hunter2 is wrong', '?token=hunter2')).toBe('the key hunter2 is wrong');
+  expect(post?.because).toMatch(/^categoryId must be an integer/);
 });
 
 test('a credential is not shown in a sentence that quotes what the client has sent', async () => {

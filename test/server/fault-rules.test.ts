@@ -1,0 +1,145 @@
+import fc from 'fast-check';
+import { describe, expect, test } from 'vitest';
+import * as z from 'zod/mini';
+import { describeIssues } from '../../src/contract/issues.ts';
+import { parseJson } from '../../src/contract/json.ts';
+import type { OperationName } from '../../src/contract/operations.ts';
+import { createFaults, drawFault, type FaultRule, FaultRules } from '../../src/server/faults.ts';
+import { cases } from '../helpers/cases.ts';
+
+const errorOf = (value: unknown) => {
+  const { error } = z.safeParse(FaultRules, value);
+  return error && describeIssues(error, 'The body');
+};
+
+test('rules of every form are valid', () => {
+  const match = { method: 'POST', path: '/v1/pets' };
+  const rules = [
+    { match, answer: 429, times: 2, retryAfter: 1, latency: 3 },
+    { match: {}, answer: 503 },
+    { latency: 0 },
+  ];
+  expect(z.parse(FaultRules, parseJson(JSON.stringify(rules)))).toEqual({ rules });
+  expect(z.parse(FaultRules, [])).toEqual({ rules: [] });
+});
+
+const invalid: [value: unknown, error: string][] = [
+  ...[null, {}, { rules: [] }, 5].map((value): [unknown, string] => [value, 'rules must be a JSON array']),
+  [[null], 'rule 1 must be a JSON object'],
+  [
+    [{ answer: 503, time: 1 }],
+    'rule 1 has the unknown field "time"; the fields are match, answer, times, retryAfter, latency',
+  ],
+  [[{ match: { url: '/v1/pets' }, answer: 503 }], 'rule 1: match has the unknown field "url"'],
+  [[{ answer: 503, ['x'.repeat(9_999)]: 1 }], `rule 1 has the unknown field "${'x'.repeat(50)}"; the fields`],
+  [parseJson('[{"answer":503,"__proto__":{}}]'), 'rule 1 has the unknown field "__proto__"'],
+  [[{ answer: '503' }], 'rule 1: answer must be one of 200, 201, 400'],
+  [[{}], 'rule 1 must have an answer or a latency'],
+  [[{ answer: 503, times: 0 }], 'rule 1: times must be an integer from 1 to'],
+  [[{ answer: 503, retryAfter: 0 }], 'rule 1: retryAfter must be a whole number of seconds from 1 to'],
+  [[{ answer: 503, retryAfter: 2 ** 53 }], 'rule 1: retryAfter must be a whole number of seconds from 1 to'],
+  [[{ answer: 500, retryAfter: 1 }], 'rule 1: retryAfter can be used only with the answer 429 or 503'],
+  [
+    [{ answer: 503 }, { latency: -1, times: 'x' }],
+    /^rule 2: times must be .*; rule 2: latency must be a whole number of milliseconds from 0 to 600000$/,
+  ],
+  [[{ latency: 600_001 }], 'rule 1: latency must be a whole number of milliseconds from 0 to 600000'],
+  [parseJson('[{"latency":1.5}]'), 'rule 1: latency must be a whole number of milliseconds'],
+  ...['OPTIONS', 'HEAD', 'PUT'].map((method): [unknown, string] => [
+    [{ match: { method }, answer: 503 }],
+    'rule 1: match.method must be one of GET, POST',
+  ]),
+  ...[5, '/v1/pets/5', '/v1/%70ets', '/pets'].map((path): [unknown, string] => [
+    [{ match: { path }, answer: 503 }],
+    'rule 1: match.path must be one of /v1/pets, /v1/pets/{petId}, /v1/store/orders',
+  ]),
+  [[{ match: { method: 'POST', path: '/v1/store/orders' }, answer: 503 }], 'rule 1 matches no operation'],
+  [[{ match: { method: 'POST' }, answer: 200 }], 'rule 1 matches no operation; check its method and path'],
+] as [unknown, string][];
+
+test.each(invalid.map(([value, error]) => ({ value, error })))(
+  'invalid rules: $error',
+  ({ value, error }) => {
+    expect(errorOf(value)).toMatch(typeof error === 'string' ? new RegExp(literal(error)) : error);
+  },
+);
+
+const literal = (text: string) => text.replace(/[\\^$.*+?()[\]{}|]/g, '\\$&');
+
+test('the error for a hostile rule is short', () => {
+  fc.assert(
+    fc.property(fc.jsonValue({ maxDepth: 8 }), (value) => {
+      for (const each of [value, [value], { rules: [value] }, [{ match: value, latency: value }]])
+        expect(errorOf(each)?.length ?? 0).toBeLessThan(20_000);
+      expect(errorOf([value])?.length ?? 0).toBeLessThan(1_000);
+    }),
+    { numRuns: cases(1_000) },
+  );
+});
+
+test.each<[match: FaultRule['match'], answer: number | undefined, operations: OperationName[]]>([
+  [undefined, 503, ['listPets', 'createPet', 'getPet', 'listOrders']],
+  [{}, undefined, ['listPets', 'createPet', 'getPet', 'listOrders']],
+  [{ method: 'POST' }, 503, ['createPet']],
+  [{ method: 'GET' }, 503, ['listPets', 'getPet', 'listOrders']],
+  [{ path: '/v1/pets' }, 503, ['listPets', 'createPet']],
+  [{ path: '/v1/pets/{petId}' }, 503, ['getPet']],
+  [{ method: 'GET', path: '/v1/pets' }, 503, ['listPets']],
+  [undefined, 201, ['createPet']],
+  [{ path: '/v1/pets' }, 200, ['listPets']],
+])('a rule for %j with the answer %j applies to %j', (match, answer, operations) => {
+  const faults = createFaults({ seed: 1, rules: [{ match, answer, latency: 1 }] });
+  const all = ['listPets', 'createPet', 'getPet', 'listOrders'] as const;
+  expect(all.filter((each) => faults.applyRule(each) !== undefined)).toEqual(operations);
+});
+
+test('the first matching rule applies, until it has applied often enough', () => {
+  const { rules } = z.parse(FaultRules, [
+    { match: { method: 'POST' }, answer: 503, times: 2 },
+    { match: { path: '/v1/pets' }, answer: 429, times: 1 },
+    { match: { path: '/v1/store/orders' }, answer: 500 },
+  ]);
+  const faults = createFaults({ seed: 1, rules });
+  const next = (operation: OperationName) => faults.applyRule(operation)?.mock?.status;
+  const order: OperationName[] = ['createPet', 'listPets', 'listPets', 'createPet', 'createPet'];
+  expect(order.map(next)).toEqual([503, 429, undefined, 503, undefined]);
+  expect([1, 2, 3].map(() => next('listOrders'))).toEqual([500, 500, 500]);
+});
+
+describe('the fault of the nth request', () => {
+  const options = { latency: { min: 100, max: 300 }, failRate: 0.25, seed: 7 };
+  const first = (count: number, changes: Partial<typeof options> = {}) =>
+    Array.from({ length: count }, (_, n) => drawFault({ ...options, ...changes }, n));
+
+  test('depends on the seed', () => {
+    expect(first(1_000)).not.toEqual(first(1_000, { seed: 8 }));
+    // These values are fixed, because later versions must produce the same faults for a seed.
+    expect(first(4).map(({ latency, mock }) => [latency, mock?.status])).toEqual([
+      [260, 503],
+      [184, undefined],
+      [204, undefined],
+      [242, undefined],
+    ]);
+  });
+
+  test('is distributed evenly: latencies over their range, failures at their rate', () => {
+    const faults = first(10_000);
+    const latencies = faults.map(({ latency = 0 }) => latency);
+    expect(Math.min(...latencies)).toBe(100);
+    expect(Math.max(...latencies)).toBe(300);
+    expect(latencies.reduce((sum, each) => sum + each, 0) / 10_000).toBeCloseTo(200, -1);
+    expect(faults.filter(({ mock }) => mock).length / 10_000).toBeCloseTo(0.25, 1);
+    expect(first(500, { failRate: 0 }).filter(({ mock }) => mock)).toEqual([]);
+  });
+
+  test('does not depend on rules that are added or apply', () => {
+    const faults = createFaults(options);
+    const drawn = Array.from({ length: 50 }, () => {
+      faults.add({ answer: 503, times: 1 });
+      faults.applyRule('listPets');
+      faults.current();
+      return faults.nextRandom();
+    });
+    expect(drawn).toEqual(first(50));
+  });
+});
