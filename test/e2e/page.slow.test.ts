@@ -322,6 +322,21 @@ describe('the page', () => {
     await details(page).getByText('counted: ').waitFor();
   });
 
+  test('can be used while a request that was sent again has no response', async () => {
+    const { page } = await openPage('/pets/7');
+    await row(page, '/v1/pets/7').getByRole('button').click();
+    await page.clock.install();
+    await page.route('**/requests', (route) =>
+      route.request().method() === 'POST' ? undefined : route.continue(),
+    );
+    await button(page, 'Send again').click();
+    await page.clock.fastForward(6_000);
+    await page.getByText('The request was sent again, and has no response yet').waitFor();
+    await button(page, 'Fail next with 503').click();
+    await page.clock.fastForward(1_000);
+    await page.getByText('Rule 1 is added').waitFor();
+  });
+
   test('lets the next request fail, once, and says which rule decided', async () => {
     const { service, page } = await openPage('/pets/7');
     await row(page, '/v1/pets/7').getByRole('button').click();
