@@ -59,10 +59,6 @@ function parseNumber(text: string): number | bigint | LosslessNumber {
   return Number.isSafeInteger(value) ? value : BigInt(text);
 }
 
-/** Converts a `LosslessNumber`, which `parseJson` returns for `1.5`, to a `number`. Returns other values unchanged. */
-export const decimalToNumber = (value: unknown): unknown =>
-  isLosslessNumber(value) ? Number(value.toString()) : value;
-
 function isDeeperThan(text: string, maxDepth: number): boolean {
   // Most texts have fewer brackets in all, and counting them takes less time.
   if (text.split(/[{[]/, maxDepth + 2).length <= maxDepth + 1) return false;

@@ -106,7 +106,3 @@ export type OperationOutput<Name extends OperationName> = z.output<Operations[Na
 
 /** The path at the end of the service's base URL (docs/service.md 1). */
 export const API_PREFIX = '/v1';
-
-const paths = Object.values(operations).map(({ path }) => API_PREFIX + path);
-/** The paths of all operations, as a message names them. */
-export const operationPaths = [...new Set(paths)].join(', ');

@@ -1,9 +1,13 @@
 import { type ErrorCode, errorCodes } from '../contract/error-codes.ts';
 import { header } from '../contract/headers.ts';
-import { operationPaths } from '../contract/operations.ts';
+import { API_PREFIX, operations } from '../contract/operations.ts';
 import { StoreFailedError, StoreUnavailableError, StoreUnwritableError } from '../store/errors.ts';
 import type { RateLimitDecision } from '../store/limiter.ts';
 import type { RawHeaders } from './response.ts';
+
+const operationPaths = [...new Set(Object.values(operations).map(({ path }) => API_PREFIX + path))].join(
+  ', ',
+);
 
 /** An error response: `code` decides the status, and `headers` are sent in addition to the usual ones (docs/service.md 7). */
 export class ServiceError extends Error {

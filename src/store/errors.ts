@@ -1,23 +1,14 @@
 import { errnoOf, LockError, systemMessageOf } from '../system/file-system.ts';
 
-/**
- * What a caller may want to know about an error of a store. The command line has a hint for some of these codes.
- *
- * - `missing`: there is no store.
- * - `in_use`: another process has locked the directory.
- * - `changed`: another program has moved, replaced or changed the journal while it was in use.
- * - `key_request`, `key_missing`: the request for a new API key is not valid, or there is no key with this name.
- * - `privilege`: the role may not do this in the database.
- * - `other`: the message and the hint say everything.
- */
+/** What a caller may want to know about an error of a store. The command line has a hint for some of these codes. */
 export type StoreErrorCode =
-  | 'missing'
-  | 'in_use'
-  | 'changed'
-  | 'key_request'
-  | 'key_missing'
-  | 'privilege'
-  | 'other';
+  | 'missing' // There is no store.
+  | 'in_use' // Another process has locked the directory.
+  | 'changed' // Another program has moved, replaced or changed the journal while it was in use.
+  | 'key_request' // The request for a new API key is not valid.
+  | 'key_missing' // There is no API key with this name.
+  | 'privilege' // The role may not do this in the database.
+  | 'other'; // The message and the hint say everything.
 
 /** An operation on a store or on its API keys failed. `hint` is a next step, as far as the store knows one. */
 export class StoreError extends Error {

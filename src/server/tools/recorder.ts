@@ -1,9 +1,12 @@
 import { isUtf8 } from 'node:buffer';
 import { randomBytes } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
-import { MAX_FOREIGN, MAX_RECORDED_BODY, MAX_REQUESTS } from '../../contract/recorded-text.ts';
+import { MAX_FOREIGN, MAX_REQUESTS } from '../../contract/recorded-text.ts';
 import type { RecordedBody, RequestRecord } from '../request/record.ts';
 import type { SentResponse } from '../response.ts';
+
+/** The longest beginning of a body that `GET /requests` shows, in bytes (docs/testing.md). */
+export const MAX_RECORDED_BODY = 16 * 1024;
 
 /** The most memory for the headers and the beginnings of the bodies of all kept requests. */
 const MAX_BYTES = 24 * 1024 * 1024;

@@ -1,8 +1,8 @@
 import { readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import { MAX_RECORDED_BODY } from '../../../src/contract/recorded-text.ts';
 import { createRequestRedactors } from '../../../src/server/redact.ts';
+import { MAX_RECORDED_BODY } from '../../../src/server/tools/recorder.ts';
 import { generateKey } from '../../../src/store/keys.ts';
 import { sendRaw } from '../../helpers/raw-client.ts';
 import { startWithTools } from '../../helpers/tools.ts';
