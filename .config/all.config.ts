@@ -5,6 +5,7 @@ import { configDefaults, defineConfig } from 'vitest/config';
 import base from './vitest.config.ts';
 
 export default defineConfig({
+  resolve: base.resolve ?? {},
   test: {
     ...base.test,
     exclude: [...configDefaults.exclude, 'test/package/**'],
@@ -12,6 +13,6 @@ export default defineConfig({
     maxWorkers: 2 * availableParallelism(),
     env: { PETS_CASES_PERCENT: '30' },
     globalSetup: ['.config/report-skips.ts', '.config/postgres-server.ts'],
-    setupFiles: '.config/postgres-tests.ts',
+    setupFiles: ['.config/replace-modules.ts', '.config/postgres-tests.ts'],
   },
 });

@@ -38,6 +38,19 @@ const unused: Plugin = {
   load: (id) => (id.startsWith('\0unused:') ? 'module.exports = {};' : undefined),
 };
 
+// Dependencies of libraries that are replaced as a whole (.config/replaced/), as in tests (.config/replace-modules.ts).
+const replacedImports = [
+  { importer: /[\\/]atomically[\\/]/, source: 'when-exit', file: 'when-exit.js' },
+  { importer: /[\\/]cli-table3[\\/]/, source: 'string-width', file: 'string-width.cjs' },
+];
+const replaced: Plugin = {
+  name: 'replaced',
+  resolveId(source, importer = '') {
+    const found = replacedImports.find((each) => each.source === source && each.importer.test(importer));
+    return found && join(import.meta.dirname, 'replaced', found.file);
+  },
+};
+
 // From source, a module reads its files of SQL and JSON. In the bundle, the text of the file replaces each call.
 const fileTexts: Plugin = {
   name: 'file-texts',
@@ -69,7 +82,7 @@ const loadProgram: Plugin = {
 await rm(outdir, { recursive: true, force: true });
 const program = await bundle('node20.19', {
   input: { program: 'src/cli/run.ts' },
-  plugins: [unused, fileTexts],
+  plugins: [unused, replaced, fileTexts],
 });
 // A Node that is too old must be able to read the entry, which says so.
 const entry = await bundle('es2015', { input: { pets: 'bin/pets.ts' }, plugins: [loadProgram] });

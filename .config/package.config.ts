@@ -4,6 +4,7 @@ import { configDefaults, defineConfig } from 'vitest/config';
 import base from './vitest.config.ts';
 
 export default defineConfig({
+  resolve: base.resolve ?? {},
   test: {
     ...base.test,
     include: ['test/{e2e,package}/**/*.test.ts', 'test/client/tls.test.ts'],
@@ -13,6 +14,6 @@ export default defineConfig({
         process.env['PETS_EXECUTABLE'] ?? join(import.meta.dirname, '..', 'dist-package', 'pets-linux-x64'),
     },
     globalSetup: ['.config/report-skips.ts', '.config/postgres-server.ts'],
-    setupFiles: '.config/postgres-tests.ts',
+    setupFiles: ['.config/replace-modules.ts', '.config/postgres-tests.ts'],
   },
 });

@@ -4,7 +4,11 @@ import { availableParallelism } from 'node:os';
 import { configDefaults, defineConfig } from 'vitest/config';
 
 export default defineConfig({
+  // The build replaces these modules too (.config/build.ts).
+  resolve: { alias: { 'when-exit': `${import.meta.dirname}/replaced/when-exit.js` } },
   test: {
+    server: { deps: { inline: ['conf', 'atomically'] } },
+    setupFiles: ['.config/replace-modules.ts'],
     root: `${import.meta.dirname}/..`,
     include: ['test/**/*.test.ts'],
     exclude: [...configDefaults.exclude, 'test/**/*.{slow,postgres}.test.ts', 'test/package/**'],

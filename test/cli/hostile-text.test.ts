@@ -1,6 +1,6 @@
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import stringWidth from 'string-width-8';
+import stringWidth from 'string-width';
 import { expect, test } from 'vitest';
 import { runInTerminal } from '../helpers/context.ts';
 import { respondWith, runAgainst } from '../helpers/in-terminal.ts';

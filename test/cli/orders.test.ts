@@ -1,4 +1,4 @@
-import stringWidth from 'string-width-8';
+import stringWidth from 'string-width';
 import { describe, expect, test } from 'vitest';
 import { respondWith, runAgainst } from '../helpers/in-terminal.ts';
 

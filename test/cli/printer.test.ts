@@ -1,7 +1,7 @@
 import { Chalk } from 'chalk';
 import { parse } from 'csv-parse/sync';
 import fc from 'fast-check';
-import stringWidth from 'string-width-8';
+import stringWidth from 'string-width';
 import { describe, expect, test } from 'vitest';
 import type { Console } from '../../src/cli/output/console.ts';
 import { toCsv, unescapeFormula } from '../../src/cli/output/csv.ts';

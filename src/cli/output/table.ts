@@ -1,6 +1,6 @@
 import type { ChalkInstance } from 'chalk';
 import Table from 'cli-table3';
-import stringWidth from 'string-width-8';
+import stringWidth from 'string-width';
 import { sanitizeForTerminal } from './sanitize.ts';
 
 /** A column of a table. `cells` are the texts of the rows. */
