@@ -9,17 +9,10 @@ export const fieldError = (message: string) => ({
  * Formats validation errors on one line: `categoryId is required; status must be one of …`. `whole` is the name of the
  * value itself, for an error that concerns no single field.
  */
-export const describeIssues = ({ issues }: z.core.$ZodError, whole?: string): string =>
-  issues.map((issue) => describeIssue(issue, whole)).join('; ');
-
-/** Formats the first validation error: `0.status must be one of …`. `whole` as for `describeIssues`. */
-export const describeFirstIssue = ({ issues: [first] }: z.core.$ZodError, whole?: string): string =>
-  first ? describeIssue(first, whole) : '';
-
-function describeIssue({ path, message }: z.core.$ZodIssue, whole?: string): string {
-  const subject = path.length > 0 ? nameOf(path) : whole;
-  return subject === undefined ? message : `${subject} ${message}`;
-}
+export const describeIssues = ({ issues }: Pick<z.core.$ZodError, 'issues'>, whole?: string): string =>
+  issues
+    .map(({ path, message }) => [path.length > 0 ? nameOf(path) : whole, message].filter(Boolean).join(' '))
+    .join('; ');
 
 /** Names a value: `match.path`, or `rule 2: match.path` if it is in the second element of `rules`. */
 function nameOf(path: readonly PropertyKey[]): string {

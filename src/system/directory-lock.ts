@@ -2,7 +2,7 @@ import { createHash, randomBytes } from 'node:crypto';
 import { once } from 'node:events';
 import { constants } from 'node:fs';
 import * as fs from 'node:fs/promises';
-import { connect, createServer, type Socket } from 'node:net';
+import { connect, createServer } from 'node:net';
 import { basename, join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { setTimeout } from 'node:timers/promises';
@@ -15,13 +15,8 @@ export interface DirectoryLock {
   release(): Promise<void>;
 }
 
-/** Resolves after `ms` milliseconds, or earlier if the signal is aborted. */
-type Sleep = (ms: number, signal?: AbortSignal) => Promise<unknown>;
-
 /** Dependencies that tests replace. Times are in milliseconds. */
-type LockOptions = { sleep?: Sleep; now?: () => number };
-
-const realSleep: Sleep = (ms, signal) => setTimeout(ms, undefined, signal && { signal }).catch(() => {});
+type LockOptions = { sleep?: (ms: number) => Promise<unknown>; now?: () => number; probeTimeout?: number };
 
 const CLAIM = /^lock-(\d+)-[0-9a-f]{8}$/;
 
@@ -45,16 +40,16 @@ const RETRY_MS = 10;
  */
 export async function acquireDirectoryLock(
   directory: string,
-  { sleep = realSleep, now = () => performance.now() }: LockOptions = {},
+  { sleep = setTimeout, now = () => performance.now(), probeTimeout = PROBE_TIMEOUT_MS }: LockOptions = {},
 ): Promise<DirectoryLock> {
-  if (process.platform === 'win32') return acquirePipe(directory, sleep);
+  if (process.platform === 'win32') return acquirePipe(directory);
   return withShortPath(directory, async (short) => {
     const deadline = now() + TIMEOUT_MS;
     let own: Claim | undefined;
     try {
       while (now() < deadline) {
         // Dead claims are deleted before this process creates its own, because a full disk may have no other inode.
-        const others = await livingClaims(directory, short, own?.name, sleep);
+        const others = await livingClaims(directory, short, own?.name, probeTimeout);
         if (others.length === 0) {
           if (own) return own.promote();
           own = await createClaim(directory, short);
@@ -81,10 +76,10 @@ export async function acquireDirectoryLock(
 export async function findLockOwner(directory: string): Promise<LockOwner | undefined> {
   try {
     if (process.platform === 'win32') {
-      const { state, ...owner } = await probe(await pipeOf(directory), realSleep);
+      const { state, ...owner } = await probe(await pipeOf(directory));
       return state === 'dead' ? undefined : owner;
     }
-    await withShortPath(directory, (short) => livingClaims(directory, short, undefined, realSleep));
+    await withShortPath(directory, (short) => livingClaims(directory, short));
   } catch (error) {
     if (error instanceof LockError) return error.owner;
   }
@@ -108,12 +103,12 @@ async function createClaim(directory: string, short: string): Promise<Claim> {
 }
 
 /** The names of other processes' living claims. Deletes dead ones. @throws LockError if another process holds the lock */
-async function livingClaims(directory: string, short: string, own: string | undefined, sleep: Sleep) {
+async function livingClaims(directory: string, short: string, own?: string, probeTimeout?: number) {
   const names = (await fs.readdir(directory)).filter((name) => CLAIM.test(name) && name !== own);
   const living: string[] = [];
   await Promise.all(
     names.map(async (name) => {
-      const { state, ...owner } = await probe(join(short, name), sleep);
+      const { state, ...owner } = await probe(join(short, name), probeTimeout);
       if (state === 'dead') await fs.unlink(join(directory, name)).catch(() => {});
       else if (state === 'claiming') living.push(name);
       // A process that listens without sending a state is busy or stopped, and may hold the lock.
@@ -133,13 +128,13 @@ function inUseError(directory: string, owner: LockOwner): LockError {
 }
 
 /** On Windows the lock is a named pipe: only one process can create it, and it disappears with the process. */
-async function acquirePipe(directory: string, sleep: Sleep): Promise<DirectoryLock> {
+async function acquirePipe(directory: string): Promise<DirectoryLock> {
   const socket = await pipeOf(directory);
   try {
     return (await serveClaim(directory, basename(socket), socket)).promote();
   } catch (error) {
     if (!(error instanceof Error) || errnoOf(error.cause) !== 'EADDRINUSE') throw error;
-    const { state: _, ...owner } = await probe(socket, sleep);
+    const { state: _, ...owner } = await probe(socket);
     throw inUseError(directory, owner);
   }
 }
@@ -211,19 +206,9 @@ async function serveClaim(directory: string, name: string, socket: string) {
 }
 
 /** Asks for the state of the claim at a socket. */
-async function probe(path: string, sleep: Sleep): Promise<ClaimState> {
+async function probe(path: string, timeout = PROBE_TIMEOUT_MS): Promise<ClaimState> {
   const socket = connect(path);
-  const done = new AbortController();
-  try {
-    const timeout = sleep(PROBE_TIMEOUT_MS, done.signal).then((): ClaimState => ({ state: 'silent' }));
-    return await Promise.race([readState(socket), timeout]);
-  } finally {
-    done.abort();
-    socket.destroy();
-  }
-}
-
-async function readState(socket: Socket): Promise<ClaimState> {
+  socket.setTimeout(timeout, () => socket.destroy());
   try {
     const received = await text(socket);
     // A claim that is being released disconnects its clients. A later probe finds it dead.
@@ -232,10 +217,10 @@ async function readState(socket: Socket): Promise<ClaimState> {
     if (state !== 'claiming' && state !== 'holding') return { state: 'silent' };
     return { state, ...(Number.isSafeInteger(pid) && { pid }), ...(typeof url === 'string' && { url }) };
   } catch (error) {
-    const errno = errnoOf(error);
-    if (errno === 'ECONNREFUSED' || errno === 'ENOENT') return { state: 'dead' };
-    // Any other error (no permission, full backlog) does not show that the owner has ended.
-    return { state: errno === 'ECONNRESET' || errno === 'EPIPE' ? 'claiming' : 'silent' };
+    const errno = errnoOf(error) ?? '';
+    if (['ECONNREFUSED', 'ENOENT'].includes(errno)) return { state: 'dead' };
+    // Any other error (no permission, full backlog, timeout) does not show that the owner has ended.
+    return { state: ['ECONNRESET', 'EPIPE'].includes(errno) ? 'claiming' : 'silent' };
   }
 }
 

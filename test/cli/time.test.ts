@@ -63,7 +63,7 @@ test.each<[string, string, string, now?: string]>([
   ['today', 'Europe/Berlin', '2026-11-19T23:00:00.000Z'],
   ['12h', 'Europe/Berlin', '2026-11-20T00:00:00.000Z'],
   ['7d', 'Europe/Berlin', '2026-11-12T23:00:00.000Z'],
-  ['0001-01-01', 'UTC', '0001-01-01T00:00:00.000Z'],
+  ['1000-01-01', 'UTC', '1000-01-01T00:00:00.000Z'],
   // On these dates, Berlin skips 2:30, Berlin repeats 2:30, Havana repeats midnight, and Apia has just skipped a day.
   ['2026-03-29T02:30', 'Europe/Berlin', '2026-03-29T01:30:00.000Z'],
   ['2026-10-25T02:30', 'Europe/Berlin', '2026-10-25T00:30:00.000Z'],
@@ -77,7 +77,7 @@ test.each<[string, string, string, now?: string]>([
 });
 
 const none =
-  '|20261120|2026-13-05|2026-00-05|2026-02-30|2027-02-29|2026-11-20T24:00|2026-11-20T14|2026-11-20T14:60|2026-11-20T14:30 CET|2026-11-20Z|20.11.2026|11/20/2026|7|d|-7d|7 d|7m|monday|toString';
+  '|20261120|0999-12-31|2026-13-05|2026-00-05|2026-02-30|2027-02-29|2026-11-20T24:00|2026-11-20T14|2026-11-20T14:60|2026-11-20T14:30 CET|2026-11-20Z|20.11.2026|11/20/2026|7|d|-7d|7 d|7m|monday|toString';
 test.each(none.split('|'))('a time on the command line: %j is none', (text) => {
   expect(() => parseTime(text)).toThrow(/^must be today, yesterday, a number of days or hours ago/);
 });

@@ -3,7 +3,6 @@ import { once } from 'node:events';
 import { mkdir, readdir, stat, writeFile } from 'node:fs/promises';
 import { connect, createServer } from 'node:net';
 import { join } from 'node:path';
-import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { acquireDirectoryLock, type DirectoryLock, findLockOwner } from '../../src/system/directory-lock.ts';
@@ -55,15 +54,11 @@ async function fakeClaim(directory: string, name: string, reply: () => string | 
   onTestFinished(() => void server.close());
 }
 
-/** Sleeps shorter than a second are real. All others are timeouts, which must not expire on a busy machine. */
-const withoutTimeouts = (milliseconds: number) =>
-  milliseconds >= 1_000 ? new Promise<void>(() => {}) : sleep(milliseconds);
-
 describe('acquireDirectoryLock', () => {
   it('gives the lock to one of many concurrent attempts', async () => {
     const directory = await temporaryDirectory();
     const attempts = await Promise.allSettled(
-      Array.from({ length: 30 }, () => acquire(directory, { now: () => 0, sleep: withoutTimeouts })),
+      Array.from({ length: 30 }, () => acquire(directory, { now: () => 0, probeTimeout: 60_000 })),
     );
     expect(attempts.filter(({ status }) => status === 'fulfilled')).toHaveLength(1);
     for (const attempt of attempts) {
@@ -126,9 +121,7 @@ describe('acquireDirectoryLock', () => {
   ])('fails if the other process %s', async (_, reply) => {
     const directory = await temporaryDirectory();
     await fakeClaim(directory, 'lock-4242-00000000', reply);
-    // Each sleep takes 20 ms, which shortens the timeout of one second.
-    const sleep = () => new Promise((done) => setTimeout(done, 20));
-    const error = await errorOf(acquire(directory, { sleep }));
+    const error = await errorOf(acquire(directory, { probeTimeout: 20 }));
     expect(error).toMatchObject({ name: 'LockError', owner: { pid: 4242 } });
     expect(await claimsIn(directory)).toEqual(['lock-4242-00000000']);
   });
@@ -153,9 +146,7 @@ describe('acquireDirectoryLock', () => {
       const directory = await temporaryDirectory();
       await fakeClaim(directory, 'lock-0-00000000', () => text);
       let now = 0;
-      const sleep = async (ms: number) => {
-        // A sleep of a second is the timeout of a probe. It does not expire, because the fake claim replies.
-        if (ms >= 1_000) await new Promise(() => {});
+      const sleep = async () => {
         now += 500;
       };
       const error = await errorOf(acquire(directory, { now: () => now, sleep }));

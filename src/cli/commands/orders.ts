@@ -186,7 +186,8 @@ export function parseTime(text: string): Time {
   );
 }
 
-const ISO = /^(\d{4}-\d\d-\d\d)(?:[T ](\d\d:\d\d(?::\d\d(?:\.\d{1,9})?)?)(Z|[+-]\d\d:\d\d)?)?$/;
+// Years before 1000 are not accepted, because Intl formats them without leading zeros.
+const ISO = /^([1-9]\d{3}-\d\d-\d\d)(?:[T ](\d\d:\d\d(?::\d\d(?:\.\d{1,9})?)?)(Z|[+-]\d\d:\d\d)?)?$/;
 
 /**
  * The instant of a time such as `2026-11-20T14:30:00+01:00`, in milliseconds since the epoch. A time without an offset

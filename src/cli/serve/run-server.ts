@@ -6,7 +6,7 @@ import { constants } from 'node:os';
 import { resolve } from 'node:path';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import * as z from 'zod/mini';
-import { describeFirstIssue } from '../../contract/issues.ts';
+import { describeIssues } from '../../contract/issues.ts';
 import { INT64_MAX, int64 } from '../../contract/json.ts';
 import { NewPet } from '../../contract/schemas.ts';
 import { type FaultOptions, FaultRules } from '../../server/faults.ts';
@@ -276,7 +276,7 @@ async function readRules(path: string): Promise<FaultOptions['rules']> {
   const text = requireUtf8(await readInput(createReadStream(path), path), path).toString();
   const document = parseJsonDocument(text, path);
   const { success, data, error } = z.safeParse(FaultRules, document);
-  if (!success) throw usageError(`${path}: ${describeFirstIssue(error, 'the document')}`);
+  if (!success) throw usageError(`${path}: ${describeIssues(error, 'the document')}`);
   return data.rules;
 }
 
