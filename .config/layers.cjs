@@ -9,7 +9,7 @@ const layers = {
   page: ['system', 'contract'],
 };
 // The folders of src/cli from bottom to top. Each may import itself and the folders before it.
-const cliFloors = [
+const cliLayers = [
   'core',
   'output',
   'profiles',
@@ -37,27 +37,27 @@ const libraries = {
 /** @type {import('dependency-cruiser').IConfiguration} */
 module.exports = {
   forbidden: [
-    ...Object.entries(layers).map(([floor, below]) => ({
-      name: `${floor}-imports-only-downward`,
+    ...Object.entries(layers).map(([layer, below]) => ({
+      name: `${layer}-imports-only-downward`,
       severity: 'error',
-      from: { path: `^src/${floor}/` },
+      from: { path: `^src/${layer}/` },
       to: {
         path: '^(src|bin|test|bench)/',
-        pathNot: `^src/(${[floor, ...below].join('|')})/`,
+        pathNot: `^src/(${[layer, ...below].join('|')})/`,
         // The page uses types of the server, but none of its code.
-        ...(floor === 'page' && { dependencyTypesNot: ['type-only'] }),
+        ...(layer === 'page' && { dependencyTypesNot: ['type-only'] }),
       },
     })),
-    ...cliFloors.map((floor, i) => ({
-      name: `cli-${floor}-imports-only-downward`,
+    ...cliLayers.map((layer, i) => ({
+      name: `cli-${layer}-imports-only-downward`,
       severity: 'error',
-      from: { path: `^src/cli/${floor}/` },
-      to: { path: '^src/cli/', pathNot: `^src/cli/(${cliFloors.slice(0, i + 1).join('|')})/` },
+      from: { path: `^src/cli/${layer}/` },
+      to: { path: '^src/cli/', pathNot: `^src/cli/(${cliLayers.slice(0, i + 1).join('|')})/` },
     })),
-    ...Object.entries(libraries).map(([floor, names]) => ({
-      name: `${floor}-libraries`,
+    ...Object.entries(libraries).map(([layer, names]) => ({
+      name: `${layer}-libraries`,
       severity: 'error',
-      from: { path: `^src/${floor}/` },
+      from: { path: `^src/${layer}/` },
       to: {
         dependencyTypes: ['npm', 'npm-dev', 'npm-no-pkg', 'unknown'],
         ...(names.length > 0 && { pathNot: `node_modules/(${names.join('|')})/` }),

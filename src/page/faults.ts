@@ -31,7 +31,7 @@ export const newRule = (match: Match | undefined, answer?: number, seconds = 0, 
   ...(times !== undefined && { times }),
 });
 
-/** The faults that the details of a request offer for the next request like it, by the labels of their buttons. */
+/** The rules for the next request like this one, by the labels of their buttons in the details of a request. */
 export const nextFaults = (match: Match): Readonly<Record<string, NewRule>> => ({
   'Fail next with 503': newRule(match, 503, 0, 1),
   'Fail next with 429': newRule(match, 429, 0, 1),

@@ -30,7 +30,7 @@ export function KeysView({ page }: { page: Page }) {
 
 const timeLeft = (end: string, now: string): string => formatDuration(Date.parse(end) - Date.parse(now));
 
-/** Says that a ban is lifted, and how long a limit is still used up. */
+/** A sentence that the ban is lifted, and how long the key must still wait if a limit is used up. */
 export function describeLifted({ keys, time }: Keys, name: string): string {
   const { minute, day } = keys.find((each) => each.name === name) ?? {};
   const usedUp = [day, minute].find((window) => window?.left === 0);

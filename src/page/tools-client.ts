@@ -59,7 +59,7 @@ export function createToolsClient(onSignedOut: (message: string) => void) {
   };
 }
 
-/** Returns a response and its JSON. @throws Error if there is none or it is not JSON, such as that of a proxy */
+/** Returns a response and its JSON. @throws Error if no response arrives, or one that is not JSON, such as a proxy's */
 async function receive(path: string, init: RequestInit) {
   try {
     const response = await fetch(path, init);

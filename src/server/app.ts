@@ -85,7 +85,7 @@ export function createStartingApp(options: CommonOptions): App {
   });
 }
 
-/** A request that is being handled. `headers` are those of its response, and `path` is that of the table. */
+/** A request that is being handled. `headers` are those of its response, and `path` is its entry in the table of paths. */
 type Exchange = {
   request: IncomingMessage;
   record: RequestRecord;

@@ -114,7 +114,7 @@ function credentialsIn(value: string): string[] {
   return words.length > 1 ? words.slice(1) : words;
 }
 
-/** Decodes percent-encoding and the escapes of JSON, also if a text was encoded twice. The result is in lower case. */
+/** Decodes percent-encoding and the escapes of JSON, even if a text was encoded twice. The result is in lower case. */
 function decode(text: string): string {
   const once = (encoded: string): string =>
     encoded.replace(/(?:%|\\u00)([0-9a-f]{2})/gi, (_, hex) => String.fromCharCode(Number.parseInt(hex, 16)));

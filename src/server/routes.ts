@@ -40,7 +40,7 @@ export type OperationPath = {
   path: string;
   access: 'key';
   kind: 'public';
-  /** By method, without HEAD and OPTIONS. All responses have the `headers`, also errors. */
+  /** By method, without HEAD and OPTIONS. All responses have the `headers`, even errors. */
   methods: Readonly<
     Record<string, { name: OperationName; headers: RawHeaders; readsBody: boolean; run: OperationHandler }>
   >;

@@ -21,14 +21,14 @@ export interface StoreLocation {
    */
   open(options: OpenOptions): Promise<Backend>;
   /**
-   * Runs a task that reads or changes the API keys, also while servers use the store. `storeId` returns the store's id.
+   * Runs a task that reads or changes the API keys, even while servers use the store. `storeId` returns the store's id.
    *
    * @throws StoreError, with the code `missing` if there is no store
    */
   manageKeys<Result>(
     task: (keys: KeyManager, storeId: () => Promise<string>) => Promise<Result>,
   ): Promise<Result>;
-  /** Reads and verifies everything in the store, also while servers use it. @throws StoreError if it is damaged */
+  /** Reads and verifies everything in the store, even while servers use it. @throws StoreError if it is damaged */
   check(): Promise<StoreReport>;
   /**
    * Passes everything in the store to a task, and verifies what the task reads. No server may use a directory meanwhile;

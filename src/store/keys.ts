@@ -91,7 +91,7 @@ export class KeyManager {
     this.#clock = clock;
   }
 
-  /** The names of all keys, sorted, also of damaged ones. */
+  /** The names of all keys, sorted, including damaged ones. */
   async names(): Promise<string[]> {
     return (await this.#table.read()).map(({ name }) => name);
   }

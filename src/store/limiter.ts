@@ -92,7 +92,7 @@ type CallerState = Usage & {
   /** The end of the window of the last rejected request, and the time of the first rejected request in that window. */
   refusedIn: number;
   firstRefusedAt: number;
-  /** The times of the rejected requests in the last minute that count towards a ban. */
+  /** The times of the rejected requests in the last minute that count toward a ban. */
   refusals: readonly number[];
 };
 
@@ -224,7 +224,7 @@ export function createMemoryLimiter(
       caller.refusals = recent;
       return decision;
     }
-    // Requests within a second after the first rejected one of a window do not count towards a ban, because the client
+    // Requests within a second after the first rejected one of a window do not count toward a ban, because the client
     // may have sent them before it received the 429.
     if (now - caller.firstRefusedAt < SECOND) return decision;
     caller.refusals = [...recent, now];

@@ -62,7 +62,7 @@ function requireSame(path: string, found: FileStatus | undefined, expected: Expe
 export type AppendFile = Awaited<ReturnType<typeof openAppendFile>>;
 
 /**
- * Opens a file.
+ * Opens a file for durable appends.
  *
  * @param expected the status of the file when it was read
  * @throws FileChangedError if the file is not the expected one, or has changed since it was read, or a system error

@@ -151,7 +151,7 @@ export async function readRange(file: OpenFile, start: number, end: number): Pro
   return bytes.subarray(0, await readFully(file, bytes, start));
 }
 
-/** Calls `use` with the file and closes the file afterwards, also if `use` throws. */
+/** Calls `use` with the file and closes the file afterwards, even if `use` throws. */
 export async function withFile<T>(file: OpenFile, use: (file: OpenFile) => Promise<T>): Promise<T> {
   try {
     return await use(file);

@@ -115,7 +115,7 @@ function checkContentType({ headers }: IncomingMessage): void {
 const INTERRUPTION = Symbol('interruption');
 type Interruptible = IncomingMessage & { [INTERRUPTION]?: ServiceError };
 
-/** Ends the reading of a body with an error, also if the reading has not begun. */
+/** Ends the reading of a body with an error, even if the reading has not begun. */
 export function interruptBody(request: Interruptible, error: ServiceError): void {
   request[INTERRUPTION] = error;
   request.emit('interrupted', error);

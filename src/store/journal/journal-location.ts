@@ -230,7 +230,7 @@ function reporter(onWarning: (message: string) => void): (problem: string | unde
 const ATTEMPTS = 3;
 
 /**
- * Reads and verifies everything in the store of a directory, also while a server uses it. A torn end is only reported.
+ * Reads and verifies everything in the store of a directory, even while a server uses it. A torn end is only reported.
  *
  * @param readAt idempotency keys that have expired at this time are left out; in milliseconds since the epoch
  * @param name the name of the journal's file

@@ -38,7 +38,7 @@ type ReadSettings = {
 };
 
 /**
- * Reads the journal of a directory, also while another process appends to it. `tornEnd` describes what an interrupted
+ * Reads the journal of a directory, even while another process appends to it. `tornEnd` describes what an interrupted
  * write can have left at the end. Any other damage is an error.
  *
  * @throws StoreError if the journal is damaged or of a newer version, a system error, or the reason of `signal`

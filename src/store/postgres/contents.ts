@@ -46,7 +46,7 @@ type AnimalRow = { id: string; status: number; body: string };
  *
  * @param readAt idempotency keys that have expired at this time are left out; in milliseconds since the epoch, or null
  * for the current time of the database
- * @throws StoreError, or an error of the driver, also while the animals of the result are read
+ * @throws StoreError, or an error of the driver, even while the animals of the result are read
  */
 export async function readDatabase(
   client: Client,

@@ -16,7 +16,7 @@ export function isRolledBack(error: unknown): boolean {
   return state !== undefined && !UNKNOWN_OUTCOME.test(state);
 }
 
-/** The SQLSTATE that PostgreSQL reported, also if the error was converted to a StoreError. */
+/** The SQLSTATE that PostgreSQL reported, even if the error was converted to a StoreError. */
 export function sqlStateOf(error: unknown): string | undefined {
   const source = error instanceof StoreError ? error.cause : error;
   return source instanceof DatabaseError ? source.code : undefined;

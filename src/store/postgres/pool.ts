@@ -228,7 +228,7 @@ export class Pool {
   }
 
   /**
-   * Sends a statement and returns the rows. Ends the connection if they do not arrive until `end`.
+   * Sends a statement and returns the rows. Ends the connection if they do not arrive by `end`.
    *
    * @throws the error of the driver, or another one if the time is over or no replica has confirmed the commit
    */
@@ -239,7 +239,7 @@ export class Pool {
         reject(new Error('no response in time'));
         this.#destroy(client);
       });
-      // PostgreSQL reports success if a commit that waits for a synchronous replica is cancelled.
+      // PostgreSQL reports success if a commit that waits for a synchronous replica is canceled.
       let isConfirmed = true;
       const onNotice = ({ routine }: { routine?: string | undefined }) => {
         if (routine === 'SyncRepWaitForLSN') isConfirmed = false;
@@ -256,7 +256,7 @@ export class Pool {
   }
 
   /**
-   * Calls `expire` at a time of the clock, unless it is cancelled. After a pause of this process, timers run first, so
+   * Calls `expire` at a time of the clock, unless it is canceled. After a pause of this process, timers run first, so
    * `setImmediate` lets Node read a response that has arrived. Returns a function that cancels.
    */
   #startDeadline(end: number, expire: () => void): () => void {

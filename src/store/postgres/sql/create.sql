@@ -32,7 +32,7 @@ declare
   time_now timestamptz;
   -- The ids of the animals; null for those that are not added.
   ids bigint[];
-  -- Null without keys: then all animals are added.
+  -- Null if no animal has an idempotency key: all animals are then added.
   kinds text[];
   responses text[];
 begin

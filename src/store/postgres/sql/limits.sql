@@ -1,9 +1,9 @@
 -- Counts requests (docs/service.md 8). Each caller has a row in pets.callers with its windows, its refused requests and
 -- its ban. All times are in milliseconds since the epoch.
 --
--- Each call decides `counts[n]` requests of each caller, in this order: `granted` are within both quotas, `refused`
--- exceed a quota, and a ban rejects the others. If `begins_ban` is true, the first of those others has begun it. With a
--- count of 0, nothing changes. A caller must not occur twice. `ban_after` is how many requests in a minute, after a
+-- Each call decides `counts[n]` requests of each caller: the first `granted` are within both quotas, the next `refused`
+-- exceed a quota, and a ban rejects the rest. If `begins_ban` is true, the first request of the rest began the ban. With
+-- a count of 0, nothing changes. A caller must not occur twice. `ban_after` is how many requests in a minute, after a
 -- refused one, cause a ban (0: none do), and `ban_for` how long it lasts. `at_ms` replaces the clock in tests.
 create function pets.take(
   store uuid,

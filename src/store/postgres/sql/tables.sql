@@ -77,7 +77,7 @@ create table pets.callers (
   day_end bigint not null default 0,
   day_used bigint not null default 0,
   -- The refused requests: the end of the window of the last one, the first one of that window, and those that count
-  -- towards a ban.
+  -- toward a ban.
   refused_window bigint not null default 0,
   first_refused bigint not null default 0,
   counted bigint[] not null default '{}',
