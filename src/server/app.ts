@@ -37,10 +37,10 @@ import {
   createPathFinder,
   createPaths,
   type KnownPath,
-  noRoute,
+  noRouteError,
   type OperationPath,
-  type OtherPath,
   type RoutesOptions,
+  type UnversionedPath,
 } from './routes.ts';
 import { recordBody } from './tools/recorder.ts';
 
@@ -128,7 +128,7 @@ export function createApp(options: AppOptions): App {
       // Health checks often use the address of the server as Host. Their responses need no protection.
       checkHost(request, targetHost, path?.kind === 'health' ? undefined : hosts);
       if (method === 'OPTIONS') result = listMethods(exchange, path);
-      else if (path && path.access !== 'key') result = await runOther(exchange, path);
+      else if (path && path.access !== 'key') result = await runUnversioned(exchange, path);
       else if (isApi) result = await runOperation(exchange, path, fault?.mock);
       else throw notFound();
     } catch (error) {
@@ -168,7 +168,7 @@ export function createApp(options: AppOptions): App {
     if (asked) return mock(exchange, asked, caller, route.name, path);
     const rateLimit = note(record, await limiter.take(id, key.quota));
     // Throw this error only now: the request counts, and callers without an API key learn nothing about the routes.
-    if (path === undefined || route === undefined) throw noRoute(path);
+    if (path === undefined || route === undefined) throw noRouteError(path);
     checkExpectation(request);
     const query = parseQuery(target);
     const body = route.readsBody ? await readJsonBody(request) : undefined;
@@ -211,7 +211,10 @@ export function createApp(options: AppOptions): App {
   }
 
   /** Carries out a request outside the API (docs/service.md 12; docs/testing.md). */
-  async function runOther(exchange: Exchange, path: OtherPath & KnownPath): Promise<ServiceResponse> {
+  async function runUnversioned(
+    exchange: Exchange,
+    path: UnversionedPath & KnownPath,
+  ): Promise<ServiceResponse> {
     const { request, record, headers } = exchange;
     const run = path.methods[asGet(request.method)];
     if (run) record.operation = path.label;
@@ -219,7 +222,7 @@ export function createApp(options: AppOptions): App {
     if (path.kind === 'tool' && isOfOtherOrigin(request, publicUrl))
       throw new ServiceError('forbidden', 'Pages of other origins cannot use this path');
     if (path.access === 'token') checkDeveloper(request);
-    if (run === undefined) throw noRoute(path);
+    if (run === undefined) throw noRouteError(path);
     checkExpectation(request);
     exchange.isChanging = asGet(request.method) !== 'GET';
     return run(request);

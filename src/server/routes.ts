@@ -13,7 +13,7 @@ import {
 import { NewPet, petStatuses } from '../contract/schemas.ts';
 import type { AcceptedKeys } from '../store/keys.ts';
 import type { RateLimitDecision } from '../store/limiter.ts';
-import type { CreateRequest, Idempotency, PageQuery, Store } from '../store/store.ts';
+import type { CreateRequest, IdempotentCall, PageQuery, Store } from '../store/store.ts';
 import type { Clock, SteadyClock } from '../system/clock.ts';
 import type { Caller } from './authentication.ts';
 import { invalidRequest, methodNotAllowed, notFound, ServiceError } from './errors.ts';
@@ -47,7 +47,7 @@ export type OperationPath = {
 };
 
 /** Any other path. `label` is its name in metrics; all responses have the `headers`. */
-export type OtherPath = {
+export type UnversionedPath = {
   /** The last segment may be a parameter, such as `{name}`. */
   path: string;
   /** `token`: callers need the developer token (docs/testing.md). */
@@ -62,7 +62,7 @@ export type OtherPath = {
   methods: Readonly<Record<string, Handler>>;
 };
 
-export type Path = OperationPath | OtherPath;
+export type Path = OperationPath | UnversionedPath;
 
 export type RoutesOptions = {
   store: Store;
@@ -74,7 +74,7 @@ export type RoutesOptions = {
   /** Whether the service is meant only for programs on this machine. If so, `GET /metrics` needs no token. */
   isLocal?: boolean | undefined;
   /** The developer tools and their page (docs/testing.md). If undefined, `Prefer` has no effect either. */
-  tools?: { paths: readonly OtherPath[]; recorder?: Recorder } | undefined;
+  tools?: { paths: readonly UnversionedPath[]; recorder?: Recorder } | undefined;
 };
 
 /** Returns all paths of the service. Access, CORS, Allow, 404 and 405, labels and more follow from this table. */
@@ -112,15 +112,20 @@ export function createPaths(options: RoutesOptions): Path[] {
 }
 
 /** A path that supports GET, and that anyone may use. */
-export const publicPath = (path: string, kind: OtherPath['kind'], run: Handler, label = path): OtherPath => ({
+export const publicPath = (
+  path: string,
+  kind: UnversionedPath['kind'],
+  run: Handler,
+  label = path,
+): UnversionedPath => ({
   ...{ path, access: 'open', kind, label, headers: [], methods: { GET: run } },
 });
 
 export const toolPath = (
   path: string,
-  access: OtherPath['access'],
-  methods: OtherPath['methods'],
-): OtherPath => ({ path, access, kind: 'tool', label: path, headers: NO_STORE, methods });
+  access: UnversionedPath['access'],
+  methods: UnversionedPath['methods'],
+): UnversionedPath => ({ path, access, kind: 'tool', label: path, headers: NO_STORE, methods });
 
 const NO_STORE: RawHeaders = ['Cache-Control', 'no-store'];
 
@@ -211,7 +216,7 @@ function readIdempotency(
   request: IncomingMessage,
   { id }: Caller,
   { name, categoryId, status }: CreateRequest['pet'],
-): Idempotency | undefined {
+): IdempotentCall | undefined {
   const value = request.headers[IDEMPOTENCY_KEY];
   if (value === undefined) return undefined;
   const key = decodeIdempotencyKey(String(value));
@@ -270,7 +275,7 @@ export function createPathFinder(table: readonly Path[]) {
 export const asGet = (method = ''): string => (method === 'HEAD' ? 'GET' : method);
 
 /** The error of a request whose path or method does not exist. */
-export const noRoute = (found: KnownPath | undefined): ServiceError =>
+export const noRouteError = (found: KnownPath | undefined): ServiceError =>
   found ? methodNotAllowed(found.path, found.allow) : notFound();
 
 /** The value of an Allow header. A path that supports GET supports HEAD, and every path supports OPTIONS (D15). */

@@ -57,7 +57,7 @@ type WindowCounts = {
 export type Usage = WindowCounts & { bannedUntil: number | undefined };
 
 /** The decision about the next request of a caller, before it is counted. */
-export function decisionFor(
+export function nextDecision(
   { minute, day }: WindowCounts,
   { perMinute, perDay }: Quota,
   bannedUntil: number | undefined,
@@ -250,7 +250,7 @@ export function createMemoryLimiter(
     take(name: string, quota: Quota): RateLimitDecision | Promise<RateLimitDecision> {
       const now = currentTime();
       const caller = stateOf(name, now);
-      const decision = decisionFor(caller, quota, caller.bannedUntil, now);
+      const decision = nextDecision(caller, quota, caller.bannedUntil, now);
       if (decision.banned) return decision;
       if (decision.retryAt !== undefined) return refuse(caller, decision);
       caller.minute.used++;
@@ -261,7 +261,7 @@ export function createMemoryLimiter(
     peek(name: string, quota: Quota): RateLimitDecision {
       const now = currentTime();
       const usage = usageOf(name, now);
-      return decisionFor(usage, quota, usage.bannedUntil, now);
+      return nextDecision(usage, quota, usage.bannedUntil, now);
     },
     async usage(names: readonly string[]): Promise<Usage[]> {
       const now = currentTime();

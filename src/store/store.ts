@@ -7,7 +7,7 @@ export type PetJson = string;
 export type OrderJson = string;
 
 /** Makes a creation safe to repeat: for 24 hours, the same key and body add no second animal (docs/service.md, D10). */
-export type Idempotency = {
+export type IdempotentCall = {
   /** The SHA-256 of the API key that sent the request. Idempotency keys of different API keys are independent. */
   scope: string;
   key: string;
@@ -15,7 +15,7 @@ export type Idempotency = {
   bodyHash: string;
 };
 
-export type CreateRequest = { pet: NewPet & { status: PetStatus }; idempotency?: Idempotency };
+export type CreateRequest = { pet: NewPet & { status: PetStatus }; idempotency?: IdempotentCall };
 
 export type CreateResult =
   /** `replayed`: `pet` is the response to the first request with this key, even if the animal has changed since. */
@@ -108,7 +108,7 @@ export type TornEnd = { start: number; bytes: number };
 export type Fingerprint = { key: string; body: string };
 
 /** The secret `salt` keeps clients from choosing two keys with the same digits. */
-export function fingerprintOf({ scope, key, bodyHash }: Idempotency, salt: string): Fingerprint {
+export function fingerprintOf({ scope, key, bodyHash }: IdempotentCall, salt: string): Fingerprint {
   // Without the length, two pairs of scope and key could have the same text. UTF-16 keeps unpaired surrogates distinct.
   const name = Buffer.from(`${salt}${scope.length}:${scope}${key}`, 'utf16le');
   return { key: hash('sha256', name).slice(0, 32), body: bodyHash.slice(0, 32) };

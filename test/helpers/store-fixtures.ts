@@ -5,7 +5,7 @@ import { expect } from 'vitest';
 import type { StoreError } from '../../src/store/errors.ts';
 import { type JournalOptions, openJournalStore as open } from '../../src/store/journal/journal-location.ts';
 import type { JournalStore } from '../../src/store/journal/journal-store.ts';
-import type { CreateRequest, Idempotency, Page, PageQuery, Seed, Store } from '../../src/store/store.ts';
+import type { CreateRequest, IdempotentCall, Page, PageQuery, Seed, Store } from '../../src/store/store.ts';
 import { systemClock } from '../../src/system/clock.ts';
 import { acquireDirectoryLock } from '../../src/system/directory-lock.ts';
 import { realFileSystem } from '../../src/system/file-system.ts';
@@ -17,7 +17,7 @@ export function animal(name = 'Rex', more: Partial<CreateRequest['pet']> = {}): 
   return { name, categoryId: 3n, status: 'available', ...more };
 }
 
-export function idempotency(key: string, more: Partial<Idempotency> = {}): Idempotency {
+export function idempotency(key: string, more: Partial<IdempotentCall> = {}): IdempotentCall {
   return { scope: 'a', key, bodyHash: 'f'.repeat(64), ...more };
 }
 

@@ -6,7 +6,7 @@ import { ignoredPreferences } from '../mocks.ts';
 import { createRequestRedactors, isSecretHeader, type Redactor } from '../redact.ts';
 import { isUnderApi, splitTarget } from '../request/input.ts';
 import type { RequestRecord } from '../request/record.ts';
-import { readBody } from './recorder.ts';
+import { bodyText } from './recorder.ts';
 
 export type Describer = ReturnType<typeof createRequestDescriber>;
 /** An object as it is sent: JSON leaves out fields that are undefined. */
@@ -57,13 +57,13 @@ export function createRequestDescriber(secrets: readonly string[]) {
     const redactor = redactorFor(sentHeaders);
     const { redact, redactResponse, redactSentence } = redactor;
     const summary = summarize(recorded, redactor);
-    const body = readBody(recorded.body);
+    const body = bodyText(recorded.body);
     const request = messageOf(redactHeaders(sentHeaders, redactor, true), body, redact, redactor.longest);
     const isShown = summary.url === recorded.url && (request.body ?? '') === body.text;
     const headers = redactHeaders(responseHeaders, redactor, false);
     // The body of an error is a sentence of the service.
     const redactBody = code === undefined ? redactResponse : redactSentence;
-    const response = messageOf(headers, readBody(recorded.responseBody), redactBody, redactor.longest);
+    const response = messageOf(headers, bodyText(recorded.responseBody), redactBody, redactor.longest);
     return {
       ...summary,
       request,
@@ -102,7 +102,7 @@ export function singleHeader(headers: readonly string[], name: string): string |
  */
 function notAgain(
   { method, url, keyName, sentHeaders }: RequestRecord,
-  { bytes, isCutOff, isText }: ReturnType<typeof readBody>,
+  { bytes, isCutOff, isText }: ReturnType<typeof bodyText>,
   isShown: boolean,
 ): string | undefined {
   const length = singleHeader(sentHeaders, 'content-length');
@@ -148,7 +148,7 @@ const grouped = (value = 0): string => value.toLocaleString('en-US');
 
 const messageOf = (
   headers: Record<string, string>,
-  { text, bytes, isCutOff }: ReturnType<typeof readBody>,
+  { text, bytes, isCutOff }: ReturnType<typeof bodyText>,
   redact: (text: string) => string,
   longest: number,
 ): { headers: Record<string, string>; body?: string; bodyBytes: number; cutOff?: true } => ({

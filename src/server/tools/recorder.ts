@@ -101,7 +101,7 @@ function bodyOf({ body, encoding, bytes }: SentResponse): RecordedBody {
 }
 
 /** The recorded beginning of a body, whether it is only the beginning, and whether it is UTF-8. */
-export function readBody({ latin1, bytes }: RecordedBody) {
+export function bodyText({ latin1, bytes }: RecordedBody) {
   const beginning = Buffer.from(latin1, 'latin1');
   return {
     ...{ text: beginning.toString(), bytes },

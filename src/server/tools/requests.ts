@@ -17,7 +17,7 @@ import {
   type RequestSummary,
   singleHeader,
 } from './log-entry.ts';
-import { type Recorder, readBody } from './recorder.ts';
+import { bodyText, type Recorder } from './recorder.ts';
 
 const MAX_NUMBER = 999_999_999;
 
@@ -89,7 +89,7 @@ export function createSendAgainHandler(recorder: Recorder, { describe }: Describ
     if (notAgain !== undefined) throw cannotBeSent(number, notAgain);
     // An injected latency can be longer than the idle timeout.
     request.socket.setTimeout(0);
-    const sent = await send(recorded, body ?? readBody(recorded.body).text);
+    const sent = await send(recorded, body ?? bodyText(recorded.body).text);
     return json(describe(sent));
   };
 

@@ -2,8 +2,8 @@ import type { Quota } from '../../contract/plans.ts';
 import { BatchQueue } from '../batch-queue.ts';
 import {
   type BanRule,
-  decisionFor,
   type Limiter,
+  nextDecision,
   type RateLimitDecision,
   subtractRequests,
   type Usage,
@@ -115,7 +115,7 @@ function decideOne(row: TakeRow, { quota, count }: Take, earlier: number): RateL
   minute.used -= notEarlier;
   day.used -= notEarlier;
   const isBanned = until > now && earlier >= granted + refused;
-  const decision = decisionFor({ minute, day }, quota, isBanned ? until : undefined, now);
+  const decision = nextDecision({ minute, day }, quota, isBanned ? until : undefined, now);
   if (decision.retryAt === undefined) subtractRequests(decision, count);
   return decision;
 }
