@@ -1,5 +1,5 @@
-import { chmod, cp, mkdir, readFile, stat, symlink, truncate, writeFile } from 'node:fs/promises';
-import { basename, join, resolve } from 'node:path';
+import { cp, mkdir, readFile, symlink, truncate, writeFile } from 'node:fs/promises';
+import { basename, join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import type { StoreLocation } from '../../src/store/backend.ts';
 import { journalLocation } from '../../src/store/journal/journal-location.ts';
@@ -13,15 +13,7 @@ import { manualClock } from '../helpers/clock.ts';
 import { errno, type Intercept, interceptFiles } from '../helpers/store-faults.ts';
 import { animal, idempotency, noLock, openJournalStore } from '../helpers/store-fixtures.ts';
 import { temporaryDirectory } from '../helpers/temp.ts';
-import {
-  collect,
-  contentsOf,
-  describeCopying,
-  fill,
-  manyAnimals,
-  namesIn,
-  newDirectory,
-} from './contract/copying.ts';
+import { collect, describeCopying, namesIn, newDirectory } from './contract/copying.ts';
 
 describeCopying('from a directory to a directory', newDirectory, newDirectory);
 
@@ -41,25 +33,14 @@ async function storeToCopy() {
   await new KeyManager(new KeyFiles(source), clock).create({ name: 'till', plan: 'free' });
   await new KeyFiles(source).saveBans(new Map([[hashKey('key'), clock.now()]]));
   const at = (directory: string) => journalLocation(directory, clock);
-  const copyTo = (target: string, intercept: Intercept = () => {}, signal?: AbortSignal) => {
+  const copyTo = (target: string, intercept: Intercept = () => {}) => {
     const files = interceptFiles(intercept);
-    const [from, to] = [source, target].map((place) => journalLocation(place, clock, files));
-    return copyStore(from as StoreLocation, to as StoreLocation, { signal });
+    return copyStore(journalLocation(source, clock, files), journalLocation(target, clock, files));
   };
   return { clock, home, source, target: join(home, 'copy'), open, at, copyTo };
 }
 
 describe('the directory of a copy', () => {
-  test('keeps its inode and its mode if it is empty', async () => {
-    const { target, copyTo } = await storeToCopy();
-    await mkdir(target);
-    await chmod(target, 0o750);
-    const { ino, mode } = await stat(target);
-    await copyTo(target);
-    expect(await stat(target)).toMatchObject({ ino, mode });
-    expect(await namesIn(target)).toEqual(FILES);
-  });
-
   test('can be a symbolic link to an empty directory, or be in a directory that does not exist', async () => {
     const { home, copyTo } = await storeToCopy();
     const [directory, link, nested] = [join(home, 'directory'), join(home, 'link'), join(home, 'a/b/c')];
@@ -69,23 +50,15 @@ describe('the directory of a copy', () => {
     for (const target of [directory, nested]) expect(await namesIn(target)).toEqual(FILES);
   });
 
-  test.each([
-    ['file', 'ENOTDIR', 'check each part of the path'],
-    ['dangling', 'ENOENT', 'check each part of the path'],
-    ['full', 'is not empty', 'copy to an empty directory, or to one that does not exist yet'],
-    ['store/', 'is not empty', 'copy to an empty directory, or to one that does not exist yet'],
-  ])('is refused and unchanged: %s, %s', async (name, message, hint) => {
+  test('is refused and unchanged if it is a file, or not empty, as the source by another path', async () => {
     const { home, copyTo } = await storeToCopy();
     await writeFile(join(home, 'file'), '');
-    await symlink(join(home, 'nothing'), join(home, 'dangling'));
-    await mkdir(join(home, 'full'));
-    await writeFile(join(home, 'full', 'other'), '');
     const before = await namesIn(home);
-    const target = join(home, name);
-    await expect(copyTo(target)).rejects.toMatchObject({
-      message: expect.stringMatching(`${resolve(target)}\\b.* ${message}`),
-      hint: expect.stringContaining(hint),
-    });
+    for (const [name, message] of [
+      ['file', 'ENOTDIR'],
+      ['store/', 'is not empty'],
+    ] as const)
+      await expect(copyTo(join(home, name))).rejects.toThrow(message);
     expect(await namesIn(home)).toEqual(before);
   });
 });
@@ -135,13 +108,6 @@ describe('a copy', () => {
   });
 });
 
-test('damage in the source is reported with the path in the source', async () => {
-  const { source, target, copyTo } = await storeToCopy();
-  const path = join(source, 'keys', 'till.json');
-  await writeFile(path, `${await readFile(path, 'utf8')}x`);
-  await expect(copyTo(target)).rejects.toThrow(new RegExp(`^${path} is damaged`));
-});
-
 test('of an idempotency key that was used again after it expired, only the new use is copied', async () => {
   const { clock, source, open, at } = await storeToCopy();
   clock.advance(24 * 3_600_000);
@@ -164,37 +130,24 @@ test('ids that a torn end may contain are not issued again by a copy', async () 
   await copied.close();
 });
 
-describe('the comparison detects', () => {
-  test.each<[string, Partial<StoreReport>]>([
-    ['another store id', { id: 'other' }],
-    ['a missing animal', { animals: 1 }],
-    ['a missing order', { orders: 1 }],
-    ['a missing API key', { keys: 0 }],
-    ['another last id', { lastId: 1n }],
-  ])('%s', async (_, difference) => {
-    const { source, target, at } = await storeToCopy();
-    const real = at(target);
+test('the comparison detects each difference, and then no store is created', async () => {
+  const differences: Partial<StoreReport>[] = [
+    { id: 'other' },
+    { animals: 1 },
+    { orders: 1 },
+    { keys: 0 },
+    { lastId: 1n },
+  ];
+  const { source, target, at } = await storeToCopy();
+  const real = at(target);
+  for (const difference of differences) {
     const planted: StoreLocation = {
       ...real,
-      write: (contents, accept, signal) =>
-        real.write(contents, (written) => accept({ ...written, ...difference }), signal),
+      write: (contents, accept) => real.write(contents, (written) => accept({ ...written, ...difference })),
     };
     await expect(copyStore(at(source), planted)).rejects.toThrow(
       `the copy in ${target} differs from ${source}: ${Object.keys(difference)[0]} is`,
     );
     await expect(real.check()).rejects.toThrow('there is no store in');
-  });
-});
-
-test('the progress counts the animals that were copied', async () => {
-  const clock = manualClock();
-  const [source, target] = [await newDirectory(clock), await newDirectory(clock)];
-  await fill(source, contentsOf(manyAnimals(1_500), clock));
-  const seen: number[][] = [];
-  await copyStore(source.location, target.location, { onProgress: (...counts) => void seen.push(counts) });
-  expect(seen).toEqual([
-    [0, 1_500],
-    [1_000, 1_500],
-    [1_500, 1_500],
-  ]);
+  }
 });

@@ -6,7 +6,7 @@ import type { JournalOptions } from '../../src/store/journal/journal-location.ts
 import type { JournalStore } from '../../src/store/journal/journal-store.ts';
 import { manualClock } from '../helpers/clock.ts';
 import { gate } from '../helpers/gate.ts';
-import { errno, interceptFiles } from '../helpers/store-faults.ts';
+import { interceptFiles } from '../helpers/store-faults.ts';
 import { allTexts, animal, idempotency, openJournalStore, withId } from '../helpers/store-fixtures.ts';
 import { temporaryDirectory } from '../helpers/temp.ts';
 
@@ -25,17 +25,6 @@ function useUmask(umask: number): void {
 }
 
 describe('the journal', () => {
-  it('does not change when it is read again', async () => {
-    const directory = await temporaryDirectory();
-    const first = await open(directory);
-    await Promise.all(['Rex', '猫'].map((name) => first.add({ pet: animal(name) })));
-    await first.close();
-    const before = await readFile(pathIn(directory));
-    const second = await open(directory);
-    expect(await second.size()).toBe(2);
-    expect(await readFile(pathIn(directory))).toEqual(before);
-  });
-
   it('has one readable line for all animals of a batch', async () => {
     const directory = await temporaryDirectory();
     const store = await open(directory);
@@ -100,21 +89,14 @@ describe('opening a store', () => {
     ]);
   });
 
-  it.each(['ENOTDIR', 'EACCES'])('fails with a hint on %s', async (code) => {
-    const files = interceptFiles((name) => {
-      if (name === 'readdir') throw errno(code);
-    });
-    const error = await open(await temporaryDirectory(), { files }).catch((reason) => reason);
-    expect(error).toBeInstanceOf(StoreError);
-    expect(error.message).toContain(code);
-    expect(error.hint).toContain('directory');
-  });
-
   it('fails if the path is a file', async () => {
     const path = join(await temporaryDirectory(), 'file');
     await writeFile(path, '');
-    await expect(open(path)).rejects.toThrow(StoreError);
-    await expect(open(join(path, 'below'))).rejects.toThrow(StoreError);
+    for (const directory of [path, join(path, 'below')])
+      await expect(open(directory)).rejects.toMatchObject({
+        message: expect.stringMatching(/EEXIST|ENOTDIR/),
+        hint: expect.stringContaining('directory'),
+      });
   });
 });
 
@@ -164,39 +146,30 @@ describe.skipIf(process.platform === 'win32')('a journal that another program ch
   async function openWithOne(options: Partial<JournalOptions> = {}) {
     const directory = join(await temporaryDirectory(), 'store');
     const failures: Error[] = [];
-    const clock = manualClock();
-    const store = await open(directory, { clock, onFailure: (error) => failures.push(error), ...options });
+    const store = await open(directory, { onFailure: (error) => failures.push(error), ...options });
     await store.add({ pet: animal() });
-    return { clock, directory, path: pathIn(directory), store, failures };
+    return { directory, path: pathIn(directory), store, failures };
   }
 
-  it.each(changes)(
-    'before a write stops the store, and nothing is added: %s',
-    async (_name, change, message) => {
-      const { directory, path, store, failures } = await openWithOne();
-      await change(path, directory);
-      const before = await readFile(path).catch(() => undefined);
-      const adding = Array.from({ length: 1_500 }, () => store.add({ pet: animal() }));
-      for (const result of await Promise.allSettled(adding)) {
-        expect(result).toMatchObject({ reason: expect.any(StoreFailedError) });
-      }
-      expect(await readFile(path).catch(() => undefined)).toEqual(before);
-      await expect(async () => store.list({ limit: 1 })).rejects.toThrow(StoreFailedError);
-      await expect(store.add({ pet: animal() })).rejects.toThrow(message);
-      expect(failures).toEqual([expect.objectContaining({ message: expect.stringContaining(path) })]);
-    },
-  );
+  it.each(changes)('before a write stops the store, and nothing is added: %s', async (...row) => {
+    const [, change, message] = row;
+    const { directory, path, store, failures } = await openWithOne();
+    await change(path, directory);
+    const before = await readFile(path).catch(() => undefined);
+    const adding = Array.from({ length: 1_500 }, () => store.add({ pet: animal() }));
+    for (const result of await Promise.allSettled(adding))
+      expect(result).toMatchObject({ reason: expect.any(StoreFailedError) });
+    expect(await readFile(path).catch(() => undefined)).toEqual(before);
+    await expect(async () => store.list({ limit: 1 })).rejects.toThrow(message);
+    expect(failures).toEqual([expect.objectContaining({ message: expect.stringContaining(path) })]);
+  });
 
-  it.each(changes)(
-    'is found by the check whether the store can write: %s',
-    async (_name, change, message) => {
-      const { clock, directory, path, store, failures } = await openWithOne();
-      await change(path, directory);
-      clock.advance(1_000);
-      await expect(store.checkWritable()).rejects.toThrow(message);
-      expect(failures).toHaveLength(1);
-    },
-  );
+  it.each(changes)('is found by the check whether the store can write: %s', async (_, change, message) => {
+    const { directory, path, store, failures } = await openWithOne();
+    await change(path, directory);
+    await expect(store.checkWritable()).rejects.toThrow(message);
+    expect(failures).toHaveLength(1);
+  });
 
   it.each(changes)(
     'during a write stops the server, and the animal may have been added: %s',
@@ -213,8 +186,7 @@ describe.skipIf(process.platform === 'win32')('a journal that another program ch
       const error = await store.add({ pet: animal() }).catch((reason) => reason);
       expect(error).toBeInstanceOf(StoreFailedError);
       expect(error.message).toContain(message);
-      expect(await store.add({ pet: animal() }).catch((reason) => reason)).toBeInstanceOf(StoreFailedError);
-      expect(failures).toHaveLength(1);
+      expect(failures).toEqual([error]);
     },
   );
 

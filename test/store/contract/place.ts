@@ -25,18 +25,10 @@ export function placesOf(openLocation: OpenLocation) {
     // As with performance.now(), a little time passes between two readings, and times are not whole milliseconds.
     let readings = 0;
     const preciseClock = { ...clock, elapsed: () => clock.elapsed() + ++readings * 1e-3 };
-    /** A clock that goes on by a millisecond each time it is read. */
-    const tickingClock = {
-      ...preciseClock,
-      now() {
-        clock.advance(1);
-        return clock.now();
-      },
-    };
-    async function open(bans = BAN_RULE, { isTicking = false } = {}): Promise<Backend> {
+    async function open(bans = BAN_RULE): Promise<Backend> {
       const failures: Error[] = [];
       const backend = await location.open({
-        clock: isTicking ? tickingClock : preciseClock,
+        clock: preciseClock,
         bans,
         sleep: async (milliseconds) => clock.advance(milliseconds),
         onWarning: () => {},

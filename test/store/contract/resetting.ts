@@ -2,7 +2,6 @@ import { describe, expect, it } from 'vitest';
 import { INT64_MAX } from '../../../src/contract/json.ts';
 import { petJson } from '../../../src/contract/schemas.ts';
 import type { Backend } from '../../../src/store/backend.ts';
-import { StoreError } from '../../../src/store/errors.ts';
 import { hashKey } from '../../../src/store/keys.ts';
 import { allTexts, animal, idempotency, seedOf, withId } from '../../helpers/store-fixtures.ts';
 import type { Places } from './place.ts';
@@ -17,7 +16,6 @@ export function describeResetting({ newPlace }: Places): void {
   describe('a reset', () => {
     it.each([
       ['an empty store', async () => {}],
-      ['its own seed', ({ store }: Backend) => store.seed(SEED)],
       [
         'more animals than the seed',
         async ({ store }: Backend) => {
@@ -49,7 +47,6 @@ export function describeResetting({ newPlace }: Places): void {
       await backend.reset({ pets: [], orders: [] });
       expect(await contentsOf(backend)).toEqual([[], []]);
       expect(await backend.store.seed(SEED)).toBe(true);
-      expect(await contentsOf(backend)).toEqual(SEED_TEXTS);
     });
 
     it('precedes or follows each creation that runs meanwhile; the ids after the seed have no gaps', async () => {
@@ -100,15 +97,6 @@ export function describeResetting({ newPlace }: Places): void {
       expect((await take()).window.remaining).toBe(2);
       // Refusals before the reset do not count towards a ban.
       await ban();
-    });
-
-    it('is refused after the store was closed', async () => {
-      const { open } = await newPlace();
-      const backend = await open();
-      await backend.store.add({ pet: animal() });
-      await backend.close();
-      await expect(backend.reset(SEED)).rejects.toThrow(StoreError);
-      expect(await (await open()).store.size()).toBe(1);
     });
   });
 }

@@ -5,8 +5,9 @@ import type { Store } from '../../../src/store/store.ts';
 import { allTexts, animal, seedOf, withId } from '../../helpers/store-fixtures.ts';
 import type { Places } from './place.ts';
 
-/** Orders whose texts must stay exactly as they are. */
+/** Orders whose texts and order must stay exactly as they are. */
 const ORDERS = [
+  ...Array.from({ length: 2_500 }, (_, i) => `{"number":${2_500 - i}}`),
   '{"id":9223372036854775807,"note":"é"}',
   '{"price":0.10,"total":123456789012345678901234567890.5,"tiny":1e-400,"zero":-0}',
   '{"nested":[{"crc":"{\\"crc\\":\\""}],"empty":{},"none":null}',
@@ -37,26 +38,6 @@ export function describeSeeding({ newPlace, openStore }: Places): void {
       expect(await reopened.add({ pet: animal() })).toMatchObject(withId(4607n));
     });
 
-    it('keeps more than ten orders in order', async () => {
-      const store = await openStore();
-      const orders = Array.from({ length: 2500 }, (_, i) => ({ number: 2500 - i }));
-      await store.seed({ pets: [], orders });
-      expect(await store.orders()).toEqual(orders.map((order) => JSON.stringify(order)));
-    });
-
-    it('continues with 1 if there are only orders', async () => {
-      const store = await openStore();
-      await store.seed({ pets: [], orders: [{}] });
-      expect(await store.add({ pet: animal() })).toMatchObject(withId(1n));
-    });
-
-    it('leaves the store empty if the seed is empty', async () => {
-      const store = await openStore();
-      await store.seed({ pets: [], orders: [] });
-      expect(await store.seed(seedOf(5n))).toBe(true);
-      expect(await store.size()).toBe(1);
-    });
-
     it.each([
       ['animals', (store: Store) => store.add({ pet: animal() })],
       ['a seed', (store: Store) => store.seed(seedOf(1n))],
@@ -69,19 +50,22 @@ export function describeSeeding({ newPlace, openStore }: Places): void {
       expect(await store.orders()).not.toContain('{"late":true}');
     });
 
-    it('loses no animal that is added meanwhile', async () => {
+    it('does nothing if it is empty, and ids start with 1 if there are only orders', async () => {
       const store = await openStore();
-      // The store may add the animal first, and then refuse the seed.
-      const [isSeeded, added] = await Promise.all([store.seed(seedOf(7n)), store.add({ pet: animal() })]);
-      expect(added).toMatchObject(withId(isSeeded ? 8n : 1n));
-      expect(await store.size()).toBe(isSeeded ? 2 : 1);
+      await store.seed({ pets: [], orders: [] });
+      expect(await store.seed({ pets: [], orders: [{}] })).toBe(true);
+      expect(await store.add({ pet: animal() })).toMatchObject(withId(1n));
     });
 
-    it('succeeds once if two seeds are added at a time', async () => {
+    it('loses no animal that is added meanwhile, and happens once if two seeds arrive at a time', async () => {
       const store = await openStore();
-      const results = await Promise.all([store.seed(seedOf(1n, 2n)), store.seed(seedOf(3n))]);
-      expect(results.toSorted()).toEqual([false, true]);
-      expect(await store.size()).toBe(results[0] ? 2 : 1);
+      const seeds = Promise.all([store.seed(seedOf(7n)), store.seed(seedOf(7n))]);
+      const added = await store.add({ pet: animal() });
+      const count = (await seeds).filter(Boolean).length;
+      // The store may add the animal first, and then refuse both seeds.
+      expect(count).toBeLessThan(2);
+      expect(added).toMatchObject(withId(count === 1 ? 8n : 1n));
+      expect(await store.size()).toBe(1 + count);
     });
   });
 }
