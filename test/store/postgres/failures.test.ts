@@ -1,12 +1,7 @@
 import { DatabaseError } from 'pg';
 import { expect, test } from 'vitest';
 import { StoreUnwritableError } from '../../../src/store/errors.ts';
-import {
-  callFailure,
-  connectFailure,
-  isConnectionOutdated,
-  isRolledBack,
-} from '../../../src/store/postgres/failures.ts';
+import { callFailure, connectFailure, isRolledBack } from '../../../src/store/postgres/failures.ts';
 
 const PLACE = 'postgres://shop@db.example/pets';
 
@@ -27,22 +22,17 @@ test.each([
   expect(isRolledBack(error)).toBe(expected);
 });
 
-test('a full disk is an error of its own if nothing was stored', () => {
+test('a full disk is an error of its own if nothing was stored, and a missing privilege has a code', () => {
+  expect(callFailure(reported('42501'), PLACE, 'not_done').code).toBe('privilege');
   expect(callFailure(reported('53100'), PLACE, 'not_done')).toBeInstanceOf(StoreUnwritableError);
   expect(callFailure(reported('53100'), PLACE, 'unknown')).toMatchObject({ outcome: 'unknown' });
 });
 
-test('a missing privilege has a code, because the command line has a hint for it', () => {
-  expect(callFailure(reported('42501'), PLACE, 'not_done').code).toBe('privilege');
-});
-
 test.each<[error: Error, hint: RegExp]>([
   [reported('28P01', 'password authentication failed for user "shop"'), /password/],
-  [reported('3D000'), /create the database/],
   [reported('53300'), /max_connections.*ALTER ROLE/],
   [systemError('ENOTFOUND'), /host name/],
   [systemError('ERR_TLS_CERT_ALTNAME_INVALID'), /host name that is in the certificate.*sslmode/],
-  [systemError('CERT_HAS_EXPIRED'), /certificate of the server.*sslmode and sslrootcert/],
   [systemError('UNABLE_TO_GET_ISSUER_CERT_LOCALLY'), /certificate of the server/],
   [systemError('ECONNREFUSED'), /run this again when it is ready/],
 ])('the message of %s names the database, and the hint is a next step', (error, hint) => {
@@ -51,23 +41,8 @@ test.each<[error: Error, hint: RegExp]>([
   expect(shown).toMatch(hint);
 });
 
-test('the hint of a refused call is that of the function', () => {
-  const error = Object.assign(reported('PETS1'), { hint: 'restore that store' });
-  expect(callFailure(error, PLACE, 'not_done').hint).toBe('restore that store');
-});
-
 test('the message contains the errors of all addresses of a host', () => {
   const both = new AggregateError([systemError('ECONNREFUSED'), systemError('ENETUNREACH')]);
   const { message } = connectFailure(both, PLACE);
   expect(message).toContain('connect ECONNREFUSED 127.0.0.1:5432, connect ENETUNREACH');
-});
-
-test.each([
-  ['25006', true],
-  ['26000', true],
-  ['PETS1', true],
-  ['57014', false],
-  ['23505', false],
-])('whether the connection is replaced after %s', (code, isOutdated) => {
-  expect(isConnectionOutdated(reported(code))).toBe(isOutdated);
 });

@@ -55,7 +55,7 @@ test('a call whose result nobody reads loses its locks', async () => {
     values: [],
   });
   const other = await connectTo(url);
-  const text = "select repeat('x', 50000000) from pets.meta for update";
+  const text = "select repeat('x', 20000000) from pets.meta for update";
   // The timer of this call never runs, as in a stopped process, so only PostgreSQL can end the connection.
   vi.useFakeTimers({ toFake: ['setTimeout'] });
   const call = pool.call({ name: 'large', text, values: [] });

@@ -1,6 +1,5 @@
 import { spawnSync } from 'node:child_process';
 import { join } from 'node:path';
-import type { Client } from 'pg';
 import { describe, expect, test } from 'vitest';
 import { hashKey } from '../../../src/store/keys.ts';
 import { pendingSql } from '../../../src/store/postgres/schema.ts';
@@ -20,54 +19,44 @@ import { allTexts, animal, idempotency, seedOf } from '../../helpers/store-fixtu
 
 const nameOf = (url: string) => new URL(url).pathname.slice(1);
 
-/** What a hostile function does. It would run with the rights of the user of the statement. */
-const TRAP = `language plpgsql as $$ begin insert into public.trapped values (current_user::text); return $1; end $$`;
+/** Functions that fit calls better than those of PostgreSQL, or are found first, with their parameters and results. */
+const FUNCTIONS: [name: string, parameters: string, type: string, result: string][] = [
+  ['pg_advisory_xact_lock', 'int', 'int', '$1'],
+  ['pg_advisory_xact_lock', 'bigint', 'bigint', '$1'],
+  ['array_to_string', 'text[], text', 'text', `'{"id":666}'`],
+  ['concat', 'uuid, uuid, uuid', 'uuid', '$1'],
+  ['encode', 'bytea, text', 'text', "repeat('0', 64)"],
+  ['sha256', 'text', 'text', '$1'],
+  ['octet_length', 'bytea', 'int', '16'],
+  ['current_setting', 'text', 'text', '$1'],
+  ['set_config', 'text, text, boolean', 'text', '$1'],
+  ['quote_ident', 'name', 'text', '$1::text'],
+  ['clock_timestamp', '', 'timestamptz', 'to_timestamp(0)'],
+  ['pg_is_in_recovery', '', 'boolean', 'false'],
+];
+/** Operators, with the type of both operands. */
+const OPERATORS = [
+  ...['uuid', 'bigint', 'bytea', 'text', 'name'].map((type) => [type, '=']),
+  ...[
+    ['bigint', '>'],
+    ['timestamptz', '>'],
+    ['int', '>='],
+  ],
+];
 
-/**
- * Functions and operators that are used in place of those of PostgreSQL, because they fit calls better, or because
- * `public` is searched first. They record their users.
- */
+/** Records its user. It would run with the rights of the user of the statement. */
+const trap = (name: string, parameters: string, type: string, result: string) =>
+  `create function public.${name}(${parameters}) returns ${type} language plpgsql
+    as $$ begin insert into public.trapped values (current_user::text); return ${result}; end $$;`;
+
 const HOSTILE = `
 create table public.trapped (name text);
 grant all on public.trapped to public;
-create function public.pg_advisory_xact_lock(int) returns int ${TRAP};
-create function public.pg_advisory_xact_lock(bigint) returns bigint ${TRAP};
-create function public.array_to_string(text[], text) returns text language plpgsql
-  as $$ begin insert into public.trapped values (current_user::text); return '{"id":666}'; end $$;
-create function public.concat(uuid, uuid, uuid) returns uuid ${TRAP};
-create function public.encode(bytea, text) returns text language plpgsql
-  as $$ begin insert into public.trapped values (current_user::text); return repeat('0', 64); end $$;
-create function public.sha256(text) returns text ${TRAP};
-create function public.octet_length(bytea) returns int language plpgsql
-  as $$ begin insert into public.trapped values (current_user::text); return 16; end $$;
-create function public.to_char(timestamp, text) returns text language plpgsql
-  as $$ begin insert into public.trapped values (current_user::text); return 'x'; end $$;
-create function public.current_setting(text) returns text ${TRAP};
-create function public.set_config(text, text, boolean) returns text ${TRAP};
-create function public.quote_ident(name) returns text language plpgsql
-  as $$ begin insert into public.trapped values (current_user::text); return $1::text; end $$;
-create function public.clock_timestamp() returns timestamptz language plpgsql
-  as $$ begin insert into public.trapped values (current_user::text); return to_timestamp(0); end $$;
-create function public.pg_is_in_recovery() returns boolean language plpgsql
-  as $$ begin insert into public.trapped values (current_user::text); return false; end $$;
-create function public.sum_of(bigint) returns bigint ${TRAP};
-${[
-  ['uuid', 'uuid', '='],
-  ['bigint', 'bigint', '='],
-  ['bigint', 'bigint', '>'],
-  ['bytea', 'bytea', '='],
-  ['text', 'text', '='],
-  ['name', 'name', '='],
-  ['timestamptz', 'timestamptz', '>'],
-  ['int', 'int', '>='],
-]
-  .map(
-    ([left, right, operator], i) => `
-create function public.trap_${i}(${left}, ${right}) returns boolean language plpgsql
-  as $$ begin insert into public.trapped values (current_user::text); return true; end $$;
-create operator public.${operator} (leftarg = ${left}, rightarg = ${right}, function = public.trap_${i});`,
-  )
-  .join('')}
+${FUNCTIONS.map((each) => trap(...each)).join('')}
+${OPERATORS.map(
+  ([type, operator], i) => `${trap(`trap_${i}`, `${type}, ${type}`, 'boolean', 'true')}
+    create operator public.${operator} (leftarg = ${type}, rightarg = ${type}, function = public.trap_${i});`,
+).join('')}
 grant execute on all functions in schema public to public;
 `;
 
@@ -86,12 +75,9 @@ test('the traps work: a statement without a search_path runs them', async () => 
   const client = await connectTo(url);
   await client.query('select pg_advisory_xact_lock(1)');
   await client.query(`select from pg_namespace where nspname = 'public'::name`);
-  expect(await trapped()).toHaveLength(2 + (await rowsOf(client, 'pg_catalog.pg_namespace')) - 1);
+  const { rowCount: schemas } = await client.query('select from pg_catalog.pg_namespace');
+  expect(await trapped()).toHaveLength(1 + Number(schemas));
 });
-
-async function rowsOf(client: Client, table: string): Promise<number> {
-  return (await client.query(`select from ${table}`)).rows.length;
-}
 
 test('an administrator who runs the printed SQL with psql runs no code of another user', async () => {
   const { url, trapped } = await hostileDatabase();

@@ -134,18 +134,6 @@ test('no call uses another store in the same database, and the reason is reporte
   expect(await location.check()).toMatchObject({ animals: 0, keys: 1 });
 });
 
-test.each([
-  ['the store is missing', 'drop schema pets cascade'],
-  ['the identity of the store is missing', 'delete from pets.meta'],
-])('all calls fail and change nothing if %s', async (_, sql) => {
-  const url = await freshDatabase();
-  const { server, sha256, forget } = await openWithKey(url);
-  const client = await connectTo(url);
-  await client.query(sql);
-  forget();
-  expect(await outcomesOf(server, sha256)).toEqual(all(['not_done', expect.any(String)]));
-});
-
 /** The arguments after the first two, for functions whose behavior depends on them. Other functions get only nulls. */
 const VALUES: Record<string, unknown[][]> = {
   read_pages: [[[null], [1], [1]]],

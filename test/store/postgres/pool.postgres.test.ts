@@ -1,15 +1,12 @@
-import { readFile, writeFile } from 'node:fs/promises';
 import { connect, createServer, type Socket } from 'node:net';
-import { join } from 'node:path';
 import { afterAll, beforeAll, beforeEach, expect, onTestFinished, test } from 'vitest';
 import { BatchQueue } from '../../../src/store/batch-queue.ts';
-import { StoreError } from '../../../src/store/errors.ts';
 import { KeyManager } from '../../../src/store/keys.ts';
 import { parseDatabaseTarget } from '../../../src/store/postgres/connect/database-url.ts';
 import { PrimaryConnector } from '../../../src/store/postgres/connect/primary-connector.ts';
 import { postgresKeys } from '../../../src/store/postgres/contents.ts';
 import { runTransaction } from '../../../src/store/postgres/database.ts';
-import { CONNECT_TIMEOUT_MS, MAX_CONNECTIONS, Pool } from '../../../src/store/postgres/pool.ts';
+import { CONNECT_TIMEOUT_MS, Pool } from '../../../src/store/postgres/pool.ts';
 import { createStoreIfMissing } from '../../../src/store/postgres/schema.ts';
 import { systemClock } from '../../../src/system/clock.ts';
 import { listenOnLoopback } from '../../helpers/listen.ts';
@@ -49,23 +46,16 @@ beforeEach(async () => {
   );
 });
 
-type QueueOptions = { place?: string; prepare?: boolean; password?: () => string };
-
-function openQueue({ place = url, prepare = true, password = () => '' }: QueueOptions = {}) {
-  const target = parseDatabaseTarget(place, { env: {}, userName: undefined });
+function openQueue(place = url) {
+  const named = `${place}?application_name=queue`;
+  const connector = new PrimaryConnector(parseDatabaseTarget(named, { env: {}, userName: undefined }));
   const pool = new Pool({
     place,
     check: { name: 'check', text: 'select 1', values: [] },
-    prepare,
+    prepare: true,
     clock: systemClock,
     onWarning: () => {},
-    connect: () =>
-      new PrimaryConnector({
-        ...target,
-        prepare,
-        password: password(),
-        parameters: { application_name: 'queue' },
-      }).connect({ timeout: CONNECT_TIMEOUT_MS, isServer: true }),
+    connect: () => connector.connect({ timeout: CONNECT_TIMEOUT_MS, isServer: true }),
   });
   const queue = new BatchQueue<number, number>({
     async run(items) {
@@ -150,23 +140,6 @@ test('if another transaction holds a lock, nothing is stored, and calls continue
   expect(await stored()).toEqual([1, 4]);
 });
 
-test('a wrong password stores nothing and is never printed, and the right one is used later', async () => {
-  await cluster.sql(database, `create role shop login password 'right-password'`);
-  const file = join(cluster.directory, 'data', 'pg_hba.conf');
-  const rules = await readFile(file, 'utf8');
-  await writeFile(file, `host all shop 127.0.0.1/32 scram-sha-256\n${rules}`);
-  await cluster.sql('postgres', 'select pg_reload_conf()');
-  let password = 'wrong-password';
-  const place = cluster.url(database, 'shop');
-  const { queue } = openQueue({ place, password: () => password });
-  const error = await timed(queue.add(1).catch((reason) => reason));
-  expect(error).toMatchObject({ outcome: 'not_done', hint: expect.stringContaining('password') });
-  expect(error.message).toContain(place);
-  expect(JSON.stringify([error.message, error.hint, error.cause])).not.toContain('wrong-password');
-  password = 'right-password';
-  await untilAdded(queue, 2);
-});
-
 test.each<[name: string, handle: (socket: Socket) => void]>([
   ['accepts connections and never responds', () => {}],
   ['closes connections at once', (socket) => socket.destroy()],
@@ -179,7 +152,7 @@ test.each<[name: string, handle: (socket: Socket) => void]>([
       respond(socket);
     }),
   );
-  const { queue } = openQueue({ place: url.replace(/:\d+/, `:${port}`) });
+  const { queue } = openQueue(url.replace(/:\d+/, `:${port}`));
   expect(await timed(outcomes([queue.add(1), queue.add(2)]))).toEqual(['not_done', 'not_done']);
   respond = (socket) => {
     const upstream = connect(cluster.port, '127.0.0.1');
@@ -247,26 +220,6 @@ test('an error after which the connection ends is unknown', async () => {
 
 const backendsOfQueue = () =>
   cluster.sql('postgres', `select from pg_stat_activity where application_name = 'queue'`);
-
-test('calls at the same time run on several connections, and each gets its rows', async () => {
-  const { pool } = openQueue();
-  const statement = { name: 'echo', text: 'select $1::int as n, pg_sleep(0.005)' };
-  const numbers = Array.from({ length: 20 }, (_, i) => i);
-  // More connections are opened while the calls run.
-  const countAfterCalls = async () => {
-    const rows = await Promise.all(
-      numbers.map((n) => pool.call<{ n: number }>({ ...statement, values: [n] })),
-    );
-    expect(rows.map(([row]) => row?.n)).toEqual(numbers);
-    expect(pool.connections.busy).toBe(0);
-    return pool.connections.idle;
-  };
-  await expect.poll(countAfterCalls).toBe(MAX_CONNECTIONS);
-  expect(await countAfterCalls()).toBe(MAX_CONNECTIONS);
-  expect(await backendsOfQueue()).toHaveLength(MAX_CONNECTIONS);
-  await pool.close();
-  await expect(pool.call({ ...statement, values: [1] })).rejects.toThrow(StoreError);
-});
 
 test('one connection is enough if the database has no other', async () => {
   await cluster.sql('postgres', 'alter role pets connection limit 1');
@@ -339,20 +292,4 @@ test('after a frozen database goes on, all connections are new, and calls of any
   };
   await expect.poll(isUsable).toBe(30);
   expect(after.filter((pid) => before.includes(pid))).toEqual([]);
-});
-
-test('a task with a borrowed connection is not mixed with calls', async () => {
-  const { pool, queue } = openQueue();
-  await queue.add(1);
-  const seen: unknown[] = [];
-  const count = 'select count(*)::int as n from items';
-  const task = pool.lend(async (client) => {
-    await client.query('begin isolation level repeatable read');
-    for (let i = 0; i < 20; i++) seen.push((await client.query(count)).rows[0].n);
-    await client.query('commit');
-  });
-  const others = Promise.all(Array.from({ length: 20 }, (_, i) => queue.add(i + 100)));
-  await Promise.all([task, others]);
-  expect(new Set(seen).size).toBe(1);
-  expect(await stored()).toHaveLength(21);
 });

@@ -126,13 +126,6 @@ function watch(call: Promise<unknown>) {
 
 const resultsOf = (calls: { result?: unknown }[]) => calls.map(({ result }) => result);
 
-test('the first call opens a connection, and later calls use it', async () => {
-  const { pool, database } = createPool();
-  expect(database.attempts).toBe(0);
-  for (let i = 0; i < 3; i++) await pool.call(QUICK);
-  expect(database.attempts).toBe(1);
-});
-
 test('while all connections are busy, others are opened, and later calls wait in order', async () => {
   const { pool, database } = createPool();
   const calls = Array.from({ length: MAX_CONNECTIONS + 2 }, () => watch(pool.call(SLOW)));
@@ -204,31 +197,18 @@ test('without a connection, all waiting calls fail when the attempt fails, and c
   ]);
 });
 
-test('a lost connection is replaced by the next call', async () => {
-  const { pool, database } = createPool();
-  await pool.call(QUICK);
-  database.clients[0]?.emit('error', new Error('terminated'));
-  await settled();
-  expect([database.attempts, pool.connections]).toEqual([1, { busy: 0, idle: 0, opening: 0 }]);
-  await pool.call(QUICK);
-  expect(database.attempts).toBe(2);
-});
-
-test('a connection that is lost right after its first call is not used', async () => {
+test.each([
+  ['whose check fails', { checkError: sqlError('PETS1') }],
+  ['that is lost right after its check', { endsAfterCall: true }],
+])('a connection %s is closed, and no call uses it', async (_, failure) => {
   const { pool, database, pass } = createPool();
-  database.endsAfterCall = true;
+  Object.assign(database, failure);
   await expect(pool.call(QUICK)).rejects.toMatchObject({ outcome: 'not_done' });
-  database.endsAfterCall = false;
+  Object.assign(database, { checkError: null, endsAfterCall: false });
   await pass(200);
   await pool.call(QUICK);
   expect(database.attempts).toBe(2);
-});
-
-test('a connection whose check fails is closed', async () => {
-  const { pool, database } = createPool();
-  database.checkError = sqlError('PETS1');
-  await expect(pool.call(QUICK)).rejects.toMatchObject({ outcome: 'not_done' });
-  expect(database.clients.map(({ connection }) => connection.stream.destroyed)).toEqual([true]);
+  expect(database.clients[0]).toMatchObject({ sent: ['check'], connection: { stream: { destroyed: true } } });
 });
 
 test('one deadline of two seconds covers the wait, the connection and the call', async () => {
@@ -326,22 +306,6 @@ test.each([
     expect(database.attempts).toBe(isReplaced ? 2 : 1);
   },
 );
-
-test('calls under load leave no listeners registered', async () => {
-  const { pool, database } = createPool();
-  await pool.call(QUICK);
-  const [client] = database.clients;
-  const count = () =>
-    [client, client?.connection.stream].map((emitter) =>
-      emitter?.eventNames().map((name) => emitter.listenerCount(name)),
-    );
-  const before = count();
-  for (let round = 0; round < 50; round++) {
-    await Promise.all(Array.from({ length: 50 }, () => pool.call(QUICK)));
-    await pool.lend(async () => {});
-  }
-  expect(count()).toEqual(before);
-});
 
 test('close completes the calls in flight, also those that wait, and rejects later ones', async () => {
   const { pool, database } = createPool();

@@ -14,7 +14,6 @@ testIf(hasPgbouncer(), 'not installed: pgbouncer').each<
   [what: string, lock: string, run: (backend: Backend, location: StoreLocation) => Promise<unknown>]
 >([
   ['a reset', 'pets.meta', ({ reset }) => reset(seedOf(7n))],
-  ['a count of all animals', 'pets.animals', ({ store }) => store.size()],
   ['a check of the store', 'pets.animals', (_, location) => location.check()],
   [
     'a new API key',

@@ -1,4 +1,3 @@
-import { setTimeout as sleep } from 'node:timers/promises';
 import type { Client } from 'pg';
 import { expect, onTestFinished, test } from 'vitest';
 import { StoreError } from '../../../src/store/errors.ts';
@@ -11,7 +10,10 @@ import {
   SCHEMA_VERSION,
   type StoreIdentity,
 } from '../../../src/store/postgres/schema.ts';
+import { openDatabase } from '../../helpers/postgres/backends.ts';
+import { SUPERUSER } from '../../helpers/postgres/databases.ts';
 import {
+  blocked,
   callerHash,
   callFunction,
   create,
@@ -44,7 +46,6 @@ test('creates a store once, with a random secret', async () => {
   expect(identity.id).toMatch(/^[0-9a-f]{8}-([0-9a-f]{4}-){3}[0-9a-f]{12}$/);
   expect(identity.secret).toMatch(/^[0-9a-f]{64}$/);
   expect(await migrateAndIdentify(client)).toEqual(identity);
-  expect(await readIdentity(client)).toEqual(identity);
   const other = await migrateAndIdentify(await connectTo(await freshDatabase()));
   expect(other.id).not.toBe(identity.id);
   expect(other.secret).not.toBe(identity.secret);
@@ -52,24 +53,17 @@ test('creates a store once, with a random secret', async () => {
 
 test('three servers that start at the same time create one store', async () => {
   const url = await freshDatabase();
-  const lock = await connectTo(url);
-  const clients = await Promise.all([connectTo(url), connectTo(url), connectTo(url)]);
+  const [lock, observer] = [await connectTo(url), await connectTo(url)];
   await lock.query(`begin; select pg_advisory_xact_lock(${0x70_65_74_73})`);
-  let settled = 0;
-  const starts = clients.map((client) => migrateAndIdentify(client).finally(() => settled++));
-  const results = Promise.all(starts);
-  // Wait until all three have seen that the schema is missing.
-  for (let waiting = 0; waiting < 3 && settled === 0; await sleep(5)) {
-    const { rows } = await lock.query(
-      `select from pg_locks where locktype = 'advisory' and not granted
-      and database = (select oid from pg_database where datname = current_database())`,
-    );
-    waiting = rows.length;
+  // All three have seen that the schema is missing.
+  const starts: { result: Promise<StoreIdentity> }[] = [];
+  for (let i = 0; i < 3; i++) {
+    const client = await connectTo(url);
+    starts.push(await blocked(client, observer, () => migrateAndIdentify(client)));
   }
   await lock.query('commit');
-  const [first, second, third] = await results;
-  expect(second).toEqual(first);
-  expect(third).toEqual(first);
+  const [first, ...others] = await Promise.all(starts.map(({ result }) => result));
+  expect(others).toEqual([first, first]);
 });
 
 test('a migration that cannot get the lock fails, and changes nothing', async () => {
@@ -95,20 +89,6 @@ test.each([
     expect(error.hint).toContain('drop schema pets cascade');
   }
   expect(await tables(client)).toEqual(before);
-});
-
-test('a store without its identity is damaged', async () => {
-  const client = await connectTo(await freshDatabase());
-  await createSchema(client);
-  await client.query('delete from pets.meta');
-  await expect(createSchema(client)).rejects.toThrow('pets.meta is empty');
-});
-
-test('a schema pets of another program is refused and unchanged', async () => {
-  const client = await connectTo(await freshDatabase());
-  await client.query('create schema pets');
-  await expect(createSchema(client)).rejects.toThrow('schema "pets" already exists');
-  expect(await tables(client)).toEqual([]);
 });
 
 test('a server with the documented privileges can do everything that a server does', async () => {
@@ -150,8 +130,18 @@ test('a server with the documented privileges can do everything that a server do
 
 test('a start with an existing store writes nothing', async () => {
   const client = await connectTo(await freshDatabase());
-  const identity = await migrateAndIdentify(client);
+  await createSchema(client);
   await client.query('begin read only');
   expect(await createStoreIfMissing(client)).toBe(false);
-  expect(await readIdentity(client)).toEqual(identity);
+});
+
+test('a database with another encoding is refused, and the hint says how to create one', async () => {
+  const { sql, url } = sharedCluster();
+  const options = "encoding 'LATIN1' lc_collate 'C' lc_ctype 'C' template template0";
+  await sql('postgres', `create database latin ${options}`);
+  onTestFinished(() => sql('postgres', 'drop database latin').then(() => {}));
+  await expect(openDatabase(url('latin', SUPERUSER))).rejects.toMatchObject({
+    message: expect.stringContaining('the database has the encoding LATIN1'),
+    hint: expect.stringContaining("ENCODING 'UTF8'"),
+  });
 });
