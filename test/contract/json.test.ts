@@ -37,15 +37,11 @@ describe('parseJson', () => {
     (text) => expect(() => parseJson(text)).toThrow(SyntaxError),
   );
 
-  test('the last of two equal names wins, with either parser', () => {
-    expect(parseJson('{"a":1,"a":2}')).toEqual({ a: 2 });
-    expect(parseJson('{"a":1.0,"a":2}')).toEqual({ a: 2 });
-  });
-
-  test.each(['{"__proto__":{"x":1}}', '{"__proto__":{"x":1.0}}'])(
-    '%s does not change the prototype',
+  test.each(['{"__proto__":{"x":1},"a":1,"a":2}', '{"__proto__":{"x":1.0},"a":1.0,"a":2}'])(
+    'the last of two equal names wins, and no name changes the prototype, with either parser: %s',
     (text) => {
-      const value = parseJson(text) as object;
+      const value = parseJson(text) as Record<string, unknown>;
+      expect(value['a']).toBe(2);
       expect(Object.getPrototypeOf(value)).toBe(Object.prototype);
       expect('x' in value).toBe(false);
     },
@@ -122,15 +118,13 @@ describe('the schemas of int64', () => {
   });
 
   test('int64 accepts every integer in any notation', () => {
-    const notations = (value: bigint, zeros: number) => [
-      `${value}.${'0'.repeat(zeros + 1)}`,
-      // Append no zeros to 0, because JSON does not allow 00.
-      value === 0n ? '0e-1' : `${value}${'0'.repeat(zeros)}e-${zeros}`,
-      `${value}e+0`,
-    ];
     fc.assert(
-      fc.property(fc.bigInt({ min: INT64_MIN, max: INT64_MAX }), fc.nat(30), (value, zeros) => {
-        for (const text of notations(value, zeros)) expect(z.parse(int64, parseJson(text))).toBe(value);
+      fc.property(fc.bigInt({ min: INT64_MIN, max: INT64_MAX }), fc.nat(30), (value, more) => {
+        const zeros = '0'.repeat(more);
+        // Append no zeros to 0, because JSON does not allow 00.
+        const negativeExponent = value === 0n ? '0e-1' : `${value}${zeros}e-${more}`;
+        for (const text of [`${value}.0${zeros}`, negativeExponent, `${value}e+0`])
+          expect(z.parse(int64, parseJson(text))).toBe(value);
       }),
     );
   });

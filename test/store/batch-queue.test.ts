@@ -3,7 +3,7 @@ import { expect, test } from 'vitest';
 import { BatchQueue, type BatchQueueOptions } from '../../src/store/batch-queue.ts';
 import { StoreUnavailableError, StoreUnwritableError } from '../../src/store/errors.ts';
 import { gate } from '../helpers/gate.ts';
-import { outcomes } from '../helpers/postgres/outcomes.ts';
+import { outcomes } from '../helpers/store-fixtures.ts';
 
 /** A queue whose calls `respond` handles. By default, each result is the item times ten. */
 function createQueue(

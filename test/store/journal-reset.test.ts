@@ -48,6 +48,27 @@ test.each([
   },
 );
 
+test('creations that were accepted before a reset are completed before it, however slow the disk is', async () => {
+  const created = gate();
+  let isResetting = false;
+  const files = interceptFiles(async (name, path) => {
+    if (!isResetting) return;
+    if (name === 'close' && path.includes('journal.ndjson.new-')) created.open();
+    // Three batches of creations are synced only after the new journal was written.
+    if (name === 'datasync' && path.endsWith('journal.ndjson')) await created.opened;
+  });
+  const failures: Error[] = [];
+  const onFailure = (error: Error) => failures.push(error);
+  const store = await openJournalStore({ directory: await temporaryDirectory(), files, onFailure });
+  const adding = Array.from({ length: 2_500 }, () => store.add({ pet: animal() }));
+  isResetting = true;
+  await store.reset(NEW);
+  expect(new Set((await Promise.all(adding)).map(({ kind }) => kind))).toEqual(new Set(['added']));
+  expect(failures).toEqual([]);
+  expect(await allTexts(store)).toEqual(NEW.pets.map(petJson));
+  await store.close();
+});
+
 /** Opens a store, and begins a reset, which stops at a call of the file system for the journal until `release`. */
 async function beginReset(call: string) {
   const directory = await temporaryDirectory();

@@ -12,10 +12,9 @@ import { systemClock } from '../../../src/system/clock.ts';
 import { listenOnLoopback } from '../../helpers/listen.ts';
 import { openDatabase } from '../../helpers/postgres/backends.ts';
 import { type Cluster, createCluster } from '../../helpers/postgres/cluster.ts';
-import { outcomes } from '../../helpers/postgres/outcomes.ts';
 import { storeIdOf } from '../../helpers/postgres/store-schema.ts';
 import { connectTo } from '../../helpers/postgres.ts';
-import { animal, seedOf } from '../../helpers/store-fixtures.ts';
+import { animal, outcomes, seedOf } from '../../helpers/store-fixtures.ts';
 
 /** Calls must end within 2.5 s. The rest is for a busy machine. */
 const LONGEST_CALL_MS = 5_000;
