@@ -38,6 +38,17 @@ describe('idempotency keys', () => {
   });
 });
 
+it('a key that is used again after a day is known by its new use', () => {
+  const keys = new IdempotencyKeys();
+  const uses = [
+    ['k', 0],
+    ['other', 20],
+    ['k', 24],
+  ] as const;
+  for (const [i, [name, hour]] of uses.entries()) keys.add(hashed(name), i, hour * HOUR_MS, hour * HOUR_MS);
+  expect(keys.find(hashed('k'), 25 * HOUR_MS)).toBe(2);
+});
+
 it('a full set of idempotency keys has room again after 24 hours, although no key was added meanwhile', () => {
   for (const hours of [24, 48, 240]) {
     const keys = new IdempotencyKeys(4);

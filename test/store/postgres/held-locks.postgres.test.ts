@@ -8,32 +8,6 @@ import { callFunction } from '../../helpers/postgres/store-schema.ts';
 import { connectTo, freshDatabase } from '../../helpers/postgres.ts';
 import { animal } from '../../helpers/store-fixtures.ts';
 
-test('reads do not wait for the check of a store that another program has locked', async () => {
-  const url = await freshDatabase();
-  const { store } = await openDatabase(url);
-  await store.add({ pet: animal() });
-  const client = await connectTo(url);
-  const isCheckWaiting = async () => {
-    const { rows } = await client.query(
-      "select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'",
-    );
-    return rows.length > 0;
-  };
-  /** Starts a check that fails after 1.4 s, because the store is locked. Returns whether reads end before that. */
-  const readDuringCheck = async () => {
-    await client.query('begin; select from pets.meta for update');
-    const check = store.checkWritable();
-    check.catch(() => {});
-    await Promise.all(Array.from({ length: 10 }, () => store.list({ limit: 1 })));
-    const isWaiting = await isCheckWaiting();
-    await expect(check).rejects.toThrow('lock timeout');
-    await client.query('rollback');
-    return isWaiting;
-  };
-  // On a slow machine, reads can take longer than the check.
-  await expect.poll(readDuringCheck, { timeout: 20_000 }).toBe(true);
-});
-
 test('a call whose result nobody reads loses its locks', async () => {
   const url = await freshDatabase();
   const { store } = await openDatabase(url);

@@ -5,7 +5,7 @@ import type { Backend } from '../../../src/store/backend.ts';
 import { hashKey } from '../../../src/store/keys.ts';
 import { statementForCall } from '../../../src/store/postgres/database.ts';
 import { SCHEMA_VERSION } from '../../../src/store/postgres/schema.ts';
-import { databaseLocation, openDatabase } from '../../helpers/postgres/backends.ts';
+import { CALLS, databaseLocation, openDatabase } from '../../helpers/postgres/backends.ts';
 import { createSchema, storeFunctions, storeIdOf } from '../../helpers/postgres/store-schema.ts';
 import {
   connectTo,
@@ -16,29 +16,9 @@ import {
   startPgbouncer,
   startSynchronousReplica,
 } from '../../helpers/postgres.ts';
-import { animal, idempotency, seedOf } from '../../helpers/store-fixtures.ts';
+import { animal } from '../../helpers/store-fixtures.ts';
 
 // A server that is running may find another server of PostgreSQL at its address, or another store in its database.
-
-const QUOTA = { perMinute: 100, perDay: 1_000 };
-
-/** The calls of a server to its store, except `banCounts`, which ignores errors. */
-const CALLS: Record<string, (backend: Backend, sha256: string) => Promise<unknown>> = {
-  'a read of an animal': ({ store }) => store.get(1n),
-  'a list': async ({ store }) => store.list({ limit: 1 }),
-  'the orders': ({ store }) => store.orders(),
-  'the number of animals': ({ store }) => store.size(),
-  'a seed': ({ store }) => store.seed(seedOf(1n)),
-  'a creation': ({ store }) => store.add({ pet: animal(), idempotency: idempotency('k') }),
-  'a check of readiness': ({ store }) => store.checkWritable(),
-  'a known key': async ({ keys }, sha256) => keys.find(sha256),
-  'a list of keys': ({ keys }) => keys.list(),
-  'a limit': async ({ limiter }, sha256) => limiter.take(sha256, QUOTA),
-  'a read of a limit': async ({ limiter }, sha256) => limiter.peek(sha256, QUOTA),
-  'the end of a ban': ({ limiter }, sha256) => limiter.liftBan(sha256),
-  'a read of limits': ({ limiter }, sha256) => limiter.usage([sha256]),
-  'a reset': ({ reset }) => reset(seedOf(1n)),
-};
 
 /** The result of each call: `done`, or the outcome and the message of its error. */
 async function outcomesOf(backend: Backend, sha256: string): Promise<Record<string, unknown>> {

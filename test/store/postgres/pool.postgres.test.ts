@@ -10,11 +10,11 @@ import { CONNECT_TIMEOUT_MS, Pool } from '../../../src/store/postgres/pool.ts';
 import { createStoreIfMissing } from '../../../src/store/postgres/schema.ts';
 import { systemClock } from '../../../src/system/clock.ts';
 import { listenOnLoopback } from '../../helpers/listen.ts';
-import { openDatabase } from '../../helpers/postgres/backends.ts';
+import { CALLS, openDatabase } from '../../helpers/postgres/backends.ts';
 import { type Cluster, createCluster } from '../../helpers/postgres/cluster.ts';
 import { storeIdOf } from '../../helpers/postgres/store-schema.ts';
 import { connectTo } from '../../helpers/postgres.ts';
-import { animal, outcomes, seedOf } from '../../helpers/store-fixtures.ts';
+import { outcomes } from '../../helpers/store-fixtures.ts';
 
 /** Calls must end within 2.5 s. The rest is for a busy machine. */
 const LONGEST_CALL_MS = 5_000;
@@ -252,23 +252,10 @@ test('one connection is enough if the database has no other', async () => {
 test('a server needs no second connection for anything', async () => {
   await cluster.sql('postgres', 'alter role pets connection limit 1');
   onTestFinished(() => cluster.sql('postgres', 'alter role pets connection limit -1').then(() => {}));
-  const { store, limiter, keys, reset, banCounts } = await openDatabase(url);
-  expect(await store.seed(seedOf(1n, 2n))).toBe(true);
-  const work = () => [
-    store.add({ pet: animal() }),
-    store.list({ limit: 10 }),
-    store.get(1n),
-    store.orders(),
-    store.size(),
-    store.checkWritable(),
-    limiter.take('00'.repeat(32), { perMinute: 1_000, perDay: 1_000 }),
-    limiter.usage(['00'.repeat(32)]),
-    keys.list(),
-    banCounts(),
-  ];
-  await Promise.all(Array.from({ length: 5 }, work).flat());
-  await reset(seedOf(7n));
-  expect(await store.size()).toBe(1);
+  const backend = await openDatabase(url);
+  const calls = Array.from({ length: 5 }, () => Object.values(CALLS)).flat();
+  await Promise.all(calls.map((call) => call(backend, '00'.repeat(32))));
+  expect(await backend.store.size()).toBeGreaterThan(0);
 });
 
 test('after a frozen database goes on, all connections are new, and calls of any number succeed', async () => {

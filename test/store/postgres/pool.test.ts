@@ -144,28 +144,6 @@ test('while all connections are busy, others are opened, and later calls wait in
   expect(pool.connections).toEqual({ busy: 0, idle: MAX_CONNECTIONS, opening: 0 });
 });
 
-test('a refused additional connection fails no call: calls wait for the busy one, and there is no other attempt for a second', async () => {
-  const { pool, database, warnings, pass } = createPool();
-  database.limit = 1;
-  const calls = [watch(pool.call(SLOW)), watch(pool.call(SLOW)), watch(pool.call(QUICK))];
-  await settled();
-  expect([database.attempts, resultsOf(calls)]).toEqual([2, [undefined, undefined, undefined]]);
-  await pass(999);
-  calls.push(watch(pool.call(QUICK)));
-  await settled();
-  expect(database.attempts).toBe(2);
-  for (let i = 0; i < 2; i++) {
-    database.clients[0]?.respond();
-    await settled();
-  }
-  expect(resultsOf(calls)).toEqual(['done', 'done', 'done', 'done']);
-  expect(warnings).toEqual([]);
-  await pass(1);
-  calls.push(watch(pool.call(SLOW)), watch(pool.call(QUICK)));
-  await settled();
-  expect(database.attempts).toBe(3);
-});
-
 test('if the only connection is lost after an additional one was refused, the waiting call opens another', async () => {
   const { pool, database } = createPool();
   database.limit = 1;
@@ -259,19 +237,6 @@ test('a call is not sent if its time is over when the connection is open', async
   expect(call.result).toBe('not_done');
   await pool.call(QUICK);
   expect(database.clients.map(({ sent }) => sent)).toEqual([['check', 'quick']]);
-});
-
-test('after a call without a response, no call uses the idle connections, because the database may be frozen', async () => {
-  const { pool, database, pass } = createPool();
-  const calls = Array.from({ length: 3 }, () => watch(pool.call(SLOW)));
-  await settled();
-  database.clients[1]?.respond();
-  database.clients[2]?.respond();
-  await pass(2_000);
-  expect(resultsOf(calls)).toEqual(['unknown', 'done', 'done']);
-  expect(database.clients.map(({ connection }) => connection.stream.destroyed)).toEqual([true, true, true]);
-  await pool.call(QUICK);
-  expect(database.attempts).toBe(4);
 });
 
 test('a response counts if it arrived while the process was stopped', async () => {

@@ -1,8 +1,7 @@
 import type { Client } from 'pg';
 import { expect, onTestFinished, test } from 'vitest';
 import { StoreError } from '../../../src/store/errors.ts';
-import { KeyManager } from '../../../src/store/keys.ts';
-import { postgresKeys } from '../../../src/store/postgres/contents.ts';
+import { hashKey } from '../../../src/store/keys.ts';
 import {
   createStoreIfMissing,
   pendingSql,
@@ -10,17 +9,9 @@ import {
   SCHEMA_VERSION,
   type StoreIdentity,
 } from '../../../src/store/postgres/schema.ts';
-import { openDatabase } from '../../helpers/postgres/backends.ts';
-import { SUPERUSER } from '../../helpers/postgres/databases.ts';
-import {
-  blocked,
-  callerHash,
-  callFunction,
-  create,
-  createSchema,
-  storeFunctions,
-  take,
-} from '../../helpers/postgres/store-schema.ts';
+import { CALLS, databaseLocation, openDatabase } from '../../helpers/postgres/backends.ts';
+import { PASSWORD, SUPERUSER, USER_WITH_PASSWORD } from '../../helpers/postgres/databases.ts';
+import { blocked, createSchema } from '../../helpers/postgres/store-schema.ts';
 import { connectTo, freshDatabase, sharedCluster } from '../../helpers/postgres.ts';
 
 const databaseOf = (url: string) => new URL(url).pathname.slice(1);
@@ -96,36 +87,18 @@ test('a server with the documented privileges can do everything that a server do
   const owner = await connectTo(url);
   const identity = await migrateAndIdentify(owner);
   await owner.query(`
-    grant usage on schema pets to pets_with_password;
-    grant select, insert, update, delete on all tables in schema pets to pets_with_password`);
+    grant usage on schema pets to ${USER_WITH_PASSWORD};
+    grant select, insert, update, delete on all tables in schema pets to ${USER_WITH_PASSWORD}`);
+  const role = `${USER_WITH_PASSWORD}:${encodeURIComponent(PASSWORD)}`;
+  const place = sharedCluster().url(new URL(url).pathname.slice(1), role);
   await asSuperuser(url, `revoke create on database ${databaseOf(url)} from public`);
-  const server = await connectTo(url);
-  await asSuperuser(url, 'grant pets_with_password to pets');
-  onTestFinished(async () => void (await asSuperuser(url, 'revoke pets_with_password from pets')));
-  await server.query('set role pets_with_password');
-  expect(await migrateAndIdentify(server)).toEqual(identity);
-  const call = (name: string, ...values: unknown[]) => callFunction(server, name, ...values);
-  /** Calls of all functions, in this order. */
-  const calls: Record<string, (name: string) => Promise<unknown>> = {
-    check_store: call,
-    check_writable: (name) => call(name, false),
-    seed: (name) => call(name, [1], [0], ['x'], ['x']),
-    reset: (name) => call(name, [1], [0], ['x'], ['x']),
-    create_animals: () => create(server, [{ key: 'a' }]),
-    read_pages: (name) => call(name, [null], [1], [20]),
-    count_animals: call,
-    list_orders: call,
-    take: () => take(server, [{ caller: 'a', count: 1 }]),
-    lift_ban: (name) => call(name, callerHash('a')),
-    count_bans: call,
-    list_keys: call,
-  };
-  for (const [name, callIt] of Object.entries(calls)) await callIt(name);
-  const names = (await storeFunctions(owner)).map(({ name }) => name);
-  expect(new Set(Object.keys(calls))).toEqual(new Set(names));
-  const keys = new KeyManager(postgresKeys(server, identity.id), Date);
-  await keys.create({ name: 'a', plan: 'free' });
-  await keys.revoke('a');
+  const backend = await openDatabase(place);
+  expect(backend.store.id).toBe(identity.id);
+  const location = await databaseLocation(place);
+  const { key } = await location.manageKeys((keys) => keys.create({ name: 'a', plan: 'free' }));
+  for (const call of Object.values(CALLS)) await call(backend, hashKey(key));
+  await location.manageKeys((keys) => keys.revoke('a'));
+  expect(await backend.banCounts()).toMatchObject({ active: 0 });
 });
 
 test('a start with an existing store writes nothing', async () => {

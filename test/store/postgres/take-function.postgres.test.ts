@@ -1,7 +1,6 @@
 import type { Client } from 'pg';
 import { expect, test } from 'vitest';
 import {
-  blocked,
   create,
   createSchema,
   freshStore,
@@ -18,7 +17,7 @@ const DAY = 24 * HOUR;
 const MIDNIGHT = Date.UTC(2026, 10, 22);
 const NOON = MIDNIGHT + DAY / 2;
 
-const granted = async (client: Client, takes: readonly Take[], at?: number) =>
+const _granted = async (client: Client, takes: readonly Take[], at?: number) =>
   (await take(client, takes, at)).map((taken) => taken.granted);
 
 test.each([
@@ -41,18 +40,6 @@ test('the clock of the database decides by default', async () => {
   const [taken] = await take(client, [{ caller: 'a', count: 1 }]);
   expect(taken?.now).toBeGreaterThanOrEqual(Math.floor(before));
   expect(taken?.now).toBeLessThanOrEqual(await clock());
-});
-
-test.each(['a known caller', 'a new caller'])('a take of %s waits for another take', async (kind) => {
-  const { client: first, connect } = await freshStore();
-  const [second, observer] = [await connect(), await connect()];
-  await take(first, [{ caller: kind === 'a known caller' ? 'a' : 'c', count: 1 }], NOON - DAY);
-  await first.query('begin');
-  expect(await granted(first, [{ caller: 'a', count: 7 }], NOON)).toEqual([7]);
-  const waiting = await blocked(second, observer, () => granted(second, [{ caller: 'a', count: 7 }], NOON));
-  expect(await granted(observer, [{ caller: 'b', count: 7 }], NOON)).toEqual([7]);
-  await first.query('commit');
-  expect(await waiting.result).toEqual([3]);
 });
 
 const NO_BANS = { after: 0, milliseconds: 0 };
