@@ -1,29 +1,8 @@
 import type { Client } from 'pg';
 import { expect, test } from 'vitest';
 import { SCHEMA_VERSION } from '../../../src/store/postgres/schema.ts';
-import { callFunction, create, freshStore, storeIdOf } from '../../helpers/postgres/store-schema.ts';
+import { freshStore, storeIdOf } from '../../helpers/postgres/store-schema.ts';
 import { startCluster } from '../../helpers/postgres.ts';
-
-const [AVAILABLE, SOLD] = [0, 2];
-
-type Page = { ids: number[]; next: number | null };
-
-function pageOf({ animals, next_id }: { animals: string; next_id: string | null }): Page {
-  const ids = JSON.parse(`[${animals}]`).map(({ id }: { id: number }) => id);
-  return { ids, next: next_id === null ? null : Number(next_id) };
-}
-
-test('one call reads several pages', async () => {
-  const { client } = await freshStore();
-  await create(client, [{}, { status: SOLD }, {}, {}]);
-  const rows = await callFunction(client, 'read_pages', [null, SOLD, AVAILABLE], [2, 1, 9], [2, 9, 9]);
-  expect(rows.map(({ n }) => n)).toEqual([1, 2, 3]);
-  expect(rows.map(pageOf)).toEqual([
-    { ids: [2, 3], next: 3 },
-    { ids: [2], next: null },
-    { ids: [], next: null },
-  ]);
-});
 
 /** How many blocks of 8 kB a query reads. */
 async function blocksOf(client: Client, query: string): Promise<number> {
