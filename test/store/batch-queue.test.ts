@@ -1,7 +1,7 @@
 import { setImmediate } from 'node:timers/promises';
 import { expect, test } from 'vitest';
 import { BatchQueue, type BatchQueueOptions } from '../../src/store/batch-queue.ts';
-import { StoreUnavailableError, StoreUnwritableError } from '../../src/store/errors.ts';
+import { StoreUnavailableError } from '../../src/store/errors.ts';
 import { gate } from '../helpers/gate.ts';
 import { outcomes } from '../helpers/store-fixtures.ts';
 
@@ -22,16 +22,6 @@ function createQueue(
 }
 
 const timesTen = (items: readonly number[]) => items.map((item) => item * 10);
-
-test('an item is sent, however soon it is added after the call before it', async () => {
-  for (let steps = 0; steps < 10; steps++) {
-    const { queue, calls } = createQueue();
-    await queue.add(1);
-    for (let step = 0; step < steps; step++) await undefined;
-    await queue.add(2);
-    expect(calls).toEqual([[1], [2]]);
-  }
-});
 
 test('items that are added in one turn, or during a call, form the next call, and each gets its result', async () => {
   const first = gate();
@@ -83,32 +73,4 @@ test('if a call has an unknown outcome, its items get that outcome, and the wait
   first.open();
   expect(await outcomes(added)).toEqual(['unknown', 'not_done', 'not_done']);
   expect(calls).toEqual([[1]]);
-});
-
-test('a full disk rejects only the items of the call', async () => {
-  const { queue } = createQueue(
-    (items) => {
-      if (items.includes(1)) throw new StoreUnwritableError('disk full', 'free some space');
-      return timesTen(items);
-    },
-    { countNext: () => 1 },
-  );
-  expect(await outcomes([queue.add(1), queue.add(2)])).toEqual([StoreUnwritableError, 20]);
-});
-
-test('close completes the items that were added', async () => {
-  const first = gate();
-  const { queue } = createQueue(
-    async (items) => {
-      await first.opened;
-      return timesTen(items);
-    },
-    { countNext: () => 1 },
-  );
-  const completed: number[] = [];
-  for (const item of [1, 2]) queue.add(item).then((result) => completed.push(result));
-  const closed = queue.close();
-  first.open();
-  await closed;
-  expect(completed).toEqual([10, 20]);
 });

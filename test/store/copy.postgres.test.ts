@@ -9,7 +9,6 @@ import { createSchema, storeIdOf } from '../helpers/postgres/store-schema.ts';
 import { connectTo, freshDatabase, sharedCluster } from '../helpers/postgres.ts';
 import {
   type CopyPlace,
-  collect,
   contentsOf,
   describeCopying,
   fill,
@@ -147,19 +146,6 @@ test('during a copy, nothing can be added to the target, and afterwards, nothing
     await expect(copier.query(statement), statement).rejects.toThrow(
       /does not contain the store .* any more/,
     );
-});
-
-test('a copy does not depend on the order of idempotency keys in the table', async () => {
-  const { url, location, clock } = await storeToCopy();
-  const animals = manyAnimals(3).map((each) => ({
-    ...each,
-    idempotency: { key: `${each.id}`.repeat(32), body: `${each.id}`.repeat(32), at: clock.now() },
-  }));
-  await location.write(contentsOf(animals, clock), () => {});
-  const expected = await location.read(collect);
-  // An update moves the row of the first animal to the end of the table.
-  await (await connectTo(url)).query(`update pets.idempotency set at = at where response like '{"id":1,%'`);
-  expect(await location.read(collect)).toEqual(expected);
 });
 
 test('a check of a damaged database and copies of it fail with the same error, and nothing is copied', async () => {

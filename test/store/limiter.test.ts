@@ -23,6 +23,21 @@ test('a clock that is set back does not reopen a window', async () => {
   expect(await consume(limiter, 60)).toBe(0);
 });
 
+test('a ban lasts as long as it was announced, although the clock is set back', async () => {
+  const clock = manualClock();
+  const limiter = createMemoryLimiter(clock, { rule: { after: 1, milliseconds: 300_000 } });
+  const isBanned = async () => (await limiter.take('key', { perMinute: 1, perDay: 9 })).banned ?? false;
+  for (const pause of [0, 0, 1_000]) {
+    clock.advance(pause);
+    await isBanned();
+  }
+  clock.step(-3_600_000);
+  clock.advance(299_999);
+  expect(await isBanned()).toBe(true);
+  clock.advance(1);
+  expect(await isBanned()).toBe(false);
+});
+
 test('whatever the clock does, no key is refused for longer than its window or its ban lasts', async () => {
   const [minute, day, ban] = [60_000, 86_400_000, 7_000];
   const changes = fc.record({

@@ -115,6 +115,19 @@ test('creations with a key remove expired keys, but not many at a time', async (
   expect(numbers).toEqual([12, 12, 10, 8, 9, 9]);
 });
 
+test('large creations are committed although their server reads no results, so that they do not block others', async () => {
+  const { client, connect } = await freshStore();
+  const observer = await connect();
+  const bodies = Array.from({ length: 300 }, () => `,"name":"${'x'.repeat(50_000)}"}`);
+  await storeIdOf(client);
+  const [statuses, none] = [bodies.map(() => 0), null];
+  callFunction(client, 'create_animals', statuses, bodies, none, none).catch(() => {});
+  // `callFunction` already knows the id of the store, so it sends the call before the next turn of the event loop.
+  await new Promise((resolve) => setImmediate(resolve));
+  client.connection.stream.pause();
+  await expect.poll(() => callFunction(observer, 'count_animals')).toEqual([{ result: '300' }]);
+});
+
 const reset = (client: Client) => callFunction(client, 'reset', [1], [0], ['{"id":1,"name":"Rex"}'], []);
 
 test('a reset and takes of several callers never wait for each other in a circle', async () => {

@@ -82,10 +82,8 @@ describe('a database URL', () => {
     ['postgres://db:65536/shop', /port of the database/],
     ['postgres://db?port=-1', /port of the database/, /:5432/],
     ['postgres://db/shop?port=1,2', /hosts and ports .* differ/, /one port for each host/],
-    ['postgres://h1,h2/shop?target_session_attrs=any', /the parameter target_session_attrs/],
     ['postgres://db/shop?sslmod=require', /the parameter sslmod .*not supported/, /sslmode, .* or prepare/],
     ['postgres://db/shop?%20%0a=true', /^a parameter of the database URL/],
-    ['postgres://ann:a@db/shop?b=c', /^the parameter b of the database URL/],
     ['postgres://db/shop?options=a=b', /URL is not valid/, /= in a parameter as %3D/],
     [
       'postgres://db/shop?sslmode=full',
@@ -93,16 +91,20 @@ describe('a database URL', () => {
       /disable, require, verify-ca or verify-full/,
     ],
     ['postgres://db?sslmode=verify-ca', /needs sslrootcert, the certificate of the authority/, /sslrootcert/],
-    ['postgres://db/shop?prepare=false', /prepare/, /on or off/],
     ['postgres://db?gssencmode=require', /the parameter gssencmode/],
-    ['postgres://db?channel_binding=yes', /channel_binding/, /disable, prefer or require/],
-    ...['service', 'hostaddr', 'password', 'sslcrl', 'require_auth', 'ssl', 'conect_timeout'].map(
-      (name): [string, RegExp, RegExp] => [
-        `postgres://db?${name}=1`,
-        new RegExp(`the parameter ${name} .*not supported`),
-        /remove it; .* can contain host, /,
-      ],
-    ),
+    ...[
+      'service',
+      'hostaddr',
+      'password',
+      'sslcrl',
+      'require_auth',
+      'conect_timeout',
+      'target_session_attrs',
+    ].map((name): [string, RegExp, RegExp] => [
+      `postgres://db?${name}=1`,
+      new RegExp(`the parameter ${name} .*not supported`),
+      /remove it; .* can contain host, /,
+    ]),
     ...['PGSERVICE', 'PGHOSTADDR', 'PGREQUIREAUTH', 'PGREQUIREPEER', 'PGREQUIRESSL', 'PGSSLCRL'].map(
       (name): [string, RegExp, RegExp, Env] => [
         'postgres://db',
@@ -137,10 +139,8 @@ describe('a database URL', () => {
 
   test.each([
     ['postgres://ann:p%40ss@db', 'p@ss'],
-    ['postgres://ann:a?b#c@db', 'a?b#c'],
     ['postgres://ann:a,b@h1,h2', 'a,b'],
     ['postgres://ann:@db', 'not in the URL'],
-    ['postgres://ann@db', 'not in the URL'],
   ])('%s has the password %j', (url, password) => {
     expect(parse(url, { PGPASSWORD: 'not in the URL' }).password).toBe(password);
   });

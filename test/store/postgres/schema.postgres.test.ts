@@ -57,14 +57,6 @@ test('three servers that start at the same time create one store', async () => {
   expect(others).toEqual([first, first]);
 });
 
-test('a migration that cannot get the lock fails, and changes nothing', async () => {
-  const url = await freshDatabase();
-  const [lock, client] = [await connectTo(url), await connectTo(url)];
-  await lock.query(`begin; select pg_advisory_xact_lock(${0x70_65_74_73})`);
-  await expect(createSchema(client)).rejects.toMatchObject({ code: '55P03' });
-  expect(await tables(client)).toEqual([]);
-});
-
 test.each([
   ['an older', SCHEMA_VERSION - 1],
   ['a newer', SCHEMA_VERSION + 1],

@@ -3,17 +3,12 @@ import { expect, onTestFinished, test } from 'vitest';
 import { parseDatabaseTarget } from '../../../src/store/postgres/connect/database-url.ts';
 import { PrimaryConnector } from '../../../src/store/postgres/connect/primary-connector.ts';
 import { closedPort } from '../../helpers/listen.ts';
-import {
-  movableAddress,
-  startCluster,
-  startSynchronousReplica,
-  USER_WITH_PASSWORD,
-} from '../../helpers/postgres.ts';
+import { movableAddress, startCluster, startSynchronousReplica } from '../../helpers/postgres.ts';
 
 /** `connect` opens a connection to the host that accepts writes, as a user who is not a superuser. */
-function connectorFor(ports: readonly number[], user = 'pets') {
+function connectorFor(ports: readonly number[]) {
   const hosts = ports.map((port) => `127.0.0.1:${port}`).join(',');
-  const url = `postgres://${user}@${hosts}/postgres?target_session_attrs=read-write`;
+  const url = `postgres://pets@${hosts}/postgres?target_session_attrs=read-write`;
   const connector = new PrimaryConnector(parseDatabaseTarget(url, { env: {}, userName: undefined }));
   const connect = async (): Promise<Client> => {
     const client = await connector.connect({ timeout: 1_000, isServer: false });
@@ -49,18 +44,11 @@ test('the server that accepts writes is used, wherever it is in the URL', async 
     outcome: 'not_done',
   });
   // A standby server counts as unavailable, because it can become the primary server.
-  await expect(connectorFor([standby.port]).connect()).rejects.toMatchObject({
-    message: 'the database is read-only: a standby server, or default_transaction_read_only is on',
-    outcome: 'not_done',
-  });
-  await expect(connectorFor([closed, primary.port], USER_WITH_PASSWORD).connect()).rejects.toMatchObject({
-    message: expect.stringContaining(`asks for a password of the user ${USER_WITH_PASSWORD}`),
-    hint: expect.stringContaining('fix one of these reasons'),
-  });
+  const readOnly = 'the database is read-only: a standby server, or default_transaction_read_only is on';
+  const refused = { message: readOnly, outcome: 'not_done' };
+  await expect(connectorFor([standby.port]).connect()).rejects.toMatchObject(refused);
   await primary.setReadOnly(true);
-  await expect(connectorFor([standby.port, primary.port]).connect()).rejects.toThrow(
-    `127.0.0.1:${primary.port}: the database is read-only: a standby server, or default_transaction_read_only is on`,
-  );
+  await expect(connectorFor([primary.port]).connect()).rejects.toMatchObject(refused);
 });
 
 test('of two servers that accept writes, the one that was promoted last is used', async () => {
