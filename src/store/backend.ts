@@ -28,7 +28,7 @@ export interface StoreLocation {
   manageKeys<Result>(
     task: (keys: KeyManager, storeId: () => Promise<string>) => Promise<Result>,
   ): Promise<Result>;
-  /** Reads and verifies everything in the store, even while servers use it. @throws StoreError if it is damaged */
+  /** Reads and verifies everything in the store, even while servers use it. @throws StoreError, for example on damage */
   check(): Promise<StoreReport>;
   /**
    * Passes everything in the store to a task, and verifies what the task reads. No server may use a directory meanwhile;

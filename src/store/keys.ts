@@ -69,15 +69,18 @@ export const requireValidKeys = (keys: readonly KeyOrError[]): StoredKey[] =>
 /** The end of each ban, in milliseconds since the epoch, by the SHA-256 of the API key in hexadecimal. */
 export type StoredBans = ReadonlyMap<string, number>;
 
-/** Where a store keeps its API keys. Changes are durable when a promise resolves. */
+/**
+ * Where a store keeps its API keys. Changes are durable when a promise resolves, or when the transaction is committed.
+ * Each method can throw a StoreError, or in a transaction an error of the driver.
+ */
 export interface KeyTable {
-  /** All keys, sorted by name. @throws StoreError */
+  /** All keys, sorted by name. */
   read(): Promise<readonly KeyOrError[]>;
-  /** Adds a key. Returns false if its name is taken. @throws StoreError */
+  /** Adds a key. Returns false if its name is taken. */
   add(key: StoredKey): Promise<boolean>;
-  /** Deletes a key that `read` has returned. Returns false if it does not exist any more. @throws StoreError */
+  /** Deletes a key that `read` has returned. Returns false if it does not exist any more. */
   remove(name: string): Promise<boolean>;
-  /** The stored bans. Some may have ended. @throws StoreError if they are damaged */
+  /** The stored bans. Some may have ended. */
   bans(): Promise<StoredBans>;
 }
 

@@ -36,7 +36,8 @@ export interface Limiter {
   /**
    * Counts one request, or rejects it. A rejected request is not counted (D8), but can cause a ban (D9).
    *
-   * @throws StoreUnavailableError if the counts are not available for now
+   * @throws StoreUnavailableError if the counts are not available for now, StoreUnwritableError if the disk of the
+   * database is full
    */
   take(caller: string, quota: Quota): RateLimitDecision | Promise<RateLimitDecision>;
   /** The caller's current window and ban, without counting a request. @throws StoreUnavailableError */

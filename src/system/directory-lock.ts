@@ -36,7 +36,7 @@ const RETRY_MS = 10;
  * the lock. If processes see each other, the claim with the smallest name stays and the others withdraw and wait.
  *
  * @throws LockError if another process holds the lock (`owner`), if no socket can be created in the directory, or if
- * other processes claim the directory for too long
+ * other processes claim the directory for too long; a system error if the directory cannot be read
  */
 export async function acquireDirectoryLock(
   directory: string,

@@ -124,7 +124,7 @@ export class JournalStore implements Store {
     });
   }
 
-  /** Makes what was read durable. On a full disk, the store opens without that. @throws a system error, or StoreError */
+  /** Makes what was read durable. On a full disk, the store opens without that. @throws FileChangedError, or a system error */
   async start(): Promise<void> {
     await this.#prepare().catch((error) => {
       if (!(error instanceof NotAppendedError)) throw error;

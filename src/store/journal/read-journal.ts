@@ -95,7 +95,7 @@ const noHeaderError = (path: string) => damageError(path, 0, 'the first line is 
  * Reads the first `size` bytes chunk by chunk. Passes to `use` each line, without its newline, and the position of its
  * first byte. Stops when `use` returns false, or a line is longer than `MAX_LINE_BYTES`.
  *
- * @throws the reason of `signal`
+ * @throws a system error, or the reason of `signal`
  * @returns the end of the last line for which `use` returned true, with its newline
  */
 async function readLines(

@@ -79,7 +79,8 @@ export class Pool {
    * Runs one statement and returns its rows within two seconds. The statement is a transaction of its own.
    *
    * @throws StoreUnavailableError whose `outcome` says whether the statement may have had an effect
-   * @throws StoreUnwritableError if the statement had no effect
+   * @throws StoreUnwritableError if the disk was full, and the statement had no effect
+   * @throws StoreError if the pool was closed
    */
   call<Row extends QueryResultRow>(statement: Statement): Promise<Row[]> {
     return this.#use((client, end) => this.#call<Row>(client, statement, end));
