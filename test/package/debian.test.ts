@@ -68,11 +68,6 @@ testIfInstalled('man')('the man page shows every command, and man reports no war
   }
 });
 
-testIfInstalled('mandoc')('the man page has no problem that mandoc finds', () => {
-  const { stdout } = spawnSync('mandoc', ['-T', 'lint', manPage], { encoding: 'utf8' });
-  expect(stdout).toBe('');
-});
-
 testIfInstalled('lintian')(
   'lintian finds nothing besides what the package explains',
   async () => {

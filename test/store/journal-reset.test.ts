@@ -104,13 +104,13 @@ async function beginReset(call: string) {
   };
 }
 
-test('a check whether the store can write waits while a reset replaces the journal', async () => {
+test('checks of the store wait while a reset replaces the journal', async () => {
   // The first call after the new journal was renamed to journal.ndjson.
   const { store, resetting, reached, release, failures } = await beginReset('open read');
   await reached;
-  const checking = store.checkWritable();
+  const checking = [store.checkWritable(), store.requireInPlace()];
   setImmediate(release);
-  await Promise.all([resetting, checking]);
+  await Promise.all([resetting, ...checking]);
   expect(failures).toEqual([]);
   expect(await store.size()).toBe(3);
   await store.close();

@@ -8,9 +8,7 @@ import { KeyFiles } from '../../src/store/journal/key-files.ts';
 import { hashKey, KeyManager, type KeyRequest } from '../../src/store/keys.ts';
 import type { FileSystem } from '../../src/system/file-system.ts';
 import { manualClock } from '../helpers/clock.ts';
-import { gate } from '../helpers/gate.ts';
 import { errno, interceptFiles } from '../helpers/store-faults.ts';
-import { seedOf } from '../helpers/store-fixtures.ts';
 import { temporaryDirectory } from '../helpers/temp.ts';
 
 const keysOf = (directory: string, files?: FileSystem) =>
@@ -168,28 +166,5 @@ it('while the directory of the keys cannot be read, a server accepts no key, and
   await rm(keys);
   await rename(`${keys}.x`, keys);
   expect(await backend.keys.find(sha256)).toMatchObject({ name: 'till' });
-  expect(failures).toEqual([]);
-});
-
-it('a server that resets its store accepts its keys', async () => {
-  const [replaced, released] = [gate(), gate()];
-  let isResetting = false;
-  const files = interceptFiles(async (name) => {
-    // The first call after the new journal was renamed to journal.ndjson.
-    if (!isResetting || name !== 'syncDirectory') return;
-    isResetting = false;
-    replaced.open();
-    await released.opened;
-  });
-  const { clock, backend, failures, sha256 } = await openServer({ files });
-  isResetting = true;
-  const resetting = backend.reset(seedOf(1n));
-  await replaced.opened;
-  clock.advance(1_000);
-  const finding = backend.keys.find(sha256);
-  await new Promise(setImmediate);
-  released.open();
-  await resetting;
-  expect(await finding).toMatchObject({ name: 'till' });
   expect(failures).toEqual([]);
 });

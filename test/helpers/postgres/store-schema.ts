@@ -75,9 +75,8 @@ export async function create(client: Client, items: readonly Item[], at?: number
 }
 
 export type Take = { caller: string; count: number; perMinute?: number; perDay?: number };
-export type Taken = Awaited<ReturnType<typeof take>>[number];
 
-export const callerHash = (caller: string): Buffer => hash('sha256', caller, 'buffer');
+const callerHash = (caller: string): Buffer => hash('sha256', caller, 'buffer');
 
 /**
  * Calls `take` with the rule that `after` refused requests ban a caller for `milliseconds`. `at` is in milliseconds

@@ -120,7 +120,7 @@ export async function collect(contents: StoreContents) {
 }
 
 /** A location that calls `next` before each part of the animals that is read from it, and before their end. */
-export function watched(location: StoreLocation, next: () => unknown): StoreLocation {
+function watched(location: StoreLocation, next: () => unknown): StoreLocation {
   const watch = (contents: StoreContents): StoreContents => ({
     ...contents,
     async *animals() {

@@ -14,7 +14,7 @@ export type OpenLocation = (clock: ManualClock) => Promise<{
   keyReads(): Promise<number>;
 }>;
 
-export const BAN_RULE: BanRule = { after: 10, milliseconds: 300_000 };
+const BAN_RULE: BanRule = { after: 10, milliseconds: 300_000 };
 
 /** Functions for tests of the stores that `openLocation` can create. */
 export function placesOf(openLocation: OpenLocation) {
