@@ -11,19 +11,6 @@ const BODY = '1'.repeat(64);
 const hashed = (key: string, bodyHash = BODY) => fingerprintOf(idempotency(key, { bodyHash }), SECRET);
 
 describe('idempotency keys', () => {
-  it('are kept for a day of the clock, also if the clock was set back meanwhile', () => {
-    const keys = new IdempotencyKeys();
-    for (let hour = 0; hour < 100; hour++) {
-      const now = hour * HOUR_MS;
-      keys.add(hashed(`k${hour}`), hour, now, now);
-    }
-    const now = 60 * HOUR_MS;
-    for (let hour = 0; hour < 50; hour++) keys.add(hashed(`later${hour}`), 100 + hour, now, now);
-    // Keys from the time before the clock was set back have times in the future.
-    for (let hour = 77; hour < 100; hour++) expect(keys.find(hashed(`k${hour}`), now)).toBe(hour);
-    for (let hour = 0; hour < 50; hour++) expect(keys.find(hashed(`later${hour}`), now)).toBe(100 + hour);
-  });
-
   it('that have expired are forgotten, so that there is room for new ones', () => {
     const keys = new IdempotencyKeys(4);
     const add = (name: string, day: number) => keys.add(hashed(name), 0, day * DAY_MS, day * DAY_MS);
@@ -58,24 +45,17 @@ it('a full set of idempotency keys has room again after 24 hours, although no ke
   }
 });
 
-const fingerprint = (scope: string, key: string, { bodyHash = BODY, secret = SECRET } = {}) =>
-  Object.values(fingerprintOf({ scope, key, bodyHash }, secret)).join(' ');
-
 it('fingerprintOf differs for each scope, key, body and store', () => {
+  const of = (scope: string, key: string, bodyHash = BODY, secret = SECRET) =>
+    Object.values(fingerprintOf({ scope, key, bodyHash }, secret)).join(' ');
   const all = [
-    fingerprint('a', 'bc'),
-    fingerprint('ab', 'c'),
-    fingerprint('', 'abc'),
-    fingerprint('1:a', 'b'),
-    fingerprint('1', ':ab'),
-    fingerprint('a\u0000', 'b'),
-    fingerprint('a', '\u0000b'),
-    fingerprint('a', '\ud800'),
-    fingerprint('a', '\udbff'),
-    fingerprint('a', 'bc', { bodyHash: `${'1'.repeat(31)}2${'1'.repeat(32)}` }),
-    fingerprint('a', 'bc', { bodyHash: `2${'1'.repeat(63)}` }),
-    fingerprint('a', 'bc', { secret: '6'.repeat(64) }),
+    of('a', 'bc'),
+    of('ab', 'c'),
+    of('1:a', 'b'),
+    of('1', ':ab'),
+    of('a', 'bc', `${'1'.repeat(31)}2${'1'.repeat(32)}`),
+    of('a', 'bc', BODY, '6'.repeat(64)),
   ];
   expect(new Set(all).size).toBe(all.length);
-  expect(fingerprint('a', 'bc')).toBe(all[0]);
+  expect(of('a', 'bc')).toBe(all[0]);
 });

@@ -127,20 +127,6 @@ describe.skipIf(process.platform === 'win32')('after the directory was moved', (
     expect(failures).toEqual([expect.objectContaining({ message: expect.stringContaining(directory) })]);
   });
 
-  it('a server does not save its bans in another store', async () => {
-    const other = await openServer();
-    await other.backend.close();
-    const { directory, clock, backend, sha256 } = await openServer();
-    await rename(directory, `${directory}.x`);
-    await rename(other.directory, directory);
-    for (let request = 0; request < 3; request++) {
-      await backend.limiter.take(sha256, { perMinute: 1, perDay: 1 });
-      clock.advance(1_000);
-    }
-    expect(await backend.banCounts()).toMatchObject({ begun: 1 });
-    expect(await readdir(directory)).not.toContain('bans.json');
-  });
-
   it('a command does not create its directory again', async () => {
     const { directory, location } = await openServer();
     const managing = location.manageKeys(async (keys) => {

@@ -52,17 +52,6 @@ export function describeKeyManager({ newPlace }: Places): void {
       expect((await get('a'))?.sha256).toBe(hashKey('my own key'));
     });
 
-    it('can give an enterprise key its own quota', async () => {
-      const { create, list } = await newKeys();
-      const quota = { perMinute: 1, perDay: MAX_QUOTA };
-      expect((await create({ name: 'a', plan: 'enterprise', quota })).quota).toEqual(quota);
-      const usual = { perMinute: 1e9, perDay: 1e12 };
-      expect((await create({ name: 'b', plan: 'enterprise' })).quota).toEqual(usual);
-      const [own, plan] = await list();
-      expect(own).toMatchObject({ name: 'a', ...quota });
-      expect([plan?.name, plan?.perMinute, plan?.perDay]).toEqual(['b', undefined, undefined]);
-    });
-
     it('refuses wrong names, plans and quotas', async () => {
       const { create, names } = await newKeys();
       for (const wrong of INVALID_REQUESTS) {

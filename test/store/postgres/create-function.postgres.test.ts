@@ -143,14 +143,3 @@ test('a reset and takes of several callers never wait for each other in a circle
   isDone = true;
   await Promise.all(takers);
 });
-
-test('a transaction that began before a reset still sees everything, as that of pg_dump does', async () => {
-  const { client, connect } = await freshStore();
-  await create(client, [{}, {}]);
-  const reader = await connect();
-  await reader.query('begin isolation level repeatable read');
-  const count = async () => (await reader.query('select count(*)::int as n from pets.animals')).rows[0].n;
-  expect(await count()).toBe(2);
-  await reset(client);
-  expect(await count()).toBe(2);
-});
