@@ -1,14 +1,10 @@
 import { describe } from 'vitest';
 import { describeAnimals } from './animals.ts';
 import { describeIdempotency } from './idempotency.ts';
-import { describeKeyDirectory } from './key-directory.ts';
-import { describeKeyManager } from './key-manager.ts';
-import { describeLifecycle } from './lifecycle.ts';
+import { describeKeys } from './keys.ts';
 import { describeLimits } from './limits.ts';
-import { describePages } from './pages.ts';
 import { type OpenLocation, placesOf } from './place.ts';
-import { describeResetting } from './resetting.ts';
-import { describeSeeding } from './seeding.ts';
+import { describeSeeds } from './seeds.ts';
 
 /**
  * Tests everything that `StoreLocation` and `Backend` promise (src/store/backend.ts), only through these interfaces.
@@ -18,13 +14,9 @@ export function describeBackend(name: string, openLocation: OpenLocation): void 
   describe(`contract of a store: ${name}`, () => {
     const places = placesOf(openLocation);
     describeAnimals(places);
-    describePages(places);
-    describeSeeding(places);
-    describeResetting(places);
+    describeSeeds(places);
     describeIdempotency(places);
-    describeLifecycle(places);
     describeLimits(places);
-    describeKeyManager(places);
-    describeKeyDirectory(places);
+    describeKeys(places);
   });
 }
