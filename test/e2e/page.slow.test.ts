@@ -3,8 +3,8 @@ import type { Locator, Page } from 'playwright-core';
 import { describe, expect, test } from 'vitest';
 import { sampleData } from '../../src/server/sample-data.ts';
 import { overflow, seriousFindings, useBrowser } from '../helpers/browser.ts';
+import { startWithTools } from '../helpers/real-service.ts';
 import { create } from '../helpers/service.ts';
-import { startWithTools } from '../helpers/tools.ts';
 
 const open = useBrowser();
 

@@ -8,14 +8,12 @@ import { gate } from '../helpers/gate.ts';
 import { startReal } from '../helpers/real-service.ts';
 
 /** Starts a service, and uses up the quota of a key. */
-async function overLimit(
-  options: Parameters<typeof startReal>[0] = {},
-  quota = { perMinute: 3, perDay: 1_000 },
-) {
-  const service = await startReal({ time: '2026-11-20T12:00:10Z', ...options });
+async function overLimit() {
+  const service = await startReal({ time: '2026-11-20T12:00:10.300Z' });
+  const quota = { perMinute: 3, perDay: 1_000 };
   const key = await service.makeKey({ name: 'small', plan: 'enterprise', quota });
-  const send = async (authorization = `Bearer ${key}`) => {
-    const response = await service.call('/pets', { headers: { Authorization: authorization } });
+  const send = async () => {
+    const response = await service.call('/pets', { headers: { Authorization: `Bearer ${key}` } });
     const { code = 'ok' } = (await response.json()) as { code?: string };
     return { code, status: response.status, headers: Object.fromEntries(response.headers) };
   };
@@ -24,8 +22,7 @@ async function overLimit(
     for (let i = 0; i < count; i++) all.push((await send()).code);
     return all;
   };
-  const count = Math.min(quota.perMinute, quota.perDay);
-  expect(await codes(count)).toEqual(times(count, 'ok'));
+  expect(await codes(3)).toEqual(times(3, 'ok'));
   return { ...service, key, send, codes };
 }
 
@@ -46,7 +43,8 @@ describe('D9 a key that continues after a 429', () => {
       'retry-after': '300',
       'x-ratelimit-limit': '3',
       'x-ratelimit-remaining': '0',
-      'x-ratelimit-reset': String(clock.now() / 1_000 + 300),
+      // A client that waits until this whole second must not be refused again.
+      'x-ratelimit-reset': String(Math.ceil(clock.now() / 1_000) + 300),
     });
   });
 
@@ -85,26 +83,17 @@ describe('D9 a key that continues after a 429', () => {
     expect(await codes(1)).toEqual(['ok']);
   });
 
-  test('is banned even if the ban cannot be saved; the operator gets a warning', async () => {
-    const { clock, codes, directory, warnings } = await overLimit();
-    await mkdir(join(directory, 'bans.json'));
-    await codes(1);
-    clock.advance(1_000);
-    expect(await codes(11)).toEqual([...times(9, 'rate_limited'), 'key_banned', 'key_banned']);
-    expect(warnings).toEqual([expect.stringContaining(join(directory, 'bans.json'))]);
-  });
-
-  test('is saved when the service stops, if it could not be saved', async () => {
+  test('is banned even if the ban cannot be saved; it is saved when the service stops, and the operator gets a warning', async () => {
     const { clock, codes, directory, warnings, restart } = await overLimit();
     const path = join(directory, 'bans.json');
     await mkdir(path);
     await codes(1);
     clock.advance(1_000);
-    expect((await codes(10)).at(-1)).toBe('key_banned');
+    expect(await codes(11)).toEqual([...times(9, 'rate_limited'), 'key_banned', 'key_banned']);
+    expect(warnings).toEqual([expect.stringContaining(path)]);
     await rmdir(path);
     await restart();
     expect(await codes(1)).toEqual(['key_banned']);
-    expect(warnings).toHaveLength(1);
   });
 
   test('is saved with all other bans that have not expired, however slow saving is', async () => {

@@ -1,6 +1,6 @@
 import { describe, expect, onTestFinished, test, vi } from 'vitest';
 import { PetsInMemory } from '../../src/store/journal/journal.ts';
-import { REX } from '../helpers/raw-requests.ts';
+import { REX } from '../helpers/raw-client.ts';
 import { create, OTHER_KEY, start } from '../helpers/service.ts';
 
 // `D10` is the number of a detail in docs/service.md.

@@ -1,6 +1,5 @@
 import { once } from 'node:events';
 import type { IncomingMessage } from 'node:http';
-import type { Socket } from 'node:net';
 import { expect, onTestFinished, test } from 'vitest';
 import { MAX_FOREIGN, MAX_REQUESTS } from '../../../src/contract/recorded-text.ts';
 import { createRecord } from '../../../src/server/request/record.ts';
@@ -8,9 +7,9 @@ import { createRequestDescriber } from '../../../src/server/tools/log-entry.ts';
 import { createRecorder, MAX_RECORDED_BODY } from '../../../src/server/tools/recorder.ts';
 import { createRequestsHandler } from '../../../src/server/tools/requests.ts';
 import { gate } from '../../helpers/gate.ts';
-import { connectTo, sendRaw } from '../../helpers/raw-client.ts';
+import { type Connection, connectTo, sendRaw } from '../../helpers/raw-client.ts';
+import { type Requests, startWithTools } from '../../helpers/real-service.ts';
 import { create } from '../../helpers/service.ts';
-import { type Requests, startWithTools } from '../../helpers/tools.ts';
 
 const REX = '{"name":"Rex","categoryId":9223372036854775807}';
 
@@ -20,16 +19,8 @@ test('GET /requests shows a request and its response, with all digits of its num
   const { requests: shown } = await requests();
   expect(shown).toEqual([
     {
-      number: 1,
-      id: 'first',
-      time: '2026-11-20T12:00:00.000Z',
-      milliseconds: 0,
-      client: '127.0.0.1',
-      method: 'POST',
-      url: '/v1/pets?a=%20b',
-      operation: 'createPet',
-      keyName: 'till',
-      status: 201,
+      ...{ number: 1, id: 'first', time: '2026-11-20T12:00:00.000Z', milliseconds: 0, client: '127.0.0.1' },
+      ...{ method: 'POST', url: '/v1/pets?a=%20b', operation: 'createPet', keyName: 'till', status: 201 },
       outcome: 'counted',
       because: 'counted: 59 of 60 requests left in this minute',
       request: {
@@ -66,16 +57,16 @@ test('GET /requests shows what happened to each request, and why it got its resp
       ],
     },
   });
-  const expectNewest = async (what: string, because: unknown) => {
+  const expectNewest = async (what: string, because: string | RegExp) => {
     const [shown] = (await requests('?limit=1')).requests;
     const { status, code, outcome, until, rule, delay } = shown ?? {};
     const seen = [status, code, outcome, until, rule && `rule ${rule}`, delay && `${delay} ms`];
     expect(seen.filter((each) => each !== undefined).join(' ')).toBe(what);
-    expect(shown).toMatchObject({ because });
+    if (typeof because === 'string') expect(shown?.because).toBe(because);
+    else expect(shown?.because).toMatch(because);
     return shown;
   };
   const key = { 'Idempotency-Key': '"a"' };
-  const twice = 'x=ü\u{1f9a6}%0a&x=ü\u{1f9a6}%0a';
   for (const [path, init, what, because] of [
     ['/pets', {}, '503 injected_fault injected_fault rule 1', 'fault rule 1'],
     ['/pets', {}, '200 counted rule 2 90 ms', 'counted: 59 of 60 requests left in this minute'],
@@ -83,7 +74,7 @@ test('GET /requests shows what happened to each request, and why it got its resp
       '/pets',
       create('{"name":7,"categoryId":true,"status":"gone"}'),
       '400 invalid_request counted',
-      expect.stringMatching(/^name must .*; categoryId must be an integer.*; status must be one of/),
+      /^name must .*; categoryId must be an integer.*; status must be one of/,
     ],
     [
       '/pets',
@@ -95,18 +86,13 @@ test('GET /requests shows what happened to each request, and why it got its resp
       '/pets',
       { headers: { Authorization: '' } },
       '401 unauthorized not_counted',
-      expect.stringContaining('Send `Authorization: Bearer <API_KEY>`'),
+      /^There is no Authorization/,
     ],
     ['/pets', create(REX, key), '201 counted', 'counted: 57 of 60 requests left in this minute'],
-    [
-      '/pets',
-      create(REX, key),
-      '201 replayed',
-      'repeats the response of an earlier request, because both have the same Idempotency-Key',
-    ],
-    ['/pets', { method: 'OPTIONS' }, '204 not_counted', expect.any(String)],
-    ['/nothing', {}, '404 not_found counted', expect.stringMatching(/[^.]$/)],
-    [`/pets?${twice}`, {}, '400 invalid_request counted', 'The query parameter x is given more than once'],
+    ['/pets', create(REX, key), '201 replayed', /^repeats the response of an earlier request, because/],
+    ['/pets', { method: 'OPTIONS' }, '204 not_counted', /./],
+    ['/nothing', {}, '404 not_found counted', /[^.]$/],
+    ['/pets?x=1%0a&x=2', {}, '400 invalid_request counted', 'The query parameter x is given more than once'],
   ] as const) {
     await call(path, init);
     await expectNewest(what, because);
@@ -138,8 +124,12 @@ test('GET /requests says if a limit per day, missing keys or faults decided', as
   expect(await because()).toBe('counted: 1 of 2 requests left in this day');
   for (let i = 0; i < 2; i++) await call('/pets', { headers });
   expect(await because()).toBe('the limit of 2 requests per day is used up');
-  const large = { name: 'large', plan: 'enterprise', quota: { perMinute: 2_000, perDay: 9_000 } } as const;
-  await call('/pets', { headers: { Authorization: `Bearer ${await makeKey(large)}` } });
+  const large = await makeKey({
+    name: 'large',
+    plan: 'enterprise',
+    quota: { perMinute: 2_000, perDay: 9_000 },
+  });
+  await call('/pets', { headers: { Authorization: `Bearer ${large}` } });
   expect(await because()).toBe('counted: 1,999 of 2,000 requests left in this minute');
   for (let i = 0; i < 61; i++) await call('/pets', { headers: { Authorization: '' } });
   expect(await because()).toBe('the limit of 60 requests without a valid key per minute is used up');
@@ -151,45 +141,24 @@ test('GET /requests says if a limit per day, missing keys or faults decided', as
   ]);
 });
 
-test('a request id that is the name of a response header does not change the outcome', async () => {
-  const { call, requests } = await startWithTools();
-  for (const id of ['Preference-Applied', 'Idempotency-Replayed']) {
-    await call('/pets', { headers: { 'X-Request-Id': id } });
-  }
-  const { requests: shown } = await requests();
-  expect(shown.map(({ outcome }) => outcome)).toEqual(['counted', 'counted']);
-});
-
 test('requests for the tools and health checks are not shown; all others are, also those that are not valid HTTP', async () => {
-  const { port, requests, use } = await startWithTools();
+  const { port, raw, requests, use } = await startWithTools();
   await use('/openapi.json');
   await use('/healthz');
   await use('/readyz');
   await use('/reset', { method: 'DELETE' });
   await requests();
   await sendRaw(port(), 'nonsense\r\n\r\n');
+  await raw('POST', '/v1/pets', 'Transfer-Encoding: chunked\r\n', 'nonsense\r\n');
+  const invalid = { status: 400, code: 'invalid_request', because: 'The request is not valid HTTP' };
   expect((await requests()).requests).toMatchObject([
-    {
-      method: '-',
-      url: '-',
-      status: 400,
-      code: 'invalid_request',
-      response: { bodyBytes: expect.any(Number) },
-    },
+    { ...invalid, method: 'POST', url: '/v1/pets' },
+    { ...invalid, method: '-', url: '-', response: { bodyBytes: expect.any(Number) } },
     { method: 'GET', url: '/openapi.json', status: 200, operation: '/openapi.json' },
   ]);
 });
 
-test('a request that an error of the connection interrupts begins with that error', async () => {
-  const { raw, requests } = await startWithTools();
-  await raw('POST', '/v1/pets', 'Transfer-Encoding: chunked\r\n', 'nonsense\r\n');
-  expect((await requests()).requests).toMatchObject([
-    { method: 'POST', status: 400, code: 'invalid_request', because: 'The request is not valid HTTP' },
-  ]);
-});
-
 test.each<[prefer: string, ignored: string | undefined]>([
-  ['code=503', undefined],
   ['code=429, retry-after=1', undefined],
   ['retry-after=1', 'retry-after'],
   ['respond-async, Wait=10; x=y, code=503', 'respond-async, wait'],
@@ -200,10 +169,11 @@ test.each<[prefer: string, ignored: string | undefined]>([
   expect((await requests()).requests[0]?.ignored).toBe(ignored);
 });
 
-test('DELETE /requests empties the log; the numbers continue, and earlier cursors are before all new requests', async () => {
-  const { call, requests, use } = await startWithTools();
+test('`since` shows only the requests after a cursor; DELETE empties the log, and a restart too', async () => {
+  const { call, requests, use, restart } = await startWithTools();
   await call('/pets?limit=1');
   const before = await requests();
+  expect((await requests(`?since=${before.cursor}`)).requests).toEqual([]);
   const cleared = await use('/requests', { method: 'DELETE' });
   const { log, cursor } = (await cleared.json()) as Requests;
   expect(log).not.toBe(before.log);
@@ -213,6 +183,9 @@ test('DELETE /requests empties the log; the numbers continue, and earlier cursor
     expect((await requests(`?since=${since}`)).requests).toMatchObject([
       { number: 2, url: '/v1/pets?limit=2' },
     ]);
+  await restart();
+  await call('/pets?limit=3');
+  expect((await requests(`?since=${cursor}`)).requests).toMatchObject([{ url: '/v1/pets?limit=3' }]);
 });
 
 test('GET /requests shows the requests that match; `summary=true` leaves out headers and bodies', async () => {
@@ -250,18 +223,6 @@ test('an invalid query is refused', async () => {
   }
 });
 
-test('`since` shows only the requests after a cursor; after a restart, it shows all', async () => {
-  const { call, requests, restart } = await startWithTools();
-  await call('/pets?limit=1');
-  const { cursor } = await requests();
-  expect((await requests(`?since=${cursor}`)).requests).toEqual([]);
-  await call('/pets?limit=2');
-  expect((await requests(`?since=${cursor}`)).requests).toMatchObject([{ url: '/v1/pets?limit=2' }]);
-  await restart();
-  await call('/pets?limit=3');
-  expect((await requests(`?since=${cursor}`)).requests).toMatchObject([{ url: '/v1/pets?limit=3' }]);
-});
-
 test('requests that are recorded while a response is made come after its cursor', async () => {
   const recorder = createRecorder();
   const request = { rawHeaders: [] as string[] } as IncomingMessage;
@@ -280,22 +241,25 @@ test('requests that are recorded while a response is made come after its cursor'
   expect((await read(`?since=${cursor}`)).ids).toEqual(['second']);
 });
 
-test(`the last ${MAX_REQUESTS} requests are kept`, async () => {
-  const { requests, port } = await startWithTools();
-  const total = MAX_REQUESTS + 500;
-  for (let i = 0; i <= total; i++) await fetch(`http://127.0.0.1:${port()}/x?${i}`);
-  const { requests: shown } = await requests();
-  expect(shown.length).toBe(MAX_REQUESTS);
-  expect(shown[0]?.url).toBe(`/x?${total}`);
-  expect(shown.at(-1)?.url).toBe(`/x?${total - MAX_REQUESTS + 1}`);
-}, 60_000);
+test(`the last ${MAX_REQUESTS} requests are kept`, () => {
+  const recorder = createRecorder();
+  const request = { method: 'GET', rawHeaders: [] as string[] } as IncomingMessage;
+  for (let i = 1; i <= MAX_REQUESTS + 500; i++) recorder.add(createRecord(`${i}`, '', request, 0), undefined);
+  const ids = recorder.after(0).map(({ id }) => id);
+  expect(ids).toEqual(Array.from({ length: MAX_REQUESTS }, (_, i) => `${MAX_REQUESTS + 500 - i}`));
+});
 
 test(`bodies are shown up to about ${MAX_RECORDED_BODY} bytes, and their sizes in full`, async () => {
   const { call, requests } = await startWithTools();
   const name = 'é'.repeat(20_000);
   expect((await call('/pets', create(JSON.stringify({ name, categoryId: 1 })))).status).toBe(201);
   expect((await call('/pets')).status).toBe(200);
-  const { requests: shown } = await requests();
+  await call('/pets', { method: 'POST', body: new Uint8Array([0xff]) });
+  const {
+    requests: [whole, ...shown],
+  } = await requests();
+  // Its text is longer than the body was.
+  expect(whole?.request).not.toHaveProperty('cutOff');
   for (const message of [shown[1]?.request, shown[1]?.response, shown[0]?.response]) {
     expect(message?.bodyBytes).toBeGreaterThan(40_000);
     expect(message?.cutOff).toBe(true);
@@ -304,13 +268,6 @@ test(`bodies are shown up to about ${MAX_RECORDED_BODY} bytes, and their sizes i
     expect(bytes).toBeGreaterThan(MAX_RECORDED_BODY - 1_000);
     expect(bytes).toBeLessThanOrEqual(MAX_RECORDED_BODY);
   }
-});
-
-test('a body that is whole is not cut off, also with another length than it has on the wire', async () => {
-  const { call, key, requests } = await startWithTools();
-  await call('/pets', create(`{"name":"${key}","categoryId":1}`));
-  await call('/pets', { method: 'POST', body: new Uint8Array([0xff]) });
-  for (const { request } of (await requests()).requests) expect(request).not.toHaveProperty('cutOff');
 });
 
 test('older requests are dropped if all need more than 24 MiB', async () => {
@@ -337,19 +294,21 @@ async function startSlow() {
   const faults = { seed: 1, latency: { min: 500, max: 500 } };
   const service = await startWithTools({ time: '2026-11-20T12:00:00Z', faults, sleep });
   onTestFinished(() => latency.open());
-  const socket = connectTo(service.port());
-  socket.write(`GET /v1/pets HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer ${service.key}\r\n\r\n`);
+  const line = connectTo(service.port());
+  await line.send(`GET /v1/pets HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer ${service.key}\r\n\r\n`);
   await delayed.opened;
-  return { ...service, latency, socket };
+  return { ...service, latency, socket: line.socket };
 }
 
+const resets = ({ socket }: Pick<Connection, 'socket'>) => void socket.resetAndDestroy();
+
 test.each([
-  ['resets the connection', (socket: Socket) => void socket.resetAndDestroy()],
-  ['closes the connection', (socket: Socket) => void socket.destroy()],
+  ['resets the connection', resets],
+  ['closes the connection', ({ socket }: Pick<Connection, 'socket'>) => void socket.destroy()],
 ])('a client that %s before the response gave up', async (_how, leave) => {
   const { socket, clock, latency, requests, use } = await startSlow();
   clock.advance(2_100);
-  leave(socket);
+  leave({ socket });
   await once(socket, 'close');
   await requests();
   latency.open();
@@ -373,33 +332,28 @@ test.each([
 });
 
 test.each([
-  [
-    'resets the connection',
-    (socket: Socket) => void socket.resetAndDestroy(),
-    undefined,
-    'the client closed the connection',
-  ],
+  ['resets the connection', resets, undefined, /^the client closed the connection/],
   [
     'ends it',
-    (socket: Socket) => void socket.end(),
+    ({ socket }: Pick<Connection, 'socket'>) => void socket.end(),
     400,
-    'The client closed the connection before the end of',
+    /^The client closed the connection before the end of/,
   ],
 ])(
   'a client that %s in the middle of its body is said to have left',
   async (_how, leave, status, because) => {
     const { port, key, requests } = await startWithTools();
-    const socket = connectTo(port());
-    socket.write(
+    const line = connectTo(port());
+    await line.send(
       `POST /v1/pets HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer ${key}\r\nContent-Type: application/json\r\nContent-Length: 99\r\n\r\n{"name":`,
     );
-    await once(socket, 'connect');
+    await once(line.socket, 'connect');
     await requests();
-    leave(socket);
+    leave(line);
     await expect.poll(async () => (await requests()).requests).toMatchObject([{ number: 1 }]);
-    const { requests: shown } = await requests();
-    expect(shown[0]?.because).toContain(because);
-    expect(shown[0]?.status).toBe(status);
+    const [shown] = (await requests()).requests;
+    expect(shown?.because).toMatch(because);
+    expect(shown?.status).toBe(status);
   },
 );
 
@@ -407,6 +361,7 @@ const OTHER = 'http://evil.test';
 
 test('requests of pages that may not use the service name the origin, and the option that allows it', async () => {
   const { call, requests, key } = await startWithTools({ cors: ['http://shop.test'] });
+  const local = 'http://localhost:5173';
   for (const [headers, foreignOrigin, because] of [
     [
       { 'Sec-Fetch-Site': 'cross-site', Origin: OTHER },
@@ -415,26 +370,24 @@ test('requests of pages that may not use the service name the origin, and the op
     ],
     // Another port of this machine.
     [
-      { 'Sec-Fetch-Site': 'same-site', Origin: 'http://localhost:5173' },
-      'http://localhost:5173',
-      'origin http://localhost:5173 refused; start with --cors http://localhost:5173',
+      { 'Sec-Fetch-Site': 'same-site', Origin: local },
+      local,
+      `origin ${local} refused; start with --cors ${local}`,
     ],
-    [
-      { Origin: 'tauri://localhost' },
-      'tauri://localhost',
-      expect.stringContaining('--cors tauri://localhost'),
-    ],
+    [{ Origin: 'tauri://localhost' }, 'tauri://localhost', '--cors tauri://localhost'],
     // An image.
-    [{ 'Sec-Fetch-Site': 'cross-site' }, 'unknown', expect.stringContaining('counted')],
+    [{ 'Sec-Fetch-Site': 'cross-site' }, 'unknown', 'counted'],
     // An old browser, a sandbox, a text for a shell, a long origin, and a secret.
-    [{ Origin: OTHER }, OTHER, expect.stringContaining('--cors')],
-    [{ Origin: 'null' }, 'null', expect.stringContaining('counted')],
-    [{ Origin: 'http://a;$(reboot)' }, 'http://a;$(reboot)', expect.stringContaining('counted')],
-    [{ Origin: 'x'.repeat(300) }, 'x'.repeat(200), expect.stringContaining('counted')],
-    [{ Origin: `http://${key}.test` }, 'http://[redacted].test', expect.stringContaining('[redacted]')],
+    [{ Origin: OTHER }, OTHER, '--cors'],
+    [{ Origin: 'null' }, 'null', 'counted'],
+    [{ Origin: 'http://a;$(reboot)' }, 'http://a;$(reboot)', 'counted'],
+    [{ Origin: 'x'.repeat(300) }, 'x'.repeat(200), 'counted'],
+    [{ Origin: `http://${key}.test` }, 'http://[redacted].test', '[redacted]'],
   ] as [headers: Record<string, string>, foreignOrigin: string, because: string][]) {
     await call('/pets', { headers });
-    expect((await requests('?limit=1')).requests).toMatchObject([{ foreignOrigin, because }]);
+    expect((await requests('?limit=1')).requests).toMatchObject([
+      { foreignOrigin, because: expect.stringContaining(because) },
+    ]);
   }
 });
 
@@ -455,24 +408,15 @@ test.each<[about: string, headers: Record<string, string>, cors?: string[]]>([
 });
 
 test.each([
-  [
-    'of another website',
-    'GET /v1/pets HTTP/1.1\r\nHost: localhost\r\nOrigin: http://evil.test\r\nConnection: close\r\n\r\n',
-  ],
-  [
-    'with a Host that is not allowed',
-    'GET /v1/pets HTTP/1.1\r\nHost: evil.test\r\nConnection: close\r\n\r\n',
-  ],
-  ['that are not valid HTTP', 'nonsense\r\n\r\n'],
+  ['of another website', 'GET /v1/pets HTTP/1.1\r\nHost: localhost\r\nOrigin: http://evil.test\r\n'],
+  ['with a Host that is not allowed', 'GET /v1/pets HTTP/1.1\r\nHost: evil.test\r\n'],
+  ['that are not valid HTTP', 'nonsense\r\n'],
 ])(`requests %s cannot fill the log: the last ${MAX_FOREIGN} are kept, and all others`, async (_, bytes) => {
   const { port, requests, call } = await startWithTools();
   await call('/pets');
-  for (let i = 0; i < MAX_FOREIGN + 3; i++) await sendRaw(port(), bytes);
+  for (let i = 0; i < MAX_FOREIGN + 3; i++) await sendRaw(port(), `${bytes}Connection: close\r\n\r\n`);
   await call('/pets');
-  const { requests: shown } = await requests();
-  expect(shown.map(({ number }) => number)).toEqual([
-    MAX_FOREIGN + 5,
-    ...Array.from({ length: MAX_FOREIGN }, (_each, i) => MAX_FOREIGN + 4 - i),
-    1,
-  ]);
+  const numbers = (await requests()).requests.map(({ number }) => number);
+  const foreign = Array.from({ length: MAX_FOREIGN }, (_each, i) => MAX_FOREIGN + 4 - i);
+  expect(numbers).toEqual([MAX_FOREIGN + 5, ...foreign, 1]);
 });

@@ -1,11 +1,136 @@
 import fc from 'fast-check';
-import { errorCodes } from '../../../src/contract/error-codes.ts';
-import { API_PREFIX, type OperationName, operations } from '../../../src/contract/operations.ts';
-import { encodeCursor } from '../../../src/server/routes.ts';
-import type { CreateRequest } from '../../../src/store/store.ts';
-import { table } from '../openapi.ts';
-import { type Body, body, mostly } from './bodies.ts';
-import { legible } from './wire.ts';
+import { INT64_MAX, INT64_MIN } from '../../src/contract/json.ts';
+import { API_PREFIX, type OperationName, operations } from '../../src/contract/operations.ts';
+import { petStatuses } from '../../src/contract/schemas.ts';
+import { encodeCursor } from '../../src/server/routes.ts';
+import type { CreateRequest } from '../../src/store/store.ts';
+import { table } from './openapi.ts';
+import { legible } from './raw-client.ts';
+
+/** A request body with the expected animal, or the expected error status. */
+type Body = { bytes: Buffer; pet?: CreateRequest['pet']; refused?: 400 | 413 };
+
+/** A JSON text and its value. Invalid text has no value. An empty `text` means that a field is left out. */
+type Text<Value> = { text: string; value?: Value };
+
+const MAX_BYTES = 65_536;
+/** The maximum depth of arrays in a field. The service accepts 32 levels, and the animal itself is the first level. */
+const MAX_NESTED = 31;
+
+/** Generates values of `good`, and about one in 13 of `bad`. */
+const mostly = <Good, Bad = Good>(good: fc.Arbitrary<Good>, bad: fc.Arbitrary<Bad>) =>
+  fc.oneof({ arbitrary: good, weight: 12 }, { arbitrary: bad, weight: 1 });
+
+const codeUnits = fc.array(fc.nat(0xffff), { maxLength: 12 }).map((units) => String.fromCharCode(...units));
+const exotic = fc.constantFrom(
+  ...['', ' ', '\0', '\ud800', '😀'.repeat(40), '"\\', '__proto__', 'x'.repeat(600), '"\\"},{"id":9,'],
+  ...['a\nb\r\u2028', '\u202e\u001b[31m', '{"crc":"00000000","seq":1}\n{"crc":"'],
+);
+// Names with lone surrogates are invalid.
+const isLone = /\p{Surrogate}/u;
+/** Formats a string as JSON, with or without escaping every character. */
+const written = (value: string, isEscaped: boolean) =>
+  isEscaped
+    ? `"${value.replace(/./gs, (char) => `\\u${char.charCodeAt(0).toString(16).padStart(4, '0')}`)}"`
+    : JSON.stringify(value);
+const name: fc.Arbitrary<Text<string>> = mostly(
+  fc
+    .tuple(
+      fc.oneof(fc.constantFrom('Rex', 'Ada'), fc.string({ unit: 'binary' }), codeUnits, exotic),
+      fc.boolean(),
+    )
+    .map(([value, isEscaped]) => {
+      const text = written(value, isEscaped);
+      return isLone.test(value) ? { text } : { text, value };
+    }),
+  fc.constantFrom('null', '7', '["Rex"]', '"a\nb"', '"\\x"', "'Rex'", '').map((text) => ({ text })),
+);
+
+const numbers = { '-0': 0n, '3.0': 3n, '1e3': 1000n, '100e-2': 1n, '-9.0E+0': -9n } as const;
+const categoryId: fc.Arbitrary<Text<bigint>> = mostly(
+  fc.oneof(
+    fc
+      .oneof(fc.bigInt({ min: 0n, max: 9n }), fc.bigInt({ min: INT64_MIN, max: INT64_MAX }))
+      .map((value) => ({ text: `${value}`, value })),
+    fc.constantFrom(...Object.entries(numbers)).map(([text, value]) => ({ text, value })),
+  ),
+  fc.constantFrom(`${INT64_MAX + 1n}`, '9'.repeat(400), '1.5', '1e', '1e999999999').map((text) => ({ text })),
+);
+
+const status: fc.Arbitrary<Text<CreateRequest['pet']['status']>> = mostly(
+  fc.oneof(
+    fc.constant({ text: '', value: 'available' as const }),
+    fc.constantFrom(...petStatuses).map((value) => ({ text: `"${value}"`, value })),
+  ),
+  fc.constantFrom('"gone"', '"AVAILABLE"', '""', 'null', '1', '[]').map((text) => ({ text })),
+);
+
+/** Additional fields. They precede the animal's own fields, because the last of two fields with the same name wins. */
+const more: fc.Arbitrary<Text<true>> = mostly(
+  fc
+    .oneof(
+      fc.constantFrom('', '"id":7', '"categoryId":"first"', '"__proto__":{"status":"sold"}', '"n":1e400'),
+      fc.json({ maxDepth: 3 }).map((json) => `"more":${json}`),
+      fc
+        .integer({ min: 1, max: MAX_NESTED })
+        .map((depth) => `"deep":${'['.repeat(depth)}${']'.repeat(depth)}`),
+    )
+    .map((text) => ({ text, value: true })),
+  fc
+    .constantFrom(`"deep":${'['.repeat(9_000)}${']'.repeat(9_000)}`, '"open":[', ',', '"n":NaN', '"n":1/* */')
+    .map((text) => ({ text })),
+);
+
+const anyPet: fc.Arbitrary<Text<CreateRequest['pet']>> = fc
+  .record({ more, name, categoryId, status })
+  .map(({ more, name, categoryId, status }) => {
+    const fields = { name: name.text, categoryId: categoryId.text, status: status.text };
+    const texts = Object.entries(fields).flatMap(([key, text]) => (text === '' ? [] : `"${key}":${text}`));
+    const text = `{${[...(more.text === '' ? [] : [more.text]), ...texts].join(',')}}`;
+    const value = { name: name.value, categoryId: categoryId.value, status: status.value };
+    const isGood = more.value && Object.values(value).every((each) => each !== undefined);
+    return isGood ? { text, value: value as CreateRequest['pet'] } : { text };
+  });
+
+/** Three animals that differ only in their status, so that many requests have equal bodies. */
+const rex: fc.Arbitrary<Text<CreateRequest['pet']>> = fc.constantFrom(...petStatuses).map((status) => ({
+  text: `{"name":"Rex","categoryId":1,"status":"${status}"}`,
+  value: { name: 'Rex', categoryId: 1n, status },
+}));
+const newPet = fc.oneof({ arbitrary: anyPet, weight: 2 }, { arbitrary: rex, weight: 1 });
+
+/** How a text becomes bytes. `refused` is the status of the error if the service must reject the bytes. */
+type Encoding = { bytes: (text: string) => Buffer; refused?: 400 | 413 };
+const padded = (length: number) => (text: string) => {
+  const bytes = Buffer.from(text);
+  return Buffer.concat([bytes, Buffer.alloc(Math.max(0, length - bytes.length), ' ')]);
+};
+const encoding: fc.Arbitrary<Encoding> = mostly<Encoding, Encoding>(
+  fc.constantFrom<Encoding[]>(
+    { bytes: (text) => Buffer.from(text) },
+    { bytes: (text) => Buffer.from(` \t\r\n${text}\n`) },
+    { bytes: (text) => Buffer.from(`\ufeff${text}`) },
+  ),
+  fc.oneof(
+    fc.nat(0xffff).map<Encoding>((at) => ({
+      bytes: (text) => Buffer.from(text.slice(0, at % text.length)),
+      refused: 400,
+    })),
+    fc.constantFrom<Encoding[]>(
+      { bytes: padded(MAX_BYTES) },
+      { bytes: padded(MAX_BYTES + 1), refused: 413 },
+      { bytes: (text) => Buffer.from(text, 'utf16le'), refused: 400 },
+      { bytes: (text) => Buffer.from(text + text), refused: 400 },
+      { bytes: (text) => Buffer.from(`[${text}]`), refused: 400 },
+    ),
+    fc.json().map<Encoding>((json) => ({ bytes: () => Buffer.from(json), refused: 400 })),
+  ),
+);
+
+const body: fc.Arbitrary<Body> = fc.tuple(newPet, encoding).map(([{ text, value }, { bytes, refused }]) => {
+  if (refused !== undefined) return { bytes: bytes(text), refused };
+  return value === undefined ? { bytes: bytes(text), refused: 400 } : { bytes: bytes(text), pet: value };
+});
 
 /** A part of a request. `refused` is the status of the error that an invalid part causes if the service checks it. */
 type Part = { text: string; refused?: number };
@@ -113,9 +238,6 @@ const key = line('Idempotency-Key');
 
 const UPGRADES = ['websocket', 'h2c', 'TLS/1.0'].map((protocol) => `Upgrade\r\nUpgrade: ${protocol}`);
 
-type Prefer = Part & { code?: string };
-const statuses = [...new Set<number>(Object.values(errorCodes))];
-
 /** How a body is sent: with Content-Length, or in chunks of these sizes, again and again. */
 type Frame = 'length' | readonly number[];
 const frame: fc.Arbitrary<Frame> = fc.oneof(
@@ -175,12 +297,6 @@ const choicesOf = (keys: readonly string[]) => ({
       ...wrong(400, ...['<string>', '{{$guid}}', '{key}', 'x'.repeat(256), ...LONG_KEYS].map(key)),
       ...wrong(400, key('k1').repeat(2)),
     ] as Idempotency[],
-  },
-  prefer: {
-    good: fine('', '', '', ...lines('Prefer', 'respond-async', 'recode=500', '')) as Prefer[],
-    bad: ['200', '201', '204', '999', '', 'x', ...statuses.map(String)].map(
-      (code): Prefer => ({ text: line('Prefer')(`wait=1, code=${code}`), code }),
-    ),
   },
   expectation: {
     good: fine('', '', '', line('Expect')('100-continue')),
@@ -254,17 +370,13 @@ export type FuzzedRequest = {
   method: string;
   path: string;
   operation?: OperationName;
-  /** The possible statuses. Not included: 429 if `limitedBy` is set, and an injected 503 if `counts` is true. */
+  /** The possible statuses. Not included: 429 and an injected 503, which are possible if `limitedBy` is set. */
   statuses: readonly number[];
   /** The API key whose limit applies: if it is used up, the request gets 429. */
   limitedBy?: string;
-  /** Whether the request consumes quota of the key in `limitedBy`. A request with `Prefer: code=…` does not. */
-  counts: boolean;
   creates?: { pet: CreateRequest['pet']; caller: string; key?: string };
   /** The id of the requested animal. */
   reads?: bigint;
-  /** Whether the response is mocked with Prefer. */
-  isPreferred: boolean;
   /** Whether the service may close the connection after the response. */
   mayEnd: boolean;
 };
@@ -277,25 +389,8 @@ export const requestOf = (keys: readonly string[]): fc.Arbitrary<FuzzedRequest> 
 export const requestsWithOneOddPart = (key: string, bodies: number): FuzzedRequest[] =>
   oneOddPart(key, fc.sample(body, { numRuns: bodies, seed: 1 })).map(assemble);
 
-/** Truncated requests. None has an Upgrade header, because Node would not notice that such a request is truncated. */
-export const cutRequestOf = (keys: readonly string[]): fc.Arbitrary<FuzzedRequest> =>
-  fc
-    .tuple(
-      requestOf(keys).filter(({ bytes }) => !bytes.includes('Upgrade:')),
-      fc.nat(0xffff),
-    )
-    .map(([{ creates: _, ...request }, at]) =>
-      shown({
-        ...request,
-        bytes: request.bytes.subarray(0, 1 + (at % (request.bytes.length - 1))),
-        // If all headers arrive, the service may respond without waiting for the body, instead of sending 400.
-        statuses: [400, ...request.statuses.filter((status) => status !== 201 || request.isPreferred)],
-        mayEnd: true,
-      }),
-    );
-
 function assemble(parts: Parts): FuzzedRequest {
-  const { method, place, query, prefer, idempotency, authorization, body, expectation } = parts;
+  const { method, place, query, idempotency, authorization, body, expectation } = parts;
   const name = place.methods[method.text];
   const operation = name === 'page' ? undefined : name;
   const caller = authorization.key;
@@ -304,8 +399,6 @@ function assemble(parts: Parts): FuzzedRequest {
     method: method.text,
     path: place.text,
     statuses: [method.refused, parts.rest.refused].filter(isStatus),
-    counts: false,
-    isPreferred: false,
     mayEnd: true,
     ...(operation && { operation }),
   };
@@ -313,8 +406,6 @@ function assemble(parts: Parts): FuzzedRequest {
   if (request.statuses.length > 0) return shown(request);
 
   const isOptions = method.text === 'OPTIONS';
-  const asksApi = place.isApi && !isOptions;
-  const prefers = asksApi && prefer.code !== undefined;
   // `OPTIONS *` and `OPTIONS /` ask about the whole server.
   const isServer = isOptions && /^(?:\*|(?:http:\/\/127\.0\.0\.1)?\/?)$/.test(place.text + query.text);
   const placeRefused = isServer ? undefined : place.refused;
@@ -323,54 +414,35 @@ function assemble(parts: Parts): FuzzedRequest {
   const hostRefused = isAnyHost ? undefined : parts.host.refused;
   const problems = [hostRefused, placeRefused];
   if (placeRefused === undefined && name === undefined && !isOptions) problems.push(405);
-  if (asksApi) problems.push(authorization.refused);
-  if (name !== undefined && !prefers) problems.push(expectation.refused);
-  if (operation && !prefers) {
-    problems.push(query.refused, place.refusedByOperation);
-    if (operation === 'listPets') problems.push(query.refusedByList);
-    if (operation === 'createPet') problems.push(parts.type.refused, idempotency.refused, body.refused);
-  }
+  if (place.isApi && !isOptions) problems.push(authorization.refused);
+  if (name !== undefined) problems.push(expectation.refused);
+  if (operation) problems.push(query.refused, place.refusedByOperation);
+  if (operation === 'listPets') problems.push(query.refusedByList);
+  if (operation === 'createPet') problems.push(parts.type.refused, idempotency.refused, body.refused);
   const refusals = problems.filter(isStatus);
-  // OPTIONS needs no API key, but an invalid API key may be rejected.
-  const anonymous = isOptions && place.isApi ? [authorization.refused].filter(isStatus) : [];
-  const preferredStatus = preferred(operation, prefer.code);
   const successes = () => {
     if (isOptions) return [204];
     if (operation === undefined) return [200];
-    if (prefers) return [preferredStatus ?? 400];
     const { status } = operations[operation].success;
     if (operation === 'createPet') return [status, 409, 422];
     return operation === 'getPet' ? [status, 404, 410] : [status];
   };
-  const statuses = [...(refusals.length > 0 ? refusals : successes()), ...anonymous];
-  const limitedBy = asksApi && hostRefused === undefined ? caller : undefined;
-  Object.assign(request, {
-    statuses,
-    counts: limitedBy !== undefined && !prefers,
-    isPreferred: prefers && statuses.length === 1 && statuses[0] === preferredStatus,
-    mayEnd: /close|Upgrade/.test(parts.connection),
-    ...(limitedBy !== undefined && { limitedBy }),
-  });
-  if (statuses.includes(201) && !prefers && body.pet && caller !== undefined) {
+  request.statuses = refusals.length > 0 ? refusals : successes();
+  request.mayEnd = /close|Upgrade/.test(parts.connection);
+  if (place.isApi && !isOptions && hostRefused === undefined && caller) request.limitedBy = caller;
+  if (request.statuses.includes(201) && body.pet && caller !== undefined) {
     const { key } = idempotency;
     request.creates = { pet: body.pet, caller, ...(key !== undefined && { key }) };
   }
-  if (statuses.includes(200) && !prefers && place.reads !== undefined) request.reads = place.reads;
+  if (request.statuses.includes(200) && place.reads !== undefined) request.reads = place.reads;
   return shown(request);
 }
 
 const isStatus = (status: number | undefined): status is number => status !== undefined;
 
-/** The status that `Prefer: code=…` asks for; undefined if the operation cannot have it. */
-function preferred(operation: OperationName | undefined, code: string | undefined): number | undefined {
-  const possible: number[] = Object.values(errorCodes);
-  if (operation) possible.push(operations[operation].success.status);
-  return possible.find((status) => String(status) === code);
-}
-
 function render({ method, place, query, hasBody, frame, body, connection, ...parts }: Parts): Buffer {
-  const { host, authorization, type, idempotency, prefer, expectation, rest } = parts;
-  const texts = [host, authorization, type, idempotency, prefer, expectation, rest].map(({ text }) => text);
+  const { host, authorization, type, idempotency, expectation, rest } = parts;
+  const texts = [host, authorization, type, idempotency, expectation, rest].map(({ text }) => text);
   const head = `${method.text} ${place.text + query.text} HTTP/1.1\r\n${texts.join('')}${connection}`;
   const end = hasBody || method.text === 'POST' ? framed(body.bytes, frame) : Buffer.from('\r\n');
   return Buffer.concat([Buffer.from(head, 'latin1'), end]);
@@ -392,3 +464,9 @@ function framed(bytes: Buffer, frame: Frame): Buffer {
 /** Makes fast-check print the bytes of a request. */
 const shown = (request: FuzzedRequest): FuzzedRequest =>
   Object.defineProperty(request, fc.toStringMethod, { value: () => legible(request.bytes) });
+
+/** The fast-check options that repeat a failure. Set PETS_FUZZ_SEED and PETS_FUZZ_PATH to what the failure printed. */
+export function replayed(): { seed?: number; path?: string } {
+  const { PETS_FUZZ_SEED: seed, PETS_FUZZ_PATH: path } = process.env;
+  return { ...(seed && { seed: Number(seed) }), ...(path && { path }) };
+}
