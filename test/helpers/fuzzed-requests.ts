@@ -10,127 +10,120 @@ import { legible } from './raw-client.ts';
 /** A request body with the expected animal, or the expected error status. */
 type Body = { bytes: Buffer; pet?: CreateRequest['pet']; refused?: 400 | 413 };
 
-/** A JSON text and its value. Invalid text has no value. An empty `text` means that a field is left out. */
-type Text<Value> = { text: string; value?: Value };
-
-const MAX_BYTES = 65_536;
-/** The maximum depth of arrays in a field. The service accepts 32 levels, and the animal itself is the first level. */
-const MAX_NESTED = 31;
+/** A field as JSON, and its value if it is valid. An empty text means that the field is left out. */
+type Field = { text: string; value?: unknown };
 
 /** Generates values of `good`, and about one in 13 of `bad`. */
 const mostly = <Good, Bad = Good>(good: fc.Arbitrary<Good>, bad: fc.Arbitrary<Bad>) =>
   fc.oneof({ arbitrary: good, weight: 12 }, { arbitrary: bad, weight: 1 });
 
-const codeUnits = fc.array(fc.nat(0xffff), { maxLength: 12 }).map((units) => String.fromCharCode(...units));
-const exotic = fc.constantFrom(
-  ...['', ' ', '\0', '\ud800', '😀'.repeat(40), '"\\', '__proto__', 'x'.repeat(600), '"\\"},{"id":9,'],
-  ...['a\nb\r\u2028', '\u202e\u001b[31m', '{"crc":"00000000","seq":1}\n{"crc":"'],
+const field = (good: fc.Arbitrary<Field>, ...bad: string[]): fc.Arbitrary<Field> =>
+  mostly(
+    good,
+    fc.constantFrom(...bad).map((text) => ({ text })),
+  );
+
+const names = fc.oneof(
+  fc.constantFrom('Rex', 'Ada'),
+  fc.string({ unit: 'binary' }),
+  fc.array(fc.nat(0xffff), { maxLength: 12 }).map((units) => String.fromCharCode(...units)),
+  fc.constantFrom(
+    ...['', ' ', '\0', '\ud800', '😀'.repeat(40), '"\\', '__proto__', 'x'.repeat(600), '"\\"},{"id":9,'],
+    ...['a\nb\r\u2028', '\u202e\u001b[31m', '{"crc":"00000000","seq":1}\n{"crc":"'],
+  ),
 );
-// Names with lone surrogates are invalid.
-const isLone = /\p{Surrogate}/u;
-/** Formats a string as JSON, with or without escaping every character. */
-const written = (value: string, isEscaped: boolean) =>
-  isEscaped
-    ? `"${value.replace(/./gs, (char) => `\\u${char.charCodeAt(0).toString(16).padStart(4, '0')}`)}"`
-    : JSON.stringify(value);
-const name: fc.Arbitrary<Text<string>> = mostly(
-  fc
-    .tuple(
-      fc.oneof(fc.constantFrom('Rex', 'Ada'), fc.string({ unit: 'binary' }), codeUnits, exotic),
-      fc.boolean(),
-    )
-    .map(([value, isEscaped]) => {
-      const text = written(value, isEscaped);
-      return isLone.test(value) ? { text } : { text, value };
-    }),
-  fc.constantFrom('null', '7', '["Rex"]', '"a\nb"', '"\\x"', "'Rex'", '').map((text) => ({ text })),
+const name = field(
+  fc.oneof(
+    fc.constant({ text: '"\\u0052\\u0065x"', value: 'Rex' }),
+    // Names with lone surrogates are invalid.
+    names.map((value) => ({ text: JSON.stringify(value), ...(!/\p{Surrogate}/u.test(value) && { value }) })),
+  ),
+  ...['null', '7', '["Rex"]', '"a\nb"', '"\\x"', "'Rex'", ''],
 );
 
-const numbers = { '-0': 0n, '3.0': 3n, '1e3': 1000n, '100e-2': 1n, '-9.0E+0': -9n } as const;
-const categoryId: fc.Arbitrary<Text<bigint>> = mostly(
+const numbers = { '-0': 0n, '3.0': 3n, '1e3': 1000n, '100e-2': 1n, '-9.0E+0': -9n };
+const categoryId = field(
   fc.oneof(
-    fc
-      .oneof(fc.bigInt({ min: 0n, max: 9n }), fc.bigInt({ min: INT64_MIN, max: INT64_MAX }))
-      .map((value) => ({ text: `${value}`, value })),
+    fc.bigInt({ min: 0n, max: 9n }).map((value) => ({ text: `${value}`, value })),
+    fc.bigInt({ min: INT64_MIN, max: INT64_MAX }).map((value) => ({ text: `${value}`, value })),
     fc.constantFrom(...Object.entries(numbers)).map(([text, value]) => ({ text, value })),
   ),
-  fc.constantFrom(`${INT64_MAX + 1n}`, '9'.repeat(400), '1.5', '1e', '1e999999999').map((text) => ({ text })),
+  ...[`${INT64_MAX + 1n}`, '9'.repeat(400), '1.5', '1e', '1e999999999'],
 );
 
-const status: fc.Arbitrary<Text<CreateRequest['pet']['status']>> = mostly(
-  fc.oneof(
-    fc.constant({ text: '', value: 'available' as const }),
-    fc.constantFrom(...petStatuses).map((value) => ({ text: `"${value}"`, value })),
+const status = field(
+  fc.constantFrom(
+    { text: '', value: 'available' },
+    ...petStatuses.map((value) => ({ text: `"${value}"`, value })),
   ),
-  fc.constantFrom('"gone"', '"AVAILABLE"', '""', 'null', '1', '[]').map((text) => ({ text })),
+  ...['"gone"', '"AVAILABLE"', '""', 'null', '1', '[]'],
 );
 
+const nested = (depth: number) => `"deep":${'['.repeat(depth)}${']'.repeat(depth)}`;
 /** Additional fields. They precede the animal's own fields, because the last of two fields with the same name wins. */
-const more: fc.Arbitrary<Text<true>> = mostly(
+const more = field(
   fc
     .oneof(
       fc.constantFrom('', '"id":7', '"categoryId":"first"', '"__proto__":{"status":"sold"}', '"n":1e400'),
       fc.json({ maxDepth: 3 }).map((json) => `"more":${json}`),
-      fc
-        .integer({ min: 1, max: MAX_NESTED })
-        .map((depth) => `"deep":${'['.repeat(depth)}${']'.repeat(depth)}`),
+      // The service accepts 32 levels, and the animal itself is the first level.
+      fc.integer({ min: 1, max: 31 }).map(nested),
     )
     .map((text) => ({ text, value: true })),
-  fc
-    .constantFrom(`"deep":${'['.repeat(9_000)}${']'.repeat(9_000)}`, '"open":[', ',', '"n":NaN', '"n":1/* */')
-    .map((text) => ({ text })),
+  ...[nested(32), nested(9_000), '"open":[', ',', '"n":NaN', '"n":1/* */'],
 );
 
-const anyPet: fc.Arbitrary<Text<CreateRequest['pet']>> = fc
-  .record({ more, name, categoryId, status })
-  .map(({ more, name, categoryId, status }) => {
-    const fields = { name: name.text, categoryId: categoryId.text, status: status.text };
-    const texts = Object.entries(fields).flatMap(([key, text]) => (text === '' ? [] : `"${key}":${text}`));
-    const text = `{${[...(more.text === '' ? [] : [more.text]), ...texts].join(',')}}`;
-    const value = { name: name.value, categoryId: categoryId.value, status: status.value };
-    const isGood = more.value && Object.values(value).every((each) => each !== undefined);
-    return isGood ? { text, value: value as CreateRequest['pet'] } : { text };
-  });
+const newPet = fc.oneof(
+  {
+    weight: 2,
+    arbitrary: fc.record({ more, name, categoryId, status }).map(({ more, ...fields }): Field => {
+      const named = Object.entries(fields).map(([key, { text }]) => text && `"${key}":${text}`);
+      const text = `{${[more.text, ...named].filter(Boolean).join(',')}}`;
+      const isValid = [more, ...Object.values(fields)].every(({ value }) => value !== undefined);
+      const entries = Object.entries(fields).map(([key, { value }]) => [key, value]);
+      return { text, ...(isValid && { value: Object.fromEntries(entries) }) };
+    }),
+  },
+  // Three animals that differ only in their status, so that many requests have equal bodies.
+  {
+    weight: 1,
+    arbitrary: fc.constantFrom(...petStatuses).map((status): Field => {
+      const text = `{"name":"Rex","categoryId":1,"status":"${status}"}`;
+      return { text, value: { name: 'Rex', categoryId: 1n, status } };
+    }),
+  },
+);
 
-/** Three animals that differ only in their status, so that many requests have equal bodies. */
-const rex: fc.Arbitrary<Text<CreateRequest['pet']>> = fc.constantFrom(...petStatuses).map((status) => ({
-  text: `{"name":"Rex","categoryId":1,"status":"${status}"}`,
-  value: { name: 'Rex', categoryId: 1n, status },
-}));
-const newPet = fc.oneof({ arbitrary: anyPet, weight: 2 }, { arbitrary: rex, weight: 1 });
+const padded = (text: string, length: number) =>
+  Buffer.concat([Buffer.from(text), Buffer.alloc(Math.max(0, length - Buffer.byteLength(text)), ' ')]);
 
-/** How a text becomes bytes. `refused` is the status of the error if the service must reject the bytes. */
-type Encoding = { bytes: (text: string) => Buffer; refused?: 400 | 413 };
-const padded = (length: number) => (text: string) => {
-  const bytes = Buffer.from(text);
-  return Buffer.concat([bytes, Buffer.alloc(Math.max(0, length - bytes.length), ' ')]);
-};
-const encoding: fc.Arbitrary<Encoding> = mostly<Encoding, Encoding>(
-  fc.constantFrom<Encoding[]>(
-    { bytes: (text) => Buffer.from(text) },
-    { bytes: (text) => Buffer.from(` \t\r\n${text}\n`) },
-    { bytes: (text) => Buffer.from(`\ufeff${text}`) },
-  ),
-  fc.oneof(
-    fc.nat(0xffff).map<Encoding>((at) => ({
-      bytes: (text) => Buffer.from(text.slice(0, at % text.length)),
-      refused: 400,
-    })),
-    fc.constantFrom<Encoding[]>(
-      { bytes: padded(MAX_BYTES) },
-      { bytes: padded(MAX_BYTES + 1), refused: 413 },
-      { bytes: (text) => Buffer.from(text, 'utf16le'), refused: 400 },
-      { bytes: (text) => Buffer.from(text + text), refused: 400 },
-      { bytes: (text) => Buffer.from(`[${text}]`), refused: 400 },
+/** Generates a body from the text of an animal and a number. The body is refused with this status, if it is set. */
+type Encode = [encode: (text: string, at: number) => Buffer, refused?: 400 | 413];
+const body: fc.Arbitrary<Body> = fc
+  .tuple(
+    newPet,
+    mostly(
+      fc.constantFrom<Encode[]>(
+        [(text) => Buffer.from(text)],
+        [(text) => Buffer.from(` \t\r\n${text}\n`)],
+        [(text) => Buffer.from(`\ufeff${text}`)],
+      ),
+      fc.constantFrom<Encode[]>(
+        [(text) => padded(text, 65_536)],
+        [(text) => padded(text, 65_537), 413],
+        [(text, at) => Buffer.from(text.slice(0, at % text.length)), 400],
+        [(text) => Buffer.from(text, 'utf16le'), 400],
+        [(text) => Buffer.from(text + text), 400],
+        [(text) => Buffer.from(`[${text}]`), 400],
+      ),
     ),
-    fc.json().map<Encoding>((json) => ({ bytes: () => Buffer.from(json), refused: 400 })),
-  ),
-);
-
-const body: fc.Arbitrary<Body> = fc.tuple(newPet, encoding).map(([{ text, value }, { bytes, refused }]) => {
-  if (refused !== undefined) return { bytes: bytes(text), refused };
-  return value === undefined ? { bytes: bytes(text), refused: 400 } : { bytes: bytes(text), pet: value };
-});
+    fc.nat(0xffff),
+  )
+  .map(([{ text, value }, [encode, refused], at]) => {
+    const pet = value as Body['pet'];
+    const status = refused ?? (pet ? undefined : 400);
+    return { bytes: encode(text, at), ...(status ? { refused: status } : pet && { pet }) };
+  });
 
 /** A part of a request. `refused` is the status of the error that an invalid part causes if the service checks it. */
 type Part = { text: string; refused?: number };
