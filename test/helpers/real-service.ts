@@ -90,17 +90,10 @@ export async function startWithTools(options: Parameters<typeof startReal>[0] = 
     return (await response.json()) as Requests;
   };
   /** Sends a request with the API key as bytes, on a connection that closes after the response. */
-  const raw = (
-    method: string,
-    target: string,
-    headers = '',
-    body = '',
-    host = 'localhost',
-    credential = real.key,
-  ) =>
+  const raw = (method: string, target: string, headers = '', body = '', host = 'localhost') =>
     sendRaw(
       real.port(),
-      `${method} ${target} HTTP/1.1\r\nHost: ${host}\r\nAuthorization: Bearer ${credential}\r\n${JSON_TYPE}${CLOSE}${headers}\r\n${body}`,
+      `${method} ${target} HTTP/1.1\r\nHost: ${host}\r\nAuthorization: Bearer ${real.key}\r\n${JSON_TYPE}${CLOSE}${headers}\r\n${body}`,
     );
   return { ...real, token, use, requests, raw };
 }

@@ -10,6 +10,8 @@ import { journalLocation } from '../../src/store/journal/journal-location.ts';
 import { manualClock } from '../helpers/clock.ts';
 import { gate } from '../helpers/gate.ts';
 import { expectCommonHeaders, sendRaw } from '../helpers/raw-client.ts';
+import { start as startApp } from '../helpers/service.ts';
+import { memoryStore } from '../helpers/store-fixtures.ts';
 import { temporaryDirectory } from '../helpers/temp.ts';
 
 // A service accepts connections before its store is open.
@@ -33,16 +35,9 @@ async function start(changes: Partial<ServiceOptions> = {}) {
         return location.open(options);
       },
     },
-    host: '127.0.0.1',
-    port: 0,
-    clock,
-    sleep: async () => {},
-    bans: { after: 0, milliseconds: 0 },
-    allowHosts: [],
-    cors: [],
+    ...{ host: '127.0.0.1', port: 0, allowHosts: [], cors: [] },
+    ...openOptions(clock),
     signal: interrupt.signal,
-    onWarning: () => {},
-    onFailure: () => {},
     onError: (error) => expect.unreachable(String(error)),
     onAccess: (record) => log.push(record),
     ...changes,
@@ -54,8 +49,8 @@ async function start(changes: Partial<ServiceOptions> = {}) {
   return { starting, bound: bound.opened, open: held.open, urls, interrupt, log, location, directory };
 }
 
-const openOptions = (): OpenOptions => ({
-  clock: manualClock(),
+const openOptions = (clock = manualClock()): OpenOptions => ({
+  clock,
   bans: { after: 0, milliseconds: 0 },
   sleep: async () => {},
   onWarning: () => {},
@@ -107,50 +102,23 @@ test('a page of an allowed origin can read 503 starting, because its preflight r
   expect(response.headers.get('access-control-expose-headers')).toContain('Retry-After');
 });
 
-test('requests while the service starts count against no limit, and a connection can be used again', async () => {
-  const { bound, open, urls, starting } = await start();
-  await bound;
-  const list = () => fetch(`${urls[0]}/pets`, { headers: { Authorization: 'Bearer wrong' } });
-  for (let i = 0; i < 100; i++) expect((await list()).status).toBe(503);
-  open();
-  await starting;
-  const after = await list();
-  expect([after.status, after.headers.get('x-ratelimit-remaining')]).toEqual([401, '59']);
-  expect((await fetch(new URL('/readyz', urls[0]))).status).toBe(200);
-});
-
 test('however often /readyz is requested, the store is checked at most once a second', async () => {
-  const clock = manualClock();
-  const directory = await temporaryDirectory();
+  const store = await memoryStore();
   let checks = 0;
-  const { starting } = await start({
-    clock,
-    location: {
-      place: directory,
-      async open(options) {
-        const backend = await journalLocation(directory, clock).open(options);
-        const check = backend.store.checkWritable.bind(backend.store);
-        backend.store.checkWritable = async () => {
-          checks++;
-          await check();
-        };
-        return backend;
-      },
-    },
-  });
-  const { url } = await starting;
+  store.checkWritable = async () => void checks++;
+  const { clock, call } = await startApp({ store });
   for (const [milliseconds, expected] of [
     [0, 1],
     [999, 1],
     [1, 2],
   ] as const) {
     clock.advance(milliseconds);
-    expect((await fetch(new URL('/readyz', url))).status).toBe(200);
+    expect((await call('/readyz')).status).toBe(200);
     expect(checks).toBe(expected);
   }
 });
 
-test('requests get 503 starting until what they need is prepared, and then none fails', async () => {
+test('requests get 503 starting, and count against no limit, until what they need is prepared; then none fails', async () => {
   const [preparing, prepared] = [gate(), gate()];
   const { open, urls, starting } = await start({
     async prepare({ keys, url }) {
@@ -162,12 +130,19 @@ test('requests get 503 starting until what they need is prepared, and then none 
   });
   open();
   await preparing.opened;
-  const list = () => fetch(`${urls[0]}/pets`, { headers: { Authorization: 'Bearer my-own-key' } });
-  expect((await list()).status).toBe(503);
+  const list = async (key: string) => {
+    const { status, headers } = await fetch(`${urls[0]}/pets`, {
+      headers: { Authorization: `Bearer ${key}` },
+    });
+    return [status, headers.get('x-ratelimit-remaining')];
+  };
+  for (const key of ['my-own-key', 'wrong']) expect(await list(key)).toEqual([503, '60']);
   expect((await fetch(new URL('/readyz', urls[0]))).status).toBe(503);
   prepared.open();
   await starting;
-  expect((await list()).status).toBe(200);
+  expect(await list('my-own-key')).toEqual([200, '299']);
+  expect(await list('wrong')).toEqual([401, '59']);
+  expect((await fetch(new URL('/readyz', urls[0]))).status).toBe(200);
 });
 
 test('a port that is in use, and a seed that cannot be read, leave nothing on the disk', async () => {

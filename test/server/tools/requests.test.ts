@@ -2,12 +2,13 @@ import { once } from 'node:events';
 import type { IncomingMessage } from 'node:http';
 import { expect, onTestFinished, test } from 'vitest';
 import { MAX_FOREIGN, MAX_REQUESTS } from '../../../src/contract/recorded-text.ts';
+import { ignoredPreferences } from '../../../src/server/mocks.ts';
 import { createRecord } from '../../../src/server/request/record.ts';
 import { createRequestDescriber } from '../../../src/server/tools/log-entry.ts';
 import { createRecorder, MAX_RECORDED_BODY } from '../../../src/server/tools/recorder.ts';
 import { createRequestsHandler } from '../../../src/server/tools/requests.ts';
 import { gate } from '../../helpers/gate.ts';
-import { type Connection, connectTo, sendRaw } from '../../helpers/raw-client.ts';
+import { connectTo, JSON_TYPE, sendRaw } from '../../helpers/raw-client.ts';
 import { type Requests, startWithTools } from '../../helpers/real-service.ts';
 import { create } from '../../helpers/service.ts';
 
@@ -158,15 +159,13 @@ test('requests for the tools and health checks are not shown; all others are, al
   ]);
 });
 
-test.each<[prefer: string, ignored: string | undefined]>([
-  ['code=429, retry-after=1', undefined],
+test.each([
+  ['code=429, retry-after=1', ''],
   ['retry-after=1', 'retry-after'],
   ['respond-async, Wait=10; x=y, code=503', 'respond-async, wait'],
-  ['', undefined],
-])('of the header Prefer: %s, the preferences without effect are remarked', async (prefer, ignored) => {
-  const { call, requests } = await startWithTools();
-  await call('/pets', { headers: { Prefer: prefer } });
-  expect((await requests()).requests[0]?.ignored).toBe(ignored);
+  ['', ''],
+])('of the header Prefer: %s, the preferences without effect are "%s"', (prefer, ignored) => {
+  expect(ignoredPreferences(prefer)).toBe(ignored);
 });
 
 test('`since` shows only the requests after a cursor; DELETE empties the log, and a restart too', async () => {
@@ -241,12 +240,15 @@ test('requests that are recorded while a response is made come after its cursor'
   expect((await read(`?since=${cursor}`)).ids).toEqual(['second']);
 });
 
-test(`the last ${MAX_REQUESTS} requests are kept`, () => {
+test.each([
+  [`the last ${MAX_REQUESTS} requests are kept`, '/', MAX_REQUESTS],
+  ['fewer requests are kept if they need more than 24 MiB', `/${'x'.repeat(2 ** 17 - 1)}`, 192],
+])('%s', (_about, url, kept) => {
   const recorder = createRecorder();
-  const request = { method: 'GET', rawHeaders: [] as string[] } as IncomingMessage;
+  const request = { method: 'GET', url, rawHeaders: [] as string[] } as unknown as IncomingMessage;
   for (let i = 1; i <= MAX_REQUESTS + 500; i++) recorder.add(createRecord(`${i}`, '', request, 0), undefined);
   const ids = recorder.after(0).map(({ id }) => id);
-  expect(ids).toEqual(Array.from({ length: MAX_REQUESTS }, (_, i) => `${MAX_REQUESTS + 500 - i}`));
+  expect(ids).toEqual(Array.from({ length: kept }, (_, i) => `${MAX_REQUESTS + 500 - i}`));
 });
 
 test(`bodies are shown up to about ${MAX_RECORDED_BODY} bytes, and their sizes in full`, async () => {
@@ -270,86 +272,51 @@ test(`bodies are shown up to about ${MAX_RECORDED_BODY} bytes, and their sizes i
   }
 });
 
-test('older requests are dropped if all need more than 24 MiB', async () => {
-  const { call, requests, makeKey } = await startWithTools();
-  const key = await makeKey({ name: 'large', plan: 'enterprise' });
-  const body = `{"name":"${'x'.repeat(32_000)}","categoryId":1}`;
-  const headers = { Authorization: `Bearer ${key}`, 'Idempotency-Key': 'a', 'X-Filler': 'é'.repeat(7_500) };
-  for (let i = 1; i <= 900; i++) await call('/pets', create(body, headers));
-  const { requests: shown } = await requests();
-  expect(shown.length).toBeGreaterThan(550);
-  expect(shown.length).toBeLessThan(650);
-  expect(shown.map(({ number }) => number)).toEqual(shown.map((_, i) => 900 - i));
-  expect(shown.filter(({ request }) => request.cutOff && request.bodyBytes === body.length)).toEqual(shown);
-}, 60_000);
-
-/** A service whose latency ends when the test opens a gate. `delayed` resolves when the first response is delayed. */
-async function startSlow() {
+test('a client that closes the connection before the response gave up', async () => {
   const [latency, delayed] = [gate(), gate()];
-  const sleep = async (milliseconds: number) => {
-    if (milliseconds !== 500) return;
-    delayed.open();
-    await latency.opened;
-  };
-  const faults = { seed: 1, latency: { min: 500, max: 500 } };
-  const service = await startWithTools({ time: '2026-11-20T12:00:00Z', faults, sleep });
+  const { clock, key, port, requests } = await startWithTools({
+    time: '2026-11-20T12:00:00Z',
+    faults: { seed: 1, latency: { min: 500, max: 500 } },
+    sleep: async (milliseconds) => {
+      if (milliseconds !== 500) return;
+      delayed.open();
+      await latency.opened;
+    },
+  });
   onTestFinished(() => latency.open());
-  const line = connectTo(service.port());
-  await line.send(`GET /v1/pets HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer ${service.key}\r\n\r\n`);
+  const line = connectTo(port());
+  await line.send(`GET /v1/pets HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer ${key}\r\n\r\n`);
   await delayed.opened;
-  return { ...service, latency, socket: line.socket };
-}
-
-const resets = ({ socket }: Pick<Connection, 'socket'>) => void socket.resetAndDestroy();
-
-test.each([
-  ['resets the connection', resets],
-  ['closes the connection', ({ socket }: Pick<Connection, 'socket'>) => void socket.destroy()],
-])('a client that %s before the response gave up', async (_how, leave) => {
-  const { socket, clock, latency, requests, use } = await startSlow();
   clock.advance(2_100);
-  leave({ socket });
-  await once(socket, 'close');
+  line.socket.resetAndDestroy();
+  await once(line.socket, 'close');
   await requests();
   latency.open();
   await expect.poll(async () => (await requests()).requests).toHaveLength(1);
   const [shown] = (await requests()).requests;
   expect(shown).toMatchObject({
-    number: 1,
-    time: '2026-11-20T12:00:00.000Z',
-    milliseconds: 2_100,
-    keyName: 'till',
+    ...{ number: 1, time: '2026-11-20T12:00:00.000Z', milliseconds: 2_100, keyName: 'till', delay: 500 },
     because: 'the client closed the connection before the response',
-    delay: 500,
   });
   expect(shown).not.toHaveProperty('status');
   expect(shown).not.toHaveProperty('response');
-  await use('/openapi.json');
-  expect((await requests()).requests.map(({ number, url }) => [number, url])).toEqual([
-    [2, '/openapi.json'],
-    [1, '/v1/pets'],
-  ]);
 });
 
 test.each([
-  ['resets the connection', resets, undefined, /^the client closed the connection/],
-  [
-    'ends it',
-    ({ socket }: Pick<Connection, 'socket'>) => void socket.end(),
-    400,
-    /^The client closed the connection before the end of/,
-  ],
-])(
+  ['resets the connection', 'resetAndDestroy', undefined, /^the client closed the connection/],
+  ['ends it', 'end', 400, /^The client closed the connection before the end of/],
+] as const)(
   'a client that %s in the middle of its body is said to have left',
   async (_how, leave, status, because) => {
     const { port, key, requests } = await startWithTools();
     const line = connectTo(port());
+    const headers = `${JSON_TYPE}Content-Length: 99\r\n\r\n`;
     await line.send(
-      `POST /v1/pets HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer ${key}\r\nContent-Type: application/json\r\nContent-Length: 99\r\n\r\n{"name":`,
+      `POST /v1/pets HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer ${key}\r\n${headers}{"name":`,
     );
     await once(line.socket, 'connect');
     await requests();
-    leave(line);
+    line.socket[leave]();
     await expect.poll(async () => (await requests()).requests).toMatchObject([{ number: 1 }]);
     const [shown] = (await requests()).requests;
     expect(shown?.because).toMatch(because);

@@ -1,12 +1,9 @@
-import { readdir, readFile } from 'node:fs/promises';
-import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { createRequestRedactors, isSecretHeader } from '../../../src/server/redact.ts';
 import { MAX_RECORDED_BODY } from '../../../src/server/tools/recorder.ts';
 import { generateKey } from '../../../src/store/keys.ts';
 import { sendRaw } from '../../helpers/raw-client.ts';
 import { startWithTools } from '../../helpers/real-service.ts';
-import { create } from '../../helpers/service.ts';
 
 const { redact, redactResponse } = createRequestRedactors([])();
 
@@ -14,29 +11,20 @@ const percent = (text: string) => Array.from(text, (c) => `%${c.charCodeAt(0).to
 const unicode = (text: string) => Array.from(text, (c) => `\\u00${c.charCodeAt(0).toString(16)}`).join('');
 
 /** The forms in which a client can send a secret by mistake. */
-const forms: [name: string, (secret: string) => string][] = [
-  ['as it is', (secret) => secret],
-  ['percent-encoded', percent],
-  ['percent-encoded in upper case', (secret) => percent(secret).toUpperCase()],
-  ['percent-encoded twice', (secret) => percent(secret).replaceAll('%', '%25')],
-  ['as a URL component', encodeURIComponent],
-  ['with one encoded character', (secret) => secret.slice(0, 2) + percent(secret[2] ?? '') + secret.slice(3)],
-  ['escaped as in JSON', unicode],
-  ['escaped as in JSON twice', (secret) => unicode(secret).replaceAll('\\', '\\\\')],
-  ['as a JSON string', (secret) => JSON.stringify(secret).slice(1, -1)],
-  ['as a JSON string in a JSON string', (secret) => JSON.stringify(JSON.stringify(secret)).slice(3, -3)],
-  ['with other text around it', (secret) => `key=${secret}&x`],
+const forms: ((secret: string) => string)[] = [
+  (secret) => secret,
+  percent,
+  (secret) => percent(secret).toUpperCase(),
+  (secret) => percent(secret).replaceAll('%', '%25'),
+  encodeURIComponent,
+  // With one encoded character.
+  (secret) => secret.slice(0, 2) + percent(secret[2] ?? '') + secret.slice(3),
+  unicode,
+  (secret) => unicode(secret).replaceAll('\\', '\\\\'),
+  (secret) => JSON.stringify(secret).slice(1, -1),
+  (secret) => JSON.stringify(JSON.stringify(secret)).slice(3, -3),
+  (secret) => `key=${secret}&x`,
 ];
-
-/** The secrets that a text contains, each with the form in which it occurs. */
-const occurrences = (text: string, secrets: readonly string[]) =>
-  secrets.flatMap((secret) =>
-    forms
-      .filter(
-        ([, form]) => text.includes(form(secret)) || text.includes(JSON.stringify(form(secret)).slice(1, -1)),
-      )
-      .map(([name]) => `${secret} ${name}`),
-  );
 
 test('no form of a secret is shown, wherever it occurs', async () => {
   const chosen = 'my+secret/"key"\\with-odd=characters';
@@ -46,7 +34,7 @@ test('no form of a secret is shown, wherever it occurs', async () => {
   const secrets = [token, code, key, chosen, generateKey()];
   let count = 0;
   for (const secret of secrets) {
-    for (const [, form] of forms) {
+    for (const form of forms) {
       const sent = form(secret);
       const isTarget = !/[\\"]/.test(sent);
       const body = `{"name":"${sent}","categoryId":1}`;
@@ -62,7 +50,11 @@ test('no form of a secret is shown, wherever it occurs', async () => {
   await raw('GET', '/v1/pets');
   const shown = await requests();
   expect(shown.requests.length).toBe(count + 1);
-  expect(occurrences(JSON.stringify(shown), secrets)).toEqual([]);
+  const text = JSON.stringify(shown);
+  for (const sent of secrets.flatMap((secret) => forms.map((form) => form(secret)))) {
+    expect(text).not.toContain(sent);
+    expect(text).not.toContain(JSON.stringify(sent).slice(1, -1));
+  }
 });
 
 test.each([
@@ -156,30 +148,44 @@ test.each([
   expect(redact(text)).toBe(text);
 });
 
-test.each(['code', 'otp', 'pin', 'pass', 'key', 'X-Otp', 'x-pin', 'X-Key'])(
-  'the value of %s is not shown in a request, and is shown in a response',
-  async (name) => {
-    for (const text of [
-      `/v1/pets?${name}=123&a=1`,
-      `/v1/pets?a=1&${name}=123`,
-      `/v1/pets?${name.replace(/^./, percent)}=123`,
-      `${name}=123&a=1`,
-      `{"a":1,"${name}":"123"}`,
-      `{"${name}":123}`,
-    ]) {
-      expect(redact(text)).toContain('[redacted]');
-      expect(redact(text)).not.toContain('123');
-      expect(redactResponse(text)).toBe(text);
-    }
-    const { raw, requests } = await startWithTools();
-    await raw('GET', '/v1/pets', `${name}: 123\r\nIdempotency-Key: a-key\r\nPrefer: code=500\r\n`);
-    const [shown] = (await requests()).requests;
-    expect(shown?.request.headers).toMatchObject({
-      ...{ [name.toLowerCase()]: '[redacted]', 'idempotency-key': 'a-key', prefer: 'code=500' },
-    });
-    expect(shown?.response?.body).toContain('"code":"internal_error"');
-  },
-);
+const NAMES = ['code', 'otp', 'pin', 'pass', 'key', 'X-Otp', 'x-pin', 'X-Key'];
+
+test.each(NAMES)('the value of %s is not shown in a request, and is shown in a response', (name) => {
+  for (const text of [
+    `/v1/pets?${name}=123&a=1`,
+    `/v1/pets?a=1&${name}=123`,
+    `/v1/pets?${name.replace(/^./, percent)}=123`,
+    `${name}=123&a=1`,
+    `{"a":1,"${name}":"123"}`,
+    `{"${name}":123}`,
+  ]) {
+    expect(redact(text)).toContain('[redacted]');
+    expect(redact(text)).not.toContain('123');
+    expect(redactResponse(text)).toBe(text);
+  }
+  expect([isSecretHeader(name, '123'), isSecretHeader(name, '123', false)]).toEqual([true, false]);
+});
+
+test('secrets in headers are not shown; Idempotency-Key, Prefer, error codes and odd names of headers are', async () => {
+  const { raw, requests } = await startWithTools();
+  const headers = ['code: 123', 'Idempotency-Key: a-key', 'Prefer: code=500', '__proto__: a', 'X: 1', 'x: 2'];
+  await raw('GET', '/v1/pets', `${headers.join('\r\n')}\r\n`);
+  const [shown] = (await requests()).requests;
+  expect(Object.entries(shown?.request.headers ?? {})).toEqual(
+    expect.arrayContaining([
+      ...[
+        ['code', '[redacted]'],
+        ['idempotency-key', 'a-key'],
+        ['prefer', 'code=500'],
+      ],
+      ...[
+        ['__proto__', 'a'],
+        ['x', '1, 2'],
+      ],
+    ]),
+  );
+  expect(shown?.response?.body).toContain('"code":"internal_error"');
+});
 
 test('the sentences of the service stay whole, even if a word of them is a credential', async () => {
   const { call, requests } = await startWithTools();
@@ -230,28 +236,4 @@ test('a secret is not shown in part, wherever the recorded body ends', async () 
   for (const { request } of shown) {
     expect(request.body).toMatch(/^({"name":"x*)?$/);
   }
-});
-
-test('headers with odd names are shown', async () => {
-  const { raw, requests } = await startWithTools();
-  const key = generateKey();
-  await raw('GET', '/x', `__proto__: a\r\nconstructor: b\r\nX: 1\r\nx: 2\r\n${key}: c\r\n`);
-  const text = JSON.stringify((await requests()).requests[0]?.request.headers);
-  expect(text).toContain('"__proto__":"a"');
-  expect(text).toContain('"constructor":"b"');
-  expect(text).toContain('"x":"1, 2"');
-  expect(text.toLowerCase()).not.toContain(key.toLowerCase());
-});
-
-test('recorded requests are not written to the disk', async () => {
-  const { call, directory, token, key, service } = await startWithTools();
-  const marker = 'only-in-a-header';
-  await call('/pets', create('{"name":"Rex","categoryId":1}', { 'X-Mark': marker }));
-  await service().stop(0);
-  const files = await readdir(directory, { recursive: true, withFileTypes: true });
-  const texts = await Promise.all(
-    files.filter((file) => file.isFile()).map((file) => readFile(join(file.parentPath, file.name), 'latin1')),
-  );
-  expect(texts.join()).toContain('"name":"Rex"');
-  for (const secret of [marker, token(), key]) expect(texts.join()).not.toContain(secret);
 });

@@ -1,6 +1,5 @@
-import { expect, onTestFinished, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { KeyFiles } from '../../../src/store/journal/key-files.ts';
-import { gate } from '../../helpers/gate.ts';
 import { connectTo, REX, sendRaw } from '../../helpers/raw-client.ts';
 import { startWithTools } from '../../helpers/real-service.ts';
 import { scriptedServer } from '../../helpers/scripted-server.ts';
@@ -69,12 +68,6 @@ test.each([
   const { call, sendAgain } = await start();
   await call(path.slice(3), { method });
   expect((await sendAgain(1)).shown).toMatchObject({ number: 2, method, url: path, status });
-});
-
-test('a request of HTTP/1.0 without Host is sent again with one', async () => {
-  const { port, key, sendAgain } = await start();
-  await sendRaw(port(), `GET /v1/pets HTTP/1.0\r\nAuthorization: Bearer ${key}\r\n\r\n`);
-  expect((await sendAgain(1)).shown).toMatchObject({ number: 2, again: 1, status: 200 });
 });
 
 test('the key is checked again: a revoked one gets 401, one over its limit 429, and a ban does not change', async () => {
@@ -160,38 +153,6 @@ test('headers of the connection are not repeated', async () => {
   const { headers } = (shown as { request: { headers: Record<string, string> } }).request;
   expect(headers).toMatchObject({ connection: 'close', 'content-length': String(REX.length) });
   for (const name of ['transfer-encoding', 'te']) expect(headers).not.toHaveProperty(name);
-});
-
-test('a request whose headers would be too large with a new request id is refused', async () => {
-  const { raw, sendAgain, requests } = await start();
-  const isAccepted = async (length: number) =>
-    (await raw('GET', '/v1/pets', `X: ${'x'.repeat(length)}\r\n`))[0]?.status === 200;
-  let length = 8_192;
-  while (!(await isAccepted(length))) length -= 30;
-  const number = (await requests('?limit=1')).requests[0]?.number;
-  expect(await sendAgain(number)).toMatchObject({
-    http: 403,
-    shown: { message: `Request ${number} cannot be sent again: the service now refuses it with status 431` },
-  });
-});
-
-test('the response comes after that of the request, however long that takes', async () => {
-  const [begun, latency] = [gate(), gate()];
-  onTestFinished(() => latency.open());
-  const { call, sendAgain, requests } = await start({
-    faults: { seed: 1, rules: [{ answer: 404, times: 1 }, { latency: 60_000 }] },
-    sleep: async (milliseconds) => {
-      if (milliseconds !== 60_000) return;
-      begun.open();
-      await latency.opened;
-    },
-  });
-  await call('/pets');
-  const sent = sendAgain(1);
-  await begun.opened;
-  expect((await requests()).requests).toHaveLength(1);
-  latency.open();
-  expect(await sent).toMatchObject({ http: 200, shown: { number: 2, again: 1, status: 200 } });
 });
 
 test.each([
