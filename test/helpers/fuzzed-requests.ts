@@ -138,7 +138,6 @@ const lines = (name: string, ...values: string[]) => values.map(line(name));
 type Place = Part & {
   isApi: boolean;
   methods: Partial<Record<string, OperationName | 'page'>>;
-  reads?: bigint;
   /** The status of the operation's error for an invalid id in the path. */
   refusedByOperation?: number;
 };
@@ -161,7 +160,7 @@ const ids = [1n, 2n, 3n, 5n, 9n, 15n, 25n, 2n ** 63n - 1n, -1n, 0n];
 const noIds = ['x', '', '01', '+1', '1.0', '1e0', '%00', '1%00', '%20', '%F0%9F%98%80', '..%2f..%2fetc'];
 const places = table.flatMap(([, { path }]) =>
   path.includes('{')
-    ? ids.map((id) => place(API_PREFIX + path.replace(/\{\w+\}/, `${id}`), path, { reads: id }))
+    ? ids.map((id) => place(API_PREFIX + path.replace(/\{\w+\}/, `${id}`), path))
     : [place(API_PREFIX + path, path)],
 );
 const oddPlaces = [
@@ -226,7 +225,6 @@ const authorizations = (keys: readonly string[]) => {
 const JSON_TYPE = line('Content-Type')('application/json');
 const KEYS = ['k1', 'k2', 'k3', 'k4'];
 const LONG_KEYS = [256, 4_000].map((length) => `"${'x'.repeat(length)}"`);
-type Idempotency = Part & { key?: string };
 const key = line('Idempotency-Key');
 
 const UPGRADES = ['websocket', 'h2c', 'TLS/1.0'].map((protocol) => `Upgrade\r\nUpgrade: ${protocol}`);
@@ -281,15 +279,15 @@ const choicesOf = (keys: readonly string[]) => ({
   },
   idempotency: {
     good: [
-      ...Array<Idempotency>(8).fill({ text: '' }),
-      ...KEYS.flatMap((each) => fine(key(`"${each}"`), key(each)).map((part) => ({ ...part, key: each }))),
+      ...Array<Part>(8).fill({ text: '' }),
+      ...KEYS.flatMap((each) => fine(key(`"${each}"`), key(each))),
     ],
     bad: [
       ...wrong(400, ...['', '""', '"open', 'a b', '"a"b"', '"\\a"', '\xe9', '"\xe9"', '"a", "b"'].map(key)),
       // Tools send placeholders such as the first three.
       ...wrong(400, ...['<string>', '{{$guid}}', '{key}', 'x'.repeat(256), ...LONG_KEYS].map(key)),
       ...wrong(400, key('k1').repeat(2)),
-    ] as Idempotency[],
+    ],
   },
   expectation: {
     good: fine('', '', '', line('Expect')('100-continue')),
@@ -367,9 +365,8 @@ export type FuzzedRequest = {
   statuses: readonly number[];
   /** The API key whose limit applies: if it is used up, the request gets 429. */
   limitedBy?: string;
-  creates?: { pet: CreateRequest['pet']; caller: string; key?: string };
-  /** The id of the requested animal. */
-  reads?: bigint;
+  /** The animal that the request adds if it is successful. */
+  creates?: CreateRequest['pet'];
   /** Whether the service may close the connection after the response. */
   mayEnd: boolean;
 };
@@ -423,11 +420,7 @@ function assemble(parts: Parts): FuzzedRequest {
   request.statuses = refusals.length > 0 ? refusals : successes();
   request.mayEnd = /close|Upgrade/.test(parts.connection);
   if (place.isApi && !isOptions && hostRefused === undefined && caller) request.limitedBy = caller;
-  if (request.statuses.includes(201) && body.pet && caller !== undefined) {
-    const { key } = idempotency;
-    request.creates = { pet: body.pet, caller, ...(key !== undefined && { key }) };
-  }
-  if (request.statuses.includes(200) && place.reads !== undefined) request.reads = place.reads;
+  if (request.statuses.includes(201) && body.pet) request.creates = body.pet;
   return shown(request);
 }
 
