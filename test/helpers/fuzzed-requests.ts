@@ -125,24 +125,26 @@ const body: fc.Arbitrary<Body> = fc
     return { bytes: encode(text, at), ...(status ? { refused: status } : pet && { pet }) };
   });
 
-/** A part of a request. `refused` is the status of the error that an invalid part causes if the service checks it. */
-type Part = { text: string; refused?: number };
+/** A part of a request. */
+type Part = {
+  text: string;
+  /** The status of the error if the part is invalid. */
+  refused?: number;
+  /** Whether only the operation checks the part, so that it must be reached first. */
+  isForOperation?: OperationName;
+  /** Of a target: whether it is under the prefix of the API, and what each method there is, if anything. */
+  isApi?: boolean;
+  methods?: Partial<Record<string, OperationName | 'page'>>;
+  /** Of an Authorization header: the API key in it. */
+  key?: string;
+};
 
 const fine = (...texts: string[]): Part[] => texts.map((text) => ({ text }));
 const wrong = (refused: number, ...texts: string[]): Part[] => texts.map((text) => ({ text, refused }));
-
 const line = (name: string) => (value: string) => `${name}: ${value}\r\n`;
 const lines = (name: string, ...values: string[]) => values.map(line(name));
 
-/** A path, with the operation of each method. An unversioned route has `page` instead of an operation. */
-type Place = Part & {
-  isApi: boolean;
-  methods: Partial<Record<string, OperationName | 'page'>>;
-  /** The status of the operation's error for an invalid id in the path. */
-  refusedByOperation?: number;
-};
-
-const place = (text: string, template: string, more: Partial<Place> = {}): Place => ({
+const place = (text: string, template: string): Part => ({
   text,
   isApi: true,
   methods: Object.fromEntries(
@@ -150,208 +152,145 @@ const place = (text: string, template: string, more: Partial<Place> = {}): Place
       .filter(([, operation]) => operation.path === template)
       .flatMap(([name, { method }]) => [[method, name], ...(method === 'GET' ? [['HEAD', name]] : [])]),
   ),
-  ...more,
 });
-const page = (text: string): Place => ({ text, isApi: false, methods: { GET: 'page', HEAD: 'page' } });
-const nowhere = (isApi: boolean, refused: number, ...texts: string[]): Place[] =>
-  wrong(refused, ...texts).map((part) => ({ ...part, isApi, methods: {} }));
+const page = (text: string): Part => ({ text, methods: { GET: 'page', HEAD: 'page' } });
+const nowhere = (refused: number, ...texts: string[]): Part[] =>
+  wrong(refused, ...texts).map((part) => ({ ...part, methods: {} }));
 
-const ids = [1n, 2n, 3n, 5n, 9n, 15n, 25n, 2n ** 63n - 1n, -1n, 0n];
-const noIds = ['x', '', '01', '+1', '1.0', '1e0', '%00', '1%00', '%20', '%F0%9F%98%80', '..%2f..%2fetc'];
-const places = table.flatMap(([, { path }]) =>
-  path.includes('{')
-    ? ids.map((id) => place(API_PREFIX + path.replace(/\{\w+\}/, `${id}`), path))
-    : [place(API_PREFIX + path, path)],
-);
-const oddPlaces = [
-  ...[...noIds, '%31', '%zz', '%c3%28', '9223372036854775808', '9'.repeat(90)].map((id) =>
-    place(`${API_PREFIX}/pets/${id}`, '/pets/{petId}', { refusedByOperation: 404 }),
-  ),
+const places: Part[] = [
+  ...table
+    .filter(([, { path }]) => !path.includes('{'))
+    .map(([, { path }]) => place(API_PREFIX + path, path)),
+  ...[1n, 2n, 9n, INT64_MAX, -1n, 0n].map((id) => place(`${API_PREFIX}/pets/${id}`, '/pets/{petId}')),
+  ...['x', '', '01', '+1', '1.0', '1e0', '%00', '1%00', '%20', '%F0%9F%98%80', '..%2f..%2fetc', '%31', '%zz']
+    .concat('%c3%28', '9223372036854775808', '9'.repeat(90))
+    .map(
+      (id): Part => ({
+        ...place(`${API_PREFIX}/pets/${id}`, '/pets/{petId}'),
+        refused: 404,
+        isForOperation: 'getPet',
+      }),
+    ),
   ...['/healthz', '/openapi.json'].map(page),
-  ...nowhere(
-    true,
-    404,
-    '/v1',
-    '/v1/cats',
-    '/v1//pets',
-    '/v1/constructor',
-    '/v1/pets%2F1',
-    '/v1/pets/1/2',
-    '/v1/%',
-  ),
-  ...nowhere(true, 404, '/v1/../v1/pets', '/v1/pets#x', '/v1/p%65ts'),
-  ...nowhere(false, 404, '/', '/__proto__', '/%76%31/pets', '/v1%2Fpets', '/v1x', '/favicon.ico'),
-  ...nowhere(false, 404, '//v1/pets', '//evil.example/v1/pets', 'ftp://127.0.0.1/v1/pets', '*'),
-  // The host of an absolute target counts, not the one in the Host header.
+  ...nowhere(404, '/v1', '/v1/cats', '/v1//pets', '/v1/constructor', '/v1/pets%2F1', '/v1/pets/1/2', '/v1/%')
+    .concat(nowhere(404, '/v1/../v1/pets', '/v1/pets#x', '/v1/p%65ts', '/v1/%F0%9F%98%80'))
+    .map((part) => ({ ...part, isApi: true })),
+  ...nowhere(404, '/', '/__proto__', '/%76%31/pets', '/v1%2Fpets', '/v1x', '/favicon.ico'),
+  ...nowhere(404, '//v1/pets', '//evil.example/v1/pets', 'ftp://127.0.0.1/v1/pets', '*'),
   ...['http://LOCALHOST:7387', 'HTTPS://127.0.0.1'].map((url) => place(`${url}/v1/pets`, '/pets')),
-  ...nowhere(false, 404, 'http://127.0.0.1', 'http://127.0.0.1/v2/pets', 'http://127.0.0.1//v1/pets'),
-  ...nowhere(false, 400, 'http://user@127.0.0.1/v1/pets', 'http:///v1/pets'),
-  ...nowhere(false, 421, 'http://evil.example/v1/pets'),
+  ...nowhere(404, 'http://127.0.0.1', 'http://127.0.0.1/v2/pets', 'http://127.0.0.1//v1/pets'),
+  ...nowhere(400, 'http://user@127.0.0.1/v1/pets', 'http:///v1/pets'),
+  ...nowhere(421, 'http://evil.example/v1/pets'),
 ];
-const randomPlace = fc
-  .string({ unit: 'grapheme' })
-  .map((text) => nowhere(true, 404, `/v1/x${encodeURIComponent(text)}`)[0] as Place);
 
 const cursor = encodeCursor(3n);
-type Query = Part & { refusedByList?: number };
-const goodQueries = [
-  ...['', '', '?', '?limit=5', '?limit=100&status=pending', '?status=sold', `?cursor=${cursor}`],
-  ...['?%6cimit=7', '?limit=1', '?&x&&limit=1&', '?__proto__=1&constructor=2', '?colour=red'],
-];
-const badQueries = [
-  ...['?a&a', '?limit=1&%6cimit=1', '?a+b=1&a%20b=1', '?__proto__=1&__proto__=2', '?x=%zz', '?%c3%28'],
-];
-const queriesRefusedByList = [
+const invalidPages = [
   ...['limit=', 'limit=0', 'limit=101', 'limit=1000', 'limit=-1', 'limit=%2B1', 'limit=05', 'limit=1.0'],
   ...['limit=1e1', 'limit=+1', 'limit=ten', 'limit=1%00', 'status=', 'status=lost'],
   ...['status=sold=sold', 'cursor=', 'cursor=3', `cursor=${cursor}A`, `cursor=${cursor.toUpperCase()}`],
 ];
-
-type Authorization = Part & { key?: string };
-const authorizations = (keys: readonly string[]) => {
-  const named = line('Authorization');
-  const first = named(`Bearer ${keys[0]}`);
-  return {
-    good: keys.flatMap((key) =>
-      fine(named(`Bearer ${key}`), named(`BEARER  ${key} `)).map((part) => ({ ...part, key })),
-    ) as Authorization[],
-    bad: [
-      ...wrong(401, '', ...['Bearer no', `Basic ${keys[0]}`, `Bearer ${keys[0]} x`].map(named)),
-      ...wrong(400, first + first, `${first}AUTHORIZATION: Bearer no\r\n`, named('Bearer no') + first),
-    ] as Authorization[],
-  };
-};
-
 const JSON_TYPE = line('Content-Type')('application/json');
-const KEYS = ['k1', 'k2', 'k3', 'k4'];
-const LONG_KEYS = [256, 4_000].map((length) => `"${'x'.repeat(length)}"`);
-const key = line('Idempotency-Key');
+const idempotencyKey = line('Idempotency-Key');
+const bearer = (key: string): Part => ({ text: `Authorization: Bearer ${key}\r\n`, key });
 
-const UPGRADES = ['websocket', 'h2c', 'TLS/1.0'].map((protocol) => `Upgrade\r\nUpgrade: ${protocol}`);
-
-/** How a body is sent: with Content-Length, or in chunks of these sizes, again and again. */
-type Frame = 'length' | readonly number[];
-const frame: fc.Arbitrary<Frame> = fc.oneof(
-  { arbitrary: fc.constant<Frame>('length'), weight: 6 },
-  { arbitrary: fc.array(fc.integer({ min: 1, max: 3_000 }), { minLength: 1, maxLength: 4 }), weight: 3 },
-);
-
-type Choice<Value> = { good: readonly Value[]; bad: readonly Value[] };
-
-/** The usual values (`good`) and the wrong or unusual values (`bad`) of each part of a request. `keys` are API keys. */
-const choicesOf = (keys: readonly string[]) => ({
-  method: {
-    good: fine('GET', 'POST', 'POST', 'POST', 'HEAD', 'OPTIONS'),
-    // Node's parser rejects unknown methods, so they get 400 whatever the path is.
-    bad: [...fine('PUT', 'DELETE', 'PATCH', 'TRACE', 'PROPFIND', 'M-SEARCH'), ...wrong(400, 'BREW', 'get')],
-  },
-  place: { good: [...Array<Place>(10).fill(place('/v1/pets', '/pets')), ...places], bad: oddPlaces },
-  query: {
-    good: fine(...goodQueries) as Query[],
-    bad: [
-      ...wrong(400, ...badQueries),
-      ...queriesRefusedByList.map((text) => ({ text: `?${text}`, refusedByList: 400 })),
-    ] as Query[],
-  },
-  host: {
-    good: fine(...lines('Host', '127.0.0.1', 'localhost:80', 'LOCALHOST:9000', '[::1]:7387', '127.8.8.8')),
-    bad: [
-      ...wrong(400, '', line('Host')('::1').repeat(2), lines('Host', '127.0.0.1', 'evil.example').join('')),
-      ...wrong(400, ...lines('Host', '', '127.0.0.1/v1', 'user@127.0.0.1', '127.0.0.1, evil.example')),
-      ...wrong(400, ...lines('Host', '127.0.0.1:port')),
-      ...wrong(421, ...lines('Host', 'evil.example', 'evil.example:7387', '192.0.2.1', '[::2]:1')),
-      ...wrong(421, ...lines('Host', '127.0.0.1.evil.example', 'localhost.evil.example')),
-    ],
-  },
-  authorization: authorizations(keys),
-  type: {
-    good: fine(
-      ...lines('Content-Type', 'application/json', 'Application/JSON; charset="UTF-8"'),
-      `${JSON_TYPE}Content-Encoding: identity\r\n`,
-    ),
-    bad: [
-      // A page of any website can send text/plain or no Content-Type without a preflight request.
-      ...wrong(415, '', ...lines('Content-Type', 'text/plain', 'application/jsonp')),
-      ...wrong(415, line('Content-Type')('application/json; charset=utf-16')),
-      ...wrong(415, `${JSON_TYPE}Content-Encoding: gzip\r\n`),
-      ...wrong(415, JSON_TYPE.repeat(2), `${JSON_TYPE}Content-Type: text/plain\r\n`),
-    ],
-  },
-  idempotency: {
-    good: [
-      ...Array<Part>(8).fill({ text: '' }),
-      ...KEYS.flatMap((each) => fine(key(`"${each}"`), key(each))),
-    ],
-    bad: [
-      ...wrong(400, ...['', '""', '"open', 'a b', '"a"b"', '"\\a"', '\xe9', '"\xe9"', '"a", "b"'].map(key)),
-      // Tools send placeholders such as the first three.
-      ...wrong(400, ...['<string>', '{{$guid}}', '{key}', 'x'.repeat(256), ...LONG_KEYS].map(key)),
-      ...wrong(400, key('k1').repeat(2)),
-    ],
-  },
-  expectation: {
-    good: fine('', '', '', line('Expect')('100-continue')),
-    bad: wrong(417, line('Expect')('banana')),
-  },
-  rest: {
-    good: fine(
-      ...['', '', ''],
-      ...lines('Origin', 'https://a.example', 'null'),
-      ...lines('X', 'x'.repeat(3_000), '\xff'),
-    ),
-    bad: wrong(431, line('X')('x'.repeat(9_000))),
-  },
-  connection: {
-    good: [''],
-    bad: lines('Connection', 'close', 'keep-alive', ...UPGRADES),
-  },
-});
-type Choices = ReturnType<typeof choicesOf>;
-type Kind = keyof Choices;
-type Value<Each extends Kind> = (Choices[Each]['good'] | Choices[Each]['bad'])[number];
-type Parts = { [Each in Kind]: Value<Each> } & {
-  frame: Frame;
-  body: Body;
-  /** Whether to send a body although the operation has none. */
-  hasBody: boolean;
+const usual = {
+  method: { text: 'GET' } as Part,
+  place: place('/v1/pets', '/pets'),
+  query: { text: '' } as Part,
+  host: { text: 'Host: 127.0.0.1\r\n' } as Part,
+  authorization: { text: '' } as Part,
+  type: { text: JSON_TYPE } as Part,
+  idempotency: { text: '' } as Part,
+  expectation: { text: '' } as Part,
+  rest: { text: '' } as Part,
+  connection: { text: '' } as Part,
 };
+type Kind = keyof typeof usual;
+/** The bytes of each body are sent with Content-Length, or in chunks of this size. */
+type Parts = Record<Kind, Part> & { body: Body; chunk?: number };
 
-function partsOf(keys: readonly string[]): fc.Arbitrary<Parts> {
-  const arbitraries = Object.entries(choicesOf(keys)).map(
-    ([kind, { good, bad }]: [string, Choice<unknown>]) => [
-      kind,
-      kind === 'place'
-        ? fc.oneof(
-            { arbitrary: mostly(fc.constantFrom(...good), fc.constantFrom(...bad)), weight: 12 },
-            randomPlace,
-          )
-        : mostly(fc.constantFrom(...good), fc.constantFrom(...bad)),
-    ],
-  );
-  return fc.record({ ...Object.fromEntries(arbitraries), frame, body, hasBody: fc.boolean() });
-}
+/** The values of each part, without the usual one. */
+const oddParts = (apiKey: string): Record<Kind, Part[]> => ({
+  method: [
+    ...fine('HEAD', 'OPTIONS', 'PUT', 'DELETE', 'PATCH', 'TRACE', 'PROPFIND', 'M-SEARCH'),
+    // Node's parser rejects unknown methods, so they get 400 whatever the path is.
+    ...wrong(400, 'BREW', 'get'),
+  ],
+  place: places,
+  query: [
+    ...fine('?', '?limit=5', '?limit=100&status=pending', '?status=sold', `?cursor=${cursor}`, '?%6cimit=7'),
+    ...fine('?limit=1', '?&x&&limit=1&', '?__proto__=1&constructor=2', '?colour=red'),
+    ...['?a&a', '?limit=1&%6cimit=1', '?a+b=1&a%20b=1', '?__proto__=1&__proto__=2', '?x=%zz', '?%c3%28'].map(
+      (text) => ({ text, refused: 400 }),
+    ),
+    ...invalidPages.map((text): Part => ({ text: `?${text}`, refused: 400, isForOperation: 'listPets' })),
+  ],
+  host: [
+    ...fine(...lines('Host', 'localhost:80', 'LOCALHOST:9000', '[::1]:7387', '127.8.8.8')),
+    ...wrong(400, '', line('Host')('::1').repeat(2), lines('Host', '127.0.0.1', 'evil.example').join('')),
+    ...wrong(400, ...lines('Host', '', '127.0.0.1/v1', 'user@127.0.0.1', '127.0.0.1, evil.example')),
+    ...wrong(400, ...lines('Host', '127.0.0.1:port')),
+    ...wrong(421, ...lines('Host', 'evil.example', 'evil.example:7387', '192.0.2.1', '[::2]:1')),
+    ...wrong(421, ...lines('Host', '127.0.0.1.evil.example', 'localhost.evil.example')),
+  ],
+  authorization: [
+    { text: `Authorization: BEARER  ${apiKey} \r\n`, key: apiKey },
+    ...wrong(401, '', ...lines('Authorization', 'Bearer no', `Basic ${apiKey}`, `Bearer ${apiKey} x`)),
+    ...wrong(400, bearer(apiKey).text.repeat(2), `${bearer(apiKey).text}AUTHORIZATION: Bearer no\r\n`),
+    ...wrong(400, `Authorization: Bearer no\r\n${bearer(apiKey).text}`),
+  ],
+  type: [
+    ...fine(line('Content-Type')('Application/JSON; charset="UTF-8"')),
+    ...fine(`${JSON_TYPE}Content-Encoding: identity\r\n`),
+    // A page of any website can send text/plain or no Content-Type without a preflight request.
+    ...wrong(415, '', ...lines('Content-Type', 'text/plain', 'application/jsonp')),
+    ...wrong(415, line('Content-Type')('application/json; charset=utf-16')),
+    ...wrong(415, `${JSON_TYPE}Content-Encoding: gzip\r\n`),
+    ...wrong(415, JSON_TYPE.repeat(2), `${JSON_TYPE}Content-Type: text/plain\r\n`),
+  ].map((part): Part => ({ ...part, isForOperation: 'createPet' })),
+  idempotency: [
+    ...fine(...['k1', 'k2', '"k1"', '"k2"', '"k3"', 'k4'].map(idempotencyKey)),
+    ...wrong(
+      400,
+      ...['', '""', '"open', 'a b', '"a"b"', '"\\a"', '\xe9', '"\xe9"', '"a", "b"'].map(idempotencyKey),
+    ),
+    // Tools send placeholders such as the first three.
+    ...wrong(400, ...['<string>', '{{$guid}}', '{key}', 'x'.repeat(256)].map(idempotencyKey)),
+    ...wrong(400, ...[256, 4_000].map((length) => idempotencyKey(`"${'x'.repeat(length)}"`))),
+    ...wrong(400, idempotencyKey('k1').repeat(2)),
+  ].map((part): Part => ({ ...part, isForOperation: 'createPet' })),
+  expectation: [...fine('Expect: 100-continue\r\n'), ...wrong(417, 'Expect: banana\r\n')],
+  rest: [
+    ...fine(...lines('Origin', 'https://a.example', 'null'), ...lines('X', 'x'.repeat(3_000), '\xff')),
+    ...wrong(431, line('X')('x'.repeat(9_000))),
+  ],
+  connection: fine(
+    ...lines('Connection', 'close', 'keep-alive'),
+    ...['websocket', 'h2c', 'TLS/1.0'].map((protocol) => `Connection: Upgrade\r\nUpgrade: ${protocol}\r\n`),
+  ),
+});
 
 const REX: Body = {
   bytes: Buffer.from('{"name":"Rex","categoryId":1}'),
   pet: { name: 'Rex', categoryId: 1n, status: 'available' },
 };
 
-/** GET and POST with each value of each part, GET of /healthz with each Host, and POST with each body. */
-function oneOddPart(apiKey: string, bodies: readonly Body[]): Parts[] {
-  const choices = choicesOf([apiKey]);
-  const usual = Object.fromEntries(Object.entries(choices).map(([kind, { good }]) => [kind, good[0]]));
-  const list = { ...usual, frame: 'length', body: REX, hasBody: false } as Parts;
-  const create = { ...list, method: { text: 'POST' } };
-  const variants = (base: Parts, kinds = Object.keys(choices) as Kind[]) =>
-    kinds.flatMap((kind) => {
-      const { good, bad }: Choice<unknown> = choices[kind];
-      return [...new Set([...good, ...bad])].map((value): Parts => ({ ...base, [kind]: value }));
-    });
+/** An ordinary list and an ordinary creation with an API key. */
+const ordinary = (key: string): [Parts, Parts] => {
+  const list = { ...usual, authorization: bearer(key), body: REX };
+  return [list, { ...list, method: { text: 'POST' } }];
+};
+
+/** Both ordinary requests with each value of each part, and GET of /healthz with each Host. */
+function withOneOddPart(key: string): Parts[] {
+  const odd = oddParts(key);
+  const variants = (base: Parts, kinds = Object.keys(odd) as Kind[]) =>
+    kinds.flatMap((kind) => odd[kind].map((value): Parts => ({ ...base, [kind]: value })));
+  const [list, create] = ordinary(key);
   return [
     ...variants(list),
     ...variants(create),
     ...variants({ ...list, place: page('/healthz') }, ['host']),
-    ...bodies.map((each) => ({ ...create, body: each })),
   ];
 }
 
@@ -371,44 +310,60 @@ export type FuzzedRequest = {
   mayEnd: boolean;
 };
 
-/** Generates requests. Most have one of these API keys; a few have invalid credentials or none. */
+/** Generates requests with these API keys. About half are ordinary except for one part and their bodies. */
 export const requestOf = (keys: readonly string[]): fc.Arbitrary<FuzzedRequest> =>
-  partsOf(keys).map(assemble);
+  fc
+    .record({
+      parts: fc.oneof(
+        fc.constantFrom(...keys.flatMap(ordinary)),
+        fc.constantFrom(...keys.flatMap(withOneOddPart)),
+      ),
+      body,
+      idempotency: fc.constantFrom(...fine('', '', idempotencyKey('k1'), idempotencyKey('"k2"'))),
+      chunk: fc.option(fc.integer({ min: 1, max: 3_000 }), { nil: undefined }),
+    })
+    .map(({ parts, body, idempotency, chunk }) =>
+      assemble({ ...parts, body, ...(!parts.idempotency.text && { idempotency }), ...(chunk && { chunk }) }),
+    );
 
-/** Requests that differ from ordinary ones in one or two parts. `bodies` is the number of random bodies. */
+/** Requests that differ from ordinary ones in one part. `bodies` is the number of random bodies. */
 export const requestsWithOneOddPart = (key: string, bodies: number): FuzzedRequest[] =>
-  oneOddPart(key, fc.sample(body, { numRuns: bodies, seed: 1 })).map(assemble);
+  [
+    ...withOneOddPart(key),
+    ...fc.sample(body, { numRuns: bodies, seed: 1 }).map((body): Parts => ({ ...ordinary(key)[1], body })),
+  ].map(assemble);
 
 function assemble(parts: Parts): FuzzedRequest {
-  const { method, place, query, idempotency, authorization, body, expectation } = parts;
-  const name = place.methods[method.text];
+  const { method, place, query, authorization, host, body, expectation, rest, connection } = parts;
+  const name = place.methods?.[method.text];
   const operation = name === 'page' ? undefined : name;
-  const caller = authorization.key;
   const request: FuzzedRequest = {
     bytes: render(parts),
     method: method.text,
     path: place.text,
-    statuses: [method.refused, parts.rest.refused].filter(isStatus),
+    // Node's parser answers first.
+    statuses: [method.refused, rest.refused].filter(isStatus),
     mayEnd: true,
     ...(operation && { operation }),
   };
-  // Node's parser answers first.
   if (request.statuses.length > 0) return shown(request);
 
   const isOptions = method.text === 'OPTIONS';
   // `OPTIONS *` and `OPTIONS /` ask about the whole server.
   const isServer = isOptions && /^(?:\*|(?:http:\/\/127\.0\.0\.1)?\/?)$/.test(place.text + query.text);
-  const placeRefused = isServer ? undefined : place.refused;
-  // An absolute target names the host itself, and a health check may have any.
-  const isAnyHost = parts.host.refused === 421 && /^(?:http|\/healthz$)/i.test(place.text);
-  const hostRefused = isAnyHost ? undefined : parts.host.refused;
-  const problems = [hostRefused, placeRefused];
-  if (placeRefused === undefined && name === undefined && !isOptions) problems.push(405);
+  const ofPlace = isServer ? undefined : place.refused;
+  // A health check may have any host.
+  const hostRefused = host.refused === 421 && place.text === '/healthz' ? undefined : host.refused;
+  const isReached = ({ isForOperation }: Part) =>
+    isForOperation === undefined || isForOperation === operation;
+  const problems = [hostRefused, isReached(place) ? ofPlace : undefined];
+  if (place.methods?.['GET'] && name === undefined && !isOptions) problems.push(405);
   if (place.isApi && !isOptions) problems.push(authorization.refused);
   if (name !== undefined) problems.push(expectation.refused);
-  if (operation) problems.push(query.refused, place.refusedByOperation);
-  if (operation === 'listPets') problems.push(query.refusedByList);
-  if (operation === 'createPet') problems.push(parts.type.refused, idempotency.refused, body.refused);
+  if (operation) {
+    problems.push(...[query, parts.type, parts.idempotency].filter(isReached).map(({ refused }) => refused));
+    if (operation === 'createPet') problems.push(body.refused);
+  }
   const refusals = problems.filter(isStatus);
   const successes = () => {
     if (isOptions) return [204];
@@ -418,31 +373,32 @@ function assemble(parts: Parts): FuzzedRequest {
     return operation === 'getPet' ? [status, 404, 410] : [status];
   };
   request.statuses = refusals.length > 0 ? refusals : successes();
-  request.mayEnd = /close|Upgrade/.test(parts.connection);
-  if (place.isApi && !isOptions && hostRefused === undefined && caller) request.limitedBy = caller;
+  request.mayEnd = /close|Upgrade/.test(connection.text);
+  if (place.isApi && !isOptions && hostRefused === undefined && authorization.key)
+    request.limitedBy = authorization.key;
   if (request.statuses.includes(201) && body.pet) request.creates = body.pet;
   return shown(request);
 }
 
 const isStatus = (status: number | undefined): status is number => status !== undefined;
 
-function render({ method, place, query, hasBody, frame, body, connection, ...parts }: Parts): Buffer {
-  const { host, authorization, type, idempotency, expectation, rest } = parts;
-  const texts = [host, authorization, type, idempotency, expectation, rest].map(({ text }) => text);
-  const head = `${method.text} ${place.text + query.text} HTTP/1.1\r\n${texts.join('')}${connection}`;
-  const end = hasBody || method.text === 'POST' ? framed(body.bytes, frame) : Buffer.from('\r\n');
+function render({ method, place, query, body, chunk, ...parts }: Parts): Buffer {
+  const { host, authorization, type, idempotency, expectation, rest, connection } = parts;
+  const fields = [host, authorization, type, idempotency, expectation, rest, connection];
+  const head = `${method.text} ${place.text + query.text} HTTP/1.1\r\n${fields.map(({ text }) => text).join('')}`;
+  const end = method.text === 'POST' ? framed(body.bytes, chunk) : Buffer.from('\r\n');
   return Buffer.concat([Buffer.from(head, 'latin1'), end]);
 }
 
-function framed(bytes: Buffer, frame: Frame): Buffer {
-  if (frame === 'length')
+function framed(bytes: Buffer, chunk?: number): Buffer {
+  if (chunk === undefined)
     return Buffer.concat([Buffer.from(`Content-Length: ${bytes.length}\r\n\r\n`), bytes]);
   const pieces: Buffer[] = [Buffer.from('Transfer-Encoding: chunked\r\n\r\n')];
-  for (let at = 0, i = 0; at < bytes.length; i++) {
-    // Large bodies get larger chunks, so that the test stays fast.
-    const chunk = bytes.subarray(at, at + Math.max(frame[i % frame.length] ?? 1, bytes.length >> 7));
-    pieces.push(Buffer.from(`${chunk.length.toString(16)}\r\n`), chunk, Buffer.from('\r\n'));
-    at += chunk.length;
+  // Large bodies get larger chunks, so that the test stays fast.
+  const size = Math.max(chunk, bytes.length >> 7);
+  for (let at = 0; at < bytes.length; at += size) {
+    const piece = bytes.subarray(at, at + size);
+    pieces.push(Buffer.from(`${piece.length.toString(16)}\r\n`), piece, Buffer.from('\r\n'));
   }
   return Buffer.concat([...pieces, Buffer.from('0\r\n\r\n')]);
 }
