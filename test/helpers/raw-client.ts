@@ -125,8 +125,8 @@ export class Connection {
 }
 
 /** A connection that is closed after the test. */
-export function connectTo(port: number): Connection {
-  const connection = new Connection(port, false);
+export function connectTo(port: number, isHalfOpen = false): Connection {
+  const connection = new Connection(port, isHalfOpen);
   onTestFinished(() => void connection.socket.destroy());
   return connection;
 }

@@ -50,8 +50,8 @@ describe('slow clients', () => {
   test('the idle timeout does not apply to a delayed response, but to the connection after it', async () => {
     const { call, listening } = await start({
       ...atLoopback,
-      limits: { idleTimeout: 100, keepAliveTimeout: 60_000 },
-      faults: { latency: { min: 300, max: 300 }, seed: 1 },
+      limits: { idleTimeout: 300, keepAliveTimeout: 60_000 },
+      faults: { latency: { min: 600, max: 600 }, seed: 1 },
       sleep: (milliseconds) => new Promise((resolve) => setTimeout(resolve, milliseconds)),
     });
     expect((await call('/v1/pets')).status).toBe(200);
@@ -124,14 +124,10 @@ describe('a service that is stopped', () => {
 
   test('does not wait for connections on which no request has arrived, or that sent invalid bytes', async () => {
     const { listening } = await start();
-    const lines = ['', 'GET /v1/pets HTTP/1.1\r\n', 'nonsense\r\n\r\n', open('GET', '/v1/pets')].map(
-      (bytes) => {
-        const line = connectTo(listening.port);
-        line.send(bytes);
-        return line;
-      },
-    );
-    await lines.at(-1)?.receive();
+    const all = ['', 'GET /v1/pets HTTP/1.1\r\n', 'nonsense\r\n\r\n', open('GET', '/v1/pets')];
+    const lines = all.map(() => connectTo(listening.port, true));
+    await Promise.all(all.map((bytes, i) => lines[i]?.send(bytes)));
+    for (const line of lines.slice(2)) await line.receive();
     await listening.stop(60_000);
   });
 });

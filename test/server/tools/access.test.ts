@@ -103,15 +103,6 @@ describe.each([
   });
 });
 
-test('the token is new at each start, unless the user has chosen one', async () => {
-  const { service, restart } = await startReal();
-  const first = service().token;
-  await restart();
-  for (const token of [first, service().token]) expect(token).toMatch(/^pets_[\w-]{43}$/);
-  expect(service().token).not.toBe(first);
-  expect((await startReal({ token: 'chosen-by-the-user-0' })).service().token).toBe('chosen-by-the-user-0');
-});
-
 describe('the page', () => {
   async function startPage(options: Parameters<typeof startReal>[0] = {}) {
     const printed: string[] = [];
@@ -173,34 +164,33 @@ describe('the page', () => {
     expect([(await signIn(code())).status, await statusOf(service().token)]).toEqual([200, 200]);
   });
 
-  test('must sign in again after a restart, with the address of the new start', async () => {
-    const { signIn, restart, send, code } = await startPage();
-    const [first, { token = '' }] = [code(), await signIn(code())];
-    const unused = code();
-    await restart();
-    const response = await send('/requests', { headers: bearer(token) });
-    expect(await response.json()).toMatchObject({
-      status: 401,
+  test.each([undefined, 'chosen-by-the-user-0'])(
+    'after a restart with the chosen token %s, the page keeps its session only if there is one, and no address',
+    async (chosen) => {
+      const { signIn, statusOf, restart, code, service } = await startPage({ token: chosen });
+      const [first, { token = '' }] = [code(), await signIn(code())];
+      const [unused, before] = [code(), service().token];
+      expect(token).toMatch(/^pets_[\w-]{43}$/);
+      if (chosen) expect(before).toBe(chosen);
+      else expect(before).toMatch(/^pets_[\w-]{43}$/);
+      await restart();
+      expect(await statusOf(token)).toBe(chosen ? 200 : 401);
+      for (const old of [first, unused])
+        expect(await signIn(old)).toMatchObject({ status: 401, message: WRONG });
+      const again = await signIn(code());
+      const isSame = [service().token === before, again.token === token];
+      expect([again.status, ...isSame]).toEqual([200, Boolean(chosen), Boolean(chosen)]);
+      const other = await startPage({ token: 'chosen-by-the-user-1' });
+      expect(await other.statusOf(token)).toBe(401);
+    },
+  );
+
+  test('is told how to get a token or another address', async () => {
+    const { send } = await startPage();
+    expect(await (await send('/requests', { headers: bearer('old') })).json()).toMatchObject({
       message:
         'The developer token is unknown, or from an earlier start of pets serve. For the page, open the address that pets serve has printed last; a program sends `Authorization: Bearer $PETS_SERVE_TOKEN`; to choose the token, start the server with PETS_SERVE_TOKEN=<token> pets serve',
     });
-    for (const old of [first, unused])
-      expect(await signIn(old)).toMatchObject({ status: 401, message: WRONG });
-    expect((await signIn(code())).status).toBe(200);
-  });
-
-  test('keeps its session after a restart if the user has chosen the token, but no used or unused address', async () => {
-    const { signIn, statusOf, restart, code, service } = await startPage({ token: 'chosen-by-the-user-0' });
-    const [first, { token = '' }] = [code(), await signIn(code())];
-    const unused = code();
-    expect(token).toMatch(/^pets_[\w-]{43}$/);
-    await restart();
-    expect(await statusOf(token)).toBe(200);
-    for (const old of [first, unused]) expect((await signIn(old)).status).toBe(401);
-    expect((await signIn(code())).token).toBe(token);
-    const other = await startPage({ token: 'chosen-by-the-user-1' });
-    expect(await other.statusOf(token)).toBe(401);
-    expect(service().token).not.toContain(token);
   });
 
   test('signs in without a trace in the log', async () => {

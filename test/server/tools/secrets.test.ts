@@ -2,7 +2,6 @@ import { expect, test } from 'vitest';
 import { createRequestRedactors, isSecretHeader } from '../../../src/server/redact.ts';
 import { MAX_RECORDED_BODY } from '../../../src/server/tools/recorder.ts';
 import { generateKey } from '../../../src/store/keys.ts';
-import { sendRaw } from '../../helpers/raw-client.ts';
 import { startWithTools } from '../../helpers/real-service.ts';
 
 const { redact, redactResponse } = createRequestRedactors([])();
@@ -73,19 +72,6 @@ test.each([
   const secret = value.split(' ').at(-1) ?? '';
   const { redact } = createRequestRedactors([])([name, value]);
   expect(redact(`/v1/pets?k=${encodeURIComponent(secret)}`)).toMatch(/^\/v1\/pets\?(?:k=)?\[redacted\]$/);
-});
-
-test.each([
-  ['backslashes', `Bearer ${'\\'.repeat(40)}`],
-  ['one long text', `Bearer ${'k'.repeat(7_500)}`],
-  ['many words', `Digest ${'1000000 '.repeat(1_000).slice(0, 7_500)}`],
-])('a request is shown if its credentials are awkward to search for: %s', async (_, authorization) => {
-  const { port, requests } = await startWithTools();
-  const bytes = `GET /v1/pets HTTP/1.1\r\nHost: localhost\r\nAuthorization: ${authorization}\r\nX: ${'\\'.repeat(200)}\r\nConnection: close\r\n\r\n`;
-  for (let i = 0; i < 50; i++) await sendRaw(port(), bytes);
-  const { requests: shown } = await requests();
-  expect(shown.length).toBe(50);
-  expect(shown[0]).toMatchObject({ status: 401, request: { headers: { authorization: '[redacted]' } } });
 });
 
 test.each([
@@ -209,7 +195,15 @@ test('a credential is not shown in a sentence that quotes what the client has se
   expect(JSON.stringify(shown)).not.toMatch(new RegExp(`${key}|hunter2`));
 });
 
-test('a long text of many beginnings of URLs is searched, and stays as it is', () => {
+test('credentials and texts that are awkward to search for take no long time', () => {
+  for (const credential of [
+    `Bearer ${'\\'.repeat(40)}`,
+    `Bearer ${'k'.repeat(7_500)}`,
+    'Digest'.padEnd(7_500, ' 1000000'),
+  ]) {
+    const redactor = createRequestRedactors([])(['Authorization', credential]);
+    for (let i = 0; i < 50; i++) expect(redactor.redact(`X: ${'\\'.repeat(200)}`)).toContain('X: ');
+  }
   for (const start of [
     ...['\\', '://', '%3a%2f%2f', ':\\/\\/', '://a%3a'],
     ...['?token', '?a-token-token', 'token', 'name=token', '"token', '"a":[{'],
