@@ -40,13 +40,10 @@ async function sendRequests({ call, use }: Awaited<ReturnType<typeof startPage>>
   await call(`/${encodeURIComponent(HOSTILE).slice(0, 2_000)}`, { headers: { 'X-Hostile': '<b>"\'\u00a0' } });
   await call('/pets', { headers: { Authorization: 'Bearer no' } });
   await call('/pets', { headers: { Prefer: 'code=503' } });
-  await setFaults(use, '[{"answer":500,"times":1}]');
+  await use('/faults', { method: 'PUT', body: '[{"answer":500,"times":1}]' });
   await call('/pets');
   for (let i = 0; i < 70; i++) await call('/pets?limit=1');
 }
-
-const setFaults = (use: Awaited<ReturnType<typeof startPage>>['use'], body: string) =>
-  use('/faults', { method: 'PUT', body, headers: { 'Content-Type': 'application/json' } });
 
 const rows = (page: Page) => page.locator('#requests-list tbody tr');
 const row = (page: Page, text: string) => rows(page).filter({ hasText: text });

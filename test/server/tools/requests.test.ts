@@ -3,6 +3,7 @@ import type { IncomingMessage } from 'node:http';
 import { expect, onTestFinished, test } from 'vitest';
 import { MAX_FOREIGN, MAX_REQUESTS } from '../../../src/contract/recorded-text.ts';
 import { ignoredPreferences } from '../../../src/server/mocks.ts';
+import { foreignOrigin } from '../../../src/server/request/checks.ts';
 import { createRecord } from '../../../src/server/request/record.ts';
 import { createRequestDescriber } from '../../../src/server/tools/log-entry.ts';
 import { createRecorder, MAX_RECORDED_BODY } from '../../../src/server/tools/recorder.ts';
@@ -301,52 +302,42 @@ test('a client that closes the connection before the response gave up', async ()
 
 const OTHER = 'http://evil.test';
 
+test.each<[headers: Record<string, string>, origin: string | undefined]>([
+  [{}, undefined],
+  [{ 'sec-fetch-site': 'none' }, undefined],
+  [{ 'sec-fetch-site': 'same-origin', origin: 'http://other-name.test' }, undefined],
+  [{ 'sec-fetch-site': 'cross-site', origin: 'http://shop.test' }, undefined],
+  // An old browser, with a page of the server and of another website.
+  [{ origin: 'http://localhost:7387' }, undefined],
+  [{ origin: OTHER }, OTHER],
+  [{ 'sec-fetch-site': 'cross-site', origin: OTHER }, OTHER],
+  // Another port of this machine, an image, a sandbox, and a long origin.
+  [{ 'sec-fetch-site': 'same-site', origin: 'http://localhost:5173' }, 'http://localhost:5173'],
+  [{ 'sec-fetch-site': 'cross-site' }, 'unknown'],
+  [{ origin: 'null' }, 'null'],
+  [{ origin: 'x'.repeat(300) }, 'x'.repeat(200)],
+])(
+  'with --cors http://shop.test, the origin of a request with %j that may not use the service is %s',
+  (headers, origin) => {
+    const request = { method: 'GET', headers: { host: 'localhost:7387', ...headers } } as never;
+    expect(foreignOrigin(request, 200, { cors: ['http://shop.test'] })).toBe(origin);
+    expect(foreignOrigin(request, 200, { cors: ['*'] })).toBeUndefined();
+  },
+);
+
 test('requests of pages that may not use the service name the origin, and the option that allows it', async () => {
-  const { call, requests, key } = await startWithTools({ cors: ['http://shop.test'] });
-  const local = 'http://localhost:5173';
-  for (const [headers, foreignOrigin, because] of [
-    [
-      { 'Sec-Fetch-Site': 'cross-site', Origin: OTHER },
-      OTHER,
-      `origin ${OTHER} refused; start with --cors ${OTHER}`,
-    ],
-    // Another port of this machine.
-    [
-      { 'Sec-Fetch-Site': 'same-site', Origin: local },
-      local,
-      `origin ${local} refused; start with --cors ${local}`,
-    ],
-    [{ Origin: 'tauri://localhost' }, 'tauri://localhost', '--cors tauri://localhost'],
-    // An image.
-    [{ 'Sec-Fetch-Site': 'cross-site' }, 'unknown', 'counted'],
-    // An old browser, a sandbox, a text for a shell, a long origin, and a secret.
-    [{ Origin: OTHER }, OTHER, '--cors'],
-    [{ Origin: 'null' }, 'null', 'counted'],
-    [{ Origin: 'http://a;$(reboot)' }, 'http://a;$(reboot)', 'counted'],
-    [{ Origin: 'x'.repeat(300) }, 'x'.repeat(200), 'counted'],
-    [{ Origin: `http://${key}.test` }, 'http://[redacted].test', '[redacted]'],
-  ] as [headers: Record<string, string>, foreignOrigin: string, because: string][]) {
-    await call('/pets', { headers });
+  const { call, requests, key } = await startWithTools();
+  for (const [origin, foreignOrigin, because] of [
+    [OTHER, OTHER, `origin ${OTHER} refused; start with --cors ${OTHER}`],
+    ['tauri://localhost', 'tauri://localhost', 'start with --cors tauri://localhost'],
+    ['http://a;$(reboot)', 'http://a;$(reboot)', 'counted'],
+    [`http://${key}.test`, 'http://[redacted].test', '[redacted]'],
+  ] as const) {
+    await call('/pets', { headers: { Origin: origin } });
     expect((await requests('?limit=1')).requests).toMatchObject([
       { foreignOrigin, because: expect.stringContaining(because) },
     ]);
   }
-});
-
-test.each<[about: string, headers: Record<string, string>, cors?: string[]]>([
-  ['no browser', {}],
-  ['the address bar', { 'Sec-Fetch-Site': 'none' }],
-  ['a page of the server', { 'Sec-Fetch-Site': 'same-origin', Origin: 'http://other-name.test' }],
-  ['a page of the server in an old browser', { Origin: 'its own' }],
-  ['an allowed origin', { 'Sec-Fetch-Site': 'cross-site', Origin: OTHER }, [OTHER]],
-  ['any origin if all are allowed', { 'Sec-Fetch-Site': 'cross-site', Origin: OTHER }, ['*']],
-])('requests of %s are like all others', async (_about, headers, cors = []) => {
-  const { call, requests, service } = await startWithTools({ cors });
-  const own = headers['Origin'] === 'its own' && { Origin: new URL(service().url).origin };
-  await call('/pets', { method: 'POST', headers: { ...headers, ...own } });
-  const { requests: shown } = await requests();
-  expect(shown.length).toBe(1);
-  expect(shown[0]).not.toHaveProperty('foreignOrigin');
 });
 
 test.each([
