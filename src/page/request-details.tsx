@@ -227,7 +227,11 @@ function SendAgain({ page, whole, children }: SendAgainProps) {
   );
 }
 
-/** Copies a command for curl. Returns what differs from the request. @throws Error with a message for the user */
+/**
+ * Copies a command for curl. Returns what differs from the request.
+ *
+ * @throws Error with a message for the user, or the error of the browser if it does not let the page copy
+ */
 async function copyAsCurl(whole: WholeRequest): Promise<string> {
   const { command, notes } = curlCommand(whole, serviceUrl());
   if (command === undefined) throw new Error(notes.join(' '));

@@ -43,7 +43,7 @@ export function createToolsClient(onSignedOut: (message: string) => void) {
   return {
     send,
     hasSession: () => token !== '',
-    /** Exchanges the code of an address for a session. @throws Error with a message that says what to do */
+    /** Exchanges the code of an address for a session. @throws Error with a message for the user */
     async signIn(code: string): Promise<void> {
       const response = await send('POST', 'session', JSON.stringify({ code }));
       token = (response as { token: string }).token;

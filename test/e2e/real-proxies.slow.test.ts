@@ -1,5 +1,5 @@
 import { join } from 'node:path';
-import { describe, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { freshMachine, serve } from '../helpers/pets.ts';
 import { type Configure, nginxServer, type ProxyName, startProxy } from '../helpers/real-proxies.ts';
 import { isInstalled, testIfInstalled } from '../helpers/skip.ts';
@@ -70,17 +70,6 @@ test.for<[ProxyName, (upstream: string) => Configure, isForward: boolean]>([
   expect(await json('get', String(id))).toMatchObject({ name: 'Rex' });
 });
 
-testIfInstalled('tinyproxy')('a wrong password for tinyproxy is reported as such', async () => {
-  const port = await startProxy('tinyproxy', tinyproxy);
-  const https_proxy = `http://${USER}:wrong@127.0.0.1:${port}`;
-  const env = { PETS_BASE_URL: 'https://shop.invalid/v1', PETS_API_KEY: 'pets_k', https_proxy };
-  const { code, stderr } = await (await freshMachine()).pets(['list'], { env });
-  expect([code, stderr]).toEqual([
-    6,
-    expect.stringMatching(/did not connect to .*\(40[17]\).*\n.*check https_proxy \(/),
-  ]);
-});
-
 testIfInstalled('haproxy').each(['option httpchk', 'option httpchk GET /healthz'])(
   'the service passes the health check %j of HAProxy',
   async (check) => {
@@ -102,52 +91,29 @@ const TLS = `
   ssl_certificate ${join(TLS_DIRECTORY, 'localhost.pem')};
   ssl_certificate_key ${join(TLS_DIRECTORY, 'server.key')};`;
 const OLD_TLS = `${TLS} ssl_protocols TLSv1 TLSv1.1; ssl_ciphers ALL:@SECLEVEL=0;`;
-const CLIENT_CERTIFICATE = `${TLS} ssl_verify_client on; ssl_client_certificate ${AUTHORITY};`;
 
-describe('the error of pets login says what to do if nginx', () => {
-  testIfInstalled('nginx').each<
-    [about: string, scheme: string, directives: string, exitCode: number, message: string, hint: string]
-  >([
-    [
-      'requires a client certificate',
-      'https',
-      CLIENT_CERTIFICATE,
-      7,
-      'No required SSL certificate was sent',
-      '--debug',
-    ],
-    [
-      'gets plain http at a TLS port',
-      'http',
-      TLS,
-      7,
-      'The plain HTTP request was sent to HTTPS port',
-      '--debug',
-    ],
-    ['supports only old versions of TLS', 'https', OLD_TLS, 6, 'protocol version', 'TLS 1.2 or newer'],
-    [
-      'gets https at a port for plain http',
-      'https',
-      '',
-      6,
-      'wrong version number',
-      'begins with http:// or https://',
-    ],
-  ])('%s', async (_about, scheme, directives, exitCode, message, hint) => {
-    const port = await startProxy(
-      'nginx',
-      nginxServer(
-        (port) => `listen 127.0.0.1:${port}${directives && ' ssl'}; ${directives} return 200 '[]';`,
-      ),
+testIfInstalled('nginx').each<
+  [about: string, scheme: string, directives: string, code: number, error: RegExp]
+>([
+  ['gets plain http at a TLS port', 'http', TLS, 7, /plain HTTP request was sent to HTTPS port.*--debug/],
+  ['supports only old versions of TLS', 'https', OLD_TLS, 6, /protocol version.*TLS 1\.2 or newer/],
+  [
+    'gets https at a port for plain http',
+    'https',
+    '',
+    6,
+    /wrong version number.*begins with http:\/\/ or https:/,
+  ],
+])(
+  'the error of pets login says what to do if nginx %s',
+  async (_about, scheme, directives, exitCode, expected) => {
+    const server = nginxServer(
+      (port) => `listen 127.0.0.1:${port}${directives && ' ssl'}; ${directives} return 200 '[]';`,
     );
+    const port = await startProxy('nginx', server);
     const args = ['login', '--base-url', `${scheme}://localhost:${port}/v1`, '--json'];
     const options = { env: { NODE_EXTRA_CA_CERTS: AUTHORITY }, stdin: 'pets_secret_key' };
     const { code, stderr } = await (await freshMachine()).command(args, options);
-    const { error } = JSON.parse(stderr);
-    expect([code, error.message, error.hint]).toEqual([
-      exitCode,
-      expect.stringContaining(message),
-      expect.stringContaining(hint),
-    ]);
-  });
-});
+    expect([code, stderr]).toEqual([exitCode, expect.stringMatching(expected)]);
+  },
+);

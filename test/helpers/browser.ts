@@ -1,5 +1,6 @@
 import { existsSync, readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
+import type { AxeResults } from 'axe-core';
 import { type Browser, type BrowserContextOptions, chromium, type Page } from 'playwright-core';
 import { afterAll, beforeAll, beforeEach, expect, onTestFinished } from 'vitest';
 import { CHROMIUM } from '../../.config/chromium.ts';
@@ -10,21 +11,15 @@ const AXE = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.mi
 const REPORT_VIOLATIONS = `addEventListener('securitypolicyviolation', ({ violatedDirective, blockedURI }) =>
   console.error('CSP violation: ' + violatedDirective + ' ' + blockedURI));`;
 
-type OpenPage = {
-  page: Page;
-  /** The requests of the page, such as `GET /requests`, without queries. */
-  requests: string[];
-};
-
 /**
  * Starts one browser for all tests of a file. Without Chromium, the tests are skipped, except in `.ci/run`, where they
- * fail. Returns a function that opens an address. A test fails if the page threw an error, sent a request to another
+ * fail. Returns a function that opens an address; `requests` are those of the page, without queries. A test fails if the page threw an error, sent a request to another
  * origin, or wrote an error to the console that does not match `expectedErrors`.
  */
 export function useBrowser(): (
   url: string,
   options?: BrowserContextOptions & { expectedErrors?: RegExp },
-) => Promise<OpenPage> {
+) => Promise<{ page: Page; requests: string[] }> {
   const isInstalled = existsSync(CHROMIUM);
   let browser: Browser | undefined;
   beforeAll(async () => {
@@ -68,19 +63,11 @@ export function useBrowser(): (
   };
 }
 
-type AxeViolation = { id: string; impact: string; nodes: { html: string; failureSummary: string }[] };
-
 /** The serious and critical findings of axe-core about a page as it is now. */
 export async function seriousFindings(page: Page): Promise<string[]> {
   await page.evaluate(AXE);
-  const { violations } = (await page.evaluate("axe.run({ resultTypes: ['violations'] })")) as {
-    violations: AxeViolation[];
-  };
+  const { violations } = (await page.evaluate("axe.run({ resultTypes: ['violations'] })")) as AxeResults;
   return violations
     .filter(({ impact }) => impact === 'serious' || impact === 'critical')
     .flatMap(({ id, nodes }) => nodes.map(({ html, failureSummary }) => `${id}: ${html}: ${failureSummary}`));
 }
-
-/** How many pixels of the page are outside the window at the right. */
-export const overflow = (page: Page): Promise<number> =>
-  page.evaluate('document.documentElement.scrollWidth - document.documentElement.clientWidth');

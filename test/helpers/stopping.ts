@@ -1,9 +1,9 @@
 import { once } from 'node:events';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect } from 'vitest';
-import { Connection } from './fuzz/wire.ts';
 import { listAllPets } from './list-all-pets.ts';
 import type { serveCommand } from './pets.ts';
+import { Connection } from './raw-client.ts';
 
 export const WRITERS = 64;
 

@@ -3,7 +3,6 @@ import { formatRoute, MAX_SEARCH_TEXT, parseRoute, startRoute } from '../../src/
 
 test.each([
   ['#requests', {}],
-  ['#requests?request=14', { request: 14 }],
   ['#requests?text=%22a%22%26b&status=failed', { text: '"a"&b', status: 'failed' }],
   ['#requests?text=till&request=9', { text: 'till', request: 9 }],
 ])('%s has the view, the filters and the request', (hash, route) => {
@@ -15,21 +14,15 @@ test.each(['#', '#nothing', '#constructor'])('%j leads to the route before', (ha
   expect(parseRoute(hash, { ...startRoute, view: 'keys' })).toEqual({ ...startRoute, view: 'keys' });
 });
 
-test('an address without an end leads to all requests, for example with the back button', () => {
-  expect(parseRoute('', parseRoute('#requests?request=14', startRoute))).toEqual(startRoute);
-});
-
-test.each(['x', '-1', '1.5', '1e400', ''])('a request with the number "%s" is ignored', (number) => {
-  expect(parseRoute(`#requests?request=${number}`, startRoute).request).toBeUndefined();
-});
-
-test('a text that is too long for the server is cut off', () => {
+test('invalid numbers of requests are ignored, and a text that is too long for the server is cut off', () => {
+  for (const number of ['x', '-1', '1.5', '1e400', ''])
+    expect(parseRoute(`#requests?request=${number}`, startRoute).request).toBeUndefined();
   expect(parseRoute(`#requests?text=${'x'.repeat(9_000)}`, startRoute).text).toHaveLength(MAX_SEARCH_TEXT);
 });
 
-test('another view keeps the filters', () => {
-  const filtered = parseRoute('#requests?status=failed', startRoute);
-  const keys = parseRoute('#keys', filtered);
+test('another view keeps the filters; an address without an end leads to all requests', () => {
+  const keys = parseRoute('#keys', parseRoute('#requests?status=failed', startRoute));
   expect(formatRoute(keys)).toBe('#keys');
   expect(formatRoute({ ...keys, view: 'requests' })).toBe('#requests?status=failed');
+  expect(parseRoute('', keys)).toEqual(startRoute);
 });

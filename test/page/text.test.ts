@@ -20,8 +20,6 @@ const tomorrow = new Date(2026, 10, 21, 0, 0, 0).toISOString();
 
 test.each([
   [200, 'ok'],
-  [304, 'ok'],
-  [404, 'rejected'],
   [429, 'rejected'],
   [503, 'failed'],
   [undefined, 'failed'],
@@ -49,14 +47,9 @@ test('times are local, with a date if they are not today', () => {
   expect(formatTime(tomorrow, now)).toBe('2026-11-21 00:00:00');
 });
 
-test.each([
-  [durationText(0.84), '0.8 ms'],
-  [durationText(1_234), '1.23 s'],
-  [formatCount(16_384, 'byte'), '16,384 bytes'],
-  [formatCount(1, 'time'), '1 time'],
-  [formatCount(1_000, 'time'), '1,000 times'],
-])('%s', (text, expected) => {
-  expect(text).toBe(expected);
+test('durations have a unit, and counts a plural', () => {
+  expect([0.84, 1_234].map(durationText)).toEqual(['0.8 ms', '1.23 s']);
+  expect([1, 16_384].map((count) => formatCount(count, 'byte'))).toEqual(['1 byte', '16,384 bytes']);
 });
 
 describe('text from clients', () => {
@@ -94,11 +87,6 @@ test.each([
   expect(layOutJson(text)).toBe(expected);
 });
 
-test('JSON with many levels is laid out in a bounded length', () => {
-  const deep = `${'['.repeat(5_000)}1${']'.repeat(5_000)}`;
-  expect(layOutJson(deep)?.length).toBeLessThan(100 * deep.length);
-});
-
 test('JSON that is laid out is the same JSON', () => {
   fc.assert(
     fc.property(fc.oneof(fc.array(fc.jsonValue()), fc.dictionary(hostileTexts, fc.jsonValue())), (value) => {
@@ -106,4 +94,7 @@ test('JSON that is laid out is the same JSON', () => {
       expect(JSON.parse(layOutJson(text) ?? '')).toEqual(JSON.parse(text));
     }),
   );
+  // The depth of the indentation is bounded.
+  const deep = `${'['.repeat(5_000)}1${']'.repeat(5_000)}`;
+  expect(layOutJson(deep)?.length).toBeLessThan(100 * deep.length);
 });

@@ -1,21 +1,19 @@
 import { mkdir, readFile, rmdir, stat, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import { setImmediate } from 'node:timers/promises';
 import { describe, expect, test } from 'vitest';
 import { hashKey } from '../../src/store/keys.ts';
 import { createMemoryLimiter } from '../../src/store/limiter.ts';
 import { manualClock } from '../helpers/clock.ts';
-import { gate } from '../helpers/gate.ts';
 import { startReal } from '../helpers/real-service.ts';
 
 /** Starts a service, and uses up the quota of a key. */
-async function overLimit(
-  options: Parameters<typeof startReal>[0] = {},
-  quota = { perMinute: 3, perDay: 1_000 },
-) {
-  const service = await startReal({ time: '2026-11-20T12:00:10Z', ...options });
+async function overLimit() {
+  const service = await startReal({ time: '2026-11-20T12:00:10.300Z' });
+  const quota = { perMinute: 3, perDay: 1_000 };
   const key = await service.makeKey({ name: 'small', plan: 'enterprise', quota });
-  const send = async (authorization = `Bearer ${key}`) => {
-    const response = await service.call('/pets', { headers: { Authorization: authorization } });
+  const send = async () => {
+    const response = await service.call('/pets', { headers: { Authorization: `Bearer ${key}` } });
     const { code = 'ok' } = (await response.json()) as { code?: string };
     return { code, status: response.status, headers: Object.fromEntries(response.headers) };
   };
@@ -24,9 +22,13 @@ async function overLimit(
     for (let i = 0; i < count; i++) all.push((await send()).code);
     return all;
   };
-  const count = Math.min(quota.perMinute, quota.perDay);
-  expect(await codes(count)).toEqual(times(count, 'ok'));
-  return { ...service, key, send, codes };
+  expect(await codes(3)).toEqual(times(3, 'ok'));
+  const getBanned = async () => {
+    await codes(1);
+    service.clock.advance(1_000);
+    expect(await codes(10)).toEqual([...times(9, 'rate_limited'), 'key_banned']);
+  };
+  return { ...service, key, send, codes, getBanned };
 }
 
 const times = (count: number, code: string) => Array.from({ length: count }, () => code);
@@ -46,15 +48,14 @@ describe('D9 a key that continues after a 429', () => {
       'retry-after': '300',
       'x-ratelimit-limit': '3',
       'x-ratelimit-remaining': '0',
-      'x-ratelimit-reset': String(clock.now() / 1_000 + 300),
+      // A client that waits until this whole second must not be refused again.
+      'x-ratelimit-reset': String(Math.ceil(clock.now() / 1_000) + 300),
     });
   });
 
   test('stays banned after a restart; only the owner can read the file of bans', async () => {
-    const { clock, key, directory, codes, restart } = await overLimit();
-    await codes(1);
-    clock.advance(1_000);
-    await codes(10);
+    const { clock, key, directory, codes, getBanned, restart } = await overLimit();
+    await getBanned();
     const path = join(directory, 'bans.json');
     const until = new Date(clock.now() + 300_000).toISOString();
     expect(JSON.parse(await readFile(path, 'utf8'))).toEqual({ [hashKey(key)]: until });
@@ -67,10 +68,8 @@ describe('D9 a key that continues after a 429', () => {
   });
 
   test('is banned for 300 s at most if the clock is set back before a restart', async () => {
-    const { clock, directory, codes, send, restart } = await overLimit();
-    await codes(1);
-    clock.advance(1_000);
-    expect((await codes(10)).at(-1)).toBe('key_banned');
+    const { clock, directory, codes, getBanned, send, restart } = await overLimit();
+    await getBanned();
     const path = join(directory, 'bans.json');
     const untilAhead = await readFile(path);
     clock.step(-86_400_000);
@@ -85,51 +84,36 @@ describe('D9 a key that continues after a 429', () => {
     expect(await codes(1)).toEqual(['ok']);
   });
 
-  test('is banned even if the ban cannot be saved; the operator gets a warning', async () => {
-    const { clock, codes, directory, warnings } = await overLimit();
-    await mkdir(join(directory, 'bans.json'));
-    await codes(1);
-    clock.advance(1_000);
-    expect(await codes(11)).toEqual([...times(9, 'rate_limited'), 'key_banned', 'key_banned']);
-    expect(warnings).toEqual([expect.stringContaining(join(directory, 'bans.json'))]);
-  });
-
-  test('is saved when the service stops, if it could not be saved', async () => {
-    const { clock, codes, directory, warnings, restart } = await overLimit();
+  test('is banned even if the ban cannot be saved; it is saved when the service stops, and the operator gets a warning', async () => {
+    const { codes, getBanned, directory, warnings, restart } = await overLimit();
     const path = join(directory, 'bans.json');
     await mkdir(path);
-    await codes(1);
-    clock.advance(1_000);
-    expect((await codes(10)).at(-1)).toBe('key_banned');
+    await getBanned();
+    expect(await codes(1)).toEqual(['key_banned']);
+    expect(warnings).toEqual([expect.stringContaining(path)]);
     await rmdir(path);
     await restart();
     expect(await codes(1)).toEqual(['key_banned']);
-    expect(warnings).toHaveLength(1);
   });
 
   test('is saved with all other bans that have not expired, however slow saving is', async () => {
     const clock = manualClock();
     const saved: string[][] = [];
-    const first = gate();
-    const stored = new Map([['expired', clock.now() - 1]]);
     const limiter = createMemoryLimiter(clock, {
       rule: { after: 1, milliseconds: 1_000 },
-      stored,
+      stored: new Map([['expired', clock.now() - 1]]),
       async save(all) {
-        if (saved.length === 0 && all.size === 1) await first.opened;
-        saved.push([...all.keys()]);
+        const keys = [...all.keys()];
+        await setImmediate();
+        saved.push(keys);
         return true;
       },
     });
-    const takeBoth = () =>
-      Promise.all(['a', 'b'].map((caller) => limiter.take(caller, { perMinute: 1, perDay: 9 })));
-    await takeBoth();
-    await takeBoth();
+    const both = () => Promise.all(['a', 'b'].map((key) => limiter.take(key, { perMinute: 1, perDay: 9 })));
+    await both();
+    await both();
     clock.advance(1_000);
-    const both = takeBoth();
-    await new Promise(setImmediate);
-    first.open();
-    await both;
+    await both();
     expect(saved).toEqual([['a'], ['a', 'b']]);
   });
 });

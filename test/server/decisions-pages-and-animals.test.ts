@@ -23,13 +23,9 @@ describe('D1 pagination', () => {
     await store.seed(sampleData());
     const response = await call('/v1/pets?colour=red&status=sold&limit=3&page=7');
     expect(await response.json()).toEqual(Array(3).fill(expect.objectContaining({ status: 'sold' })));
-    expect(response.headers.get('link')).toMatch(/^<\/v1\/pets\?[^>]+>; rel="next"$/);
-    const next = new URL(nextOf(response) ?? '', 'http://service');
-    expect(Object.fromEntries(next.searchParams)).toEqual({
-      limit: '3',
-      status: 'sold',
-      cursor: expect.any(String),
-    });
+    expect(response.headers.get('link')).toMatch(
+      /^<\/v1\/pets\?limit=3&status=sold&cursor=\w+>; rel="next"$/,
+    );
     expect(nextOf(await call('/v1/pets'))).toContain('limit=20');
   });
 

@@ -1,11 +1,9 @@
-import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import * as z from 'zod/mini';
 import { describeIssues } from '../../src/contract/issues.ts';
 import { parseJson } from '../../src/contract/json.ts';
 import type { OperationName } from '../../src/contract/operations.ts';
 import { createFaults, drawFault, type FaultRule, FaultRules } from '../../src/server/faults.ts';
-import { cases } from '../helpers/cases.ts';
 
 const errorOf = (value: unknown) => {
   const { error } = z.safeParse(FaultRules, value);
@@ -23,63 +21,40 @@ test('rules of every form are valid', () => {
   expect(z.parse(FaultRules, [])).toEqual({ rules: [] });
 });
 
-const invalid: [value: unknown, error: string][] = [
-  ...[null, {}, { rules: [] }, 5].map((value): [unknown, string] => [value, 'rules must be a JSON array']),
-  [[null], 'rule 1 must be a JSON object'],
+test.each<[error: string | RegExp, value: unknown]>([
+  ...[null, {}, { rules: [] }, 5].map((value): [string, unknown] => ['rules must be a JSON array', value]),
+  ['rule 1 must be a JSON object', [null]],
   [
-    [{ answer: 503, time: 1 }],
     'rule 1 has the unknown field "time"; the fields are match, answer, times, retryAfter, latency',
+    [{ answer: 503, time: 1 }],
   ],
-  [[{ match: { url: '/v1/pets' }, answer: 503 }], 'rule 1: match has the unknown field "url"'],
-  [[{ answer: 503, ['x'.repeat(9_999)]: 1 }], `rule 1 has the unknown field "${'x'.repeat(50)}"; the fields`],
-  [parseJson('[{"answer":503,"__proto__":{}}]'), 'rule 1 has the unknown field "__proto__"'],
-  [[{ answer: '503' }], 'rule 1: answer must be one of 200, 201, 400'],
-  [[{}], 'rule 1 must have an answer or a latency'],
-  [[{ answer: 503, times: 0 }], 'rule 1: times must be an integer from 1 to'],
-  [[{ answer: 503, retryAfter: 0 }], 'rule 1: retryAfter must be a whole number of seconds from 1 to'],
-  [[{ answer: 503, retryAfter: 2 ** 53 }], 'rule 1: retryAfter must be a whole number of seconds from 1 to'],
-  [[{ answer: 500, retryAfter: 1 }], 'rule 1: retryAfter can be used only with the answer 429 or 503'],
-  [
-    [{ answer: 503 }, { latency: -1, times: 'x' }],
-    /^rule 2: times must be .*; rule 2: latency must be a whole number of milliseconds from 0 to 600000$/,
-  ],
-  [[{ latency: 600_001 }], 'rule 1: latency must be a whole number of milliseconds from 0 to 600000'],
-  [parseJson('[{"latency":1.5}]'), 'rule 1: latency must be a whole number of milliseconds'],
-  ...['OPTIONS', 'HEAD', 'PUT'].map((method): [unknown, string] => [
-    [{ match: { method }, answer: 503 }],
-    'rule 1: match.method must be one of GET, POST',
-  ]),
-  ...[5, '/v1/pets/5', '/v1/%70ets', '/pets'].map((path): [unknown, string] => [
-    [{ match: { path }, answer: 503 }],
+  ['rule 1: match has the unknown field "url"', [{ match: { url: '/v1/pets' }, answer: 503 }]],
+  ['rule 1 has the unknown field "__proto__"', parseJson('[{"answer":503,"__proto__":{}}]')],
+  ['rule 1: answer must be one of 200, 201, 400', [{ answer: '503' }]],
+  ['rule 1 must have an answer or a latency', [{}]],
+  ['rule 1: times must be an integer from 1 to', [{ answer: 503, times: 0 }]],
+  ['rule 1: retryAfter must be a whole number of seconds from 1 to', [{ answer: 503, retryAfter: 0 }]],
+  ['rule 1: retryAfter must be a whole number of seconds from 1 to', [{ answer: 503, retryAfter: 2 ** 53 }]],
+  ['rule 1: retryAfter can be used only with the answer 429 or 503', [{ answer: 500, retryAfter: 1 }]],
+  [/^rule 2: times must .*; rule 2: latency must be/, [{ answer: 503 }, { latency: -1, times: 'x' }]],
+  ['rule 1: latency must be a whole number of milliseconds from 0 to 600000', [{ latency: 600_001 }]],
+  ['rule 1: latency must be a whole number of milliseconds', parseJson('[{"latency":1.5}]')],
+  ['rule 1: match.method must be one of GET, POST', [{ match: { method: 'HEAD' }, answer: 503 }]],
+  ...[5, '/v1/pets/5', '/v1/%70ets', '/pets'].map((path): [string, unknown] => [
     'rule 1: match.path must be one of /v1/pets, /v1/pets/{petId}, /v1/store/orders',
+    [{ match: { path }, answer: 503 }],
   ]),
-  [[{ match: { method: 'POST', path: '/v1/store/orders' }, answer: 503 }], 'rule 1 matches no operation'],
-  [[{ match: { method: 'POST' }, answer: 200 }], 'rule 1 matches no operation; check its method and path'],
-] as [unknown, string][];
-
-test.each(invalid.map(([value, error]) => ({ value, error })))(
-  'invalid rules: $error',
-  ({ value, error }) => {
-    expect(errorOf(value)).toMatch(typeof error === 'string' ? new RegExp(literal(error)) : error);
-  },
-);
-
-const literal = (text: string) => text.replace(/[\\^$.*+?()[\]{}|]/g, '\\$&');
-
-test('the error for a hostile rule is short', () => {
-  fc.assert(
-    fc.property(fc.jsonValue({ maxDepth: 8 }), (value) => {
-      for (const each of [value, [value], { rules: [value] }, [{ match: value, latency: value }]])
-        expect(errorOf(each)?.length ?? 0).toBeLessThan(20_000);
-      expect(errorOf([value])?.length ?? 0).toBeLessThan(1_000);
-    }),
-    { numRuns: cases(1_000) },
-  );
+  ['rule 1 matches no operation', [{ match: { method: 'POST', path: '/v1/store/orders' }, answer: 503 }]],
+  ['rule 1 matches no operation; check its method and path', [{ match: { method: 'POST' }, answer: 200 }]],
+])('an invalid rule has the error "%s": %j', (error, value) => {
+  if (typeof error === 'string') expect(errorOf(value)).toContain(error);
+  else expect(errorOf(value)).toMatch(error);
 });
 
-test.each<[match: FaultRule['match'], answer: number | undefined, operations: OperationName[]]>([
-  [undefined, 503, ['listPets', 'createPet', 'getPet', 'listOrders']],
-  [{}, undefined, ['listPets', 'createPet', 'getPet', 'listOrders']],
+const all = ['listPets', 'createPet', 'getPet', 'listOrders'] as const;
+test.each<[match: FaultRule['match'], answer: number | undefined, operations: readonly OperationName[]]>([
+  [undefined, 503, all],
+  [{}, undefined, all],
   [{ method: 'POST' }, 503, ['createPet']],
   [{ method: 'GET' }, 503, ['listPets', 'getPet', 'listOrders']],
   [{ path: '/v1/pets' }, 503, ['listPets', 'createPet']],
@@ -89,7 +64,6 @@ test.each<[match: FaultRule['match'], answer: number | undefined, operations: Op
   [{ path: '/v1/pets' }, 200, ['listPets']],
 ])('a rule for %j with the answer %j applies to %j', (match, answer, operations) => {
   const faults = createFaults({ seed: 1, rules: [{ match, answer, latency: 1 }] });
-  const all = ['listPets', 'createPet', 'getPet', 'listOrders'] as const;
   expect(all.filter((each) => faults.applyRule(each) !== undefined)).toEqual(operations);
 });
 
@@ -130,16 +104,5 @@ describe('the fault of the nth request', () => {
     expect(latencies.reduce((sum, each) => sum + each, 0) / 10_000).toBeCloseTo(200, -1);
     expect(faults.filter(({ mock }) => mock).length / 10_000).toBeCloseTo(0.25, 1);
     expect(first(500, { failRate: 0 }).filter(({ mock }) => mock)).toEqual([]);
-  });
-
-  test('does not depend on rules that are added or apply', () => {
-    const faults = createFaults(options);
-    const drawn = Array.from({ length: 50 }, () => {
-      faults.add({ answer: 503, times: 1 });
-      faults.applyRule('listPets');
-      faults.current();
-      return faults.nextRandom();
-    });
-    expect(drawn).toEqual(first(50));
   });
 });

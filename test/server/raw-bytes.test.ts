@@ -1,7 +1,18 @@
 import { describe, expect, test } from 'vitest';
 import { allowedHosts, checkHost } from '../../src/server/request/checks.ts';
-import { connectTo, nextData, sendRaw, sendToService } from '../helpers/raw-client.ts';
-import { AUTH, CLOSE, chunked, get, HOST, JSON_TYPE, post, REX } from '../helpers/raw-requests.ts';
+import {
+  AUTH,
+  CLOSE,
+  chunked,
+  connectTo,
+  get,
+  HOST,
+  JSON_TYPE,
+  post,
+  REX,
+  sendRaw,
+  sendToService,
+} from '../helpers/raw-client.ts';
 import { startReal } from '../helpers/real-service.ts';
 import { KEY, start } from '../helpers/service.ts';
 
@@ -18,7 +29,7 @@ const respond = (...rows: Row[]) =>
 
 const create = (headers: string, body = '') =>
   `POST /v1/pets HTTP/1.1\r\n${HOST}${AUTH}${JSON_TYPE}${CLOSE}${headers}\r\n${body}`;
-const list = (headers: string, version = '1.1') => `GET /v1/pets HTTP/${version}\r\n${headers}\r\n`;
+const list = (headers: string) => `GET /v1/pets HTTP/1.1\r\n${headers}\r\n`;
 
 describe('the framing of a request', () => {
   respond(
@@ -34,7 +45,6 @@ describe('the framing of a request', () => {
       400,
     ],
     ['an empty coding and a length', create('Transfer-Encoding:\r\nContent-Length: 29\r\n', REX), 400],
-    ['an invalid chunk size', chunked('zz\r\n'), 400],
     [
       'an invalid chunk in the middle of a body that the next bytes complete',
       chunked(`1\r\n{\r\nzz\r\n1c\r\n${REX.slice(1)}\r\n0\r\n\r\n`),
@@ -54,13 +64,12 @@ describe('the framing of a request', () => {
 describe('the body', () => {
   const deep = (depth: number) =>
     post(`{"name":"Rex","categoryId":1,"x":${'['.repeat(depth)}${']'.repeat(depth)}}`);
-  const ofLength = (length: number) => post(JSON.stringify({ name: 'x'.repeat(length - 26), categoryId: 1 }));
   const named = (bytes: string) => post(Buffer.from(`{"name":"${bytes}","categoryId":1}`, 'latin1'));
   const withNumber = (number: string, name = 'Rex') =>
     post(`{"name":"${name}","categoryId":1,"x":${number}}`);
   respond(
-    ['of 64 KiB', ofLength(65_536), 201],
-    ['of one byte more', ofLength(65_537), 413],
+    ['of 64 KiB', named('x'.repeat(65_536 - 26)), 201],
+    ['of one byte more', named('x'.repeat(65_536 - 25)), 413],
     ['nested 32 deep', deep(31), 201],
     ['nested 33 deep', deep(32), 400],
     ['opened 60,000 times', post('['.repeat(60_000)), 400],
@@ -76,26 +85,20 @@ describe('the body', () => {
 });
 
 describe('the Host header', () => {
-  respond(['none, but an absolute target', get('http://127.0.0.1/v1/pets').replace(HOST, ''), 400]);
-
   const hosts = allowedHosts({ host: '127.0.0.1', address: '127.0.0.1' }, []);
 
   test.each<[host: string, target: string, status: number]>([
     ['Host: evil.example\r\n', '/openapi.json', 421],
     [HOST + HOST, '/openapi.json', 400],
     ['', '/openapi.json', 400],
+    ['', 'http://127.0.0.1/openapi.json', 400],
     [HOST, 'http://evil.example/openapi.json', 421],
     ['Host: evil.example\r\n', 'http://127.0.0.1/openapi.json', 200],
   ])('%j with the target %s is %i, also after a request that was accepted', async (host, target, status) => {
     const { listening } = await start({ hosts });
-    const socket = connectTo(listening.port);
-    for (const [bytes, expected] of [
-      [`GET /openapi.json HTTP/1.1\r\n${HOST}\r\n`, 200],
-      [`GET ${target} HTTP/1.1\r\n${host}\r\n`, status],
-    ] as const) {
-      socket.write(bytes);
-      expect(String(await nextData(socket))).toContain(`HTTP/1.1 ${expected} `);
-    }
+    const line = connectTo(listening.port);
+    expect((await line.ask(`GET /openapi.json HTTP/1.1\r\n${HOST}\r\n`)).status).toBe(200);
+    expect((await line.ask(`GET ${target} HTTP/1.1\r\n${host}\r\n`)).status).toBe(status);
   });
 
   test.each(['/healthz', '/readyz'])('of a health check at %s may be any', async (path) => {
@@ -107,24 +110,17 @@ describe('the Host header', () => {
     expect((await sendToService(twice, { hosts })).statuses).toEqual([400]);
   });
 
-  test('may be the address on which the connection arrived, in any notation', async () => {
-    const names = new Set(['shop.example']);
-    const request = (host: string, localAddress: string) => ({
-      ...{ httpVersion: '1.1', headers: { host }, rawHeaders: ['Host', host], socket: { localAddress } },
-    });
-    for (const [host, address] of [
-      ['192.0.2.7:80', '192.0.2.7'],
-      ['192.0.2.7', '::ffff:192.0.2.7'],
-      ['[2001:DB8:0::1]:443', '2001:db8::1'],
-    ] as const)
-      expect(() => checkHost(request(host, address) as never, undefined, names), host).not.toThrow();
-    for (const [host, address] of [
-      ['192.0.2.8', '192.0.2.7'],
-      ['evil.example', '192.0.2.7'],
-    ] as const)
-      expect(() => checkHost(request(host, address) as never, undefined, names), host).toThrow(
-        'is not allowed',
-      );
+  test.each([
+    ['192.0.2.7:80', '192.0.2.7', true],
+    ['192.0.2.7', '::ffff:192.0.2.7', true],
+    ['[2001:DB8:0::1]:443', '2001:db8::1', true],
+    ['192.0.2.8', '192.0.2.7', false],
+    ['evil.example', '192.0.2.7', false],
+  ])('%s is accepted on a connection that arrived at %s: %s', (host, localAddress, isAccepted) => {
+    const request = { httpVersion: '1.1', headers: { host }, socket: { localAddress } } as never;
+    const check = () => checkHost(request, undefined, new Set(['shop.example']));
+    if (isAccepted) expect(check).not.toThrow();
+    else expect(check).toThrow('is not allowed');
   });
 
   test.each([
@@ -159,27 +155,23 @@ describe('the Host header', () => {
     }
     expect((await service.call('/pets')).status).toBe(200);
   });
+});
 
-  test.each([
-    'Host: evil.example\r\n',
-    'Authorization: Bearer other\r\n',
-    'Content-Type: text/plain\r\n',
-    'Content-Encoding: gzip\r\n',
-    'Idempotency-Key: ""\r\n',
-    'Expect: banana\r\n',
-  ])('a thousand headers do not hide %j', async (hidden) => {
-    const bytes = create(`Content-Length: ${REX.length}\r\n${'a:\r\n'.repeat(1_020)}${hidden}`, REX);
-    expect([400, 415, 417]).toContain((await sendToService(bytes)).statuses[0]);
-  });
+test.each([
+  'Host: evil.example\r\n',
+  'Authorization: Bearer other\r\n',
+  'Content-Encoding: gzip\r\n',
+  'Expect: banana\r\n',
+])('a thousand headers do not hide %j', async (hidden) => {
+  const bytes = create(`Content-Length: ${REX.length}\r\n${'a:\r\n'.repeat(1_020)}${hidden}`, REX);
+  expect([400, 415, 417]).toContain((await sendToService(bytes)).statuses[0]);
 });
 
 test.each(['*', '/', 'http://127.0.0.1:80', 'http://127.0.0.1/'])(
   'OPTIONS %s is 204 with all methods, without a key',
   async (target) => {
-    const bytes = `OPTIONS ${target} HTTP/1.1\r\n${HOST}${CLOSE}\r\n`;
-    const { statuses, responses } = await sendToService(bytes);
-    expect(statuses).toEqual([204]);
-    expect(responses[0]?.headers['allow']).toBe('GET, HEAD, POST, OPTIONS');
+    const { responses } = await sendToService(`OPTIONS ${target} HTTP/1.1\r\n${HOST}${CLOSE}\r\n`);
+    expect(responses).toMatchObject([{ status: 204, headers: { allow: 'GET, HEAD, POST, OPTIONS' } }]);
   },
 );
 

@@ -9,7 +9,9 @@ import { StoreError } from '../../src/store/errors.ts';
 import { journalLocation } from '../../src/store/journal/journal-location.ts';
 import { manualClock } from '../helpers/clock.ts';
 import { gate } from '../helpers/gate.ts';
-import { sendRaw } from '../helpers/raw-client.ts';
+import { expectCommonHeaders, sendRaw } from '../helpers/raw-client.ts';
+import { start as startApp } from '../helpers/service.ts';
+import { memoryStore } from '../helpers/store-fixtures.ts';
 import { temporaryDirectory } from '../helpers/temp.ts';
 
 // A service accepts connections before its store is open.
@@ -33,16 +35,9 @@ async function start(changes: Partial<ServiceOptions> = {}) {
         return location.open(options);
       },
     },
-    host: '127.0.0.1',
-    port: 0,
-    clock,
-    sleep: async () => {},
-    bans: { after: 0, milliseconds: 0 },
-    allowHosts: [],
-    cors: [],
+    ...{ host: '127.0.0.1', port: 0, allowHosts: [], cors: [] },
+    ...openOptions(clock),
     signal: interrupt.signal,
-    onWarning: () => {},
-    onFailure: () => {},
     onError: (error) => expect.unreachable(String(error)),
     onAccess: (record) => log.push(record),
     ...changes,
@@ -54,21 +49,29 @@ async function start(changes: Partial<ServiceOptions> = {}) {
   return { starting, bound: bound.opened, open: held.open, urls, interrupt, log, location, directory };
 }
 
-const openOptions = (): OpenOptions => ({
-  clock: manualClock(),
+const openOptions = (clock = manualClock()): OpenOptions => ({
+  clock,
   bans: { after: 0, milliseconds: 0 },
   sleep: async () => {},
   onWarning: () => {},
   onFailure: () => {},
 });
 
-test('until the store is open, every request gets 503 starting with the headers of every response', async () => {
+test('until the store is open, every request gets 503 starting with the headers of every response; other bytes get 400', async () => {
   const { bound, urls, log } = await start();
   await bound;
+  const paths = [
+    '/v1/pets',
+    '/v1/unknown',
+    '/healthz',
+    '/readyz',
+    '/metrics',
+    '/openapi.json',
+    '/requests',
+    '/',
+  ];
   for (const [method, path] of [
-    ...['/v1/pets', '/v1/unknown', '/healthz', '/readyz', '/metrics', '/openapi.json', '/requests', '/'].map(
-      (each) => ['GET', each] as const,
-    ),
+    ...paths.map((each) => ['GET', each] as const),
     ...['POST', 'DELETE', 'OPTIONS'].map((each) => [each, '/v1/pets'] as const),
   ]) {
     const headers = { Authorization: 'Bearer any', 'X-Request-Id': 'mine' };
@@ -79,15 +82,12 @@ test('until the store is open, every request gets 503 starting with the headers 
       message: 'The service is starting; the request was not carried out. Retry in 1 s',
       status: 503,
     });
-    expect(Object.fromEntries(response.headers)).toMatchObject({
-      'retry-after': '1',
-      'x-ratelimit-limit': '60',
-      'x-ratelimit-remaining': '60',
-      'x-ratelimit-reset': expect.stringMatching(/^\d+$/),
-      'x-request-id': 'mine',
-    });
+    const common = { 'retry-after': '1', 'x-ratelimit-remaining': '60', 'x-request-id': 'mine' };
+    expectCommonHeaders(Object.fromEntries(response.headers), common);
     expect(log.splice(0)).toMatchObject([{ id: 'mine', method, status: 503, code: 'starting' }]);
   }
+  const [invalid] = await sendRaw(Number(new URL(urls[0] ?? '').port), 'not HTTP\r\n\r\n');
+  expect(invalid?.status).toBe(400);
 });
 
 test('a page of an allowed origin can read 503 starting, because its preflight request gets 204', async () => {
@@ -102,58 +102,23 @@ test('a page of an allowed origin can read 503 starting, because its preflight r
   expect(response.headers.get('access-control-expose-headers')).toContain('Retry-After');
 });
 
-test('bytes that are not HTTP get 400 while the service starts', async () => {
-  const { bound, urls } = await start();
-  await bound;
-  const [response] = await sendRaw(Number(new URL(urls[0] ?? '').port), 'hello\r\n\r\n');
-  expect(response?.status).toBe(400);
-  expect(response?.headers).toMatchObject({ 'x-ratelimit-limit': '60' });
-});
-
-test('requests while the service starts count against no limit, and a connection can be used again', async () => {
-  const { bound, open, urls, starting } = await start();
-  await bound;
-  const list = () => fetch(`${urls[0]}/pets`, { headers: { Authorization: 'Bearer wrong' } });
-  for (let i = 0; i < 100; i++) expect((await list()).status).toBe(503);
-  open();
-  await starting;
-  const after = await list();
-  expect([after.status, after.headers.get('x-ratelimit-remaining')]).toEqual([401, '59']);
-  expect((await fetch(new URL('/readyz', urls[0]))).status).toBe(200);
-});
-
 test('however often /readyz is requested, the store is checked at most once a second', async () => {
-  const clock = manualClock();
-  const directory = await temporaryDirectory();
+  const store = await memoryStore();
   let checks = 0;
-  const { starting } = await start({
-    clock,
-    location: {
-      place: directory,
-      async open(options) {
-        const backend = await journalLocation(directory, clock).open(options);
-        const check = backend.store.checkWritable.bind(backend.store);
-        backend.store.checkWritable = async () => {
-          checks++;
-          await check();
-        };
-        return backend;
-      },
-    },
-  });
-  const { url } = await starting;
+  store.checkWritable = async () => void checks++;
+  const { clock, call } = await startApp({ store });
   for (const [milliseconds, expected] of [
     [0, 1],
     [999, 1],
     [1, 2],
   ] as const) {
     clock.advance(milliseconds);
-    expect((await fetch(new URL('/readyz', url))).status).toBe(200);
+    expect((await call('/readyz')).status).toBe(200);
     expect(checks).toBe(expected);
   }
 });
 
-test('requests get 503 starting until what they need is prepared, and then none fails', async () => {
+test('requests get 503 starting, and count against no limit, until what they need is prepared; then none fails', async () => {
   const [preparing, prepared] = [gate(), gate()];
   const { open, urls, starting } = await start({
     async prepare({ keys, url }) {
@@ -165,22 +130,19 @@ test('requests get 503 starting until what they need is prepared, and then none 
   });
   open();
   await preparing.opened;
-  const list = () => fetch(`${urls[0]}/pets`, { headers: { Authorization: 'Bearer my-own-key' } });
-  expect((await list()).status).toBe(503);
+  const list = async (key: string) => {
+    const { status, headers } = await fetch(`${urls[0]}/pets`, {
+      headers: { Authorization: `Bearer ${key}` },
+    });
+    return [status, headers.get('x-ratelimit-remaining')];
+  };
+  for (const key of ['my-own-key', 'wrong']) expect(await list(key)).toEqual([503, '60']);
   expect((await fetch(new URL('/readyz', urls[0]))).status).toBe(503);
   prepared.open();
   await starting;
-  expect((await list()).status).toBe(200);
-});
-
-test('an error while a start prepares closes the port and unlocks the store', async () => {
-  const { urls, open, starting, location } = await start({
-    prepare: () => Promise.reject(new Error('no key')),
-  });
-  open();
-  await expect(starting).rejects.toThrow('no key');
-  await expect(fetch(`${urls[0]}/pets`)).rejects.toThrow('fetch failed');
-  await (await location.open(openOptions())).close();
+  expect(await list('my-own-key')).toEqual([200, '299']);
+  expect(await list('wrong')).toEqual([401, '59']);
+  expect((await fetch(new URL('/readyz', urls[0]))).status).toBe(200);
 });
 
 test('a port that is in use, and a seed that cannot be read, leave nothing on the disk', async () => {
@@ -204,20 +166,19 @@ test('a store in use is refused with the address of its server, and can be opene
   expect(refusal).toBeInstanceOf(StoreError);
   expect(refusal.message).toContain(`(pid ${process.pid} at ${service.url})`);
   await service.stop(0);
-  const backend = await open();
-  await expect(open()).rejects.toThrow('is in use by another process');
-  await backend.close();
   await (await open()).close();
 });
 
 test.each([
-  'while the seed is read',
-  'while the store is opened',
-  'while the store is seeded',
-  'while a key is prepared',
-])('a signal %s ends the start, closes the port and unlocks the store', async (when) => {
+  'a signal while the seed is read',
+  'a signal while the store is opened',
+  'a signal while the store is seeded',
+  'a signal while a key is prepared',
+  'an error while a key is prepared',
+])('%s ends the start, closes the port and unlocks the store', async (when) => {
   const { starting, bound, open, interrupt, urls, location } = await start({
     async prepare() {
+      if (when.startsWith('an error')) throw 'no key';
       if (when.endsWith('prepared')) interrupt.abort('SIGTERM');
     },
     seed: async () => {
@@ -234,7 +195,7 @@ test.each([
   if (!when.endsWith('read')) await bound;
   if (when.endsWith('opened')) interrupt.abort('SIGTERM');
   open();
-  await expect(starting).rejects.toBe('SIGTERM');
+  await expect(starting).rejects.toBe(when.startsWith('an error') ? 'no key' : 'SIGTERM');
   if (urls[0]) await expect(fetch(`${urls[0]}/pets`)).rejects.toThrow('fetch failed');
   await (await location.open(openOptions())).close();
 });

@@ -85,7 +85,7 @@ export function allowedHosts(
  * which then replaces the Host header. Loopback names, the names in `allowed`, and the address on which the connection
  * arrived are allowed; if `allowed` is undefined, every name. The port does not matter. HTTP/1.0 needs no Host header.
  *
- * @throws ServiceError 400 if the header is missing, repeated or malformed, and 421 if the name is not allowed
+ * @throws ServiceError 400 if the header is missing or repeated, or a host is malformed; 421 if the name is not allowed
  */
 export function checkHost(
   request: IncomingMessage,

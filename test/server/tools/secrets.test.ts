@@ -1,11 +1,8 @@
-import { readdir, readFile } from 'node:fs/promises';
-import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import { createRequestRedactors } from '../../../src/server/redact.ts';
+import { createRequestRedactors, isSecretHeader } from '../../../src/server/redact.ts';
 import { MAX_RECORDED_BODY } from '../../../src/server/tools/recorder.ts';
 import { generateKey } from '../../../src/store/keys.ts';
-import { sendRaw } from '../../helpers/raw-client.ts';
-import { startWithTools } from '../../helpers/tools.ts';
+import { startWithTools } from '../../helpers/real-service.ts';
 
 const { redact, redactResponse } = createRequestRedactors([])();
 
@@ -13,50 +10,30 @@ const percent = (text: string) => Array.from(text, (c) => `%${c.charCodeAt(0).to
 const unicode = (text: string) => Array.from(text, (c) => `\\u00${c.charCodeAt(0).toString(16)}`).join('');
 
 /** The forms in which a client can send a secret by mistake. */
-const forms: [name: string, (secret: string) => string][] = [
-  ['as it is', (secret) => secret],
-  ['percent-encoded', percent],
-  ['percent-encoded in upper case', (secret) => percent(secret).toUpperCase()],
-  ['percent-encoded twice', (secret) => percent(secret).replaceAll('%', '%25')],
-  ['as a URL component', encodeURIComponent],
-  ['with one encoded character', (secret) => secret.slice(0, 2) + percent(secret[2] ?? '') + secret.slice(3)],
-  ['escaped as in JSON', unicode],
-  ['escaped as in JSON twice', (secret) => unicode(secret).replaceAll('\\', '\\\\')],
-  ['as a JSON string', (secret) => JSON.stringify(secret).slice(1, -1)],
-  ['as a JSON string in a JSON string', (secret) => JSON.stringify(JSON.stringify(secret)).slice(3, -3)],
-  ['with other text around it', (secret) => `key=${secret}&x`],
+const forms: ((secret: string) => string)[] = [
+  (secret) => secret,
+  percent,
+  (secret) => percent(secret).toUpperCase(),
+  (secret) => percent(secret).replaceAll('%', '%25'),
+  encodeURIComponent,
+  // With one encoded character.
+  (secret) => secret.slice(0, 2) + percent(secret[2] ?? '') + secret.slice(3),
+  unicode,
+  (secret) => unicode(secret).replaceAll('\\', '\\\\'),
+  (secret) => JSON.stringify(secret).slice(1, -1),
+  (secret) => JSON.stringify(JSON.stringify(secret)).slice(3, -3),
+  (secret) => `key=${secret}&x`,
 ];
 
-/** The secrets that a text contains, each with the form in which it occurs. */
-const occurrences = (text: string, secrets: readonly string[]) =>
-  secrets.flatMap((secret) =>
-    forms
-      .filter(
-        ([, form]) => text.includes(form(secret)) || text.includes(JSON.stringify(form(secret)).slice(1, -1)),
-      )
-      .map(([name]) => `${secret} ${name}`),
-  );
-
-/** A service, and secrets: its token, the code of its page, two of its API keys, and a key of another service. */
-async function startWithSecrets() {
+test('no form of a secret is shown, wherever it occurs', async () => {
   const chosen = 'my+secret/"key"\\with-odd=characters';
   const token = 'my=own/token+of~20?characters';
-  const service = await startWithTools({ secrets: [chosen], token });
-  const secrets = {
-    'a token that the user has chosen': token,
-    'the code of the page': service.service().pageUrl?.().split('=').at(-1) ?? '',
-    'the API key of the request': service.key,
-    'an API key that the user has chosen': chosen,
-    'an API key of another service': generateKey(),
-  };
-  return { ...service, secrets };
-}
-
-test('no form of a secret is shown, wherever it occurs', async () => {
-  const { raw, requests, secrets } = await startWithSecrets();
+  const { raw, requests, service, key } = await startWithTools({ secrets: [chosen], token });
+  const code = service().pageUrl?.().split('=').at(-1) ?? '';
+  const secrets = [token, code, key, chosen, generateKey()];
   let count = 0;
-  for (const secret of Object.values(secrets)) {
-    for (const [, form] of forms) {
+  for (const secret of secrets) {
+    for (const form of forms) {
       const sent = form(secret);
       const isTarget = !/[\\"]/.test(sent);
       const body = `{"name":"${sent}","categoryId":1}`;
@@ -72,62 +49,29 @@ test('no form of a secret is shown, wherever it occurs', async () => {
   await raw('GET', '/v1/pets');
   const shown = await requests();
   expect(shown.requests.length).toBe(count + 1);
-  expect(occurrences(JSON.stringify(shown), Object.values(secrets))).toEqual([]);
-});
-
-test('credentials in headers are not shown, whatever the header is named, and neither are they elsewhere', async () => {
-  const { port, requests } = await startWithTools();
-  for (const header of [
-    ...['Authorization: Basic YWRhOmh1bnRlcjI=', 'authorization: Bearer hunter2-hunter2'],
-    ...['AUTHORIZATION: hunter2hunter2', 'Proxy-Authorization: Bearer hunter2hunter2'],
-    ...['Cookie: session=hunter2hunter2', 'Set-Cookie: session=hunter2hunter2'],
-    ...['X-Session-Id: hunter2hunter2', 'X-Password: hunter2hunter2'],
-    ...['X-Api-Key: hunter2hunter2', 'apikey: hunter2hunter2', 'Ocp-Apim-Subscription-Key: hunter2hunter2'],
-    ...['X-Auth: hunter2hunter2', 'X-Forwarded-Authorization: hunter2hunter2'],
-    ...['X-Vault-Token: hunter2hunter2', 'X-Client-Secret: hunter2hunter2'],
-    ...['X-Forwarded: Bearer hunter2hunter2', 'X-Other: basic aHVudGVyMjpodW50ZXIy'],
-  ]) {
-    const [name = '', value = ''] = header.split(': ');
-    const secret = value.split(' ').at(-1) ?? '';
-    const path = name.includes('ookie') ? '/v1/pets' : `/v1/pets?k=${encodeURIComponent(secret)}`;
-    await sendRaw(
-      port(),
-      `GET ${path} HTTP/1.1\r\nHost: localhost\r\n${header}\r\nConnection: close\r\n\r\n`,
-    );
-    const text = JSON.stringify((await requests('?limit=1')).requests);
-    expect(text).toContain(`"${name.toLowerCase()}":"[redacted]"`);
-    expect(text).not.toContain(secret);
-    expect(text).not.toContain('hunter2');
+  const text = JSON.stringify(shown);
+  for (const sent of secrets.flatMap((secret) => forms.map((form) => form(secret)))) {
+    expect(text).not.toContain(sent);
+    expect(text).not.toContain(JSON.stringify(sent).slice(1, -1));
   }
 });
 
 test.each([
-  ['backslashes', (i: number) => `Bearer ${'\\'.repeat(40)}${i}`],
-  ['one long text', (i: number) => `Bearer ${i}${'k'.repeat(7_500)}`],
-  ['many words', (i: number) => `Digest ${`${i}000000 `.repeat(1_000).slice(0, 7_500)}`],
-])('GET /requests works if credentials are awkward to search for: %s', async (_, authorization) => {
-  const { port, requests } = await startWithTools();
-  for (let i = 100; i < 150; i++) {
-    await sendRaw(
-      port(),
-      `GET /v1/pets HTTP/1.1\r\nHost: localhost\r\nAuthorization: ${authorization(i)}\r\nX: ${'\\'.repeat(200)}\r\nConnection: close\r\n\r\n`,
-    );
-  }
-  const { requests: shown } = await requests();
-  expect(shown.length).toBe(50);
-  expect(shown[0]?.request.headers['authorization']).toBe('[redacted]');
-});
-
-test('passwords in targets are not shown', async () => {
-  const { raw, requests } = await startWithTools();
-  for (const target of [
-    'http://ada:hunter2@localhost/v1/pets',
-    '/v1/pets?next=https://ada:hunter2@shop.test/',
-  ])
-    await raw('GET', target, 'Referer: ftp://ada:hunter2@shop.test/\r\n');
-  const { requests: shown } = await requests();
-  expect(shown.length).toBe(2);
-  expect(JSON.stringify(shown)).not.toContain('hunter2');
+  ...['Authorization: Basic YWRhOmh1bnRlcjI=', 'authorization: Bearer hunter2-hunter2'],
+  ...['AUTHORIZATION: hunter2hunter2', 'Proxy-Authorization: Bearer hunter2hunter2'],
+  ...['Cookie: session=hunter2hunter2', 'Set-Cookie: session=hunter2hunter2'],
+  ...['X-Session-Id: hunter2hunter2', 'X-Password: hunter2hunter2'],
+  ...['X-Api-Key: hunter2hunter2', 'apikey: hunter2hunter2', 'Ocp-Apim-Subscription-Key: hunter2hunter2'],
+  ...['X-Auth: hunter2hunter2', 'X-Forwarded-Authorization: hunter2hunter2'],
+  ...['X-Vault-Token: hunter2hunter2', 'X-Client-Secret: hunter2hunter2'],
+  ...['X-Forwarded: Bearer hunter2hunter2', 'X-Other: basic aHVudGVyMjpodW50ZXIy'],
+])('the credential in the header %s is not shown, also elsewhere', (header) => {
+  const [name = '', value = ''] = header.split(': ');
+  expect(isSecretHeader(name, value)).toBe(true);
+  if (name.includes('ookie')) return;
+  const secret = value.split(' ').at(-1) ?? '';
+  const { redact } = createRequestRedactors([])([name, value]);
+  expect(redact(`/v1/pets?k=${encodeURIComponent(secret)}`)).toMatch(/^\/v1\/pets\?(?:k=)?\[redacted\]$/);
 });
 
 test.each([
@@ -190,30 +134,44 @@ test.each([
   expect(redact(text)).toBe(text);
 });
 
-test.each(['code', 'otp', 'pin', 'pass', 'key', 'X-Otp', 'x-pin', 'X-Key'])(
-  'the value of %s is not shown in a request, and is shown in a response',
-  async (name) => {
-    for (const text of [
-      `/v1/pets?${name}=123&a=1`,
-      `/v1/pets?a=1&${name}=123`,
-      `/v1/pets?${name.replace(/^./, percent)}=123`,
-      `${name}=123&a=1`,
-      `{"a":1,"${name}":"123"}`,
-      `{"${name}":123}`,
-    ]) {
-      expect(redact(text)).toContain('[redacted]');
-      expect(redact(text)).not.toContain('123');
-      expect(redactResponse(text)).toBe(text);
-    }
-    const { raw, requests } = await startWithTools();
-    await raw('GET', '/v1/pets', `${name}: 123\r\nIdempotency-Key: a-key\r\nPrefer: code=500\r\n`);
-    const [shown] = (await requests()).requests;
-    expect(shown?.request.headers).toMatchObject({
-      ...{ [name.toLowerCase()]: '[redacted]', 'idempotency-key': 'a-key', prefer: 'code=500' },
-    });
-    expect(shown?.response?.body).toContain('"code":"internal_error"');
-  },
-);
+const NAMES = ['code', 'otp', 'pin', 'pass', 'key', 'X-Otp', 'x-pin', 'X-Key'];
+
+test.each(NAMES)('the value of %s is not shown in a request, and is shown in a response', (name) => {
+  for (const text of [
+    `/v1/pets?${name}=123&a=1`,
+    `/v1/pets?a=1&${name}=123`,
+    `/v1/pets?${name.replace(/^./, percent)}=123`,
+    `${name}=123&a=1`,
+    `{"a":1,"${name}":"123"}`,
+    `{"${name}":123}`,
+  ]) {
+    expect(redact(text)).toContain('[redacted]');
+    expect(redact(text)).not.toContain('123');
+    expect(redactResponse(text)).toBe(text);
+  }
+  expect([isSecretHeader(name, '123'), isSecretHeader(name, '123', false)]).toEqual([true, false]);
+});
+
+test('secrets in headers are not shown; Idempotency-Key, Prefer, error codes and odd names of headers are', async () => {
+  const { raw, requests } = await startWithTools();
+  const headers = ['code: 123', 'Idempotency-Key: a-key', 'Prefer: code=500', '__proto__: a', 'X: 1', 'x: 2'];
+  await raw('GET', '/v1/pets', `${headers.join('\r\n')}\r\n`);
+  const [shown] = (await requests()).requests;
+  expect(Object.entries(shown?.request.headers ?? {})).toEqual(
+    expect.arrayContaining([
+      ...[
+        ['code', '[redacted]'],
+        ['idempotency-key', 'a-key'],
+        ['prefer', 'code=500'],
+      ],
+      ...[
+        ['__proto__', 'a'],
+        ['x', '1, 2'],
+      ],
+    ]),
+  );
+  expect(shown?.response?.body).toContain('"code":"internal_error"');
+});
 
 test('the sentences of the service stay whole, even if a word of them is a credential', async () => {
   const { call, requests } = await startWithTools();
@@ -231,24 +189,24 @@ test('a credential is not shown in a sentence that quotes what the client has se
   await raw('DELETE', `/v1/pets/${key}`);
   await raw('GET', '/v1/pets', '', '', `${key}.test`);
   await raw('GET', `/v1/pets?${key}=1&${key}=2`);
+  await raw('GET', 'http://ada:hunter2@localhost/v1/pets', 'Referer: ftp://ada:hunter2@shop.test/\r\n');
   const { requests: shown } = await requests();
-  expect(shown.map(({ status }) => status)).toEqual([400, 421, 405]);
-  expect(JSON.stringify(shown)).not.toContain(key);
+  expect(shown.map(({ status }) => status)).toEqual([400, 400, 421, 405]);
+  expect(JSON.stringify(shown)).not.toMatch(new RegExp(`${key}|hunter2`));
 });
 
-test('a long text of many beginnings of URLs is searched, and stays as it is', () => {
+test('credentials and texts that are awkward to search for take no long time', () => {
+  for (const credential of [
+    `Bearer ${'\\'.repeat(40)}`,
+    `Bearer ${'k'.repeat(7_500)}`,
+    'Digest'.padEnd(7_500, ' 1000000'),
+  ]) {
+    const redactor = createRequestRedactors([])(['Authorization', credential]);
+    for (let i = 0; i < 50; i++) expect(redactor.redact(`X: ${'\\'.repeat(200)}`)).toContain('X: ');
+  }
   for (const start of [
-    '\\',
-    '://',
-    '%3a%2f%2f',
-    ':\\/\\/',
-    '://a%3a',
-    '?token',
-    '?a-token-token',
-    'token',
-    'name=token',
-    '"token',
-    '"a":[{',
+    ...['\\', '://', '%3a%2f%2f', ':\\/\\/', '://a%3a'],
+    ...['?token', '?a-token-token', 'token', 'name=token', '"token', '"a":[{'],
   ]) {
     const text = start.repeat(50_000);
     expect(redact(text)).toBe(text);
@@ -272,32 +230,4 @@ test('a secret is not shown in part, wherever the recorded body ends', async () 
   for (const { request } of shown) {
     expect(request.body).toMatch(/^({"name":"x*)?$/);
   }
-});
-
-test('headers with odd names are shown', async () => {
-  const { raw, requests } = await startWithTools();
-  const key = generateKey();
-  await raw('GET', '/x', `__proto__: a\r\nconstructor: b\r\nX: 1\r\nx: 2\r\n${key}: c\r\n`);
-  const text = JSON.stringify((await requests()).requests[0]?.request.headers);
-  expect(text).toContain('"__proto__":"a"');
-  expect(text).toContain('"constructor":"b"');
-  expect(text).toContain('"x":"1, 2"');
-  expect(text.toLowerCase()).not.toContain(key.toLowerCase());
-});
-
-test('recorded requests are not written to the disk', async () => {
-  const { call, directory, token, key, service } = await startWithTools();
-  const marker = 'only-in-a-header';
-  await call('/pets', {
-    method: 'POST',
-    body: '{"name":"Rex","categoryId":1}',
-    headers: { 'X-Mark': marker },
-  });
-  await service().stop(0);
-  const files = await readdir(directory, { recursive: true, withFileTypes: true });
-  const texts = await Promise.all(
-    files.filter((file) => file.isFile()).map((file) => readFile(join(file.parentPath, file.name), 'latin1')),
-  );
-  expect(texts.join()).toContain('"name":"Rex"');
-  for (const secret of [marker, token(), key]) expect(texts.join()).not.toContain(secret);
 });
