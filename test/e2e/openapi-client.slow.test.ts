@@ -42,17 +42,17 @@ test('the client that orval generates from /openapi.json calls every operation',
   // Without this file, tsx would read one in a directory above.
   await write('tsconfig.json', '{}');
   const npm = ['install', '--ignore-scripts', '--no-audit', '--no-fund', '--prefer-offline', ORVAL];
-  skip((await runProgram('npm', npm, directory)).code !== 0, 'npm cannot install orval');
+  skip((await runProgram('npm', npm, { cwd: directory })).code !== 0, 'npm cannot install orval');
   const service = await serve(await freshMachine(), ['--ephemeral', '--seed', '--no-profile']);
   await write('openapi.json', await (await fetch(service.openapi)).text());
   const output = { target: 'client.ts', client: 'fetch', baseUrl: { getBaseUrlFromSpecification: true } };
   const settings = { pets: { input: 'openapi.json', output } };
   await write('orval.cjs', `module.exports = ${JSON.stringify(settings)};`);
   const orval = join(directory, 'node_modules', '.bin', 'orval');
-  const generated = await runProgram(orval, ['--config', 'orval.cjs'], directory);
+  const generated = await runProgram(orval, ['--config', 'orval.cjs'], { cwd: directory });
   expect(generated.code, generated.output).toBe(0);
   await write('use.mts', useClient(service.key));
-  const used = await runProgram(process.execPath, [TSX, 'use.mts'], directory);
+  const used = await runProgram(process.execPath, [TSX, 'use.mts'], { cwd: directory });
   expect([used.code, used.output]).toEqual([0, expect.stringContaining('{')]);
   expect(JSON.parse(used.output)).toEqual({
     statuses: {

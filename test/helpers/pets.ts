@@ -1,6 +1,6 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdir, rm, writeFile } from 'node:fs/promises';
+import { chmod, mkdir, rm, writeFile } from 'node:fs/promises';
 import { globalAgent } from 'node:http';
 import { dirname, join } from 'node:path';
 import type { Readable } from 'node:stream';
@@ -34,10 +34,15 @@ export type RunOptions = {
   hasOwnGroup?: boolean;
 };
 
-/** With `columns`, the program runs in a terminal of this width. `clock` and the functions replace the real ones. */
-export type ProgramOptions = RunOptions & { columns?: number; clock?: SteadyClock } & Partial<
-    Pick<Context, 'sleep'>
-  >;
+/**
+ * With `columns`, the program runs in a terminal of this width, where the lines in `typed` are typed. `clock` and the
+ * functions replace the real ones.
+ */
+export type ProgramOptions = RunOptions & {
+  columns?: number;
+  clock?: SteadyClock;
+  typed?: string[];
+} & Partial<Pick<Context, 'sleep'>>;
 
 /** A simulated machine of a user, which has its own home directory. Processes start in this directory. */
 export type Machine = Awaited<ReturnType<typeof makeMachine>>['machine'];
@@ -150,6 +155,13 @@ export async function makeMachine() {
     saveProfile,
   };
   return { machine, dispose };
+}
+
+/** Writes a program `pets` that runs the built command. Returns its directory, for PATH. */
+export async function writeProgram({ file }: Machine): Promise<string> {
+  const path = await file('bin/pets', `#!/bin/sh\nexec ${petsInShell} "$@"\n`);
+  await chmod(path, 0o755);
+  return dirname(path);
 }
 
 /** Whether the program must run as a process: an executable is tested, and no option prevents this. */

@@ -103,7 +103,7 @@ beforeAll(async () => {
   // The hook merges /usr without the package usrmerge, which needs Perl. Installing the two took a quarter of the time.
   const options = ['--variant=apt', '--hook-dir=/usr/share/mmdebstrap/hooks/merged-usr'];
   const args = [...options, `--include=${PACKAGES}`, codename, root];
-  const installed = await runProgram('mmdebstrap', args, tmpdir());
+  const installed = await runProgram('mmdebstrap', args, { cwd: tmpdir() });
   if (installed.code !== 0) throw new Error(`mmdebstrap ended with ${installed.code}: ${installed.output}`);
   // A temporary directory has mode 0700, but the users of Debian must be able to enter its root.
   await chmod(root, 0o755);
@@ -125,11 +125,9 @@ beforeAll(async () => {
   await symlink('../script.service', join(units, 'graphical.target.wants', 'script.service'));
   // Give Debian its own loopback interface, because another program may use the port of the service.
   const nspawn = ['--quiet', '--register=no', '--keep-unit', '--console=pipe', '--private-network'];
-  const booted = await runProgram(
-    'timeout',
-    ['120', 'systemd-nspawn', ...nspawn, '--boot', '-D', root],
-    root,
-  );
+  const booted = await runProgram('timeout', ['120', 'systemd-nspawn', ...nspawn, '--boot', '-D', root], {
+    cwd: root,
+  });
   const output = await readFile(join(home, 'output'), 'utf8').catch(() => {
     throw new Error(`Debian did not start: ${booted.output}`);
   });
