@@ -1,18 +1,11 @@
 import { type ChildProcessByStdio, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import type { Readable, Writable } from 'node:stream';
-import xterm from '@xterm/headless';
 import { onTestFinished } from 'vitest';
 import { withDeadline } from './context.ts';
 import { type Machine, petsCommand } from './pets.ts';
 
-type TerminalSize = { cwd: string; env: Record<string, string>; columns: number; rows: number };
-
-type RecordOptions = TerminalSize & {
-  /** Texts to type, in order. Each text is typed when the screen matches `after`. */
-  typed?: { after: RegExp; text: string }[];
-  timeoutMilliseconds?: number;
-};
+export type TerminalSize = { cwd: string; env: Record<string, string>; columns: number; rows: number };
 
 /** Starts a shell command in a pseudo-terminal. */
 export function spawnInTerminal(
@@ -27,41 +20,6 @@ export function spawnInTerminal(
   });
   child.stdin.on('error', () => {});
   return child;
-}
-
-/** Runs a shell command in a pseudo-terminal until it exits or times out; returns the screen with its scrollback. */
-export async function recordTerminal(line: string, options: RecordOptions): Promise<xterm.Terminal> {
-  const { columns, rows, typed = [], timeoutMilliseconds = 60_000 } = options;
-  const terminal = new xterm.Terminal({ cols: columns, rows, scrollback: 10_000, allowProposedApi: true });
-  const child = spawnInTerminal(line, options);
-  const pending = [...typed];
-  child.stdout.on('data', (bytes: Buffer) => {
-    terminal.write(bytes, () => {
-      const [next] = pending;
-      if (!next?.after.test(screenLines(terminal).join('\n'))) return;
-      pending.shift();
-      child.stdin.write(next.text);
-    });
-  });
-  const timer = setTimeout(() => child.kill('SIGTERM'), timeoutMilliseconds);
-  await once(child, 'close');
-  clearTimeout(timer);
-  await new Promise<void>((resolve) => terminal.write('', resolve));
-  return terminal;
-}
-
-/** The lines that the terminal has shown; lines that were wrapped at its edge are joined. */
-export function screenLines({ buffer }: xterm.Terminal): string[] {
-  const lines: string[] = [];
-  for (let y = 0; y < buffer.active.length; y++) {
-    const line = buffer.active.getLine(y);
-    const isContinued = buffer.active.getLine(y + 1)?.isWrapped === true;
-    const text = line?.translateToString(!isContinued) ?? '';
-    if (line?.isWrapped) lines.push(`${lines.pop()}${text}`);
-    else lines.push(text);
-  }
-  while (lines.at(-1) === '') lines.pop();
-  return lines;
 }
 
 /** Starts the built command in a pseudo-terminal, which is closed after the test. */
