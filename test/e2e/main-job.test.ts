@@ -20,14 +20,6 @@ async function stdoutOf(machine: Machine, args: readonly string[]): Promise<stri
 const jsonOf = async (machine: Machine, args: readonly string[]) =>
   JSON.parse(await stdoutOf(machine, [...args, '--json']));
 
-test('get shows its removal only in the headers with --debug', async () => {
-  const machine = await freshMachine();
-  await serve(machine, ['--ephemeral', '--seed']);
-  const get = ['get', '1', '--profile', 'local'];
-  expect(await machine.pets(get)).toMatchObject({ code: 0, stderr: '' });
-  expect((await machine.pets([...get, '--debug'])).stderr).toContain('< sunset: Thu, 05 Dec 2030');
-});
-
 // test/e2e/crash.slow.test.ts tests that animals also survive `kill -9`.
 test('acknowledged animals are kept with every digit of their numbers, through a restart and in every format', async () => {
   const big = '-9223372036854775808';
