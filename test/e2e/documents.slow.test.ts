@@ -8,8 +8,6 @@ import { text as readText } from 'node:stream/consumers';
 import { describe, expect, test } from 'vitest';
 import { drawPicture, PICTURE } from '../../.config/picture.ts';
 import { commands } from '../../src/cli/commands/index.ts';
-import { serve as serveDeclaration } from '../../src/cli/commands/serve.ts';
-import { globalOptions } from '../../src/cli/program/declare.ts';
 import { manualClock } from '../helpers/clock.ts';
 import { needsPostgres, readerMachine, testBlocks } from '../helpers/document-blocks.ts';
 import { readDocument } from '../helpers/documents.ts';
@@ -107,21 +105,6 @@ describe('docs/examples/nginx.conf', () => {
     },
   );
 });
-
-test.each(['pets.service', 'compose.yaml', 'compose-tests.yaml'])(
-  'pets serve has the options in docs/examples/%s',
-  (name) => {
-    const options = readDocument(`docs/examples/${name}`)
-      .text.split('\n')
-      .filter((line) => /pets serve|PETS_OPTIONS=/.test(line))
-      .flatMap((line) => line.match(/--[a-z-]+/g) ?? []);
-    const known = [...(serveDeclaration.options ?? []), ...globalOptions].map(
-      ({ flags }) => /--[a-z-]+/.exec(flags)?.[0],
-    );
-    expect(options.length).toBeGreaterThan(3);
-    expect(known).toEqual(expect.arrayContaining(options));
-  },
-);
 
 testIfInstalled('systemd-analyze')('systemd accepts the unit, and grants it little', async () => {
   const { text } = readDocument('docs/examples/pets.service');

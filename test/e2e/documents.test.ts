@@ -66,9 +66,18 @@ const allCommands = commands.flatMap((each) =>
     : [{ name: each.name, command: each }],
 );
 
-test('the command and options of every command in the text exist', () => {
-  const wrong = documents.flatMap(readCommandSpans).filter(({ command }) => {
-    const [line = ''] = command.split(' -- ');
+/** The command lines of servers in the examples of deployments. */
+const exampleLines = ['pets.service', 'compose.yaml', 'compose-tests.yaml'].flatMap((name) =>
+  readDocument(`docs/examples/${name}`)
+    .text.split('\n')
+    .filter((line) => /pets serve|PETS_OPTIONS=/.test(line))
+    .map((line) => `pets serve ${line.match(/--[a-z-]+/g)?.join(' ')}`),
+);
+
+test('the command and options of every command in the text and the examples exist', () => {
+  expect(exampleLines.join(' ')).toMatch(/ --\w.* --\w.* --\w/);
+  const spans = documents.flatMap(readCommandSpans).map((command) => command.split(' -- ')[0] ?? '');
+  const wrong = [...spans, ...exampleLines].filter((line) => {
     const isGroup = commands.some((each) => 'commands' in each && line === `pets ${each.name}`);
     const found = allCommands.filter(({ name }) => `${line} `.startsWith(`pets ${name} `));
     const known = [...globalOptions, ...found.flatMap(({ command }) => optionsOf(command))];

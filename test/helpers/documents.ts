@@ -84,18 +84,13 @@ export const readBlocks = ({ name, text: markdown }: Document): Block[] =>
     },
   );
 
-/** Replaces the characters of code blocks with nothing, but keeps their lines, so that line numbers stay the same. */
-const withoutBlocks = (markdown: string): string =>
-  markdown.replace(BLOCK, (block) => block.replace(/[^\n]/g, ''));
+const withoutBlocks = (markdown: string): string => markdown.replace(BLOCK, '');
 
-/** The code spans outside of code blocks that are `pets` commands, each with the location of its first line. */
-export function readCommandSpans({ name, text }: Document): { at: string; command: string }[] {
-  const prose = withoutBlocks(text);
-  return Array.from(prose.matchAll(/`(pets [^`]+)`/g), ({ 1: span = '', index }) => ({
-    at: `${name}:${prose.slice(0, index).split('\n').length}`,
-    command: span.replace(/\s+/g, ' ').replaceAll('\\|', '|'),
-  }));
-}
+/** The code spans outside of code blocks that are `pets` commands. */
+export const readCommandSpans = ({ text }: Document): string[] =>
+  Array.from(withoutBlocks(text).matchAll(/`(pets [^`]+)`/g), ([, span = '']) =>
+    span.replace(/\s+/g, ' ').replaceAll('\\|', '|'),
+  );
 
 /** The targets of all links and images of a Markdown text outside of code. */
 export function linksOf(markdown: string): string[] {
