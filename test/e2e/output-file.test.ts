@@ -82,6 +82,16 @@ test('a closed pipe is an error of pets keys add, because the key is lost', asyn
   expect(stderr).toMatch(/^1\n.*the pipe was closed\n.*revoke it: pets keys revoke till\n$/s);
 });
 
+test('a limit of the file size leaves the old file', async () => {
+  const { machine, shell } = await prepare((_, response) =>
+    reply(response, 200, [{ ...PET, name: 'x'.repeat(10_000) }]),
+  );
+  const file = await machine.file('animals', OLD);
+  const { code, stderr } = await shell('ulimit -f 1; pets list --output animals');
+  expect([code, stderr]).toEqual([1, expect.stringContaining('cannot write animals: ')]);
+  expect([await readFile(file, 'utf8'), await namesIn(machine)]).toEqual([OLD, ['animals']]);
+});
+
 /** Runs a command without root's privilege to write every file. */
 const UNPRIVILEGED =
   'setpriv --bounding-set=-dac_override,-dac_read_search --inh-caps=-dac_override,-dac_read_search';

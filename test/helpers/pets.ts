@@ -5,6 +5,7 @@ import { globalAgent } from 'node:http';
 import { dirname, join } from 'node:path';
 import type { Readable } from 'node:stream';
 import { onTestFinished } from 'vitest';
+import type { Listening } from '../../docs/json-output.js';
 import type { Context, Signal } from '../../src/cli/core/context.ts';
 import type { SteadyClock } from '../../src/system/clock.ts';
 import { uptimeOf } from './clock.ts';
@@ -31,7 +32,7 @@ export type RunOptions = {
   env?: Record<string, string>;
   stdin?: string;
   /** Whether the process gets a process group of its own. */
-  hasOwnGroup?: boolean;
+  detached?: boolean;
 };
 
 /**
@@ -68,8 +69,7 @@ export async function makeMachine() {
   const commands = new Set<ChildProcess>();
   const programs = new Set<Program>();
   const start = (file: string, args: readonly string[], options: RunOptions = {}) => {
-    const { hasOwnGroup: detached = false } = options;
-    const child = spawn(file, args, { env: { ...env, ...options.env }, cwd: home, detached });
+    const child = spawn(file, args, { ...options, env: { ...env, ...options.env }, cwd: home });
     commands.add(child);
     child.once('exit', () => commands.delete(child));
     child.stdin.on('error', () => {});
@@ -143,18 +143,8 @@ export async function makeMachine() {
     await rm(home, { recursive: true, force: true });
   }
 
-  const paths = { home, configDirectory, env };
-  const machine = {
-    ...paths,
-    pets,
-    startProgram: startOnMachine,
-    command,
-    startCommand,
-    shell,
-    file,
-    saveProfile,
-  };
-  return { machine, dispose };
+  const run = { pets, startProgram: startOnMachine, command, startCommand, shell };
+  return { machine: { home, configDirectory, env, ...run, file, saveProfile }, dispose };
 }
 
 /** Writes a program `pets` that runs the built command. Returns its directory, for PATH. */
@@ -186,18 +176,7 @@ export function outputOf(child: ChildProcess): { stdout: string; stderr: string 
 }
 
 /** The first line of `pets serve --json`. */
-type ListeningEvent = {
-  /** The base URL, with /v1. */
-  url: string;
-  /** The address of the description of the API. */
-  openapi: string;
-  key: string;
-  pid: number;
-  /** The developer token. */
-  token: string;
-  /** The URL that opens the developer page. It works only once. */
-  page: string;
-};
+type ListeningEvent = Required<Listening>;
 
 type RunningService = ListeningEvent & {
   /** What the service has written to stdout so far. */
@@ -208,9 +187,6 @@ type RunningService = ListeningEvent & {
 };
 
 const SERVE = ['serve', '--json', '--port', '0'];
-
-/** How a process ended. It has a code if it exited by itself, and a signal if a signal ended it. */
-type ProcessEnd = { code: number | null; signal: NodeJS.Signals | null };
 
 /** Starts `pets serve --json --port 0` with more arguments, usually in this process, and waits until it listens. */
 export async function serve(
@@ -239,7 +215,11 @@ export async function serve(
 export async function serveCommand(machine: Machine, args: readonly string[] = [], options?: RunOptions) {
   const child = machine.startCommand([...SERVE, ...args], options);
   const output = outputOf(child);
-  const ended = once(child, 'close').then(([code, signal]): ProcessEnd => ({ code, signal }));
+  /** The exit code, or the signal that ended the process. */
+  const ended = once(child, 'close').then(([code, signal]) => ({
+    code: code as number | null,
+    signal: signal as Signal | null,
+  }));
   const firstLine = async () => {
     while (!output.stdout.includes('\n')) {
       const event = await Promise.race([once(child.stdout as Readable, 'data'), ended]);
@@ -253,7 +233,7 @@ export async function serveCommand(machine: Machine, args: readonly string[] = [
     stdout: () => output.stdout,
     stderr: () => output.stderr,
     ended,
-    end(signal: NodeJS.Signals): Promise<ProcessEnd> {
+    end(signal: NodeJS.Signals) {
       child.kill(signal);
       return ended;
     },
