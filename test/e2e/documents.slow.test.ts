@@ -1,10 +1,5 @@
-import { spawnSync } from 'node:child_process';
-import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
-import type { IncomingMessage } from 'node:http';
-import { get } from 'node:https';
 import { join } from 'node:path';
-import { text as readText } from 'node:stream/consumers';
 import { describe, expect, test } from 'vitest';
 import { drawPicture, PICTURE } from '../../.config/picture.ts';
 import { commands } from '../../src/cli/commands/index.ts';
@@ -13,6 +8,7 @@ import { needsPostgres, readerMachine, testBlocks } from '../helpers/document-bl
 import { readDocument } from '../helpers/documents.ts';
 import { freshMachine, serve } from '../helpers/pets.ts';
 import { nginxServer, startProxy } from '../helpers/real-proxies.ts';
+import { runProgram } from '../helpers/run-program.ts';
 import { testAtTerminal, testIfInstalled } from '../helpers/skip.ts';
 import { AUTHORITY, TLS_DIRECTORY } from '../helpers/tls-server.ts';
 
@@ -52,68 +48,47 @@ const LOCATIONS = {
   '/inventory': [/location \/ \{[^}]*\}/, /`(location \/inventory\/ \{.*?\})`/],
 } as const;
 
-describe('docs/examples/nginx.conf', () => {
-  testIfInstalled('nginx').each(Object.entries(LOCATIONS))(
-    'with the path %j: TLS, links, and addresses of clients',
-    async (path, [from, to]) => {
-      const machine = await freshMachine();
-      const animals = Array.from({ length: 150 }, (_, i) => `animal ${i + 1},7\n`);
-      const seed = await machine.file('animals.csv', `name,category\n${animals.join('')}`);
-      const { text: deploy } = readDocument('docs/deploy.md');
-      // Start the service as the document says. The clock stands still, so that all requests are in the same minute.
-      const options = /PETS_OPTIONS=(.*127.*)/
-        .exec(deploy)?.[1]
-        ?.replace('shop.example', `shop.example${path}`);
-      const args = ['--ephemeral', '--seed', seed, '--no-profile', '--log', ...(options?.split(' ') ?? [])];
-      const service = await serve(machine, args, { clock: manualClock(new Date().toISOString()) });
-      const [upstream = '', server = ''] = readDocument('docs/examples/nginx.conf')
-        .text.replace(/( +server 10\..*\n)+/, `  server ${new URL(service.url).host};\n`)
-        .replace(/\/etc\/\S+\/fullchain\.pem/, join(TLS_DIRECTORY, 'localhost.pem'))
-        .replace(/\/etc\/\S+\/privkey\.pem/, join(TLS_DIRECTORY, 'server.key'))
-        .replace(from ?? '', to?.exec(deploy)?.[1] ?? '')
-        .split(/^server \{$/m);
-      const directives = (port: number) =>
-        server.replace('listen 443', `listen 127.0.0.1:${port}`).replace(/\}\n$/, '');
-      const port = await startProxy('nginx', nginxServer(directives, upstream));
+testIfInstalled('nginx', 'curl').each(Object.entries(LOCATIONS))(
+  'docs/examples/nginx.conf with the path %j: TLS, links, and addresses of clients',
+  async (path, [from, to]) => {
+    const { text: deploy } = readDocument('docs/deploy.md');
+    // Start the service as the document says. The clock stands still, so that all requests are in the same minute.
+    const [, options = ''] = /PETS_OPTIONS=(.*127.*)/.exec(deploy) ?? [];
+    const ownOptions = options.replace('shop.example', `shop.example${path}`).split(' ');
+    const service = await serve(
+      await freshMachine(),
+      ['--ephemeral', '--seed', '--no-profile', ...ownOptions],
+      { clock: manualClock(new Date().toISOString()) },
+    );
+    const [upstream = '', server = ''] = readDocument('docs/examples/nginx.conf')
+      .text.replace(/( +server 10\..*\n)+/, `  server ${new URL(service.url).host};\n`)
+      .replace(/\/etc\/\S+\/fullchain\.pem/, join(TLS_DIRECTORY, 'localhost.pem'))
+      .replace(/\/etc\/\S+\/privkey\.pem/, join(TLS_DIRECTORY, 'server.key'))
+      .replace(from ?? '', to?.exec(deploy)?.[1] ?? '')
+      .split(/^server \{$/m);
+    const directives = (port: number) =>
+      server.replace('listen 443', `listen 127.0.0.1:${port}`).replace(/\}\n$/, '');
+    const port = await startProxy('nginx', nginxServer(directives, upstream));
 
-      // All pages are read, which shows that the links to next pages have the path.
-      await machine.saveProfile('prod', { baseUrl: `https://localhost:${port}${path}/v1`, key: service.key });
-      const env = { NODE_EXTRA_CA_CERTS: AUTHORITY };
-      const listed = await machine.command(['list', '--all', '--json'], { env });
-      expect(listed).toMatchObject({ code: 0, stderr: '' });
-      expect(JSON.parse(listed.stdout)).toHaveLength(150);
-
-      /** Requests a path from this local address. The header X-Forwarded-For claims another address. */
-      const request = async (target: string, localAddress: string) => {
-        const headers = { Host: 'shop.example', 'X-Forwarded-For': '198.51.100.7' };
-        const ca = readFileSync(AUTHORITY);
-        const url = `https://127.0.0.1:${port}${target}`;
-        const sent = get(url, { localAddress, headers, ca, servername: 'localhost' });
-        const [response] = (await once(sent, 'response')) as [IncomingMessage];
-        return [
-          response.statusCode,
-          response.headers['x-ratelimit-remaining'],
-          await readText(response),
-        ] as const;
-      };
-      expect((await request(`${path}/v1/pets`, '127.0.0.2')).slice(0, 2)).toEqual([401, '59']);
-      expect((await request(`${path}/v1/pets`, '127.0.0.3')).slice(0, 2)).toEqual([401, '59']);
-      expect((await request(`${path}/v1/pets`, '127.0.0.2')).slice(0, 2)).toEqual([401, '58']);
-      expect((await request('/metrics', '127.0.0.2'))[0]).toBe(404);
-      const [, , openapi] = await request(`${path}/openapi.json`, '127.0.0.2');
-      expect(JSON.parse(openapi).servers[0]).toMatchObject({ url: `https://shop.example${path}/v1` });
-    },
-  );
-});
-
-testIfInstalled('systemd-analyze')('systemd accepts the unit, and grants it little', async () => {
-  const { text } = readDocument('docs/examples/pets.service');
-  const machine = await freshMachine();
-  const unit = await machine.file('pets.service', text.replace('/usr/bin/pets', process.execPath));
-  // Unknown settings are reported, but the exit code stays 0. The other units of this machine can have problems, too.
-  const verify = ['verify', '--man=no', unit];
-  const { stdout, stderr } = spawnSync('systemd-analyze', verify, { encoding: 'utf8' });
-  expect(`${stdout}${stderr}`.split('\n').filter((line) => line.includes('pets.service'))).toEqual([]);
-  const security = ['security', '--offline=true', '--threshold=15', unit];
-  expect(spawnSync('systemd-analyze', security).status).toBe(0);
-});
+    /** Requests a path from this local address. The header X-Forwarded-For claims another address. */
+    const request = async (target: string, address: string, key = 'wrong') => {
+      const headers = ['Host: shop.example', 'X-Forwarded-For: 198.51.100.7', `Authorization: Bearer ${key}`];
+      const fields = headers.flatMap((each) => ['--header', each]);
+      const args = ['-4', '-si', '--cacert', AUTHORITY, '--interface', address, ...fields];
+      return (await runProgram('curl', [...args, `https://localhost:${port}${target}`], {})).output;
+    };
+    const first = await request(`${path}/v1/pets?limit=1`, '127.0.0.1', service.key);
+    expect(first).toMatch(new RegExp(`^link: <${path}/v1/pets\\?limit=1&`, 'im'));
+    for (const [address, remaining] of [
+      ['127.0.0.2', 59],
+      ['127.0.0.3', 59],
+      ['127.0.0.2', 58],
+    ] as const)
+      expect(await request(`${path}/v1/pets`, address)).toMatch(
+        new RegExp(`^HTTP/\\S+ 401[^]*^x-ratelimit-remaining: ${remaining}\\r$`, 'im'),
+      );
+    expect(await request('/metrics', '127.0.0.2')).toMatch(/^HTTP\/\S+ 404/);
+    const [, openapi = ''] = (await request(`${path}/openapi.json`, '127.0.0.2')).split('\r\n\r\n');
+    expect(JSON.parse(openapi).servers[0]).toMatchObject({ url: `https://shop.example${path}/v1` });
+  },
+);

@@ -6,10 +6,9 @@ import { dirname, join } from 'node:path';
 import type { Readable } from 'node:stream';
 import { onTestFinished } from 'vitest';
 import type { Listening } from '../../docs/json-output.js';
-import type { Context, Signal } from '../../src/cli/core/context.ts';
-import type { SteadyClock } from '../../src/system/clock.ts';
+import type { Signal } from '../../src/cli/core/context.ts';
 import { uptimeOf } from './clock.ts';
-import { type Program, startProgram, withDeadline } from './context.ts';
+import { type Program, type StartOptions, startProgram, withDeadline } from './context.ts';
 import { makeTemporaryDirectory } from './temp.ts';
 
 export const DIST = join(import.meta.dirname, '..', '..', 'dist');
@@ -35,15 +34,8 @@ export type RunOptions = {
   detached?: boolean;
 };
 
-/**
- * With `columns`, the program runs in a terminal of this width, where the lines in `typed` are typed. `clock` and the
- * functions replace the real ones.
- */
-export type ProgramOptions = RunOptions & {
-  columns?: number;
-  clock?: SteadyClock;
-  typed?: string[];
-} & Partial<Pick<Context, 'sleep'>>;
+/** With other options than those of `RunOptions`, the program runs in the process of the test. */
+export type ProgramOptions = RunOptions & Pick<StartOptions, 'columns' | 'typed' | 'clock' | 'sleep'>;
 
 /** A simulated machine of a user, which has its own home directory. Processes start in this directory. */
 export type Machine = Awaited<ReturnType<typeof makeMachine>>['machine'];
