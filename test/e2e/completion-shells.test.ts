@@ -1,11 +1,9 @@
 import { spawnSync } from 'node:child_process';
-import { once } from 'node:events';
-import { mkdir, readdir, readFile, writeFile } from 'node:fs/promises';
+import { mkdir, readdir, readFile } from 'node:fs/promises';
 import { delimiter, join } from 'node:path';
-import { expect, onTestFinished, test } from 'vitest';
-import { withDeadline } from '../helpers/context.ts';
+import { expect, test } from 'vitest';
 import { freshMachine, type Machine, writeProgram } from '../helpers/pets.ts';
-import { spawnInTerminal } from '../helpers/pseudo-terminal.ts';
+import { openTerminal } from '../helpers/pseudo-terminal.ts';
 import { isInstalled, testIfInstalled } from '../helpers/skip.ts';
 
 // These tests run the completion scripts in real shells.
@@ -23,7 +21,9 @@ const environmentWithPets = async (machine: Machine) => ({
   LC_ALL: 'C.UTF-8',
 });
 
-/** The start-up files of the shells. A ready shell prints \x1e\x1e. PRINT_LINE prints the line between two \x1e. */
+const MARK = '\x1e';
+
+/** The start-up files of the shells. A ready shell prints two marks. PRINT_LINE prints the line between two marks. */
 const startUp = {
   bash: (lines: string) => `${lines}
 bind 'set bell-style none'
@@ -39,46 +39,23 @@ zle-line-init() { printf '\\036\\036'; zle -D zle-line-init; }
 zle -N zle-line-init`,
 };
 
-/** Starts an interactive bash or zsh in a pseudo-terminal; it is killed after the test. */
+/** Starts an interactive bash or zsh in a pseudo-terminal. */
 async function startEditor(shell: keyof typeof startUp, machine: Machine, lines: string) {
-  const file = join(machine.home, shell === 'bash' ? 'bashrc' : '.zshrc');
-  await writeFile(file, startUp[shell](lines));
+  const file = await machine.file(shell === 'bash' ? 'bashrc' : '.zshrc', startUp[shell](lines));
+  const env = { ...(await environmentWithPets(machine)), ZDOTDIR: machine.home, HISTFILE: '' };
   const command = { bash: `bash --noprofile --rcfile ${file} -i`, zsh: 'zsh -d -i' }[shell];
-  const child = spawnInTerminal(command, {
-    cwd: machine.home,
-    env: { ...(await environmentWithPets(machine)), ZDOTDIR: machine.home, HISTFILE: '' },
-    columns: 80,
-    rows: 24,
-  });
-  // The child is script(1). Killing it closes the terminal, which ends the shell.
-  onTestFinished(async () => {
-    const ended = once(child, 'exit');
-    if (child.kill('SIGKILL')) await ended;
-  });
-  let shown = '';
-  const waiting: ((line: string) => void)[] = [];
-  const describe = () => `the shell printed no line, but:\n${shown}`;
-  child.stdout.setEncoding('utf8').on('data', (text: string) => {
-    const count = printedLines(shown).length;
-    shown += text;
-    for (const line of printedLines(shown).slice(count)) waiting.shift()?.(line);
-  });
-  const next = () => withDeadline(new Promise<string>((resolve) => waiting.push(resolve)), describe);
-  await next();
+  const terminal = openTerminal({ home: machine.home, env }, command);
+  await terminal.waitFor(`${MARK}${MARK}`);
   return {
-    /** Types keys; returns the resulting command line. Rejects after 60 s with the output of the shell. */
+    ...terminal,
+    /** Types keys; returns the resulting command line. */
     async line(keys: string): Promise<string> {
-      const line = next();
-      child.stdin.write(keys + PRINT_LINE);
-      return line;
+      terminal.type(keys + PRINT_LINE);
+      await terminal.waitFor(MARK);
+      return terminal.waitFor(MARK);
     },
-    /** Everything that the shell has written to the terminal. */
-    shown: () => shown,
   };
 }
-
-const printedLines = (shown: string): string[] =>
-  [...shown.matchAll(/\x1e([^\x1e]*)\x1e/g)].map(([, line]) => line ?? '');
 
 /** A machine with a file and a directory whose names have a space. */
 async function shop(): Promise<Machine> {
@@ -151,7 +128,7 @@ test.for<[keyof typeof startUp, about: string, lines: string, Completed]>([
     for (const [typed] of completed)
       shown.push([typed, (await editor.line(typed + TAB)).replace(/ +/g, ' ')]);
     expect(shown).toEqual(completed);
-    expect(editor.shown()).not.toMatch(/bash: |zsh: |readonly|unbound/);
+    expect(editor.output()).not.toMatch(/bash: |zsh: |readonly|unbound/);
     expect(await readdir(machine.home)).not.toContain('ran');
     expect(await readFile(join(machine.home, 'my animals.csv'), 'utf8')).toBe('precious');
   },

@@ -1,10 +1,9 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { describe, expect, test } from 'vitest';
+import { describe, expect } from 'vitest';
 import { drawPicture, PICTURE } from '../../.config/picture.ts';
-import { commands } from '../../src/cli/commands/index.ts';
 import { manualClock } from '../helpers/clock.ts';
-import { needsPostgres, readerMachine, testBlocks } from '../helpers/document-blocks.ts';
+import { needsPostgres, testBlocks } from '../helpers/document-blocks.ts';
 import { readDocument } from '../helpers/documents.ts';
 import { freshMachine, serve } from '../helpers/pets.ts';
 import { nginxServer, startProxy } from '../helpers/real-proxies.ts';
@@ -23,24 +22,6 @@ testAtTerminal(
   'the picture in the README shows the current output of the program (npm run picture redraws it)',
   async () => expect((await drawPicture()) === readFileSync(PICTURE, 'utf8')).toBe(true),
 );
-
-/** With these errors, exit code 2 is fine: the arguments were valid, but a terminal, base URL or key is missing. */
-const ARGUMENTS_ARE_VALID = /cannot ask for a key|no base URL|no key on standard input/;
-
-test('sh and the program understand every example in the help', async () => {
-  const run = await readerMachine([]);
-  const examples = commands
-    .flatMap((entry) => ('commands' in entry ? entry.commands : entry))
-    .flatMap((command) => command.examples ?? [])
-    .map((example) => example.replace(/ {2,}.*/, ''))
-    .filter((example) => !/completion fish/.test(example));
-  expect(examples.length).toBeGreaterThan(40);
-  for (const example of examples) {
-    const { code, output } = await run(example);
-    expect(code, output).not.toBe(127);
-    if (code === 2) expect(output).toMatch(ARGUMENTS_ARE_VALID);
-  }
-});
 
 /** For each path of the service: what to replace in nginx.conf, and its replacement in docs/deploy.md. */
 const LOCATIONS = {

@@ -74,10 +74,12 @@ const exampleLines = ['pets.service', 'compose.yaml', 'compose-tests.yaml'].flat
     .map((line) => `pets serve ${line.match(/--[a-z-]+/g)?.join(' ')}`),
 );
 
-test('the command and options of every command in the text and the examples exist', () => {
+test('the command and options of every command in the text, the help and the examples exist', () => {
   expect(exampleLines.join(' ')).toMatch(/ --\w.* --\w.* --\w/);
   const spans = documents.flatMap(readCommandSpans).map((command) => command.split(' -- ')[0] ?? '');
-  const wrong = [...spans, ...exampleLines].filter((line) => {
+  const help = allCommands.flatMap(({ command }) => command.examples ?? []);
+  const helpLines = help.map((line) => line.replace(/^.*?(?=pets )/, '').replace(/ -- .*| {2,}.*/, ''));
+  const wrong = [...spans, ...helpLines, ...exampleLines].filter((line) => {
     const isGroup = commands.some((each) => 'commands' in each && line === `pets ${each.name}`);
     const found = allCommands.filter(({ name }) => `${line} `.startsWith(`pets ${name} `));
     const known = [...globalOptions, ...found.flatMap(({ command }) => optionsOf(command))];

@@ -79,9 +79,3 @@ describe('a prerendered output', () => {
     expect(await (await freshMachine()).command(argv)).toEqual(await program(argv));
   });
 });
-
-test('the package has a man page with all commands', async () => {
-  const { man } = JSON.parse(await readFile(join(DIST, '..', 'package.json'), 'utf8'));
-  const page = await readFile(join(DIST, '..', man), 'utf8');
-  for (const { name } of commands) expect(page).toMatch(new RegExp(`^\\.SS pets ${name}\\b`, 'm'));
-});

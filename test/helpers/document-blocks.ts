@@ -51,7 +51,7 @@ export function testBlocks(isSelected: (block: Block) => boolean): void {
 }
 
 /** Creates a machine on which these blocks can run. Returns a function that runs a script there. */
-export async function readerMachine(blocks: readonly Block[]) {
+async function readerMachine(blocks: readonly Block[]) {
   const machine = await freshMachine();
   const isNeeded = (directive: string) => blocks.some((block) => block.directive === directive);
   const { url, key, token } = isNeeded('service')
@@ -109,7 +109,6 @@ process.exitCode = status === 200 || status === 503 ? 0 : 1;
 `;
   const files = {
     'animals.csv': 'name,category,status\nRex,1,available\nBella,2,pending\nFürst Pückler,2,\n',
-    'ids.txt': '1 2\n',
     'key.txt': `${key}\n`,
     'check.mjs': check,
     'package.json': JSON.stringify({ private: true, type: 'module', scripts: { test: 'node check.mjs' } }),

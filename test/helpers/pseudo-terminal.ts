@@ -22,10 +22,20 @@ export function spawnInTerminal(
   return child;
 }
 
-/** Starts the built command in a pseudo-terminal, which is closed after the test. */
-export function onTerminal({ home, env }: Machine, args: readonly string[]) {
+/** Starts the built command in a pseudo-terminal. See `openTerminal`. */
+export function onTerminal(machine: Machine, args: readonly string[]) {
   const line = [...petsCommand, ...args].map((word) => `'${word}'`).join(' ');
-  const child = spawnInTerminal(`echo "pid $$."; exec ${line}`, { cwd: home, env, columns: 80, rows: 24 });
+  const terminal = openTerminal(machine, `echo "pid $$."; exec ${line}`);
+  const signal = (name: NodeJS.Signals) => {
+    const [, pid] = /^pid (\d+)\./.exec(terminal.output()) ?? [];
+    process.kill(Number(pid), name);
+  };
+  return { ...terminal, signal };
+}
+
+/** Starts a line of sh in a pseudo-terminal, which is closed after the test. */
+export function openTerminal({ home, env }: Pick<Machine, 'home' | 'env'>, line: string) {
+  const child = spawnInTerminal(line, { cwd: home, env, columns: 80, rows: 24 });
   let hasClosed = false;
   const closed = once(child, 'close').finally(() => {
     hasClosed = true;
@@ -41,24 +51,24 @@ export function onTerminal({ home, env }: Machine, args: readonly string[]) {
   });
   const describe = (expected: string) =>
     `the terminal did not show ${JSON.stringify(expected)}, but:\n${output}`;
-  const find = async (expected: string): Promise<void> => {
+  const find = async (expected: string): Promise<string> => {
     while (!output.includes(expected, matchedUntil)) {
       if (hasClosed) throw new Error(describe(expected));
       await Promise.race([once(child.stdout, 'data'), closed]);
     }
-    matchedUntil = output.indexOf(expected, matchedUntil) + expected.length;
+    const start = matchedUntil;
+    const end = output.indexOf(expected, start);
+    matchedUntil = end + expected.length;
+    return output.slice(start, end);
   };
   return {
     /**
-     * Waits until the command has written a text after the text of the previous call. Rejects with the output so far if
-     * the command ends without writing the text, or does not write it within 60 s.
+     * Waits until the command has written a text after the text of the previous call, and returns what is between them.
+     * Rejects with the output so far if the command ends without writing the text, or does not write it within 60 s.
      */
     waitFor: (expected: string) => withDeadline(find(expected), () => describe(expected)),
     type: (keys: string) => child.stdin.write(keys),
-    signal(signal: NodeJS.Signals): void {
-      const [, pid] = /^pid (\d+)\./.exec(output) ?? [];
-      process.kill(Number(pid), signal);
-    },
+    close: () => child.kill('SIGKILL'),
     exitCode: async (): Promise<number | null> =>
       (await withDeadline(closed, () => describe('the end of the command')))[0],
     /** Everything that the terminal has shown so far. */
