@@ -4,7 +4,7 @@ import { expect, test } from 'vitest';
 import { commands } from '../../src/cli/commands/index.ts';
 import { systemClock } from '../../src/system/clock.ts';
 import { readDocument, repository } from '../helpers/documents.ts';
-import { inventoryWithoutKeys } from '../helpers/express.ts';
+import { inventoryWithoutKeys } from '../helpers/inventory.ts';
 import { freshMachine, type Machine, type ProgramOptions, serve } from '../helpers/pets.ts';
 import { runProgram } from '../helpers/run-program.ts';
 import { type Handler, reply, scriptedServer } from '../helpers/scripted-server.ts';
@@ -222,7 +222,7 @@ async function withLostResponses({ run }: Samples): Promise<void> {
 async function withSettledRow({ run }: Samples): Promise<void> {
   const service = await inventoryWithoutKeys({ idOf: (number) => `id-${number}` });
   const machine = await freshMachine();
-  await machine.saveProfile('prod', { baseUrl: `http://${service.host}/v1`, key: 'pets_k' });
+  await machine.saveProfile('prod', { baseUrl: service.url, key: 'pets_k' });
   const a = await machine.file('a.csv', 'name,category\ngood,1\nlost,1\n');
   const sentAt = Date.now();
   const clockAt = (time: number) => ({ now: () => time, elapsed: () => performance.now() });

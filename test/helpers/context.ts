@@ -14,9 +14,9 @@ export type StartOptions = Partial<Omit<Context, 'stdin'>> & {
   /** The content of a pipe on standard input. */
   stdin?: string;
   /** The lines that the user types at a terminal, which replaces the pipe. */
-  typed?: readonly string[];
+  typed?: readonly string[] | undefined;
   /** The width of the terminal; undefined if stdout and stderr are pipes. */
-  columns?: number;
+  columns?: number | undefined;
 };
 
 /** Calls `main()` in this process, by default with the real clock and timers. */
@@ -114,10 +114,8 @@ export async function runInTerminal(argv: readonly string[], options?: TerminalO
 }
 
 /** Like `runInTerminal`, but returns the running program, for example to send signals to it. */
-export async function startInTerminal(
-  argv: readonly string[],
-  { timeZone = 'UTC', env, files = {}, clock = manualClock(), onSleep, ...others }: TerminalOptions = {},
-) {
+export async function startInTerminal(argv: readonly string[], options: TerminalOptions = {}) {
+  const { timeZone = 'UTC', env, files = {}, clock = manualClock(), onSleep, stdin = '' } = options;
   const home = await temporaryDirectory();
   await Promise.all(Object.entries(files).map(([name, text]) => writeFile(join(home, name), text)));
   const program = startProgram(argv, {
@@ -125,7 +123,7 @@ export async function startInTerminal(
     env: { PETS_CONFIG_DIR: home, ...env },
     platform: 'linux',
     homeDirectory: home,
-    temporaryDirectory: home,
+    temporaryDirectory: options.temporaryDirectory ?? home,
     pid: 1,
     clock,
     uptime: uptimeOf(clock),
@@ -135,7 +133,9 @@ export async function startInTerminal(
       clock.advance(milliseconds);
     },
     random: () => 0,
-    ...others,
+    stdin,
+    typed: options.typed,
+    columns: options.columns,
   });
   return { ...program, clock, home };
 }
