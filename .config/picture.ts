@@ -1,8 +1,10 @@
 // `npm run picture` draws .github/pets.svg, the picture in the README, from a session of the built command.
+import { once } from 'node:events';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { recordTerminal } from '../test/helpers/pseudo-terminal.ts';
+import xterm from '@xterm/headless';
+import { spawnInTerminal, type TerminalSize } from '../test/helpers/pseudo-terminal.ts';
 import { drawTerminal } from './picture.svg.ts';
 
 const ROOT = join(import.meta.dirname, '..');
@@ -33,7 +35,6 @@ export async function drawPicture(): Promise<string> {
       },
       columns: 80,
       rows: 24,
-      typed: [{ after: /\[y\/N\] $/, text: 'y\r' }],
     });
     return drawTerminal(terminal, {
       title: 'A session of pets',
@@ -42,6 +43,23 @@ export async function drawPicture(): Promise<string> {
   } finally {
     await rm(home, { recursive: true, force: true });
   }
+}
+
+/** Runs a shell command in a pseudo-terminal to its end, and answers its question with yes. */
+async function recordTerminal(line: string, size: TerminalSize): Promise<xterm.Terminal> {
+  const { columns: cols, rows } = size;
+  const terminal = new xterm.Terminal({ cols, rows, scrollback: 10_000, allowProposedApi: true });
+  const child = spawnInTerminal(line, size);
+  let output = '';
+  child.stdout.on('data', (bytes: Buffer) => {
+    terminal.write(bytes);
+    const isAsked = output.includes('[y/N] ');
+    output += bytes;
+    if (!isAsked && output.includes('[y/N] ')) child.stdin.write('y\r');
+  });
+  await once(child, 'close');
+  await new Promise<void>((resolve) => terminal.write('', resolve));
+  return terminal;
 }
 
 /** A shell script that starts a service on a free port without output, and then prints and runs each command. */

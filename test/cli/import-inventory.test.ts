@@ -1,12 +1,13 @@
 import { describe, expect, it, test } from 'vitest';
+import { importing, type Reply } from '../helpers/import-commands.ts';
 import {
   type InventoryOptions,
   inventoryWithoutKeys,
   type Loss,
   type StoredPet,
-} from '../helpers/express.ts';
-import { importing, type Reply } from '../helpers/import-commands.ts';
+} from '../helpers/inventory.ts';
 import { freshMachine, type ProgramOptions } from '../helpers/pets.ts';
+import { replyError } from '../helpers/scripted-server.ts';
 
 const rex: StoredPet = { id: 1, name: 'Rex', categoryId: 3, status: 'available' };
 
@@ -17,7 +18,7 @@ async function shop(
 ) {
   const service = await inventoryWithoutKeys(options);
   const machine = await freshMachine();
-  await machine.saveProfile('prod', { baseUrl: `http://${service.host}/v1`, key: 'pets_k' });
+  await machine.saveProfile('prod', { baseUrl: service.url, key: 'pets_k' });
   const text = `name,category\n${names.replaceAll(/\S+/g, '$&,3').replaceAll(' ', '\n')}\n`;
   const file = await machine.file('a.csv', text);
   async function add(args: string[] = [], run: ProgramOptions = {}) {
@@ -172,11 +173,7 @@ describe('a second import of unknown rows', () => {
     service.onList = (response, offset) => {
       if (offset < 1) return false;
       if (what === 'is cut') response.destroy();
-      else
-        response
-          .status(429)
-          .set('Retry-After', '40000')
-          .json({ code: 'rate_limited', message: 'no', status: 429 });
+      else replyError(response, 429, 'rate_limited', { 'Retry-After': '40000' });
       return true;
     };
     const failed = await settle(['--no-retry', '--json']);

@@ -1,22 +1,21 @@
-import { execFileSync, spawnSync } from 'node:child_process';
-import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
-import type { IncomingMessage } from 'node:http';
-import { get } from 'node:https';
-import { text as readText } from 'node:stream/consumers';
-import { describe, expect, test } from 'vitest';
+import { join } from 'node:path';
+import { describe, expect } from 'vitest';
 import { drawPicture, PICTURE } from '../../.config/picture.ts';
-import { serve as serveDeclaration } from '../../src/cli/commands/serve.ts';
-import { globalOptions } from '../../src/cli/program/declare.ts';
 import { manualClock } from '../helpers/clock.ts';
-import { needsPostgres, runLines, testBlocks } from '../helpers/document-machine.ts';
-import { documents, hasPlaceholder, readCommandSpans, readDocument } from '../helpers/documents.ts';
-import { freshMachine, type Machine, serve } from '../helpers/pets.ts';
+import { needsPostgres, testBlocks } from '../helpers/document-blocks.ts';
+import { readDocument } from '../helpers/documents.ts';
+import { freshMachine, serve } from '../helpers/pets.ts';
 import { nginxServer, startProxy } from '../helpers/real-proxies.ts';
+import { runProgram } from '../helpers/run-program.ts';
 import { testAtTerminal, testIfInstalled } from '../helpers/skip.ts';
+import { AUTHORITY, TLS_DIRECTORY } from '../helpers/tls-server.ts';
 
-describe('each block of the documents runs, and shows what the program prints', () => {
-  testBlocks((block) => !needsPostgres(block));
+describe('each block of the documents runs without an error', () => {
+  // documents.test.ts has the console blocks of the README.
+  testBlocks(
+    (block) => !needsPostgres(block) && !(block.document === 'README.md' && block.language === 'console'),
+  );
 });
 
 testAtTerminal(
@@ -24,139 +23,53 @@ testAtTerminal(
   async () => expect((await drawPicture()) === readFileSync(PICTURE, 'utf8')).toBe(true),
 );
 
-const spans = [...new Map(documents.flatMap(readCommandSpans).map((span) => [span.command, span])).values()];
-
-/** With these errors, exit code 2 is fine: the arguments were valid, but a terminal, base URL or key is missing. */
-const ARGUMENTS_ARE_VALID = /error: missing <|cannot ask for a key|no base URL|no key on standard input/;
-
-/** Runs commands; returns those that the shell or the program does not understand. */
-async function misunderstood(commands: readonly { at: string; command: string }[]): Promise<string[]> {
-  const results = await runLines(commands.map(({ command }) => command));
-  return commands.flatMap(({ at, command }, i) => {
-    const { code, output } = results[i] ?? { code: Number.NaN, output: 'did not run' };
-    const isWrong = Number.isNaN(code) || code === 127 || (code === 2 && !ARGUMENTS_ARE_VALID.test(output));
-    return isWrong ? [`${at}: ${command}\n${output}`] : [];
-  });
-}
-
-test('the program understands every command in the text without a placeholder', async () => {
-  const commands = spans.filter(({ command }) => !hasPlaceholder(command));
-  expect(commands.length).toBeGreaterThan(5);
-  expect(await misunderstood(commands)).toEqual([]);
-});
-
-test('the program understands every example in its help', async () => {
-  const machine = await freshMachine();
-  const overview = (await machine.pets(['help'])).stdout;
-  const names = [...overview.matchAll(/^ {2}([a-z]+)(?: .*)? {2,}\S/gm)].map(([, name]) => [name as string]);
-  const examples = new Map<string, string>();
-  for (const topic of [[], ...names, ['keys', 'add'], ['keys', 'revoke']]) {
-    const { stdout } = await machine.pets(['help', ...topic]);
-    for (const [, line = ''] of stdout.matchAll(/^ {2}(pets .*?)(?: {2,}.*)?$/gm)) {
-      // Examples for other shells are not valid in sh.
-      if (!hasPlaceholder(line) && !/fish|powershell/.test(line))
-        examples.set(line, `pets help ${topic.join(' ')}`);
-    }
-  }
-  expect(examples.size).toBeGreaterThan(15);
-  expect(await misunderstood([...examples].map(([command, at]) => ({ at, command })))).toEqual([]);
-});
-
-/** Creates a certificate for localhost. Returns the paths of the certificate and of its key. */
-async function createCertificate(machine: Machine) {
-  const certificate = await machine.file('certificate.pem', '');
-  const key = await machine.file('key.pem', '');
-  const options =
-    '-x509 -newkey rsa:2048 -nodes -days 2 -subj /CN=localhost -addext subjectAltName=DNS:localhost';
-  const args = ['req', ...options.split(' '), '-keyout', key, '-out', certificate];
-  execFileSync('openssl', args, { stdio: 'ignore' });
-  return { certificate, key };
-}
-
 /** For each path of the service: what to replace in nginx.conf, and its replacement in docs/deploy.md. */
 const LOCATIONS = {
   '': [],
   '/inventory': [/location \/ \{[^}]*\}/, /`(location \/inventory\/ \{.*?\})`/],
 } as const;
 
-describe('docs/examples/nginx.conf', () => {
-  testIfInstalled('nginx').each(Object.entries(LOCATIONS))(
-    'with the path %j: TLS, links, and addresses of clients',
-    async (path, [from, to]) => {
-      const machine = await freshMachine();
-      const animals = Array.from({ length: 150 }, (_, i) => `animal ${i + 1},7\n`);
-      const seed = await machine.file('animals.csv', `name,category\n${animals.join('')}`);
-      const { certificate, key } = await createCertificate(machine);
-      const { text: deploy } = readDocument('docs/deploy.md');
-      // Start the service as the document says. The clock stands still, so that all requests are in the same minute.
-      const options = /PETS_OPTIONS=(.*127.*)/
-        .exec(deploy)?.[1]
-        ?.replace('shop.example', `shop.example${path}`);
-      const args = ['--ephemeral', '--seed', seed, '--no-profile', '--log', ...(options?.split(' ') ?? [])];
-      const service = await serve(machine, args, { clock: manualClock(new Date().toISOString()) });
-      const [upstream = '', server = ''] = readDocument('docs/examples/nginx.conf')
-        .text.replace(/( +server 10\..*\n)+/, `  server ${new URL(service.url).host};\n`)
-        .replace(/\/etc\/\S+\/fullchain\.pem/, certificate)
-        .replace(/\/etc\/\S+\/privkey\.pem/, key)
-        .replace(from ?? '', to?.exec(deploy)?.[1] ?? '')
-        .split(/^server \{$/m);
-      const directives = (port: number) =>
-        server.replace('listen 443', `listen 127.0.0.1:${port}`).replace(/\}\n$/, '');
-      const port = await startProxy('nginx', nginxServer(directives, upstream));
-
-      // All pages are read, which shows that the links to next pages have the path.
-      await machine.saveProfile('prod', { baseUrl: `https://localhost:${port}${path}/v1`, key: service.key });
-      const env = { NODE_EXTRA_CA_CERTS: certificate };
-      const listed = await machine.command(['list', '--all', '--json'], { env });
-      expect(listed).toMatchObject({ code: 0, stderr: '' });
-      expect(JSON.parse(listed.stdout)).toHaveLength(150);
-
-      /** Requests a path from this local address. The header X-Forwarded-For claims another address. */
-      const request = async (target: string, localAddress: string) => {
-        const headers = { Host: 'shop.example', 'X-Forwarded-For': '198.51.100.7' };
-        const ca = readFileSync(certificate);
-        const url = `https://127.0.0.1:${port}${target}`;
-        const sent = get(url, { localAddress, headers, ca, servername: 'localhost' });
-        const [response] = (await once(sent, 'response')) as [IncomingMessage];
-        return [
-          response.statusCode,
-          response.headers['x-ratelimit-remaining'],
-          await readText(response),
-        ] as const;
-      };
-      expect((await request(`${path}/v1/pets`, '127.0.0.2')).slice(0, 2)).toEqual([401, '59']);
-      expect((await request(`${path}/v1/pets`, '127.0.0.3')).slice(0, 2)).toEqual([401, '59']);
-      expect((await request(`${path}/v1/pets`, '127.0.0.2')).slice(0, 2)).toEqual([401, '58']);
-      expect((await request('/metrics', '127.0.0.2'))[0]).toBe(404);
-      const [, , openapi] = await request(`${path}/openapi.json`, '127.0.0.2');
-      expect(JSON.parse(openapi).servers[0]).toMatchObject({ url: `https://shop.example${path}/v1` });
-    },
-  );
-});
-
-test.each(['pets.service', 'compose.yaml', 'compose-tests.yaml'])(
-  'pets serve has the options in docs/examples/%s',
-  (name) => {
-    const options = readDocument(`docs/examples/${name}`)
-      .text.split('\n')
-      .filter((line) => /pets serve|PETS_OPTIONS=/.test(line))
-      .flatMap((line) => line.match(/--[a-z-]+/g) ?? []);
-    const known = [...(serveDeclaration.options ?? []), ...globalOptions].map(
-      ({ flags }) => /--[a-z-]+/.exec(flags)?.[0],
+testIfInstalled('nginx', 'curl').each(Object.entries(LOCATIONS))(
+  'docs/examples/nginx.conf with the path %j: TLS, links, and addresses of clients',
+  async (path, [from, to]) => {
+    const { text: deploy } = readDocument('docs/deploy.md');
+    // Start the service as the document says. The clock stands still, so that all requests are in the same minute.
+    const [, options = ''] = /PETS_OPTIONS=(.*127.*)/.exec(deploy) ?? [];
+    const ownOptions = options.replace('shop.example', `shop.example${path}`).split(' ');
+    const service = await serve(
+      await freshMachine(),
+      ['--ephemeral', '--seed', '--no-profile', ...ownOptions],
+      { clock: manualClock(new Date().toISOString()) },
     );
-    expect(options.length).toBeGreaterThan(3);
-    expect(known).toEqual(expect.arrayContaining(options));
+    const [upstream = '', server = ''] = readDocument('docs/examples/nginx.conf')
+      .text.replace(/( +server 10\..*\n)+/, `  server ${new URL(service.url).host};\n`)
+      .replace(/\/etc\/\S+\/fullchain\.pem/, join(TLS_DIRECTORY, 'localhost.pem'))
+      .replace(/\/etc\/\S+\/privkey\.pem/, join(TLS_DIRECTORY, 'server.key'))
+      .replace(from ?? '', to?.exec(deploy)?.[1] ?? '')
+      .split(/^server \{$/m);
+    const directives = (port: number) =>
+      server.replace('listen 443', `listen 127.0.0.1:${port}`).replace(/\}\n$/, '');
+    const port = await startProxy('nginx', nginxServer(directives, upstream));
+
+    /** Requests a path from this local address. The header X-Forwarded-For claims another address. */
+    const request = async (target: string, address: string, key = 'wrong') => {
+      const headers = ['Host: shop.example', 'X-Forwarded-For: 198.51.100.7', `Authorization: Bearer ${key}`];
+      const fields = headers.flatMap((each) => ['--header', each]);
+      const args = ['-4', '-si', '--cacert', AUTHORITY, '--interface', address, ...fields];
+      return (await runProgram('curl', [...args, `https://localhost:${port}${target}`], {})).output;
+    };
+    const first = await request(`${path}/v1/pets?limit=1`, '127.0.0.1', service.key);
+    expect(first).toMatch(new RegExp(`^link: <${path}/v1/pets\\?limit=1&`, 'im'));
+    for (const [address, remaining] of [
+      ['127.0.0.2', 59],
+      ['127.0.0.3', 59],
+      ['127.0.0.2', 58],
+    ] as const)
+      expect(await request(`${path}/v1/pets`, address)).toMatch(
+        new RegExp(`^HTTP/\\S+ 401[^]*^x-ratelimit-remaining: ${remaining}\\r$`, 'im'),
+      );
+    expect(await request('/metrics', '127.0.0.2')).toMatch(/^HTTP\/\S+ 404/);
+    const [, openapi = ''] = (await request(`${path}/openapi.json`, '127.0.0.2')).split('\r\n\r\n');
+    expect(JSON.parse(openapi).servers[0]).toMatchObject({ url: `https://shop.example${path}/v1` });
   },
 );
-
-testIfInstalled('systemd-analyze')('systemd accepts the unit, and grants it little', async () => {
-  const { text } = readDocument('docs/examples/pets.service');
-  const machine = await freshMachine();
-  const unit = await machine.file('pets.service', text.replace('/usr/bin/pets', process.execPath));
-  // Unknown settings are reported, but the exit code stays 0. The other units of this machine can have problems, too.
-  const verify = ['verify', '--man=no', unit];
-  const { stdout, stderr } = spawnSync('systemd-analyze', verify, { encoding: 'utf8' });
-  expect(`${stdout}${stderr}`.split('\n').filter((line) => line.includes('pets.service'))).toEqual([]);
-  const security = ['security', '--offline=true', '--threshold=15', unit];
-  expect(spawnSync('systemd-analyze', security).status).toBe(0);
-});

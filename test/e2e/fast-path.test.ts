@@ -34,21 +34,19 @@ async function runPart(line: string, files: readonly string[]) {
 
 describe('a prerendered output', () => {
   test('exists for the version, the help of every command and topic, and the completion script of every shell', async () => {
-    const { stdout } = await program(['help']);
-    const commands = stdout.slice(stdout.indexOf('\nCommands:'), stdout.indexOf('\nOptions:'));
-    const names = [...commands.matchAll(/^ {2}([a-z]+) /gm)].map(([, name]) => name ?? '');
+    const names = commands.flatMap((entry) => [
+      entry.name,
+      ...('commands' in entry ? entry.commands.map(({ name }) => `${entry.name} ${name}`) : []),
+    ]);
     const pathsOf = (path: string[]) => [
       ['help', ...path],
       [...path, '--help'],
       [...path, '-h'],
     ];
-    expect(names).toContain('list');
     expect(prerendered.map(({ argv }) => argv)).toEqual(
       expect.arrayContaining([
         ...[[], ['help'], ['--help'], ['-h'], ['--version'], ['-V'], ['help', 'exit-codes']],
-        ...[...names.filter((name) => name !== 'help'), 'keys add'].flatMap((name) =>
-          pathsOf(name.split(' ')),
-        ),
+        ...names.filter((name) => name !== 'help').flatMap((name) => pathsOf(name.split(' '))),
         ...['bash', 'zsh', 'fish', 'powershell'].map((name) => ['completion', name]),
       ]),
     );
@@ -65,7 +63,6 @@ describe('a prerendered output', () => {
     ['list --help', PRERENDERED],
     ['completion zsh', PRERENDERED],
     ["completion bash -- list --status ''", PRERENDERED],
-    ['completion fish --', PRERENDERED],
     // The program replaces what the build has not written.
     ['--help', PROGRAM],
     ['completion zsh -- list --st', PROGRAM],
@@ -75,18 +72,10 @@ describe('a prerendered output', () => {
 
   test.each([
     { argv: [''] },
-    { argv: ['help list'] },
-    { argv: ['constructor'] },
     { argv: ['list', '--help', '--limit', 'x'] },
     { argv: ['--debug', '--version'] },
     { argv: ['completion', 'tcsh', '--', ''] },
   ])('is not used for other arguments: $argv', async ({ argv }) => {
     expect(await (await freshMachine()).command(argv)).toEqual(await program(argv));
   });
-});
-
-test('the package has a man page with all commands', async () => {
-  const { man } = JSON.parse(await readFile(join(DIST, '..', 'package.json'), 'utf8'));
-  const page = await readFile(join(DIST, '..', man), 'utf8');
-  for (const { name } of commands) expect(page).toMatch(new RegExp(`^\\.SS pets ${name}\\b`, 'm'));
 });

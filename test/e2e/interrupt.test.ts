@@ -1,16 +1,15 @@
 import { once } from 'node:events';
 import { expect, test } from 'vitest';
+import { lastError } from '../helpers/failure.ts';
 import { gate } from '../helpers/gate.ts';
 import { EXECUTABLE, freshMachine, outputOf } from '../helpers/pets.ts';
 import { replyError, scriptedServer } from '../helpers/scripted-server.ts';
 import { testIf } from '../helpers/skip.ts';
 
 test.each([
-  ['SIGINT', 'while a read waits for a rate limit', ['list'], true],
-  ['SIGHUP', 'while a read waits for a rate limit', ['list'], true],
-  ['SIGINT', 'while a read waits for a response', ['list'], false],
-  ['SIGINT', 'while a creation waits for a rate limit', ['add', 'Rex', '--category', '3'], true],
-] as const)('%s %s: exit code 130', async (signal, _name, args, isRateLimited) => {
+  ['SIGHUP', 'pets list waits for a rate limit', true],
+  ['SIGINT', 'pets list waits for a response', false],
+] as const)('%s while %s: exit code 130', async (signal, _name, isRateLimited) => {
   const waiting = gate();
   const server = await scriptedServer((_, response) => {
     if (isRateLimited) replyError(response, 429, 'rate_limited', { 'Retry-After': '60' });
@@ -18,19 +17,14 @@ test.each([
   });
   const machine = await freshMachine();
   const env = { PETS_BASE_URL: server.url, PETS_API_KEY: 'pets_secret_key' };
-  const child = machine.startCommand([...args, '--json'], { env });
+  const child = machine.startCommand(['list', '--json'], { env });
   const output = outputOf(child);
   child.stderr?.once('data', waiting.open);
   await waiting.opened;
   child.kill(signal);
   const [code] = await once(child, 'close');
   expect([code, output.stdout]).toEqual([130, '']);
-  const lines = output.stderr
-    .trim()
-    .split('\n')
-    .map((line) => JSON.parse(line));
-  expect(lines.at(-1)).toMatchObject({ error: { code: 'interrupted' } });
-  if (isRateLimited) expect(lines[0]).toMatchObject({ wait: { reason: 'rate limit' } });
+  expect(lastError(output).code).toBe('interrupted');
   expect(server.requests).toHaveLength(1);
 });
 

@@ -11,15 +11,11 @@ const REPORT = `
 process.on('exit', () => require('node:fs').appendFileSync(process.env.LOADED, Object.keys(require.cache).join('\\n') + '\\n'));
 `;
 
-/** Nothing listens on this port. */
-const DATABASE = 'postgres://pets@127.0.0.1:9/pets';
-
 testIf(EXECUTABLE === undefined, 'an executable ignores NODE_OPTIONS').each([
   ['list', false, 0],
   ['serve --ephemeral --quiet -- node --version', false, 0],
   ['keys list', false, 1],
-  [`keys list --data ${DATABASE}`, true, 1],
-  [`store check ${DATABASE}`, true, 1],
+  ['keys list --data postgres://pets@127.0.0.1:9/pets', true, 1],
 ])('pets %s loads the driver of the database: %s', async (line, expected, code) => {
   const machine = await freshMachine();
   const server = await scriptedServer((_request, response) => reply(response, 200, [PET]));
@@ -38,6 +34,4 @@ testIf(EXECUTABLE === undefined, 'an executable ignores NODE_OPTIONS').each([
   const files = (await readFile(loaded, 'utf8')).split('\n');
   expect(files).toContainEqual(expect.stringMatching(/dist.pets\.js$/));
   expect(files.some((file) => file.includes(join('chunks', 'postgres')))).toBe(expected);
-  if (expected)
-    expect(ran.stderr).toContain(`cannot connect to ${DATABASE}: connect ECONNREFUSED 127.0.0.1:9`);
 });

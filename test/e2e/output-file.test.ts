@@ -98,21 +98,16 @@ const UNPRIVILEGED =
 const canDropPrivilege = !isRoot || spawnSync(`${UNPRIVILEGED} true`, { shell: true }).status === 0;
 
 testIf(process.platform !== 'win32' && canDropPrivilege, 'root without setpriv can write every file').each([
-  ['the file is protected', 0o755, 0o444, 'animals'],
-  ['its directory is protected', 0o555, 0o644, 'animals'],
-  ['it would be new in a protected directory', 0o555, 0o644, 'new'],
-])('nothing is sent if %s', async (_name, directoryMode, fileMode, name) => {
+  ['the file', 0o755, 0o444],
+  ['its directory', 0o555, 0o644],
+])('nothing is sent if %s is protected', async (_name, directoryMode, fileMode) => {
   const { machine, shell, server } = await prepare();
   const file = await machine.file('data/animals', OLD);
   await chmod(file, fileMode);
   await chmod(join(machine.home, 'data'), directoryMode);
-  const { code, stderr } = await shell(
-    `${isRoot ? UNPRIVILEGED : ''} ${petsInShell} list --output data/${name}`,
-  );
-  expect([code, stderr]).toEqual([
-    1,
-    expect.stringContaining(`cannot write data/${name}: permission denied\n  → pets replaces the whole file`),
-  ]);
-  expect([await readFile(file, 'utf8'), server.requests]).toEqual([OLD, []]);
+  const line = `${isRoot ? UNPRIVILEGED : ''} ${petsInShell} list --output data/animals`;
+  const { code, stderr } = await shell(line);
   await chmod(join(machine.home, 'data'), 0o755);
+  expect([code, await readFile(file, 'utf8'), server.requests]).toEqual([1, OLD, []]);
+  expect(stderr).toContain('animals: permission denied\n  → pets replaces the whole file');
 });

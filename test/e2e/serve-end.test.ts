@@ -41,8 +41,8 @@ test('--log that nothing reads does not stop the service, and it ends with 0', a
   const service = await serveCommand(await freshMachine(), ['--ephemeral', '--no-profile', '--log']);
   service.child.stderr?.pause();
   // This is several times as much as pipes and streams hold.
-  for (let i = 0; i < 5; i++)
-    await Promise.all(Array.from({ length: 20 }, () => statusOf(service, `?${'x'.repeat(10_000)}`)));
+  for (let i = 0; i < 10; i++)
+    await Promise.all(Array.from({ length: 20 }, () => statusOf(service, `?${'x'.repeat(6_000)}`)));
   expect(await service.end('SIGTERM')).toEqual({ code: 0, signal: null });
 });
 
@@ -67,38 +67,6 @@ testIf(process.platform === 'linux', 'only Linux has /dev/full')(
 );
 
 describe.skipIf(isWindows)('a store that is moved while it is open', () => {
-  /** Adds an animal, moves the store, and adds another one. Prints the responses, and waits until the service ends. */
-  const MOVE = `
-    import { renameSync } from 'node:fs';
-    const send = async (name) => {
-      const headers = { Authorization: 'Bearer ' + process.env.PETS_API_KEY, 'Content-Type': 'application/json' };
-      const body = JSON.stringify({ name, categoryId: 1 });
-      const response = await fetch(process.env.PETS_BASE_URL + '/pets', { method: 'POST', headers, body });
-      const { id, code } = await response.json();
-      console.log(name, response.status, id ?? code);
-    };
-    await send('before');
-    renameSync(process.env.DATA, process.env.DATA + '-moved');
-    await send('after').catch(() => console.log('after: no connection'));
-    setTimeout(() => {}, 60_000);`;
-
-  // test/store/journal-store.test.ts has other ways to lose a journal, and failed-writes.test.ts the errors of a disk.
-  test('a store that was moved ends the service with the reason and 1, and acknowledges nothing', async () => {
-    const machine = await freshMachine();
-    const data = join(machine.home, 'store');
-    const { code, stdout, stderr } = await machine.shell(
-      `pets serve --json --data "${data}" -- "$NODE" --input-type=module -e "$MOVE"`,
-      { env: { MOVE, DATA: data } },
-    );
-    expect(code).toBe(1);
-    const reason = `${join(data, 'journal.ndjson')} was moved, replaced or deleted while it was in use`;
-    expect(stderr).toContain(reason);
-    expect(stderr).toContain('"store_error"');
-    // The service ends the command, often before the command prints the second response.
-    expect(stdout).toContain('before 201 1');
-    expect(stdout).not.toContain('after 201');
-  });
-
   test.each([
     ['SIGTERM stops the service', 'SIGTERM'],
     ['another request notices that the store has failed', undefined],

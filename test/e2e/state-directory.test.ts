@@ -56,13 +56,9 @@ testWithMounts(
 
 test('a user whom the system does not know needs no HOME', async () => {
   const { machine, env } = await limitedMachine();
-  const script = await machine.file(
-    'unknown.cjs',
-    `const os = require('node:os');
-    os.homedir = os.userInfo = () => { throw new Error('uv_os_homedir returned ENOENT'); };`,
-  );
-  const { code, stdout } = await machine.command(['list', '--json'], {
-    env: { ...env, NODE_OPTIONS: `--require ${script}`, PETS_STATE_DIR: join(machine.home, 'state') },
-  });
-  expect([code, stdout]).toEqual([0, '[]\n']);
+  const script = `const os = require('node:os');
+    os.homedir = os.userInfo = () => { throw new Error('uv_os_homedir returned ENOENT'); };`;
+  const NODE_OPTIONS = `--require ${await machine.file('unknown.cjs', script)}`;
+  const options = { env: { ...env, NODE_OPTIONS, PETS_STATE_DIR: join(machine.home, 'state') } };
+  expect(await machine.command(['list', '--json'], options)).toMatchObject({ code: 0, stdout: '[]\n' });
 });

@@ -10,21 +10,19 @@ import { temporaryDirectory } from './temp.ts';
 /** A run of `main()` in this process. */
 export type Program = ReturnType<typeof startProgram>;
 
+export type StartOptions = Partial<Omit<Context, 'stdin'>> & {
+  /** The content of a pipe on standard input. */
+  stdin?: string;
+  /** The lines that the user types at a terminal, which replaces the pipe. */
+  typed?: readonly string[] | undefined;
+  /** The width of the terminal; undefined if stdout and stderr are pipes. */
+  columns?: number | undefined;
+};
+
 /** Calls `main()` in this process, by default with the real clock and timers. */
 export function startProgram(
   argv: readonly string[],
-  {
-    stdin = '',
-    typed,
-    columns,
-    ...context
-  }: Partial<Omit<Context, 'stdin'>> & {
-    /** The content of a pipe on standard input. */
-    stdin?: string;
-    /** The lines that the user types at a terminal, which replaces the pipe. */
-    typed?: readonly string[] | undefined;
-    columns?: number | undefined;
-  },
+  { stdin = '', typed, columns, ...context }: StartOptions,
 ) {
   const handlers = new Set<(signal: Signal) => void>();
   const [stdout, stderr] = [collector(columns), collector(columns)];
@@ -96,20 +94,12 @@ function collector(columns: number | undefined) {
   return { stream, text: () => text, firstLine };
 }
 
-export type TerminalOptions = {
-  /** The width of the terminal; undefined if stdout and stderr are pipes. */
-  columns?: number;
-  /** The lines that the user types; undefined if stdin is a pipe. */
-  typed?: readonly string[];
-  /** The content of a pipe on standard input, if `typed` is undefined. */
-  stdin?: string;
+export type TerminalOptions = Pick<StartOptions, 'columns' | 'typed' | 'stdin' | 'temporaryDirectory'> & {
   /** The user's time zone, which is UTC by default. */
   timeZone?: string;
   env?: Record<string, string>;
   /** The content of files that are created in the configuration directory, by name. */
   files?: Record<string, string>;
-  /** The system's directory for temporary files, which is the new home directory by default. */
-  temporaryDirectory?: string;
   /** The clock, for example of an earlier run. By default, it starts at 12:00 on 20 November 2026. */
   clock?: ManualClock;
   /** Called instead of waiting. `raise` sends a signal to the program. */
@@ -124,31 +114,16 @@ export async function runInTerminal(argv: readonly string[], options?: TerminalO
 }
 
 /** Like `runInTerminal`, but returns the running program, for example to send signals to it. */
-export async function startInTerminal(
-  argv: readonly string[],
-  {
-    columns,
-    typed,
-    stdin = '',
-    timeZone = 'UTC',
-    env = {},
-    files = {},
-    temporaryDirectory: temporary,
-    clock = manualClock(),
-    onSleep,
-  }: TerminalOptions = {},
-) {
+export async function startInTerminal(argv: readonly string[], options: TerminalOptions = {}) {
+  const { timeZone = 'UTC', env, files = {}, clock = manualClock(), onSleep, stdin = '' } = options;
   const home = await temporaryDirectory();
   await Promise.all(Object.entries(files).map(([name, text]) => writeFile(join(home, name), text)));
   const program = startProgram(argv, {
-    columns,
-    typed,
-    stdin,
     timeZone: () => timeZone,
     env: { PETS_CONFIG_DIR: home, ...env },
     platform: 'linux',
     homeDirectory: home,
-    temporaryDirectory: temporary ?? home,
+    temporaryDirectory: options.temporaryDirectory ?? home,
     pid: 1,
     clock,
     uptime: uptimeOf(clock),
@@ -158,6 +133,9 @@ export async function startInTerminal(
       clock.advance(milliseconds);
     },
     random: () => 0,
+    stdin,
+    typed: options.typed,
+    columns: options.columns,
   });
   return { ...program, clock, home };
 }

@@ -22,30 +22,22 @@ export const documents: readonly Document[] = [
     .map((name) => `docs/${name}`),
 ].map(readDocument);
 
-/** A table row; `at` is its location, such as `docs/serve.md:12`. */
-export type TableRow = { at: string; cells: string[] };
-
-/** The rows of all tables between a heading and the next one, without the header rows. */
-export function tableRows({ name, text }: Document, heading: string): TableRow[] {
-  const lines = text.split('\n');
-  const start = lines.findIndex((line) => /^#+ /.test(line) && line.replace(/^#+ /, '') === heading);
-  if (start === -1) throw new Error(`${name} has no heading "${heading}"`);
-  const rows: TableRow[] = [];
-  for (let i = start + 1; i < lines.length && !/^#+ /.test(lines[i] ?? ''); i++) {
-    const line = lines[i] ?? '';
-    if (/^\|[-:|\s]+\|$/.test(line)) rows.pop();
-    else if (line.startsWith('|')) rows.push({ at: `${name}:${i + 1}`, cells: cellsOf(line) });
-  }
-  return rows;
+/** The cells of the rows of all tables between a heading and the next one, without the header rows. */
+export function tableRows({ name, text }: Document, heading: string): string[][] {
+  const section = text.split(/^#+ /m).find((each) => each.startsWith(`${heading}\n`));
+  if (section === undefined) throw new Error(`${name} has no heading "${heading}"`);
+  const rows = section.split('\n').filter((line) => line.startsWith('|'));
+  const isRule = (row = '') => /^\|[-:|\s]+\|$/.test(row);
+  return rows.filter((row, i) => !isRule(row) && !isRule(rows[i + 1])).map(cellsOf);
 }
 
-const cellsOf = (line: string): string[] =>
-  line
+const cellsOf = (row: string): string[] =>
+  row
     .slice(1, -1)
     .split(/(?<!\\)\|/)
     .map((cell) => cell.trim().replaceAll('\\|', '|'));
 
-/** A fenced block of code. The HTML comment before it is its directive, which readers do not see. */
+/** A fenced block of code. The HTML comment before it, which readers do not see, says how it is run. */
 export type Block = {
   /** The document and the line of the opening fence. */
   at: string;
@@ -74,55 +66,31 @@ export type Block = {
  */
 export const knownDirectives = ['package', 'store', 'service', 'debian'];
 
-export function readBlocks({ name, text: markdown }: Document): Block[] {
-  const blocks: Block[] = [];
-  const lines = markdown.split('\n');
-  for (let i = 0; i < lines.length; i++) {
-    const [, indent = '', fence, language = ''] = /^( *)(`{3,})(\S*)\s*$/.exec(lines[i] ?? '') ?? [];
-    if (fence === undefined) continue;
-    const end = lines.findIndex((line, j) => j > i && line.trim() === fence);
-    const before = lines.slice(0, i);
-    const comment = before.findLast((line) => line.trim() !== '') ?? '';
-    const [, kind, value] = /^ *<!-- (run|not run): (.+) -->$/.exec(comment) ?? [];
-    blocks.push({
-      at: `${name}:${i + 1}`,
-      document: name,
-      section: `${name} ${before.findLast((line) => /^#+ /.test(line))}`,
-      language,
-      text: lines
-        .slice(i + 1, end)
-        .map((line) => `${line.slice(indent.length)}\n`)
-        .join(''),
-      directive: kind === 'run' ? value : undefined,
-      skipReason: kind === 'not run' ? value : undefined,
-    });
-    i = end;
-  }
-  return blocks;
-}
+const BLOCK = /(?:^ *<!-- (run|not run): (.+) -->\n)?^( *)(`{3,})(\S*)\n([\s\S]*?)^ *\4$/gm;
 
-/** Replaces the lines of code blocks with empty lines, so that line numbers stay the same. */
-const withoutBlocks = (markdown: string): string =>
-  markdown.replace(/^( *)(`{3,})[\s\S]*?^ *\2$/gm, (block) => block.replace(/[^\n]/g, ''));
+export const readBlocks = ({ name, text: markdown }: Document): Block[] =>
+  [...markdown.matchAll(BLOCK)].map(
+    ({ 1: kind, 2: value, 3: indent, 5: language = '', 6: code = '', index }) => {
+      const before = markdown.slice(0, index);
+      return {
+        at: `${name}:${before.split('\n').length}`,
+        document: name,
+        section: `${name} ${before.match(/^#+ .*$/gm)?.at(-1)}`,
+        language,
+        text: code.replace(new RegExp(`^${indent}`, 'gm'), ''),
+        directive: kind === 'run' ? value : undefined,
+        skipReason: kind === 'not run' ? value : undefined,
+      };
+    },
+  );
 
-/** A code span such as `pets list`, with the location of its first line. */
-export type CommandSpan = { at: string; command: string };
+const withoutBlocks = (markdown: string): string => markdown.replace(BLOCK, '');
 
-/** The code spans outside of code blocks that are `pets` commands, without repetitions. */
-export function readCommandSpans({ name, text }: Document): CommandSpan[] {
-  const prose = withoutBlocks(text);
-  const spans = new Map<string, CommandSpan>();
-  for (const { 1: span = '', index } of prose.matchAll(/`(pets [^`]+)`/g)) {
-    const command = span.replace(/\s+/g, ' ').replaceAll('\\|', '|');
-    const at = `${name}:${prose.slice(0, index).split('\n').length}`;
-    if (!spans.has(command)) spans.set(command, { at, command });
-  }
-  return [...spans.values()];
-}
-
-/** Whether a command contains a placeholder, such as `<name>`, `[file]`, `a|b`, `…` or the P in `--plan P`. */
-export const hasPlaceholder = (command: string): boolean =>
-  /<[\w|]+>|[[\]…]|\w\||\.\.\.|(^|[\s=])[A-Z][A-Z_]*(\s|$)/.test(command);
+/** The code spans outside of code blocks that are `pets` commands. */
+export const readCommandSpans = ({ text }: Document): string[] =>
+  Array.from(withoutBlocks(text).matchAll(/`(pets [^`]+)`/g), ([, span = '']) =>
+    span.replace(/\s+/g, ' ').replaceAll('\\|', '|'),
+  );
 
 /** The targets of all links and images of a Markdown text outside of code. */
 export function linksOf(markdown: string): string[] {
@@ -134,15 +102,15 @@ export function linksOf(markdown: string): string[] {
 
 /** The anchors that GitHub generates for the headings of a Markdown text. */
 export function anchorsOf(markdown: string): string[] {
-  const anchors: string[] = [];
-  for (const [, heading = ''] of withoutBlocks(markdown).matchAll(/^#{1,6} +(.*)$/gm)) {
-    const slug = heading
+  const slugs = Array.from(withoutBlocks(markdown).matchAll(/^#{1,6} +(.*)$/gm), ([, heading = '']) =>
+    heading
       .replace(/!?\[([^\]]*)\]\([^)]*\)/g, '$1')
       .toLowerCase()
       .replace(/[^\p{L}\p{M}\p{N}\p{Pc} -]/gu, '')
-      .replaceAll(' ', '-');
-    const count = anchors.filter((anchor) => anchor.replace(/-\d+$/, '') === slug).length;
-    anchors.push(count === 0 ? slug : `${slug}-${count}`);
-  }
-  return anchors;
+      .replaceAll(' ', '-'),
+  );
+  return slugs.map((slug, i) => {
+    const earlier = slugs.slice(0, i).filter((each) => each === slug).length;
+    return earlier === 0 ? slug : `${slug}-${earlier}`;
+  });
 }

@@ -1,14 +1,14 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdir, rm, writeFile } from 'node:fs/promises';
+import { chmod, mkdir, rm, writeFile } from 'node:fs/promises';
 import { globalAgent } from 'node:http';
 import { dirname, join } from 'node:path';
 import type { Readable } from 'node:stream';
 import { onTestFinished } from 'vitest';
-import type { Context, Signal } from '../../src/cli/core/context.ts';
-import type { SteadyClock } from '../../src/system/clock.ts';
+import type { Listening } from '../../docs/json-output.js';
+import type { Signal } from '../../src/cli/core/context.ts';
 import { uptimeOf } from './clock.ts';
-import { type Program, startProgram, withDeadline } from './context.ts';
+import { type Program, type StartOptions, startProgram, withDeadline } from './context.ts';
 import { makeTemporaryDirectory } from './temp.ts';
 
 export const DIST = join(import.meta.dirname, '..', '..', 'dist');
@@ -31,13 +31,11 @@ export type RunOptions = {
   env?: Record<string, string>;
   stdin?: string;
   /** Whether the process gets a process group of its own. */
-  hasOwnGroup?: boolean;
+  detached?: boolean;
 };
 
-/** With `columns`, the program runs in a terminal of this width. `clock` and the functions replace the real ones. */
-export type ProgramOptions = RunOptions & { columns?: number; clock?: SteadyClock } & Partial<
-    Pick<Context, 'sleep'>
-  >;
+/** With other options than those of `RunOptions`, the program runs in the process of the test. */
+export type ProgramOptions = RunOptions & Pick<StartOptions, 'columns' | 'typed' | 'clock' | 'sleep'>;
 
 /** A simulated machine of a user, which has its own home directory. Processes start in this directory. */
 export type Machine = Awaited<ReturnType<typeof makeMachine>>['machine'];
@@ -63,8 +61,7 @@ export async function makeMachine() {
   const commands = new Set<ChildProcess>();
   const programs = new Set<Program>();
   const start = (file: string, args: readonly string[], options: RunOptions = {}) => {
-    const { hasOwnGroup: detached = false } = options;
-    const child = spawn(file, args, { env: { ...env, ...options.env }, cwd: home, detached });
+    const child = spawn(file, args, { ...options, env: { ...env, ...options.env }, cwd: home });
     commands.add(child);
     child.once('exit', () => commands.delete(child));
     child.stdin.on('error', () => {});
@@ -138,18 +135,15 @@ export async function makeMachine() {
     await rm(home, { recursive: true, force: true });
   }
 
-  const paths = { home, configDirectory, env };
-  const machine = {
-    ...paths,
-    pets,
-    startProgram: startOnMachine,
-    command,
-    startCommand,
-    shell,
-    file,
-    saveProfile,
-  };
-  return { machine, dispose };
+  const run = { pets, startProgram: startOnMachine, command, startCommand, shell };
+  return { machine: { home, configDirectory, env, ...run, file, saveProfile }, dispose };
+}
+
+/** Writes a program `pets` that runs the built command. Returns its directory, for PATH. */
+export async function writeProgram({ file }: Machine): Promise<string> {
+  const path = await file('bin/pets', `#!/bin/sh\nexec ${petsInShell} "$@"\n`);
+  await chmod(path, 0o755);
+  return dirname(path);
 }
 
 /** Whether the program must run as a process: an executable is tested, and no option prevents this. */
@@ -174,18 +168,7 @@ export function outputOf(child: ChildProcess): { stdout: string; stderr: string 
 }
 
 /** The first line of `pets serve --json`. */
-type ListeningEvent = {
-  /** The base URL, with /v1. */
-  url: string;
-  /** The address of the description of the API. */
-  openapi: string;
-  key: string;
-  pid: number;
-  /** The developer token. */
-  token: string;
-  /** The URL that opens the developer page. It works only once. */
-  page: string;
-};
+type ListeningEvent = Required<Listening>;
 
 type RunningService = ListeningEvent & {
   /** What the service has written to stdout so far. */
@@ -196,9 +179,6 @@ type RunningService = ListeningEvent & {
 };
 
 const SERVE = ['serve', '--json', '--port', '0'];
-
-/** How a process ended. It has a code if it exited by itself, and a signal if a signal ended it. */
-type ProcessEnd = { code: number | null; signal: NodeJS.Signals | null };
 
 /** Starts `pets serve --json --port 0` with more arguments, usually in this process, and waits until it listens. */
 export async function serve(
@@ -227,7 +207,11 @@ export async function serve(
 export async function serveCommand(machine: Machine, args: readonly string[] = [], options?: RunOptions) {
   const child = machine.startCommand([...SERVE, ...args], options);
   const output = outputOf(child);
-  const ended = once(child, 'close').then(([code, signal]): ProcessEnd => ({ code, signal }));
+  /** The exit code, or the signal that ended the process. */
+  const ended = once(child, 'close').then(([code, signal]) => ({
+    code: code as number | null,
+    signal: signal as Signal | null,
+  }));
   const firstLine = async () => {
     while (!output.stdout.includes('\n')) {
       const event = await Promise.race([once(child.stdout as Readable, 'data'), ended]);
@@ -241,7 +225,7 @@ export async function serveCommand(machine: Machine, args: readonly string[] = [
     stdout: () => output.stdout,
     stderr: () => output.stderr,
     ended,
-    end(signal: NodeJS.Signals): Promise<ProcessEnd> {
+    end(signal: NodeJS.Signals) {
       child.kill(signal);
       return ended;
     },

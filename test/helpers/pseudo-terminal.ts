@@ -1,18 +1,11 @@
 import { type ChildProcessByStdio, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import type { Readable, Writable } from 'node:stream';
-import xterm from '@xterm/headless';
 import { onTestFinished } from 'vitest';
 import { withDeadline } from './context.ts';
 import { type Machine, petsCommand } from './pets.ts';
 
-type TerminalSize = { cwd: string; env: Record<string, string>; columns: number; rows: number };
-
-type RecordOptions = TerminalSize & {
-  /** Texts to type, in order. Each text is typed when the screen matches `after`. */
-  typed?: { after: RegExp; text: string }[];
-  timeoutMilliseconds?: number;
-};
+export type TerminalSize = { cwd: string; env: Record<string, string>; columns: number; rows: number };
 
 /** Starts a shell command in a pseudo-terminal. */
 export function spawnInTerminal(
@@ -29,45 +22,20 @@ export function spawnInTerminal(
   return child;
 }
 
-/** Runs a shell command in a pseudo-terminal until it exits or times out; returns the screen with its scrollback. */
-export async function recordTerminal(line: string, options: RecordOptions): Promise<xterm.Terminal> {
-  const { columns, rows, typed = [], timeoutMilliseconds = 60_000 } = options;
-  const terminal = new xterm.Terminal({ cols: columns, rows, scrollback: 10_000, allowProposedApi: true });
-  const child = spawnInTerminal(line, options);
-  const pending = [...typed];
-  child.stdout.on('data', (bytes: Buffer) => {
-    terminal.write(bytes, () => {
-      const [next] = pending;
-      if (!next?.after.test(screenLines(terminal).join('\n'))) return;
-      pending.shift();
-      child.stdin.write(next.text);
-    });
-  });
-  const timer = setTimeout(() => child.kill('SIGTERM'), timeoutMilliseconds);
-  await once(child, 'close');
-  clearTimeout(timer);
-  await new Promise<void>((resolve) => terminal.write('', resolve));
-  return terminal;
-}
-
-/** The lines that the terminal has shown; lines that were wrapped at its edge are joined. */
-export function screenLines({ buffer }: xterm.Terminal): string[] {
-  const lines: string[] = [];
-  for (let y = 0; y < buffer.active.length; y++) {
-    const line = buffer.active.getLine(y);
-    const isContinued = buffer.active.getLine(y + 1)?.isWrapped === true;
-    const text = line?.translateToString(!isContinued) ?? '';
-    if (line?.isWrapped) lines.push(`${lines.pop()}${text}`);
-    else lines.push(text);
-  }
-  while (lines.at(-1) === '') lines.pop();
-  return lines;
-}
-
-/** Starts the built command in a pseudo-terminal, which is closed after the test. */
-export function onTerminal({ home, env }: Machine, args: readonly string[]) {
+/** Starts the built command in a pseudo-terminal. See `openTerminal`. */
+export function onTerminal(machine: Machine, args: readonly string[]) {
   const line = [...petsCommand, ...args].map((word) => `'${word}'`).join(' ');
-  const child = spawnInTerminal(`echo "pid $$."; exec ${line}`, { cwd: home, env, columns: 80, rows: 24 });
+  const terminal = openTerminal(machine, `echo "pid $$."; exec ${line}`);
+  const signal = (name: NodeJS.Signals) => {
+    const [, pid] = /^pid (\d+)\./.exec(terminal.output()) ?? [];
+    process.kill(Number(pid), name);
+  };
+  return { ...terminal, signal };
+}
+
+/** Starts a line of sh in a pseudo-terminal, which is closed after the test. */
+export function openTerminal({ home, env }: Pick<Machine, 'home' | 'env'>, line: string) {
+  const child = spawnInTerminal(line, { cwd: home, env, columns: 80, rows: 24 });
   let hasClosed = false;
   const closed = once(child, 'close').finally(() => {
     hasClosed = true;
@@ -83,24 +51,24 @@ export function onTerminal({ home, env }: Machine, args: readonly string[]) {
   });
   const describe = (expected: string) =>
     `the terminal did not show ${JSON.stringify(expected)}, but:\n${output}`;
-  const find = async (expected: string): Promise<void> => {
+  const find = async (expected: string): Promise<string> => {
     while (!output.includes(expected, matchedUntil)) {
       if (hasClosed) throw new Error(describe(expected));
       await Promise.race([once(child.stdout, 'data'), closed]);
     }
-    matchedUntil = output.indexOf(expected, matchedUntil) + expected.length;
+    const start = matchedUntil;
+    const end = output.indexOf(expected, start);
+    matchedUntil = end + expected.length;
+    return output.slice(start, end);
   };
   return {
     /**
-     * Waits until the command has written a text after the text of the previous call. Rejects with the output so far if
-     * the command ends without writing the text, or does not write it within 60 s.
+     * Waits until the command has written a text after the text of the previous call, and returns what is between them.
+     * Rejects with the output so far if the command ends without writing the text, or does not write it within 60 s.
      */
     waitFor: (expected: string) => withDeadline(find(expected), () => describe(expected)),
     type: (keys: string) => child.stdin.write(keys),
-    signal(signal: NodeJS.Signals): void {
-      const [, pid] = /^pid (\d+)\./.exec(output) ?? [];
-      process.kill(Number(pid), signal);
-    },
+    close: () => child.kill('SIGKILL'),
     exitCode: async (): Promise<number | null> =>
       (await withDeadline(closed, () => describe('the end of the command')))[0],
     /** Everything that the terminal has shown so far. */

@@ -1,9 +1,13 @@
-import { spawn } from 'node:child_process';
+import { type SpawnOptions, spawn } from 'node:child_process';
 import { once } from 'node:events';
 
 /** Runs a program to its end. `output` is what it has written to stdout and stderr. */
-export async function runProgram(file: string, args: readonly string[], cwd: string) {
-  const child = spawn(file, args, { cwd, stdio: ['ignore', 'pipe', 'pipe'] });
+export async function runProgram(
+  file: string,
+  args: readonly string[],
+  options: Pick<SpawnOptions, 'cwd' | 'env'>,
+) {
+  const child = spawn(file, args, { ...options, stdio: ['ignore', 'pipe', 'pipe'] });
   let output = '';
   for (const stream of [child.stdout, child.stderr]) {
     stream.setEncoding('utf8').on('data', (text) => {

@@ -3,21 +3,12 @@ import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { NODE } from '../../.config/package/executable.ts';
 import manifest from '../../package.json' with { type: 'json' };
-import { KEY, PET } from '../helpers/client.ts';
-import { DIST, EXECUTABLE, freshMachine, type Machine } from '../helpers/pets.ts';
-import { reply, scriptedServer } from '../helpers/scripted-server.ts';
+import { DIST, EXECUTABLE, freshMachine } from '../helpers/pets.ts';
 
 const executable = EXECUTABLE ?? '';
-const MAX_BYTES = 120_000_000;
-
-async function listAnimals(machine: Machine, env: Record<string, string>) {
-  const server = await scriptedServer((_request, response) => reply(response, 200, [PET]));
-  const connection = { PETS_BASE_URL: server.url, PETS_API_KEY: KEY };
-  return machine.command(['list', '--json'], { env: { ...connection, ...env } });
-}
 
 test('the executable has at most 120 MB', () => {
-  expect(statSync(executable).size).toBeLessThanOrEqual(MAX_BYTES);
+  expect(statSync(executable).size).toBeLessThanOrEqual(120_000_000);
 });
 
 test('--version --json shows the pinned version of Node', async () => {
@@ -28,13 +19,11 @@ test('--version --json shows the pinned version of Node', async () => {
   });
 });
 
-test.each(['--require /nowhere.js', '--no-such-option', '--max-old-space-size=1'])(
-  'NODE_OPTIONS=%s, which may be meant for another program, is ignored',
-  async (options) => {
-    const ran = await listAnimals(await freshMachine(), { NODE_OPTIONS: options });
-    expect([ran.code, JSON.parse(ran.stdout)]).toEqual([0, [PET]]);
-  },
-);
+test('NODE_OPTIONS, which may be meant for another program, is ignored', async () => {
+  const env = { NODE_OPTIONS: '--require /nowhere.js --no-such-option' };
+  const { code, stdout } = await (await freshMachine()).command(['use', 'staging', '--debug'], { env });
+  expect([code, stdout]).toEqual([0, '']);
+});
 
 test('--node-options, which Node would apply, is an unknown option of pets', async () => {
   const { code, stderr } = await (await freshMachine()).command(['--node-options=--version']);

@@ -1,6 +1,5 @@
-import { createServer } from 'node:http';
-import express, { type Response } from 'express';
-import { listenOnLoopback } from './listen.ts';
+import type { ServerResponse } from 'node:http';
+import { reply, scriptedServer } from './scripted-server.ts';
 
 /** Whether the service adds the animal of a request before it cuts the connection instead of responding. */
 export type Loss = 'after adding' | 'before adding';
@@ -23,8 +22,18 @@ export async function inventoryWithoutKeys({
   pageSize,
 }: InventoryOptions = {}) {
   let count = pets.length;
+  const server = await scriptedServer(({ method, url = '' }, response, request) => {
+    if (method === 'GET') return list(Number(/offset=(\d+)/.exec(url)?.[1] ?? 0), response);
+    const pet = JSON.parse(server.requests[request - 1]?.body ?? '');
+    service.sent.push(pet.name);
+    const loss = service.lose(pet.name);
+    const stored = loss === 'before adding' ? undefined : service.add(pet);
+    if (loss) response.destroy();
+    else reply(response, 201, stored);
+  });
   const service = {
-    host: '',
+    /** The base URL, with /v1. */
+    url: server.url,
     pets,
     /** The names of the animals in the requests to add one. */
     sent: [] as string[],
@@ -32,29 +41,20 @@ export async function inventoryWithoutKeys({
     /** Decides whether a response is lost, by the name of the animal. */
     lose: (_name: string): Loss | undefined => undefined,
     /** Called for each request for a list. Returns true if it has sent the response itself. */
-    onList: (_response: Response, _offset: number): boolean => false,
+    onList: (_response: ServerResponse, _offset: number): boolean => false,
     add(pet: Omit<StoredPet, 'id' | 'status'> & { status?: string }): StoredPet {
       const stored = { status: 'available', ...pet, id: idOf(++count) };
       service.pets.push(stored);
       return stored;
     },
   };
-  const app = express();
-  app.get('/v1/pets', (request, response) => {
+  function list(offset: number, response: ServerResponse): void {
     service.lists++;
-    const offset = Number(request.query['offset'] ?? 0);
     if (service.onList(response, offset)) return;
     const end = offset + (pageSize ?? service.pets.length);
-    if (end < service.pets.length) response.links({ next: `/v1/pets?offset=${end}` });
-    response.json(service.pets.slice(offset, end));
-  });
-  app.post('/v1/pets', express.json(), (request, response) => {
-    service.sent.push(request.body.name);
-    const loss = service.lose(request.body.name);
-    const stored = loss === 'before adding' ? undefined : service.add(request.body);
-    if (loss) response.destroy();
-    else response.status(201).json(stored);
-  });
-  service.host = `127.0.0.1:${await listenOnLoopback(createServer(app))}`;
+    const isLast = end >= service.pets.length;
+    const link = isLast ? undefined : { Link: `</v1/pets?offset=${end}>; rel="next"` };
+    reply(response, 200, service.pets.slice(offset, end), link);
+  }
   return service;
 }
