@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { quoteIfBlank, sanitizeForTerminal, sanitizeJson, tsvLine } from '../../src/cli/output/sanitize.ts';
+import { sanitizeForTerminal, sanitizeJson, tsvLine } from '../../src/cli/output/sanitize.ts';
 import { cases } from '../helpers/cases.ts';
 import { graphemes, hostileTexts } from '../helpers/hostile-text.ts';
 
@@ -56,15 +56,6 @@ describe('control characters and invisible characters', () => {
       { numRuns: cases(300) },
     );
   });
-});
-
-test.each([
-  ['', '""'],
-  ['  ', '"  "'],
-  ['\u2800\u3000\u00a0', '"\u2800\u3000\u00a0"'],
-  [' a ', ' a '],
-])('blank text is put in quotes, so that it can be seen: %j is shown as %j', (text, shown) => {
-  expect(quoteIfBlank(text)).toBe(shown);
 });
 
 test.each([

@@ -30,9 +30,6 @@ function tsvField(text: string): string {
 
 export const tsvLine = (cells: readonly string[]): string => `${cells.map(tsvField).join('\t')}\n`;
 
-/** Puts a text in quotes if it is empty or only spaces. */
-export const quoteIfBlank = (text: string): string => (/^[\p{Zs}\u2800]*$/u.test(text) ? `"${text}"` : text);
-
 // Matches C0 and C1 controls, DEL, bidirectional controls, line and paragraph separators, and lone surrogates.
 const CONTROL = /[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]/gu;
 

@@ -5,7 +5,6 @@ import type { DatabaseLocation } from '../../store/postgres/postgres-location.ts
 import { CliError, usageError } from '../core/errors.ts';
 import { checkStoreArgument } from '../core/parsers.ts';
 import { shellQuote } from '../core/shell-words.ts';
-import { hasPassword } from '../output/redact.ts';
 import { dataDirectory } from '../profiles/paths.ts';
 import type { CommandContext, Option } from '../program/command.ts';
 
@@ -57,14 +56,8 @@ export async function findDatabase(
 }
 
 /** The argument, or else PETS_DATA without the newline at the end of many environment and secret files. */
-function chosenPlace(argument: string | undefined, { env, console }: CommandContext): string | undefined {
-  if (argument !== undefined && hasPassword(argument)) {
-    console.noticeOnce(
-      'other users of this machine can see the password in the command line; use PGPASSWORD or ~/.pgpass instead',
-    );
-  }
-  return argument ?? (env['PETS_DATA']?.trim() || undefined);
-}
+const chosenPlace = (argument: string | undefined, { env }: CommandContext): string | undefined =>
+  argument ?? (env['PETS_DATA']?.trim() || undefined);
 
 const locationContext = (context: CommandContext): LocationContext => ({ ...context, userName: userName() });
 
