@@ -62,7 +62,7 @@ test.each([
   [['a\tb', 'c'], 'a\\tb\tc\n'],
   [['a\\tb'], 'a\\\\tb\n'],
   [['\u001b[31m\u009b\u007f\u202e\n'], '\\x1b[31m\\x9b\\x7f\\u202e\\n\n'],
-  [['\u200bRe\u00adx\u0301'], '\u200bRe\u00adx\u0301\n'],
+  [['\u200bRe\u00adx\u0301'], '\\u200bRe\\xadx\u0301\n'],
 ])(
   'a line of tab-separated values escapes what controls a terminal, and backslashes: %j is written as %j',
   (cells, line) => {

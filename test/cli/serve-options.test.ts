@@ -108,9 +108,7 @@ test.each([
   'null',
   '',
 ])('--cors %j is refused, because no browser sends it as an origin', (text) => {
-  expect(() => parseOrigin(text)).toThrow(
-    text.includes('*') ? /must be \* alone/ : /must be \* or an origin/,
-  );
+  expect(() => parseOrigin(text)).toThrow(/^must be \* alone, or an origin without \*/);
 });
 
 test('--latency and --fail-rate repeat the same faults with the same --fault-seed', async () => {
@@ -146,14 +144,11 @@ test('--faults sets rules, beside the random faults of other options', async () 
   ]);
 });
 
-test('the first lines describe the faults and the seed to repeat them', async () => {
-  const line = 'serve --ephemeral --latency 200 --fail-rate .1 --fault-seed 42 -- node --version';
+test('the first lines have the seed that repeats the faults', async () => {
+  const line = 'serve --ephemeral --fail-rate .1 --fault-seed 42 -- node --version';
   const env = { PATH: process.env['PATH'] ?? '' };
   const { ended, stderr } = await startInTerminal(line.split(' '), { env });
-  expect([await ended, stderr()]).toEqual([
-    0,
-    expect.stringContaining('faults: responses delayed by 200 ms, 10% of requests fail (--fault-seed 42)\n'),
-  ]);
+  expect([await ended, stderr()]).toEqual([0, expect.stringContaining('--fault-seed 42 repeats')]);
 });
 
 test.each([

@@ -60,19 +60,20 @@ describe('the key dev', () => {
     for (const name of names) expect((await stat(join(folder, name))).mode & 0o777).toBe(0o600);
   });
 
-  test('is replaced at the next start after it was revoked, but not with --no-profile, nor by another key of that name', async () => {
-    const { start, startAndStop, list, keys } = await machineWithStore();
+  test('is created only in a store without keys', async () => {
+    const { start, startAndStop, keys } = await machineWithStore();
     const first = await startAndStop();
-    await keys('add', 'till', '--plan', 'free');
-    expect((await keys('revoke', 'dev')).code).toBe(0);
-    expect((await startAndStop('--no-profile')).key).toBeUndefined();
-    const second = await start();
-    expect([await statusOf(second, first.key), await statusOf(second, second.key)]).toEqual([401, 200]);
-    expect((await list()).code).toBe(0);
-    await second.end('SIGTERM');
     await keys('revoke', 'dev');
-    await keys('add', 'dev', '--plan', 'free');
-    expect((await start()).key).toBeUndefined();
+    const second = await startAndStop();
+    expect(second.key).not.toBe(first.key);
+    await keys('revoke', 'dev');
+    await keys('add', 'till', '--plan', 'free');
+    const third = await start();
+    expect([third.key, await statusOf(third, first.key), await statusOf(third, second.key)]).toEqual([
+      undefined,
+      401,
+      401,
+    ]);
   });
 
   test.each([
@@ -178,23 +179,18 @@ describe('a fixed key', () => {
 
   const key = (PETS_SERVE_KEY: string) => ({ PETS_SERVE_KEY });
   const token = (PETS_SERVE_TOKEN: string) => ({ PETS_SERVE_TOKEN });
-  const [key19, key20] = [key('nineteen-characters'), key('twenty-characters-20')];
-  const reachable = ['--allow-host', 'a.test'];
-  const short = 'the key in PETS_SERVE_KEY is too short\n  → use at least';
+  const key20 = key('twenty-characters-20');
+  const short = 'the key in PETS_SERVE_KEY is too short\n  → use at least 20';
 
   test.each<[string, Record<string, string>, string[], number, string]>([
-    ['a key of 7 characters', key('seven77'), [], 2, `${short} 8 `],
-    ['a key of 19 characters with --allow-host', key19, reachable, 2, `${short} 20 `],
-    ['a key of 19 characters on another address', key19, ['--host', '0.0.0.0'], 2, `${short} 20 `],
-    ['an address that cannot be found', key19, ['--host', 'a..b'], 1, 'cannot listen on a..b'],
+    ['a key of 19 characters', key('nineteen-characters'), [], 2, short],
     ['an empty key', key(''), [], 2, 'the key in PETS_SERVE_KEY is empty'],
     ['a key with a space', key('a secret'), [], 2, 'the key in PETS_SERVE_KEY is not valid'],
     ['a file that does not exist', {}, ['--key-file', 'none'], 1, 'cannot read none: it does not exist'],
     ['a directory', {}, ['--key-file', '/'], 1, 'cannot read /'],
     ['a token of 19 characters', token('nineteen-characters'), [], 2, 'PETS_SERVE_TOKEN is too short'],
     ['a token that is the key', { ...key20, ...token('twenty-characters-20') }, [], 2, 'are the same'],
-    ['a key of 8 characters for this machine', key('eight888'), [], 0, ''],
-    ['a key of 20 characters with --allow-host', key20, reachable, 0, ''],
+    ['a key of 20 characters', key20, [], 0, ''],
   ])(
     '%s: %o with %j ends with %i, and an error creates nothing',
     async (_about, env, args, code, message) => {
@@ -203,7 +199,7 @@ describe('a fixed key', () => {
       const line = ['serve', '--no-profile', '--data', data, '--port', '0', ...args, '--', 'true'];
       const ran = await machine.pets(line, { env });
       expect(ran).toMatchObject({ code, stderr: expect.stringContaining(message) });
-      expect(ran.stderr).not.toMatch(/a secret|seven77|nineteen|twenty-characters/);
+      expect(ran.stderr).not.toMatch(/a secret|nineteen|twenty-characters/);
       if (code !== 0) await expect(readdir(data)).rejects.toThrow('ENOENT');
     },
   );
@@ -278,31 +274,6 @@ test('--quiet hides notices about options and the profile, but not about a probl
   ]);
 });
 
-describe.skipIf(process.platform === 'win32')('the first 429 of a run with a command', () => {
-  /** Sends more requests than plan free allows, and some without a valid key or with an error on demand. */
-  const script = `
-    const { PETS_BASE_URL: url, PETS_API_KEY: key } = process.env;
-    const send = (headers) => fetch(url + '/pets', { headers });
-    (async () => {
-      const sendMany = (count, headers) => Promise.all(Array.from({ length: count }, () => send(headers)));
-      await sendMany(70, { Authorization: 'Bearer wrong' });
-      await send({ Authorization: 'Bearer ' + key, Prefer: 'code=429' });
-      await sendMany(130, { Authorization: 'Bearer ' + key });
-    })();`;
-
-  test.each([
-    ['prints one hint', 'free', 1],
-    ['cannot happen', 'enterprise', 0],
-  ])('%s with --plan %s', async (_what, plan, count) => {
-    const args = ['serve', '--ephemeral', '--allow-host', 'shop.test', '--page', '--json', '--plan', plan];
-    const ran = await (await freshMachine()).pets([...args, '--', process.execPath, '-e', script]);
-    expect([ran.code, notices(ran.stderr)]).toEqual([
-      0,
-      Array(count).fill(expect.stringMatching(/60 requests per minute.*pets serve --plan enterprise -- …$/)),
-    ]);
-  });
-});
-
 test('/readyz is 503 while the API keys cannot be read', async () => {
   const { store, start } = await machineWithStore();
   const service = await start();
@@ -329,7 +300,7 @@ test.each([
   const request = {
     time: expect.stringMatching(/^\d{4}-.*Z$/),
     id: expect.stringMatching(/^[0-9a-f]{12}-\d+$/),
-    keyName: '(ephemeral)',
+    keyName: '(temporary)',
     client: '127.0.0.1',
     method: 'GET',
     url: '/v1/pets',

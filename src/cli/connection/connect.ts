@@ -186,7 +186,7 @@ export function createStateDirectory(context: CommandContext): StateDirectory | 
 function sharedDirectories(context: CommandContext): readonly StateDirectory[] {
   const directories = stateDirectories(context);
   if (createStateDirectory(context) === undefined)
-    context.console.noticeOnce(
+    context.console.notice(
       `pets commands cannot share how long to wait after a rate limit, because none of these directories is writable: ${directories.map(({ path }) => path).join(', ')}. Set PETS_STATE_DIR to a writable directory`,
     );
   return directories;

@@ -1,6 +1,6 @@
 import { Chalk, type ChalkInstance } from 'chalk';
 import { stringifyJson } from '../../contract/json.ts';
-import { isNoSpace } from '../../system/file-system.ts';
+import { errnoOf, isNoSpace } from '../../system/file-system.ts';
 import { createTimeFormatter } from '../../system/time-text.ts';
 import type { Context, OutputStream } from '../core/context.ts';
 import { CliError, systemReason } from '../core/errors.ts';
@@ -19,31 +19,20 @@ export const colorModes = ['auto', 'always', 'never'] as const;
 export type ColorMode = (typeof colorModes)[number];
 
 /** Writing the data to stdout or to the file of `--output` failed. */
-export class OutputError extends CliError {
-  /** Why, without the name of the output. */
-  readonly reason: string;
-  /** Whether the reader of the data has closed the pipe. */
-  readonly isClosedPipe: boolean;
+const outputError = (cause: Error, file = 'the output'): CliError =>
+  new CliError(`cannot write ${file}: ${systemReason(cause)}`, {
+    code: 'output_error',
+    hint: `${isNoSpace(cause) ? 'free some disk space, or ' : ''}write the output somewhere else`,
+    cause,
+  });
 
-  constructor(cause: NodeJS.ErrnoException, file = 'the output') {
-    const reason = systemReason(cause);
-    super(`cannot write ${file}: ${reason}`, {
-      code: 'output_error',
-      hint: `${isNoSpace(cause) ? 'free some disk space, or ' : ''}write the output somewhere else`,
-      cause,
-    });
-    this.reason = reason;
-    this.isClosedPipe = cause.code === 'EPIPE';
-  }
-}
-
-export const isClosedPipe = (error: unknown): boolean => error instanceof OutputError && error.isClosedPipe;
+/** Whether the data could not be written because its reader has closed the pipe. */
+export const isClosedPipe = (error: unknown): boolean =>
+  error instanceof CliError && error.code === 'output_error' && errnoOf(error.cause) === 'EPIPE';
 
 /** The width of a terminal that does not report one. */
 const DEFAULT_COLUMNS = 80;
 const ERASE_LINE = '\x1b[K';
-/** Keeps room on the status line for the ^C that the terminal echoes. Only the last part of a wrapped line could be erased. */
-const ECHO_COLUMNS = 3;
 
 export type Console = ReturnType<typeof createConsole>;
 
@@ -87,7 +76,8 @@ export function createConsole(
   /** Replaces the status line at the bottom of the terminal; undefined removes it. */
   function status(text: string | undefined): void {
     if (!hasStatus || (text === undefined && !isStatusShown)) return;
-    const columns = (stderr.columns || DEFAULT_COLUMNS) - ECHO_COLUMNS;
+    // Keep room for the ^C that the terminal echoes: of a line that wraps, only the last part could be erased.
+    const columns = (stderr.columns || DEFAULT_COLUMNS) - 3;
     stderr.write(`\r${ERASE_LINE}${text === undefined ? '' : cut(text, columns)}`);
     isStatusShown = text !== undefined;
   }
@@ -102,9 +92,9 @@ export function createConsole(
     stderr.write(`${line}\n`);
   }
 
-  /** Prints a note on stderr. Control characters in the text are escaped. */
+  /** Prints a note on stderr, unless this command has printed it before. Control characters in the text are escaped. */
   function notice(text: string): void {
-    if (quiet) return;
+    if (quiet || notices.has(text)) return;
     notices.add(text);
     event({ notice: text }, `${errorColors.yellow('note:')} ${sanitizeForTerminal(text)}`);
   }
@@ -120,12 +110,12 @@ export function createConsole(
     return userZone;
   }
 
-  /** Writes data, without the passwords that `removePasswords` removes. @throws OutputError */
+  /** Writes data, without the passwords that `removePasswords` removes. @throws CliError */
   async function write(text: string): Promise<void> {
     status(undefined);
     if (output) return output.write(removePasswords(text));
     await new Promise<void>((resolve, reject) => {
-      stdout.write(removePasswords(text), (error) => (error ? reject(new OutputError(error)) : resolve()));
+      stdout.write(removePasswords(text), (error) => (error ? reject(outputError(error)) : resolve()));
     });
   }
 
@@ -152,19 +142,19 @@ export function createConsole(
     colors: colorsFor(stdout, env, output ? 'never' : color),
     errorColors,
     write,
-    /** Writes a JSON document: indented on a terminal, elsewhere on one line. @throws OutputError */
+    /** Writes a JSON document: indented on a terminal, elsewhere on one line. @throws CliError */
     writeJson(value: unknown) {
       const text = stringifyJson(value, { indent: isTerminal ? 2 : undefined });
       return write(`${isTerminal || format !== 'json' ? sanitizeJson(text) : text}\n`);
     },
     /**
      * Completes the output of data. Only this call replaces the file of `--output`. The program makes it after a command
-     * has succeeded; a command that may fail after its output makes it earlier. @throws OutputError
+     * has succeeded; a command that may fail after its output makes it earlier. @throws CliError
      */
     async finish(): Promise<void> {
       if (output === undefined) return;
       const isNew = await output.commit().catch((error) => {
-        throw new OutputError(error, output.name);
+        throw outputError(error, output.name);
       });
       if (isNew && isErrorTerminal) notice(`wrote ${output.name}`);
     },
@@ -174,10 +164,6 @@ export function createConsole(
     hasStatus,
     status,
     notice,
-    /** Like `notice`, but does nothing if this command has printed the same note before. */
-    noticeOnce(text: string): void {
-      if (!notices.has(text)) notice(text);
-    },
     event,
   };
 }

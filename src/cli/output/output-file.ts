@@ -1,6 +1,6 @@
 import * as fs from 'node:fs';
 import { basename, dirname, join } from 'node:path';
-import { errnoOf, isMissing, realFileSystem, temporaryName } from '../../system/file-system.ts';
+import { isMissing, realFileSystem, temporaryName } from '../../system/file-system.ts';
 import { CliError, fileError } from '../core/errors.ts';
 
 /** The file of `--output`, which replaces stdout. */
@@ -52,46 +52,39 @@ export function openOutput(name: string, mode = 0o666): OutputFile {
   };
 }
 
-const REPLACED =
-  'pets replaces the whole file: make the file and its directory writable, or choose another file';
-const NOT_A_FILE =
-  'choose another file; for stdout, leave out --output; for a pipe or a device, use > instead';
-
 /** Paths of devices and of open files of processes, which are never replaced. */
 const SYSTEM = /^\/(?:dev(?!\/shm\/)|proc)\//;
 
 /** The path that the name means, and the file that exists there. @throws CliError */
 function findTarget(name: string): { path: string; existing: fs.Stats | undefined } {
+  const refuse = (cause: unknown, hint?: string) => fileError('write', name, cause, hint);
   try {
     const existing = fs.statSync(name, { throwIfNoEntry: false });
-    const directory = fs.realpathSync.native(dirname(name));
-    const own = join(directory, basename(name));
+    const own = join(fs.realpathSync.native(dirname(name)), basename(name));
     const path = existing?.isFile() ? fs.realpathSync.native(name) : own;
     // A link to a missing file is not new: `rename` would replace the link itself.
     const isFile = existing?.isFile() ?? fs.lstatSync(own, { throwIfNoEntry: false }) === undefined;
     if (!isFile || /^-$|[/\\]$/.test(name) || [own, path].some((each) => SYSTEM.test(each)))
-      throw new CliError(`cannot write ${name}: it is not a regular file`, {
-        code: 'file_error',
-        hint: NOT_A_FILE,
-      });
+      throw refuse(
+        new Error('it is not a regular file'),
+        'choose another file; for stdout, leave out --output; for a pipe or a device, use > instead',
+      );
     // `rename` would also replace a file that is protected against writing.
     if (existing) fs.accessSync(path, fs.constants.W_OK);
     fs.accessSync(dirname(path), fs.constants.W_OK | fs.constants.X_OK);
     return { path, existing };
   } catch (error) {
     if (error instanceof CliError) throw error;
-    if (isMissing(error)) throw fileError('write', name, new Error('its directory does not exist'));
-    const isRefused = ['EACCES', 'EPERM', 'EROFS'].includes(errnoOf(error) ?? '');
-    throw fileError('write', name, error, isRefused ? REPLACED : undefined);
+    if (isMissing(error)) throw refuse(new Error('its directory does not exist'));
+    throw refuse(
+      error,
+      'pets needs a writable directory, and replaces the file in it, which must be writable too',
+    );
   }
 }
 
-/** Copies the owner and the mode as far as this is allowed. Only root may set another owner. */
+/** Copies the owner and the mode. Only root may set another owner. */
 function copyOwnerAndMode(descriptor: number, { uid, gid, mode }: fs.Stats): void {
-  try {
-    fs.fchownSync(descriptor, uid, gid);
-  } catch {}
-  try {
-    fs.fchmodSync(descriptor, mode & 0o7777);
-  } catch {}
+  if (process.getuid?.() === 0) fs.fchownSync(descriptor, uid, gid);
+  fs.fchmodSync(descriptor, mode & 0o7777);
 }

@@ -83,14 +83,11 @@ export type Footer = {
 };
 
 export type Printer<Row> = {
-  /** @throws OutputError, InterruptedError */
+  /** @throws CliError */
   write(rows: readonly Row[]): Promise<void>;
-  /** Completes the output. @throws OutputError, InterruptedError */
+  /** Completes the output. @throws CliError */
   end(footer?: Footer): Promise<void>;
 };
-
-/** The number of rows that are written at a time, because all rows together can need gigabytes. */
-const PART_ROWS = 5_000;
 
 /**
  * Prints rows in the format of the console. A table needs all rows to compute its widths. A JSON document is written
@@ -119,18 +116,10 @@ export function createPrinter<Row>(console: Console, view: View<Row>): Printer<R
     return mark + toCsv([columns.map(({ name }) => name), ...cells], console);
   };
 
-  /** Writes the rows as JSON. An array for a file or pipe is written in parts: a long one does not fit in a string. */
   async function writeJson(): Promise<void> {
-    if (isTerminal || view.isSingle) {
-      const texts = kept.map(json);
-      return console.writeJson(parseJson(view.isSingle ? (texts[0] ?? 'null') : `[${texts.join()}]`));
-    }
-    let mark = '[';
-    for (const part of partsOf(kept)) {
-      await console.write(mark + part.map(json).join());
-      mark = ',';
-    }
-    await console.write(kept.length === 0 ? '[]\n' : ']\n');
+    const texts = kept.map(json);
+    const text = view.isSingle ? (texts[0] ?? 'null') : `[${texts.join()}]`;
+    await (isTerminal ? console.writeJson(parseJson(text)) : console.write(`${text}\n`));
   }
 
   /** Writes the rows as a table, and returns the names of the columns that do not fit. */
@@ -146,7 +135,7 @@ export function createPrinter<Row>(console: Console, view: View<Row>): Printer<R
   return {
     async write(rows) {
       if (isKept) for (const row of rows) kept.push(row);
-      else for (const part of partsOf(rows)) await console.write(await toText(part));
+      else await console.write(await toText(rows));
     },
     async end(footer) {
       const hidden = format === 'table' ? await writeTable() : [];
@@ -162,11 +151,7 @@ export function createPrinter<Row>(console: Console, view: View<Row>): Printer<R
   };
 }
 
-function* partsOf<Item>(items: readonly Item[]): Generator<readonly Item[]> {
-  for (let start = 0; start < items.length; start += PART_ROWS) yield items.slice(start, start + PART_ROWS);
-}
-
-/** Prints all rows and the footer at once. @throws OutputError, InterruptedError */
+/** Prints all rows and the footer at once. @throws CliError */
 export async function print<Row>(
   console: Console,
   view: View<Row>,
@@ -178,7 +163,7 @@ export async function print<Row>(
   await printer.end(footer);
 }
 
-/** Prints data that is not rows: `value` for JSON, otherwise `text`. @throws OutputError, InterruptedError */
+/** Prints data that is not rows: `value` for JSON, otherwise `text`. @throws CliError */
 export async function printText(console: Console, value: unknown, text: string): Promise<void> {
   if (console.format === 'json') await console.writeJson(value);
   else if (text !== '') await console.write(text);

@@ -1,5 +1,5 @@
 import { userInfo } from 'node:os';
-import type { LocationContext, StoreLocation } from '../../store/backend.ts';
+import type { StoreLocation } from '../../store/backend.ts';
 import { StoreError, type StoreErrorCode } from '../../store/errors.ts';
 import type { DatabaseLocation } from '../../store/postgres/postgres-location.ts';
 import { CliError, usageError } from '../core/errors.ts';
@@ -36,7 +36,9 @@ export async function findStoreLocation(
   context: CommandContext,
 ): Promise<StoreLocation> {
   const { parseLocation } = await import('../../store/location.ts');
-  return parseLocation(chosenPlace(argument, context) ?? dataDirectory(context), locationContext(context));
+  // Environment and secret files often end with a line break.
+  const place = argument ?? (context.env['PETS_DATA']?.trim() || dataDirectory(context));
+  return parseLocation(place, { ...context, userName: userName() });
 }
 
 /** Like `findStoreLocation`, for a command that needs a database. @throws StoreError, CliError for a directory */
@@ -44,22 +46,13 @@ export async function findDatabase(
   argument: string | undefined,
   context: CommandContext,
 ): Promise<DatabaseLocation> {
-  const { isDatabaseUrl, parseDatabaseUrl, parseLocation } = await import('../../store/location.ts');
-  const place = chosenPlace(argument, context);
-  if (place !== undefined && isDatabaseUrl(place)) return parseDatabaseUrl(place, locationContext(context));
-  // A mistyped URL has an error of its own.
-  if (place !== undefined) await parseLocation(place, locationContext(context));
+  const location = await findStoreLocation(argument, context);
+  if ('migrate' in location) return location as DatabaseLocation;
   throw usageError(
     'only a database has a schema; a store in a directory needs none',
     'give the postgres:// URL of a database, as an argument or in PETS_DATA',
   );
 }
-
-/** The argument, or else PETS_DATA without the newline at the end of many environment and secret files. */
-const chosenPlace = (argument: string | undefined, { env }: CommandContext): string | undefined =>
-  argument ?? (env['PETS_DATA']?.trim() || undefined);
-
-const locationContext = (context: CommandContext): LocationContext => ({ ...context, userName: userName() });
 
 /** Returns an error handler that replaces the hints of errors of a store with these codes, and rethrows other errors. */
 export const replaceHints =
