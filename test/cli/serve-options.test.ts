@@ -87,6 +87,7 @@ test('--trust-proxy, --allow-host and --cors may be given twice; the origin of -
 test.each([
   ['*', '*'],
   ['HTTPS://App.Example:443', 'https://app.example'],
+  ['http://[::1]:5173/', 'http://[::1]:5173'],
   ['tauri://localhost', 'tauri://localhost'],
   ['capacitor://localhost/', 'capacitor://localhost'],
   ['chrome-extension://abcdefghijklmnop', 'chrome-extension://abcdefghijklmnop'],
@@ -103,6 +104,7 @@ test.each([
   'https://app.example/path',
   'https://user@app.example',
   'localhost:5173',
+  'http://localhost:99999',
   'file:///home',
   'ws://localhost:5173',
   'null',

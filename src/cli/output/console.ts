@@ -153,10 +153,10 @@ export function createConsole(
      */
     async finish(): Promise<void> {
       if (output === undefined) return;
-      const isNew = await output.commit().catch((error) => {
+      await output.commit().catch((error) => {
         throw outputError(error, output.name);
       });
-      if (isNew && isErrorTerminal) notice(`wrote ${output.name}`);
+      if (isErrorTerminal) notice(`wrote ${output.name}`);
     },
     /** Redacts a secret from all further output on stderr, for example an API key that a service sends back. */
     redact: (key: string) => keyMasks.set(key, createRedactor(key)),

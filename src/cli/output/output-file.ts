@@ -8,8 +8,8 @@ export type OutputFile = {
   name: string;
   /** Keeps data for `commit`. */
   write(text: string): void;
-  /** Replaces or creates the file with all the data. Returns false, and does nothing, if this was done before. */
-  commit(): Promise<boolean>;
+  /** Replaces or creates the file with all the data, unless this was done before. */
+  commit(): Promise<void>;
 };
 
 /**
@@ -27,7 +27,7 @@ export function openOutput(name: string, mode = 0o666): OutputFile {
     name,
     write: (text) => parts.push(Buffer.from(text)),
     async commit() {
-      if (isDone) return false;
+      if (isDone) return;
       const temporary = temporaryName(join(dirname(path), 'pets-output'));
       try {
         // Other users may not be allowed to read the existing file, so they cannot read the temporary file either.
@@ -47,7 +47,6 @@ export function openOutput(name: string, mode = 0o666): OutputFile {
       isDone = true;
       // If this fails, a power loss can bring back the old file, which is complete too.
       await realFileSystem.syncDirectory(dirname(path)).catch(() => {});
-      return true;
     },
   };
 }
@@ -83,8 +82,14 @@ function findTarget(name: string): { path: string; existing: fs.Stats | undefine
   }
 }
 
-/** Copies the owner and the mode. Only root may set another owner. */
+/** Copies the owner and the mode as far as this is allowed. Only root may set another owner. */
 function copyOwnerAndMode(descriptor: number, { uid, gid, mode }: fs.Stats): void {
-  if (process.getuid?.() === 0) fs.fchownSync(descriptor, uid, gid);
-  fs.fchmodSync(descriptor, mode & 0o7777);
+  for (const copy of [
+    () => fs.fchownSync(descriptor, uid, gid),
+    () => fs.fchmodSync(descriptor, mode & 0o7777),
+  ]) {
+    try {
+      copy();
+    } catch {}
+  }
 }

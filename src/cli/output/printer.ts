@@ -82,18 +82,14 @@ export type Footer = {
   warning?: string | undefined;
 };
 
-export type Printer<Row> = {
-  /** @throws CliError */
-  write(rows: readonly Row[]): Promise<void>;
-  /** Completes the output. @throws CliError */
-  end(footer?: Footer): Promise<void>;
-};
+/** The number of rows whose cells are in memory at a time, because all cells can need gigabytes. */
+const PART_ROWS = 1_000;
 
 /**
  * Prints rows in the format of the console. A table needs all rows to compute its widths. A JSON document is written
  * only when it is complete, so that stdout stays empty after a failure. Other formats are written as the rows arrive.
  */
-export function createPrinter<Row>(console: Console, view: View<Row>): Printer<Row> {
+export function createPrinter<Row>(console: Console, view: View<Row>) {
   const { format, isTerminal } = console;
   const { json = (row: Row) => stringifyJson(row) } = view;
   const columns = view.columns.filter(({ only }) => only !== (format === 'table' ? 'data' : 'table'));
@@ -133,11 +129,15 @@ export function createPrinter<Row>(console: Console, view: View<Row>): Printer<R
   }
 
   return {
-    async write(rows) {
+    /** @throws CliError */
+    async write(rows: readonly Row[]): Promise<void> {
       if (isKept) for (const row of rows) kept.push(row);
-      else await console.write(await toText(rows));
+      else
+        for (let start = 0; start < rows.length; start += PART_ROWS)
+          await console.write(await toText(rows.slice(start, start + PART_ROWS)));
     },
-    async end(footer) {
+    /** Completes the output. @throws CliError */
+    async end(footer?: Footer): Promise<void> {
       const hidden = format === 'table' ? await writeTable() : [];
       if (format === 'json') await writeJson();
       else if (['csv', 'excel', 'tsv'].includes(format) && !hasHeader) await console.write(await toText([]));

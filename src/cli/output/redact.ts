@@ -19,11 +19,9 @@ function passwordsIn(word: string): string[] {
 export function createPasswordRemover(words: readonly string[]): (text: string) => string {
   const passwords = words.flatMap(passwordsIn);
   if (passwords.length === 0) return (text) => text;
+  const forms = (text: string, shown: string) => writtenForms(text).map((form) => [form, shown] as const);
   return createReplacer(
-    passwords.flatMap((password): Replacement[] => [
-      ...writtenForms(`:${password}@`).map((form): Replacement => [form, '@']),
-      ...writtenForms(`password=${password}`).map((form): Replacement => [form, 'password=']),
-    ]),
+    passwords.flatMap((each) => [...forms(`:${each}@`, '@'), ...forms(`password=${each}`, 'password=')]),
   );
 }
 
@@ -33,14 +31,14 @@ function writtenForms(text: string): string[] {
   return forms.flatMap((form) => [form, sanitizeForTerminal(form)]);
 }
 
-/** A text that must not be shown, and what is shown instead. */
-type Replacement = readonly [text: string, shown: string];
-
 /**
- * Returns a function that replaces texts. It ignores case, because a key in a header name is printed in lower case.
- * With `areWords`, a text within a longer word is not replaced.
+ * Returns a function that replaces the first text of each pair by the second. It ignores case, because a key in a header name
+ * is printed in lower case. With `areWords`, a text within a longer word is not replaced.
  */
-function createReplacer(replacements: readonly Replacement[], areWords = false): (text: string) => string {
+function createReplacer(
+  replacements: readonly (readonly [string, string])[],
+  areWords = false,
+): (text: string) => string {
   // Longer forms come first, because a shorter form may be a prefix of a longer one.
   const sorted = replacements.toSorted(([a], [b]) => b.length - a.length);
   const shown = new Map(sorted.map(([text, instead]) => [text.toLowerCase(), instead]));

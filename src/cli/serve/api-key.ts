@@ -1,4 +1,3 @@
-import { createReadStream } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { API_KEY_PATTERN } from '../../contract/headers.ts';
 import type { PlanName } from '../../contract/plans.ts';
@@ -14,9 +13,9 @@ import {
   replaceFile,
 } from '../../system/file-system.ts';
 import type { Context } from '../core/context.ts';
-import { fileError, toCliError, usageError } from '../core/errors.ts';
-import { readInput, requireUtf8 } from '../core/input.ts';
-import { configDirectory, configHint } from '../profiles/paths.ts';
+import { usageError } from '../core/errors.ts';
+import { readUtf8File } from '../core/input.ts';
+import { configDirectory } from '../profiles/paths.ts';
 import { isLoopbackUrl, readProfile, writeProfile } from '../profiles/profile.ts';
 import { DEFAULT_PLAN, type ServeOptions } from './options.ts';
 
@@ -29,39 +28,27 @@ const MIN_LENGTH = 20;
  * Reads the API key in the file of `--key-file`, or else in PETS_SERVE_KEY, and the developer token in PETS_SERVE_TOKEN. There
  * are no options for the secrets themselves, because other users can see the arguments of a process.
  *
- * @throws CliError if the file cannot be read, or the secrets are invalid, too short or equal
+ * @throws CliError if the file cannot be read, or a secret is invalid or too short
  */
 export async function readSecrets(
   keyFile: string | undefined,
   { env }: Pick<Context, 'env'>,
 ): Promise<Secrets> {
-  const token = env['PETS_SERVE_TOKEN'];
   const source = keyFile ?? 'PETS_SERVE_KEY';
-  const text =
-    keyFile === undefined
-      ? env[source]
-      : requireUtf8(await readInput(createReadStream(keyFile), keyFile), keyFile).toString();
+  const text = keyFile === undefined ? env[source] : await readUtf8File(keyFile);
   // Files and secrets of CI systems often end with a line break.
-  const key = text?.trim();
-  check(token, 'the token in PETS_SERVE_TOKEN');
-  check(key, `the key in ${source}`);
-  if (key !== undefined && key === token) {
-    throw usageError(
-      'PETS_SERVE_TOKEN and the API key are the same',
-      'use different ones, so that clients with the API key cannot use the developer tools',
-    );
-  }
+  const key = text?.toString().trim();
+  const token = env['PETS_SERVE_TOKEN'];
+  for (const [secret, name] of [
+    [key, source],
+    [token, 'PETS_SERVE_TOKEN'],
+  ])
+    if (secret !== undefined && (secret.length < MIN_LENGTH || !API_KEY_PATTERN.test(secret)))
+      throw usageError(
+        `the secret in ${name} cannot be used`,
+        `use at least ${MIN_LENGTH} visible ASCII characters without spaces`,
+      );
   return { key, source, token };
-}
-
-function check(secret: string | undefined, name: string): void {
-  if (secret === undefined) return;
-  const isValid = API_KEY_PATTERN.test(secret);
-  if (isValid && secret.length >= MIN_LENGTH) return;
-  throw usageError(
-    `${name} is ${isValid ? 'too short' : secret === '' ? 'empty' : 'not valid'}`,
-    `use at least ${MIN_LENGTH} visible ASCII characters without spaces`,
-  );
 }
 
 /** The API key of a run, if it has one, and the URL on another machine to which profile `local` still points. */
@@ -93,14 +80,12 @@ export async function provideKey(
     : await ensureDevKey().catch((error) => {
         // An error of the store is not about convenience, except that its disk is full.
         if (error instanceof StoreError && !isUnwritable(error.cause)) throw error;
-        warn(
-          `${toCliError(error).message}; so the API key of this server is not kept; to create one that is: pets keys add`,
-        );
+        warn(`${error.message}; so the API key of this server is not kept; to create one: pets keys add`);
         return location.isShared ? undefined : temporary();
       });
   if (served === undefined || !profile || command.length > 0) return { served };
   const otherService = await saveLocalProfile(context, url, served.key).catch((error) => {
-    warn(`${toCliError(error).message}; so profile local was not saved; to start without it: --no-profile`);
+    warn(`${error.message}; so profile local was not saved; to start without it: --no-profile`);
     return undefined;
   });
   return { served, otherService };
@@ -110,9 +95,7 @@ export async function provideKey(
    * `pets login`, and the one that an earlier run has saved. If a store on this machine has no key, creates the key `dev`.
    */
   async function ensureDevKey(): Promise<ProvidedKey['served']> {
-    const saved = await readTextFile(realFileSystem, path).catch((error) => {
-      throw fileError('read', path, error);
-    });
+    const saved = await readTextFile(realFileSystem, path);
     for (const key of [profile ? readProfile(context, 'local')?.key : undefined, saved?.trim()]) {
       const known = key && (await keys.find(hashKey(key)));
       if (known) return { plan: known.plan, key };
@@ -122,19 +105,11 @@ export async function provideKey(
       if ((await manager.names()).length > 0) return undefined;
       const key = generateKey();
       // Save the key first. Otherwise a crash could leave the store with a key that is saved nowhere.
-      await saveKey(key);
+      await makePrivateDirectory(realFileSystem, dirname(path));
+      await replaceFile(realFileSystem, path, [Buffer.from(`${key}\n`)]);
       await manager.create({ name: 'dev', plan, key });
       return { plan, key };
     });
-  }
-
-  async function saveKey(key: string): Promise<void> {
-    try {
-      await makePrivateDirectory(realFileSystem, dirname(path));
-      await replaceFile(realFileSystem, path, [Buffer.from(`${key}\n`)]);
-    } catch (error) {
-      throw fileError('write', path, error, configHint(error));
-    }
   }
 }
 

@@ -76,21 +76,17 @@ export function parseAddressBlock(text: string): string {
   throw new ArgumentError('must be an IP address or a CIDR block, for example 10.0.0.0/8');
 }
 
-/** An origin with a scheme of an app or a browser extension, which `URL` does not know as an origin. */
-const CUSTOM_ORIGIN = /^[a-z][a-z0-9+.-]*:\/\/[\w.:-]+$/;
-
-/** Schemes of addresses that browsers do not send as an origin. */
-const NO_ORIGIN = /^(?:https?|wss?|ftp|file|data|blob):/;
+/** Matches a scheme, which may be that of an app or a browser extension, a host and a port. */
+const ORIGIN = /^(?!(?:wss?|ftp|file|data|blob):)[a-z][a-z0-9+.-]*:\/\/[\w.:[\]-]+$/;
 
 /** Parses the value of --cors: an origin, as browsers send it in the Origin header, or `*`. A pattern has no effect. */
 export function parseOrigin(text: string): string {
-  if (text === '*') return text;
-  const url = URL.canParse(text) ? new URL(text) : undefined;
-  const isWeb = url !== undefined && /^https?:$/.test(url.protocol) && url.href === `${url.origin}/`;
-  if (isWeb && !url.host.includes('*')) return url.origin;
-  const custom = text.toLowerCase().replace(/\/$/, '');
-  if (CUSTOM_ORIGIN.test(custom) && !NO_ORIGIN.test(custom)) return custom;
-  throw new ArgumentError(
-    'must be * alone, or an origin without *, such as http://localhost:5173 or tauri://localhost',
-  );
+  const origin = text.toLowerCase().replace(/\/$/, '');
+  if (origin === '*') return origin;
+  if (!ORIGIN.test(origin) || !URL.canParse(origin))
+    throw new ArgumentError(
+      'must be * alone, or an origin without *, such as http://localhost:5173 or tauri://localhost',
+    );
+  // A browser leaves out the usual port.
+  return /^https?:/.test(origin) ? new URL(origin).origin : origin;
 }

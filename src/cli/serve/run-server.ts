@@ -1,5 +1,5 @@
 import { once } from 'node:events';
-import { createReadStream, rmSync } from 'node:fs';
+import { rmSync } from 'node:fs';
 import { rm } from 'node:fs/promises';
 import { constants } from 'node:os';
 import { resolve } from 'node:path';
@@ -18,7 +18,7 @@ import { errnoOf } from '../../system/file-system.ts';
 import type { Context, Signal } from '../core/context.ts';
 import { CliError, systemReason, usageError } from '../core/errors.ts';
 import { exitCodes } from '../core/exit-codes.ts';
-import { parseJsonDocument, readInput, requireUtf8 } from '../core/input.ts';
+import { parseJsonDocument, readUtf8File } from '../core/input.ts';
 import type { Console } from '../output/console.ts';
 import { DEFAULT_PORT } from '../profiles/profile.ts';
 import type { CommandContext } from '../program/command.ts';
@@ -157,11 +157,10 @@ async function cannotListen(address: string, error: unknown, location: StoreLoca
   const running = owner?.url
     ? `; pets serve (process ${owner.pid}) already runs at ${owner.url} with the store in ${directory}`
     : '';
-  const hints: Record<string, string> = {
-    EADDRINUSE: `${running && 'use it, or stop it; '}for another server: --port 0 (any free port) with --ephemeral or --data <dir>`,
-    EACCES: 'use another port with --port, or any free port with --port 0',
-  };
-  const hint = hints[errno] ?? 'use an address of this machine, or omit --host to listen on 127.0.0.1';
+  const hint =
+    errno === 'EADDRINUSE'
+      ? `${running && 'use it, or stop it; '}for another server: --port 0 (any free port) with --ephemeral or --data <dir>`
+      : 'use an address of this machine, or omit --host to listen on 127.0.0.1; for any free port: --port 0';
   const message = `cannot listen on ${address}: ${systemReason(error)}${running}`;
   return new CliError(message, { code: 'cannot_listen', hint, cause: error });
 }
@@ -175,7 +174,7 @@ async function readFaults(
   const seed = faultSeed ?? Math.floor(random() * 2 ** 32);
   if (path === undefined) return { latency, failRate, seed };
   // The file has the form of a body of `PUT /faults`.
-  const text = requireUtf8(await readInput(createReadStream(path), path), path).toString();
+  const text = (await readUtf8File(path)).toString();
   const { success, data, error } = z.safeParse(FaultRules, parseJsonDocument(text, path));
   if (!success) throw usageError(`${path}: ${describeIssues(error, 'the document')}`);
   return { latency, failRate, seed, rules: data.rules };
@@ -200,7 +199,7 @@ export async function readSeedFile(path: string, console: Console, signal?: Abor
     z.refine((value) => used.size < used.add(value).size, 'is already used by an earlier row'),
   );
   const SeedPet = z.object({ id: z.optional(id), ...NewPet.shape }, { error: 'must be a JSON object' });
-  const text = requireUtf8(await readInput(createReadStream(path), path, signal), path);
+  const text = await readUtf8File(path, signal);
   const { checkRows } = await import('../rows/read-file.ts');
   const { rows, orders } = checkRows(text, SeedPet, { name: path, console, refused: 'nothing was added' });
   await nextTurn();

@@ -135,8 +135,7 @@ function createRequestPrinter(
   { log, command, quiet = false }: ServeOptions,
   { console, stderr }: CommandContext,
 ): OnAccess | undefined {
-  const isLogging = log ?? (stderr.isTTY === true && command.length === 0 && !quiet);
-  if (!isLogging) return undefined;
+  if (!(log ?? (stderr.isTTY && command.length === 0 && !quiet))) return undefined;
   const { dim } = console.errorColors;
   const formatTime = createTimeFormatter(console.timeZone());
   let dropped = 0;

@@ -2,7 +2,7 @@ import { userInfo } from 'node:os';
 import type { StoreLocation } from '../../store/backend.ts';
 import { StoreError, type StoreErrorCode } from '../../store/errors.ts';
 import type { DatabaseLocation } from '../../store/postgres/postgres-location.ts';
-import { CliError, usageError } from '../core/errors.ts';
+import { toCliError, usageError } from '../core/errors.ts';
 import { checkStoreArgument } from '../core/parsers.ts';
 import { shellQuote } from '../core/shell-words.ts';
 import { dataDirectory } from '../profiles/paths.ts';
@@ -59,8 +59,7 @@ export const replaceHints =
   (hints: Partial<Record<StoreErrorCode, string>>) =>
   (error: unknown): never => {
     const hint = error instanceof StoreError ? hints[error.code] : undefined;
-    if (hint === undefined) throw error;
-    throw new CliError((error as StoreError).message, { code: 'store_error', hint, cause: error });
+    throw hint === undefined ? error : toCliError(error).withHint(hint);
   };
 
 /** Undefined if the user has no name, as in some containers. */
