@@ -163,7 +163,7 @@ export type Listening = {
   directory: string;
   animals: number;
   seeded: boolean;
-  plan?: Plan; // of `key`, or else of the key that you have chosen or of the key `dev`; missing if there is none
+  plan?: Plan; // of `key`, or of the key that you have chosen; missing if there is none
   key?: string; // missing if no key of the store is saved on this machine, or if you have chosen the key
   faults?: Faults;
   token?: string; // the developer token; missing if you have chosen it

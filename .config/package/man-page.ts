@@ -61,7 +61,7 @@ const option = (declared: Option) => item(declared.flags, describe(declared));
 
 const sentence = (text: string) => paragraph(`${text.slice(0, 1).toUpperCase()}${text.slice(1)}.`);
 
-const paragraph = (text: string) => wrapText(text, COLUMNS, 0).split('\n').map(escapeText).join('\n');
+const paragraph = (text: string) => wrapText(text, COLUMNS).split('\n').map(escapeText).join('\n');
 
 /** Escapes a line for roff. A hyphen becomes `\-`, so that an option that is copied from the page has ASCII hyphens. */
 function escapeText(text: string): string {

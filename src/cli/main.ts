@@ -4,10 +4,10 @@ import { commands } from './commands/index.ts';
 import { type Context, type Signal, version } from './core/context.ts';
 import { toCliError, usageError } from './core/errors.ts';
 import { exitCodes } from './core/exit-codes.ts';
-import { type Console, createConsole, isClosedPipe, type Redactors } from './output/console.ts';
+import { type Console, type ConsoleOptions, createConsole, isClosedPipe } from './output/console.ts';
 import { chooseFormat, type OutputOptions } from './output/printer.ts';
 import { sanitizeForTerminal } from './output/sanitize.ts';
-import { cutToWidth } from './output/text.ts';
+import { cut } from './output/text.ts';
 import type { Command, CommandContext } from './program/command.ts';
 import {
   commandWords,
@@ -24,20 +24,24 @@ export async function main(context: Context): Promise<number> {
   // Without a listener, the `error` event would end the process. `Console.write` rejects if a write fails.
   context.stdout.on('error', () => {});
   context.stderr.on('error', () => {});
-  // An error may contain a key that the console of the command knows.
-  const redactors: Redactors = new Map();
+  const flags = flagsOf(context.argv);
+  let console = createConsole(context, flags);
   try {
-    return await runProgram(context, redactors);
+    return await runProgram(context, (options) => {
+      console = createConsole(context, options);
+      return console;
+    });
   } catch (error) {
     if (isClosedPipe(error)) return exitCodes.ok;
-    const flags = flagsOf(context.argv);
-    const console = createConsole(context, { ...flags, redactors });
+    // The error may contain a key that only the console of the command knows.
     if (flags.debug) printStack(console, error);
     return printError(console, error);
   }
 }
 
-/** Error messages are cut to this number of columns. With --json, they are printed in full. */
+type OpenConsole = (options: ConsoleOptions) => Console;
+
+/** Error messages are cut to this number of characters. With --json, they are printed in full. */
 const MAX_MESSAGE = 2_000;
 
 /** Prints an error and its hint as text, or with --json as one object. Returns the exit code. */
@@ -47,8 +51,8 @@ function printError(console: Console, error: unknown): number {
   const next = hint === undefined ? '' : `\n  ${dim('→')} ${sanitizeForTerminal(hint)}`;
   // Redact before cutting, because a part of a password would not be recognized.
   const start = console.redactAll(message).slice(0, 2 * MAX_MESSAGE);
-  const text = `${red('error:')} ${cutToWidth(sanitizeForTerminal(start), MAX_MESSAGE)}${next}`;
-  console.event({ error: { code, message, ...fields, hint, exitCode } }, text, 4);
+  const text = `${red('error:')} ${cut(sanitizeForTerminal(start), MAX_MESSAGE)}${next}`;
+  console.event({ error: { code, message, ...fields, hint, exitCode } }, text);
   return exitCode;
 }
 
@@ -66,7 +70,7 @@ function printStack(console: Console, error: unknown): void {
  *
  * @throws CliError for wrong usage, and every error of the command
  */
-async function runProgram(context: Context, redactors: Redactors): Promise<number> {
+async function runProgram(context: Context, openConsole: OpenConsole): Promise<number> {
   const { argv, env } = context;
   const program = createProgram();
   let exitCode: number = exitCodes.ok;
@@ -94,7 +98,7 @@ async function runProgram(context: Context, redactors: Redactors): Promise<numbe
     child.action(async () => {
       const globals = globalsOf(program, env);
       const options: Record<string, unknown> = { ...child.opts(), ...namedArguments(child) };
-      exitCode = await runCommand(command, options, { ...context, globals, commands }, redactors);
+      exitCode = await runCommand(command, options, { ...context, globals, commands }, openConsole);
     });
   };
   for (const entry of commands) {
@@ -108,7 +112,7 @@ async function runProgram(context: Context, redactors: Redactors): Promise<numbe
     checkEncoding(argv);
     program.parseOptions([...argv]);
     if (program.opts()['version'] === true) {
-      const console = createConsole(context, flagsOf(argv));
+      const console = openConsole(flagsOf(argv));
       const { node } = process.versions;
       await (console.json ? console.writeJson({ version, node }) : console.write(`${version}\n`));
       return exitCode;
@@ -118,7 +122,7 @@ async function runProgram(context: Context, redactors: Redactors): Promise<numbe
   } catch (error) {
     if (!(error instanceof CommanderError)) throw error;
   }
-  if (help !== '') await createConsole(context, flagsOf(argv)).write(help);
+  if (help !== '') await openConsole(flagsOf(argv)).write(help);
   return exitCode;
 }
 
@@ -127,7 +131,7 @@ async function runCommand(
   command: Command,
   options: Record<string, unknown>,
   given: Omit<CommandContext, 'console' | 'startedAt'>,
-  redactors: Redactors,
+  openConsole: OpenConsole,
 ): Promise<number> {
   const { onSignal, end } = command.survivesHangup ? withoutHangups(given) : { ...given, end: () => {} };
   const context = { ...given, onSignal };
@@ -139,21 +143,15 @@ async function runCommand(
   const output =
     file === undefined
       ? undefined
-      : (await import('./output/output-file.ts')).openOutput(
-          file,
-          context,
-          command.printsKey ? 0o600 : 0o666,
-        );
-  const console = createConsole(context, { ...globals, format, output, redactors });
+      : (await import('./output/output-file.ts')).openOutput(file, command.printsKey ? 0o600 : 0o666);
+  const console = openConsole({ ...globals, format, output });
   try {
     const startedAt = context.clock.elapsed();
     const exitCode = await command.run(options as never, { ...context, console, startedAt });
     await console.finish();
     return exitCode ?? exitCodes.ok;
   } finally {
-    // An error is printed by another console, which would append it to the status line of this one.
     console.status(undefined);
-    output?.discard();
     end();
   }
 }

@@ -7,7 +7,7 @@ import type { DatabaseLocation } from './postgres/postgres-location.ts';
 import type { StoreReport } from './store.ts';
 
 /** Whether the text is the URL of a database, and not a directory. */
-export const isDatabaseUrl = (text: string): boolean => /^postgres(?:ql)?:/i.test(text);
+const isDatabaseUrl = (text: string): boolean => /^postgres(?:ql)?:/i.test(text);
 
 /** Like `parseLocation`, for the URL of a database. @throws StoreError */
 export async function parseDatabaseUrl(url: string, context: LocationContext): Promise<DatabaseLocation> {

@@ -45,9 +45,8 @@ test('the command that adds a key repeats --data', async () => {
   await program.ended;
   const output = program.stdout() + program.stderr();
   expect(output).toContain(
-    `create one: pets keys add <name> --plan pro --data '${place}' | pets login --profile local --base-url http:`,
+    `create one: pets keys add <name> --plan free --data '${place}' | pets login --profile local --base-url http:`,
   );
-  expect(output).toContain(`to add a key: pets keys add <name> --plan free --data '${place}' | pets login`);
 });
 
 test('pets store migrate refuses a directory', async () => {

@@ -2,7 +2,6 @@ import { expect, test } from 'vitest';
 import { CliError, fileError, toCliError, usageError } from '../../src/cli/core/errors.ts';
 import { exitCodeMeanings, exitCodes } from '../../src/cli/core/exit-codes.ts';
 import { callError } from '../../src/cli/errors/call-error.ts';
-import { OutputError } from '../../src/cli/output/console.ts';
 import type { Connection, ProxySetting } from '../../src/cli/profiles/profile.ts';
 import {
   ApiFailure,
@@ -52,7 +51,6 @@ test.each<[unknown, number, string, message: string, hint: string | undefined, b
   [fileError('read', '/a', errno('EXDEV')), 1, 'file_error', 'cannot read /a: EXDEV: words', undefined],
   [new StoreError('damaged', 'restore it'), 1, 'store_error', 'damaged', 'restore it'],
   [new InterruptedError(), 130, 'interrupted', 'interrupted', undefined],
-  [new OutputError(errno('ENOSPC')), 1, 'output_error', 'cannot write the output', 'free some disk space'],
   [failure(400), 1, 'a_code', `${API}: why`, '--debug'],
   [failure(401), 4, 'a_code', `${REJECTED}why`, 'pets login --profile staging'],
   [failure(403), 1, 'a_code', `${API}: why`, 'use a key that is allowed to do this'],

@@ -33,7 +33,7 @@ test.each([
     ['list'],
     ['Usage: pets list', '--all', '--status <status>', ': available, pending or sold', '--all --json'],
   ],
-  [['find'], ['--category <id>', 'pets count --by', '--sort']],
+  [['find'], ['--category <id>', 'count --by category', '--sort']],
   [['get'], ['Usage: pets get [options] <id...>', 'Arguments:', 'Options:', 'pets help global', 'Examples:']],
   [['serve'], ['Usage: pets serve', '--data', 'More options:', 'serve faults', 'Examples:', 'PETS_API_KEY']],
   [

@@ -103,13 +103,6 @@ test('C1 controls in headers are harmless with --debug', async () => {
   expectHarmless(stderr);
 });
 
-test('CSV reports lone surrogates, which it cannot contain', async () => {
-  const list = async (name: string) =>
-    (await runAgainst(respondWith([{ ...PET, name }]), ['list', '--csv'])).stderr;
-  expect(await list('\ud83d')).toContain('replaced with U+FFFD');
-  expect(await list('🐶')).toBe('');
-});
-
 const refused = (message: string, argv: string[], columns?: number) =>
   runAgainst(
     (_request, response) => reply(response, 400, { code: 'bad', message, status: 400 }),

@@ -51,12 +51,9 @@ test.each(['\x03', '\x04'])('Ctrl-C and Ctrl-D interrupt: %j', async (key) => {
   expect((await ask('Continue?', key)).answer).toBeInstanceOf(InterruptedError);
 });
 
-test('the question is wrapped between words, and control characters in it are escaped', async () => {
-  const { output } = await ask(
-    'This question is longer than one line of the \x1b[2J terminal. Continue?',
-    'y\r',
-  );
-  expect(output.split('\n')[0]).toBe('This question is longer than one line of');
+test('control characters in a question are escaped', async () => {
+  const { output } = await ask('Add \x1b[2J?', 'y\r');
+  expect(output).toContain('Add \\x1b[2J? [y/N] ');
   expect(output).not.toContain('\x1b[2J');
 });
 

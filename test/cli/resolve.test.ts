@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import type { CliError } from '../../src/cli/core/errors.ts';
 import type { CliErrorCode } from '../../src/cli/core/exit-codes.ts';
-import { maskKey, redactKey } from '../../src/cli/output/redact.ts';
+import { createRedactor, maskKey } from '../../src/cli/output/redact.ts';
 import {
   chooseProfile,
   isLoopbackUrl,
@@ -193,5 +193,5 @@ test.each([
   ['sk-1234', 'Invalid API key: sk-1234', 'Invalid API key: …'],
   ['', 'Bearer none', 'Bearer none'],
 ])('the key %j in %j is shown as …', (key, text, expected) => {
-  expect(redactKey(text, key)).toBe(expected);
+  expect(createRedactor(key)(text)).toBe(expected);
 });

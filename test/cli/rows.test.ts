@@ -330,7 +330,7 @@ describe('an invalid row is described with the values found', () => {
     expect(errorOf('x'.repeat(40))).toContain(`status "${'x'.repeat(40)}" must`);
     expect(errorOf('x'.repeat(1_000_000))).toContain(`status "${'x'.repeat(39)}…" must`);
     expect(errorOf(`\x1b[31m\u202e${'猫'.repeat(40)}`)).toContain(
-      `status "\\x1b[31m\\u202e${'猫'.repeat(12)}…" must`,
+      `status "\\x1b[31m\\u202e${'猫'.repeat(25)}…" must`,
     );
   });
 });

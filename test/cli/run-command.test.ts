@@ -124,5 +124,6 @@ test('signals are handled from the creation of a temporary store to its deletion
     },
   });
   expect(await program.ended).toBe(0);
-  expect([unhandled, handlers.size, stores()]).toEqual([[], 0, []]);
+  await expect.poll(() => handlers.size).toBe(0);
+  expect([unhandled, stores()]).toEqual([[], []]);
 });

@@ -87,6 +87,7 @@ test('--trust-proxy, --allow-host and --cors may be given twice; the origin of -
 test.each([
   ['*', '*'],
   ['HTTPS://App.Example:443', 'https://app.example'],
+  ['http://[::1]:5173/', 'http://[::1]:5173'],
   ['tauri://localhost', 'tauri://localhost'],
   ['capacitor://localhost/', 'capacitor://localhost'],
   ['chrome-extension://abcdefghijklmnop', 'chrome-extension://abcdefghijklmnop'],
@@ -103,14 +104,13 @@ test.each([
   'https://app.example/path',
   'https://user@app.example',
   'localhost:5173',
+  'http://localhost:99999',
   'file:///home',
   'ws://localhost:5173',
   'null',
   '',
 ])('--cors %j is refused, because no browser sends it as an origin', (text) => {
-  expect(() => parseOrigin(text)).toThrow(
-    text.includes('*') ? /must be \* alone/ : /must be \* or an origin/,
-  );
+  expect(() => parseOrigin(text)).toThrow(/^must be \* alone, or an origin without \*/);
 });
 
 test('--latency and --fail-rate repeat the same faults with the same --fault-seed', async () => {
@@ -146,14 +146,11 @@ test('--faults sets rules, beside the random faults of other options', async () 
   ]);
 });
 
-test('the first lines describe the faults and the seed to repeat them', async () => {
-  const line = 'serve --ephemeral --latency 200 --fail-rate .1 --fault-seed 42 -- node --version';
+test('the first lines have the seed that repeats the faults', async () => {
+  const line = 'serve --ephemeral --fail-rate .1 --fault-seed 42 -- node --version';
   const env = { PATH: process.env['PATH'] ?? '' };
   const { ended, stderr } = await startInTerminal(line.split(' '), { env });
-  expect([await ended, stderr()]).toEqual([
-    0,
-    expect.stringContaining('faults: responses delayed by 200 ms, 10% of requests fail (--fault-seed 42)\n'),
-  ]);
+  expect([await ended, stderr()]).toEqual([0, expect.stringContaining('--fault-seed 42 repeats')]);
 });
 
 test.each([

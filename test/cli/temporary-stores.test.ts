@@ -2,9 +2,7 @@ import { chmod, mkdir, readdir, symlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { deleteLeftStores } from '../../src/cli/serve/temporary-stores.ts';
-import { systemClock } from '../../src/system/clock.ts';
 import { acquireDirectoryLock } from '../../src/system/directory-lock.ts';
-import { manualClock } from '../helpers/clock.ts';
 import { temporaryDirectory } from '../helpers/temp.ts';
 
 /** A directory for temporary files with the stores that killed servers have left. */
@@ -18,7 +16,7 @@ async function withLeftStores(...names: string[]) {
   };
   for (const name of names) await add(name);
   const sweep = (signal = new AbortController().signal) =>
-    deleteLeftStores({ temporaryDirectory: directory, clock: systemClock }, signal);
+    deleteLeftStores({ temporaryDirectory: directory }, signal);
   return { directory, add, sweep, left: async () => (await readdir(directory)).sort() };
 }
 
@@ -53,24 +51,10 @@ test.skipIf(process.platform === 'win32')(
   },
 );
 
-test('a directory without a journal stays for an hour, because its server may still be starting', async () => {
-  const { directory, left } = await withLeftStores();
-  await mkdir(join(directory, 'pets-ephemeral-new'), { mode: 0o700 });
-  const clock = manualClock(new Date().toISOString());
-  const sweep = () =>
-    deleteLeftStores({ temporaryDirectory: directory, clock }, new AbortController().signal);
-  clock.advance(3_500_000);
-  await sweep();
-  expect(await left()).toEqual(['pets-ephemeral-new']);
-  clock.advance(200_000);
-  await sweep();
-  expect(await left()).toEqual([]);
-});
-
 test('nothing is deleted after the server has stopped, and a missing directory is no error', async () => {
   const { sweep, left } = await withLeftStores('pets-ephemeral-left');
   await sweep(AbortSignal.abort());
   expect(await left()).toEqual(['pets-ephemeral-left']);
   const missing = { temporaryDirectory: join(await temporaryDirectory(), 'missing') };
-  await deleteLeftStores({ ...missing, clock: systemClock }, new AbortController().signal);
+  await deleteLeftStores(missing, new AbortController().signal);
 });

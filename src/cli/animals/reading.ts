@@ -3,7 +3,6 @@ import { listPages, type PetPage } from '../../client/pages.ts';
 import { pageSize } from '../../contract/operations.ts';
 import type { ReceivedPet } from '../../contract/schemas.ts';
 import { withClient } from '../connection/connect.ts';
-import type { StatusVariants } from '../output/console.ts';
 import { formatCount } from '../output/text.ts';
 import type { Connection } from '../profiles/profile.ts';
 import type { CommandContext } from '../program/command.ts';
@@ -71,17 +70,16 @@ export type Progress = ReturnType<typeof createProgress>;
 /** Shows on the status line how much was read, and why the command waits. */
 export function createProgress({ console }: CommandContext) {
   let shown: string | undefined;
-  const show = () => console.status(shown === undefined ? undefined : [shown]);
+  const show = () => console.status(shown);
   return {
     show({ animals, found }: Reading): void {
       shown = `read ${formatCount(animals, 'animal')}${found === animals ? '' : `, found ${found}`}`;
       show();
     },
     /** Shows a countdown after the progress; undefined removes the countdown. */
-    showWait(wait: StatusVariants | undefined): void {
+    showWait(wait: string | undefined): void {
       if (wait === undefined) show();
-      else if (shown === undefined) console.status(wait);
-      else console.status([...wait.map((text) => `${shown}; ${text}`), ...wait]);
+      else console.status(shown === undefined ? wait : `${shown}; ${wait}`);
     },
     end(): void {
       shown = undefined;

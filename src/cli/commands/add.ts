@@ -17,7 +17,7 @@ import { CliError, usageError } from '../core/errors.ts';
 import { exitCodes } from '../core/exit-codes.ts';
 import { EMPTY_NAME, parseInt64Argument, parseWith } from '../core/parsers.ts';
 import { shellQuote } from '../core/shell-words.ts';
-import { OutputError } from '../output/console.ts';
+import { isClosedPipe } from '../output/console.ts';
 import { print } from '../output/printer.ts';
 import { formatTime } from '../output/time.ts';
 import type { Connection } from '../profiles/profile.ts';
@@ -145,8 +145,8 @@ async function checkRepetition(context: CommandContext, name: string, lastTime?:
 
 /** Adds to an output error that the animal was added. Returns any other error, and that of a closed pipe, unchanged. */
 function outputFailed(error: unknown, id: ReceivedPet['id'], context: CommandContext): unknown {
-  if (!(error instanceof OutputError) || error.isClosedPipe) return error;
-  return new CliError(`animal ${id} was added, but the output could not be written: ${error.reason}`, {
+  if (!(error instanceof CliError && error.code === 'output_error') || isClosedPipe(error)) return error;
+  return new CliError(`animal ${id} was added, but its output was not: ${error.message}`, {
     code: 'output_error',
     hint: `do not add it again; to see it: ${followUpCommand(context, 'list')} --all`,
     cause: error,

@@ -153,7 +153,7 @@ async function promptKey(
       if (!(error instanceof CliError && error.exitCode === exitCodes.noKey)) throw error;
       const text = `${error.message}; try again, or press Ctrl-C`;
       // Not a note, which --quiet would leave out.
-      context.console.event({ notice: text }, sanitizeForTerminal(text), 2);
+      context.console.event({ notice: text }, sanitizeForTerminal(text));
     }
   }
 }

@@ -2,7 +2,6 @@ import * as z from 'zod/mini';
 import { planNames } from '../../contract/plans.ts';
 import { usageError } from '../core/errors.ts';
 import { integer, parseFraction, parseWith } from '../core/parsers.ts';
-import { createConsole } from '../output/console.ts';
 import { DEFAULT_PORT } from '../profiles/profile.ts';
 import type { Command, Option } from '../program/command.ts';
 import {
@@ -166,10 +165,7 @@ export const serve: Command<ServeOptions> = {
   async run(options, context) {
     checkCommand(options.command, context.argv);
     const { runServer } = await import('../serve/run-server.ts');
-    // With --quiet, the server still prints warnings.
-    const { quiet } = context.globals;
-    const console = createConsole(context, { ...context.globals, quiet: false });
-    return runServer({ ...options, quiet }, { ...context, console });
+    return runServer({ ...options, quiet: context.globals.quiet }, context);
   },
 };
 

@@ -82,8 +82,7 @@ const copy: Command<{ from: string; to: string }> = {
     const copying = copyStore(source, target, {
       signal: interrupt.signal,
       onProgress(done, total) {
-        const count = `${done}/${formatCount(total, 'animal')} copied`;
-        console.status([`${drawBar(done, total)} ${count}`, count]);
+        console.status(`${drawBar(done, total)} ${done}/${formatCount(total, 'animal')} copied`);
       },
     });
     const reports = await copying.catch(replaceHints(COPY_HINTS)).finally(() => {

@@ -9,7 +9,6 @@ import { type Context, version } from '../core/context.ts';
 import { CliError, usageError } from '../core/errors.ts';
 import { shellQuote } from '../core/shell-words.ts';
 import { callError } from '../errors/call-error.ts';
-import type { StatusVariants } from '../output/console.ts';
 import { createRedactor } from '../output/redact.ts';
 import { stateDirectories } from '../profiles/paths.ts';
 import {
@@ -51,7 +50,7 @@ export function reportTarget(
 
 export type ClientSettings = {
   /** Shows a countdown during a wait; undefined removes the countdown. The default is `console.status`. */
-  showWait?: (line: StatusVariants | undefined) => void;
+  showWait?: (line: string | undefined) => void;
   /** Sends each request only once, and never waits before a request. */
   once?: boolean;
 };
@@ -187,7 +186,7 @@ export function createStateDirectory(context: CommandContext): StateDirectory | 
 function sharedDirectories(context: CommandContext): readonly StateDirectory[] {
   const directories = stateDirectories(context);
   if (createStateDirectory(context) === undefined)
-    context.console.noticeOnce(
+    context.console.notice(
       `pets commands cannot share how long to wait after a rate limit, because none of these directories is writable: ${directories.map(({ path }) => path).join(', ')}. Set PETS_STATE_DIR to a writable directory`,
     );
   return directories;

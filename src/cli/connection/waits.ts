@@ -1,6 +1,5 @@
 import type { WaitEvent } from '../../client/call.ts';
 import { formatDuration } from '../../system/time-text.ts';
-import type { StatusVariants } from '../output/console.ts';
 import { formatTime } from '../output/time.ts';
 import type { CommandContext } from '../program/command.ts';
 
@@ -21,19 +20,16 @@ export async function wait(
   { console, clock, sleep, uptime, globals }: CommandContext,
   { reason, milliseconds, until, status }: Wait,
   signal: AbortSignal,
-  show: (line: StatusVariants | undefined) => void = console.status,
+  show: (line: string | undefined) => void = console.status,
 ): Promise<void> {
   const end = formatTime(until, clock.now(), console.timeZone());
   const cause =
     reason === 'connection' ? 'no response' : `${reason}${status === undefined ? '' : ` ${status}`}`;
-  const lineAt = (left: number): StatusVariants => {
-    const text = `waiting ${formatDuration(left)}`;
-    return [`${text} (${cause}), until ${end}`, `${text}, until ${end}`, text];
-  };
+  const lineAt = (left: number) => `waiting ${formatDuration(left)} (${cause}), until ${end}`;
   if (globals.debug || !(console.hasStatus || globals.quiet)) {
     const times = { seconds: Math.ceil(milliseconds / SECOND), until: new Date(until).toISOString() };
     const event = { reason, ...(status !== undefined && { status }), ...times };
-    console.event({ wait: event }, console.errorColors.dim(lineAt(milliseconds)[0]), 2);
+    console.event({ wait: event }, console.errorColors.dim(lineAt(milliseconds)));
   }
   const started = uptime().milliseconds;
   try {

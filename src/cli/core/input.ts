@@ -1,4 +1,5 @@
 import { isUtf8 } from 'node:buffer';
+import { createReadStream } from 'node:fs';
 import { addAbortSignal, type Readable } from 'node:stream';
 import { findJsonError, NestingError, parseJson } from '../../contract/json.ts';
 import type { Context } from './context.ts';
@@ -47,6 +48,10 @@ export function requireUtf8(bytes: Buffer, name: string): Buffer {
   if (!isUtf8(bytes) || start.includes('\0')) throw usageError(`${name} is not UTF-8 text`, AS_UTF8);
   return start.startsWith('\xef\xbb\xbf') ? bytes.subarray(3) : bytes;
 }
+
+/** Reads a text file. @throws the errors of `readInput` and `requireUtf8` */
+export const readUtf8File = async (path: string, signal?: AbortSignal): Promise<Buffer> =>
+  requireUtf8(await readInput(createReadStream(path), path, signal), path);
 
 /** Parses the JSON text of a file. @throws CliError, with the line of the error if it is known */
 export function parseJsonDocument(text: string, name: string): unknown {

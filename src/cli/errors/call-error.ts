@@ -14,7 +14,7 @@ import { InterruptedError } from '../../system/interrupted-error.ts';
 import { CliError } from '../core/errors.ts';
 import { exitCodes } from '../core/exit-codes.ts';
 import { shellQuote } from '../core/shell-words.ts';
-import { maskKey, redactKey } from '../output/redact.ts';
+import { createRedactor, maskKey } from '../output/redact.ts';
 import { formatDeadline, formatIso } from '../output/time.ts';
 import {
   type Connection,
@@ -50,7 +50,7 @@ export function callError(error: unknown, call: FailedCall): unknown {
   const { connection } = call;
   const { code, message, exitCode, fields, hint } = describe(error, call, new URL(connection.baseUrl).host);
   // The service may have included the API key in its error, and the output of pets may end up in a log.
-  const redact = (text: string) => redactKey(text, connection.key);
+  const redact = createRedactor(connection.key);
   return new CliError(redact(message), { ...fields, code: redact(code), exitCode, hint, cause: error });
 }
 

@@ -6,7 +6,6 @@ import { exitCodes } from '../core/exit-codes.ts';
 import { shellQuote } from '../core/shell-words.ts';
 import { type Console, isClosedPipe } from '../output/console.ts';
 import { type Column, print } from '../output/printer.ts';
-import { quoteIfBlank } from '../output/sanitize.ts';
 import { formatCount, listNames } from '../output/text.ts';
 import { formatMinute } from '../output/time.ts';
 import type { Connection } from '../profiles/profile.ts';
@@ -196,7 +195,7 @@ export function stopError(
 /** Some rows as a message names them, such as `line 2 Rex, line 5 Bella`. */
 function namesOf({ rows, unit }: PetFile, positions: readonly number[], most?: number): string {
   const found = positions.map((position) => rows[position] as PetRow);
-  const names = found.map(({ line, pet }) => `${unit} ${line} ${quoteIfBlank(pet.name)}`);
+  const names = found.map(({ line, pet }) => `${unit} ${line} ${pet.name}`);
   return listNames(names, most);
 }
 

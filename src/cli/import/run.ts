@@ -8,7 +8,6 @@ import { connectionFor, reportTarget, targetLabel, withClient } from '../connect
 import { wait } from '../connection/waits.ts';
 import { CliError, usageError } from '../core/errors.ts';
 import { exitCodes } from '../core/exit-codes.ts';
-import type { StatusVariants } from '../output/console.ts';
 import { drawBar, formatCount } from '../output/text.ts';
 import { type Connection, readProfile } from '../profiles/profile.ts';
 import type { CommandContext } from '../program/command.ts';
@@ -225,7 +224,7 @@ export function createProgressBar(
   /** When the first row was sent, and the number of rows that were done before. */
   let start = { at: clock.now(), done: 0 };
   let { at: writtenAt, done } = start;
-  let reason: StatusVariants | undefined;
+  let reason: string | undefined;
 
   function speedText(): string | undefined {
     const minutes = (clock.now() - start.at) / MINUTE_MS;
@@ -234,18 +233,9 @@ export function createProgressBar(
     const rate = (done - start.done) / minutes;
     return `${Math.round(rate)} rows/min, ${formatDuration(((rows - done) / rate) * MINUTE_MS)} left`;
   }
-  const text = () => [`${done}/${rows}`, reason?.[0], speedText()].filter(Boolean).join('; ');
-  /** Draws `[####----] 120/500; waiting 12 s …; 58 rows/min, 6 min 33 s left`, or less on a narrow terminal. */
-  function draw(): void {
-    const count = `${done}/${rows}`;
-    const reasons = (reason ?? []).map((each) => `${count}; ${each}`);
-    console.status([
-      `${drawBar(done, rows)} ${text()}`,
-      ...reasons,
-      `${drawBar(done, rows)} ${count}`,
-      count,
-    ]);
-  }
+  const text = () => [`${done}/${rows}`, reason, speedText()].filter(Boolean).join('; ');
+  /** Draws `[####----] 120/500; waiting 12 s …; 58 rows/min, 6 min 33 s left`. */
+  const draw = () => console.status(`${drawBar(done, rows)} ${text()}`);
 
   return {
     /** Begins to measure the speed, when the first of the rows is sent. `already` rows are done. */
@@ -259,11 +249,11 @@ export function createProgressBar(
       if (console.hasStatus) draw();
       else if (!globals.quiet && clock.now() - writtenAt >= LINE_EVERY_MS) {
         writtenAt = clock.now();
-        console.event({ progress: { done, rows } }, console.errorColors.dim(text()), 2);
+        console.event({ progress: { done, rows } }, console.errorColors.dim(text()));
       }
     },
     /** Shows why the run waits. `line` is undefined when the run continues. */
-    pause(line: StatusVariants | undefined): void {
+    pause(line: string | undefined): void {
       reason = line;
       draw();
     },

@@ -11,7 +11,7 @@ import type { SteadyClock } from '../../system/clock.ts';
 import { InterruptedError } from '../../system/interrupted-error.ts';
 import { type Progress, readPages } from '../animals/reading.ts';
 import { CliError } from '../core/errors.ts';
-import { redactKey } from '../output/redact.ts';
+import { createRedactor } from '../output/redact.ts';
 import { formatCount } from '../output/text.ts';
 import type { PetRow } from '../rows/read-file.ts';
 import {
@@ -260,7 +260,8 @@ async function sendRow(run: Run, position: number, onRefused: () => void): Promi
     const isAmbiguous = error instanceof OutcomeUnknownError;
     const cause = isAmbiguous ? error.cause : error;
     const message = cause instanceof Error ? cause.message : String(cause);
-    const reason = redactKey(message, apiKey);
+    const redact = createRedactor(apiKey);
+    const reason = redact(message);
     if (isAmbiguous && hasSuccessStatus(cause)) {
       const text = `the service responded, but not with the animal: ${reason}`;
       leaveOpen({ message: text, isAnswered: true });
@@ -274,7 +275,7 @@ async function sendRow(run: Run, position: number, onRefused: () => void): Promi
       }
       const { status, code } = cause;
       write({ kind: 'notAdded', seq: row.seq });
-      plan.rejected.set(position, { code: redactKey(code, apiKey), message: reason, status });
+      plan.rejected.set(position, { code: redact(code), message: reason, status });
       return { kind: 'rejected', text: `${reason} (HTTP status ${status})` };
     }
     if (!isAmbiguous) throw error;

@@ -1,14 +1,13 @@
 import { Chalk, type ChalkInstance } from 'chalk';
 import { stringifyJson } from '../../contract/json.ts';
-import { isMissing, isNoSpace } from '../../system/file-system.ts';
-import { InterruptedError } from '../../system/interrupted-error.ts';
+import { errnoOf, isNoSpace } from '../../system/file-system.ts';
 import { createTimeFormatter } from '../../system/time-text.ts';
 import type { Context, OutputStream } from '../core/context.ts';
 import { CliError, systemReason } from '../core/errors.ts';
 import type { OutputFile } from './output-file.ts';
 import { createPasswordRemover, createRedactor } from './redact.ts';
 import { sanitizeForTerminal, sanitizeJson } from './sanitize.ts';
-import { cutToWidth, widthOf, wrapText } from './text.ts';
+import { cut } from './text.ts';
 
 /**
  * The formats of the data that commands print. `lines` are rows with tabs and without a header, `excel` is CSV that
@@ -19,47 +18,23 @@ export type Format = 'table' | 'lines' | 'tsv' | 'csv' | 'excel' | 'ndjson' | 'j
 export const colorModes = ['auto', 'always', 'never'] as const;
 export type ColorMode = (typeof colorModes)[number];
 
-/** Variants of the same status line, from long to short. The first one that fits the terminal is shown. */
-export type StatusVariants = readonly string[];
-
 /** Writing the data to stdout or to the file of `--output` failed. */
-export class OutputError extends CliError {
-  /** Why, without the name of the output. */
-  readonly reason: string;
-  /** Whether the reader of the data has closed the pipe. */
-  readonly isClosedPipe: boolean;
+const outputError = (cause: Error, file = 'the output'): CliError =>
+  new CliError(`cannot write ${file}: ${systemReason(cause)}`, {
+    code: 'output_error',
+    hint: `${isNoSpace(cause) ? 'free some disk space, or ' : ''}write the output somewhere else`,
+    cause,
+  });
 
-  constructor(cause: NodeJS.ErrnoException, file?: string) {
-    const reason = file !== undefined && isMissing(cause) ? 'its directory was removed' : systemReason(cause);
-    super(`cannot write ${file ?? 'the output'}: ${reason}`, {
-      code: 'output_error',
-      hint: `${isNoSpace(cause) ? 'free some disk space, or ' : ''}write the output somewhere else`,
-      cause,
-    });
-    this.reason = reason;
-    this.isClosedPipe = cause.code === 'EPIPE';
-  }
-}
-
-export const isClosedPipe = (error: unknown): boolean => error instanceof OutputError && error.isClosedPipe;
+/** Whether the data could not be written because its reader has closed the pipe. */
+export const isClosedPipe = (error: unknown): boolean =>
+  error instanceof CliError && error.code === 'output_error' && errnoOf(error.cause) === 'EPIPE';
 
 /** The width of a terminal that does not report one. */
-export const DEFAULT_COLUMNS = 80;
+const DEFAULT_COLUMNS = 80;
 const ERASE_LINE = '\x1b[K';
 
-/** Keeps room on the status line for the ^C that the terminal echoes, so that the line does not wrap. */
-const ECHO_COLUMNS = 3;
-
-/** Fits a status line to the width of the terminal. If the text wrapped, only its last part could be erased. */
-function fitStatus(variants: StatusVariants, width: number): string {
-  const texts = variants.map(sanitizeForTerminal);
-  return texts.find((text) => widthOf(text) <= width) ?? cutToWidth(texts.at(-1) ?? '', width);
-}
-
 export type Console = ReturnType<typeof createConsole>;
-
-/** Functions that replace a secret, by that secret. */
-export type Redactors = Map<string, (text: string) => string>;
 
 export type ConsoleOptions = {
   /** Prints events as JSON on stderr, for `--json`. */
@@ -71,8 +46,6 @@ export type ConsoleOptions = {
   format?: Format | undefined;
   /** Replaces stdout. */
   output?: OutputFile | undefined;
-  /** What `redact` was called with, for the consoles of one run of the program. */
-  redactors?: Redactors;
 };
 
 /** Matches values of TZ that mean UTC. Node reports UTC for unknown values too. */
@@ -81,55 +54,49 @@ const UTC_NAME = /^:?(?:(?:Etc\/)?(?:UTC|UCT|GMT|Zulu|Universal|Greenwich)0?)?$/
 /** Writes data to stdout or to the file of `--output`, and everything else to stderr. */
 export function createConsole(
   context: Context,
-  { json, quiet = false, color, output, redactors = new Map(), ...data }: ConsoleOptions,
+  { json, quiet = false, color, output, format = json ? 'json' : 'text' }: ConsoleOptions,
 ) {
-  const { stderr, env } = context;
-  const stdout = output?.stream ?? context.stdout;
+  const { stdout, stderr, env } = context;
   const errorColors = colorsFor(stderr, env, color);
-  const isTerminal = stdout.isTTY === true;
-  const { format = json ? 'json' : 'text' } = data;
+  const isErrorTerminal = stderr.isTTY === true;
+  const isTerminal = output === undefined && stdout.isTTY === true;
   /** Whether `status` prints anything: only without `--json`, and on a terminal that can erase a line. */
-  const hasStatus = stderr.isTTY === true && !json && !quiet && env['TERM'] !== 'dumb';
-  const errorColumns = () => stderr.columns || DEFAULT_COLUMNS;
+  const hasStatus = isErrorTerminal && !json && !quiet && env['TERM'] !== 'dumb';
   const removePasswords = createPasswordRemover([...context.argv, env['PETS_DATA']?.trim() ?? '']);
-  if (removePasswords) redactors.set('', removePasswords);
+  /** Functions that mask an API key, by that key. */
+  const keyMasks = new Map<string, (text: string) => string>();
   /** Redacts the passwords of URLs in the command line and PETS_DATA, and everything that was passed to `redact`. */
-  const redactAll = (text: string) => [...redactors.values()].reduce((result, each) => each(result), text);
+  const redactAll = (text: string) =>
+    [...keyMasks.values()].reduce((result, mask) => mask(result), removePasswords(text));
   const notices = new Set<string>();
   let isStatusShown = false;
   let userZone: string | undefined;
   let formatLocal: ((instant: number) => string) | undefined;
-  let finished: Promise<void> | undefined;
 
   /** Replaces the status line at the bottom of the terminal; undefined removes it. */
-  function status(variants: StatusVariants | undefined): void {
-    if (!hasStatus || (variants === undefined && !isStatusShown)) return;
-    const shown = variants === undefined ? '' : redactAll(fitStatus(variants, errorColumns() - ECHO_COLUMNS));
-    stderr.write(`\r${ERASE_LINE}${shown}`);
-    isStatusShown = variants !== undefined;
+  function status(text: string | undefined): void {
+    if (!hasStatus || (text === undefined && !isStatusShown)) return;
+    // Keep room for the ^C that the terminal echoes: of a line that wraps, only the last part could be erased.
+    const columns = (stderr.columns || DEFAULT_COLUMNS) - 3;
+    stderr.write(`\r${ERASE_LINE}${text === undefined ? '' : cut(text, columns)}`);
+    isStatusShown = text !== undefined;
   }
 
-  /**
-   * Prints an event on stderr: the object with `--json`, otherwise the text. With `indent`, the text is wrapped to the
-   * terminal, and further lines are indented by that many columns.
-   */
-  function event(value: Record<string, unknown>, text: string, indent?: number): void {
+  /** Prints an event on stderr: the object with `--json`, otherwise the text. */
+  function event(value: Record<string, unknown>, text: string): void {
     status(undefined);
-    if (json) {
-      const redacted = redactors.size === 0 ? value : mapStrings(value, redactAll);
-      stderr.write(`${sanitizeJson(stringifyJson(redacted))}\n`);
-      return;
-    }
-    const redacted = redactAll(text);
-    const isWrapped = indent !== undefined && stderr.isTTY === true;
-    stderr.write(`${isWrapped ? wrapText(redacted, errorColumns(), indent) : redacted}\n`);
+    const redactString = (literal: string) => JSON.stringify(redactAll(JSON.parse(literal)));
+    const line = json
+      ? sanitizeJson(stringifyJson(value).replace(JSON_STRING, redactString))
+      : redactAll(text);
+    stderr.write(`${line}\n`);
   }
 
-  /** Prints a note on stderr. Control characters in the text are escaped. */
+  /** Prints a note on stderr, unless this command has printed it before. Control characters in the text are escaped. */
   function notice(text: string): void {
-    if (quiet) return;
+    if (quiet || notices.has(text)) return;
     notices.add(text);
-    event({ notice: text }, `${errorColors.yellow('note:')} ${sanitizeForTerminal(text)}`, 2);
+    event({ notice: text }, `${errorColors.yellow('note:')} ${sanitizeForTerminal(text)}`);
   }
 
   /** The user's time zone, or UTC if Node does not know it. If the value of TZ is the cause, a note says so. */
@@ -143,27 +110,13 @@ export function createConsole(
     return userZone;
   }
 
-  /** Writes data, without the passwords that `removePasswords` removes. @throws OutputError, InterruptedError */
-  function write(text: string): Promise<void> {
+  /** Writes data, without the passwords that `removePasswords` removes. @throws CliError */
+  async function write(text: string): Promise<void> {
     status(undefined);
-    return new Promise((resolve, reject) => {
-      stdout.write(removePasswords?.(text) ?? text, (error) =>
-        error ? reject(toOutputError(error)) : resolve(),
-      );
+    if (output) return output.write(removePasswords(text));
+    await new Promise<void>((resolve, reject) => {
+      stdout.write(removePasswords(text), (error) => (error ? reject(outputError(error)) : resolve()));
     });
-  }
-
-  const toOutputError = (error: NodeJS.ErrnoException) =>
-    error instanceof InterruptedError ? error : new OutputError(error, output?.name);
-
-  async function commit(): Promise<void> {
-    if (output === undefined) return;
-    try {
-      await output.commit();
-    } catch (error) {
-      throw toOutputError(error as NodeJS.ErrnoException);
-    }
-    if (stderr.isTTY === true) notice(`wrote ${output.name}`);
   }
 
   return {
@@ -172,7 +125,7 @@ export function createConsole(
     /** True with `--json`. Events are then one JSON object per line on stderr. */
     hasJsonEvents: json,
     /** The time zone of times in messages: the user's if stderr is a terminal; UTC elsewhere and with `--json`. */
-    timeZone: (): string => (stderr.isTTY === true && !json ? localTimeZone() : 'UTC'),
+    timeZone: (): string => (isErrorTerminal && !json ? localTimeZone() : 'UTC'),
     localTimeZone,
     localTime(instant: number): string {
       formatLocal ??= createTimeFormatter(localTimeZone());
@@ -181,7 +134,7 @@ export function createConsole(
     /** Whether a person reads the data, because it is written to a terminal. */
     isTerminal,
     /** True if people read stderr (a terminal, without `--json`), and the data is a table or goes to a file. */
-    isForPeople: stderr.isTTY === true && !json && (format === 'table' || output !== undefined),
+    isForPeople: isErrorTerminal && !json && (format === 'table' || output !== undefined),
     /** The width of tables: that of the terminal, or unlimited in a file. A terminal of unknown size reports 0 columns. */
     columns: output ? Number.POSITIVE_INFINITY : stdout.columns || DEFAULT_COLUMNS,
     hasDecimalComma: context.hasDecimalComma,
@@ -189,39 +142,34 @@ export function createConsole(
     colors: colorsFor(stdout, env, output ? 'never' : color),
     errorColors,
     write,
-    /** Writes a JSON document: indented on a terminal, elsewhere on one line. @throws the errors of `write` */
+    /** Writes a JSON document: indented on a terminal, elsewhere on one line. @throws CliError */
     writeJson(value: unknown) {
       const text = stringifyJson(value, { indent: isTerminal ? 2 : undefined });
       return write(`${isTerminal || format !== 'json' ? sanitizeJson(text) : text}\n`);
     },
     /**
      * Completes the output of data. Only this call replaces the file of `--output`. The program makes it after a command
-     * has succeeded; a command that may fail after its output makes it earlier. @throws OutputError, InterruptedError
+     * has succeeded; a command that may fail after its output makes it earlier. @throws CliError
      */
-    finish: (): Promise<void> => (finished ??= commit()),
+    async finish(): Promise<void> {
+      if (output === undefined) return;
+      await output.commit().catch((error) => {
+        throw outputError(error, output.name);
+      });
+      if (isErrorTerminal) notice(`wrote ${output.name}`);
+    },
     /** Redacts a secret from all further output on stderr, for example an API key that a service sends back. */
-    redact: (key: string) => redactors.set(key, createRedactor(key)),
+    redact: (key: string) => keyMasks.set(key, createRedactor(key)),
     redactAll,
     hasStatus,
     status,
     notice,
-    /** Like `notice`, but does nothing if this command has printed the same note before. */
-    noticeOnce(text: string): void {
-      if (!notices.has(text)) notice(text);
-    },
     event,
   };
 }
 
-/** Applies a function to every string in a JSON value, including property names. */
-function mapStrings(value: unknown, change: (text: string) => string): unknown {
-  if (typeof value === 'string') return change(value);
-  if (Array.isArray(value)) return value.map((element) => mapStrings(element, change));
-  if (typeof value !== 'object' || value === null) return value;
-  return Object.fromEntries(
-    Object.entries(value).map(([name, member]) => [change(name), mapStrings(member, change)]),
-  );
-}
+/** Matches the strings of a JSON document, including the names of fields. */
+const JSON_STRING = /"(?:[^"\\]|\\.)*"/g;
 
 /**
  * Returns the colors for a stream. With `--color auto`, the first of these rules that applies decides:
@@ -230,13 +178,8 @@ function mapStrings(value: unknown, change: (text: string) => string): unknown {
  * 3. A terminal has colors, unless TERM is `dumb`. Other streams have none.
  */
 function colorsFor(stream: OutputStream, env: Context['env'], mode: ColorMode): ChalkInstance {
-  return new Chalk({ level: hasColor(stream, env, mode) ? 1 : 0 });
-}
-
-function hasColor(stream: OutputStream, env: Context['env'], mode: ColorMode): boolean {
-  if (mode !== 'auto') return mode === 'always';
-  if (env['NO_COLOR']) return false;
-  const force = env['FORCE_COLOR'];
-  if (force !== undefined && force !== '') return force !== '0' && force !== 'false';
-  return stream.isTTY === true && env['TERM'] !== 'dumb';
+  const { NO_COLOR, FORCE_COLOR, TERM } = env;
+  const isWanted = FORCE_COLOR ? !['0', 'false'].includes(FORCE_COLOR) : stream.isTTY && TERM !== 'dumb';
+  const hasColor = mode === 'auto' ? !NO_COLOR && isWanted : mode === 'always';
+  return new Chalk({ level: hasColor ? 1 : 0 });
 }

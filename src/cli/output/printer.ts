@@ -3,7 +3,7 @@ import { parseJson, stringifyJson } from '../../contract/json.ts';
 import { usageError } from '../core/errors.ts';
 import { cellText, isNumber } from '../core/fields.ts';
 import type { Console, Format } from './console.ts';
-import { quoteIfBlank, sanitizeJson, tsvLine } from './sanitize.ts';
+import { sanitizeJson, tsvLine } from './sanitize.ts';
 import type { TableColumn } from './table.ts';
 import { listNames } from './text.ts';
 
@@ -23,12 +23,13 @@ const EXTENSIONS: Readonly<Record<string, Format>> = {
   '.tsv': 'tsv',
   '.txt': 'table',
 };
-const OTHER_PROGRAMS = /^\.(xlsx?|ods|pdf|html)$/;
+/** Files of programs that could not open what would be written. */
+const OTHER_PROGRAMS = ['.xls', '.xlsx', '.ods', '.pdf', '.html'];
 
 /**
  * Chooses the format by the options, or else by the extension of the output file, or else by `prints` and `isTerminal`.
  *
- * @throws CliError if several formats are chosen, or if the file's extension does not fit the options or the command
+ * @throws CliError if several formats are chosen, or if the file is one of another program
  */
 export function chooseFormat(
   { output = '', ...options }: OutputOptions,
@@ -36,19 +37,15 @@ export function chooseFormat(
 ): Format {
   const isGiven = { json, ...options };
   const given = (['json', 'ndjson', 'csv', 'excel'] as const).filter((name) => isGiven[name]);
-  const [chosen, other] = given;
-  if (other !== undefined) throw usageError(`--${given.join(' and --')} cannot be combined`, 'use only one');
+  if (given.length > 1) throw usageError(`--${given.join(' and --')} cannot be combined`, 'use only one');
+  if (given[0] !== undefined) return given[0];
   const extension = extname(output).toLowerCase();
-  const ofFile = EXTENSIONS[extension];
-  if (chosen !== undefined) return chosen;
-  const fits = prints === 'rows' ? Object.keys(EXTENSIONS) : ['.json', '.txt'];
-  if (OTHER_PROGRAMS.test(extension) || (ofFile !== undefined && !fits.includes(extension))) {
-    const spreadsheet = prints === 'rows' && /^\.(xls|ods)/.test(extension);
+  if (OTHER_PROGRAMS.includes(extension))
     throw usageError(
-      `this command cannot write ${extension} files`,
-      spreadsheet ? 'for a spreadsheet: --excel --output <file>.csv' : `use ${fits.join(', ')}`,
+      `pets cannot write ${extension} files`,
+      'for a spreadsheet: --excel --output <file>.csv; other extensions: .json, .ndjson, .csv, .tsv, .txt',
     );
-  }
+  const ofFile = EXTENSIONS[extension];
   if (prints === 'text') return ofFile === 'json' ? 'json' : 'text';
   return ofFile ?? (isTerminal && output === '' ? 'table' : 'lines');
 }
@@ -85,61 +82,40 @@ export type Footer = {
   warning?: string | undefined;
 };
 
-export type Printer<Row> = {
-  /** @throws OutputError, InterruptedError */
-  write(rows: readonly Row[]): Promise<void>;
-  /** Completes the output. @throws OutputError, InterruptedError */
-  end(footer?: Footer): Promise<void>;
-};
-
-/** The number of cells that are written at a time, because all rows together can need gigabytes. */
-const PART_CELLS = 20_000;
+/** The number of rows whose cells are in memory at a time, because all cells can need gigabytes. */
+const PART_ROWS = 1_000;
 
 /**
  * Prints rows in the format of the console. A table needs all rows to compute its widths. A JSON document is written
  * only when it is complete, so that stdout stays empty after a failure. Other formats are written as the rows arrive.
  */
-export function createPrinter<Row>(console: Console, view: View<Row>): Printer<Row> {
+export function createPrinter<Row>(console: Console, view: View<Row>) {
   const { format, isTerminal } = console;
   const { json = (row: Row) => stringifyJson(row) } = view;
   const columns = view.columns.filter(({ only }) => only !== (format === 'table' ? 'data' : 'table'));
   const isKept = format === 'table' || format === 'json';
   const kept: Row[] = [];
-  let isStarted = false;
+  let hasHeader = false;
 
-  const values = (row: Row): unknown[] => columns.map(({ value }) => value(row));
   const toText = async (rows: readonly Row[]): Promise<string> => {
-    if (format === 'lines') return rows.map((row) => tsvLine(values(row).map(cellText))).join('');
     if (format === 'ndjson') {
       const lines = rows.map((row) => `${json(row)}\n`).join('');
       return isTerminal ? sanitizeJson(lines) : lines;
     }
+    const cells = rows.map((row) => columns.map(({ value }) => value(row)));
+    if (format === 'lines') return cells.map((row) => tsvLine(row.map(cellText))).join('');
     if (columns.length === 0) return '';
-    const header = isStarted ? [] : [columns.map(({ name }) => name)];
     const { toCsv } = await import('./csv.ts');
-    const text = toCsv([...header, ...rows.map(values)], console);
-    if (/[\ud800-\udfff]/u.test(text))
-      console.noticeOnce(
-        'some text is not valid Unicode (half of a surrogate pair), which CSV cannot contain; it was replaced with U+FFFD. For the exact text: --json',
-      );
-    const mark = format === 'excel' && !isStarted ? '\ufeff' : '';
-    isStarted = true;
-    return mark + text;
+    if (hasHeader) return toCsv(cells, console);
+    hasHeader = true;
+    const mark = format === 'excel' ? '\ufeff' : '';
+    return mark + toCsv([columns.map(({ name }) => name), ...cells], console);
   };
 
-  /** Writes the rows as JSON. An array for a file or pipe is written in parts: a long one does not fit in a string. */
   async function writeJson(): Promise<void> {
-    if (isTerminal || view.isSingle) {
-      const texts = kept.map(json);
-      return console.writeJson(parseJson(view.isSingle ? (texts[0] ?? 'null') : `[${texts.join()}]`));
-    }
-    if (kept.length === 0) return console.write('[]\n');
-    let mark = '[';
-    for (const part of partsOf(kept, PART_CELLS / 4)) {
-      await console.write(mark + part.map(json).join());
-      mark = ',';
-    }
-    await console.write(']\n');
+    const texts = kept.map(json);
+    const text = view.isSingle ? (texts[0] ?? 'null') : `[${texts.join()}]`;
+    await (isTerminal ? console.writeJson(parseJson(text)) : console.write(`${text}\n`));
   }
 
   /** Writes the rows as a table, and returns the names of the columns that do not fit. */
@@ -149,33 +125,33 @@ export function createPrinter<Row>(console: Console, view: View<Row>): Printer<R
     const drawn = columns.map((column) => toTableColumn(column, kept, isTerminal));
     const { text, shown } = drawTable(drawn, console.columns, console.colors);
     await console.write(text);
-    return columns.slice(shown).flatMap(({ name }) => name || []);
+    return columns.slice(shown).map(({ name }) => name);
   }
 
   return {
-    async write(rows) {
+    /** @throws CliError */
+    async write(rows: readonly Row[]): Promise<void> {
       if (isKept) for (const row of rows) kept.push(row);
       else
-        for (const part of partsOf(rows, PART_CELLS / Math.max(1, columns.length)))
-          await console.write(await toText(part));
+        for (let start = 0; start < rows.length; start += PART_ROWS)
+          await console.write(await toText(rows.slice(start, start + PART_ROWS)));
     },
-    async end(footer) {
-      let hidden: string[] = [];
+    /** Completes the output. @throws CliError */
+    async end(footer?: Footer): Promise<void> {
+      const hidden = format === 'table' ? await writeTable() : [];
       if (format === 'json') await writeJson();
-      else if (format === 'table') hidden = await writeTable();
-      else if (!isStarted && ['csv', 'excel', 'tsv'].includes(format)) await console.write(await toText([]));
-      const rest =
-        hidden.length === 0
-          ? undefined
-          : `fields not shown: ${listNames(hidden)}; for all fields, add --json`;
-      const summary = console.isForPeople ? footer?.summary : undefined;
-      const parts = [summary, footer?.warning, rest].filter((part) => part !== undefined && part !== '');
+      else if (['csv', 'excel', 'tsv'].includes(format) && !hasHeader) await console.write(await toText([]));
+      const parts = [
+        console.isForPeople && footer?.summary,
+        footer?.warning,
+        hidden.length > 0 && `fields not shown: ${listNames(hidden)}; for all fields, add --json`,
+      ].filter(Boolean);
       if (parts.length > 0) console.notice(parts.join('; '));
     },
   };
 }
 
-/** Prints all rows and the footer at once. @throws OutputError, InterruptedError */
+/** Prints all rows and the footer at once. @throws CliError */
 export async function print<Row>(
   console: Console,
   view: View<Row>,
@@ -187,30 +163,20 @@ export async function print<Row>(
   await printer.end(footer);
 }
 
-/** Prints data that is not rows: `value` for JSON, otherwise `text`. @throws OutputError, InterruptedError */
+/** Prints data that is not rows: `value` for JSON, otherwise `text`. @throws CliError */
 export async function printText(console: Console, value: unknown, text: string): Promise<void> {
   if (console.format === 'json') await console.writeJson(value);
   else if (text !== '') await console.write(text);
 }
 
-function* partsOf<Item>(items: readonly Item[], size: number): Generator<readonly Item[]> {
-  const step = Math.max(1, Math.floor(size));
-  for (let start = 0; start < items.length; start += step) yield items.slice(start, start + step);
-}
-
-/** A column of numbers is aligned to the right. Text that is empty or only spaces is shown in quotes. */
+/** A column of numbers is aligned to the right. */
 function toTableColumn<Row>(
-  { name, head, value, shown, isFlexible, color }: Column<Row>,
+  { name, head = name.toUpperCase(), value, shown, isFlexible, color }: Column<Row>,
   rows: readonly Row[],
   isTerminal: boolean,
 ): TableColumn {
   const values = rows.map((row) => (isTerminal && shown ? shown(value(row)) : value(row)));
   const isNumeric = values.every((each) => each === null || each === undefined || isNumber(each));
-  return {
-    head: head ?? quoteIfBlank(name).toUpperCase(),
-    cells: values.map((each) => (typeof each === 'string' ? quoteIfBlank(each) : cellText(each))),
-    align: isNumeric ? 'right' : 'left',
-    isFlexible: isFlexible ?? !isNumeric,
-    color,
-  };
+  const cells = values.map(cellText);
+  return { head, cells, align: isNumeric ? 'right' : 'left', isFlexible: isFlexible ?? !isNumeric, color };
 }

@@ -12,22 +12,16 @@ function passwordsIn(word: string): string[] {
   return [afterUser, parameter].filter((password) => password !== undefined);
 }
 
-/** Whether a word that is or contains a URL also contains a password. */
-export const hasPassword = (word: string): boolean => passwordsIn(word).length > 0;
-
 /**
  * Returns a function that removes the passwords of the URLs in `words` from texts that repeat a URL, also in quotes or
- * with escapes. Undefined if there are no passwords. The function finds a password only within a URL, because passwords
- * can be ordinary words.
+ * with escapes. It finds a password only within a URL, because passwords can be ordinary words.
  */
-export function createPasswordRemover(words: readonly string[]): ((text: string) => string) | undefined {
+export function createPasswordRemover(words: readonly string[]): (text: string) => string {
   const passwords = words.flatMap(passwordsIn);
-  if (passwords.length === 0) return undefined;
+  if (passwords.length === 0) return (text) => text;
+  const forms = (text: string, shown: string) => writtenForms(text).map((form) => [form, shown] as const);
   return createReplacer(
-    passwords.flatMap((password): Replacement[] => [
-      ...writtenForms(`:${password}@`).map((form): Replacement => [form, '@']),
-      ...writtenForms(`password=${password}`).map((form): Replacement => [form, 'password=']),
-    ]),
+    passwords.flatMap((each) => [...forms(`:${each}@`, '@'), ...forms(`password=${each}`, 'password=')]),
   );
 }
 
@@ -37,14 +31,14 @@ function writtenForms(text: string): string[] {
   return forms.flatMap((form) => [form, sanitizeForTerminal(form)]);
 }
 
-/** A text that must not be shown, and what is shown instead. */
-type Replacement = readonly [text: string, shown: string];
-
 /**
- * Returns a function that replaces texts. It ignores case, because a key in a header name is printed in lower case.
- * With `areWords`, a text within a longer word is not replaced.
+ * Returns a function that replaces the first text of each pair by the second. It ignores case, because a key in a header name
+ * is printed in lower case. With `areWords`, a text within a longer word is not replaced.
  */
-function createReplacer(replacements: readonly Replacement[], areWords = false): (text: string) => string {
+function createReplacer(
+  replacements: readonly (readonly [string, string])[],
+  areWords = false,
+): (text: string) => string {
   // Longer forms come first, because a shorter form may be a prefix of a longer one.
   const sorted = replacements.toSorted(([a], [b]) => b.length - a.length);
   const shown = new Map(sorted.map(([text, instead]) => [text.toLowerCase(), instead]));
@@ -56,16 +50,13 @@ function createReplacer(replacements: readonly Replacement[], areWords = false):
 /** Masks an API key. The last 4 characters are shown if the key has more than 8. */
 export const maskKey = (key: string): string => `…${key.length > 8 ? key.slice(-4) : ''}`;
 
-/**
- * Masks an API key in a text from a service, which may have echoed the key in plain, URL-encoded or JSON-escaped form. The
- * case of letters is ignored, because a key in a header name is printed in lower case.
- */
-export const redactKey = (text: string, key: string): string => createRedactor(key)(text);
-
 /** A key with fewer characters could be part of an ordinary word, so it is masked only if it is a word of its own. */
 const MIN_KEY_LENGTH = 6;
 
-/** Returns a function that does the same as `redactKey` for one key, and is faster if there are many texts. */
+/**
+ * Returns a function that masks an API key in texts of a service, which may have echoed the key in plain, URL-encoded or
+ * JSON-escaped form.
+ */
 export function createRedactor(key: string): (text: string) => string {
   if (key === '') return (text) => text;
   const forms = [encodeURIComponent(key), ...writtenForms(key)];

@@ -18,23 +18,9 @@ export function sanitizeJson(text: string): string {
   );
 }
 
-/**
- * Formats a field of tab-separated output. Escapes backslashes, tabs, line ends and other characters that control a
- * terminal, and lone surrogates, which UTF-8 cannot encode.
- */
-function tsvField(text: string): string {
-  return text
-    .replaceAll('\\', '\\\\')
-    .replace(CONTROL, (char) => NAMED[char] ?? escapeChar(char.charCodeAt(0)));
-}
-
-export const tsvLine = (cells: readonly string[]): string => `${cells.map(tsvField).join('\t')}\n`;
-
-/** Puts a text in quotes if it is empty or only spaces. */
-export const quoteIfBlank = (text: string): string => (/^[\p{Zs}\u2800]*$/u.test(text) ? `"${text}"` : text);
-
-// Matches C0 and C1 controls, DEL, bidirectional controls, line and paragraph separators, and lone surrogates.
-const CONTROL = /[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]/gu;
+/** Formats a line of tab-separated output, in which backslashes are escaped too, so that every text can be restored. */
+export const tsvLine = (cells: readonly string[]): string =>
+  `${cells.map((text) => sanitizeForTerminal(text.replaceAll('\\', '\\\\'))).join('\t')}\n`;
 
 /** Matches a text of visible ASCII and Latin characters, which needs no escapes. Most texts match. */
 const PLAIN = /^[ -~\xa1-\xac\xae-\u02ff]*$/;

@@ -16,8 +16,6 @@ export type TableColumn = {
 const GAP = 2;
 /** A flexible column is not cut to fewer terminal columns than this, which suffice to distinguish most texts. */
 const FLEXIBLE_MIN = 8;
-/** The head of a column that is not flexible may be cut to the width of the cells, but not to less than this. */
-const HEAD_MIN = 4;
 /** One terminal column shows at most this many UTF-16 units, even with combining marks. Further units are cut. */
 const UNITS_PER_COLUMN = 32;
 
@@ -33,46 +31,32 @@ export function drawTable(
 ): { text: string; shown: number } {
   const start = (text: string) => sanitizeForTerminal(text.slice(0, UNITS_PER_COLUMN * width));
   const texts = columns.map(({ head, cells }) => [head, ...cells].map(start));
-  const sizes = texts.map(([head = '', ...cells], i) => {
-    const content = cells.reduce((widest, cell) => Math.max(widest, stringWidth(cell)), 1);
-    const headWidth = stringWidth(head);
-    const smallest = columns[i]?.isFlexible
-      ? Math.min(Math.max(content, headWidth), FLEXIBLE_MIN)
-      : Math.max(content, Math.min(headWidth, HEAD_MIN));
-    return { natural: Math.max(content, headWidth), smallest };
-  });
-  const widths = fitColumns(sizes, width);
-  const formatRow = (row: number) =>
+  const widths = fitColumns(
+    texts.map((column) => column.reduce((widest, text) => Math.max(widest, stringWidth(text)), 1)),
+    columns.map(({ isFlexible }) => isFlexible),
+    width,
+  );
+  const formatRow = (_: unknown, row: number) =>
     widths.map((limit, i) => {
       const cell = cutExactly(texts[i]?.[row] ?? '', limit);
       const color = row === 0 ? 'bold' : columns[i]?.color?.(columns[i]?.cells[row - 1] ?? '');
       return isolate(color === undefined ? cell : colors[color](cell));
     });
-  const rows = Array.from({ length: texts[0]?.length ?? 0 }, (_, row) => formatRow(row));
-  const text = drawRows(
-    rows,
-    widths,
-    columns.map(({ align }) => align),
-  );
-  return { text, shown: widths.length };
+  const rows = Array.from(texts[0] ?? [], formatRow);
+  return { text: drawRows(rows, widths, columns), shown: widths.length };
 }
 
-type Size = { natural: number; smallest: number };
-
-/** The widths of the columns that fit. If the table is too wide, the widest columns shrink first. */
-function fitColumns(sizes: readonly Size[], width: number): number[] {
-  const smallestTable = (columns: readonly Size[]) =>
-    columns.reduce((sum, { smallest }) => sum + smallest, GAP * (columns.length - 1));
-  let columns = sizes.slice(0, Math.max(1, Math.ceil(width / GAP)));
-  while (columns.length > 1 && smallestTable(columns) > width) columns = columns.slice(0, -1);
-  const widths = columns.map(({ natural }) => natural);
-  let excess = widths.reduce((sum, each) => sum + each, GAP * (columns.length - 1)) - width;
-  for (; excess > 0; excess--) {
-    const shrinkable = widths.map((each, i) => (each > (columns[i]?.smallest ?? 0) ? each : 0));
-    const widest = Math.max(...shrinkable);
-    // Even the first column alone does not fit.
-    if (widest === 0) return [width];
-    widths[shrinkable.indexOf(widest)] = widest - 1;
+/** The widths of the columns that fit. If the table is too wide, the widest flexible columns shrink first. */
+function fitColumns(natural: number[], isFlexible: readonly boolean[], width: number): number[] {
+  const smallest = natural.map((each, i) => Math.min(each, isFlexible[i] ? FLEXIBLE_MIN : each, width));
+  const tableWidth = (columns: readonly number[]) => columns.reduce((sum, each) => sum + GAP + each, -GAP);
+  let count = natural.length;
+  while (count > 1 && tableWidth(smallest.slice(0, count)) > width) count--;
+  const widths = natural.slice(0, count);
+  for (let excess = tableWidth(widths) - width; excess > 0; excess--) {
+    const shrinkable = widths.map((each, i) => (each > (smallest[i] ?? 0) ? each : 0));
+    const widest = shrinkable.indexOf(Math.max(...shrinkable));
+    widths[widest] = (widths[widest] ?? 0) - 1;
   }
   return widths;
 }
@@ -85,7 +69,8 @@ const BORDERLESS = Object.fromEntries(BORDERS.split(' ').map((name) => [name, ''
 const ROWS_AT_ONCE = 100;
 
 /** Aligns and pads cells that fit their columns. */
-function drawRows(rows: string[][], widths: readonly number[], colAligns: ('left' | 'right')[]): string {
+function drawRows(rows: string[][], widths: readonly number[], columns: readonly TableColumn[]): string {
+  const colAligns = columns.map(({ align }) => align);
   const style = { head: [], border: [], 'padding-left': 0, 'padding-right': GAP };
   const colWidths = widths.map((limit) => limit + GAP);
   let text = '';

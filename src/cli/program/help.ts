@@ -20,7 +20,7 @@ export function section(title: string, items: readonly Item[], termColumns = wid
   if (items.length === 0) return '';
   const margin = ' '.repeat(termColumns + 4);
   const lines = items.map(([term, description]) => {
-    const [first = '', ...rest] = wrapText(description, COLUMNS - termColumns - 4, 0).split('\n');
+    const [first = '', ...rest] = wrapText(description, COLUMNS - termColumns - 4).split('\n');
     const start =
       term.length > termColumns ? `  ${term}\n${margin}${first}` : `  ${term.padEnd(termColumns)}  ${first}`;
     return `${[start, ...rest.map((line) => margin + line)].join('\n')}\n`;

@@ -2,9 +2,7 @@ import { createInterface } from 'node:readline';
 import { InterruptedError } from '../../system/interrupted-error.ts';
 import type { Context } from '../core/context.ts';
 import { explainSilence, readInput, requireUtf8 } from '../core/input.ts';
-import { DEFAULT_COLUMNS } from '../output/console.ts';
 import { sanitizeForTerminal } from '../output/sanitize.ts';
-import { wrapText } from '../output/text.ts';
 import type { CommandContext } from '../program/command.ts';
 
 /** Returns what is wrong with a line; undefined if the line is valid. */
@@ -31,12 +29,9 @@ const YES_OR_NO = /^\s*(?:y|yes|n|no)?\s*$/i;
  * @throws the errors of `promptText`
  */
 export async function confirm(context: CommandContext, question: string): Promise<boolean> {
-  const { console, stderr } = context;
-  const text = `${sanitizeForTerminal(console.redactAll(question))} [y/N]`;
-  const lines = wrapText(text, stderr.columns || DEFAULT_COLUMNS, 0).split('\n');
-  const prompt = `${lines.pop()} `;
+  const { console } = context;
   console.status(undefined);
-  stderr.write(lines.map((line) => `${line}\n`).join(''));
+  const prompt = `${sanitizeForTerminal(console.redactAll(question))} [y/N] `;
   const validate = (line: string) => (YES_OR_NO.test(line) ? undefined : 'type y for yes or n for no');
   return /y/i.test(await readLine(context, prompt, validate));
 }

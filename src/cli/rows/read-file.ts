@@ -16,7 +16,7 @@ import { EMPTY_NAME } from '../core/parsers.ts';
 import type { Console } from '../output/console.ts';
 import { unescapeFormula } from '../output/csv.ts';
 import { sanitizeForTerminal } from '../output/sanitize.ts';
-import { cutToWidth, formatCount, listNames } from '../output/text.ts';
+import { cut, formatCount, listNames } from '../output/text.ts';
 import type { CommandContext } from '../program/command.ts';
 
 export type RowFormat = 'csv' | 'ndjson' | 'json';
@@ -145,7 +145,7 @@ export function checkRows<Animal>(
   const shown = console.hasJsonEvents ? [] : [...linesByError].slice(0, MAX_ERRORS_SHOWN);
   for (const [message, lines] of shown) {
     const text = `${name}, ${unit}${lines.length > 1 ? 's' : ''} ${listNames(rangesOf(lines))}: ${message}`;
-    console.event({}, sanitizeForTerminal(text), 2);
+    console.event({}, sanitizeForTerminal(text));
   }
   const isCut = linesByError.size > MAX_ERRORS_SHOWN && !console.hasJsonEvents;
   const hint = isCut ? 'fix the errors above; --json lists all of them' : 'fix the errors above';
@@ -383,12 +383,12 @@ function fieldName(header: string): string {
 /** The name of a field in messages, and in the headers of CSV files. */
 const columnName = (field: string): string => (field === 'categoryId' ? 'category' : field);
 
-const EXCERPT_COLUMNS = 40;
+const EXCERPT_LENGTH = 40;
 
 /** The beginning of a text from a file, safe to print. */
 function excerpt(text: string): string {
   // The text may be a megabyte long, so cut it before the slower steps.
-  return cutToWidth(sanitizeForTerminal(text.slice(0, 4 * EXCERPT_COLUMNS)), EXCERPT_COLUMNS);
+  return cut(sanitizeForTerminal(text.slice(0, 4 * EXCERPT_LENGTH)), EXCERPT_LENGTH);
 }
 
 function receiveCells(

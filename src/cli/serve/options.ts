@@ -1,10 +1,9 @@
-import * as z from 'zod/mini';
 import { HOST_NAME_PATTERN } from '../../contract/headers.ts';
 import { API_PREFIX } from '../../contract/operations.ts';
 import type { PlanName } from '../../contract/plans.ts';
 import { MAX_LATENCY } from '../../server/faults.ts';
 import { isAddressBlock } from '../../system/address-blocks.ts';
-import { ArgumentError, parseWith } from '../core/parsers.ts';
+import { ArgumentError } from '../core/parsers.ts';
 import { parseBaseUrl } from '../profiles/profile.ts';
 
 export type ServeOptions = {
@@ -56,14 +55,10 @@ export function parseLatency(text: string): { min: number; max: number } {
 }
 
 /** Parses the value of --allow-host: a host name or an address, without a port. */
-export const parseHostName = parseWith(
-  z
-    .string()
-    .check(
-      z.regex(HOST_NAME_PATTERN, { error: 'must be a host name or an address, without a port' }),
-      z.toLowerCase(),
-    ),
-);
+export function parseHostName(text: string): string {
+  if (HOST_NAME_PATTERN.test(text)) return text.toLowerCase();
+  throw new ArgumentError('must be a host name or an address, without a port');
+}
 
 /** Parses the value of --public-url. Returns the base URL, which ends with /v1 even if that part is left out. */
 export function parsePublicUrl(text: string): string {
@@ -81,23 +76,17 @@ export function parseAddressBlock(text: string): string {
   throw new ArgumentError('must be an IP address or a CIDR block, for example 10.0.0.0/8');
 }
 
-/** An origin with a scheme of an app or a browser extension, which `URL` does not know as an origin. */
-const CUSTOM_ORIGIN = /^[a-z][a-z0-9+.-]*:\/\/[\w.:-]+$/;
-
-/** Schemes that are not part of an origin that a browser sends. */
-const NO_ORIGIN = /^(?:https?|wss?|ftp|file|data|blob):/;
+/** Matches a scheme, which may be that of an app or a browser extension, a host and a port. */
+const ORIGIN = /^(?!(?:wss?|ftp|file|data|blob):)[a-z][a-z0-9+.-]*:\/\/[\w.:[\]-]+$/;
 
 /** Parses the value of --cors: an origin, as browsers send it in the Origin header, or `*`. A pattern has no effect. */
 export function parseOrigin(text: string): string {
-  if (text === '*') return text;
-  const url = URL.canParse(text) ? new URL(text) : undefined;
-  const isWeb = url !== undefined && /^https?:$/.test(url.protocol) && url.href === `${url.origin}/`;
-  if (isWeb && !url.host.includes('*')) return url.origin;
-  const custom = text.toLowerCase().replace(/\/$/, '');
-  if (CUSTOM_ORIGIN.test(custom) && !NO_ORIGIN.test(custom)) return custom;
-  throw new ArgumentError(
-    text.includes('*')
-      ? 'must be * alone for all origins, or an origin without *, such as https://app.example'
-      : 'must be * or an origin such as http://localhost:5173 or tauri://localhost',
-  );
+  const origin = text.toLowerCase().replace(/\/$/, '');
+  if (origin === '*') return origin;
+  if (!ORIGIN.test(origin) || !URL.canParse(origin))
+    throw new ArgumentError(
+      'must be * alone, or an origin without *, such as http://localhost:5173 or tauri://localhost',
+    );
+  // A browser leaves out the usual port.
+  return /^https?:/.test(origin) ? new URL(origin).origin : origin;
 }

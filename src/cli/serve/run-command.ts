@@ -1,6 +1,6 @@
 import { constants } from 'node:os';
 import spawn from 'cross-spawn';
-import type { Context, Signal } from '../core/context.ts';
+import type { Context } from '../core/context.ts';
 import { CliError, systemReason } from '../core/errors.ts';
 
 /**
@@ -48,27 +48,22 @@ export async function runCommand(
     }
   };
   const ended = new AbortController();
+  const kill = () => send('SIGKILL');
   let isTerminating = false;
   const terminate = (signal: NodeJS.Signals) => {
+    if (isTerminating) return kill();
     isTerminating = true;
     send(signal);
   };
-  const kill = () => send('SIGKILL');
   const onAbort = () => {
-    terminate('SIGTERM');
+    if (!isTerminating) terminate('SIGTERM');
     context.sleep(KILL_DELAY, ended.signal).then(kill, () => {});
   };
-  const onSignal = (signal: Signal) => {
-    if (signal === 'SIGINT') {
-      if (!context.stdin.isTTY) send(signal);
-    } else if (isTerminating) kill();
-    else terminate(signal === 'SIGHUP' ? signal : 'SIGTERM');
-  };
-  const cleanups = [
-    context.onSignal(STOP_SIGNALS, onSignal),
-    () => abort.removeEventListener('abort', onAbort),
-  ];
-  abort.addEventListener('abort', onAbort);
+  abort.addEventListener('abort', onAbort, { signal: ended.signal });
+  const unsubscribe = context.onSignal(STOP_SIGNALS, (signal) => {
+    if (signal !== 'SIGINT') terminate(signal === 'SIGHUP' ? signal : 'SIGTERM');
+    else if (!context.stdin.isTTY) send(signal);
+  });
   try {
     return await new Promise<number>((resolve, reject) => {
       child.once('error', (error: NodeJS.ErrnoException) => reject(startError(file, error)));
@@ -76,7 +71,7 @@ export async function runCommand(
     });
   } finally {
     ended.abort();
-    for (const cleanup of cleanups) cleanup();
+    unsubscribe();
   }
 }
 

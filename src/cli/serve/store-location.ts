@@ -1,11 +1,10 @@
 import { userInfo } from 'node:os';
-import type { LocationContext, StoreLocation } from '../../store/backend.ts';
+import type { StoreLocation } from '../../store/backend.ts';
 import { StoreError, type StoreErrorCode } from '../../store/errors.ts';
 import type { DatabaseLocation } from '../../store/postgres/postgres-location.ts';
-import { CliError, usageError } from '../core/errors.ts';
+import { toCliError, usageError } from '../core/errors.ts';
 import { checkStoreArgument } from '../core/parsers.ts';
 import { shellQuote } from '../core/shell-words.ts';
-import { hasPassword } from '../output/redact.ts';
 import { dataDirectory } from '../profiles/paths.ts';
 import type { CommandContext, Option } from '../program/command.ts';
 
@@ -37,7 +36,9 @@ export async function findStoreLocation(
   context: CommandContext,
 ): Promise<StoreLocation> {
   const { parseLocation } = await import('../../store/location.ts');
-  return parseLocation(chosenPlace(argument, context) ?? dataDirectory(context), locationContext(context));
+  // Environment and secret files often end with a line break.
+  const place = argument ?? (context.env['PETS_DATA']?.trim() || dataDirectory(context));
+  return parseLocation(place, { ...context, userName: userName() });
 }
 
 /** Like `findStoreLocation`, for a command that needs a database. @throws StoreError, CliError for a directory */
@@ -45,36 +46,20 @@ export async function findDatabase(
   argument: string | undefined,
   context: CommandContext,
 ): Promise<DatabaseLocation> {
-  const { isDatabaseUrl, parseDatabaseUrl, parseLocation } = await import('../../store/location.ts');
-  const place = chosenPlace(argument, context);
-  if (place !== undefined && isDatabaseUrl(place)) return parseDatabaseUrl(place, locationContext(context));
-  // A mistyped URL has an error of its own.
-  if (place !== undefined) await parseLocation(place, locationContext(context));
+  const location = await findStoreLocation(argument, context);
+  if ('migrate' in location) return location as DatabaseLocation;
   throw usageError(
     'only a database has a schema; a store in a directory needs none',
     'give the postgres:// URL of a database, as an argument or in PETS_DATA',
   );
 }
 
-/** The argument, or else PETS_DATA without the newline at the end of many environment and secret files. */
-function chosenPlace(argument: string | undefined, { env, console }: CommandContext): string | undefined {
-  if (argument !== undefined && hasPassword(argument)) {
-    console.noticeOnce(
-      'other users of this machine can see the password in the command line; use PGPASSWORD or ~/.pgpass instead',
-    );
-  }
-  return argument ?? (env['PETS_DATA']?.trim() || undefined);
-}
-
-const locationContext = (context: CommandContext): LocationContext => ({ ...context, userName: userName() });
-
 /** Returns an error handler that replaces the hints of errors of a store with these codes, and rethrows other errors. */
 export const replaceHints =
   (hints: Partial<Record<StoreErrorCode, string>>) =>
   (error: unknown): never => {
     const hint = error instanceof StoreError ? hints[error.code] : undefined;
-    if (hint === undefined) throw error;
-    throw new CliError((error as StoreError).message, { code: 'store_error', hint, cause: error });
+    throw hint === undefined ? error : toCliError(error).withHint(hint);
   };
 
 /** Undefined if the user has no name, as in some containers. */

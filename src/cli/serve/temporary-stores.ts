@@ -1,9 +1,8 @@
-import { existsSync, statSync } from 'node:fs';
+import { existsSync } from 'node:fs';
 import { mkdtemp, readdir, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { isOwnDirectory } from '../../client/state-directory.ts';
 import { JOURNAL_FILE } from '../../store/journal/format.ts';
-import type { Clock } from '../../system/clock.ts';
 import { acquireDirectoryLock } from '../../system/directory-lock.ts';
 import type { Context } from '../core/context.ts';
 import { fileError } from '../core/errors.ts';
@@ -26,25 +25,20 @@ export const makeTemporaryDirectory = ({ temporaryDirectory }: Context): Promise
  * @param signal if aborted, no other store is deleted
  */
 export async function deleteLeftStores(
-  { temporaryDirectory, clock }: Pick<Context, 'temporaryDirectory' | 'clock'>,
+  { temporaryDirectory }: Pick<Context, 'temporaryDirectory'>,
   signal: AbortSignal,
 ): Promise<void> {
   const names = await readdir(temporaryDirectory).catch(() => []);
   for (const name of names) {
     if (signal.aborted) return;
-    if (name.startsWith(PREFIX)) await deleteIfLeft(join(temporaryDirectory, name), clock).catch(() => {});
+    if (name.startsWith(PREFIX)) await deleteIfLeft(join(temporaryDirectory, name)).catch(() => {});
   }
 }
 
-/** After this time, a directory without a journal does not belong to a server that starts. */
-const START_MS = 3_600_000;
-
-async function deleteIfLeft(directory: string, clock: Clock): Promise<void> {
-  // A symbolic link is not a directory here.
-  if (!isOwnDirectory(directory, 0o077)) return;
-  // A server that starts creates its directory first, and the journal only after it has locked the directory.
-  const { mtimeMs } = statSync(directory);
-  if (!existsSync(join(directory, JOURNAL_FILE)) && clock.now() - mtimeMs < START_MS) return;
+async function deleteIfLeft(directory: string): Promise<void> {
+  // A symbolic link is not a directory here. A server that starts creates its directory first, and the journal only after
+  // it has locked the directory.
+  if (!isOwnDirectory(directory, 0o077) || !existsSync(join(directory, JOURNAL_FILE))) return;
   const lock = await acquireDirectoryLock(directory);
   try {
     await rm(directory, { recursive: true, force: true, maxRetries: 3 });
