@@ -1,16 +1,20 @@
 // Collects the output that the built command prints without loading the program (src/cli/fast-path.ts).
 import { Readable, Writable } from 'node:stream';
-import { completionSpec } from '../src/cli/commands/completion.ts';
+import type { Command } from 'commander';
+import { topics } from '../src/cli/commands/help.ts';
 import { commands } from '../src/cli/commands/index.ts';
-import type { CompletionSpec } from '../src/cli/completion/complete.ts';
+import { completionSpec } from '../src/cli/completion/complete.ts';
 import { argvKey, type Prerendered } from '../src/cli/fast-path.ts';
 import { main } from '../src/cli/main.ts';
+import { createProgram } from '../src/cli/program/program.ts';
 import { createProcessContext } from '../src/cli/run.ts';
 
 export async function prerender(): Promise<Prerendered> {
-  const completion = completionSpec(commands);
+  const { program } = createProgram(commands);
+  const topicNames = Object.keys(topics).filter((name) => !name.includes(' '));
+  const completion = completionSpec(program, topicNames);
   const pages: Prerendered['pages'][number][] = [];
-  for (const argvs of argvsOfPages(completion)) {
+  for (const argvs of argvsOfPages(program)) {
     const [argv = []] = argvs;
     pages.push({ arguments: argvs.map(argvKey), text: await run(argv) });
   }
@@ -18,34 +22,25 @@ export async function prerender(): Promise<Prerendered> {
 }
 
 /** Returns a list for each page, with all command lines that print the page. */
-function argvsOfPages(program: CompletionSpec): string[][][] {
-  const { commands = [] } = program;
-  const help = commands.find(({ name }) => name === 'help');
-  const shells = commands.find(({ name }) => name === 'completion')?.arguments?.[0]?.choices ?? [];
-  const commandPaths = new Set(pathsBelow(program).map(argvKey));
+function argvsOfPages(program: Command): string[][][] {
+  const completion = program.commands.find((each) => each.name() === 'completion');
   return [
     [['--version'], ['-V']],
     [[]],
     [['--help'], ['-h'], ['help']],
-    ...pathsBelow(help).map((path) =>
-      commandPaths.has(argvKey(path))
-        ? [
-            ['help', ...path],
-            [...path, '--help'],
-            [...path, '-h'],
-          ]
-        : [['help', ...path]],
-    ),
-    ...shells.map((shell) => [['completion', shell]]),
+    ...pathsBelow(program).map((path) => [
+      ['help', ...path],
+      [...path, '--help'],
+      [...path, '-h'],
+    ]),
+    ...Object.keys(topics).map((name) => [['help', ...name.split(' ')]]),
+    ...(completion?.registeredArguments[0]?.argChoices ?? []).map((shell) => [['completion', shell]]),
   ];
 }
 
-/** The words of every subcommand: `keys`, `keys add`, … */
-const pathsBelow = (parent: CompletionSpec | undefined): string[][] =>
-  (parent?.commands ?? []).flatMap((each) => [
-    [each.name],
-    ...pathsBelow(each).map((path) => [each.name, ...path]),
-  ]);
+/** The words of every command: `list`, `keys`, `keys add`, … */
+const pathsBelow = ({ commands }: Command): string[][] =>
+  commands.flatMap((each) => [[each.name()], ...pathsBelow(each).map((path) => [each.name(), ...path])]);
 
 /** Returns what the program prints when stdout is a pipe. @throws if the program fails */
 async function run(argv: string[]): Promise<string> {

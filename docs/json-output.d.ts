@@ -7,7 +7,6 @@ export type Instant = string;
 
 /** The document on stdout, by command. */
 export type Output = {
-  '--version': Version;
   list: Pet[];
   'list --ndjson': Pet; // one per line
   find: Pet[]; // find and list with --columns: objects with only these fields
@@ -63,11 +62,6 @@ export type Request = {
   url: string;
   status: number;
   milliseconds: number;
-};
-
-export type Version = {
-  version: string;
-  node: string; // the version of Node.js that runs pets
 };
 
 export type WaitReason =

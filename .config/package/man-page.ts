@@ -1,11 +1,13 @@
 // Generates the man page from the same declarations as the help of the program.
-import { environmentVariables, firstCommands, programSummary } from '../../src/cli/commands/help.ts';
+import type { Command as Commander, Option } from 'commander';
+import { environmentVariables, firstCommands } from '../../src/cli/commands/help.ts';
 import { commands } from '../../src/cli/commands/index.ts';
 import { exitCodeMeanings } from '../../src/cli/core/exit-codes.ts';
 import { wrapText } from '../../src/cli/output/text.ts';
-import type { Command, CommandGroup, Option } from '../../src/cli/program/command.ts';
-import { globalOptions, optionsOf } from '../../src/cli/program/declare.ts';
-import { describe } from '../../src/cli/program/help.ts';
+import { helper } from '../../src/cli/program/help.ts';
+import { createProgram, globalOptions, programSummary } from '../../src/cli/program/program.ts';
+
+const { program, declarations } = createProgram(commands);
 
 /** The width of the source. The width of the shown page depends on the terminal. */
 const COLUMNS = 72;
@@ -21,7 +23,7 @@ export function manPage(version: string, date: string, more: string): string {
     section('SYNOPSIS', `.B pets\n.I command\n${escapeText('[options]')}`),
     section('DESCRIPTION', paragraph(programSummary)),
     section('EXAMPLES', Object.entries(firstCommands).map(exampleGroup).join('\n.PP\n')),
-    section('COMMANDS', commands.map((each) => command('pets', each)).join('\n')),
+    section('COMMANDS', program.commands.map((each) => command('pets', each)).join('\n')),
     section('OPTIONS', 'Every command accepts these options.', ...globalOptions.map(option)),
     section('ENVIRONMENT', ...Object.entries(environmentVariables).map(([name, text]) => item(name, text))),
     section('EXIT STATUS', ...exitCodeMeanings.map(([code, text]) => item(`${code}`, text))),
@@ -38,18 +40,17 @@ const item = (term: string, text: string) => `.TP\n.B ${escapeText(term)}\n${par
 const exampleGroup = ([title, lines]: [string, Record<string, string>]) =>
   [escapeText(`${title}:`), ...Object.entries(lines).map(([line, text]) => item(line, text))].join('\n');
 
-function command(parent: string, declared: Command | CommandGroup): string {
-  const name = `${parent} ${declared.name}`;
-  if ('commands' in declared) return declared.commands.map((each) => command(name, each)).join('\n');
+/** The sections of a command and of its subcommands. */
+function command(parent: string, each: Commander): string {
+  const name = `${parent} ${each.name()}`;
+  const declared = declarations.get(each);
+  if (declared === undefined) return each.commands.map((child) => command(name, child)).join('\n');
   const { examples, notes } = declared;
-  const args = (declared.arguments ?? []).filter(({ usage }) => usage !== '');
-  const options = optionsOf(declared);
-  const usage = [name, ...(options.length > 0 ? ['[options]'] : []), ...args.map((each) => each.name)];
   return [
-    `.SS ${escapeText(usage.join(' '))}`,
-    sentence(declared.summary),
-    ...args.map((each) => item(each.name, describe(each))),
-    ...options.map(option),
+    `.SS ${escapeText(`${name} ${each.usage()}`)}`,
+    paragraph(each.description()),
+    ...each.registeredArguments.map((argument) => item(argument.name(), argument.description)),
+    ...each.options.map(option),
     `.PP\n${examples.length === 1 ? 'Example' : 'Examples'}:\n.PP\n.EX`,
     ...examples.map((line) => escapeText(`    ${line}`)),
     '.EE',
@@ -57,9 +58,7 @@ function command(parent: string, declared: Command | CommandGroup): string {
   ].join('\n');
 }
 
-const option = (declared: Option) => item(declared.flags, describe(declared));
-
-const sentence = (text: string) => paragraph(`${text.slice(0, 1).toUpperCase()}${text.slice(1)}.`);
+const option = (declared: Option) => item(declared.flags, helper.optionDescription(declared));
 
 const paragraph = (text: string) => wrapText(text, COLUMNS).split('\n').map(escapeText).join('\n');
 

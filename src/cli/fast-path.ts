@@ -1,5 +1,5 @@
 import { readBundledText } from '../system/bundled-files.ts';
-import { type CompletionSpec, complete, formatCandidates } from './completion/complete.ts';
+import { type CompletionSpec, completionText } from './completion/complete.ts';
 
 /** Output rendered at build time (.config/prerender.ts), stored as prerendered.json next to the built program. */
 export type Prerendered = {
@@ -10,9 +10,6 @@ export type Prerendered = {
 
 /** Joins arguments with a character that no argument can contain. */
 export const argvKey = (argv: readonly string[]): string => argv.map((argument) => `${argument}\0`).join('');
-
-/** Milliseconds before writing again to a full non-blocking pipe. */
-const RETRY_MS = 5;
 
 /**
  * Prints the version, a help page, a completion script or completion candidates without loading the program.
@@ -26,7 +23,11 @@ export function tryFastPath(argv: readonly string[], directory: string): boolean
   try {
     const prerendered: Prerendered = JSON.parse(readBundledText(directory, 'prerendered.json'));
     const text = pageFor(prerendered, argv) ?? completionFor(prerendered, argv);
-    return text !== undefined && print(fs, text);
+    // On Windows, only `process.stdout` writes non-ASCII characters to a terminal correctly.
+    if (text === undefined || (process.platform === 'win32' && fs.fstatSync(1).isCharacterDevice()))
+      return false;
+    fs.writeFileSync(1, text);
+    return true;
   } catch {
     // The program runs instead. If stdout cannot be written, the program reports the error.
     return false;
@@ -42,28 +43,5 @@ function pageFor({ pages }: Prerendered, argv: readonly string[]): string | unde
 function completionFor(prerendered: Prerendered, argv: readonly string[]): string | undefined {
   const isCompletion = argv[0] === 'completion' && argv[2] === '--';
   if (!isCompletion || pageFor(prerendered, argv.slice(0, 2)) === undefined) return undefined;
-  return formatCandidates(complete(prerendered.completion, argv.slice(3)));
-}
-
-function print(fs: typeof import('node:fs'), text: string): boolean {
-  // On Windows, only `process.stdout` writes non-ASCII characters to a terminal correctly.
-  if (process.platform === 'win32' && fs.fstatSync(1).isCharacterDevice()) return false;
-  writeAllSync((bytes) => fs.writeSync(1, bytes), text);
-  return true;
-}
-
-/**
- * Writes all of the text, repeating short writes and waiting if the pipe is full.
- *
- * @param write returns the number of bytes written; throws EAGAIN if the pipe is full
- */
-export function writeAllSync(write: (bytes: Uint8Array) => number, text: string): void {
-  for (let left = Buffer.from(text); left.length > 0; ) {
-    try {
-      left = left.subarray(write(left));
-    } catch (error) {
-      if ((error as NodeJS.ErrnoException).code !== 'EAGAIN') throw error;
-      Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, RETRY_MS);
-    }
-  }
+  return completionText(prerendered.completion, argv.slice(3));
 }

@@ -1,7 +1,6 @@
-import { type Command as Commander, CommanderError } from 'commander';
-import { helpPage, startPage } from './commands/help.ts';
+import { startPage } from './commands/help.ts';
 import { commands } from './commands/index.ts';
-import { type Context, type Signal, version } from './core/context.ts';
+import type { Context, Signal } from './core/context.ts';
 import { toCliError, usageError } from './core/errors.ts';
 import { exitCodes } from './core/exit-codes.ts';
 import { type Console, type ConsoleOptions, createConsole, isClosedPipe } from './output/console.ts';
@@ -9,15 +8,7 @@ import { chooseFormat, type OutputOptions } from './output/printer.ts';
 import { sanitizeForTerminal } from './output/sanitize.ts';
 import { cut } from './output/text.ts';
 import type { Command, CommandContext } from './program/command.ts';
-import {
-  commandWords,
-  createProgram,
-  declareParameters,
-  flagsOf,
-  globalsOf,
-  namedArguments,
-} from './program/declare.ts';
-import { synonyms, toUsageError } from './program/words.ts';
+import { flagsOf, parseCommandLine } from './program/program.ts';
 
 /** Runs the program and returns its exit code. Errors are printed, not thrown. A closed output pipe is not an error. */
 export async function main(context: Context): Promise<number> {
@@ -66,64 +57,18 @@ function printStack(console: Console, error: unknown): void {
 }
 
 /**
- * Parses the arguments and runs the command that they name. Returns the exit code.
+ * Runs the command that the arguments name, or prints a page of help. Returns the exit code.
  *
  * @throws CliError for wrong usage, and every error of the command
  */
 async function runProgram(context: Context, openConsole: OpenConsole): Promise<number> {
   const { argv, env } = context;
-  const program = createProgram();
-  let exitCode: number = exitCodes.ok;
-  let help = '';
-  // Subcommands inherit these settings.
-  program
-    .configureOutput({ writeOut: (text) => (help += text), writeErr: (text) => (help += text) })
-    .configureHelp({
-      formatHelp: (command) => helpPage(commandWords(command), commands),
-    });
-
-  const onError = (command: Commander, declared?: Command) =>
-    command.exitOverride((error) => {
-      // `pets keys` without a subcommand prints the help of the group. With `--json`, this is an error.
-      const isHelp = error.exitCode === 0 || (error.code === 'commander.help' && !flagsOf(argv).json);
-      throw isHelp ? error : toUsageError(error, command, declared);
-    });
-  onError(program);
-
-  const addCommand = (parent: Commander, command: Command) => {
-    const names = [command.name, ...(synonyms[command.name] ?? [])];
-    const child = onError(parent.command(command.name).aliases(names.slice(1)), command);
-    // Declaring the options of all commands takes milliseconds, and only a command that is named can run.
-    declareParameters(child, names.some((name) => argv.includes(name)) ? command : {});
-    child.action(async () => {
-      const globals = globalsOf(program, env);
-      const options: Record<string, unknown> = { ...child.opts(), ...namedArguments(child) };
-      exitCode = await runCommand(command, options, { ...context, globals, commands }, openConsole);
-    });
-  };
-  for (const entry of commands) {
-    if ('run' in entry) addCommand(program, entry);
-    else {
-      const group = onError(program.command(entry.name).helpCommand(false));
-      for (const command of entry.commands) addCommand(group, command);
-    }
-  }
-  try {
-    checkEncoding(argv);
-    program.parseOptions([...argv]);
-    if (program.opts()['version'] === true) {
-      const console = openConsole(flagsOf(argv));
-      const { node } = process.versions;
-      await (console.json ? console.writeJson({ version, node }) : console.write(`${version}\n`));
-      return exitCode;
-    }
-    if (argv.length > 0) await program.parseAsync(argv, { from: 'user' });
-    else help = startPage(commands);
-  } catch (error) {
-    if (!(error instanceof CommanderError)) throw error;
-  }
-  if (help !== '') await openConsole(flagsOf(argv)).write(help);
-  return exitCode;
+  checkEncoding(argv);
+  const parsed = argv.length === 0 ? { text: startPage() } : parseCommandLine(argv, env, commands);
+  if ('command' in parsed)
+    return runCommand(parsed.command, parsed.options, { ...context, ...parsed }, openConsole);
+  await openConsole(flagsOf(argv)).write(parsed.text);
+  return exitCodes.ok;
 }
 
 /** Runs a command with a console for the format and the file that its options choose. Returns the exit code. */

@@ -1,4 +1,4 @@
-import { accessSync, closeSync, constants, fstatSync, openSync, readdirSync, rmSync } from 'node:fs';
+import { accessSync, closeSync, constants, fstatSync, openSync } from 'node:fs';
 import { Socket } from 'node:net';
 import { homedir, tmpdir, userInfo } from 'node:os';
 import { isAbsolute, join, parse } from 'node:path';
@@ -7,7 +7,7 @@ import { isatty } from 'node:tty';
 import { isOwnDirectory, makeDirectorySync } from '../client/state-directory.ts';
 import { isSingleExecutable } from '../system/bundled-files.ts';
 import { readUptime, systemClock } from '../system/clock.ts';
-import { type Context, version } from './core/context.ts';
+import type { Context } from './core/context.ts';
 import { exitCodes } from './core/exit-codes.ts';
 import { type HomeContext, stateDirectory } from './profiles/paths.ts';
 
@@ -20,11 +20,6 @@ export async function run(): Promise<void> {
   const context = createProcessContext();
   enableCompileCache(context);
   const { main } = await import('./main.ts');
-  if (context.argv.includes('--json')) {
-    // Node would print its warnings as text between the JSON lines, for example about NODE_TLS_REJECT_UNAUTHORIZED.
-    process.removeAllListeners('warning');
-    process.on('warning', ({ message }) => process.stderr.write(`${JSON.stringify({ notice: message })}\n`));
-  }
   process.exitCode = await main(context);
   // Wait until all output is written, because the reader may be slow. If the reader has closed its end, the write
   // fails, which also ends the wait.
@@ -134,28 +129,20 @@ function enableCompileCache(context: HomeContext): void {
 }
 
 /**
- * The compile-cache directory for this version of the program. Creating it deletes those of other versions.
+ * The directory of the compile cache.
  *
  * @returns undefined if other users could write to the directory, because Node executes cached code; also if the directory
  *   cannot be created, or no command has created the state directory yet
  */
 export function compileCacheDirectory(context: HomeContext): string | undefined {
   const state = stateDirectory(context);
-  const all = join(state, 'compiled');
-  const own = join(all, version);
+  const directory = join(state, 'compiled');
+  const isPrivate = (path: string) => isOwnDirectory(path, 0o022);
   try {
     if (!isPrivate(state)) return undefined;
-    makeDirectorySync(all);
-    if (!isPrivate(all)) return undefined;
-    if (makeDirectorySync(own)) {
-      for (const other of readdirSync(all)) {
-        if (other !== version) rmSync(join(all, other), { recursive: true, force: true });
-      }
-    }
-    return isPrivate(own) ? own : undefined;
+    makeDirectorySync(directory);
+    return isPrivate(directory) ? directory : undefined;
   } catch {
     return undefined;
   }
 }
-
-const isPrivate = (path: string): boolean => isOwnDirectory(path, 0o022);

@@ -43,7 +43,7 @@ describe('a damaged profile is reported and not changed', () => {
     const { code, stdout, stderr } = await machine.pets(['profiles']);
     expect({ code, stdout }).toEqual({
       code: 0,
-      stdout: 'prod\tdamaged\t-\tdefault\nstaging\thttps://staging.example/v1\t-\t\nlocal\t-\t-\t\n',
+      stdout: 'prod\tdefault\tdamaged\t-\nstaging\t\thttps://staging.example/v1\t-\nlocal\t\t-\t-\n',
     });
     expect(stderr).toContain(`${join(machine.configDirectory, 'prod.json')} is damaged`);
   });

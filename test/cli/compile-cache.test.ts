@@ -1,7 +1,6 @@
 import { chmod, chown, lstat, mkdir, readdir, symlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import { version } from '../../src/cli/core/context.ts';
 import { compileCacheDirectory } from '../../src/cli/run.ts';
 import { temporaryDirectory } from '../helpers/temp.ts';
 
@@ -19,21 +18,10 @@ async function machine() {
   };
 }
 
-test('is a private directory for each version', async () => {
+test('is a private directory', async () => {
   const { compiled, find } = await machine();
-  expect(find()).toBe(join(compiled, version));
-  for (const path of [compiled, join(compiled, version)])
-    expect((await lstat(path)).mode & 0o777).toBe(0o700);
-});
-
-test('is kept for the same version and deleted for others', async () => {
-  const { compiled, find } = await machine();
-  await mkdir(join(compiled, '0.0.1'), { recursive: true });
-  find();
-  await writeFile(join(compiled, version, 'kept'), '');
-  expect(find()).toBe(join(compiled, version));
-  expect(await readdir(compiled)).toEqual([version]);
-  expect(await readdir(join(compiled, version))).toEqual(['kept']);
+  expect([find(), find()]).toEqual([compiled, compiled]);
+  expect((await lstat(compiled)).mode & 0o777).toBe(0o700);
 });
 
 test('is not created before another command has created the state directory', async () => {
@@ -47,12 +35,12 @@ test('is never in a directory that replaces an unwritable state directory', asyn
   const context = { platform: 'linux', homeDirectory: '/proc/nohome' } as const;
   expect(compileCacheDirectory({ ...context, env: {} })).toBeUndefined();
   const env = { PETS_STATE_DIR: own };
-  expect(compileCacheDirectory({ ...context, env })).toBe(join(own, 'compiled', version));
+  expect(compileCacheDirectory({ ...context, env })).toBe(join(own, 'compiled'));
 });
 
 const isUnix = process.getuid !== undefined;
 
-type Directories = { state: string; compiled: string; own: string };
+type Directories = { state: string; compiled: string };
 type Case = [string, (directories: Directories) => Promise<unknown>];
 
 /** Only root can give a directory to another user. */
@@ -66,15 +54,11 @@ test
   .each<Case>([
     ['others may write to the state directory', ({ state }) => chmod(state, 0o770)],
     ['others may write to it', ({ compiled }) => mkdir(compiled).then(() => chmod(compiled, 0o777))],
-    [
-      'others may write to the directory of the version',
-      ({ own }) => mkdir(own, { recursive: true }).then(() => chmod(own, 0o775)),
-    ],
     ['it is a symbolic link', async ({ compiled }) => symlink(await temporaryDirectory(), compiled)],
     ['it is a file', ({ compiled }) => writeFile(compiled, '')],
     ...(process.getuid?.() === 0 ? [OTHER_USER] : []),
   ])('is not used if %s', async (_what, prepare) => {
   const { state, compiled, find } = await machine();
-  await prepare({ state, compiled, own: join(compiled, version) });
+  await prepare({ state, compiled });
   expect(find()).toBeUndefined();
 });

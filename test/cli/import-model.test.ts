@@ -244,7 +244,7 @@ class World {
           apiKey,
           clock: { now: () => this.#now, elapsed: () => this.#now },
           timeout: 30_000,
-          progress: () => ({ show() {}, end() {} }),
+          showStatus() {},
           notice(text) {
             if (text.startsWith('searching')) figures.compared++;
             figures.notAdded += Number(/: (\d+) not added/.exec(text)?.[1] ?? 0);

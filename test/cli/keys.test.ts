@@ -21,7 +21,7 @@ test.each([[['list']], [['add', 'till', '--plan', 'free']], [['revoke', 'till']]
     for (const [args, place, next] of [
       [['--data', path('my store')], path('my store'), `pets serve --data '${path('my store')}'`],
       [['--data', path('files')], path('files'), `pets serve --data ${path('files')}`],
-      [[], path('.local/share/pets/store'), 'pets serve; or name another with --data or PETS_DATA'],
+      [[], path('.local/share/pets/store'), 'pets serve'],
     ] as const) {
       const { code, stdout, stderr } = await machine.pets(['keys', ...command, ...args]);
       const error = `error: there is no store in ${place}\n  → create one: ${next}\n`;
@@ -57,16 +57,16 @@ describe('pets keys list', () => {
     expect(key).toEqual(shown);
     const csv = await machine.pets(['keys', 'list', '--csv', '--data', one]);
     expect(csv.stdout.split(/\r?\n/)).toEqual([
-      'name,plan,perMinute,perDay,bannedUntil,created',
-      `dev,pro,300,10000,${until},${created}`,
+      'name,plan,bannedUntil,perMinute,perDay,created',
+      `dev,pro,${until},300,10000,${created}`,
       '',
     ]);
     await ban(machine, one, '2020-01-01T00:00:00.000Z');
     const lines = await machine.pets(['keys', 'list', '--data', one]);
-    expect(lines.stdout).toMatch(/^dev\tpro\t300\t10000\t\t2\S+Z\n$/);
+    expect(lines.stdout).toMatch(/^dev\tpro\t\t300\t10000\t2\S+Z\n$/);
   });
 
-  test('fits 60 columns, and cuts nothing but names and the day of creation', async () => {
+  test('fits 60 columns, and cuts no times', async () => {
     const { machine, one } = await machineWithStores();
     const add = (...args: string[]) => machine.pets(['keys', 'add', ...args, '--data', one]);
     await add('import', '--plan', 'enterprise');
@@ -74,8 +74,8 @@ describe('pets keys list', () => {
     await ban(machine, one, '2999-11-20T12:00:00.000Z');
     const options = { columns: 60, env: { NO_COLOR: '1' } };
     const { stdout } = await machine.pets(['keys', 'list', '--data', one], options);
-    expect(stdout).toMatch(/^NAME {2,}PLAN {2,}BANNED UNTIL {13}CREATED\n/);
-    expect(stdout).toMatch(/^dev .* 2999-11-20 12:00:00 UTC {2}\d{4}-\d\d-\d\d$/m);
+    expect(stdout).toMatch(/^NAME {2,}PLAN {2,}BANNED UNTIL /);
+    expect(stdout).toMatch(/^dev .* 2999-11-20 12:00:00 UTC /m);
     expect(stdout).toMatch(/^the-till.* free /m);
     for (const line of stdout.split('\n')) expect(line.length).toBeLessThanOrEqual(60);
   });

@@ -3,7 +3,6 @@ import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { commands as allCommands } from '../../src/cli/commands/index.ts';
 import { openOutput } from '../../src/cli/output/output-file.ts';
-import type { CommandContext } from '../../src/cli/program/command.ts';
 import { PET } from '../helpers/client.ts';
 import { respondWith, runAgainst } from '../helpers/in-terminal.ts';
 import { freshMachine, serve } from '../helpers/pets.ts';
@@ -178,7 +177,7 @@ test.each<[string, Handler, code: number]>([
 });
 
 /** The full names of the commands that print data, except `pets add`. */
-const namesThatPrint = (commands: CommandContext['commands'], prefix = ''): string[] =>
+const namesThatPrint = (commands: typeof allCommands, prefix = ''): string[] =>
   commands.flatMap((entry) => {
     if ('commands' in entry) return namesThatPrint(entry.commands, `${entry.name} `);
     return entry.prints && entry.outputOptions?.length !== 0 ? [`${prefix}${entry.name}`] : [];

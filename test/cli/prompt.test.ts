@@ -1,6 +1,7 @@
 import { PassThrough } from 'node:stream';
 import { text } from 'node:stream/consumers';
 import { setImmediate as nextTurn } from 'node:timers/promises';
+import { Command } from 'commander';
 import { expect, test } from 'vitest';
 import { createConsole } from '../../src/cli/output/console.ts';
 import type { CommandContext } from '../../src/cli/program/command.ts';
@@ -19,7 +20,7 @@ function terminalContext({ json = false, input = true, stdin = true, stderr = tr
   };
   const console = createConsole(context, { json, color: 'never' });
   const globals = { json, input } as CommandContext['globals'];
-  return { ...context, console, globals, commands: [], startedAt: 0 };
+  return { ...context, console, globals, program: new Command(), startedAt: 0 };
 }
 
 /** Asks a question, types each of the keys, and returns the answer and what the terminal showed. */

@@ -39,7 +39,7 @@ test.each<[string, (path: { journal: string; directory: string }) => Promise<unk
   [
     'a shortened journal',
     ({ journal }) => readFile(journal).then(({ length }) => truncate(journal, length - 5)),
-    /the journal in .* does not end with a valid record: \d+ bytes after byte \d+ .*; the valid part has 66 animals, sequence number 21/,
+    /the journal in .* does not end with a valid record: \d+ bytes after byte \d+ are not valid/,
   ],
   [
     'a changed journal',
@@ -56,7 +56,7 @@ test.each<[string, (path: { journal: string; directory: string }) => Promise<unk
   const error = { code: 'store_error', message: expect.stringMatching(message) };
   expect(await check(machine, directory)).toMatchObject({ code: 1, error });
   // A journal that ends early can be copied.
-  if (!message.source.includes('the valid part')) expect((await machine.pets(copyArgs)).code).toBe(1);
+  if (!message.source.includes('are not valid')) expect((await machine.pets(copyArgs)).code).toBe(1);
   expect(await readdir(machine.home, { recursive: true })).toEqual(names);
 });
 

@@ -4,41 +4,10 @@ import { type Handler, reply, replyError } from '../helpers/scripted-server.ts';
 
 // Tests of the output on a terminal of a given width. The program runs in this process.
 
-/** Lists 15 animals, each on a page of its own, and responds to all other requests with 410. */
-const gone: Handler = (request, response) => {
-  const { pathname, searchParams } = new URL(request.url ?? '', 'http://service');
-  if (pathname !== '/v1/pets') return replyError(response, 410, 'operation_removed');
-  const page = Number(searchParams.get('page') ?? 1);
-  reply(
-    response,
-    200,
-    [{ id: page, name: `Animal ${page}`, categoryId: 1, status: 'sold' }],
-    page < 15 ? { Link: `</v1/pets?page=${page + 1}>; rel="next"` } : {},
-  );
-};
-
-test('get, if the service has removed the operation, searches the list and says so', async () => {
-  const { code, stdout, stderr } = await runAgainst(gone, ['get', '3', '2']);
-  expect([code, stdout]).toEqual([0, '3\tAnimal 3\t1\tsold\n2\tAnimal 2\t1\tsold\n']);
-  expect(stderr).toContain('so the list was searched: read 3 animals with 3 requests');
-});
-
-test('get, if the service has removed the operation, searches the whole list, with progress on a terminal', async () => {
-  const { code, server, stderr } = await runAgainst(gone, ['get', '14'], { columns: 100 });
-  expect([code, server.requests.length]).toEqual([0, 15]);
-  expect(stderr).toContain('read 13 animals, found 0');
-  const handler: Handler = (request, response, count) => {
-    if (count <= 3) gone(request, response, count);
-    else reply(response, 200, []);
-  };
-  const missing = await runAgainst(handler, ['get', '14', '2']);
-  expect([missing.code, missing.stdout]).toEqual([3, '2\tAnimal 2\t1\tsold\n']);
-  expect(missing.stderr).toContain('no animal with id 14');
-});
-
-test('get, if the service has removed the operation, stops searching when all ids are found, even if one is given twice', async () => {
-  const { code, server } = await runAgainst(gone, ['get', '1', '1']);
-  expect([code, server.requests.length]).toEqual([0, 2]);
+test('get does not take an operation that the service has removed for a missing animal', async () => {
+  const gone: Handler = (_, response) => replyError(response, 410, 'operation_removed');
+  const { code, stderr } = await runAgainst(gone, ['get', '3', '2', '--json']);
+  expect([code, JSON.parse(stderr).error.code]).toEqual([1, 'operation_removed']);
 });
 
 test('get prints the animals that it has read before an error; a JSON document is complete or not there', async () => {

@@ -158,8 +158,6 @@ test('during a rate limit, profiles --check sends one request a minute, so that 
     const [{ check }] = JSON.parse(stdout);
     expect([code, check.ok, check.code, check.remaining]).toEqual([0, false, 'rate_limited', 0]);
     expect(Date.parse(check.reset)).toBeGreaterThan(clock.now());
-    if (seconds > 10 && seconds < 70)
-      expect(check.message).toContain('already checked within the last minute');
     clock.advance(10_000);
   }
   // The first request started the cool-down. One request a minute may ignore the cool-down.

@@ -2,10 +2,10 @@ import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { expect, test } from 'vitest';
 import manifest from '../../package.json' with { type: 'json' };
-import { documentsBySubject, environmentVariables } from '../../src/cli/commands/help.ts';
+import { environmentVariables } from '../../src/cli/commands/help.ts';
 import { commands } from '../../src/cli/commands/index.ts';
 import { cliErrorCodes, exitCodeMeanings } from '../../src/cli/core/exit-codes.ts';
-import { globalOptions, optionsOf } from '../../src/cli/program/declare.ts';
+import { globalOptions, optionsOf } from '../../src/cli/program/program.ts';
 import { errorCodes } from '../../src/contract/error-codes.ts';
 import { plans } from '../../src/contract/plans.ts';
 import { isRunnable } from '../helpers/document-blocks.ts';
@@ -102,7 +102,7 @@ test('at most five blocks with commands are not run, and every directive is know
   expect(problems).toEqual([]);
 });
 
-test('every npm script and file that a document names exists, and every document that pets help names', () => {
+test('every npm script and file that a document names exists', () => {
   const problems = documents.flatMap(({ name, text }) => [
     ...[...text.matchAll(/\bnpm run ([\w:]+)/g)].filter(([, script = '']) => !(script in manifest.scripts)),
     ...[...text.matchAll(/`((?:src|test|bench|bin|docs|\.config|\.github|\.ci)\/[\w./-]*)`/g)]
@@ -110,8 +110,6 @@ test('every npm script and file that a document names exists, and every document
       .map(([, path]) => `${name}: there is no ${path}`),
   ]);
   expect(problems).toEqual([]);
-  const named = Object.values(documentsBySubject).flatMap((names) => names.split(', '));
-  expect(documents.map(({ name }) => name)).toEqual(expect.arrayContaining(named));
 });
 
 /** The broken links of a document. `files` returns the text of a file that a link may lead to. */

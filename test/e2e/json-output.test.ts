@@ -24,7 +24,7 @@ async function typeErrors(samples: readonly Sample[]): Promise<string> {
   const file = [
     `import type { Message, Output } from '${join(repository, DECLARATIONS).replace('.d.ts', '.js')}';`,
     '// @ts-expect-error This shows that the types were found.',
-    "export const wrong: Output['--version'] = { version: '1' };",
+    "export const wrong: Output['list'] = 'list';",
     ...new Set(constants),
   ];
   await writeFile(join(directory, 'samples.ts'), file.join('\n'));
@@ -188,7 +188,6 @@ async function usePage({ page }: { page: string }): Promise<void> {
 /** Collects the version, the events of `serve -- <command>`, and the output of commands that print no data. */
 async function withoutData({ run }: Samples): Promise<void> {
   const machine = await freshMachine();
-  await run(machine, '--version', ['--version']);
   await run(machine, undefined, ['serve', '--ephemeral', '--', process.execPath, '--eval', '']);
   await run(machine, undefined, ['use', 'staging']);
   const login = ['login', '--no-verify', '--base-url', 'http://127.0.0.1:9/v1'];

@@ -21,7 +21,7 @@ import { isClosedPipe } from '../output/console.ts';
 import { print } from '../output/printer.ts';
 import { formatTime } from '../output/time.ts';
 import type { Connection } from '../profiles/profile.ts';
-import type { Command, CommandContext } from '../program/command.ts';
+import { argument, type Command, type CommandContext, option } from '../program/command.ts';
 import { canConfirm, confirm } from '../prompts/prompt.ts';
 
 type Options = { name: string; category?: bigint; status?: PetStatus; idempotencyKey?: string };
@@ -39,29 +39,21 @@ export const add: Command<Options> = {
     'pets add "Fürst Pückler" --category 2 --status pending',
     'pets add Rex --category 3 --json | jq .id',
   ],
-  arguments: [
-    { name: '<name>', description: "the animal's name; if it begins with a hyphen, put it last, after --" },
-  ],
+  arguments: [argument('<name>', "the animal's name; if it begins with a hyphen, put it last, after --")],
   extraHint: 'put straight quotes around a name with spaces: pets add "Lady Bella" --category 3',
   options: [
-    {
-      flags: '--category <id>',
-      description: 'number of the category (required); those in use: pets count --by category',
-      parse: parseInt64Argument,
-      hint: CATEGORIES,
-    },
-    {
-      flags: '--status <status>',
-      description: 'status of the animal',
-      defaultText: 'available',
-      choices: petStatuses,
-    },
-    {
-      flags: '--idempotency-key <key>',
-      description:
-        '1 to 255 ASCII characters; for 24 hours, adding again with the same text adds no second animal, if the service supports it',
-      parse: parseWith(IdempotencyKey),
-    },
+    option(
+      '--category <id>',
+      'number of the category (required); those in use: pets count --by category',
+      parseInt64Argument,
+      CATEGORIES,
+    ),
+    option('--status <status>', 'available, pending or sold (default: available)', petStatuses),
+    option(
+      '--idempotency-key <key>',
+      '1 to 255 ASCII characters; for 24 hours, adding again with the same text adds no second animal, if the service supports it',
+      parseWith(IdempotencyKey),
+    ),
   ],
   prints: 'rows',
   outputOptions: [],

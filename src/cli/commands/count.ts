@@ -1,18 +1,22 @@
+import { stringifyJson } from '../../contract/json.ts';
 import type { ReceivedPet } from '../../contract/schemas.ts';
-import { footerOf } from '../animals/list-animals.ts';
 import { petColumn } from '../animals/pet-view.ts';
-import { readAnimals } from '../animals/reading.ts';
+import { readPages } from '../animals/reading.ts';
 import { filterOptions, parseNameText, type Selection } from '../animals/selection.ts';
-import { connectionFor } from '../connection/connect.ts';
+import { connectionFor, withClient } from '../connection/connect.ts';
 import { cellText, fieldAt, sortByField } from '../core/fields.ts';
 import { ArgumentError } from '../core/parsers.ts';
-import { type Column, print } from '../output/printer.ts';
-import type { Command } from '../program/command.ts';
+import { print } from '../output/printer.ts';
+import { type Command, option } from '../program/command.ts';
+import { footerOf } from './list.ts';
 
 type CountField = 'status' | 'categoryId';
 
 /** The number of animals that have these values. A value is null if the animals do not have the field. */
-type Count = { status?: unknown; categoryId?: unknown; animals: number };
+type Count = { status?: unknown; categoryId?: unknown; animals: number; names: Set<string> };
+
+/** How many names of each category a terminal shows, so that people recognize it. */
+const NAMES = 4;
 
 const groupings = {
   status: ['status'],
@@ -40,71 +44,49 @@ export const countCommand: Command<Options> = {
   ],
   extraHint: 'for example: pets count --by category; for one category: pets count --category 3',
   options: [
-    {
-      flags: '--by <fields>',
-      description: 'count by status, category, or both separated by a comma',
-      choices: Object.keys(groupings),
-      parse: parseGrouping,
-      default: 'status',
-    },
+    option('--by <fields>', 'status, category, or both separated by a comma', parseGrouping).default(
+      'status',
+    ),
     ...filterOptions,
-    {
-      flags: '--name <text>',
-      description: 'only animals with this text in their name; case and accents do not matter',
-      parse: parseNameText,
-    },
+    option('--name <text>', 'only this text in the name; case and accents do not matter', parseNameText),
   ],
   prints: 'rows',
   outputOptions: ['csv', 'excel', 'output'],
   async run({ by, ...selection }, context) {
-    const connection = connectionFor(context);
     const fields = groupings[by];
-    const counter = createCounter(fields);
-    const reading = await readAnimals(context, connection, selection, {
-      enough: Number.POSITIVE_INFINITY,
-      onResults: counter.add,
-    });
+    const counts = new Map<string, Count>();
+    const onResults = (pets: readonly ReceivedPet[]) => {
+      for (const pet of pets) {
+        // A service may send a category as text. The number 1 and the text "1" are the same category.
+        const key = fields.map((field) => cellText(pet[field])).join('\0');
+        const values = Object.fromEntries(fields.map((field) => [field, fieldAt(pet, field) ?? null]));
+        const count: Count = counts.get(key) ?? { ...values, animals: 0, names: new Set() };
+        counts.set(key, count);
+        count.animals++;
+        if (count.names.size < NAMES) count.names.add(pet.name);
+      }
+    };
+    const connection = connectionFor(context);
+    const options = { enough: Number.POSITIVE_INFINITY, onResults, showStatus: context.console.status };
+    const reading = await withClient(context, connection, (client) => readPages(client, selection, options));
+    // Sorted by the first field, then by the second one. Counts of animals without a field come last.
+    const sorted = fields.reduceRight<readonly Count[]>(
+      (rows, field) => sortByField(rows, { field, descending: false }),
+      [...counts.values()],
+    );
+    const view = {
+      columns: [
+        ...fields.map(petColumn<Count>),
+        { name: 'animals', value: ({ animals }: Count) => animals },
+        ...(fields[0] === 'categoryId' ? [{ name: 'names', value: someNames, only: 'table' as const }] : []),
+      ],
+      json: ({ names: _, ...count }: Count) => stringifyJson(count),
+    };
     const footer = footerOf(context, connection, selection, { ...reading, shown: reading.found });
-    await print(context.console, { columns: columnsOf(fields, counter.namesOf) }, counter.result(), footer);
+    await print(context.console, view, sorted, footer);
     return undefined;
   },
 };
 
-/** How many names of each category a terminal shows, so that people recognize it. */
-const NAMES = 4;
-
-function createCounter(fields: readonly CountField[]) {
-  const counts = new Map<string, Count>();
-  const names = new Map<Count, Set<string>>();
-  return {
-    add(pets: readonly ReceivedPet[]): void {
-      for (const pet of pets) {
-        // A service may send a category as text. The number 1 and the text "1" are the same category.
-        const key = fields.map((field) => cellText(pet[field])).join('\0');
-        const values = fields.map((field) => [field, fieldAt(pet, field) ?? null]);
-        const count: Count = counts.get(key) ?? { ...Object.fromEntries(values), animals: 0 };
-        counts.set(key, count);
-        count.animals++;
-        const known = names.get(count) ?? new Set();
-        if (known.size < NAMES) names.set(count, known.add(pet.name));
-      }
-    },
-    /** The counts, sorted by the first field, then by the second one. Counts of animals without a field come last. */
-    result: (): Count[] =>
-      fields.reduceRight<Count[]>(
-        (sorted, field) => sortByField(sorted, { field, descending: false }),
-        [...counts.values()],
-      ),
-    /** The first few names of the animals of a count. */
-    namesOf(count: Count): string {
-      const known = names.get(count) ?? new Set();
-      return [...known].join(', ') + (count.animals > known.size ? ' …' : '');
-    },
-  };
-}
-
-const columnsOf = (fields: readonly CountField[], namesOf: (count: Count) => string): Column<Count>[] => [
-  ...fields.map(petColumn<Count>),
-  { name: 'animals', value: ({ animals }) => animals },
-  ...(fields[0] === 'categoryId' ? [{ name: 'names', value: namesOf, only: 'table' as const }] : []),
-];
+const someNames = ({ names, animals }: Count): string =>
+  [...names].join(', ') + (animals > names.size ? ' …' : '');

@@ -1,37 +1,40 @@
+import type { Command as Commander, Option } from 'commander';
 import { usageError } from '../core/errors.ts';
 import { exitCodeMeanings } from '../core/exit-codes.ts';
-import type { Command, CommandContext } from '../program/command.ts';
-import { globalOptions } from '../program/declare.ts';
-import {
-  commandItem,
-  commandPage,
-  groupPage,
-  groupsOf,
-  heading,
-  type Item,
-  optionItem,
-  optionsPage,
-  paragraph,
-  section,
-  wrap,
-} from '../program/help.ts';
+import { argument, type Command } from '../program/command.ts';
+import { helper, type Item, section, wrap } from '../program/help.ts';
+import { programSummary } from '../program/program.ts';
 import { hintForCommand } from '../program/words.ts';
-
-type Commands = CommandContext['commands'];
 
 export const help: Command<{ topic: readonly string[] }> = {
   name: 'help',
   summary: 'show the help of a command or topic',
   examples: ['pets help list', 'pets help exit-codes'],
-  arguments: [{ name: '[topic...]', description: 'command, or one of the topics in pets help' }],
-  async run({ topic }, { commands, console }) {
-    await console.write(helpPage(topic, commands));
+  arguments: [argument('[topic...]', 'command, or one of the topics in pets help')],
+  async run({ topic }, { program, console }) {
+    let text = topics[topic.join(' ')]?.(program) ?? '';
+    if (text === '')
+      findCommand(topic, program)
+        .configureOutput({
+          writeOut(part) {
+            text += part;
+          },
+        })
+        .outputHelp();
+    await console.write(text);
     return undefined;
   },
 };
 
-export const programSummary =
-  "Show a pet shop's inventory and add to it. An HTTP service keeps the inventory.";
+/** @throws CliError if there is no such command */
+function findCommand(names: readonly string[], program: Commander): Commander {
+  let found: Commander | undefined = program;
+  for (const name of names)
+    found = found?.commands.find((each) => [each.name(), ...each.aliases()].includes(name));
+  if (found) return found;
+  const hint = hintForCommand(names.join(' ')) ?? 'for commands and topics, see: pets help';
+  throw usageError(`no help for ${names.join(' ')}`, hint);
+}
 
 /** The first commands that each kind of user needs. */
 export const firstCommands = {
@@ -56,48 +59,11 @@ export const firstCommands = {
 };
 
 /** The output of `pets` without arguments. It fits on a terminal of 80 columns and 24 lines. */
-export function startPage(commands: Commands): string {
-  const groups = Object.entries(firstCommands).map(([title, lines]) =>
-    section(title, Object.entries(lines), 34),
-  );
-  const names = commands.map(({ name }) => name).join(', ');
-  return [
-    `${wrap(programSummary)}\n`,
-    ...groups,
-    `\n${wrap(`Commands: ${names}`, 2)}\n`,
-    'Run pets --help for all commands, or pets help <command> for one.\n',
-  ].join('');
+export function startPage(): string {
+  const groups = Object.entries(firstCommands).map(([title, lines]) => section(title, Object.entries(lines)));
+  const more = 'Run pets --help for all commands, or pets help <command> for one.';
+  return [`${wrap(programSummary)}\n`, ...groups, `${more}\n`].join('\n');
 }
-
-/**
- * The page of a command, of a group of commands or options, of a topic, or of the whole program.
- *
- * @throws CliError if there is no such page
- */
-export function helpPage(names: readonly string[], commands: Commands): string {
-  const [first, second, ...more] = names;
-  const topic = topics[names.join(' ')];
-  if (topic !== undefined) return topicPage(topic);
-  if (first === undefined) return programPage(commands);
-  const entry = commands.find(({ name }) => name === first);
-  if (entry && 'commands' in entry) {
-    if (second === undefined) return groupPage(entry);
-    const command = entry.commands.find(({ name }) => name === second);
-    if (command && more.length === 0) return commandPage(names.join(' '), command);
-  } else if (entry) {
-    if (second === undefined) return commandPage(first, entry);
-    if (groupsOf(entry).has(second) && more.length === 0) return optionsPage(first, second, entry);
-  }
-  const hint = hintForCommand(names.join(' ')) ?? 'for commands and topics, see: pets help';
-  throw usageError(`no help for ${names.join(' ')}`, hint);
-}
-
-const programPage = (commands: Commands): string =>
-  [
-    heading('<command> [options]', programSummary.slice(0, -1)),
-    section('Commands', commands.map(commandItem)),
-    paragraph('Topics of pets help: global (options), environment, exit-codes, documents'),
-  ].join('');
 
 export const environmentVariables: Readonly<Record<string, string>> = {
   PETS_PROFILE: 'profile to use if --profile is not given: prod, staging or local',
@@ -113,8 +79,9 @@ export const environmentVariables: Readonly<Record<string, string>> = {
     'API key that pets serve accepts instead of a generated one: at least 20 characters, or 8 if only this machine can reach the service',
   PETS_SERVE_TOKEN:
     'token for the developer tools of pets serve, at least 20 characters (default: a new one at each start)',
-  'XDG_CONFIG_HOME, XDG_STATE_HOME, XDG_DATA_HOME':
-    'base directories for configuration, state and data files',
+  XDG_CONFIG_HOME: 'base directory for profiles',
+  XDG_STATE_HOME: 'base directory for state',
+  XDG_DATA_HOME: 'base directory for the store of pets serve',
   'HTTP_PROXY, HTTPS_PROXY, NO_PROXY':
     'proxies (lower case works too); never used for services on this machine; ALL_PROXY is not supported',
   NODE_EXTRA_CA_CERTS: 'file with additional certificates to trust',
@@ -122,46 +89,30 @@ export const environmentVariables: Readonly<Record<string, string>> = {
     'disable colors, or force them when not writing to a terminal; --color overrides this',
 };
 
-/** What people look for, and the document about it. */
-export const documentsBySubject: Readonly<Record<string, string>> = {
-  'a 429, a ban, retries, lost responses': 'docs/client-behavior.md',
-  'scripts, cron, containers': 'docs/scripting.md',
-  'importing a file': 'docs/import.md',
-  'exit codes and error codes': 'docs/scripting.md',
-  'profiles, proxies, certificates': 'docs/configuration.md',
-  'tests against pets serve, faults, reset': 'docs/testing.md',
-  'deploy, nginx, TLS, systemd, metrics': 'docs/deploy.md',
-  'backup, restore, upgrade': 'docs/deploy.md',
-  'several servers on PostgreSQL': 'docs/deploy.md, docs/postgres.md',
-  'the API': 'docs/service.md',
+const GLOBAL =
+  'Every command accepts these options, before or after its name. Results go to stdout; rows are a table at a terminal, otherwise lines with tabs and no header. Notes and errors go to stderr. A profile is a name for the saved base URL and API key of a service. The key is only sent to the server that it was saved for, so --base-url can only change the path there. For another server, log in with another profile, or set PETS_BASE_URL and PETS_API_KEY.';
+
+const optionItem = (option: Option): Item => [option.flags, helper.optionDescription(option)];
+
+function serveOptions(program: Commander, group: string): string {
+  const options = program.commands.find((each) => each.name() === 'serve')?.options ?? [];
+  const items = options.filter(({ helpGroupHeading }) => helpGroupHeading === group).map(optionItem);
+  return section(`Options of pets serve for ${group}`, items);
+}
+
+/** The pages of `pets help` that are not pages of commands. */
+export const topics: Readonly<Record<string, (program: Commander) => string>> = {
+  global(program) {
+    const items = [...program.options.map(optionItem), ['-h, --help', 'show help'] as const];
+    return `${wrap(GLOBAL)}\n\n${section('Options', items)}`;
+  },
+  environment: () => section('Environment variables', Object.entries(environmentVariables)),
+  'exit-codes': () =>
+    section(
+      'Exit codes',
+      exitCodeMeanings.map(([code, meaning]) => [String(code).padStart(3), meaning]),
+    ),
+  'serve keys': (program) => serveOptions(program, 'keys'),
+  'serve faults': (program) => serveOptions(program, 'faults'),
+  'serve network': (program) => serveOptions(program, 'network'),
 };
-
-/** A page that is a list of terms. `termColumns` is the width of their column, if the default is too narrow. */
-type Topic = { intro?: string; title: string; items: readonly Item[]; termColumns?: number };
-
-/** The help topics that are not commands. */
-export const topics: Readonly<Record<string, Topic>> = {
-  global: {
-    intro:
-      'Every command accepts these options, before or after its name. Results go to stdout; rows are a table at a terminal, otherwise lines with tabs and no header. Notes and errors go to stderr. A profile is a name for the saved base URL and API key of a service. The key is only sent to the server that it was saved for, so --base-url can only change the path there. For another server, log in with another profile, or set PETS_BASE_URL and PETS_API_KEY.',
-    title: 'Options',
-    get items() {
-      return globalOptions.map(optionItem);
-    },
-  },
-  environment: { title: 'Environment variables', items: Object.entries(environmentVariables) },
-  'exit-codes': {
-    title: 'Exit codes',
-    items: exitCodeMeanings.map(([code, meaning]): Item => [String(code).padStart(3), meaning]),
-  },
-  documents: {
-    intro:
-      'npm installs these documents in node_modules/pets-cli (npm root --global prints the global node_modules), and the Debian package in /usr/share/doc/pets.',
-    title: 'Documents',
-    items: Object.entries(documentsBySubject),
-    termColumns: 40,
-  },
-};
-
-const topicPage = ({ intro = '', title, items, termColumns }: Topic): string =>
-  `${wrap(intro)}\n${section(title, items, termColumns)}`.trimStart();

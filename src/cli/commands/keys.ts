@@ -6,7 +6,13 @@ import { CliError, usageError } from '../core/errors.ts';
 import { integer } from '../core/parsers.ts';
 import { type Console, isClosedPipe } from '../output/console.ts';
 import { type Column, print, printText } from '../output/printer.ts';
-import type { Command, CommandContext, CommandGroup } from '../program/command.ts';
+import {
+  argument,
+  type Command,
+  type CommandContext,
+  type CommandGroup,
+  option,
+} from '../program/command.ts';
 import { DEFAULT_PLAN } from '../serve/options.ts';
 import { addDataOption, dataOption, findStoreLocation, replaceHints } from '../serve/store-location.ts';
 
@@ -18,19 +24,12 @@ type AddOptions = Data & {
   perDay?: number;
 };
 
-type ManageKeys = StoreLocation['manageKeys'];
-
 /** Finds the store of `--data`, PETS_DATA or the default. `command` adds `--data` to a command if the user gave it. */
 async function openKeys({ data }: Data, context: CommandContext) {
   const location = await findStoreLocation(data, context);
   const command = (words: string) => addDataOption(words, data, location, context.platform);
-  /** @throws CliError if there is no store; any other error of `manageKeys` unchanged */
-  const manage: ManageKeys = (task) =>
-    location.manageKeys(task).catch(
-      replaceHints({
-        missing: `create one: ${command('pets serve')}${data === undefined ? '; or name another with --data or PETS_DATA' : ''}`,
-      }),
-    );
+  const manage: StoreLocation['manageKeys'] = (task) =>
+    location.manageKeys(task).catch(replaceHints({ missing: `create one: ${command('pets serve')}` }));
   return { command, manage };
 }
 
@@ -46,24 +45,13 @@ const add: Command<AddOptions> = {
     .filter((plan) => plan !== 'enterprise')
     .map((plan) => `${plan} ${plans[plan].perMinute} and ${plans[plan].perDay}`)
     .join(', ')}; enterprise as set by options, otherwise practically unlimited.`,
-  arguments: [{ name: '<name>', description: 'name for the key (a-z, 0-9, dot, dash, underscore)' }],
+  arguments: [argument('<name>', 'name for the key (a-z, 0-9, dot, dash, underscore)')],
   options: [
-    {
-      flags: '--plan <plan>',
-      description: 'plan, which sets the rate limits (see below)',
-      choices: planNames,
-      default: DEFAULT_PLAN,
-    },
-    {
-      flags: '--per-minute <number>',
-      description: 'requests per minute, instead of those of the plan (enterprise only)',
-      parse: integer(1, MAX_QUOTA),
-    },
-    {
-      flags: '--per-day <number>',
-      description: 'requests per day, instead of those of the plan (enterprise only)',
-      parse: integer(1, MAX_QUOTA),
-    },
+    option('--plan <plan>', `${planNames.join(', ')}: sets the rate limits (see below)`, planNames).default(
+      DEFAULT_PLAN,
+    ),
+    option('--per-minute <number>', 'other requests per minute (enterprise only)', integer(1, MAX_QUOTA)),
+    option('--per-day <number>', 'other requests per day (enterprise only)', integer(1, MAX_QUOTA)),
     dataOption,
   ],
   prints: 'text',
@@ -127,30 +115,32 @@ const list: Command<Data> = {
   },
 };
 
-/** A narrow table cuts only the names. A terminal shows local times. */
-function columnsOf({ localTime }: Console): Column<ListedKey>[] {
-  const showTime = (time: unknown) => (typeof time === 'string' ? localTime(Date.parse(time)) : time);
-  const column = (name: keyof ListedKey, more: Partial<Column<ListedKey>> = {}): Column<ListedKey> => ({
+const HEADS = {
+  name: 'NAME',
+  plan: 'PLAN',
+  bannedUntil: 'BANNED UNTIL',
+  perMinute: 'PER MINUTE',
+  perDay: 'PER DAY',
+  created: 'CREATED',
+} as const satisfies Record<keyof ListedKey, string>;
+
+/** A terminal shows local times. A narrow table does not cut them. */
+const columnsOf = ({ localTime }: Console): Column<ListedKey>[] =>
+  (Object.keys(HEADS) as (keyof ListedKey)[]).map((name) => ({
     name,
+    head: HEADS[name],
     value: (key) => key[name],
-    isFlexible: false,
-    ...more,
-  });
-  return [
-    column('name', { isFlexible: true }),
-    column('plan'),
-    column('perMinute', { only: 'data' }),
-    column('perDay', { only: 'data' }),
-    column('bannedUntil', { head: 'BANNED UNTIL', shown: showTime }),
-    column('created', { shown: (time) => String(showTime(time)).slice(0, 'YYYY-MM-DD'.length) }),
-  ];
-}
+    ...(['bannedUntil', 'created'].includes(name) && {
+      shown: (time) => time && localTime(Date.parse(String(time))),
+      isFlexible: false,
+    }),
+  }));
 
 const revoke: Command<Data & { name: string }> = {
   name: 'revoke',
   summary: 'revoke a key; a running server rejects it within a second',
   examples: ['pets keys revoke till-1'],
-  arguments: [{ name: '<name>', description: 'name of the key' }],
+  arguments: [argument('<name>', 'name of the key')],
   options: [dataOption],
   async run(options, context) {
     const { manage } = await openKeys(options, context);

@@ -1,10 +1,36 @@
-import { listAnimals } from '../animals/list-animals.ts';
-import { filterOptions, limitOption, listOptions, type Selection } from '../animals/selection.ts';
-import type { Command } from '../program/command.ts';
-import { allOutputOptions } from '../program/declare.ts';
+import { pageSize } from '../../contract/operations.ts';
+import type { ReceivedPet } from '../../contract/schemas.ts';
+import { petView } from '../animals/pet-view.ts';
+import { type Reading, readPages } from '../animals/reading.ts';
+import {
+  describeFilters,
+  filterOptions,
+  hasOwnFilter,
+  limitOption,
+  listOptions,
+  onlyStatus,
+  orderOf,
+  parseNameText,
+  type Selection,
+} from '../animals/selection.ts';
+import {
+  connectionFor,
+  followUpCommand,
+  footerLabel,
+  targetLabel,
+  withClient,
+} from '../connection/connect.ts';
+import { usageError } from '../core/errors.ts';
+import { fieldAt, fieldNames, sortByField } from '../core/fields.ts';
+import { createPrinter, type Footer } from '../output/printer.ts';
+import { formatCount, listNames } from '../output/text.ts';
+import type { Connection } from '../profiles/profile.ts';
+import { argument, type Command, type CommandContext, option } from '../program/command.ts';
+import { allOutputOptions } from '../program/program.ts';
 
 export const list: Command<Selection> = {
   name: 'list',
+  aliases: ['ls'],
   summary: 'list animals',
   examples: [
     'pets list --all --json | jq length',
@@ -14,7 +40,7 @@ export const list: Command<Selection> = {
   ],
   extraHint: 'to list only some animals: pets list --status sold; or by name: pets find rex',
   options: [
-    { flags: '--all', description: 'list all animals', conflicts: ['limit'] },
+    option('--all', 'list all animals').conflicts('limit'),
     ...filterOptions,
     ...listOptions,
     limitOption('20; all with --category, several --status, --sort or --output'),
@@ -23,3 +49,75 @@ export const list: Command<Selection> = {
   outputOptions: allOutputOptions,
   run: listAnimals,
 };
+
+export const find: Command<Selection & { text: string }> = {
+  name: 'find',
+  summary: 'find animals by name',
+  examples: ['pets find rex', 'pets find rex --category 3 --status available'],
+  arguments: [argument('<text>', 'part of the name; case and accents do not matter', parseNameText)],
+  extraHint: 'put quotes around a text with spaces: pets find "Lady Bella"',
+  options: [...filterOptions, ...listOptions, limitOption('all')],
+  prints: 'rows',
+  outputOptions: allOutputOptions,
+  run: ({ text, ...selection }, context) => listAnimals({ ...selection, name: text }, context),
+};
+
+/** Prints the selected animals and a footer. @throws CliError for an unknown column */
+async function listAnimals(selection: Selection, context: CommandContext): Promise<undefined> {
+  const { sort, columns = [], all, limit, output } = selection;
+  const isWhole = all === true || hasOwnFilter(selection) || (sort ?? output) !== undefined;
+  const enough = limit ?? (isWhole ? Number.POSITIVE_INFINITY : pageSize.default);
+  const { console } = context;
+  const connection = connectionFor(context);
+  const printer = createPrinter(console, petView(selection.columns));
+  // Nothing is printed before all animals are known, if they have to be sorted, or if a column may be mistyped.
+  const isKept = sort !== undefined || columns.length > 0;
+  const kept: ReceivedPet[] = [];
+  const options = {
+    enough: sort === undefined ? enough : Number.POSITIVE_INFINITY,
+    onResults: (pets: readonly ReceivedPet[]) => (isKept ? void kept.push(...pets) : printer.write(pets)),
+    showStatus: console.status,
+  };
+  const reading = await withClient(context, connection, (client) => readPages(client, selection, options));
+  const missing = columns.filter((field) => kept.every((pet) => fieldAt(pet, field) === undefined));
+  if (missing.length > 0 && kept.length > 0)
+    throw usageError(
+      `--columns: no animal has the field ${missing.join(' or ')}`,
+      `use some of these fields: ${listNames(fieldNames(kept))}`,
+    );
+  const rest = sort === undefined ? kept : sortByField(kept, orderOf(sort)).slice(0, enough);
+  await printer.write(rest);
+  const shown = sort === undefined ? reading.found : rest.length;
+  await printer.end(footerOf(context, connection, selection, { ...reading, shown }));
+  return undefined;
+}
+
+/** The footer of a list or a count. `shown` is the number of animals that were printed or counted. */
+export function footerOf(
+  context: CommandContext,
+  connection: Connection,
+  selection: Selection,
+  { found, more, shown }: Pick<Reading, 'found' | 'more'> & { shown: number },
+): Footer {
+  const filters = describeFilters(selection);
+  const list = followUpCommand(context, 'list');
+  if (found === 0 && more === 'no') {
+    const all = selection.category ? `${followUpCommand(context, 'count')} --by category` : `${list} --all`;
+    const add = `Add one: ${followUpCommand(context, 'add')} <name> --category <id>`;
+    const end = filters.length === 0 ? `. ${add}` : ` with ${filters.join(' and ')}. Try: ${all}`;
+    return { summary: `no animals at ${targetLabel(connection)}${end}` };
+  }
+  const isCut = more !== 'no' && shown === selection.limit;
+  const start = shown < found ? `${shown} of ` : isCut ? 'the first ' : '';
+  const count = `${start}${formatCount(found, 'animal')}`;
+  const summary = [`${count}${footerLabel(context, connection)}`, ...filters].join(', ');
+  // A user who gives --limit knows that the list ends there.
+  if (more === 'no' || shown === selection.limit) return { summary };
+  if (more === 'unknown')
+    return { summary, warning: 'there may be more animals, but the service sends no link to a next page' };
+  const status = selection.status ? ` --status ${onlyStatus(selection.status)}` : '';
+  const warning = context.console.isForPeople
+    ? `for all: ${list}${status} --all`
+    : `only the first ${formatCount(shown, 'animal')}; for all, add --all`;
+  return { summary, warning };
+}

@@ -1,4 +1,3 @@
-import { ApiFailure, ContractError } from '../../client/errors.ts';
 import { API_KEY_PATTERN } from '../../contract/headers.ts';
 import { API_PREFIX } from '../../contract/operations.ts';
 import { followUpCommand, isKeyRequired, listOne, probe, withClient } from '../connection/connect.ts';
@@ -15,8 +14,8 @@ import {
   readSettings,
   writeProfile,
 } from '../profiles/profile.ts';
-import type { Command, CommandContext } from '../program/command.ts';
-import { baseUrlOption, profileOption } from '../program/declare.ts';
+import { type Command, type CommandContext, option } from '../program/command.ts';
+import { baseUrlOption, profileOption } from '../program/program.ts';
 import { canPrompt, promptSecret, promptText, readStdin } from '../prompts/prompt.ts';
 
 type Options = { verify: boolean };
@@ -29,11 +28,7 @@ export const login: Command<Options> = {
     'pets login --base-url https://api.example.com/v1',
     'pets login --profile staging --base-url https://staging.example/v1 < key.txt',
   ],
-  options: [
-    profileOption,
-    baseUrlOption,
-    { flags: '--no-verify', description: 'save the key without sending any request' },
-  ],
+  options: [profileOption, baseUrlOption, option('--no-verify', 'save the key without sending any request')],
   extraHint:
     'for the address: pets login --base-url <url>; pets login asks for the key, or reads it: pets login < key.txt',
   notes:
@@ -49,27 +44,17 @@ export const login: Command<Options> = {
     const piped = context.stdin.isTTY === true ? undefined : await readKey(context);
     if (piped === undefined && !canPrompt(context))
       throw usageError('cannot ask for a key with --no-input or redirected stderr', pipeHint(context));
-    const connectionWith = (baseUrl: string, key = ''): Connection => ({
-      profile,
-      baseUrl,
-      key,
-      keySource: 'this login',
-    });
-    const baseUrl = verify ? await findService(context, given, connectionWith) : given;
+    const connection: Connection = { profile, baseUrl: given, key: '', keySource: 'this login' };
+    const baseUrl = verify ? await findService(context, connection) : given;
     const check = async (key: string) => {
-      if (verify) await withClient(context, connectionWith(baseUrl, key), listOne);
+      if (verify) await withClient(context, { ...connection, baseUrl, key }, listOne);
       return key;
     };
     const message = `API key for profile ${profile} (${new URL(baseUrl).host})`;
     const key = await (piped === undefined ? promptKey(context, message, check) : check(piped));
     await writeProfile(context, profile, { baseUrl, key });
-    const isReplaced = stored?.key !== undefined && (stored.key !== key || stored.baseUrl !== baseUrl);
-    const before = isReplaced ? `, instead of key ${maskKey(stored.key ?? '')} for ${stored.baseUrl}` : '';
-    const profileFlag =
-      profile === chooseProfile({ flags: {}, env, defaultProfile }) ? '' : ` --profile ${profile}`;
-    console.notice(
-      `saved key ${maskKey(key)} for ${baseUrl} to profile ${profile}${before}. Next: pets list${profileFlag}`,
-    );
+    const next = `pets list${globals.profile === undefined ? '' : ` --profile ${profile}`}`;
+    console.notice(`saved key ${maskKey(key)} for ${baseUrl} to profile ${profile}. Next: ${next}`);
   },
 };
 
@@ -110,30 +95,25 @@ async function readKey(context: CommandContext): Promise<string> {
     throw usageError('there is no key on standard input', `log in at a terminal, or ${pipeHint(context)}`);
   const problem = keyProblem(text);
   if (problem === undefined) return keyIn(text);
-  const hint = 'copy the key again; it is a single word of visible ASCII characters';
-  throw new CliError(problem, { code: 'bad_key', hint });
+  throw new CliError(problem, { code: 'bad_key', hint: 'copy the key again' });
 }
 
 /**
- * Finds the base URL of the service: `given`, or else `given` with /v1 appended. The result is the first one that
+ * Finds the base URL of the service: the given one, or else that with /v1 appended. The result is the first one that
  * responds with 401 to a request without a key. The key is not sent to any other URL.
  *
  * @throws CliError if the request fails in another way, for example without a connection, or if it succeeds
  */
-async function findService(
-  context: CommandContext,
-  given: string,
-  connectionWith: (baseUrl: string) => Connection,
-): Promise<string> {
-  const error = await probe(context, connectionWith(given));
-  if (isKeyRequired(error)) return given;
-  const longer = `${given}${API_PREFIX}`;
-  const hasResponded =
-    error instanceof CliError && (error.cause instanceof ApiFailure || error.cause instanceof ContractError);
-  const canBeLonger = hasResponded && !given.endsWith(API_PREFIX);
-  if (canBeLonger && isKeyRequired(await probe(context, connectionWith(longer)))) return longer;
+async function findService(context: CommandContext, connection: Connection): Promise<string> {
+  const { baseUrl } = connection;
+  const error = await probe(context, connection);
+  if (isKeyRequired(error)) return baseUrl;
+  const longer = `${baseUrl}${API_PREFIX}`;
+  const hasResponded = error instanceof CliError && error.exitCode !== exitCodes.network;
+  const canBeLonger = hasResponded && !baseUrl.endsWith(API_PREFIX);
+  if (canBeLonger && isKeyRequired(await probe(context, { ...connection, baseUrl: longer }))) return longer;
   if (error !== undefined) throw error;
-  throw new CliError(`${given} did not ask for a key, so the key was not sent to it`, {
+  throw new CliError(`${baseUrl} did not ask for a key, so the key was not sent to it`, {
     code: 'contract_error',
     hint: 'check the base URL; to save the key without sending it, add --no-verify',
   });
@@ -172,7 +152,25 @@ const keyIn = (text: string): string =>
 function keyProblem(text: string): string | undefined {
   const key = keyIn(text);
   if (/^https?:\/\//i.test(key)) return 'expected an API key, but got a URL';
-  if (API_KEY_PATTERN.test(key)) return undefined;
   if (key === '') return 'the key is empty';
-  return /\s/.test(key) ? 'the key contains a space or a line break' : 'the key contains invalid characters';
+  return API_KEY_PATTERN.test(key) ? undefined : 'the key is not a single word of visible ASCII characters';
 }
+
+export const logout: Command<object> = {
+  name: 'logout',
+  summary: 'remove the API key from a profile',
+  examples: ['pets logout', 'pets logout --profile staging'],
+  async run(_options, context) {
+    const { console, globals, env } = context;
+    const { defaultProfile } = readSettings(context);
+    const profile = chooseProfile({ flags: globals, env, defaultProfile });
+    const stored = readProfile(context, profile);
+    if (stored?.key === undefined) {
+      console.notice(`profile ${profile} has no key`);
+      return;
+    }
+    const { key: _, ...rest } = stored;
+    await writeProfile(context, profile, rest);
+    console.notice(`removed the key from profile ${profile}`);
+  },
+};

@@ -7,10 +7,10 @@ import { ArgumentError } from '../core/parsers.ts';
 import { print } from '../output/printer.ts';
 import { formatCount, listNames } from '../output/text.ts';
 import { instantOf, startOfDay } from '../output/time.ts';
-import type { Command, CommandContext } from '../program/command.ts';
-import { allOutputOptions } from '../program/declare.ts';
+import { argument, type Command, type CommandContext, option, repeatable } from '../program/command.ts';
+import { allOutputOptions } from '../program/program.ts';
 
-const { cellText, fieldAt, fieldNames, parseFields, valuesOf } = fields;
+const { cellText, fieldAt, fieldNames, parseFieldOrder, parseFields, valuesOf } = fields;
 
 type Order = fields.Fields;
 
@@ -33,18 +33,17 @@ export const orders: Command<Conditions & { sort?: fields.FieldOrder; columns?: 
     'pets orders --where status=placed --sort amount:desc',
     'pets orders 1007',
   ],
-  arguments: [{ name: '[id...]', description: 'only the orders with these ids' }],
+  arguments: [argument('[id...]', 'only the orders with these ids')],
   options: [
-    {
-      flags: '--where <field=value>',
-      description: 'only orders with this value in this field (repeatable: one of the values of each field)',
-      parse: parseCondition,
-      repeatable: true,
-    },
-    { flags: '--since <time>', description: 'only orders from this time on (see below)', parse: parseTime },
-    { flags: '--until <time>', description: 'only orders before this time', parse: parseTime },
-    { flags: '--sort <field>', description: 'sort by a field; amount:desc reverses', parse: parseFieldOrder },
-    { flags: '--columns <fields>', description: 'only these fields, such as id,status', parse: parseFields },
+    repeatable(
+      '--where <field=value>',
+      'only orders with this value in this field, or with one of several values',
+      parseCondition,
+    ),
+    option('--since <time>', 'only orders from this time on (see below)', parseTime),
+    option('--until <time>', 'only orders before this time', parseTime),
+    option('--sort <field>', 'sort by a field; amount:desc reverses', parseFieldOrder),
+    option('--columns <fields>', 'only these fields, such as id,status', (text) => parseFields(text)),
   ],
   notes:
     'The fields are the columns of pets orders without options. A time is yesterday, today, 7d or 12h (ago), 2026-11-20 or 2026-11-20T14:30, in your time zone; a day, such as today or 7d, begins at 00:00.',
@@ -99,7 +98,7 @@ function select(
     const field = requireField(all, name, '--where');
     const wanted = where.flatMap((each) => (each.field === name ? [each.value] : []));
     const isWanted = (order: Order) =>
-      valuesOf(order, field).some((value) => wanted.some((text) => isEqual(value, text)));
+      valuesOf(order, field).some((value) => wanted.includes(cellText(value)));
     const others = all.some(isWanted) ? [] : all.flatMap((order) => valuesOf(order, field)).map(cellText);
     const rest = others.length === 0 ? '' : ` (the values are: ${listNames([...new Set(others)])})`;
     conditions.push(`${field}=${wanted.join(' or ')}${rest}`);
@@ -131,33 +130,25 @@ const unsuitable = (reason: string, context: CommandContext): CliError =>
     hint: `to see what the service sent: ${followUpCommand(context, 'orders')} --json`,
   });
 
-/** The names of all top-level fields. A set, because the names of every order in one list could need gigabytes. */
-/** The name of the field that the user means (see `findField`). @throws CliError if there are orders but none has it */
+/**
+ * The name of the field that the user means. Tables print the names of fields in upper case, so a name in another case is
+ * accepted if only one field has that name. @throws CliError if there are orders but none has the field
+ */
 function requireField(all: readonly Order[], name: string, flag: string): string {
-  const field = fields.findField(all, name);
-  if (field !== undefined || all.length === 0) return field ?? name;
+  const names = fieldNames(all);
+  const [similar = name, other] = names.filter((each) => each.toLowerCase() === name.toLowerCase());
+  if (names.includes(name) || all.length === 0) return name;
+  if (names.includes(similar) && other === undefined) return similar;
   const hint = `use one of these fields: ${listNames(fieldNames(all))}`;
   throw usageError(`${flag}: no order has the field ${name}`, hint);
 }
 
-/** A narrow table cuts only texts with more than 12 characters. A terminal shows times with an offset in local time. */
+/** A narrow table does not cut times. A terminal shows times with an offset in local time. */
 function columnOf(name: string, all: readonly Order[], { localTime }: CommandContext['console']) {
   const value = (order: Order) => fieldAt(order, name);
   const shown = (time: unknown) =>
     isTime(time) && ISO.exec(String(time))?.[3] ? localTime(parseInstant(String(time), UTC)) : time;
-  const isShort = hasOnlyTimes(all, name) || all.every((order) => cellText(value(order)).length <= 12);
-  return { name, value, shown, ...(isShort && { isFlexible: false }) };
-}
-
-/** Whether a value is what the user typed. Numbers are compared by value, so 12.5 equals 12.50; others by their text. */
-function isEqual(value: unknown, text: string): boolean {
-  if (cellText(value) === text) return true;
-  const [number, typed] = [
-    fields.isNumber(value) ? fields.numberOf(value) : undefined,
-    fields.numberOf(text),
-  ];
-  // One may be a bigint and the other a number, which are never equal with ===.
-  return number !== undefined && typed !== undefined && !(number < typed) && !(number > typed);
+  return { name, value, shown, ...(hasOnlyTimes(all, name) && { isFlexible: false }) };
 }
 
 /** Parses `<field>=<value>`. The value may be empty and may contain an equals sign. */
@@ -167,11 +158,6 @@ function parseCondition(text: string) {
   // A field that ends with one of these characters is the start of another operator, such as != or >=.
   if (equals > 0 && !/[!<>~=]$/.test(field)) return { field, value: text.slice(equals + 1) };
   throw new ArgumentError('must be <field>=<value> (only =, no != or >=)');
-}
-
-function parseFieldOrder(text: string): fields.FieldOrder {
-  const [, field = '', direction] = /^(.*?)(?::(asc|desc))?$/s.exec(text) ?? [];
-  return { field: fields.checkFieldName(field), descending: direction === 'desc' };
 }
 
 /** Parses the time of `--since` or `--until`. */

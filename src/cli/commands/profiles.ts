@@ -1,9 +1,7 @@
-import { RateLimitError } from '../../client/errors.ts';
 import { readRateLimits } from '../../client/rate-limit.ts';
-import type { HttpHeaders } from '../../client/response.ts';
-import { connectionFor, createStateDirectory, withClient } from '../connection/connect.ts';
+import { connectionFor, withClient } from '../connection/connect.ts';
 import { CliError, toCliError } from '../core/errors.ts';
-import { exitCodes } from '../core/exit-codes.ts';
+import { type ExitCode, exitCodes } from '../core/exit-codes.ts';
 import { type Column, print } from '../output/printer.ts';
 import { maskKey } from '../output/redact.ts';
 import { formatDeadline } from '../output/time.ts';
@@ -16,8 +14,9 @@ import {
   profileNames,
   readProfile,
   readSettings,
+  writeSettings,
 } from '../profiles/profile.ts';
-import type { Command, CommandContext } from '../program/command.ts';
+import { argument, type Command, type CommandContext, option } from '../program/command.ts';
 
 type ProfileRow = {
   /** `environment` stands for the key in PETS_API_KEY. */
@@ -26,7 +25,7 @@ type ProfileRow = {
   /** The masked key (see `maskKey`); null if the profile has none. */
   key: string | null;
   default: boolean;
-  /** Set if the file of the profile is damaged or cannot be read. */
+  /** Set if the profile or PETS_API_KEY cannot be used, for example because a file is damaged. */
   damaged?: true;
   check?: Check;
 };
@@ -45,31 +44,46 @@ export const profiles: Command<{ check?: boolean }> = {
   name: 'profiles',
   summary: 'list the profiles: saved services with API keys',
   examples: ['pets profiles', 'pets profiles --check'],
-  options: [{ flags: '--check', description: 'check each key with its service, and show the requests left' }],
+  options: [option('--check', 'check each key with its service, and show the requests left')],
   prints: 'rows',
   async run({ check = false }, context) {
     const { console, globals, env } = context;
-    const { defaultProfile } = readSettings(context);
-    const usual = chooseProfile({ flags: {}, env, defaultProfile });
-    /** The checks that failed because the service rejected the key, not because of the network or a rate limit. */
-    const rejected = new Set<Check>();
-    const checkKey = check ? createKeyCheck(context, rejected) : undefined;
-    const rows: ProfileRow[] = [];
-    for (const name of globals.profile === undefined ? profileNames : [globals.profile])
-      rows.push(await profileRow(context, name, name === usual, checkKey));
+    const usual = chooseProfile({ flags: {}, env, defaultProfile: readSettings(context).defaultProfile });
+    const sources: [ProfileRow['profile'], () => Profile | undefined][] = (
+      globals.profile === undefined ? profileNames : [globals.profile]
+    ).map((name) => [name, () => readProfile(context, name)]);
     // List the key in PETS_API_KEY too, because commands without --profile send it.
-    const envKey = env['PETS_API_KEY'];
-    if (envKey && globals.profile === undefined) rows.push(await environmentRow(context, envKey, checkKey));
+    if (env['PETS_API_KEY'] && globals.profile === undefined)
+      sources.push(['environment', () => connectionFor(context)]);
+    const rows: ProfileRow[] = [];
+    const rejected: string[] = [];
+    for (const [profile, read] of sources) {
+      const row: ProfileRow = { profile, baseUrl: null, key: null, default: profile === usual };
+      rows.push(row);
+      try {
+        const { baseUrl = null, key } = read() ?? {};
+        Object.assign(row, { baseUrl, key: key ? maskKey(key) : null });
+        if (!check || !baseUrl || !key) continue;
+        const result = await checkKey(context, { profile: usual, baseUrl, key, keySource: 'this login' });
+        row.check = result.check;
+        if (result.exitCode === exitCodes.noKey) rejected.push(profile);
+      } catch (error) {
+        // The other rows are still listed.
+        const { code, message, hint } = toCliError(error);
+        if (code === 'interrupted') throw error;
+        console.notice(hint === undefined ? message : `${message}; ${hint}`);
+        row.damaged = true;
+      }
+    }
     await print(console, { columns: columnsOf(check) }, rows);
-    // The table has only the code of a failed check.
-    if (console.isForPeople)
-      for (const row of rows)
-        if (row.check?.ok === false) console.notice(`${row.profile}: ${row.check.message}`);
+    // The rows have only the code of a failed check.
+    if (!console.json)
+      for (const { profile, check } of rows)
+        if (check?.ok === false) console.notice(`${profile}: ${check.message}`);
     if (console.isTerminal && globals.profile === undefined && rows.every(({ key }) => key === null))
       console.notice('no key saved yet. Log in: pets login. Or start a local service: pets serve --seed');
-    const unusable = rows.filter((row) => row.check && rejected.has(row.check));
-    if (unusable.length > 0)
-      throw new CliError(`rejected: ${unusable.map(({ profile }) => `the key of ${profile}`).join(', ')}`, {
+    if (rejected.length > 0)
+      throw new CliError(`rejected: ${rejected.map((name) => `the key of ${name}`).join(', ')}`, {
         code: 'bad_key',
         hint: 'to replace a key: pets login --profile <profile>; for local: pets keys add <key-name> | pets login --profile local; for environment: set PETS_API_KEY to a valid key',
       });
@@ -79,23 +93,18 @@ export const profiles: Command<{ check?: boolean }> = {
 
 /** A narrow table leaves out the key, and then the base URL, which is never cut. */
 function columnsOf(withCheck: boolean): Column<ProfileRow>[] {
-  const check: Column<ProfileRow> = {
-    name: 'check',
-    value: (row) => (row.check === undefined ? 'no key' : row.check.ok ? 'valid' : row.check.code),
-    only: 'table',
-    isFlexible: false,
-  };
-  const remaining: Column<ProfileRow> = { name: 'remaining', value: remainingOf, only: 'table' };
-  const message = ({ check }: ProfileRow) => check?.message ?? 'no key';
-  return [
+  const checked: Column<ProfileRow>[] = [
     {
-      name: 'profile',
-      value: (row) => `${row.profile}${row.default ? ' (default)' : ''}`,
-      only: 'table',
+      name: 'check',
+      value: ({ check }) => (check?.ok ? 'valid' : (check?.code ?? 'no key')),
       isFlexible: false,
     },
-    ...(withCheck ? [check, remaining] : []),
-    { name: 'profile', value: ({ profile }) => profile, only: 'data' },
+    { name: 'remaining', value: ({ check }) => check?.remaining },
+  ];
+  return [
+    { name: 'profile', value: ({ profile }) => profile, isFlexible: false },
+    { name: 'default', value: (row) => (row.default ? 'default' : null), isFlexible: false },
+    ...(withCheck ? checked : []),
     {
       name: 'baseUrl',
       head: 'BASE URL',
@@ -103,111 +112,54 @@ function columnsOf(withCheck: boolean): Column<ProfileRow>[] {
       isFlexible: false,
     },
     { name: 'key', value: ({ key }) => key ?? '-', isFlexible: false },
-    { name: 'default', value: (row) => (row.default ? 'default' : ''), only: 'data' },
-    ...(withCheck ? [{ name: 'check', value: message, only: 'data' as const }] : []),
   ];
 }
 
-/** The requests that are left, such as `70/1000`. */
-const remainingOf = ({ check }: ProfileRow) =>
-  check?.remaining === undefined || check.limit === undefined
-    ? check?.remaining
-    : `${check.remaining}/${check.limit}`;
-
-/** The row of a profile. Reports a damaged profile instead of throwing, so that the other profiles are still listed. */
-async function profileRow(
+/** Checks a key with one request. During a rate limit, the client sends one such request a minute at most. */
+async function checkKey(
   context: CommandContext,
-  profile: ProfileName,
-  isDefault: boolean,
-  checkKey: KeyCheck | undefined,
-): Promise<ProfileRow> {
-  let stored: Profile | undefined;
+  connection: Connection,
+): Promise<{ check: Check; exitCode?: ExitCode }> {
+  const { env, clock } = context;
   try {
-    stored = readProfile(context, profile);
+    checkProtocol(connection.baseUrl, env);
+    const { headers } = await withClient(
+      context,
+      connection,
+      (client) => client.call('listPets', { query: { limit: 1 } }, { ignorePause: true }),
+      { once: true },
+    );
+    const [scarcest] = readRateLimits(headers, clock.now());
+    if (scarcest === undefined) return { check: { ok: true, message: 'valid' } };
+    const { limit, remaining, reset } = scarcest;
+    const deadline = formatDeadline(reset, clock.now(), 'UTC');
+    const left = `valid, ${remaining}${limit === undefined ? '' : ` of ${limit}`} requests left`;
+    const check = { ok: true, message: deadline ? `${left} ${deadline}` : left, remaining };
+    const time = deadline && { reset: new Date(reset).toISOString() };
+    return { check: { ...check, ...(limit !== undefined && { limit }), ...time } };
   } catch (error) {
-    reportProblem(context, error);
-    return { profile, baseUrl: null, key: null, default: isDefault, damaged: true };
+    const { code, message, fields, exitCode } = toCliError(error);
+    if (code === 'interrupted') throw error;
+    const limit = fields.until && { remaining: 0, reset: fields.until };
+    return { check: { ok: false, message, code, ...limit }, exitCode };
   }
-  const { baseUrl = null, key } = stored ?? {};
-  const check =
-    baseUrl && key && (await checkKey?.({ profile, baseUrl, key, keySource: `profile ${profile}` }));
-  return { profile, baseUrl, key: key ? maskKey(key) : null, default: isDefault, ...(check && { check }) };
 }
 
-/** The row of the key in PETS_API_KEY. Reports a problem, such as a missing base URL, instead of throwing. */
-async function environmentRow(
-  context: CommandContext,
-  envKey: string,
-  checkKey: KeyCheck | undefined,
-): Promise<ProfileRow> {
-  const row: ProfileRow = {
-    profile: 'environment',
-    baseUrl: null,
-    key: maskKey(envKey.trim()),
-    default: false,
-  };
-  let connection: Connection;
-  try {
-    connection = connectionFor(context);
-  } catch (error) {
-    const { code, message } = reportProblem(context, error);
-    return checkKey ? { ...row, check: { ok: false, message, code } } : row;
-  }
-  const check = await checkKey?.(connection);
-  return { ...row, baseUrl: connection.baseUrl, key: maskKey(connection.key), ...(check && { check }) };
-}
-
-function reportProblem(context: CommandContext, error: unknown): CliError {
-  const problem = toCliError(error);
-  const { message, hint } = problem;
-  context.console.notice(hint === undefined ? message : `${message}; ${hint}`);
-  return problem;
-}
-
-type KeyCheck = (connection: Connection) => Promise<Check>;
-
-/** Returns a function that checks a key with one request. During a rate limit, it sends one request a minute at most. */
-function createKeyCheck(context: CommandContext, rejected: Set<Check>): KeyCheck {
-  const { env, clock, console } = context;
-  // Unless stdout is a terminal, the messages are part of the data, so their times are in UTC.
-  const times = console.isTerminal ? console : { ...console, timeZone: () => 'UTC' };
-  // If PETS_STATE_DIR is not writable, end the command instead of reporting the error as the result of each check.
-  createStateDirectory(context);
-  return async (connection) => {
-    const { baseUrl } = connection;
-    try {
-      checkProtocol(baseUrl, env);
-      const { headers } = await withClient(
-        { ...context, console: times },
-        connection,
-        (client) => client.call('listPets', { query: { limit: 1 } }, { ignorePause: true }),
-        { once: true },
-      );
-      return checkOf(headers, clock.now());
-    } catch (error) {
-      const { cause, code, message: reason, fields, exitCode } = toCliError(error);
-      if (code === 'interrupted') throw error;
-      const isTooSoon = cause instanceof RateLimitError && !cause.fromResponse;
-      const message = isTooSoon ? `already checked within the last minute: ${reason}` : reason;
-      const check = { ok: false, message, code, ...(fields.until && { remaining: 0, reset: fields.until }) };
-      if (exitCode === exitCodes.noKey) rejected.add(check);
-      return check;
+export const use: Command<{ profile: ProfileName }> = {
+  name: 'use',
+  summary: 'set the default profile',
+  examples: ['pets use staging'],
+  arguments: [argument('<profile>', 'name of the profile: prod, staging or local', profileNames)],
+  async run({ profile }, context) {
+    const { console, env } = context;
+    await writeSettings(context, { ...readSettings(context), defaultProfile: profile });
+    console.notice(`the default profile is now ${profile}`);
+    const override = env['PETS_PROFILE'];
+    if (override && override !== profile)
+      console.notice(`PETS_PROFILE is set to ${override} and overrides the default profile`);
+    if (readProfile(context, profile)?.key === undefined) {
+      const next = profile === 'local' ? 'pets serve --seed' : `pets login --profile ${profile}`;
+      console.notice(`profile ${profile} has no key yet. Next: ${next}`);
     }
-  };
-}
-
-function checkOf(headers: HttpHeaders, now: number): Check {
-  const [scarcest] = readRateLimits(headers, now);
-  if (scarcest === undefined) return { ok: true, message: 'valid' };
-  const { limit, remaining, reset } = scarcest;
-  // This message is only in data, where times are in UTC, and not in the table.
-  const deadline = formatDeadline(reset, now, 'UTC');
-  const left = `${remaining}${limit === undefined ? '' : ` of ${limit}`} requests left`;
-  return {
-    ok: true,
-    message: ['valid,', left, deadline].filter(Boolean).join(' '),
-    ...(limit !== undefined && { limit }),
-    remaining,
-    ...(deadline && { reset: new Date(reset).toISOString() }),
-  };
-}
+  },
+};

@@ -5,14 +5,20 @@ import { checkStoreArgument } from '../core/parsers.ts';
 import { printText } from '../output/printer.ts';
 import { sanitizeForTerminal } from '../output/sanitize.ts';
 import { drawBar, formatCount } from '../output/text.ts';
-import type { Argument, Command, CommandContext, CommandGroup } from '../program/command.ts';
+import {
+  argument,
+  type Command,
+  type CommandContext,
+  type CommandGroup,
+  option,
+} from '../program/command.ts';
 import { findDatabase, findStoreLocation, replaceHints } from '../serve/store-location.ts';
 
-const placeArgument: Argument = {
-  name: '[dir|url]',
-  description: 'directory or postgres:// URL of the store (default: PETS_DATA, or a directory in your home)',
-  parse: checkStoreArgument,
-};
+const placeArgument = argument(
+  '[dir|url]',
+  'directory or postgres:// URL of the store (default: PETS_DATA, or a directory in your home)',
+  checkStoreArgument,
+);
 
 type Place = { 'dir|url'?: string };
 
@@ -25,15 +31,11 @@ const check: Command<Place> = {
   async run(options, context) {
     const location = await findStoreLocation(options['dir|url'], context);
     const path = location.place;
-    const missing = options['dir|url']
-      ? 'check the directory or URL'
-      : 'give a store: pets store check <dir|url>';
-    const report = await location.check().catch(replaceHints({ missing }));
+    const report = await location.check();
     if (report.tornEnd) {
-      const { animals, sequence, tornEnd } = report;
-      const { start, bytes } = tornEnd;
+      const { start, bytes } = report.tornEnd;
       throw new CliError(
-        `the journal in ${path} does not end with a valid record: ${formatCount(bytes, 'byte')} after byte ${start} are not valid, because a write was interrupted or another program changed the file; the valid part has ${formatCount(animals, 'animal')}, sequence number ${sequence}`,
+        `the journal in ${path} does not end with a valid record: ${formatCount(bytes, 'byte')} after byte ${start} are not valid, because a write was interrupted or another program changed the file`,
         {
           code: 'store_error',
           hint: 'the next pets serve with this store moves these bytes to a backup file, and continues',
@@ -45,11 +47,8 @@ const check: Command<Place> = {
   },
 };
 
-const COPY_HINTS = {
-  missing: 'check the directory or URL',
-  in_use:
-    'stop that server first; for a backup while it runs, copy these files of the directory instead: journal.ndjson, store.txt, keys, bans.json',
-};
+const COPY_IN_USE =
+  'stop that server first; for a backup while it runs, copy these files of the directory instead: journal.ndjson, store.txt, keys, bans.json';
 
 const copy: Command<{ from: string; to: string }> = {
   name: 'copy',
@@ -59,16 +58,8 @@ const copy: Command<{ from: string; to: string }> = {
     'pets store copy ./store postgres://pets@db.example/pets',
   ],
   arguments: [
-    {
-      name: '<from>',
-      description: 'directory or postgres:// URL of the store; pets store check prints yours',
-      parse: checkStoreArgument,
-    },
-    {
-      name: '<to>',
-      description: 'directory that is empty or does not exist, or URL of a database without a store',
-      parse: checkStoreArgument,
-    },
+    argument('<from>', 'the store: directory or URL; pets store check prints yours', checkStoreArgument),
+    argument('<to>', 'empty or new directory, or URL of a database without a store', checkStoreArgument),
   ],
   prints: 'text',
   async run({ from, to }, context) {
@@ -85,7 +76,7 @@ const copy: Command<{ from: string; to: string }> = {
         console.status(`${drawBar(done, total)} ${done}/${formatCount(total, 'animal')} copied`);
       },
     });
-    const reports = await copying.catch(replaceHints(COPY_HINTS)).finally(() => {
+    const reports = await copying.catch(replaceHints({ in_use: COPY_IN_USE })).finally(() => {
       unsubscribe();
       console.status(undefined);
     });
@@ -107,10 +98,8 @@ const migrate: Command<{ url?: string; dryRun?: boolean }> = {
     'pets store migrate postgres://pets@db.example/pets',
     'pets store migrate postgres://pets@db.example/pets --dry-run > schema.sql',
   ],
-  arguments: [
-    { ...placeArgument, name: '[url]', description: 'postgres:// URL of the database (default: PETS_DATA)' },
-  ],
-  options: [{ flags: '--dry-run', description: 'print the SQL to stdout instead of running it' }],
+  arguments: [argument('[url]', 'postgres:// URL of the database (default: PETS_DATA)', checkStoreArgument)],
+  options: [option('--dry-run', 'print the SQL to stdout instead of running it')],
   prints: 'text',
   async run({ url, dryRun }, context) {
     const { console } = context;

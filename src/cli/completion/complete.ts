@@ -1,126 +1,97 @@
-import type { Argument, Option } from '../program/command.ts';
+import type { Command } from 'commander';
 
 /** The declarations of a command, without functions, so that completion need not load the program. */
 export type CompletionSpec = {
   name: string;
-  summary: string;
-  options?: readonly OptionSpec[];
-  arguments?: readonly ArgumentSpec[];
-  commands?: readonly CompletionSpec[];
+  options: readonly ValueSpec[];
+  arguments: readonly ValueSpec[];
+  commands: readonly CompletionSpec[];
 };
 
-type OptionSpec = Pick<Option, 'flags' | 'description' | 'choices' | 'repeatable'>;
-type ArgumentSpec = Pick<Argument, 'name' | 'choices'>;
+/** An argument such as `<file>`, or the flags of an option such as `--data <dir|url>`. */
+type ValueSpec = { usage: string; choices?: readonly string[] | undefined };
 
-/** Words that complete the line, or that the shell completes it itself with the names of files. */
-export type Candidates = { words: readonly Word[]; isFile?: boolean };
-type Word = { value: string; description?: string };
+/** What Tab can complete: all commands with their arguments and options. `topics` are the other pages of `help`. */
+export function completionSpec(program: Command, topics: readonly string[]): CompletionSpec {
+  const { name, options, commands } = specOf(program);
+  const pages = topics.map((topic) => ({ name: topic, options: [], arguments: [], commands: [] }));
+  return {
+    name,
+    options: [...options, { usage: '-h, --help' }],
+    arguments: [],
+    commands: commands.map((each) =>
+      each.name === 'help' ? { ...each, commands: [...commands, ...pages] } : each,
+    ),
+  };
+}
 
-const FILES: Candidates = { words: [], isFile: true };
+const specOf = (command: Command): CompletionSpec => ({
+  name: command.name(),
+  options: command.options.map(({ flags, argChoices }) => ({ usage: flags, choices: argChoices })),
+  arguments: command.registeredArguments.map((each) => ({
+    usage: `<${each.name()}${each.variadic ? '...' : ''}>`,
+    choices: each.argChoices,
+  })),
+  commands: command.commands.map(specOf),
+});
+
+/** Stands for the names of files, which the shell completes itself. */
+const FILES = [':files'];
 
 /**
- * The candidates for the last of `words`. That word is empty if the cursor follows a space.
+ * The words that complete the last of `words`, or `:files`. The last word is empty if the cursor follows a space.
  *
  * @param program all commands, and the options that every command accepts
  * @param words all words after the name of the program, up to the cursor
  */
-export function complete(program: CompletionSpec, words: readonly string[]): Candidates {
-  const { command, options, position, pending, isAfterSeparator } = parse(program, words.slice(0, -1));
-  const typed = words.at(-1) ?? '';
-  // PowerShell before 7.3 can pass an empty argument only in this form.
-  const current = typed === '""' ? '' : typed;
-  const isOption = current.startsWith('-') && !isAfterSeparator;
-
-  if (pending && !(isValueOptional(pending) && isOption)) return completeValue(pending, current);
-  if (isOption) return completeOption(options, current);
-  if (position === 0 && command.commands)
-    return matching(
-      command.commands.map(({ name, summary }) => ({ value: name, description: summary })),
-      current,
-    );
-  const declared = command.arguments ?? [];
-  const argument = declared[position] ?? declared.findLast(({ name }) => name.includes('...'));
-  if (argument?.name === '[command...]') return isAfterSeparator ? FILES : { words: [] };
-  if (argument && (argument.choices || isFile(argument))) return completeValue(argument, current);
-  return current === '' && !isAfterSeparator ? completeOption(options, current) : { words: [] };
-}
-
-/**
- * Parses the words before the cursor. Returns the command, the options that may still be given, the number of
- * arguments, the option whose value may come next, and whether there is a `--`.
- */
-function parse(program: CompletionSpec, words: readonly string[]) {
+export function complete(program: CompletionSpec, words: readonly string[]): readonly string[] {
+  const current = words.at(-1) ?? '';
+  const isOption = (word: string) => /^-./.test(word);
   let command = program;
-  let options = program.options ?? [];
   let position = 0;
-  let pending: OptionSpec | undefined;
-  let isAfterSeparator = false;
-  for (const word of words) {
-    const isValue = pending !== undefined && !(isValueOptional(pending) && word.startsWith('-'));
+  /** The option whose value comes next, and must or may be given. */
+  let pending: ValueSpec | undefined;
+  for (const word of words.slice(0, -1)) {
+    // The command of pets serve follows.
+    if (word === '--') return FILES;
+    const isValue = pending && !(isOption(word) && isValueOptional(pending));
     pending = undefined;
     if (isValue) continue;
-    if (isAfterSeparator) position++;
-    else if (word === '--') isAfterSeparator = true;
-    else if (word.startsWith('-') && word !== '-') {
-      const option = findOption(options, word);
-      if (option && /[<[]/.test(option.flags) && !word.includes('=')) pending = option;
-      if (!option?.repeatable) options = options.filter((each) => each !== option);
-    } else {
-      const next = position === 0 && command.commands?.find(({ name }) => name === word);
-      if (!next) position++;
-      else {
-        command = next;
-        options = [...(next.options ?? []), ...options];
-      }
-    }
+    const next = command.commands.find(({ name }) => name === word);
+    if (next) [command, position] = [next, 0];
+    else if (!isOption(word)) position++;
+    else pending = [...command.options, ...program.options].find((each) => takesValue(each, word));
   }
-  return { command, options, position, pending, isAfterSeparator };
+  const matching = (candidates: readonly string[]) => candidates.filter((word) => word.startsWith(current));
+  const valuesOf = (declared: ValueSpec) => (isFile(declared) ? FILES : matching(declared.choices ?? []));
+  if (pending && !(isOption(current) && isValueOptional(pending))) return valuesOf(pending);
+  if (!isOption(current)) {
+    if (command.commands.length > 0 && position === 0)
+      return matching(command.commands.map(({ name }) => name));
+    const { arguments: args } = command;
+    const argument = args[position] ?? args.findLast(({ usage }) => usage.includes('...'));
+    if (argument && (argument.choices || isFile(argument))) return valuesOf(argument);
+    if (current !== '') return [];
+  }
+  // Some commands name a global option to show it in their help.
+  const names = [...command.options, ...program.options].map((each) => namesOf(each).at(-1) ?? '');
+  return matching([...new Set(names)]);
 }
-
-const findOption = (options: readonly OptionSpec[], word: string) =>
-  options.find((option) => namesOf(option).includes(word.split('=')[0] ?? ''));
 
 /** The names of an option, such as `-h` and `--help` for the flags `-h, --help`. */
-const namesOf = ({ flags }: OptionSpec): string[] => flags.match(/(?<![\w-])--?[A-Za-z][\w-]*/g) ?? [];
+const namesOf = ({ usage }: ValueSpec): string[] => usage.match(/(?<![\w-])--?[A-Za-z][\w-]*/g) ?? [];
+
+const takesValue = (option: ValueSpec, word: string): boolean =>
+  /[<[]/.test(option.usage) && namesOf(option).includes(word);
 
 /** Whether the value may be omitted, as in `--seed [file]`. */
-const isValueOptional = ({ flags }: OptionSpec): boolean => flags.includes('[');
+const isValueOptional = ({ usage }: ValueSpec): boolean => usage.includes('[');
 
 /** Whether an argument such as `<file>` or the value of an option such as `--data <dir|url>` is a file or directory. */
-function isFile(declared: OptionSpec | ArgumentSpec): boolean {
-  const usage = 'flags' in declared ? declared.flags : declared.name;
-  return /[<[](?:file|dir|from|to)\b/.test(usage);
-}
+const isFile = ({ usage }: ValueSpec): boolean => /[<[](?:file|dir|from|to)\b/.test(usage);
 
-/** Completes the name of an option. After `--name=`, completes the value of that option. */
-function completeOption(options: readonly OptionSpec[], current: string): Candidates {
-  const equals = current.indexOf('=');
-  if (equals === -1)
-    return matching(
-      options.map((each) => ({ value: namesOf(each).at(-1) ?? '', description: each.description })),
-      current,
-    );
-  const option = findOption(options, current);
-  return option ? completeValue(option, current, current.slice(0, equals + 1)) : { words: [] };
-}
-
-function completeValue(declared: OptionSpec | ArgumentSpec, current: string, prefix = ''): Candidates {
-  if (isFile(declared)) return FILES;
-  return matching(
-    (declared.choices ?? []).map((choice) => ({ value: prefix + choice })),
-    current,
-  );
-}
-
-const matching = (words: readonly Word[], current: string): Candidates => ({
-  words: words.filter(({ value }) => value.startsWith(current)),
-});
-
-/**
- * Formats candidates for the scripts. Each line has a word, and after a tab the description of the word, if there is
- * one. The last line is `:files` if the shell completes the names of files itself, and otherwise `:nothing`.
- */
-export function formatCandidates({ words, isFile = false }: Candidates): string {
-  const lines = words.map(({ value, description }) => (description ? `${value}\t${description}` : value));
-  return [...lines, isFile ? ':files' : ':nothing', ''].join('\n');
-}
+/** The text that the scripts read: one word on each line. */
+export const completionText = (program: CompletionSpec, words: readonly string[]): string =>
+  complete(program, words)
+    .map((word) => `${word}\n`)
+    .join('');

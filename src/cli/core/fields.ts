@@ -41,16 +41,6 @@ export function fieldNames(objects: Iterable<unknown>): string[] {
   return [...names];
 }
 
-/**
- * The field that a user means. Tables print the names of fields in upper case, so a name in another case is accepted if
- * only one field has that name. Undefined if no field, or more than one, has it.
- */
-export function findField(objects: readonly unknown[], name: string): string | undefined {
-  if (objects.some((object) => fieldAt(object, name) !== undefined)) return name;
-  const similar = fieldNames(objects).filter((each) => each.toLowerCase() === name.toLowerCase());
-  return similar.length === 1 ? similar[0] : undefined;
-}
-
 /** Returns the name unchanged. @throws ArgumentError if it is empty, usually because of an unset shell variable */
 export function checkFieldName(text: string): string {
   if (text === '') throw new ArgumentError('must not contain an empty field name');
@@ -66,12 +56,17 @@ export function parseFields(text: string, resolve = (name: string) => name): str
 
 export type FieldOrder = { field: string; descending: boolean };
 
+/** Parses a field that may end with `:asc` or `:desc`. @throws ArgumentError if the name of the field is empty */
+export function parseFieldOrder(text: string): FieldOrder {
+  const [, field = '', direction] = /^(.*?)(?::(asc|desc))?$/s.exec(text) ?? [];
+  return { field: checkFieldName(field), descending: direction === 'desc' };
+}
+
 /**
  * The number in a value of `parseJson`, which may also be text such as "12.50". Integers of up to 40 digits stay exact.
  * Undefined for any other value.
  */
 export function numberOf(value: unknown): number | bigint | undefined {
-  if (typeof value === 'number' || typeof value === 'bigint') return value;
   const text = typeof value === 'string' || isNumber(value) ? String(value) : '';
   if (/^-?\d{1,40}$/.test(text)) return BigInt(text);
   return /^-?\d+(\.\d+)?([eE][+-]?\d+)?$/.test(text) ? Number(text) : undefined;

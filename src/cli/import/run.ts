@@ -3,7 +3,6 @@ import type { Client } from '../../client/client.ts';
 import { OutcomeUnknownError } from '../../client/errors.ts';
 import { serviceOf } from '../../client/service-state.ts';
 import { formatDuration } from '../../system/time-text.ts';
-import { createProgress } from '../animals/reading.ts';
 import { connectionFor, reportTarget, targetLabel, withClient } from '../connection/connect.ts';
 import { wait } from '../connection/waits.ts';
 import { CliError, usageError } from '../core/errors.ts';
@@ -184,7 +183,7 @@ async function send(setting: Setting, planned: Plan, file: LedgerFile): Promise<
   const work = (client: Client, signal: AbortSignal) =>
     carryOut({
       ...{ plan: planned, file, client, clock, apiKey: connection.key, timeout: globals.timeout * 1_000 },
-      progress: () => createProgress(context),
+      showStatus: console.status,
       notice: console.notice,
       wait(milliseconds) {
         const until = clock.now() + milliseconds;

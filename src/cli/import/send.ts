@@ -9,7 +9,7 @@ import type { NewPet, ReceivedPet } from '../../contract/schemas.ts';
 import { hashKey } from '../../store/keys.ts';
 import type { SteadyClock } from '../../system/clock.ts';
 import { InterruptedError } from '../../system/interrupted-error.ts';
-import { type Progress, readPages } from '../animals/reading.ts';
+import { type ReadingOptions, readPages } from '../animals/reading.ts';
 import { CliError } from '../core/errors.ts';
 import { createRedactor } from '../output/redact.ts';
 import { formatCount } from '../output/text.ts';
@@ -31,7 +31,7 @@ export type Run = {
   client: Client;
   clock: SteadyClock;
   /** Shows how much of the list of animals was read. */
-  progress(): Pick<Progress, 'show' | 'end'>;
+  showStatus: ReadingOptions['showStatus'];
   apiKey: string;
   /** The timeout of a request in milliseconds. */
   timeout: number;
@@ -351,7 +351,7 @@ async function compareWithInventory(positions: readonly number[], run: Run): Pro
       found.push(pet);
     }
   };
-  const everything = { enough: Number.POSITIVE_INFINITY, onResults, progress: run.progress() };
+  const everything = { enough: Number.POSITIVE_INFINITY, onResults, showStatus: run.showStatus };
   const { pages, animals, more } = await readPages(client, {}, everything);
   const [missing] = unlisted;
   let whyIncomplete: string | undefined;

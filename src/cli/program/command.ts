@@ -1,4 +1,7 @@
+import { Argument, type Command as Commander, Option } from 'commander';
 import type { Context } from '../core/context.ts';
+import { usageError } from '../core/errors.ts';
+import { ArgumentError, oneOf } from '../core/parsers.ts';
 import type { ColorMode, Console } from '../output/console.ts';
 import type { ProfileName } from '../profiles/profile.ts';
 
@@ -29,50 +32,20 @@ export type CommandContext = Context & {
   console: Console;
   /** When the command began, by `clock.elapsed()`. */
   startedAt: number;
-  /** All commands, for help and completion. */
-  commands: readonly (Command | CommandGroup)[];
+  /** All commands as commander knows them, for help and completion. */
+  program: Commander;
 };
 
-type Parameter = {
-  description: string;
-  /** Throws ArgumentError for an invalid value. */
-  parse?: (text: string) => unknown;
-  /** All valid values, in lower case. Completion offers them. Without `parse`, help shows them too. */
-  choices?: readonly string[];
-  /** The hint shown for an invalid value; by default a reference to the command's help. */
-  hint?: string;
-};
-
-export type Argument = Parameter & {
-  /** The name in the form of a usage line: `<name>`, `[name]` or `<id...>`. */
-  name: string;
-  /** How help shows the argument, if not by its name; empty if help does not show it. */
-  usage?: string;
-};
-
-export type Option = Parameter & {
-  /** The flags in the form of a usage line, such as `--status <status>`. */
-  flags: string;
-  default?: unknown;
-  /** The default that help shows if the command itself decides what a missing option means. */
-  defaultText?: string;
-  /** The options that cannot be given together with this one, for example `columns` for `--columns`. */
-  conflicts?: readonly string[];
-  /** The page on which help shows this option: `faults` in `pets help serve faults`. By default that of the command. */
-  group?: string;
-  /** True collects the values of an option that is given several times. Otherwise, the last value counts. */
-  repeatable?: boolean;
-};
-
-/** An option of `outputOptions` in declare.ts. */
+/** An option of `outputOptions` in program.ts. */
 export type OutputOptionName = 'ndjson' | 'csv' | 'excel' | 'output';
 
 /** The declaration and the action of a command. `Options` contains the values of options and arguments by name. */
 export type Command<Options = never> = {
   name: string;
+  aliases?: readonly string[];
   summary: string;
   examples: readonly string[];
-  /** A paragraph below the examples in the help of the command. */
+  /** A paragraph at the end of the help of the command. */
   notes?: string;
   arguments?: readonly Argument[];
   /** The hint for words that are not arguments of the command; by default a reference to its help. */
@@ -95,3 +68,63 @@ export type Command<Options = never> = {
 
 /** Commands with a common first word, such as `pets keys add`. */
 export type CommandGroup = { name: string; summary: string; commands: readonly Command[] };
+
+type Parse = (text: string) => unknown;
+
+/** What an argument or option accepts: what a parser accepts, or one of these words, which may be typed in any case. */
+type Values = Parse | readonly string[];
+
+/** Declares an option. The error for a wrong value names the option, and has this hint. */
+export const option = (flags: string, description: string, values?: Values, hint?: string): Option =>
+  accept(new Option(flags, description), values, hint);
+
+/** Declares an option that may be given several times. Its value is a list. */
+export const repeatable = (flags: string, description: string, values: Values, hint?: string): Option =>
+  accept(new Option(flags, `${description} (repeatable)`), values, hint, true);
+
+/** Puts options on a page of help for their group, because all options of `pets serve` do not fit on a screen. */
+export const inGroup = (group: string, options: readonly Option[]): Option[] =>
+  options.map((each) => each.helpGroup(group));
+
+/** Declares an argument, such as `<file>`, `[dir|url]` or `<id...>`. */
+export function argument(name: string, description: string, values?: Values, hint?: string): Argument {
+  const declared = new Argument(name, description);
+  return accept(declared, values, hint, declared.variadic);
+}
+
+function accept<Declared extends Argument | Option>(
+  declared: Declared,
+  values: Values | undefined,
+  hint: string | undefined,
+  isList = false,
+): Declared {
+  if (values === undefined) return declared;
+  const name = declared instanceof Option ? `--${declared.name()}` : `<${declared.name()}>`;
+  if (typeof values !== 'function') declared.argChoices = [...values];
+  const parse = checked(name, typeof values === 'function' ? values : anyCase(values), hint);
+  declared.argParser(isList ? collect(parse) : parse);
+  return declared;
+}
+
+const anyCase = (words: readonly string[]): Parse => {
+  const parse = oneOf(words);
+  return (text) => parse(text.trim().toLowerCase());
+};
+
+const collect = (parse: Parse) => (text: string, previous: unknown) => [
+  ...((previous as unknown[] | undefined) ?? []),
+  parse(text),
+];
+
+/** Returns a parser whose errors are for users: they name the argument, option or variable. */
+export function checked(name: string, parse: Parse, hint?: string): Parse {
+  return (text) => {
+    try {
+      return parse(text);
+    } catch (error) {
+      if (!(error instanceof ArgumentError)) throw error;
+      const given = error.message.startsWith('must not') ? '' : `, not ${JSON.stringify(text)}`;
+      throw usageError(`${name} ${error.message}${given}`, hint);
+    }
+  };
+}

@@ -1,10 +1,6 @@
 import type { Command as Commander, CommanderError } from 'commander';
 import { type CliError, usageError } from '../core/errors.ts';
 import type { Command } from './command.ts';
-import { commandWords } from './declare.ts';
-
-/** Other names of commands. */
-export const synonyms: Readonly<Record<string, readonly string[]>> = { list: ['ls'], get: ['show'] };
 
 const CANNOT_CHANGE =
   'the service can add and show animals, but not change or delete them; ask those who run the service';
@@ -23,27 +19,26 @@ const COMMAND_WORDS: readonly (readonly [words: string, sentence: string])[] = [
   ['create, new', 'to add an animal: pets add Rex --category 3'],
   ['upload, load', 'to add all animals from a file: pets import animals.csv'],
   ['auth, signin', 'to save an API key: pets login'],
-  ['signout', 'to remove an API key: pets logout'],
   ['config, whoami', 'to show the saved services and keys: pets profiles'],
   ['status, ping, quota, limit, limits, usage', CHECK],
-  ['switch', 'to set the default profile: pets use staging'],
   ['mock, server, start', 'to run a local service: pets serve --seed'],
   ['stop', 'pets serve stops with Ctrl-C or SIGTERM'],
   ['log, logs', 'to see the requests that a local service gets: pets serve --log'],
   ['reset', 'for an empty service: pets serve --ephemeral; for POST /reset: docs/testing.md'],
   ['backup, restore', 'to copy a store that no server uses: pets help store copy; otherwise: docs/deploy.md'],
-  ['docs, manual', 'to list the documents: pets help documents'],
+  [
+    'docs, manual',
+    'the documents are in the folder docs of the package; npm root --global shows where it is',
+  ],
   ['openapi, swagger', 'pets serve describes its API at /openapi.json'],
   ['docker', 'to run pets in a container: docs/deploy.md'],
   ['retries, retry', 'for retries: --max-wait and --no-retry; see: pets help global'],
   ['timeout', 'to limit the time per attempt: --timeout 10; see: pets help global'],
-  ['version', 'to show the version: pets --version'],
   [
     'revoke, keys delete, keys remove, keys rm',
     'to revoke a key: pets keys revoke <name>; to list the keys: pets keys list',
   ],
   ['keys new, keys create', 'to create a key: pets keys add <name>'],
-  ['ban, unban', 'a ban ends by itself; for a local service, the page of pets serve can end it earlier'],
 ];
 
 const API_KEY =
@@ -57,41 +52,27 @@ const BY_NAME = 'to find animals by name: pets find rex';
 const OPTION_WORDS: Readonly<Record<string, string>> = {
   'list --since': NO_DATES,
   'list --until': NO_DATES,
-  'list --date': NO_DATES,
   'list --name': BY_NAME,
   'list --search': BY_NAME,
-  'list --count': 'to count animals: pets count',
   'list --page': 'to list all pages: pets list --all',
-  'find --all': 'pets find always reads all animals',
-  'count --all': 'pets count always reads all animals',
   'orders --status': 'to choose orders by a field: pets orders --where status=placed',
   'orders --date': ONE_DAY,
   'orders --from': ONE_DAY,
   'orders --to': ONE_DAY,
   'orders --limit': 'to list only new orders: pets orders --since 7d',
-  'orders --all': 'pets orders always reads all orders',
-  'orders --sum': 'to add up orders, use the output of: pets orders --excel',
   'add --from': 'to add all animals from a file: pets import animals.csv',
-  'add --file': 'to add all animals from a file: pets import animals.csv',
   'add --name': 'the name is an argument: pets add Rex --category 3',
   'serve --key': 'for an API key: --key-file <file> or PETS_SERVE_KEY',
   'serve --token': 'for the developer token: PETS_SERVE_TOKEN',
-  'login --url': 'did you mean --base-url?',
   '--key': API_KEY,
   '--api-key': API_KEY,
   '--token': API_KEY,
   '--price': 'animals have no price: only an id, a name, a category and a status',
   '--retries': 'for retries: --max-wait and --no-retry; see: pets help global',
   '--yaml': FORMATS,
-  '--xml': FORMATS,
   '--format': FORMATS,
-  '--table': FORMATS,
-  '--tsv': FORMATS,
-  '--order': 'did you mean --sort?',
-  '--fields': 'did you mean --columns?',
   '-o': 'did you mean --output?',
   '-v': 'did you mean -V (show the version) or --debug (log each request)?',
-  '-help': 'did you mean --help?',
 };
 
 /** What to do instead of an unknown command, such as `delete` or `keys delete`; undefined for an unknown word. */
@@ -104,36 +85,43 @@ function hintForOption(command: string, option: string): string | undefined {
   return key && OPTION_WORDS[key];
 }
 
-/** Converts an error of commander into a usage error with a hint. `declared` is undefined for the program and groups. */
-export function toUsageError(error: CommanderError, command: Commander, declared?: Command): CliError {
-  const name = commandWords(command).join(' ');
-  const see = `see: ${['pets help', name].join(' ').trimEnd()}`;
+/**
+ * Converts an error of commander into a usage error, with a hint if there is a better one than the help of the command.
+ *
+ * @param name the words of the command, such as `keys add`; empty for the program
+ * @param declared undefined for the program and groups
+ */
+export function toUsageError(
+  error: CommanderError,
+  name: string,
+  command: Commander,
+  declared?: Command,
+): CliError {
   // Commander suggests one word, or several after `one of`, of which the first is a name and not a synonym.
   const [text = '', similar] = error.message
     .replace(/^error: /, '')
     .split(/\n\(Did you mean (?:one of )?([^,]*?)(?:, .*)?\?\)$/s);
   switch (error.code) {
     case 'commander.help':
-      return usageError('missing command', see);
+      return usageError('missing command');
     case 'commander.unknownCommand': {
-      const typed = [name, command.args[0]].join(' ').trim();
-      const meant = similar && `did you mean ${['pets', name, similar].filter(Boolean).join(' ')}?`;
-      return usageError(text, hintForCommand(typed) ?? meant ?? see);
+      const meant = similar && `did you mean pets ${`${name} ${similar}`.trim()}?`;
+      return usageError(text, hintForCommand(`${name} ${command.args[0]}`.trim()) ?? meant);
     }
     case 'commander.unknownOption': {
       // Do not repeat the value of the option, because it may be an API key.
       const [, option = ''] = /'(-[\w-]*)/.exec(text) ?? [];
-      if (similar === option) return usageError(`${option} does not take a value`, see);
-      const meant = similar && `did you mean ${similar}? S${see.slice(1)}`;
-      return usageError(`unknown option ${option}`, hintForOption(name, option) ?? (meant || see));
+      if (similar === option) return usageError(`${option} does not take a value`);
+      const meant = similar && `did you mean ${similar}?`;
+      return usageError(`unknown option ${option}`, hintForOption(name, option) ?? meant);
     }
     case 'commander.missingArgument': {
       const missing = text.replace(/^missing required argument '(.*)'$/, 'missing <$1>');
-      return usageError(missing, declared ? `for example: ${declared.examples[0]}` : see);
+      return usageError(missing, declared && `for example: ${declared.examples[0]}`);
     }
     case 'commander.excessArguments':
-      return usageError(`too many arguments for pets ${name}`, declared?.extraHint ?? see);
+      return usageError(`too many arguments for pets ${name}`, declared?.extraHint);
     default:
-      return usageError(text.replace(/option '(?:-\w, )?(--[\w-]+)[^']*'/g, '$1'), see);
+      return usageError(text);
   }
 }

@@ -6,14 +6,13 @@ import { toCliError, usageError } from '../core/errors.ts';
 import { checkStoreArgument } from '../core/parsers.ts';
 import { shellQuote } from '../core/shell-words.ts';
 import { dataDirectory } from '../profiles/paths.ts';
-import type { CommandContext, Option } from '../program/command.ts';
+import { type CommandContext, option } from '../program/command.ts';
 
-export const dataOption: Option = {
-  flags: '--data <dir|url>',
-  description:
-    'directory or postgres:// URL of the store with animals and API keys (default: PETS_DATA, or a directory in your home)',
-  parse: checkStoreArgument,
-};
+export const dataOption = option(
+  '--data <dir|url>',
+  'store: directory or postgres:// URL (default: PETS_DATA, or a directory in your home)',
+  checkStoreArgument,
+);
 
 /** Adds `--data` and the store to a command if the user gave this option. A password in the URL is left out. */
 export function addDataOption(
