@@ -10,6 +10,7 @@ import {
   animal,
   callsOf,
   idempotency,
+  noLock,
   openJournalStore,
   seedOf,
   textsOf,
@@ -19,8 +20,7 @@ import { temporaryDirectory } from '../helpers/temp.ts';
 
 const KEYED = { pet: animal('keyed'), idempotency: idempotency('k') };
 const journalIn = (directory: string) => readFile(join(directory, 'journal.ndjson'), 'utf8');
-const namesIn = async (directory: string) =>
-  (await readdir(directory)).filter((name) => !name.startsWith('lock-')).sort();
+const namesIn = async (directory: string) => (await readdir(directory)).sort();
 
 /** Opens a store. `faults.on` has the error codes of the calls of the file system that fail. */
 async function openFaulty(directory: string, on: Record<string, string> = {}) {
@@ -36,6 +36,7 @@ async function openFaulty(directory: string, on: Record<string, string> = {}) {
     directory,
     clock,
     files,
+    lock: noLock,
     onWarning: (message) => warnings.push(message),
     onFailure: (error) => failures.push(error),
   });
