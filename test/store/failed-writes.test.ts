@@ -10,6 +10,7 @@ import {
   animal,
   callsOf,
   idempotency,
+  noLock,
   openJournalStore,
   seedOf,
   textsOf,
@@ -19,8 +20,7 @@ import { temporaryDirectory } from '../helpers/temp.ts';
 
 const KEYED = { pet: animal('keyed'), idempotency: idempotency('k') };
 const journalIn = (directory: string) => readFile(join(directory, 'journal.ndjson'), 'utf8');
-const namesIn = async (directory: string) =>
-  (await readdir(directory)).filter((name) => !name.startsWith('lock-')).sort();
+const namesIn = async (directory: string) => (await readdir(directory)).sort();
 
 /** Opens a store. `faults.on` has the error codes of the calls of the file system that fail. */
 async function openFaulty(directory: string, on: Record<string, string> = {}) {
@@ -36,6 +36,7 @@ async function openFaulty(directory: string, on: Record<string, string> = {}) {
     directory,
     clock,
     files,
+    lock: noLock,
     onWarning: (message) => warnings.push(message),
     onFailure: (error) => failures.push(error),
   });
@@ -221,32 +222,49 @@ describe('a store that is opened on a full disk', () => {
     },
   );
 
-  it('becomes writable once, also for a creation during a slow check, for which closing waits', async () => {
+  /** Opens a store with a torn end, and begins a check, which stops at the call until `release`. */
+  async function slowCheck(call: string) {
     const directory = await closedStore({ isTorn: true });
     const { store, faults, failures } = await openFaulty(directory, { 'open create': 'ENOSPC' });
     faults.on = {};
     const [held, released] = [gate(), gate()];
     faults.onCall = async (name) => {
-      if (name !== 'truncate') return;
+      if (name !== call) return;
       delete faults.onCall;
       held.open();
       await released.opened;
     };
     const checking = store.checkWritable();
     await held.opened;
-    const adding = store.add({ pet: animal('third') });
+    return { directory, store, failures, checking, release: released.open };
+  }
+
+  it.each(['write', 'truncate'])(
+    'becomes writable once if a creation arrives during a slow %s',
+    async (call) => {
+      const { directory, store, failures, checking, release } = await slowCheck(call);
+      const adding = store.add({ pet: animal('third') });
+      await new Promise(setImmediate);
+      release();
+      await checking;
+      expect((await adding).kind).toBe('added');
+      expect(failures).toEqual([]);
+      await store.close();
+      const texts = await allTexts((await openFaulty(directory)).store);
+      expect(texts).toEqual([expect.stringContaining('keyed'), expect.stringContaining('third')]);
+    },
+  );
+
+  it('is closed only after a check that has begun', async () => {
+    const { store, checking, release } = await slowCheck('rename');
     let isClosed = false;
     const closing = store.close().then(() => {
       isClosed = true;
     });
     await new Promise(setImmediate);
     expect(isClosed).toBe(false);
-    released.open();
-    await checking;
-    await Promise.allSettled([adding, closing]);
-    expect(failures).toEqual([]);
-    const { store: reopened } = await openFaulty(directory);
-    expect((await allTexts(reopened))[0]).toContain('keyed');
+    release();
+    await Promise.all([checking, closing]);
   });
 
   it('fails if there is no journal, and leaves no files', async () => {

@@ -27,13 +27,16 @@ describe('idempotency keys', () => {
 
 it('a key that is used again after a day is known by its new use', () => {
   const keys = new IdempotencyKeys();
-  const uses = [
-    ['k', 0],
-    ['other', 20],
-    ['k', 24],
-  ] as const;
+  // At hour 25, the older generation still has the first use of k.
+  const uses: [string, number][] = [
+    ['a', 0],
+    ['k', 1],
+    ['b', 20],
+    ['c', 24],
+    ['k', 25],
+  ];
   for (const [i, [name, hour]] of uses.entries()) keys.add(hashed(name), i, hour * HOUR_MS, hour * HOUR_MS);
-  expect(keys.find(hashed('k'), 25 * HOUR_MS)).toBe(2);
+  expect(keys.find(hashed('k'), 26 * HOUR_MS)).toBe(4);
 });
 
 it('a full set of idempotency keys has room again after 24 hours, although no key was added meanwhile', () => {

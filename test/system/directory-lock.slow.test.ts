@@ -107,7 +107,7 @@ describe('acquireDirectoryLock', () => {
 });
 
 describe('findLockOwner', () => {
-  it('names the process that holds the lock, also in a directory whose path is too long for a socket', async () => {
+  it('names the process that holds the lock, even in a directory whose path is too long for a socket', async () => {
     const directory = join(await temporaryDirectory(), 'x'.repeat(120), 'é'.repeat(100));
     await mkdir(directory, { recursive: true });
     expect(await findLockOwner(directory)).toBeUndefined();

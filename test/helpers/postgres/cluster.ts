@@ -130,7 +130,7 @@ export async function createCluster(options: ClusterOptions = {}) {
     },
     /** Sets a parameter, and waits until new connections have it. Some parameters apply only after the next restart. */
     set,
-    /** Makes all transactions read-only by default, also those of open connections. */
+    /** Makes all transactions read-only by default, even those of open connections. */
     setReadOnly: (isReadOnly: boolean) => set('default_transaction_read_only', isReadOnly ? 'on' : 'off'),
     /** Ends the recovery of a replica, which becomes a primary server. */
     promote: () => sql('postgres', 'select pg_promote()'),

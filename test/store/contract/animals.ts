@@ -65,7 +65,7 @@ export function describeAnimals({ newPlace, openStore }: Places): void {
       expect(await store.size()).toBe(2);
     });
 
-    it('keeps random texts, categories and statuses exactly, also after a restart', async () => {
+    it('keeps random texts, categories and statuses exactly, even after a restart', async () => {
       const { open } = await newPlace();
       const { store, close } = await open();
       const all: string[] = [];
@@ -183,7 +183,7 @@ export function describeAnimals({ newPlace, openStore }: Places): void {
   });
 
   describe('the check of a store', () => {
-    it('counts everything, also while a server uses the store', async () => {
+    it('counts everything, even while a server uses the store', async () => {
       const { location, open } = await newPlace();
       const { store, close } = await open();
       const { id } = store;

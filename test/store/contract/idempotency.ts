@@ -7,7 +7,7 @@ import type { Places } from './place.ts';
 
 const [HOUR, DAY] = [3_600_000, 86_400_000];
 const BODIES = ['1'.repeat(64), '2'.repeat(64)];
-/** Keys that a store could confuse, also if it joins scope and key: `a` and `kk`, or `ak` and `k`. */
+/** Keys that a store could confuse, for example if it joins scope and key: `a` and `kk`, or `ak` and `k`. */
 const KEYS = ['k', 'kk', 'K', 'k ', ' ', '"', '\\', "'", '~'.repeat(255)];
 const SCOPES = ['a', 'ak', 'b'];
 const NAMES = ['Rex', 'a\u0000', '\ud800', '猫'];

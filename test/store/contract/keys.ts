@@ -183,7 +183,7 @@ export function describeKeys({ newPlace }: Places): void {
       expect(await reopened.find(hashKey(stored))).toMatchObject({ name: 'a' });
     });
 
-    it('lists all keys by name, also temporary and new ones, and no revoked ones after a second', async () => {
+    it('lists all keys by name, with temporary and new ones, and no revoked ones after a second', async () => {
       const { clock, create, revoke, keys, key } = await placeWithKey();
       const temporary = keys.addTemporary('b', 'free');
       const second = await create({ name: 'c', plan: 'enterprise', quota: { perMinute: 7, perDay: 8 } });

@@ -27,7 +27,7 @@ const contentsOf = async ({ store }: Backend) => [await allTexts(store), await s
 
 export function describeSeeds({ newPlace, openStore }: Places): void {
   describe('seeding', () => {
-    it('keeps the animals in order of their ids and the orders with all digits, also after a restart', async () => {
+    it('keeps the animals in order of their ids and the orders with all digits, even after a restart', async () => {
       const { open } = await newPlace();
       const { store, close } = await open();
       const pets = Array.from({ length: 2300 }, (_, i) => ({
@@ -88,7 +88,7 @@ export function describeSeeds({ newPlace, openStore }: Places): void {
         },
       ],
       ['the highest id', ({ store }: Backend) => store.seed(seedOf(INT64_MAX))],
-    ])('replaces %s by the seed, after which ids start again, also after a restart', async (_, fill) => {
+    ])('replaces %s by the seed, after which ids start again, even after a restart', async (_, fill) => {
       const { open, location } = await newPlace();
       const backend = await open();
       await fill(backend);
@@ -137,7 +137,7 @@ export function describeSeeds({ newPlace, openStore }: Places): void {
       expect(await backend.store.add(request)).toMatchObject({ kind: 'replayed', ...withId(9n) });
     });
 
-    it('begins new windows and ends bans, also after a restart', async () => {
+    it('begins new windows and ends bans, even after a restart', async () => {
       const { clock, open } = await newPlace('2026-11-20T12:00:10Z');
       const rule = { after: 2, milliseconds: 300_000 };
       let backend = await open(rule);

@@ -272,7 +272,7 @@ test.each([
   },
 );
 
-test('close completes the calls in flight, also those that wait, and rejects later ones', async () => {
+test('close completes the calls in flight, even those that wait, and rejects later ones', async () => {
   const { pool, database } = createPool();
   database.limit = 1;
   const calls = [watch(pool.call(SLOW)), watch(pool.call(QUICK))];
