@@ -110,8 +110,7 @@ describe('the page', () => {
     await created.getByRole('button').click();
     const panel = details(page);
     await panel.getByText('About the request').waitFor();
-    const levels =
-      "[...document.querySelectorAll('h1, h2, h3, h4')].map((heading) => heading.tagName).join()";
+    const levels = "[...document.querySelectorAll('h1, h2, h3, h4')].map(({ tagName }) => tagName).join()";
     expect(await page.evaluate(levels)).toBe('H1,H2,H3,H4,H4,H4,H4,H4');
     const text = await panel.innerText();
     expect(text).toMatch(/^POST \/v1\/pets\s+Close\s+201 counted: 58 of 60 requests left in this minute/);
@@ -119,9 +118,7 @@ describe('the page', () => {
     expect(text).not.toContain(service.key);
     // Bodies come first, then headers, then the rest.
     const order = [`"categoryId": ${LARGE_ID}`, 'Headers of the request', 'About the request', 'Client'];
-    expect(order.map((each) => text.indexOf(each)).toSorted((a, b) => a - b)).toEqual(
-      order.map((each) => text.indexOf(each)),
-    );
+    expect(order.toSorted((one, other) => text.indexOf(one) - text.indexOf(other))).toEqual(order);
     await search(page).fill('"name":"xanthippe"');
     await expect.poll(() => rows(page).count()).toBe(1);
     await search(page).fill('limit=3');
@@ -268,9 +265,8 @@ describe('the page', () => {
     await row(page, 'limit=1').getByRole('button').click();
     await button(page, 'Copy as curl').click();
     await page.getByText('The command is copied.').waitFor();
-    expect(await page.evaluate('navigator.clipboard.readText()')).toContain(
-      `127.0.0.1:${service.port()}/v1/pets?limit=1`,
-    );
+    const copied = await page.evaluate('navigator.clipboard.readText()');
+    expect(copied).toContain(`127.0.0.1:${service.port()}/v1/pets?limit=1`);
     await row(page, 'POST').getByRole('button').click();
     await button(page, 'Copy as curl').click();
     await page.getByRole('alert').getByText('cannot be pasted').waitFor();
@@ -292,9 +288,7 @@ describe('the page', () => {
     await page.getByText(/banned until .* \(.* left\)/).waitFor();
     await button(page, 'Lift ban').click();
     await page.getByText('not banned').waitFor();
-    await page
-      .getByText(/^The ban of till is lifted; its limit is used up for another [1-9]\d* s$/)
-      .waitFor();
+    await page.getByText(/^The ban of till is lifted; its limit is used up for another \d+ s$/).waitFor();
     // The button is gone, so the focus is on what has happened.
     expect(await page.evaluate('document.activeElement.id')).toBe('message');
     expect(await (await service.call('/pets')).json()).toMatchObject({ code: 'rate_limited' });
@@ -312,9 +306,7 @@ describe('the page', () => {
     });
     await button(page, 'Reset…').click();
     await expect.poll(() => questions.length).toBe(1);
-    expect(questions[0]).toMatch(
-      /^This deletes 66 animals .*the list of requests, and faults stay.* the sample data/,
-    );
+    expect(questions[0]).toMatch(/^This deletes 66 animals .* and faults stay.* the sample data/);
     await button(page, 'Reset…').click();
     await page.getByText('The store is reset: 66 animals').waitFor();
     expect(questions).toHaveLength(2);
@@ -417,12 +409,11 @@ describe('the page', () => {
     await row(page, 'limit=2').getByRole('button').click();
     await button(page, 'Pause').click();
     await page.locator('h1').click();
-    for (const selector of ['nav a[aria-current]', '[aria-pressed="true"]', 'tr.opened']) {
-      const outlines = `[...document.querySelectorAll('${selector}')].map((each) => getComputedStyle(each).outlineStyle)`;
-      expect(new Set((await page.evaluate(outlines)) as string[])).toEqual(new Set(['solid']));
-    }
-    const other = 'getComputedStyle(document.querySelector(\'[aria-pressed="false"]\')).outlineStyle';
-    expect(await page.evaluate(other)).toBe('none');
+    const outline = (selector: string) =>
+      page.evaluate(`getComputedStyle(document.querySelector('${selector}')).outlineStyle`);
+    for (const selector of ['nav a[aria-current]', '[aria-pressed="true"]', 'tr.opened'])
+      expect(await outline(selector)).toBe('solid');
+    expect(await outline('[aria-pressed="false"]')).toBe('none');
   });
 });
 
@@ -454,9 +445,9 @@ describe('the connection of the page', () => {
     await expect.poll(() => new URL(page.url()).hash).toBe('#requests?text=limit%3D3');
     await page.evaluate("localStorage.setItem('pets-session', 'x'.repeat(43))");
     await page.reload();
-    const said =
-      'The server was started again, or this address is old. Open the page address that pets serve printed last.';
-    await textOf(page, '[role="alert"]').toBe(said);
+    await textOf(page, '[role="alert"]').toMatch(
+      /^The server was started again, .* pets serve printed last\.$/,
+    );
     const sent = requests.length;
     await page.reload();
     await page.getByText('This page needs a new address').waitFor();
@@ -469,8 +460,7 @@ describe('the connection of the page', () => {
 
   test('continues after a restart with the same token, with the requests of the new start', async () => {
     const service = await startPage({ token: 'chosen-by-the-user-0' });
-    await service.call('/pets?limit=1');
-    await service.call('/pets?limit=2');
+    for (const path of ['/pets?limit=1', '/pets?limit=2']) await service.call(path);
     const { page } = await open(service.url(), { expectedErrors: /ERR_CONNECTION_REFUSED/ });
     await row(page, 'limit=1').getByRole('button').click();
     await details(page).waitFor();

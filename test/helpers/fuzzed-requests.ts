@@ -347,14 +347,11 @@ function assemble(parts: Parts): FuzzedRequest {
   if (request.statuses.length > 0) return shown(request);
 
   const isOptions = method.text === 'OPTIONS';
-  // `OPTIONS *` and `OPTIONS /` ask about the whole server.
-  const isServer = isOptions && /^(?:\*|(?:http:\/\/127\.0\.0\.1)?\/?)$/.test(place.text + query.text);
-  const ofPlace = isServer ? undefined : place.refused;
   // A health check may have any host.
   const hostRefused = host.refused === 421 && place.text === '/healthz' ? undefined : host.refused;
   const isReached = ({ isForOperation }: Part) =>
     isForOperation === undefined || isForOperation === operation;
-  const problems = [hostRefused, isReached(place) ? ofPlace : undefined];
+  const problems = [hostRefused, isReached(place) ? place.refused : undefined];
   if (place.methods?.['GET'] && name === undefined && !isOptions) problems.push(405);
   if (place.isApi && !isOptions) problems.push(authorization.refused);
   if (name !== undefined) problems.push(expectation.refused);

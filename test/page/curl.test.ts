@@ -35,49 +35,29 @@ function wordsOf(command = ''): string[] {
 }
 
 describe.skipIf(process.platform === 'win32')('the command for curl', () => {
-  test.each([
-    ['a list', request('GET', '/v1/pets?limit=5'), ['http://127.0.0.1:7387/v1/pets?limit=5']],
-    ['HEAD', request('HEAD', '/v1/pets'), ['-I', 'http://127.0.0.1:7387/v1/pets']],
-    ['another method', request('DELETE', '/v1/pets'), ['-X', 'DELETE', 'http://127.0.0.1:7387/v1/pets']],
-    [
-      'the key',
-      request('GET', '/', { authorization: '[redacted]' }),
-      ['-H', 'Authorization: Bearer the key', 'http://127.0.0.1:7387/'],
-    ],
-    [
-      'headers, except those of the connection',
-      request('GET', '/', { host: 'x', connection: 'close', 'content-length': '1', a: "it's $(id)", b: '' }),
-      ['-H', "a: it's $(id)", '-H', 'b;', 'http://127.0.0.1:7387/'],
-    ],
-    [
-      'a body without a type',
-      request('POST', '/v1/pets', {}, '@/etc/passwd'),
-      ['-H', 'Content-Type:', '--data-raw', '@/etc/passwd', 'http://127.0.0.1:7387/v1/pets'],
-    ],
-    [
-      'a body of a GET request',
-      request('GET', '/', { 'content-type': 'a/b' }, '{}'),
-      ['-X', 'GET', '-H', 'content-type: a/b', '--data-raw', '{}', 'http://127.0.0.1:7387/'],
-    ],
-    [
-      'bytes in the target',
-      request('GET', "/v1/pets?a='\u00fc\u0080"),
-      ["http://127.0.0.1:7387/v1/pets?a='%FC%80"],
-    ],
-    [
-      'line ends, tabs and the joiners of emoji in a body',
-      request('POST', '/', { 'content-type': 'a/b' }, '{\n\t"name": "👨‍👩‍👧"\n}'),
-      ['-H', 'content-type: a/b', '--data-raw', '{\n\t"name": "👨‍👩‍👧"\n}', 'http://127.0.0.1:7387/'],
-    ],
-    [
-      'a target with an origin',
-      request('GET', 'http://shop.example/v1/pets'),
-      ['http://127.0.0.1:7387/v1/pets'],
-    ],
-  ])('has %s', (_name, recorded, words) => {
-    const { command, notes } = curlCommand(recorded, ORIGIN);
+  const TYPE = { 'content-type': 'a/b' };
+  const LINES = '{\n\t"name": "👨‍👩‍👧"\n}';
+  test.each<[method: string, headers: Record<string, string>, body: string | undefined, words: string[]]>([
+    ['GET', {}, undefined, []],
+    ['HEAD', {}, undefined, ['-I']],
+    ['DELETE', {}, undefined, ['-X', 'DELETE']],
+    ['GET', { authorization: '[redacted]' }, undefined, ['-H', 'Authorization: Bearer the key']],
+    ['GET', { host: 'x', connection: 'close', 'content-length': '1' }, undefined, []],
+    ['GET', { a: "it's $(id)", b: '' }, undefined, ['-H', "a: it's $(id)", '-H', 'b;']],
+    ['POST', {}, '@/etc/passwd', ['-H', 'Content-Type:', '--data-raw', '@/etc/passwd']],
+    ['POST', TYPE, LINES, ['-H', 'content-type: a/b', '--data-raw', LINES]],
+    ['GET', TYPE, '{}', ['-X', 'GET', '-H', 'content-type: a/b', '--data-raw', '{}']],
+  ])('for %s with the headers %j and the body %j repeats the request', (method, headers, body, words) => {
+    const { command, notes } = curlCommand(request(method, '/v1/pets', headers, body), ORIGIN);
     expect(notes).toEqual([]);
-    expect(wordsOf(command)).toEqual(['-g', '--path-as-is', ...words]);
+    expect(wordsOf(command)).toEqual(['-g', '--path-as-is', ...words, `${ORIGIN}/v1/pets`]);
+  });
+
+  test.each([
+    ["/v1/pets?a='\u00fc\u0080", "/v1/pets?a='%FC%80"],
+    ['http://shop.example/v1/pets', '/v1/pets'],
+  ])('for the target %j has a valid URL of the service', (target, url) => {
+    expect(wordsOf(curlCommand(request('GET', target), ORIGIN).command).at(-1)).toBe(ORIGIN + url);
   });
 
   test('sends a body unchanged, or does not exist if a terminal could interpret the body', () => {
@@ -101,23 +81,17 @@ describe.skipIf(process.platform === 'win32')('the command for curl', () => {
   });
 });
 
+const left = (name: string) => `The header ${name} is left out.`;
+const REFUSED = 'The Authorization header was refused: the command sends your $PETS_API_KEY instead.';
 test.each([
-  [
-    'a body that was cut off',
-    request('POST', '/', {}, 'x', true),
-    'The body is cut off: only its beginning is recorded.',
-  ],
-  ['a secret', request('GET', '/v1/pets?key=[redacted]'), 'Put the secret in the place of [redacted] first.'],
-  [
-    'the key of a request that was refused',
-    { ...request('GET', '/', { authorization: '[redacted]' }), status: 401 },
-    'The Authorization header was refused: the command sends your $PETS_API_KEY instead.',
-  ],
-  ['a cookie', request('GET', '/', { cookie: '[redacted]' }), 'The header cookie is left out.'],
-  ['a header with control characters', request('GET', '/', { a: '\x1b[2J' }), 'The header a is left out.'],
-  ['a header with bytes in Latin-1', request('GET', '/', { a: 'M\u00fcller' }), 'The header a is left out.'],
-  ['bytes that are not HTTP', request('-', '-'), 'curl cannot repeat this request.'],
-  ['a target that is not a path', request('OPTIONS', '*'), 'curl cannot repeat this request.'],
-])('the command for curl says that it cannot repeat %s', (_name, recorded, note) => {
+  [request('POST', '/', {}, 'x', true), 'The body is cut off: only its beginning is recorded.'],
+  [request('GET', '/v1/pets?key=[redacted]'), 'Put the secret in the place of [redacted] first.'],
+  [{ ...request('GET', '/', { authorization: '[redacted]' }), status: 401 }, REFUSED],
+  [request('GET', '/', { cookie: '[redacted]' }), left('cookie')],
+  [request('GET', '/', { a: '\x1b[2J' }), left('a')],
+  [request('GET', '/', { a: 'M\u00fcller' }), left('a')],
+  [request('-', '-'), 'curl cannot repeat this request.'],
+  [request('OPTIONS', '*'), 'curl cannot repeat this request.'],
+])('the command for %j says what it does not repeat: %s', (recorded, note) => {
   expect(curlCommand(recorded, ORIGIN).notes).toEqual([note]);
 });

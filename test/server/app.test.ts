@@ -68,6 +68,8 @@ test.each([
   ['/v1x/pets', 404],
   ['/v1?limit=1', 401],
   ['/v1', 401],
+  ['/v1/nothing', 401],
+  ['/v1/store/orders', 401],
   ['/', 404],
   ['/v2/pets', 404],
 ])('%s without a key is %i: only paths under the version prefix need one', async (path, status) => {

@@ -19,11 +19,9 @@ import { dereferenced, described, document, mismatches, type Schema, table } fro
 import { CLOSE, get, sendToService } from '../helpers/raw-client.ts';
 import { type ServiceOptions, start } from '../helpers/service.ts';
 
-const describedAs = (name: OperationName) => {
-  const found = described.find(({ operationId }) => operationId === name);
-  if (!found) throw new Error(`${name} is not described`);
-  return found;
-};
+type Described = (typeof described)[number];
+const byName = new Map(described.map((each) => [each.operationId, each]));
+const describedAs = (name: OperationName) => byName.get(name) as Described;
 
 async function lint(source: unknown): Promise<string[]> {
   const config = await createConfig({ extends: ['recommended'] });

@@ -3,7 +3,6 @@ import { listBundledFiles } from '../../src/system/bundled-files.ts';
 import { DIST } from '../helpers/pets.ts';
 import { Connection } from '../helpers/raw-client.ts';
 import { startWithTools } from '../helpers/real-service.ts';
-import { start } from '../helpers/service.ts';
 
 /** The maximum size of everything that a browser loads to show the page. */
 const MAX_BYTES = 64 * 1024;
@@ -65,10 +64,5 @@ describe('the page', () => {
     }
     expect((await requests()).requests).toEqual([]);
     expect((await call('/pets')).headers.get('x-ratelimit-remaining')).toBe('59');
-  });
-
-  test('does not exist without the developer tools', async () => {
-    const { call } = await start();
-    for (const path of files) expect((await call(path)).status).toBe(404);
   });
 });

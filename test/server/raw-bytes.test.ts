@@ -138,11 +138,8 @@ describe('the Host header', () => {
   });
 
   test.each(['127.1', '2130706433', 'localhost'])('a service on %s rejects other names', async (host) => {
-    const service = await startReal({
-      host,
-      allowHosts: ['a.example'],
-      publicUrl: 'https://shop.example/v1',
-    });
+    const publicUrl = 'https://shop.example/v1';
+    const service = await startReal({ host, allowHosts: ['a.example'], publicUrl });
     for (const [name, status] of [
       ['a.example:80', 200],
       ['SHOP.example:8443', 200],

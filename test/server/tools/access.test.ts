@@ -99,6 +99,7 @@ describe.each([
     const { use, service } = await startWithTools({ page: false });
     for (const method of methods) expect((await use(path, { method })).status).toBe(404);
     expect((await use('/session', { method: 'POST' })).status).toBe(404);
+    for (const page of ['/', '/page/icon.svg']) expect((await use(page)).status).toBe(404);
     expect(service().pageUrl).toBeUndefined();
   });
 });
