@@ -109,7 +109,7 @@ async function runProgram(context: Context, openConsole: OpenConsole): Promise<n
     }
   }
   try {
-    checkEncoding(argv);
+    checkArguments(argv);
     program.parseOptions([...argv]);
     if (program.opts()['version'] === true) {
       const console = openConsole(flagsOf(argv));
@@ -172,8 +172,18 @@ function withoutHangups({
   };
 }
 
-/** Refuses arguments that are not UTF-8, because Node replaces some of their bytes. @throws CliError */
-function checkEncoding(argv: readonly string[]): void {
+/** Matches a URL with a password. The URL of a database may lack a slash or the colon. */
+const URL_WITH_PASSWORD =
+  /(?:^|[^\w+.-])(?:[\w+.-]+:\/\/|postgres(?:ql)?(?:\/\/|:\/?))(?:[^:@]*:.+@|.*[?&](?:ssl)?password=.)/is;
+
+/** Refuses arguments that contain a password, or are not UTF-8, because Node replaces some of their bytes. @throws CliError */
+function checkArguments(argv: readonly string[]): void {
+  const end = argv.indexOf('--');
+  if ((end < 0 ? argv : argv.slice(0, end)).some((word) => URL_WITH_PASSWORD.test(word)))
+    throw usageError(
+      'a URL in the command line contains a password, which other users of this machine can see',
+      'for a database, set PETS_DATA to the URL, or put the password into ~/.pgpass or PGPASSWORD',
+    );
   const invalid = argv.find((word) => word.includes('\ufffd'));
   if (invalid === undefined) return;
   throw usageError(

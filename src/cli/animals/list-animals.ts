@@ -58,7 +58,7 @@ export function footerOf(
     shown < found
       ? `${shown} of ${formatCount(found, 'animal')}`
       : `${isCut ? 'the first ' : ''}${formatCount(shown, 'animal')}`;
-  const summary = [`${count}${footerLabel(context, connection)}`, ...describeFilters(selection)].join(', ');
+  const summary = [`${count}${footerLabel(connection)}`, ...describeFilters(selection)].join(', ');
   return { summary, warning: describeRest(context, selection, { shown, more }) };
 }
 

@@ -12,7 +12,6 @@ import {
   checkUrl,
   chooseProfile,
   readProfile,
-  readSettings,
   writeProfile,
 } from '../profiles/profile.ts';
 import type { Command, CommandContext } from '../program/command.ts';
@@ -39,9 +38,8 @@ export const login: Command<Options> = {
   notes:
     'On a terminal, pets login asks for the base URL if neither --base-url nor the profile has one, and then for the key. If standard input is not a terminal, it reads the key from there.',
   async run({ verify }, context) {
-    const { globals, console, env } = context;
-    const { defaultProfile } = readSettings(context);
-    const profile = chooseProfile({ flags: globals, env, defaultProfile });
+    const { console, env } = context;
+    const profile = chooseProfile(context);
     const stored = readProfile(context, profile);
     const given = givenBaseUrl(context) ?? stored?.baseUrl ?? (await promptBaseUrl(context, profile));
     checkProtocol(given, env);
@@ -65,10 +63,9 @@ export const login: Command<Options> = {
     await writeProfile(context, profile, { baseUrl, key });
     const isReplaced = stored?.key !== undefined && (stored.key !== key || stored.baseUrl !== baseUrl);
     const before = isReplaced ? `, instead of key ${maskKey(stored.key ?? '')} for ${stored.baseUrl}` : '';
-    const profileFlag =
-      profile === chooseProfile({ flags: {}, env, defaultProfile }) ? '' : ` --profile ${profile}`;
+    const isUsual = profile === chooseProfile({ ...context, globals: {} });
     console.notice(
-      `saved key ${maskKey(key)} for ${baseUrl} to profile ${profile}${before}. Next: pets list${profileFlag}`,
+      `saved key ${maskKey(key)} for ${baseUrl} to profile ${profile}${before}. Next: pets list${isUsual ? '' : ` --profile ${profile}`}`,
     );
   },
 };

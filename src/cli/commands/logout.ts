@@ -1,4 +1,4 @@
-import { chooseProfile, readProfile, readSettings, writeProfile } from '../profiles/profile.ts';
+import { chooseProfile, readProfile, writeProfile } from '../profiles/profile.ts';
 import type { Command } from '../program/command.ts';
 
 export const logout: Command<object> = {
@@ -6,9 +6,8 @@ export const logout: Command<object> = {
   summary: 'remove the API key from a profile',
   examples: ['pets logout', 'pets logout --profile staging'],
   async run(_options, context) {
-    const { console, globals, env } = context;
-    const { defaultProfile } = readSettings(context);
-    const profile = chooseProfile({ flags: globals, env, defaultProfile });
+    const { console } = context;
+    const profile = chooseProfile(context);
     const stored = readProfile(context, profile);
     if (stored?.key === undefined) {
       console.notice(`profile ${profile} has no key`);

@@ -1,7 +1,7 @@
 import { RateLimitError } from '../../client/errors.ts';
-import { readRateLimits } from '../../client/rate-limit.ts';
+import { scarcestLimit } from '../../client/rate-limit.ts';
 import type { HttpHeaders } from '../../client/response.ts';
-import { connectionFor, createStateDirectory, withClient } from '../connection/connect.ts';
+import { connectionFor, withClient } from '../connection/connect.ts';
 import { CliError, toCliError } from '../core/errors.ts';
 import { exitCodes } from '../core/exit-codes.ts';
 import { type Column, print } from '../output/printer.ts';
@@ -15,7 +15,6 @@ import {
   type ProfileName,
   profileNames,
   readProfile,
-  readSettings,
 } from '../profiles/profile.ts';
 import type { Command, CommandContext } from '../program/command.ts';
 
@@ -49,8 +48,7 @@ export const profiles: Command<{ check?: boolean }> = {
   prints: 'rows',
   async run({ check = false }, context) {
     const { console, globals, env } = context;
-    const { defaultProfile } = readSettings(context);
-    const usual = chooseProfile({ flags: {}, env, defaultProfile });
+    const usual = chooseProfile({ ...context, globals: {} });
     /** The checks that failed because the service rejected the key, not because of the network or a rate limit. */
     const rejected = new Set<Check>();
     const checkKey = check ? createKeyCheck(context, rejected) : undefined;
@@ -171,8 +169,6 @@ function createKeyCheck(context: CommandContext, rejected: Set<Check>): KeyCheck
   const { env, clock, console } = context;
   // Unless stdout is a terminal, the messages are part of the data, so their times are in UTC.
   const times = console.isTerminal ? console : { ...console, timeZone: () => 'UTC' };
-  // If PETS_STATE_DIR is not writable, end the command instead of reporting the error as the result of each check.
-  createStateDirectory(context);
   return async (connection) => {
     const { baseUrl } = connection;
     try {
@@ -197,7 +193,7 @@ function createKeyCheck(context: CommandContext, rejected: Set<Check>): KeyCheck
 }
 
 function checkOf(headers: HttpHeaders, now: number): Check {
-  const [scarcest] = readRateLimits(headers, now);
+  const scarcest = scarcestLimit(headers, now);
   if (scarcest === undefined) return { ok: true, message: 'valid' };
   const { limit, remaining, reset } = scarcest;
   // This message is only in data, where times are in UTC, and not in the table.

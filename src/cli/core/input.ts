@@ -2,7 +2,6 @@ import { isUtf8 } from 'node:buffer';
 import { createReadStream } from 'node:fs';
 import { addAbortSignal, type Readable } from 'node:stream';
 import { findJsonError, NestingError, parseJson } from '../../contract/json.ts';
-import type { Context } from './context.ts';
 import { fileError, usageError } from './errors.ts';
 
 /** Limits the memory for an endless input. The text of a million rows takes about 60 MB. */
@@ -64,23 +63,4 @@ export function parseJsonDocument(text: string, name: string): unknown {
     const reason = error instanceof NestingError ? `: ${error.message}` : '';
     throw usageError(`${place}: invalid JSON${reason}`);
   }
-}
-
-/** How long a command may wait silently for standard input, in milliseconds. */
-const SILENCE = 1_000;
-
-/**
- * Says after a second what the command waits for, because a terminal may look like a pipe, and another program may keep a
- * pipe open. Returns a function that ends this.
- */
-export function explainSilence(
-  { sleep, console }: Pick<Context, 'sleep'> & { console: { notice(text: string): void } },
-  text: string,
-): () => void {
-  const ended = new AbortController();
-  sleep(SILENCE, ended.signal).then(
-    () => console.notice(text),
-    () => {},
-  );
-  return () => ended.abort();
 }

@@ -5,7 +5,7 @@ import { serviceOf } from '../../client/service-state.ts';
 import { formatDuration } from '../../system/time-text.ts';
 import { createProgress } from '../animals/reading.ts';
 import { connectionFor, reportTarget, targetLabel, withClient } from '../connection/connect.ts';
-import { wait } from '../connection/waits.ts';
+import { wait } from '../connection/reports.ts';
 import { CliError, usageError } from '../core/errors.ts';
 import { exitCodes } from '../core/exit-codes.ts';
 import { drawBar, formatCount } from '../output/text.ts';

@@ -1,7 +1,7 @@
 import { createInterface } from 'node:readline';
 import { InterruptedError } from '../../system/interrupted-error.ts';
 import type { Context } from '../core/context.ts';
-import { explainSilence, readInput, requireUtf8 } from '../core/input.ts';
+import { readInput, requireUtf8 } from '../core/input.ts';
 import { sanitizeForTerminal } from '../output/sanitize.ts';
 import type { CommandContext } from '../program/command.ts';
 
@@ -103,12 +103,22 @@ function readLine(
   });
 }
 
-/** Reads a key from standard input, which is not a terminal. @throws CliError if the input cannot be a key */
-export async function readStdin(context: CommandContext): Promise<string> {
-  const stop = explainSilence(
-    context,
-    'waiting for the end of standard input, from which the key is read; if you type it: Enter, then Ctrl-D (in Git Bash, start with: winpty pets login)',
+/** How long a command may wait silently for standard input, in milliseconds. */
+const SILENCE = 1_000;
+
+/**
+ * Reads a key from standard input, which is not a terminal. Says after a second what it waits for, because a terminal may
+ * look like a pipe, and another program may keep a pipe open. @throws CliError if the input cannot be a key
+ */
+export async function readStdin({ stdin, sleep, console }: CommandContext): Promise<string> {
+  const ended = new AbortController();
+  sleep(SILENCE, ended.signal).then(
+    () =>
+      console.notice(
+        'waiting for the end of standard input, from which the key is read; if you type it: Enter, then Ctrl-D (in Git Bash, start with: winpty pets login)',
+      ),
+    () => {},
   );
-  const bytes = await readInput(context.stdin, 'standard input').finally(stop);
+  const bytes = await readInput(stdin, 'standard input').finally(() => ended.abort());
   return requireUtf8(bytes, 'standard input').toString();
 }
