@@ -15,7 +15,7 @@ const cliLayers = [
   'profiles',
   'program',
   'prompts',
-  'errors',
+
   'connection',
   'animals',
   'rows',

@@ -63,7 +63,7 @@ function printStack(console: Console, error: unknown): void {
  */
 async function runProgram(context: Context, openConsole: OpenConsole): Promise<number> {
   const { argv, env } = context;
-  checkEncoding(argv);
+  checkArguments(argv);
   const parsed = argv.length === 0 ? { text: startPage() } : parseCommandLine(argv, env, commands);
   if ('command' in parsed)
     return runCommand(parsed.command, parsed.options, { ...context, ...parsed }, openConsole);
@@ -117,8 +117,18 @@ function withoutHangups({
   };
 }
 
-/** Refuses arguments that are not UTF-8, because Node replaces some of their bytes. @throws CliError */
-function checkEncoding(argv: readonly string[]): void {
+/** Matches a URL with a password. The URL of a database may lack a slash or the colon. */
+const URL_WITH_PASSWORD =
+  /(?:^|[^\w+.-])(?:[\w+.-]+:\/\/|postgres(?:ql)?(?:\/\/|:\/?))(?:[^:@]*:.+@|.*[?&](?:ssl)?password=.)/is;
+
+/** Refuses arguments that contain a password, or are not UTF-8, because Node replaces some of their bytes. @throws CliError */
+function checkArguments(argv: readonly string[]): void {
+  const end = argv.indexOf('--');
+  if ((end < 0 ? argv : argv.slice(0, end)).some((word) => URL_WITH_PASSWORD.test(word)))
+    throw usageError(
+      'a URL in the command line contains a password, which other users of this machine can see',
+      'for a database, set PETS_DATA to the URL, or put the password into ~/.pgpass or PGPASSWORD',
+    );
   const invalid = argv.find((word) => word.includes('\ufffd'));
   if (invalid === undefined) return;
   throw usageError(

@@ -5,10 +5,10 @@ import type { Dispatcher } from 'undici';
 import Agent from 'undici/lib/dispatcher/agent.js';
 import type { Operation } from '../contract/operations.ts';
 import { InterruptedError } from '../system/interrupted-error.ts';
-import { type ClientError, NetworkError, TimeoutError } from './errors.ts';
+import { type ClientError, NetworkError } from './errors.ts';
 import { describeFault, INCOMPLETE } from './failures.ts';
 import type { ConnectionOptions, Route } from './proxy-agent.ts';
-import { decodeBody, type HttpResponse, MAX_RESPONSE_BYTES, parseErrorBody, TOO_LARGE } from './response.ts';
+import { decodeBody, errorCodeIn, type HttpResponse, MAX_RESPONSE_BYTES, TOO_LARGE } from './response.ts';
 
 // One attempt: undici sends the request and receives the response. It has no retries, redirects or timeouts of its own
 // here, because three promises need to know more than it says about them: whether anything was sent, that a wait which
@@ -96,7 +96,7 @@ export function runAttempt(
       controller?.abort(error);
     }
     const expire = () =>
-      fail(new TimeoutError(`no response within ${Math.ceil(timeout) / 1_000} s`, { sent }));
+      fail(new NetworkError(`no response within ${Math.ceil(timeout) / 1_000} s`, { code: 'timeout', sent }));
     const interrupt = () => fail(new InterruptedError(), sent);
     // A slow reader of our output may have blocked the process. First read the data that has arrived, then expire.
     const timer = startTimer(() => setImmediate(expire), timeout);
@@ -127,7 +127,7 @@ export function runAttempt(
         if (isCut && response.status < 300)
           return end({ error: new NetworkError(INCOMPLETE, { errno: 'INCOMPLETE', sent: true }) });
         Object.assign(response, decoded);
-        if (response.status >= 400) response.code = parseErrorBody(response)?.code;
+        if (response.status >= 400) response.code = errorCodeIn(response.body);
         end({ response });
       },
       onResponseError(_, cause) {

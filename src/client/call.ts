@@ -3,8 +3,8 @@ import { header, IDEMPOTENCY_KEY_LIFETIME_MS } from '../contract/headers.ts';
 import type { SteadyClock } from '../system/clock.ts';
 import { InterruptedError } from '../system/interrupted-error.ts';
 import type { Attempt, AttemptOutcome, Transport } from './attempt.ts';
-import { ApiFailure, ClientError, RateLimitError, TimeoutError } from './errors.ts';
-import { coolDownAfter, methodPauseAfter, requestedDelay } from './rate-limit.ts';
+import { ClientError, NetworkError, RateLimitError } from './errors.ts';
+import { coolDownAfter, requestedDelay } from './rate-limit.ts';
 import { type HttpResponse, readHeader } from './response.ts';
 import { decideRetry, mayHaveBeenApplied, type RetryState, type WaitReason } from './retry.ts';
 import type { ServiceState } from './service-state.ts';
@@ -36,8 +36,8 @@ export type RequestOptions = {
   deadline?: number | undefined;
   /** The longest wait before an attempt, without its random part; undefined if calls must not wait or be retried. */
   maxWaitMilliseconds: number | undefined;
-  /** Whether to give up early after refused connections, because nothing has listened on this machine so far. */
-  failsFastIfRefused(): boolean;
+  /** Whether the service is on this machine. Then a refused connection means that it was not started. */
+  isLocal: boolean;
   onAttempt?: ((attempt: AttemptEvent) => void) | undefined;
 };
 
@@ -78,22 +78,22 @@ export async function requestWithRetry(
     for (let attempt = 1; ; ) {
       // A creation waits for shared pauses before it is in `sendLog` or has a connection: if an idle connection closes
       // just when the creation is sent, its outcome is unknown. Other requests wait only when `canSend` returns false.
-      if (!idempotent && !ignorePause) await waitForPause(options, request.method);
+      if (!idempotent && !ignorePause) await waitForPause(options);
       const timeout = Math.min(options.timeoutMilliseconds, timeLeft(options));
-      if (timeout <= 0) throw new TimeoutError('no time is left for the next request', { sent: false });
+      if (timeout <= 0)
+        throw new NetworkError('no time is left for the next request', { code: 'timeout', sent: false });
       await sendLog?.intent();
-      const canSend = () => ignorePause || service.pause(request.method) === undefined;
-      const sending = { ...request, timeout, signal, canSend };
+      const canSend = () => ignorePause || service.pausedUntil() === undefined;
       const sentAt = clock.now();
-      const outcome = await transport.send(sending);
+      const outcome = await transport.send({ ...request, timeout, signal, canSend });
       if (outcome === undefined) {
         if (!ambiguous) await sendLog?.notSent();
-        await waitForPause(options, request.method);
+        await waitForPause(options);
         continue;
       }
       options.onAttempt?.({ request, outcome, milliseconds: clock.now() - sentAt });
       if ('response' in outcome) {
-        updateServiceState(options, request.method, outcome.response, ignorePause);
+        updateServiceState(options, outcome.response, ignorePause);
         if (isSuccess(outcome.response.status)) return { outcome, ambiguous };
       }
       ambiguous ||= mayHaveBeenApplied(outcome);
@@ -106,7 +106,7 @@ export async function requestWithRetry(
         ambiguous,
         attempt,
         maxWait: longestWait(options),
-        failsFastIfRefused: options.failsFastIfRefused(),
+        isLocal: options.isLocal,
         now,
       });
       if (decision === undefined) return { outcome, ambiguous };
@@ -127,23 +127,17 @@ const timeLeft = ({ deadline = Number.POSITIVE_INFINITY, clock }: RequestOptions
 const longestWait = (options: RequestOptions): number | undefined =>
   options.maxWaitMilliseconds && Math.max(0, Math.min(options.maxWaitMilliseconds, timeLeft(options)));
 
-/** Waits until no shared pause is left. @throws RateLimitError or ApiFailure if one is too long, InterruptedError */
-async function waitForPause(options: RequestOptions, method: string): Promise<void> {
+/** Waits until no shared pause is left. @throws RateLimitError if it is too long, InterruptedError */
+async function waitForPause(options: RequestOptions): Promise<void> {
   const { service, clock, signal } = options;
   for (;;) {
     if (signal.aborted) throw new InterruptedError();
-    const pause = service.pause(method);
-    if (pause === undefined) return;
-    const { until, reason } = pause;
+    const until = service.pausedUntil();
+    if (until === undefined) return;
     const delay = until - clock.now();
     const maxWait = longestWait(options);
-    if (maxWait === undefined || delay > maxWait) {
-      if (reason === 'rate limit') throw new RateLimitError(until);
-      const seconds = Math.ceil(delay / 1_000);
-      const message = `an earlier response (503) asked to wait for another ${seconds} s, so the request was not sent`;
-      throw new ApiFailure(503, message);
-    }
-    await wait(options, delay, reason);
+    if (maxWait === undefined || delay > maxWait) throw new RateLimitError(until);
+    await wait(options, delay, 'rate limit');
   }
 }
 
@@ -164,7 +158,6 @@ async function wait(
 /** Stores what the response says about later requests, for all processes of this user. */
 function updateServiceState(
   { service, clock }: RequestOptions,
-  method: string,
   response: HttpResponse,
   ignorePause: boolean,
 ): void {
@@ -176,8 +169,6 @@ function updateServiceState(
   if (ignorePause && isCurrent) service.endPauses();
   const coolDown = coolDownAfter(response, now);
   if (coolDown !== undefined) service.startPause(coolDown);
-  const methodPause = methodPauseAfter(response, now);
-  if (methodPause !== undefined) service.startPause(methodPause, method);
   const supportsIdempotency = readHeader(response.headers, header.idempotencySupported) === 'true';
   // Only a response that certainly comes from the service shows by a missing Idempotency-Supported that there is no
   // support. Any other may come from a proxy, or from a service that refused the request before it read the API key.

@@ -14,14 +14,14 @@ import {
 import type { NewPet, ReceivedPet } from '../contract/schemas.ts';
 import { InterruptedError } from '../system/interrupted-error.ts';
 import { createTransport, type TransportOptions } from './attempt.ts';
-import { type AttemptEvent, type RequestOptions, type RequestPolicy, requestWithRetry } from './call.ts';
+import { type RequestOptions, type RequestPolicy, requestWithRetry } from './call.ts';
 import { ContractError, OutcomeUnknownError } from './errors.ts';
 import { bodyNote, explanationIn, toClientError } from './failures.ts';
 import { coolDownAfter } from './rate-limit.ts';
 import type { HttpResponse } from './response.ts';
 import { createServiceState, type StateOptions } from './service-state.ts';
 
-export type ClientOptions = Omit<RequestOptions, 'transport' | 'service' | 'failsFastIfRefused'> &
+export type ClientOptions = Omit<RequestOptions, 'transport' | 'service' | 'isLocal'> &
   TransportOptions &
   StateOptions & {
     /** The base URL has no trailing slash, for example `https://api.example.com/v1`. */
@@ -29,8 +29,6 @@ export type ClientOptions = Omit<RequestOptions, 'transport' | 'service' | 'fail
     /** The API key. If it is empty, requests have no Authorization header. */
     key: string;
     userAgent: string;
-    /** Removes the API key from a text. Used before a text is cut: a part of a key would not be recognized. */
-    redact?(text: string): string;
   };
 
 export type CallOptions = Partial<Pick<RequestPolicy, 'ignorePause' | 'sendLog'>> & {
@@ -44,21 +42,13 @@ export type Client = ReturnType<typeof createClient>;
 
 /** Calls the operations of the service, with retries (docs/client-behavior.md). */
 export function createClient(options: ClientOptions) {
-  const { clock, redact = (text) => text } = options;
   const transport = createTransport(options);
   const service = createServiceState(options, options);
   const closing = new AbortController();
   const signal = AbortSignal.any([options.signal, closing.signal]);
   // Each request in flight adds a listener to the signal; Node would warn about more than ten.
   setMaxListeners(0, signal);
-  let hasResponse = false;
-  const onAttempt = (attempt: AttemptEvent) => {
-    hasResponse ||= 'response' in attempt.outcome;
-    options.onAttempt?.(attempt);
-  };
-  // Nothing listens on this machine, and nothing has: the service was not started, rather than restarted.
   const isLocal = LOOPBACK_NAME_PATTERN.test(new URL(options.baseUrl).hostname);
-  const failsFastIfRefused = () => isLocal && !hasResponse && options.proxy === undefined;
 
   /**
    * Leaves parsing to the caller, who can send the next request first. `parse` throws a ContractError for an invalid body,
@@ -80,7 +70,7 @@ export function createClient(options: ClientOptions) {
       (operation.method === 'POST' && status >= 200 && status <= 299 && status !== 202);
     const url = callOptions.url ?? operationUrl(options.baseUrl, operation, input);
     const { outcome, ambiguous } = await requestWithRetry(
-      { ...options, onAttempt, failsFastIfRefused, transport, service, signal },
+      { ...options, isLocal, transport, service, signal },
       {
         method: operation.method,
         url,
@@ -102,14 +92,13 @@ export function createClient(options: ClientOptions) {
     const { response } = outcome;
     const { status, headers } = response;
     if (!isSuccess(status)) {
-      const now = clock.now();
+      const now = options.clock.now();
       const until = now + (coolDownAfter(response, now) ?? 0);
-      const shown = { ...response, body: redact(response.body) };
-      throw failed(toClientError(operation, shown, until), ambiguous);
+      throw failed(toClientError(operation, response, until), ambiguous);
     }
     const parse = (): OperationOutput<Name> => {
       try {
-        const value = parseBody(operation, response, redact);
+        const value = parseBody(operation, response);
         if (operation.method === 'POST') checkName(body as NewPet, value as ReceivedPet, status);
         return value as OperationOutput<Name>;
       } catch (error) {
@@ -152,11 +141,7 @@ export function createClient(options: ClientOptions) {
  * Parses and validates the body of a successful response. Animals that the specification does not allow are kept as
  * received if they have an id and a name. @throws ContractError for any other body
  */
-function parseBody(
-  { success }: Operation,
-  response: HttpResponse,
-  redact: (text: string) => string,
-): unknown {
+function parseBody({ success }: Operation, response: HttpResponse): unknown {
   const { status, body, unreadable } = response;
   const refuse = (reason: string, options?: ErrorOptions) =>
     new ContractError(status, `unexpected response: ${reason}`, options);
@@ -165,8 +150,7 @@ function parseBody(
   try {
     value = parseJson(body);
   } catch (cause) {
-    const note = bodyNote({ ...response, body: redact(body) });
-    throw refuse(`HTTP status ${status}, not JSON that pets can read${note}`, { cause });
+    throw refuse(`HTTP status ${status}, not JSON that pets can read${bodyNote(response)}`, { cause });
   }
   // First the specification, which also sets the types of the fields.
   const exact = z.safeParse(success.body, value);

@@ -17,7 +17,7 @@ export abstract class ClientError extends Error {
   }
 }
 
-/** The service returned an error (docs/service.md 7), or the request was not sent because of an earlier 503. */
+/** The service returned an error (docs/service.md 7). */
 export class ApiFailure extends ClientError {
   readonly status: number;
   readonly code: string;
@@ -32,11 +32,20 @@ export class ApiFailure extends ClientError {
   }
 }
 
-type NetworkDetails = ErrorDetails & { sent: boolean; errno?: string | undefined; isPermanent?: boolean };
+type NetworkDetails = ErrorDetails & {
+  sent: boolean;
+  code?: NetworkError['code'];
+  errno?: string | undefined;
+  isPermanent?: boolean;
+};
 
 /** The request ended without a response, or in the middle of it. */
 export class NetworkError extends ClientError {
-  readonly code: string = 'network_error';
+  /**
+   * `timeout` if the time limit of the attempt or of the command has passed. `local_error` if this machine is the cause:
+   * too little memory, too many open files, or a bug.
+   */
+  readonly code: 'network_error' | 'timeout' | 'local_error';
   /** Whether the service may have received the request. */
   readonly sent: boolean;
   /** The error code of the system, of TLS or of undici, such as ECONNREFUSED. */
@@ -44,29 +53,13 @@ export class NetworkError extends ClientError {
   /** Whether another attempt would fail in the same way, as after a certificate error. */
   readonly isPermanent: boolean;
 
-  constructor(message: string, { sent, errno, isPermanent = false, ...details }: NetworkDetails) {
+  constructor(message: string, { sent, code, errno, isPermanent = false, ...details }: NetworkDetails) {
     super(message, details);
+    this.code = code ?? 'network_error';
     this.sent = sent;
     this.errno = errno;
     this.isPermanent = isPermanent;
   }
-}
-
-/** The proxy refused the request, and would refuse it again. The service did not receive the request. */
-export class ProxyError extends NetworkError {
-  constructor(message: string, options: ErrorOptions) {
-    super(message, { ...options, sent: false, isPermanent: true });
-  }
-}
-
-/** The time limit of the attempt, or the rest of that of the command, has passed. */
-export class TimeoutError extends NetworkError {
-  override readonly code = 'timeout';
-}
-
-/** This machine prevented the request: too little memory, too many open files, or a bug. The network is not the cause. */
-export class LocalError extends NetworkError {
-  override readonly code = 'local_error';
 }
 
 /** The response is not one that the contract allows. `status` is undefined if it could not be read. */

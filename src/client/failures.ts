@@ -1,14 +1,7 @@
 import { getSystemErrorMap } from 'node:util';
 import { tryParseJson } from '../contract/json.ts';
 import type { Operation } from '../contract/operations.ts';
-import {
-  ApiFailure,
-  type ClientError,
-  ContractError,
-  LocalError,
-  NetworkError,
-  RateLimitError,
-} from './errors.ts';
+import { ApiFailure, type ClientError, ContractError, NetworkError, RateLimitError } from './errors.ts';
 import { type HttpResponse, readHeader } from './response.ts';
 
 // What went wrong, in the words of the system, of TLS or of the service: first for attempts without a response, and then for
@@ -37,17 +30,15 @@ const HEADERS_HINT =
 /**
  * Converts the error of an attempt that got no response. `sent` is true if the service may have received the request.
  *
- * @returns a LocalError if this machine is the cause, a ContractError if Node refused the headers, or a NetworkError
+ * @returns a ContractError if Node refused the headers, otherwise a NetworkError
  */
 export function describeFault(error: Error, sent: boolean): ClientError {
   const cause = rootOf(error);
   const { code: errno, name } = cause;
   const text = wordsFor(cause);
   if (LOCAL_NAME.test(name) || LOCAL_CODE.test(errno ?? '')) {
-    // Undici uses this code if it refuses to send a request.
-    const wasSent = sent && errno !== 'UND_ERR_INVALID_ARG';
-    const details = { errno, sent: wasSent, isPermanent: true, hint: LOCAL_HINT, cause };
-    return new LocalError(`this machine prevented the request (${text})`, details);
+    const details = { code: 'local_error', errno, sent, isPermanent: true, hint: LOCAL_HINT, cause } as const;
+    return new NetworkError(`this machine prevented the request (${text})`, details);
   }
   if (errno === 'UND_ERR_HEADERS_OVERFLOW') {
     const message = 'unexpected response: its headers are larger than Node accepts';
@@ -77,21 +68,18 @@ function wordsFor({ syscall, code, errno = 0, reason, message }: Fault): string 
 /** Converts a response that does not mean success. `until` is the end of the rate limit after a 429. */
 export function toClientError(operation: Operation, response: HttpResponse, until: number): ClientError {
   const { status, headers, body, code } = response;
-  if ([301, 302, 303, 307, 308].includes(status)) {
-    // Not followed, because the key must not be sent to another server.
+  if (status < 400) {
+    // A redirect is not followed, because the key must not be sent to another server.
     const location = readHeader(headers, 'Location');
-    const message = `redirect${location ? ` to ${location}` : ''} was not followed (${status})`;
-    return new ContractError(status, message);
+    const message = location ? `redirect to ${location} was not followed` : 'unexpected response';
+    return new ContractError(status, `${message}: HTTP status ${status}`);
   }
-  const isPage = /^\s*</.test(body);
-  const reason = explanationIn(tryParseJson(body) ?? (isPage ? '' : textOf(body)));
+  const reason = explanationIn(tryParseJson(body) ?? firstLine(body));
   if (status === 429) return new RateLimitError(until, { code, reason });
   const message = reason ?? `HTTP status ${status}${bodyNote(response)}`;
   // The operation itself never responds with 404, so the base URL is wrong.
   if (status === 404 && !operation.errors.includes(404))
     return new ContractError(404, reason === undefined ? message : `not found (404: ${reason})`);
-  if (status < 400)
-    return new ContractError(status, `unexpected response: HTTP status ${status}${bodyNote(response)}`);
   return new ApiFailure(
     status,
     status >= 500 && reason !== undefined ? `${reason} (${status})` : message,
@@ -111,25 +99,16 @@ export function explanationIn(value: unknown): string | undefined {
   return REASON_FIELDS.map((name) => explanationIn(fields[name])).find((text) => text !== undefined);
 }
 
-/** The end of an error message: the type of the body, unless it is JSON, and the start of its text. */
+/** The end of an error message: the type of the body, unless it is JSON, and its first line. */
 export function bodyNote({ headers, body }: HttpResponse): string {
   const type = readHeader(headers, 'Content-Type')?.split(';')[0]?.trim();
   const note = type === undefined || /\bjson$/i.test(type) ? '' : ` (Content-Type: ${type})`;
-  const text = textOf(body);
-  return text === undefined ? note : `${note}: ${text}`;
+  const line = firstLine(body);
+  return line === undefined ? note : `${note}: ${line}`;
 }
 
-/** `textOf` reads only this many characters of a body, and returns at most so many with an ellipsis. */
-const MAX_READ = 8_192;
-const MAX_TEXT = 200;
-
-const MARKUP = /<!--.*?-->|<(script|style|title)\b.*?<\/\1\s*>|<[!/]?[a-z][^>]*>/gis;
-
-/** The start of the text in a body, on one line and without the markup of a web page; undefined if there is no text. */
-function textOf(body: string): string | undefined {
-  const text = body.slice(0, MAX_READ).replace(MARKUP, ' ').replace(/\s+/g, ' ').trim();
-  // JSON such as `{}` says nothing.
-  if (/^([[{] ?[\]}]|null|""|)$/.test(text)) return undefined;
-  const characters = Array.from(text);
-  return characters.length <= MAX_TEXT ? text : `${characters.slice(0, MAX_TEXT).join('')}…`;
+/** The first line of a body; undefined if it is the markup of a page, or says nothing, as `{}` does. */
+function firstLine(body: string): string | undefined {
+  const [line = ''] = body.trim().split(/\r?\n/, 1);
+  return /^(<.*|[[{]? ?[\]}]?|null|"")$/.test(line) ? undefined : line;
 }

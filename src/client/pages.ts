@@ -31,27 +31,21 @@ export async function* listPages(
   const base = new URL(`${client.baseUrl}/`);
   const seen = new Set<string>();
   let hasLinks = false;
-  let read = 0;
   let nextResponse = request();
   for (;;) {
     const { url, headers, parse } = await nextResponse;
     seen.add(url.href);
-    const next = nextLink(headers, url, base);
-    const refusal = next && whyNotFollow(next, base, seen);
-    const prefetched = next && !refusal && canPrefetch() ? request(next) : undefined;
+    const next = nextPage(headers, url, base, seen);
+    const prefetched = next instanceof URL && canPrefetch() ? request(next) : undefined;
     if (prefetched) await requestWritten();
     const pets = parse();
-    hasLinks ||= (next ?? findLink(headers, 'first')) !== undefined;
-    read += pets.length;
-    // A page without a next link is the last, unless it has animals and X-Total-Count is larger than the number read.
-    // If the service has sent neither that header nor any links, more animals may follow a full page.
-    const total = Number(readHeader(headers, 'X-Total-Count') ?? (hasLinks ? 0 : Number.NaN));
-    const isUnknown = pets.length > 0 && (Number.isNaN(total) ? pets.length >= query.limit : total > read);
-    const more = next ? 'yes' : isUnknown ? 'unknown' : 'no';
+    hasLinks ||= readHeader(headers, 'Link') !== undefined;
+    // More animals may follow a full page of a service that sends no links at all.
+    const more = next ? 'yes' : !hasLinks && pets.length >= query.limit ? 'unknown' : 'no';
     const { status } = query;
     yield { pets: status ? pets.filter((pet) => hasStatus(pet, [status])) : pets, more };
     if (next === undefined) return;
-    if (refusal !== undefined) throw refusal;
+    if (next instanceof ContractError) throw next;
     nextResponse = prefetched ?? request(next);
   }
 }
@@ -60,30 +54,27 @@ export async function* listPages(
 export const hasStatus = ({ status }: ReceivedPet, statuses: readonly PetStatus[]): boolean =>
   typeof status !== 'string' || (statuses as readonly string[]).includes(status.trim().toLowerCase());
 
-/** The error if the next page must not be requested; otherwise undefined. `base` is the base URL with a final slash. */
-function whyNotFollow(next: URL, base: URL, seen: ReadonlySet<string>): ContractError | undefined {
-  const refuse = (reason: string) =>
-    new ContractError(200, `the link to the next page leads to ${reason}, so it was not followed`);
-  if (!next.pathname.startsWith(base.pathname))
-    return refuse(`${next.href}, outside ${base.href} (a proxy may have changed the path)`);
-  return seen.has(next.href) ? refuse('an earlier page') : undefined;
-}
-
 /**
- * The URL of the next page; undefined without a link. A service behind a proxy may link to its internal address, but
- * the API key must not be sent to another origin. So a link below the path of the base URL gets the origin of the
- * current page. Any other link stays as it is, for `whyNotFollow`. @throws ContractError if the link is not a URL
+ * The URL of the next page, undefined without a link, or why the link is not followed. A service behind a proxy may link to
+ * its internal address, but the API key must not be sent to another origin. So a link below the path of the base URL gets
+ * the origin of the current page. `base` is the base URL with a final slash.
  */
-function nextLink(headers: HttpHeaders, page: URL, base: URL): URL | undefined {
+function nextPage(
+  headers: HttpHeaders,
+  page: URL,
+  base: URL,
+  seen: ReadonlySet<string>,
+): URL | ContractError | undefined {
   const target = findLink(headers, 'next');
   if (target === undefined) return undefined;
-  try {
-    const link = new URL(target, page);
-    const isBelow = link.pathname.startsWith(base.pathname);
-    return isBelow ? new URL(page.origin + link.pathname + link.search) : link;
-  } catch (cause) {
-    throw new ContractError(200, `invalid link to the next page: ${target}`, { cause });
-  }
+  const refuse = (reason: string) =>
+    new ContractError(200, `the link to the next page leads to ${reason}, so it was not followed`);
+  if (!URL.canParse(target, page.href)) return refuse(`${target}, which is not a URL`);
+  const link = new URL(target, page);
+  if (!link.pathname.startsWith(base.pathname))
+    return refuse(`${link.href}, outside ${base.href} (a proxy may have changed the path)`);
+  const next = new URL(page.origin + link.pathname + link.search);
+  return seen.has(next.href) ? refuse('an earlier page') : next;
 }
 
 /** Waits until undici has written the latest request, so that parsing the current page does not delay that request. */

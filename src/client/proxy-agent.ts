@@ -4,7 +4,7 @@ import type { Agent, Dispatcher } from 'undici';
 import openTunnel from 'undici/lib/api/api-connect.js';
 import Pool from 'undici/lib/dispatcher/pool.js';
 import ProxyAgent from 'undici/lib/dispatcher/proxy-agent.js';
-import { type ClientError, ProxyError } from './errors.ts';
+import { type ClientError, NetworkError } from './errors.ts';
 import { describeFault } from './failures.ts';
 
 /** The options of undici for all connections. */
@@ -32,14 +32,11 @@ class TunnelPool extends Pool {
  * proxy. `address` is the URL of the proxy, which may contain a user and password.
  */
 export function routeThrough(address: string, options: ConnectionOptions): Route {
-  const { username, password } = new URL(address);
-  const credentials = [username, password].map(decodeURIComponent).join(':');
   const dispatcher = new ProxyAgent({
     ...options,
     proxyTls: options.connect,
     requestTls: options.connect,
     uri: address,
-    ...(username && { token: `Basic ${Buffer.from(credentials).toString('base64')}` }),
     // Use CONNECT for https only: many proxies refuse it for port 80.
     proxyTunnel: false,
     clientFactory: (origin: URL, poolOptions: object) => new TunnelPool(origin, poolOptions),
@@ -49,8 +46,10 @@ export function routeThrough(address: string, options: ConnectionOptions): Route
     describe(cause, sent) {
       // The codes of undici if the proxy has not opened a tunnel, or has responded with 407 to a request.
       const { code = '' } = cause as NodeJS.ErrnoException;
-      const isRefused = ['UND_ERR_ABORTED', 'UND_ERR_INVALID_ARG'].includes(code);
-      return isRefused ? new ProxyError(cause.message, { cause }) : describeFault(cause, sent);
+      if (!['UND_ERR_ABORTED', 'UND_ERR_INVALID_ARG'].includes(code)) return describeFault(cause, sent);
+      // The proxy would refuse it again.
+      const details = { errno: code, sent: false, isPermanent: true, cause };
+      return new NetworkError(`the proxy refused the request (${cause.message})`, details);
     },
   };
 }

@@ -5,29 +5,16 @@ import {
   parseHttpDate,
   readHeader,
   readHeaderList,
-  readHeaders,
 } from './response.ts';
 
 const SECOND = 1_000;
-
 const MINUTE = 60_000;
 
-/** About 3,000 years, in milliseconds. Longer delays are shortened, so that the time after a delay is a valid Date. */
-const MAX_DELAY = 1e14;
+/** A rate-limit window. `remaining` is the number of requests left, `delay` the milliseconds until its end. */
+type Window = Record<'limit' | 'remaining' | 'delay', number | undefined>;
 
-/**
- * A rate-limit window that a response reports. `name` is set if the service names the window. `reset` is the end of the
- * window, in milliseconds since the epoch.
- */
-export type RateLimit = {
-  name?: string | undefined;
-  limit: number | undefined;
-  remaining: number;
-  reset: number;
-};
-
-/** A window as its headers describe it. `delay` is the time until its end, in milliseconds. */
-type ReportedWindow = Pick<RateLimit, 'name' | 'limit'> & Record<'remaining' | 'delay', number | undefined>;
+/** A window whose `remaining` and end (`reset`, in milliseconds since the epoch) are known. */
+export type RateLimit = { limit: number | undefined; remaining: number; reset: number };
 
 /**
  * The delay that a 429 requests, in milliseconds from now; undefined if it requests none. Retry-After counts, or else
@@ -49,72 +36,46 @@ export const rateLimitDelay = (headers: HttpHeaders, now: number): number =>
 export const coolDownAfter = ({ status, headers }: HttpResponse, now: number): number | undefined =>
   status === 429 ? rateLimitDelay(headers, now) : exhaustedDelay(readWindows(headers, now), 1);
 
-/**
- * How long requests with the same method must wait after a 503 with Retry-After, in milliseconds; at most a minute. Other
- * methods may still work. Undefined for all other responses, and for the codes `storage_…`, after which only the request
- * itself waits.
- */
-export function methodPauseAfter({ status, headers, code }: HttpResponse, now: number): number | undefined {
-  if (status !== 503 || code?.startsWith('storage_')) return undefined;
-  const delay = parseRetryAfter(headers, now);
-  return delay && Math.min(delay, MINUTE);
-}
-
-/** The longest delay in Retry-After headers (seconds or dates), in milliseconds; undefined without a valid one. */
+/** The delay in Retry-After (seconds or a date), in milliseconds; undefined if it is not valid. */
 export function parseRetryAfter(headers: HttpHeaders, now: number): number | undefined {
-  const delays = splitValues(headers, header.retryAfter).map((text) =>
-    // RFC 9110 does not allow fractions of a second, but some services send them.
-    /^\d+(\.\d+)?$/.test(text) ? Math.ceil(Number(text) * SECOND) : delayUntilDate(text, headers, now),
-  );
-  return maximum(delays);
+  const text = readHeader(headers, header.retryAfter)?.trim() ?? '';
+  // RFC 9110 does not allow fractions of a second, but some services send them.
+  return /^\d+(\.\d+)?$/.test(text) ? Math.ceil(Number(text) * SECOND) : delayUntilDate(text, headers, now);
 }
 
 /**
- * Reads the rate-limit windows whose end and requests left are known: those in RateLimit, or else the one of the
- * X-RateLimit headers. Those with the fewest requests left come first. Headers usually have the time left, rounded up to
- * seconds, so ends are rounded down.
+ * The rate-limit window with the fewest requests left, if the response reports one. Headers usually have the time left,
+ * rounded up to seconds, so the end is rounded down.
  */
-export function readRateLimits(headers: HttpHeaders, now: number): RateLimit[] {
-  const limits = readWindows(headers, now).flatMap((window) => {
-    const { name, limit, remaining } = window;
-    const delay = longestDelay([window]);
+export function scarcestLimit(headers: HttpHeaders, now: number): RateLimit | undefined {
+  const limits = readWindows(headers, now).flatMap(({ limit, remaining, delay }) => {
     if (remaining === undefined || delay === undefined) return [];
-    return [{ name, limit, remaining, reset: Math.floor((now + delay) / SECOND) * SECOND }];
+    return [{ limit, remaining, reset: Math.floor((now + delay) / SECOND) * SECOND }];
   });
-  const named = limits.filter(({ name }) => name !== undefined);
-  return (named.length > 0 ? named : limits).sort(
-    (one, other) => one.remaining - other.remaining || other.reset - one.reset,
-  );
+  return limits.sort((one, other) => one.remaining - other.remaining || other.reset - one.reset)[0];
 }
 
 /**
  * Reads all forms of the headers of draft-ietf-httpapi-ratelimit-headers and their predecessors:
  *
  * - one window without a name: `X-RateLimit-Reset: 30` or `RateLimit-Reset: 30`, each with `-Remaining` and `-Limit`; or
- *   `RateLimit: limit=60, remaining=0, reset=30`. If a value is repeated, the smallest number of remaining requests and the
- *   latest end count.
+ *   `RateLimit: limit=60, remaining=0, reset=30`
  * - windows with names: `RateLimit: "minute";r=0;t=30, "day";r=70;t=3600`, with their limits in another header, as in
  *   `RateLimit-Policy: "minute";q=60;w=60, "day";q=1000;w=86400`
  */
-function readWindows(headers: HttpHeaders, now: number): ReportedWindow[] {
+function readWindows(headers: HttpHeaders, now: number): Window[] {
   const elements = readHeaderList(headers, header.rateLimitWindows);
-  const valuesOf = (name: 'Limit' | 'Remaining' | 'Reset') => [
-    ...splitValues(headers, `X-RateLimit-${name}`),
-    ...splitValues(headers, `RateLimit-${name}`),
-    ...elements.flatMap(({ value }) => value.match(new RegExp(`^${name}=(.*)$`, 'i'))?.[1] ?? []),
-  ];
-  const numbersOf = (name: 'Limit' | 'Remaining') => valuesOf(name).map(parseNumber).filter(isDefined);
-  const [remaining] = numbersOf('Remaining').sort((one, other) => one - other);
+  const textOf = (name: 'Limit' | 'Remaining' | 'Reset') =>
+    (readHeader(headers, `X-RateLimit-${name}`) ?? readHeader(headers, `RateLimit-${name}`))?.trim() ??
+    elements.flatMap(({ value }) => value.match(new RegExp(`^${name}=(.*)$`, 'i'))?.[1] ?? [])[0];
   const policies = readHeaderList(headers, header.rateLimitPolicy);
   return [
     {
-      name: undefined,
-      limit: numbersOf('Limit')[0],
-      remaining,
-      delay: maximum(valuesOf('Reset').map((end) => delayUntil(end, headers, now))),
+      limit: parseNumber(textOf('Limit')),
+      remaining: parseNumber(textOf('Remaining')),
+      delay: delayUntil(textOf('Reset'), headers, now),
     },
     ...elements.map(({ value: name, parameters }) => ({
-      name,
       limit: parseNumber(policies.find(({ value }) => value === name)?.parameters['q']),
       remaining: parseNumber(parameters['r']),
       delay: delayUntil(parameters['t'], headers, now),
@@ -143,24 +104,14 @@ function delayUntilDate(text = '', headers: HttpHeaders, now: number): number | 
 const parseNumber = (text = ''): number | undefined =>
   /^-?\d+(\.\d+)?$/.test(text) ? Number(text) : undefined;
 
-const isDefined = (value: number | undefined): value is number => value !== undefined;
-
-function maximum(delays: readonly (number | undefined)[]): number | undefined {
-  const defined = delays.filter(isDefined);
-  return defined.length === 0 ? undefined : Math.min(Math.max(...defined), MAX_DELAY);
+function longestDelay(windows: readonly Window[]): number | undefined {
+  const delays = windows.flatMap(({ delay }) => delay ?? []);
+  return delays.length === 0 ? undefined : Math.max(...delays);
 }
 
-const longestDelay = (windows: readonly ReportedWindow[]): number | undefined =>
-  maximum(windows.map(({ delay }) => delay));
-
 /** The longest delay of the windows without requests left. A number that is not known counts as `unknown`. */
-const exhaustedDelay = (windows: readonly ReportedWindow[], unknown: number): number | undefined =>
+const exhaustedDelay = (windows: readonly Window[], unknown: number): number | undefined =>
   longestDelay(windows.filter(({ remaining = unknown }) => remaining <= 0));
-
-/** The values of a header, which the service may have repeated, or a proxy may have joined with commas. */
-const splitValues = (headers: HttpHeaders, name: string): string[] =>
-  // Do not split at the comma of an HTTP-date.
-  readHeaders(headers, name).flatMap((text) => text.split(/,(?! \d\d[ -][A-Z])/).map((part) => part.trim()));
 
 /** The time in the Date header, or else `now`. Headers are compared with it, because the local clock may be wrong. */
 const serverTime = (headers: HttpHeaders, now: number): number =>

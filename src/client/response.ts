@@ -57,20 +57,18 @@ function endsEarly(body: string, headers: HttpHeaders): boolean {
   );
 }
 
-/** The body of an error response; undefined if the body is not an `ErrorBody`. */
-export function parseErrorBody(response: HttpResponse): ErrorBody | undefined {
-  return z.safeParse(ErrorBody, tryParseJson(response.body)).data;
-}
+/** The error code in a body; undefined if the body is not an `ErrorBody`. */
+export const errorCodeIn = (body: string): string | undefined =>
+  z.safeParse(ErrorBody, tryParseJson(body)).data?.code;
 
 /** The headers of a response; names are in lower case. */
 export type HttpHeaders = Readonly<Record<string, string | string[] | undefined>>;
 
 /** The value of a header; the first value if the header is repeated. */
-export function readHeader(headers: HttpHeaders, name: string): string | undefined {
-  return readHeaders(headers, name)[0];
-}
+export const readHeader = (headers: HttpHeaders, name: string): string | undefined =>
+  readHeaders(headers, name)[0];
 
-export function readHeaders(headers: HttpHeaders, name: string): readonly string[] {
+function readHeaders(headers: HttpHeaders, name: string): readonly string[] {
   const values = headers[name.toLowerCase()] ?? [];
   return typeof values === 'string' ? [values] : values;
 }
@@ -114,13 +112,9 @@ export function findLink(headers: HttpHeaders, relation: string): string | undef
   return undefined;
 }
 
-// All formats of RFC 9110, 5.6.7, begin with a day and have a time. Date.parse alone would accept numbers, too.
-const HTTP_DATE = /^[A-Z][a-z]+,? .*\d\d:\d\d:\d\d (?:GMT|\d{4})$/;
-
-/** Parses an HTTP-date into milliseconds since the epoch; undefined for any other text. */
+/** Parses an HTTP-date (RFC 9110, 5.6.7) into milliseconds since the epoch; undefined for any other text. */
 export function parseHttpDate(text: string): number | undefined {
-  if (!HTTP_DATE.test(text)) return undefined;
-  // The third format does not name its time zone, which Date.parse would read as the local one.
-  const time = Date.parse(text.endsWith(' GMT') ? text : `${text} GMT`);
+  // Date.parse alone would accept numbers, too.
+  const time = /^[A-Z][a-z]+, \d\d [A-Z][a-z]+ \d{4} [\d:]+ GMT$/.test(text) ? Date.parse(text) : Number.NaN;
   return Number.isNaN(time) ? undefined : time;
 }

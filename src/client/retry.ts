@@ -1,6 +1,6 @@
 import { isNotCarriedOut } from '../contract/error-codes.ts';
 import type { AttemptOutcome } from './attempt.ts';
-import { ContractError, NetworkError, TimeoutError } from './errors.ts';
+import { ContractError, NetworkError } from './errors.ts';
 import { parseRetryAfter, rateLimitDelay } from './rate-limit.ts';
 import type { HttpResponse } from './response.ts';
 
@@ -35,7 +35,7 @@ export type RetryState = {
   ambiguous: boolean;
   attempt: number;
   maxWait: number | undefined;
-  failsFastIfRefused: boolean;
+  isLocal: boolean;
   now: number;
 };
 
@@ -66,7 +66,7 @@ export function decideRetry(
 /** Why and how a request is retried, and the wait that the response requests. */
 function retryRule(
   outcome: AttemptOutcome,
-  { supportsIdempotency, failsFastIfRefused, now }: RetryState,
+  { supportsIdempotency, isLocal, now }: RetryState,
 ): readonly [WaitReason, keyof typeof delays, requested?: number] {
   if ('response' in outcome) {
     const { status, headers, code } = outcome.response;
@@ -83,8 +83,6 @@ function retryRule(
   if (!(error instanceof NetworkError) || error.isPermanent) return ['connection', 'permanent'];
   // A timed-out attempt has already taken long, so fewer attempts follow.
   const isPersistent =
-    error instanceof TimeoutError ||
-    error.errno === 'ENOTFOUND' ||
-    (error.errno === 'ECONNREFUSED' && failsFastIfRefused);
+    error.code === 'timeout' || error.errno === 'ENOTFOUND' || (error.errno === 'ECONNREFUSED' && isLocal);
   return ['connection', isPersistent ? 'persistent' : 'failure'];
 }

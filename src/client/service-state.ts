@@ -16,9 +16,9 @@ import {
 // promises none of that. The files are in a directory named by a hash of the server and the key, which reveals neither. A
 // state directory that cannot be used never stops a command: its facts then stay in this process.
 //
-// - `wait-all` for all requests, `wait-POST` for one method, and `wait-probe` for requests that ignore both: the duration,
-//   and the system time, boot id and uptime at its start. Two clocks, because the system time may be set to another time
-//   during a wait, and the uptime begins again with each start of the machine.
+// - `wait-all` for all requests, and `wait-probe` for requests that ignore it: the duration, and the system time, boot id
+//   and uptime at its start. Two clocks, because the system time may be set to another time during a wait, and the uptime
+//   begins again with each start of the machine.
 // - `idempotency`: the latest day (UTC, in days since the epoch) on which a response showed support for Idempotency-Key
 
 const DAY = 86_400_000;
@@ -38,9 +38,6 @@ export type StateOptions = {
   /** Where the state is stored: in the first directory that accepts it. It is read from all of them. */
   stateDirectories: readonly StateDirectory[];
 };
-
-/** The end of a wait, in milliseconds since the epoch, and its reason. */
-export type Pause = { until: number; reason: 'rate limit' | 'server error' };
 
 export type ServiceState = ReturnType<typeof createServiceState>;
 
@@ -69,8 +66,8 @@ export function createServiceState(
   const stores = stateDirectories.map((directory) => createStore(directory, name));
   /** The waits that this process has started (their files may be deleted), and the facts that it cannot store. */
   const own = new Set<string>();
-  /** The fact that this process last recorded about Idempotency-Key; empty if it is not supported. */
-  let recorded: string | undefined;
+  /** What the last response to this process has shown about Idempotency-Key. */
+  let isSupported: boolean | undefined;
 
   const facts = (): string[] => [...stores.flatMap((store) => store.read() ?? []), ...own];
 
@@ -96,11 +93,12 @@ export function createServiceState(
     return Math.min(Number(duration), MAX_WAIT) - Math.max(0, elapsed);
   }
 
-  const longest = (scope: string, known = facts()): number =>
-    Math.max(0, ...known.filter((fact) => WAIT.exec(fact)?.[1] === scope).map(remaining));
+  /** The milliseconds until the last wait of a scope ends; 0 if there is none. */
+  const longest = (scope: string): number =>
+    Math.max(0, ...facts().map((fact) => (WAIT.exec(fact)?.[1] === scope ? remaining(fact) : 0)));
 
-  /** Pauses all requests with this API key, or only those of a scope. Never shortens a pause that has started before. */
-  function startPause(milliseconds: number, scope = 'all'): void {
+  /** Pauses all requests with this API key, or those that ignore such a pause. Never shortens an earlier pause. */
+  function startPause(milliseconds: number, scope: 'all' | 'probe' = 'all'): void {
     const duration = Math.ceil(Math.min(milliseconds, MAX_WAIT));
     if (longest(scope) >= duration) return;
     const { boot, milliseconds: started } = uptime();
@@ -110,17 +108,14 @@ export function createServiceState(
     remove((other) => WAIT.test(other) && remaining(other) <= 0);
   }
 
-  const supportOn = (day: number): string => `idempotency,${day}`;
-  const today = (): number => Math.floor(clock.now() / DAY);
+  /** The fact that Idempotency-Key is supported, on the day that many days after today. */
+  const supportOn = (days: number): string => `idempotency,${Math.floor(clock.now() / DAY) + days}`;
 
   return {
-    /** The wait before the next request with this method; undefined if it may be sent now. */
-    pause(method: string): Pause | undefined {
-      const known = facts();
-      const [all, ofMethod] = [longest('all', known), longest(method, known)];
-      if (Math.max(all, ofMethod) === 0) return undefined;
-      const reason = all >= ofMethod ? 'rate limit' : 'server error';
-      return { until: clock.now() + Math.max(all, ofMethod), reason };
+    /** When the next request may be sent, in milliseconds since the epoch; undefined if it may be sent now. */
+    pausedUntil(): number | undefined {
+      const left = longest('all');
+      return left === 0 ? undefined : clock.now() + left;
     },
     startPause,
     /** Ends all pauses. Keeps `wait-probe`, the limit for requests that ignore a rate limit. */
@@ -138,15 +133,13 @@ export function createServiceState(
     /** Whether a response of today or yesterday (UTC) has shown support for Idempotency-Key (docs/service.md, D10). */
     supportsIdempotency(): boolean {
       // The support expires, because another service may later run at the address.
-      const known = recorded === '' ? [] : facts();
-      return known.includes(supportOn(today())) || known.includes(supportOn(today() - 1));
+      return isSupported ?? facts().some((fact) => [supportOn(0), supportOn(-1)].includes(fact));
     },
-    recordIdempotencySupport(isSupported: boolean): void {
-      const fact = isSupported ? supportOn(today()) : '';
-      if (fact === recorded) return;
-      recorded = fact;
-      if (isSupported) add(fact);
-      remove((other) => other.startsWith('idempotency,') && other !== fact);
+    recordIdempotencySupport(value: boolean): void {
+      if (value === isSupported) return;
+      isSupported = value;
+      if (value) add(supportOn(0));
+      remove((fact) => fact.startsWith('idempotency,') && !(value && fact === supportOn(0)));
     },
   };
 }

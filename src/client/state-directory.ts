@@ -1,4 +1,4 @@
-import { accessSync, constants, existsSync, lstatSync, mkdirSync } from 'node:fs';
+import { accessSync, constants, lstatSync, mkdirSync } from 'node:fs';
 import { dirname } from 'node:path';
 
 /** A directory that all processes of a user share. */
@@ -17,11 +17,9 @@ export type StateDirectory = {
  */
 export function isOwnDirectory(path: string, forbidden: number): boolean {
   try {
-    const stats = lstatSync(path, { throwIfNoEntry: false });
-    if (!stats?.isDirectory()) return false;
-    return (
-      process.geteuid === undefined || (stats.uid === process.geteuid() && (stats.mode & forbidden) === 0)
-    );
+    const stats = lstatSync(path);
+    const isPrivate = stats.uid === process.geteuid?.() && (stats.mode & forbidden) === 0;
+    return stats.isDirectory() && (isPrivate || process.geteuid === undefined);
   } catch {
     return false;
   }
@@ -35,7 +33,7 @@ export const isTrusted = ({ path, isTemporary }: StateDirectory): boolean =>
 export function prepareStateDirectory(directory: StateDirectory): boolean {
   const { path, isTemporary } = directory;
   try {
-    if (!existsSync(path)) makeDirectorySync(path, !isTemporary);
+    makeDirectorySync(path, !isTemporary);
     // The dot makes the check fail if the path is a file.
     accessSync(`${path}/.`, constants.W_OK | constants.X_OK);
     return isTrusted(directory);

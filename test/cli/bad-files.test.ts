@@ -11,7 +11,7 @@ import { freshMachine, serve } from '../helpers/pets.ts';
 describe('a seed file with errors is refused, and nothing is added', () => {
   test.each<[name: string, content: string | undefined, exit: number, ...contains: string[]]>([
     ['a.csv', 'name,categoryId\r\nRex,1\r\nBella,\r\n', 2, 'line 3', 'category is required'],
-    ['gone.csv', undefined, 1, 'does not exist'],
+    ['gone.csv', undefined, 1, 'no such file or directory'],
   ])('%s', async (name, content, exit, ...contains) => {
     const machine = await freshMachine();
     const path = join(machine.home, name);
@@ -75,7 +75,7 @@ describe('a data directory that cannot be used', () => {
 
 test.each([
   ['no-such-host.invalid', 'host'],
-  ['192.0.2.1', 'does not have this address'],
+  ['192.0.2.1', 'address not available'],
 ])('an address that is not available --host %s', async (host, contains) => {
   const machine = await freshMachine();
   const args = ['serve', '--ephemeral', '--port', '0', '--host', host];

@@ -183,7 +183,7 @@ describe('a ledger', () => {
 
   it.each([
     ['open create', 'EACCES', 'permission denied', 'make the directory writable'],
-    ['mkdir', 'EROFS', 'the file system is read-only', 'make the directory writable'],
+    ['mkdir', 'EROFS', 'read-only file system', 'make the directory writable'],
   ])('that cannot be written (%s, %s) is an error, and leaves nothing', async (call, code, reason, fix) => {
     const { open, directory } = await place({
       files: interceptFiles((name) => {
@@ -223,8 +223,8 @@ describe('an event', () => {
   });
 
   it.each([
-    ['write', 'ENOSPC', 'the disk is full'],
-    ['datasync', 'EIO', 'EIO: injected'],
+    ['write', 'ENOSPC', 'no space left on device'],
+    ['datasync', 'EIO', 'i/o error'],
   ])('is refused if the %s fails with %s, and so are all that follow', async (call, code, reason) => {
     let isBroken = false;
     const { open, path } = await place({

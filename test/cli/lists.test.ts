@@ -210,18 +210,15 @@ test('the suggested command uses the same service and lists the rest', async () 
   ]);
 });
 
-test('the notice names the profile if more than one has a key', async () => {
+test('the notice names the profile, unless it is prod', async () => {
   const server = await scriptedServer(respondWith(manyAnimals(3)));
-  const profile = (key?: string) => JSON.stringify({ baseUrl: server.url, key });
+  const profile = JSON.stringify({ baseUrl: server.url, key: 'pets_key_1' });
   const footer = async (files: Record<string, string>) =>
     (await runInTerminal(['list', '--color', 'never'], { ...WIDE, files })).stderr;
-  const named = `note: 3 animals at ${new URL(server.url).host} (profile prod)\n`;
-  const [prod, staging] = [profile('pets_key_1'), profile('pets_key_2')];
-  expect(await footer({ 'prod.json': prod })).toBe('note: 3 animals\n');
-  expect(await footer({ 'prod.json': prod, 'staging.json': staging })).toBe(named);
-  // A profile without a key, or with a damaged file, cannot be confused with the one that was used.
-  const others = { 'staging.json': profile(), 'local.json': 'torn' };
-  expect(await footer({ 'prod.json': prod, ...others })).toBe('note: 3 animals\n');
+  expect(await footer({ 'prod.json': profile, 'local.json': 'torn' })).toBe('note: 3 animals\n');
+  expect(await footer({ 'staging.json': profile, 'settings.json': '{"defaultProfile":"staging"}' })).toBe(
+    `note: 3 animals at ${new URL(server.url).host} (profile staging)\n`,
+  );
 });
 
 test('while all pages are read, a terminal shows what was read and found, and no question is asked', async () => {

@@ -59,7 +59,7 @@ test.each<[string, number, Handler, string]>([
     (request, response) => reply(response, 301, '', { Location: `https://evil.example${request.url}` }),
     'check the base URL http://127.0.0.1:',
   ],
-  ['a closed connection', 6, (request) => request.socket.destroy(), 'nothing was saved'],
+  ['a closed connection', 6, (request) => request.socket.destroy(), 'check the network'],
 ])('the key is not sent after %s', async (_name, exitCode, handler, hint) => {
   const { code, sent, stderr } = await loginTo(handler);
   expect([code, sent]).toEqual([exitCode, [undefined]]);

@@ -1,10 +1,5 @@
 import { expect, test } from 'vitest';
-import {
-  configDirectory,
-  configHint,
-  dataDirectory,
-  stateDirectories,
-} from '../../src/cli/profiles/paths.ts';
+import { configDirectory, dataDirectory, stateDirectories } from '../../src/cli/profiles/paths.ts';
 
 const SHARE = '/home/ada/.local/share/pets/store';
 
@@ -39,8 +34,3 @@ test.each([
     expect(stateDirectories(context)).toEqual(paths.map((path, i) => ({ path, isTemporary: i > 0 })));
   },
 );
-
-test('the hint after ENOSPC while writing to the configuration directory', () => {
-  const hint = 'free some disk space, or set PETS_CONFIG_DIR to a directory on another disk';
-  expect(configHint(Object.assign(new Error('full'), { code: 'ENOSPC' }))).toBe(hint);
-});

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { proxyFor } from '../../src/cli/connection/connect.ts';
+import { proxyFor } from '../../src/cli/connection/proxy.ts';
 import { CliError } from '../../src/cli/core/errors.ts';
 
 const SHOP = 'http://shop.invalid/v1';
@@ -15,7 +15,14 @@ describe('proxyFor', () => {
     ['HTTP_PROXY is not used for https', secure, { HTTP_PROXY: proxy }, undefined],
     ['a host and port without a protocol', SHOP, { http_proxy: 'proxy.example:3128' }, 'http_proxy'],
     ['lower case takes precedence', SHOP, { http_proxy: proxy, HTTP_PROXY: 'http://other' }, 'http_proxy'],
-    ['even if it is empty', SHOP, { http_proxy: '', HTTP_PROXY: proxy }, undefined],
+    ['even if it is empty', SHOP, { http_proxy: '', HTTP_PROXY: proxy, ALL_PROXY: proxy }, undefined],
+    ['ALL_PROXY counts last', secure, { ALL_PROXY: proxy }, 'ALL_PROXY'],
+    [
+      'HTTPS_PROXY before ALL_PROXY',
+      secure,
+      { all_proxy: 'http://other', HTTPS_PROXY: proxy },
+      'HTTPS_PROXY',
+    ],
     ['no_proxy', SHOP, { HTTP_PROXY: proxy, no_proxy: 'shop.invalid', NO_PROXY: 'a' }, undefined],
     ['no_proxy takes precedence', SHOP, { HTTP_PROXY: proxy, NO_PROXY: '*', no_proxy: 'b' }, 'HTTP_PROXY'],
     ['SOCKS for another protocol', SHOP, { HTTPS_PROXY: 'socks://proxy' }, undefined],

@@ -1,15 +1,13 @@
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
+import { connectionFor } from '../../src/cli/connection/connect.ts';
 import type { CliError } from '../../src/cli/core/errors.ts';
 import type { CliErrorCode } from '../../src/cli/core/exit-codes.ts';
 import { createRedactor, maskKey } from '../../src/cli/output/redact.ts';
-import {
-  chooseProfile,
-  isLoopbackUrl,
-  type Profile,
-  parseBaseUrl,
-  resolveConnection,
-  type Sources,
-} from '../../src/cli/profiles/profile.ts';
+import { chooseProfile, isLoopbackUrl, type Profile, parseBaseUrl } from '../../src/cli/profiles/profile.ts';
+import type { GlobalOptions } from '../../src/cli/program/command.ts';
+import { stateDirectory } from '../helpers/temp.ts';
 
 // Flags, environment variables and files decide which key is sent to which service.
 
@@ -35,14 +33,19 @@ type Given = {
   isNew?: boolean;
 };
 
-function sources(given: Given): Sources {
-  const stored: Record<string, Profile> = given.isNew ? {} : { prod: given.prod ?? PROD, staging: STAGING };
-  return {
-    flags: { profile: given.profile, baseUrl: given.baseUrl },
-    env: given.env ?? {},
-    defaultProfile: given.default,
-    readProfile: (name) => stored[name],
+/** The context of a command, with the files of the profiles. */
+function contextOf(given: Given) {
+  const { path } = stateDirectory();
+  const files = {
+    ...(!given.isNew && { prod: given.prod ?? PROD, staging: STAGING }),
+    ...(given.default && { settings: { defaultProfile: given.default } }),
   };
+  for (const [name, value] of Object.entries(files))
+    writeFileSync(join(path, `${name}.json`), JSON.stringify(value));
+  const { profile, baseUrl } = given;
+  const globals = { ...(profile && { profile }), ...(baseUrl !== undefined && { baseUrl }) };
+  const env: Record<string, string> = { PETS_CONFIG_DIR: path, ...given.env };
+  return { globals: globals as GlobalOptions, env, platform: 'linux', homeDirectory: path } as const;
 }
 
 test.each([
@@ -52,7 +55,7 @@ test.each([
   [{ profile: 'prod', default: 'staging', env: { PETS_PROFILE: 'local' } }, 'prod'],
   [{ profile: 'prod', env: { PETS_PROFILE: 'nonsense' } }, 'prod'],
 ] as [Given, string][])('%j uses profile %s', (given, expected) => {
-  expect(chooseProfile(sources(given))).toBe(expected);
+  expect(chooseProfile(contextOf(given))).toBe(expected);
 });
 
 describe('a key is only sent to the service it is for', () => {
@@ -70,7 +73,7 @@ describe('a key is only sent to the service it is for', () => {
     ['http on this machine', { env: { ...KEY, PETS_BASE_URL: LOOPBACK } }, 'k', LOOPBACK],
     ['PETS_ALLOW_HTTP=1', { prod: HTTP, env: { PETS_ALLOW_HTTP: '1' } }, 'http-key', HTTP.baseUrl],
   ] as [string, Given, string, string][])('%s', (_name, given, key, baseUrl) => {
-    expect(resolveConnection(sources(given)).connection).toMatchObject({ key, baseUrl });
+    expect(connectionFor(contextOf(given))).toMatchObject({ key, baseUrl });
   });
 
   test.each([
@@ -110,14 +113,13 @@ describe('a key is only sent to the service it is for', () => {
     ['an empty base URL', { baseUrl: '' }, '--base-url must be'],
     ['an unknown PETS_PROFILE', { env: { PETS_PROFILE: 'Prod' } }, 'not "Prod"'],
   ] as [string, Given, string, CliErrorCode?][])('refused: %s', (_name, given, message, code = 'usage') => {
-    const error = thrown(() => resolveConnection(sources(given)));
+    const error = thrown(() => connectionFor(contextOf(given)));
     expect(error).toMatchObject({ code, message: expect.stringContaining(message) });
     expect(error.hint ?? '').not.toMatch(/-key\b(?!\s*[<])/);
   });
 
   test.each([
     ['on a new machine', { isNew: true }, 'log in: pets login. Or start a local service'],
-    ['after a logout', { prod: KEYLESS }, 'log in: pets login'],
     ['with --profile', { profile: 'staging', isNew: true }, 'log in: pets login --profile staging. Or start'],
     [
       'for profile local',
@@ -125,23 +127,9 @@ describe('a key is only sent to the service it is for', () => {
       'start the local service, which saves a key: pets serve --seed',
     ],
     ['with only PETS_BASE_URL', { ...OTHER_URL, isNew: true }, `set PETS_API_KEY to the key for ${OTHER}`],
-    ['for another PETS_BASE_URL', { ...OTHER_URL, prod: PROD }, 'or unset PETS_BASE_URL'],
-    ['for another --base-url', { prod: PROD, baseUrl: OTHER }, `login --profile <name> --base-url ${OTHER}`],
+    ['for another address', { ...OTHER_URL, prod: PROD }, `login --profile <name> --base-url ${OTHER}`],
   ] as [string, Given, string][])('the hint if there is no usable key %s', (_name, given, hint) => {
-    expect(thrown(() => resolveConnection(sources(given))).hint).toContain(hint);
-  });
-
-  test.each([
-    [{}, { PETS_API_KEY: '' }, 'PETS_API_KEY is empty; using the key of profile prod'],
-    [FLAG, KEY, '--profile prod overrides PETS_API_KEY'],
-    [FLAG, { PETS_BASE_URL: OTHER }, '--profile prod overrides PETS_BASE_URL'],
-    [FLAG, { ...KEY, PETS_BASE_URL: OTHER }, '--profile prod overrides PETS_API_KEY and PETS_BASE_URL'],
-    [FLAG, { PETS_API_KEY: '' }, undefined],
-    [FLAG, {}, undefined],
-  ] as [Given, Record<string, string>, string?][])('%j and %j: notice %j', (given, env, notice) => {
-    const { connection, notices } = resolveConnection(sources({ ...given, env }));
-    expect(connection.key).toBe(PROD.key);
-    expect(notices).toEqual(notice === undefined ? [] : [notice]);
+    expect(thrown(() => connectionFor(contextOf(given))).hint).toContain(hint);
   });
 });
 

@@ -277,7 +277,12 @@ test.each([
 const systemError = Object.assign(new Error(), { syscall: 'read', code: 'EISDIR' });
 test.each([
   ['an error is rethrown', new Error('gone'), 1, 'gone'],
-  ['an error of the system names the input', systemError, 1, 'cannot read FILE: it is a directory'],
+  [
+    'an error of the system names the input',
+    systemError,
+    1,
+    'cannot read FILE: illegal operation on a directory',
+  ],
   ['an endless one ends after 256 MiB', new Error('not reached'), 1_000, 'FILE is larger than 256 MiB'],
 ])('if an input cannot be read: %s, and the source is closed', async (_, failure, chunks, message) => {
   let isClosed = false;

@@ -154,7 +154,7 @@ test('the first lines have the seed that repeats the faults', async () => {
 });
 
 test.each([
-  [undefined, ': it does not exist'],
+  [undefined, ': no such file or directory'],
   ['[{"answer":503', ', line 1: invalid JSON'],
   ['[{"answer":503,"tmes":2}]', ': rule 1 has the unknown field "tmes"'],
   ['[{"\\u001b[2J":1}]', ': rule 1 has the unknown field'],
@@ -173,7 +173,7 @@ test('a temporary directory that cannot be created is an error with a hint', asy
   expect([await program.ended, program.stdout()]).toEqual([1, '']);
   expect(JSON.parse(program.stderr()).error).toMatchObject({
     code: 'file_error',
-    message: `cannot create a temporary directory in ${missing}: it does not exist`,
+    message: `cannot create a temporary directory in ${missing}: no such file or directory`,
     hint: expect.stringMatching(/TMPDIR.*--data/),
   });
 });

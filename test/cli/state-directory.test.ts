@@ -59,16 +59,14 @@ test('if nothing is writable, a command prints one note', async () => {
   }
 });
 
-test('pets import exits with 2 before any request if PETS_STATE_DIR is not writable', async () => {
+test('pets import ends before any request if PETS_STATE_DIR is not writable', async () => {
   const { run, server, temporary } = await homeless();
   const file = join(temporary, 'animals.csv');
   await writeFile(file, 'name,category\nRex,1\n');
   const { code, stderr } = await run(['import', file, '--json'], { PETS_STATE_DIR: file });
-  expect(code).toBe(2);
-  expect(JSON.parse(stderr).error).toMatchObject({
-    code: 'usage',
-    message: `PETS_STATE_DIR is not a writable directory: ${file}`,
-  });
+  expect(code).toBe(1);
+  const { error } = JSON.parse(stderr.trim().split('\n').at(-1) ?? '');
+  expect(error).toMatchObject({ code: 'file_error', message: expect.stringContaining(file) });
   expect([server.requests, await readdir(temporary)]).toEqual([[], ['animals.csv']]);
 });
 

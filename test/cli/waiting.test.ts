@@ -6,7 +6,6 @@ import { closedPort } from '../helpers/listen.ts';
 import { freshMachine } from '../helpers/pets.ts';
 import { type Handler, reply, replyError, scriptedServer } from '../helpers/scripted-server.ts';
 import { temporaryDirectory } from '../helpers/temp.ts';
-import { formatResponse, wireServer } from '../helpers/wire-server.ts';
 
 const KEY = 'pets_profiles_key';
 const profile = (baseUrl: string) => JSON.stringify({ baseUrl, key: KEY });
@@ -32,19 +31,6 @@ test.each([[{}], [{ columns: 80 }]])(
     expect(stderr).toContain('start the local service: pets serve');
   },
 );
-
-test('a service on this machine that ends during a command has 15 s to start again', async () => {
-  const server = await wireServer((socket) => {
-    socket.end(formatResponse(200, [], { Link: '</v1/pets?page=2>; rel="next"', Connection: 'close' }));
-    server.stop();
-  });
-  const env = { PETS_BASE_URL: server.url, PETS_API_KEY: 'pets_k' };
-  const { code, stderr } = await runInTerminal(['list', '--all'], { env });
-  expect([code, stderr.match(/^waiting .*/gm)]).toEqual([
-    6,
-    [1, 1, 2, 4, 6].map((seconds) => expect.stringMatching(`^waiting ${seconds} s \\(no response\\), until`)),
-  ]);
-});
 
 test('a terminal shows a countdown of every wait, in steps of a second, with the status of a server error', async () => {
   const handler: Handler = (_, response, count) =>

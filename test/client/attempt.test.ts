@@ -3,7 +3,7 @@ import type { Socket } from 'node:net';
 import { Agent, buildConnector } from 'undici';
 import { expect, onTestFinished, test } from 'vitest';
 import { type Attempt, runAttempt } from '../../src/client/attempt.ts';
-import { TimeoutError } from '../../src/client/errors.ts';
+import { NetworkError } from '../../src/client/errors.ts';
 import { describeFault } from '../../src/client/failures.ts';
 import { InterruptedError } from '../../src/system/interrupted-error.ts';
 import { gate } from '../helpers/gate.ts';
@@ -51,7 +51,7 @@ async function start(act: Act = (socket) => socket.write(formatResponse(201, {})
 }
 
 test.each([
-  ['expire', TimeoutError, { error: { sent: false } }],
+  ['expire', NetworkError, { error: { code: 'timeout', sent: false } }],
   ['interrupt', InterruptedError, { wasSent: false }],
 ] as const)('after an %s while connecting, nothing is sent', async (event, kind, expected) => {
   const { server, send, connect, ...events } = await start();

@@ -70,5 +70,5 @@ test('a 429 whose body cannot be decoded starts a cool-down', async () => {
   const headers = { ...coding('zstd'), 'Retry-After': '3600' };
   const { client, service, clock } = await connect({ status: 429, headers, bytes: utf8 });
   expect(await rejection(list(client))).toBeInstanceOf(RateLimitError);
-  expect(service.pause('GET')?.until).toBeGreaterThanOrEqual(clock.now() + 3_600_000);
+  expect(service.pausedUntil()).toBeGreaterThanOrEqual(clock.now() + 3_600_000);
 });

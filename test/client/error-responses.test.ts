@@ -94,7 +94,8 @@ test.each<[number, string, (other: string) => string | undefined]>([
     expect(reason instanceof OutcomeUnknownError).toBe(status <= 303 && call === add);
     const failure = reason instanceof OutcomeUnknownError ? reason.cause : reason;
     expect(failure).toBeInstanceOf(ContractError);
-    expect((failure as Error).message).toContain(`not followed (${status})`);
+    const words = location === undefined ? 'unexpected response' : `redirect to ${location} was not followed`;
+    expect((failure as Error).message).toBe(`${words}: HTTP status ${status}`);
   }
   expect(server.requests.map(({ method }) => method)).toEqual(['GET', 'POST']);
   expect(other.requests).toEqual([]);

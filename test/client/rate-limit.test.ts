@@ -1,6 +1,6 @@
 import fc from 'fast-check';
-import { describe, expect, onTestFinished, test } from 'vitest';
-import { coolDownAfter, readRateLimits, requestedDelay } from '../../src/client/rate-limit.ts';
+import { describe, expect, test } from 'vitest';
+import { coolDownAfter, requestedDelay, scarcestLimit } from '../../src/client/rate-limit.ts';
 import type { HttpHeaders } from '../../src/client/response.ts';
 
 const NOW = Date.parse('2026-11-20T12:00:00Z');
@@ -22,11 +22,8 @@ const delays: Case[] = [
   ['with spaces around it', after(' 5 '), 5_000],
   ['zero', after('0'), 0],
   ['a fraction is rounded up to a millisecond', after('0.0001'), 1],
-  ['400 digits', after('9'.repeat(400)), 1e14],
-  ['repeated, one of them invalid', after('soon', '9'), 9_000],
-  ['joined by a comma: the longest', after('7, 9,8'), 9_000],
-  ['a number and a date joined by a comma', after(`7, ${dateAt('12:01:30')}`), 90_000],
-  ['an empty list', after(', ,'), undefined],
+  ['400 digits', after('9'.repeat(400)), Number.POSITIVE_INFINITY],
+  ['repeated: the first one', after('7', '9'), 7_000],
 ];
 
 const invalid = [
@@ -44,13 +41,9 @@ const invalid = [
 
 const dates: Case[] = [
   ['IMF-fixdate', after(dateAt('12:01:30')), 90_000],
-  ['RFC 850', after('Friday, 20-Nov-26 12:01:30 GMT'), 90_000],
-  ['asctime', after('Fri Nov 20 12:01:30 2026'), 90_000],
-  ['asctime with a day of one digit', after('Tue Dec  1 12:00:00 2026'), 11 * 86_400_000],
   ['ISO 8601', after('2026-11-20T12:01:30.5Z'), 90_500],
   ['ISO 8601 with an offset', after('2026-11-20T14:01:30+02:00'), 90_000],
   ['in the past', after(dateAt('11:00:00')), 0],
-  ['RFC 850, a year of the last century', after('Sunday, 06-Nov-94 08:49:37 GMT'), 0],
   ['an invalid month', after('Fri, 20 Nod 2026 12:01:30 GMT'), undefined],
   ['another time zone', after('Fri, 20 Nov 2026 12:01:30 EST'), undefined],
 ];
@@ -69,13 +62,12 @@ const resets: Case[] = [
   ['as a delay, as @fastify/rate-limit sends it', reset('45'), 45_000],
   ['in 2001', reset('1000000000'), 0],
   ['a fraction', reset('45.25'), 45_250],
-  ['400 digits', reset('9'.repeat(400)), 1e14],
+  ['400 digits', reset('9'.repeat(400)), Number.POSITIVE_INFINITY],
   ['as a date', reset('2026-11-20T12:00:45Z'), 45_000],
   ['as an HTTP-date', reset(dateAt('12:00:45')), 45_000],
   ['without X-', { 'ratelimit-reset': '45' }, 45_000],
-  ['with and without X-: the later one', { ...RESET_45, 'ratelimit-reset': '50' }, 50_000],
+  ['with and without X-: the former', { ...RESET_45, 'ratelimit-reset': '50' }, 45_000],
   ['text', reset('never'), undefined],
-  ['joined by a comma', reset(`${NOW / 1_000 + 5}, ${NOW / 1_000 + 45}`), 45_000],
   ['Retry-After takes precedence', { ...after('3'), ...RESET_45 }, 3_000],
   ['an invalid Retry-After does not', { ...after('soon'), ...RESET_45 }, 45_000],
   ['neither', {}, undefined],
@@ -113,26 +105,12 @@ describe('requestedDelay, in milliseconds', () => {
     );
   });
 
-  test('dates are UTC in any local time zone', () => {
-    const { TZ } = process.env;
-    onTestFinished(() => {
-      if (TZ === undefined) delete process.env['TZ'];
-      else process.env['TZ'] = TZ;
-    });
-    process.env['TZ'] = 'America/New_York';
-    expect(new Date(NOW).getHours()).toBe(7);
-    for (const [name, headers, wait] of [...dates, ...clocks])
-      expect(requestedDelay(headers, NOW), name).toBe(wait);
-  });
-
   test('never throws and is never negative, for any headers', () => {
     const texts = fc.oneof(fc.string(), fc.array(fc.string(), { maxLength: 3 }), fc.constant(undefined));
     fc.assert(
       fc.property(texts, texts, texts, texts, (retryAfter, ends, ratelimit, date) => {
         const headers = { 'retry-after': retryAfter, 'x-ratelimit-reset': ends, ratelimit, date };
-        const wait = requestedDelay(headers, NOW) ?? 0;
-        expect(wait).toBeGreaterThanOrEqual(0);
-        expect(wait).toBeLessThanOrEqual(1e14);
+        expect(requestedDelay(headers, NOW) ?? 0).toBeGreaterThanOrEqual(0);
       }),
     );
   });
@@ -140,11 +118,11 @@ describe('requestedDelay, in milliseconds', () => {
 
 const coolDown = (headers: HttpHeaders) => coolDownAfter({ status: 200, headers, body: '' }, NOW);
 
-test('X-RateLimit-Remaining exhausts the window if it is not above 0; the smallest of repeated headers counts', () => {
-  const delay = (remaining: string | string[] | undefined) =>
+test('X-RateLimit-Remaining exhausts the window if it is not above 0', () => {
+  const delay = (remaining: string | undefined) =>
     coolDown({ 'x-ratelimit-remaining': remaining, ...RESET_45 });
-  for (const none of ['0', ' 0 ', '00', '0.0', '-1', ['7', '0'], '7, 0']) expect(delay(none)).toBe(45_000);
-  for (const some of ['1', '10', '0.5', '', 'zero', [], undefined]) expect(delay(some)).toBeUndefined();
+  for (const none of ['0', ' 0 ', '00', '0.0', '-1']) expect(delay(none)).toBe(45_000);
+  for (const some of ['1', '10', '0.5', '', 'zero', undefined]) expect(delay(some)).toBeUndefined();
 });
 
 test.each<[string, HttpHeaders, number | undefined]>([
@@ -158,49 +136,40 @@ test.each<[string, HttpHeaders, number | undefined]>([
   expect(coolDown(headers)).toBe(delay);
 });
 
-const MINUTE = { name: 'minute', limit: undefined, remaining: 58, reset: NOW + 30_000 };
-const DAY = { ...MINUTE, name: 'day', remaining: 998, reset: NOW + 36_000_000 };
+const LEAST = { limit: undefined, remaining: 58, reset: NOW + 30_000 };
 const BOTH = rateLimit('"minute";r=58;t=30, "day";r=998;t=36000');
 const POLICY = { 'ratelimit-policy': '"minute";q=60;w=60, "day";q=1000;w=86400' };
-const X_WINDOW = { name: undefined, limit: 60, remaining: 58, reset: NOW + 45_000 };
+const X_LEAST = { limit: 60, remaining: 58, reset: NOW + 45_000 };
 const X_RATE_LIMIT = { 'x-ratelimit-limit': '60', 'x-ratelimit-remaining': '58', ...RESET_45 };
 
-/** The first window of each case is the one with the fewest requests left. */
-test.each<[string, HttpHeaders, ReturnType<typeof readRateLimits>]>([
-  [
-    'RateLimit with its policies, in place of X-RateLimit',
-    { ...POLICY, ...BOTH, ...X_RATE_LIMIT },
-    [
-      { ...MINUTE, limit: 60 },
-      { ...DAY, limit: 1_000 },
-    ],
-  ],
-  ['RateLimit without policies', BOTH, [MINUTE, DAY]],
-  ['RateLimit of a service whose clock is an hour fast', { date: HOUR_FAST, ...BOTH }, [MINUTE, DAY]],
+test.each<[string, HttpHeaders, ReturnType<typeof scarcestLimit>]>([
+  ['RateLimit with its policies', { ...POLICY, ...BOTH }, { ...LEAST, limit: 60 }],
+  ['RateLimit without policies', BOTH, LEAST],
+  ['RateLimit of a service whose clock is an hour fast', { date: HOUR_FAST, ...BOTH }, LEAST],
   [
     'RateLimit with names that other services use',
     {
       ...rateLimit('"a, \\"b\\";q";r=1;t=30, burst;r=2;t=30, "x";r=3;t=30'),
       'ratelimit-policy': '"x";w=3600, burst;w=10;q=5, "a, \\"b\\";q";q=9;pk=:cHs=:',
     },
-    [
-      { ...MINUTE, name: 'a, "b";q', limit: 9, remaining: 1 },
-      { ...MINUTE, name: 'burst', limit: 5, remaining: 2 },
-      { ...MINUTE, name: 'x', remaining: 3 },
-    ],
+    { ...LEAST, limit: 9, remaining: 1 },
   ],
-  ['RateLimit: only the window whose end is known', rateLimit('"minute";r=1, "day";r=998;t=36000'), [DAY]],
-  ['X-RateLimit', X_RATE_LIMIT, [X_WINDOW]],
-  ['RateLimit of version 7', rateLimit('limit=60, remaining=58, reset=45'), [X_WINDOW]],
-  ['X-RateLimit if RateLimit is incomplete', { ...X_RATE_LIMIT, ...rateLimit('"minute";r=58') }, [X_WINDOW]],
-  ['X-RateLimit that has just ended', { ...X_RATE_LIMIT, ...reset('0') }, [{ ...X_WINDOW, reset: NOW }]],
-  ['nothing without the end of a window', { ...X_RATE_LIMIT, ...reset('soon') }, []],
-  ['nothing without the requests left', RESET_45, []],
-])('readRateLimits reads %s', (_name, headers, expected) => {
-  expect(readRateLimits(headers, NOW)).toEqual(expected);
-});
-
-test('readRateLimits begins with the window with the fewest requests left, and of these the one that ends last', () => {
-  const headers = rateLimit('"a";r=7;t=30, "b";r=3;t=30, "c";r=3;t=60');
-  expect(readRateLimits(headers, NOW).map(({ name }) => name)).toEqual(['c', 'b', 'a']);
+  [
+    'only the window whose end is known',
+    rateLimit('"minute";r=1, "day";r=998;t=30'),
+    { ...LEAST, remaining: 998 },
+  ],
+  [
+    'of windows with as few requests the one that ends last',
+    rateLimit('"a";r=58;t=20, "b";r=58;t=30'),
+    LEAST,
+  ],
+  ['X-RateLimit', X_RATE_LIMIT, X_LEAST],
+  ['RateLimit of version 7', rateLimit('limit=60, remaining=58, reset=45'), X_LEAST],
+  ['X-RateLimit if RateLimit is incomplete', { ...X_RATE_LIMIT, ...rateLimit('"minute";r=58') }, X_LEAST],
+  ['X-RateLimit that has just ended', { ...X_RATE_LIMIT, ...reset('0') }, { ...X_LEAST, reset: NOW }],
+  ['nothing without the end of a window', { ...X_RATE_LIMIT, ...reset('soon') }, undefined],
+  ['nothing without the requests left', RESET_45, undefined],
+])('the window with the fewest requests left: %s', (_name, headers, expected) => {
+  expect(scarcestLimit(headers, NOW)).toEqual(expected);
 });

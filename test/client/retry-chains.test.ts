@@ -90,7 +90,7 @@ test('a call is never sent too early, never waits longer than allowed, and never
         random: () => random,
         signal: new AbortController().signal,
         timeoutMilliseconds: 30_000,
-        failsFastIfRefused: () => false,
+        isLocal: false,
         maxWaitMilliseconds: maxWait,
       };
       const request = { method: 'GET', url: new URL(service.baseUrl), headers: {} } as const;

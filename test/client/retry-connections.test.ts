@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { describe, expect, test } from 'vitest';
 import { IDEMPOTENT_RETRY_MS } from '../../src/client/call.ts';
-import { NetworkError, OutcomeUnknownError, TimeoutError } from '../../src/client/errors.ts';
+import { NetworkError, OutcomeUnknownError } from '../../src/client/errors.ts';
 import { InterruptedError } from '../../src/system/interrupted-error.ts';
 import { add, calls, list, PET, rejection, type TestClientOptions, testClient } from '../helpers/client.ts';
 import { manualClock } from '../helpers/clock.ts';
@@ -82,7 +82,7 @@ describe.each(calls)('$name', ({ call, supportsIdempotency, isRetried }) => {
       ['a close', close, NetworkError],
       // Wait before the reset, because a reset discards what the client has not read yet.
       ['a reset', (socket) => setTimeout(reset, 10, socket), NetworkError],
-      ['a stall, until the attempt expires,', 'expire', TimeoutError],
+      ['a stall, until the attempt expires,', 'expire', NetworkError],
       ['a stall, until the user interrupts it,', 'interrupt', InterruptedError],
     ])('%s: the request may have been applied', async (_ending, ending, kind) => {
       const act: Act = typeof ending === 'function' ? ending : () => setTimeout(() => tested[ending](), 10);

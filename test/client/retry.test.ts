@@ -1,7 +1,7 @@
-import { describe, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import type { AttemptOutcome } from '../../src/client/attempt.ts';
-import { ContractError, LocalError, NetworkError } from '../../src/client/errors.ts';
-import { coolDownAfter, methodPauseAfter } from '../../src/client/rate-limit.ts';
+import { ContractError, NetworkError } from '../../src/client/errors.ts';
+import { coolDownAfter } from '../../src/client/rate-limit.ts';
 import { decideRetry, type RetryState } from '../../src/client/retry.ts';
 import { InterruptedError } from '../../src/system/interrupted-error.ts';
 import { list, testClient } from '../helpers/client.ts';
@@ -21,7 +21,7 @@ const serverErrors = (change: Partial<RetryState>) =>
   [408, 500, 502, 503, 504].map((status): Case => [`${status}`, response(status, retryAfter(2)), change]);
 const refused = networkError('ECONNREFUSED', false);
 const reset = networkError('ECONNRESET', true);
-const failsFast = { failsFastIfRefused: true };
+const local = { isLocal: true };
 
 test.each<[count: number, reason: string, ...Case]>([
   ...[{}, creation, supported].map((change): [number, string, ...Case] => [
@@ -38,11 +38,11 @@ test.each<[count: number, reason: string, ...Case]>([
   ]),
   [6, 'server error', '503 of a creation while the server starts', response(503, {}, 'starting'), creation],
   [6, 'connection', 'a refused connection of a creation: nothing was sent', refused, creation],
-  [6, 'connection', 'a reset connection, also if refused ones fail fast', reset, failsFast],
+  [6, 'connection', 'a reset connection to this machine', reset, local],
   [6, 'connection', 'a reset connection of a creation with a supported key', reset, supported],
   [6, 'connection', 'a network error without a code', networkError(undefined, true), {}],
   [3, 'connection', 'an unknown host', networkError('ENOTFOUND', false), {}],
-  [3, 'connection', 'a refused connection that fails fast', refused, failsFast],
+  [3, 'connection', 'a refused connection to this machine', refused, local],
   [3, 'connection', 'a timeout of a creation with a supported key', timeout(true), supported],
   [3, 'connection', 'a timeout of a creation before it was sent', timeout(false), creation],
   [3, 'server error', '503 of a creation on a full disk', response(503, {}, 'storage_full'), creation],
@@ -73,7 +73,6 @@ test.each<Case>([
   ['another conflict', response(409, {}, 'conflict'), supported],
   ['the code of a creation in progress with 400', response(400, {}, 'idempotency_in_flight'), supported],
   ['a certificate error', { error: new NetworkError('bad', { sent: false, isPermanent: true }) }, {}],
-  ['too little memory', { error: new LocalError('no memory', { sent: false, isPermanent: true }) }, {}],
   ...permanentStatuses.flatMap((status) =>
     [{}, creation, supported].map((change): Case => [`${status}`, response(status), change]),
   ),
@@ -119,21 +118,13 @@ test.each([
   expect(slept).toEqual([wait]);
 });
 
-describe('the pause of all requests with the key, and of requests with the same method', () => {
-  const exhausted = (remaining: string) => ({ 'x-ratelimit-remaining': remaining, ...resetIn(45) });
-  test.each<[string, AttemptOutcome, number | undefined, number | undefined]>([
-    ['429: Retry-After', response(429, retryAfter(7)), 7_000, undefined],
-    ['429 without headers: a minute', response(429), 60_000, undefined],
-    ['Remaining 0: the end of the window', response(200, exhausted('0')), 45_000, undefined],
-    ['Remaining 1: none', response(200, exhausted('1')), undefined, undefined],
-    ['503: Retry-After', response(503, retryAfter(9)), undefined, 9_000],
-    ['503: at most a minute', response(503, retryAfter(61), 'unavailable'), undefined, 60_000],
-    ['503 without Retry-After: none', response(503, resetIn(45)), undefined, undefined],
-    ['503 of a full disk: none', response(503, retryAfter(9), 'storage_full'), undefined, undefined],
-    ['Retry-After in another error: none', response(502, retryAfter(9)), undefined, undefined],
-  ])('%s', (_name, outcome, ofKey, ofMethod) => {
-    if (!('response' in outcome)) throw new Error('expected a response');
-    const { response: received } = outcome;
-    expect([coolDownAfter(received, NOW), methodPauseAfter(received, NOW)]).toEqual([ofKey, ofMethod]);
-  });
+const exhausted = (remaining: string) => ({ 'x-ratelimit-remaining': remaining, ...resetIn(45) });
+test.each<[string, AttemptOutcome, number | undefined]>([
+  ['429: Retry-After', response(429, retryAfter(7)), 7_000],
+  ['429 without headers: a minute', response(429), 60_000],
+  ['Remaining 0: the end of the window', response(200, exhausted('0')), 45_000],
+  ['Remaining 1: none', response(200, exhausted('1')), undefined],
+  ['Retry-After in another error: none', response(503, retryAfter(9)), undefined],
+])('the pause of all requests with the key after %s', (_name, outcome, pause) => {
+  expect('response' in outcome && coolDownAfter(outcome.response, NOW)).toBe(pause);
 });

@@ -46,8 +46,7 @@ type Machine = Awaited<ReturnType<typeof machine>>;
 type Process = ReturnType<Machine['process']>;
 
 /** The time until the next request may be sent, in milliseconds. */
-const left = (state: Process, { clock }: Machine, method = 'GET') =>
-  (state.pause(method)?.until ?? clock.now()) - clock.now();
+const left = (state: Process, { clock }: Machine) => (state.pausedUntil() ?? clock.now()) - clock.now();
 
 describe('a pause', () => {
   test('is shared by all processes until it ends', async () => {
@@ -56,7 +55,7 @@ describe('a pause', () => {
     place.process().startPause(30_000.2);
     expect([left(early, place), left(place.process(), place)]).toEqual([30_001, 30_001]);
     place.clock.advance(30_001);
-    expect([early.pause('GET'), place.process().pause('GET')]).toEqual([undefined, undefined]);
+    expect([early.pausedUntil(), place.process().pausedUntil()]).toEqual([undefined, undefined]);
   });
 
   test.each<[string, Change, boolean, Change?]>([
@@ -80,16 +79,7 @@ describe('a pause', () => {
     place.process().startPause(48 * HOUR);
     expect(left(place.process(), place)).toBe(25 * HOUR);
     place.process().endPauses();
-    expect(place.process().pause('GET')).toBeUndefined();
-  });
-
-  test('of a method concerns no other method', async () => {
-    const place = await machine();
-    place.process().startPause(30_000, 'POST');
-    const other = place.process();
-    expect([other.pause('GET'), other.pause('POST')?.reason]).toEqual([undefined, 'server error']);
-    other.startPause(40_000);
-    expect([left(other, place), other.pause('POST')?.reason]).toEqual([40_000, 'rate limit']);
+    expect(place.process().pausedUntil()).toBeUndefined();
   });
 
   const steps = [-24 * HOUR, -2 * HOUR, -2 * SECOND, 2 * SECOND, 2 * HOUR, 24 * HOUR];
@@ -97,7 +87,7 @@ describe('a pause', () => {
     const place = await machine();
     const { clock, process } = place;
     const other = process({ now: () => clock.now() + step });
-    const leftOfOther = () => (other.pause('GET')?.until ?? 0) - clock.now() - step;
+    const leftOfOther = () => (other.pausedUntil() ?? 0) - clock.now() - step;
     process().startPause(30_000);
     clock.advance(10_000);
     expect(leftOfOther()).toBeGreaterThanOrEqual(20_000);
@@ -108,7 +98,7 @@ describe('a pause', () => {
     expect(left(process(), place)).toBeGreaterThanOrEqual(10_000);
     expect(left(process(), place)).toBeLessThanOrEqual(10_020);
     clock.advance(10_020);
-    expect([process().pause('GET'), other.pause('GET')]).toEqual([undefined, undefined]);
+    expect([process().pausedUntil(), other.pausedUntil()]).toEqual([undefined, undefined]);
   });
 
   test.each<[string, number, number]>([
@@ -209,10 +199,10 @@ describe('the fallback', () => {
     process().startPause(1_000);
     await files.rename(first, `${first}.moved`);
     await files.writeFile(first, '');
-    process().startPause(2_000, 'POST');
+    process().startPause(2_000);
     await files.rm(first);
     await files.rename(`${first}.moved`, first);
-    expect([left(process(), place), left(process(), place, 'POST')]).toEqual([1_000, 2_000]);
+    expect(left(process(), place)).toBe(2_000);
   });
 
   const isRoot = process.getuid?.() === 0;

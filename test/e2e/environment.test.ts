@@ -76,7 +76,7 @@ describe('a variable that cannot be used has no effect', () => {
       const ran = await machine.shell(`mkdir gone && cd gone && rmdir ../gone && pets ${line}`);
       expect(ran).toMatchObject({ code: 1, stdout: '' });
       expect(ran.stderr).toMatch(
-        /^error: (the current directory was deleted|cannot write pets\.sh: its directory does not exist)\n/,
+        /^error: (.*uv_cwd\n.*if the current directory was deleted|cannot write pets\.sh: its directory does not exist\n)/,
       );
     },
   );

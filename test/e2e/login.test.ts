@@ -49,8 +49,8 @@ describe('pets login at a terminal', () => {
       const { machine, terminal } = await startLogin();
       terminal.type(`till-key${ENTER}`);
       await terminal.waitFor('this is not an address');
-      terminal.type(`127.0.0.1:1/v1${ENTER}`);
-      await terminal.waitFor('did you mean http://127.0.0.1:1/v1?');
+      terminal.type(`api.example.com${ENTER}`);
+      await terminal.waitFor('must be a valid http(s) URL');
       terminal.type(`${service.url}${ENTER}`);
       await terminal.waitFor(`${KEY_PROMPT} (${new URL(service.url).host}), input hidden:`);
       // The key is pasted with spaces around it.

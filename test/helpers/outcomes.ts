@@ -1,5 +1,5 @@
 import type { AttemptOutcome } from '../../src/client/attempt.ts';
-import { NetworkError, TimeoutError } from '../../src/client/errors.ts';
+import { NetworkError } from '../../src/client/errors.ts';
 import type { HttpHeaders } from '../../src/client/response.ts';
 import type { RetryState } from '../../src/client/retry.ts';
 
@@ -12,7 +12,7 @@ export const state: RetryState = {
   ambiguous: false,
   attempt: 1,
   maxWait: 75_000,
-  failsFastIfRefused: false,
+  isLocal: false,
   now: NOW,
 };
 
@@ -31,7 +31,7 @@ export const networkError = (errno: string | undefined, sent: boolean): AttemptO
 });
 
 export const timeout = (sent: boolean): AttemptOutcome => ({
-  error: new TimeoutError('no response within 30 s', { sent }),
+  error: new NetworkError('no response within 30 s', { code: 'timeout', sent }),
 });
 
 export const retryAfter = (seconds: number | string): HttpHeaders => ({ 'retry-after': String(seconds) });

@@ -110,7 +110,7 @@ export function footerOf(
   const isCut = more !== 'no' && shown === selection.limit;
   const start = shown < found ? `${shown} of ` : isCut ? 'the first ' : '';
   const count = `${start}${formatCount(found, 'animal')}`;
-  const summary = [`${count}${footerLabel(context, connection)}`, ...filters].join(', ');
+  const summary = [`${count}${footerLabel(connection)}`, ...filters].join(', ');
   // A user who gives --limit knows that the list ends there.
   if (more === 'no' || shown === selection.limit) return { summary };
   if (more === 'unknown')

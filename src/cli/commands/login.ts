@@ -11,7 +11,6 @@ import {
   checkUrl,
   chooseProfile,
   readProfile,
-  readSettings,
   writeProfile,
 } from '../profiles/profile.ts';
 import { type Command, type CommandContext, option } from '../program/command.ts';
@@ -34,9 +33,8 @@ export const login: Command<Options> = {
   notes:
     'On a terminal, pets login asks for the base URL if neither --base-url nor the profile has one, and then for the key. If standard input is not a terminal, it reads the key from there.',
   async run({ verify }, context) {
-    const { globals, console, env } = context;
-    const { defaultProfile } = readSettings(context);
-    const profile = chooseProfile({ flags: globals, env, defaultProfile });
+    const { console, env } = context;
+    const profile = chooseProfile(context);
     const stored = readProfile(context, profile);
     const given = givenBaseUrl(context) ?? stored?.baseUrl ?? (await promptBaseUrl(context, profile));
     checkProtocol(given, env);
@@ -53,7 +51,7 @@ export const login: Command<Options> = {
     const message = `API key for profile ${profile} (${new URL(baseUrl).host})`;
     const key = await (piped === undefined ? promptKey(context, message, check) : check(piped));
     await writeProfile(context, profile, { baseUrl, key });
-    const next = `pets list${globals.profile === undefined ? '' : ` --profile ${profile}`}`;
+    const next = `pets list${context.globals.profile === undefined ? '' : ` --profile ${profile}`}`;
     console.notice(`saved key ${maskKey(key)} for ${baseUrl} to profile ${profile}. Next: ${next}`);
   },
 };
@@ -161,9 +159,8 @@ export const logout: Command<object> = {
   summary: 'remove the API key from a profile',
   examples: ['pets logout', 'pets logout --profile staging'],
   async run(_options, context) {
-    const { console, globals, env } = context;
-    const { defaultProfile } = readSettings(context);
-    const profile = chooseProfile({ flags: globals, env, defaultProfile });
+    const { console } = context;
+    const profile = chooseProfile(context);
     const stored = readProfile(context, profile);
     if (stored?.key === undefined) {
       console.notice(`profile ${profile} has no key`);

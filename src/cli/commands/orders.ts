@@ -68,7 +68,7 @@ export const orders: Command<Conditions & { sort?: fields.FieldOrder; columns?: 
     const order = sort && { ...sort, field: requireField(all, sort.field, '--sort') };
     const sorted = order ? fields.sortByField(selected, order) : selected;
     const count = selected.length < all.length ? `${selected.length} of ` : '';
-    const total = `${count}${formatCount(all.length, 'order')}${footerLabel(context, connection)}`;
+    const total = `${count}${formatCount(all.length, 'order')}${footerLabel(connection)}`;
     const missing = options.id.filter((id) => !all.some((order) => idOf(order) === id));
     const view = {
       columns: (shown ?? fieldNames(all)).map((name) => columnOf(name, all, console)),

@@ -1,4 +1,4 @@
-import { readRateLimits } from '../../client/rate-limit.ts';
+import { scarcestLimit } from '../../client/rate-limit.ts';
 import { connectionFor, withClient } from '../connection/connect.ts';
 import { CliError, toCliError } from '../core/errors.ts';
 import { type ExitCode, exitCodes } from '../core/exit-codes.ts';
@@ -48,7 +48,7 @@ export const profiles: Command<{ check?: boolean }> = {
   prints: 'rows',
   async run({ check = false }, context) {
     const { console, globals, env } = context;
-    const usual = chooseProfile({ flags: {}, env, defaultProfile: readSettings(context).defaultProfile });
+    const usual = chooseProfile({ ...context, globals: {} });
     const sources: [ProfileRow['profile'], () => Profile | undefined][] = (
       globals.profile === undefined ? profileNames : [globals.profile]
     ).map((name) => [name, () => readProfile(context, name)]);
@@ -129,7 +129,7 @@ async function checkKey(
       (client) => client.call('listPets', { query: { limit: 1 } }, { ignorePause: true }),
       { once: true },
     );
-    const [scarcest] = readRateLimits(headers, clock.now());
+    const scarcest = scarcestLimit(headers, clock.now());
     if (scarcest === undefined) return { check: { ok: true, message: 'valid' } };
     const { limit, remaining, reset } = scarcest;
     const deadline = formatDeadline(reset, clock.now(), 'UTC');

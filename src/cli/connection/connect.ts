@@ -1,42 +1,79 @@
-import { isIP } from 'node:net';
 import type { Client } from '../../client/client.ts';
 import { ApiFailure, ContractError } from '../../client/errors.ts';
 import { prepareStateDirectory, type StateDirectory } from '../../client/state-directory.ts';
+import { API_KEY_PATTERN } from '../../contract/headers.ts';
 import { API_PREFIX } from '../../contract/operations.ts';
-import { createAddressMatcher, isAddressBlock } from '../../system/address-blocks.ts';
 import { InterruptedError } from '../../system/interrupted-error.ts';
-import { type Context, version } from '../core/context.ts';
+import { version } from '../core/context.ts';
 import { CliError, usageError } from '../core/errors.ts';
 import { shellQuote } from '../core/shell-words.ts';
-import { callError } from '../errors/call-error.ts';
-import { createRedactor } from '../output/redact.ts';
-import { stateDirectories } from '../profiles/paths.ts';
+import { type HomeContext, stateDirectories } from '../profiles/paths.ts';
 import {
   type Connection,
-  isLoopbackUrl,
-  type ProxySetting,
-  portOf,
-  profilesWithKey,
+  checkProtocol,
+  checkUrl,
+  chooseProfile,
+  type KeySource,
+  type ProfileName,
   readProfile,
-  readSettings,
-  resolveConnection,
 } from '../profiles/profile.ts';
 import type { CommandContext } from '../program/command.ts';
-import { reportAttempt } from './reports.ts';
-import { wait } from './waits.ts';
+import { callError } from './call-error.ts';
+import { reportAttempt, wait } from './reports.ts';
 
-/** The service and key to use for a command. Prints notices about ignored settings. @throws CliError */
-export function connectionFor(context: CommandContext): Connection {
-  const { globals, console, env } = context;
-  const { connection, notices } = resolveConnection({
-    flags: globals,
-    env,
-    // With --profile, do not read the settings, so that a damaged settings file does not matter.
-    defaultProfile: globals.profile === undefined ? readSettings(context).defaultProfile : undefined,
-    readProfile: (name) => readProfile(context, name),
-  });
-  for (const notice of notices) console.notice(notice);
-  return connection;
+/**
+ * Decides which key to send to which service. A key is only sent to the origin that it was set or saved for, whatever
+ * the combination of options, environment variables and files. With --profile, PETS_API_KEY and PETS_BASE_URL are ignored.
+ *
+ * @throws CliError with exit code 4 if there is no valid key, 2 if the key must not be sent to the base URL, or if a
+ *   setting is missing or invalid, and 1 if a file is damaged
+ */
+export function connectionFor(context: HomeContext & Pick<CommandContext, 'globals'>): Connection {
+  const { globals } = context;
+  const profile = chooseProfile(context);
+  const stored = readProfile(context, profile);
+  const env = globals.profile === undefined ? context.env : {};
+  // Secrets of CI systems often end with a line break.
+  const envKey = env['PETS_API_KEY']?.replace(/[\r\n]+$/, '');
+  const flagUrl = globals.baseUrl === undefined ? undefined : checkUrl(globals.baseUrl, '--base-url');
+  const envUrl = env['PETS_BASE_URL'] && checkUrl(env['PETS_BASE_URL'], 'PETS_BASE_URL');
+  const [key, home, keySource]: [string | undefined, string | undefined, KeySource] = envKey
+    ? [envKey, envUrl || stored?.baseUrl, 'PETS_API_KEY']
+    : [stored?.key, stored?.baseUrl, `profile ${profile}`];
+  const baseUrl = flagUrl || envUrl || stored?.baseUrl;
+  if (key === undefined) throw noKey(profile, globals.profile !== undefined, envUrl || undefined);
+  if (!API_KEY_PATTERN.test(key)) {
+    throw new CliError(`the key in ${keySource} contains invalid characters`, {
+      code: 'bad_key',
+      hint: 'set or save the key again, without spaces and line breaks',
+    });
+  }
+  if (baseUrl === undefined) {
+    throw usageError(
+      'no base URL for the key in PETS_API_KEY',
+      'set PETS_BASE_URL to the base URL of the service',
+    );
+  }
+  const [own, asked] = [new URL(home ?? baseUrl).origin, new URL(baseUrl).origin];
+  if (own !== asked) {
+    throw usageError(
+      `the key in ${keySource} is only sent to ${own}, not to ${asked}`,
+      `log in there: pets login --profile <name> --base-url ${baseUrl}; or set PETS_BASE_URL and PETS_API_KEY together, and leave out --base-url and --profile`,
+    );
+  }
+  checkProtocol(baseUrl, context.env);
+  return { profile, baseUrl, key, keySource };
+}
+
+function noKey(profile: ProfileName, isNamed: boolean, environmentUrl: string | undefined): CliError {
+  const [login, script] = isNamed
+    ? [`pets login --profile ${profile}`, '']
+    : ['pets login', '; in a script, set PETS_BASE_URL and PETS_API_KEY'];
+  let hint = `log in: ${login}. Or start a local service: pets serve --seed; then use it: pets use local${script}`;
+  if (profile === 'local') hint = 'start the local service, which saves a key: pets serve --seed';
+  if (environmentUrl !== undefined) hint = `set PETS_API_KEY to the key for ${environmentUrl}`;
+  const missing = environmentUrl === undefined ? `saved for profile ${profile}` : `for ${environmentUrl}`;
+  return new CliError(`no API key ${missing}`, { code: 'no_key', hint });
 }
 
 /** If stderr is a terminal, prints which service will be changed, so that the user notices a wrong profile in time. */
@@ -60,7 +97,7 @@ export type ClientSettings = {
  * abort the AbortSignal of `work`.
  *
  * @throws CliError if the client throws; its cause is the error of the client. Other errors of `work` unchanged
- * @throws CliError if an environment variable contains an invalid proxy URL, or PETS_STATE_DIR is not writable
+ * @throws CliError if an environment variable contains an invalid proxy URL
  */
 export async function withClient<Result>(
   context: CommandContext,
@@ -68,10 +105,16 @@ export async function withClient<Result>(
   work: (client: Client, signal: AbortSignal) => Promise<Result>,
   { showWait = context.console.status, once = false }: ClientSettings = {},
 ): Promise<Result> {
-  const { globals, random, clock, uptime } = context;
-  context.console.redact(connection.key);
-  const redact = createRedactor(connection.key);
-  const proxy = proxyFor(connection.baseUrl, context.env);
+  const { globals, random, clock, uptime, env, platform, console } = context;
+  console.redact(connection.key);
+  // Most users have no proxy.
+  const hasProxies = Object.keys(env).some((name) => /^(https?|all)_proxy$/i.test(name));
+  const proxy = hasProxies ? (await import('./proxy.ts')).proxyFor(connection.baseUrl, env) : undefined;
+  const directories = stateDirectories(context);
+  if (createStateDirectory(context) === undefined)
+    console.notice(
+      `pets commands cannot share how long to wait after a rate limit, because none of these directories is writable: ${directories.map(({ path }) => path).join(', ')}. Set PETS_STATE_DIR to a writable directory`,
+    );
   const { createClient } = await import('../../client/client.ts');
   if (process.versions.node.startsWith('20.')) {
     // Node 20 optimizes all of undici's WebAssembly parser immediately, and a short process waits for that on exit. The
@@ -86,9 +129,8 @@ export async function withClient<Result>(
     baseUrl: connection.baseUrl,
     key: connection.key,
     userAgent: `pets/${version}`,
-    redact,
     proxy: proxy?.address,
-    stateDirectories: sharedDirectories(context),
+    stateDirectories: directories,
     clock,
     uptime,
     random,
@@ -97,18 +139,16 @@ export async function withClient<Result>(
     timeoutMilliseconds: globals.timeout * 1_000,
     deadline: globals.maxTime && context.startedAt + globals.maxTime * 1_000,
     maxWaitMilliseconds: globals.retry && !once ? globals.maxWait * 1_000 : undefined,
-    onAttempt: globals.debug ? (attempted) => reportAttempt(context, attempted, redact) : undefined,
+    onAttempt: globals.debug ? (attempted) => reportAttempt(context, attempted) : undefined,
   });
   try {
     return await work(client, interrupt.signal);
   } catch (error) {
-    const ignoredProxy = proxy ? undefined : ignoredProxyVariable(connection.baseUrl, context.env);
-    const { platform, console } = context;
-    const [now, timeZone] = [clock.now(), console.timeZone()];
     const foundBaseUrl = await findPrefix(context, connection, error);
+    const [now, timeZone] = [clock.now(), console.timeZone()];
     const listCommand = followUpCommand(context, 'list');
-    const call = { connection, proxy, ignoredProxy, foundBaseUrl, now, timeZone, platform, listCommand };
-    throw callError(error, call);
+    const call = { connection, foundBaseUrl, now, timeZone, platform, listCommand };
+    throw callError(error, { ...call, proxyVariable: proxy?.variable });
   } finally {
     unsubscribe();
     await client.close();
@@ -158,94 +198,11 @@ export const targetLabel = ({ baseUrl, keySource }: Pick<Connection, 'baseUrl' |
 
 /**
  * The host and the source of the key for the end of a list, such as ` at api.example.com (profile staging)`. Empty for the
- * most common sources of the key, unless several profiles have a key and could be confused.
+ * most common sources of the key.
  */
-export function footerLabel(context: CommandContext, connection: Connection): string {
-  const isUsual = ['profile prod', 'PETS_API_KEY'].includes(connection.keySource);
-  const keys = profilesWithKey({ readProfile: (name) => readProfile(context, name) });
-  return isUsual && keys.length <= 1 ? '' : ` at ${targetLabel(connection)}`;
-}
+export const footerLabel = (connection: Connection): string =>
+  ['profile prod', 'PETS_API_KEY'].includes(connection.keySource) ? '' : ` at ${targetLabel(connection)}`;
 
-/**
- * The first state directory that is writable, created if it is missing; undefined if none is writable.
- *
- * @throws CliError if PETS_STATE_DIR is not writable
- */
-export function createStateDirectory(context: CommandContext): StateDirectory | undefined {
-  const writable = stateDirectories(context).find(prepareStateDirectory);
-  const given = context.env['PETS_STATE_DIR'];
-  if (writable === undefined && given)
-    throw usageError(
-      `PETS_STATE_DIR is not a writable directory: ${given}`,
-      'set it to a directory that you can write to, or unset it',
-    );
-  return writable;
-}
-
-/** Prints a notice if no state directory is writable. @throws CliError if PETS_STATE_DIR is not writable */
-function sharedDirectories(context: CommandContext): readonly StateDirectory[] {
-  const directories = stateDirectories(context);
-  if (createStateDirectory(context) === undefined)
-    context.console.notice(
-      `pets commands cannot share how long to wait after a rate limit, because none of these directories is writable: ${directories.map(({ path }) => path).join(', ')}. Set PETS_STATE_DIR to a writable directory`,
-    );
-  return directories;
-}
-
-/**
- * The proxy that environment variables set for a base URL, if any. Undefined for services on this machine or in NO_PROXY.
- * As in curl, the lower-case variable takes precedence, and an empty value means no proxy.
- *
- * @throws CliError for an invalid proxy URL
- */
-export function proxyFor(baseUrl: string, env: Context['env']): ProxySetting | undefined {
-  const url = new URL(baseUrl);
-  if (needsNoProxy(url, env)) return undefined;
-  const name = url.protocol === 'https:' ? 'https_proxy' : 'http_proxy';
-  const variable = env[name] === undefined ? name.toUpperCase() : name;
-  const text = env[variable];
-  if (!text) return undefined;
-  // Like curl, also accept a host and port without a scheme.
-  const address = text.includes('://') ? text : `http://${text}`;
-  if (isProxyUrl(address)) return { address, variable };
-  // Do not echo the value, because it may contain a password.
-  throw usageError(
-    `${variable} is not the URL of an HTTP proxy`,
-    'set it to a URL such as http://proxy.example.com:3128; in a user or password, write @ as %40, : as %3A, / as %2F and % as %25',
-  );
-}
-
-/** The name of a variable with a proxy that other programs would use, but pets does not; undefined if there is none. */
-const ignoredProxyVariable = (baseUrl: string, env: Context['env']): string | undefined =>
-  needsNoProxy(new URL(baseUrl), env) ? undefined : ['all_proxy', 'ALL_PROXY'].find((name) => env[name]);
-
-const needsNoProxy = (url: URL, env: Context['env']): boolean =>
-  isLoopbackUrl(url) || isExcluded(url, env['no_proxy'] ?? env['NO_PROXY'] ?? '');
-
-function isProxyUrl(address: string): boolean {
-  try {
-    const { protocol, username, password } = new URL(address);
-    decodeURIComponent(username + password);
-    return /^https?:$/.test(protocol);
-  } catch {
-    return false;
-  }
-}
-
-/**
- * Whether an entry of NO_PROXY matches the URL. An entry is a CIDR block, an address, a domain or `*`. A domain matches
- * its subdomains too. All entries except CIDR blocks may have a port.
- */
-function isExcluded(url: URL, noProxy: string): boolean {
-  const host = url.hostname.replace(/^\[|\]$/g, '');
-  return noProxy
-    .toLowerCase()
-    .split(/[,\s]+/)
-    .some((entry) => {
-      if (entry.includes('/')) return isAddressBlock(entry) && createAddressMatcher([entry])(host);
-      const [, name = entry, entryPort] = (!isIP(entry) && /^(.+):(\d+)$/.exec(entry)) || [];
-      if (entryPort !== undefined && entryPort !== portOf(url)) return false;
-      const domain = name.replace(/^\*?\.|^\[|\]$/g, '');
-      return domain === '*' || host === domain || (domain !== '' && host.endsWith(`.${domain}`));
-    });
-}
+/** The first state directory that is writable, created if it is missing; undefined if none is writable. */
+export const createStateDirectory = (context: CommandContext): StateDirectory | undefined =>
+  stateDirectories(context).find(prepareStateDirectory);

@@ -1,10 +1,11 @@
+import { getSystemErrorMap } from 'node:util';
 import { StoreError, type StoreErrorCode } from '../../store/errors.ts';
 import { InterruptedError } from '../../system/interrupted-error.ts';
 import { type CliErrorCode, cliErrorCodes, type ExitCode } from './exit-codes.ts';
 
 /** What a script may need to know about an error, besides its code and its message. */
 export type ErrorFields = {
-  /** The HTTP status of the response. It is 429 or 503 if an earlier response prevented the request. */
+  /** The HTTP status of the response. It is 429 if an earlier response prevented the request. */
   status?: number | undefined;
   /** When the rate limit allows the next request, in ISO 8601. */
   until?: string | undefined;
@@ -81,13 +82,11 @@ export function toCliError(error: unknown): CliError {
     const options = { code: STORE_CODES[code] ?? 'store_error', hint: STORE_HINTS[code] ?? hint };
     return new CliError(message, { ...options, cause: error });
   }
-  // Node throws this error for every relative path.
-  if (error instanceof Error && 'syscall' in error && error.syscall === 'uv_cwd')
-    return new CliError('the current directory was deleted', {
-      code: 'file_error',
-      hint: 'change to another directory, and run the command again',
-      cause: error,
-    });
+  if (error instanceof Error && 'syscall' in error) {
+    const hint =
+      'if the current directory was deleted, change to another one; otherwise, see the output with --debug';
+    return new CliError(error.message, { code: 'file_error', hint, cause: error });
+  }
   return new CliError(`unexpected error: ${error instanceof Error ? error.message : String(error)}`, {
     code: 'internal_error',
     hint: 'this is a bug; please report it with the output of the same command with --debug',
@@ -95,25 +94,9 @@ export function toCliError(error: unknown): CliError {
   });
 }
 
-/** The error codes of the operating system. src/client describes those of the network. */
-const REASONS: Record<string, string> = {
-  EACCES: 'permission denied',
-  EADDRINUSE: 'the address is already in use',
-  EADDRNOTAVAIL: 'this machine does not have this address',
-  EBUSY: 'it is in use, or it is a mount point',
-  EISDIR: 'it is a directory',
-  ELOOP: 'too many symbolic links',
-  ENOENT: 'it does not exist',
-  ENOSPC: 'the disk is full',
-  ENOTDIR: 'part of the path is not a directory',
-  ENOTFOUND: 'host not found',
-  EPERM: 'operation not permitted',
-  EPIPE: 'connection closed',
-  EROFS: 'the file system is read-only',
-};
-
 /** Describes an error of the system in words. For an unknown code, returns the error's message. */
 export function systemReason(error: unknown): string {
-  const { code = '', message } = error as NodeJS.ErrnoException;
-  return REASONS[code] ?? (message || String(error));
+  const { code, message } = error as NodeJS.ErrnoException;
+  const known = [...getSystemErrorMap().values()].find(([name]) => name === code);
+  return known?.[1] ?? (message || String(error));
 }

@@ -4,7 +4,7 @@ import { OutcomeUnknownError } from '../../client/errors.ts';
 import { serviceOf } from '../../client/service-state.ts';
 import { formatDuration } from '../../system/time-text.ts';
 import { connectionFor, reportTarget, targetLabel, withClient } from '../connection/connect.ts';
-import { wait } from '../connection/waits.ts';
+import { wait } from '../connection/reports.ts';
 import { CliError, usageError } from '../core/errors.ts';
 import { exitCodes } from '../core/exit-codes.ts';
 import { drawBar, formatCount } from '../output/text.ts';

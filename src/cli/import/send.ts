@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { IDEMPOTENT_RETRY_MS } from '../../client/call.ts';
 import type { Client } from '../../client/client.ts';
 import { ApiFailure, ClientError, hasSuccessStatus, OutcomeUnknownError } from '../../client/errors.ts';
-import { type RateLimit, readRateLimits } from '../../client/rate-limit.ts';
+import { type RateLimit, scarcestLimit } from '../../client/rate-limit.ts';
 import type { HttpHeaders } from '../../client/response.ts';
 import { pageSize } from '../../contract/operations.ts';
 import type { NewPet, ReceivedPet } from '../../contract/schemas.ts';
@@ -67,7 +67,7 @@ export async function carryOut(run: Run): Promise<CliError | undefined> {
   if (compared.length > 0) await compareWithInventory(compared, run);
   const positions = [...repeated, ...pending.filter((position) => !isOpen(position))];
   run.onSending(positions.length);
-  const stop = await sendRows(run, positions, readRateLimits(first.headers, clock.now())[0]);
+  const stop = await sendRows(run, positions, scarcestLimit(first.headers, clock.now()));
   if (!stop) await finish(plan, file.append, clock.now());
   return stop;
 }
@@ -134,7 +134,7 @@ async function sendRows(
     };
     try {
       const { headers = {}, ...result } = await sendRow(run, position, onRefused);
-      rateLimit = readRateLimits(headers, clock.now())[0] ?? rateLimit;
+      rateLimit = scarcestLimit(headers, clock.now()) ?? rateLimit;
       hasAdded ||= result.kind === 'added';
       stop ??= whyStop(result);
       onResult();

@@ -5,7 +5,7 @@ import { createTimeFormatter } from '../../system/time-text.ts';
 import type { Context, OutputStream } from '../core/context.ts';
 import { CliError, systemReason } from '../core/errors.ts';
 import type { OutputFile } from './output-file.ts';
-import { createPasswordRemover, createRedactor } from './redact.ts';
+import { createRedactor } from './redact.ts';
 import { sanitizeForTerminal, sanitizeJson } from './sanitize.ts';
 import { cut } from './text.ts';
 
@@ -62,12 +62,10 @@ export function createConsole(
   const isTerminal = output === undefined && stdout.isTTY === true;
   /** Whether `status` prints anything: only without `--json`, and on a terminal that can erase a line. */
   const hasStatus = isErrorTerminal && !json && !quiet && env['TERM'] !== 'dumb';
-  const removePasswords = createPasswordRemover([...context.argv, env['PETS_DATA']?.trim() ?? '']);
   /** Functions that mask an API key, by that key. */
   const keyMasks = new Map<string, (text: string) => string>();
-  /** Redacts the passwords of URLs in the command line and PETS_DATA, and everything that was passed to `redact`. */
-  const redactAll = (text: string) =>
-    [...keyMasks.values()].reduce((result, mask) => mask(result), removePasswords(text));
+  /** Redacts everything that was passed to `redact`. */
+  const redactAll = (text: string) => [...keyMasks.values()].reduce((result, mask) => mask(result), text);
   const notices = new Set<string>();
   let isStatusShown = false;
   let userZone: string | undefined;
@@ -110,12 +108,12 @@ export function createConsole(
     return userZone;
   }
 
-  /** Writes data, without the passwords that `removePasswords` removes. @throws CliError */
+  /** Writes data. @throws CliError */
   async function write(text: string): Promise<void> {
     status(undefined);
-    if (output) return output.write(removePasswords(text));
+    if (output) return output.write(text);
     await new Promise<void>((resolve, reject) => {
-      stdout.write(removePasswords(text), (error) => (error ? reject(outputError(error)) : resolve()));
+      stdout.write(text, (error) => (error ? reject(outputError(error)) : resolve()));
     });
   }
 

@@ -1,0 +1,154 @@
+import {
+  ApiFailure,
+  ClientError,
+  ContractError,
+  hasSuccessStatus,
+  NetworkError,
+  OutcomeUnknownError,
+  RateLimitError,
+} from '../../client/errors.ts';
+import { InterruptedError } from '../../system/interrupted-error.ts';
+import { CliError, type ErrorFields } from '../core/errors.ts';
+import { type CliErrorCode, cliErrorCodes, type ExitCode, exitCodes } from '../core/exit-codes.ts';
+import { shellQuote } from '../core/shell-words.ts';
+import { createRedactor, maskKey } from '../output/redact.ts';
+import { formatDeadline, formatIso } from '../output/time.ts';
+import { type Connection, DEFAULT_PORT, isLoopbackUrl, portOf } from '../profiles/profile.ts';
+
+/** The connection of a request that failed. The key that it used is never part of the error. */
+export type FailedCall = {
+  connection: Connection;
+  /** The environment variable with the proxy of the request. */
+  proxyVariable?: string | undefined;
+  /** The time and the time zone for deadlines. */
+  now: number;
+  timeZone: string;
+  platform: NodeJS.Platform;
+  /** The command that lists animals of the same service. */
+  listCommand: string;
+  /** The base URL at which the service was found instead. */
+  foundBaseUrl?: string | undefined;
+};
+
+type Description = ErrorFields & { message: string; hint?: string; code?: CliErrorCode };
+
+/**
+ * Adds to an error of the client what the client does not know: the server, the source of the key, the proxy, and the
+ * commands that help. Returns any other error unchanged. The error of the client is the `cause` of the result.
+ */
+export function callError(error: unknown, call: FailedCall): unknown {
+  if (!(error instanceof ClientError)) return error;
+  const { message, ...description } = describe(error, call);
+  // The service may have included the API key in its error, and the output of pets may end up in a log.
+  const redact = createRedactor(call.connection.key);
+  const { code = redact(error.code), hint = error.hint } = description;
+  const options = { ...description, code, exitCode: exitCodeOf(error, code), hint: error.hint ?? hint };
+  return new CliError(redact(message), { ...options, cause: error });
+}
+
+function exitCodeOf(error: ClientError, code: string): ExitCode {
+  if (error instanceof RateLimitError) return exitCodes.rateLimited;
+  if (!(error instanceof ApiFailure)) return cliErrorCodes[code as CliErrorCode];
+  if (error.status === 401) return exitCodes.noKey;
+  if (error.status === 404) return exitCodes.notFound;
+  // Only an error code shows that the response is from the service, and not from another server at the base URL.
+  return error.status < 500 && error.isFromService ? exitCodes.other : exitCodes.service;
+}
+
+function describe(error: ClientError, call: FailedCall): Description {
+  const { connection, foundBaseUrl } = call;
+  const server = new URL(connection.baseUrl).host;
+  const message = `${server}: ${error.message}`;
+  if (error instanceof OutcomeUnknownError) return outcomeUnknown(error, call, server);
+  if (error instanceof RateLimitError) return rateLimited(error, call, server);
+  if (error instanceof NetworkError) {
+    if (error.code === 'local_error') return { message: error.message };
+    const isTimeout = error.code === 'timeout';
+    return {
+      message: isTimeout ? message : `cannot reach ${message}`,
+      hint: networkHint(error, call, server),
+    };
+  }
+  if (error instanceof ApiFailure) {
+    const { status } = error;
+    if (status !== 401) return { message, status, hint: failureHint(status, connection) };
+    const key = `key ${maskKey(connection.key)} from ${connection.keySource}`;
+    return { message: `${server} rejected ${key}: ${error.message}`, status, hint: keyHint(connection) };
+  }
+  const status = error instanceof ContractError ? error.status : undefined;
+  const hint = foundBaseUrl ? `use the base URL ${foundBaseUrl}` : baseUrlHint(connection);
+  return { message, status, hint };
+}
+
+function networkHint({ code, errno }: NetworkError, call: FailedCall, server: string): string {
+  const { connection, proxyVariable } = call;
+  const url = new URL(connection.baseUrl);
+  if (url.protocol === 'http:' && isLoopbackUrl(url) && errno === 'ECONNREFUSED') {
+    const option = url.port === String(DEFAULT_PORT) ? '' : ` --port ${portOf(url)}`;
+    return `start the local service: pets serve${option}; if it was started with --data before, add the same --data`;
+  }
+  const hint =
+    code === 'timeout'
+      ? 'try again, or increase --timeout or --max-time'
+      : `check the network and the base URL ${connection.baseUrl}`;
+  return proxyVariable === undefined
+    ? hint
+    : `${hint}; the request goes through the proxy in ${proxyVariable}, which has the form http://user:password@host:port, with @ as %40, : as %3A, / as %2F and % as %25; to connect without it, add ${server} to NO_PROXY`;
+}
+
+function rateLimited(error: RateLimitError, { now, timeZone }: FailedCall, server: string): Description {
+  const { until, code, fromResponse } = error;
+  const deadline = formatDeadline(until, now, timeZone);
+  const when = deadline === undefined ? '' : ` ${deadline}`;
+  const fields = { status: 429, until: deadline && formatIso(until) };
+  if (fromResponse) {
+    const state = code === 'key_banned' ? 'has banned this key' : 'is rate-limited';
+    const hint = 'try again after this time, or allow a longer wait with --max-wait';
+    return { ...fields, message: `${server} ${state}${when}: ${error.message}`, hint };
+  }
+  return {
+    ...fields,
+    message: `no request is sent to ${server}${when}: according to an earlier response, the rate limit is used up or the key is banned`,
+    hint: 'try again after this time; to ask the service whether the limit has ended earlier: pets profiles --check',
+  };
+}
+
+/** Describes a creation that may or may not have been applied. The hint shows how to find out and how to retry. */
+function outcomeUnknown(
+  { cause, idempotencyKey, supportsIdempotency }: OutcomeUnknownError,
+  { listCommand, platform }: FailedCall,
+  server: string,
+): Description {
+  const reason = cause instanceof Error ? cause.message : cause;
+  // After a success, the service would only send the same response again.
+  const canRepeat = supportsIdempotency && !hasSuccessStatus(cause);
+  const repeat = canRepeat
+    ? `to retry without adding it twice, run the same command within 24 hours with ${shellQuote(['--idempotency-key', idempotencyKey], platform)}`
+    : 'add it again only if it is missing';
+  return {
+    message: `${server}: outcome unknown (${reason}); the animal may or may not have been added`,
+    code: cause instanceof InterruptedError ? 'interrupted' : 'outcome_unknown',
+    mayHaveBeenAdded: true,
+    ...(canRepeat && { idempotencyKey }),
+    hint: `check whether the animal was added: ${listCommand} --all; ${repeat}`,
+  };
+}
+
+function failureHint(status: number, connection: Connection): string {
+  if (status === 404) return baseUrlHint(connection);
+  const isTemporary = status >= 500 || status === 408;
+  return isTemporary ? 'try again later' : 'run again with --debug to see the request and the response';
+}
+
+function keyHint({ keySource, profile }: Connection): string {
+  if (keySource === 'PETS_API_KEY')
+    return 'set PETS_API_KEY to a valid key, or unset it to use the saved key of a profile';
+  if (keySource === 'this login')
+    return 'nothing was saved; copy the key again, and check that it is for this service';
+  return profile === 'local'
+    ? 'restart the local service to save a valid key: pets serve; or create one while it runs: pets keys add <name> | pets login --profile local'
+    : `log in with a valid key: pets login --profile ${profile}`;
+}
+
+const baseUrlHint = ({ baseUrl }: Connection): string =>
+  `check the base URL ${baseUrl}${baseUrl.endsWith('/v1') ? '' : '; it usually ends in /v1'}`;
