@@ -117,9 +117,7 @@ export const publicPath = (
   kind: UnversionedPath['kind'],
   run: Handler,
   label = path,
-): UnversionedPath => ({
-  ...{ path, access: 'open', kind, label, headers: [], methods: { GET: run } },
-});
+): UnversionedPath => ({ path, access: 'open', kind, label, headers: [], methods: { GET: run } });
 
 export const toolPath = (
   path: string,
