@@ -72,11 +72,6 @@ test.each([
   expect(requests).toHaveLength(count);
 });
 
-test('a rejected animal was not added', async () => {
-  const { error } = await addRex(refuse(422, 'invalid_request'));
-  expect(error.mayHaveBeenAdded).toBeUndefined();
-});
-
 test.each<[TerminalOptions, string]>([
   [{ columns: 80 }, 'note: adding at HOST (key from PETS_API_KEY)\n'],
   [{}, ''],

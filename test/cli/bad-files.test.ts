@@ -73,15 +73,13 @@ describe('a data directory that cannot be used', () => {
   });
 });
 
-test.each([
-  ['no-such-host.invalid', 'host'],
-  ['192.0.2.1', 'address not available'],
-])('an address that is not available --host %s', async (host, contains) => {
+test('an address that is not available', async () => {
+  const host = '192.0.2.1';
   const machine = await freshMachine();
   const args = ['serve', '--ephemeral', '--port', '0', '--host', host];
   await expectFailure(machine, args, {
     exit: 1,
     code: 'cannot_listen',
-    contains: [host, contains, 'omit --host'],
+    contains: [host, 'address not available', 'omit --host'],
   });
 });

@@ -5,8 +5,8 @@ import { createConsole } from '../../src/cli/output/console.ts';
 import type { CommandContext } from '../../src/cli/program/command.ts';
 import { manualClock } from '../helpers/clock.ts';
 
-/** A progress bar of 100 rows. Earlier runs did `done` rows. `line()` is the text after the last redraw. */
-function bar({ done = 0, columns = 120, json = false, quiet = false } = {}) {
+/** A progress bar of 100 rows. `line()` is the text after the last redraw. */
+function bar({ columns = 120, json = false, quiet = false } = {}) {
   const clock = manualClock();
   const stderr = Object.assign(new PassThrough(), columns > 0 ? { isTTY: true, columns } : {});
   let text = '';
@@ -16,9 +16,8 @@ function bar({ done = 0, columns = 120, json = false, quiet = false } = {}) {
   const context = { argv: [], stdout: new PassThrough(), stderr, env: {}, clock };
   const console = createConsole(context as unknown as CommandContext, { json, quiet, color: 'never' });
   const shown = createProgressBar({ console, clock, globals: { quiet } as CommandContext['globals'] }, 100);
-  shown.begin(done);
   return {
-    bar: shown,
+    pause: shown.pause,
     advance(rows: number, milliseconds: number) {
       clock.advance(milliseconds);
       for (let i = 0; i < rows; i++) shown.advance();
@@ -28,40 +27,35 @@ function bar({ done = 0, columns = 120, json = false, quiet = false } = {}) {
   };
 }
 
-test('the rate counts the rows of this run after a minute, and a pause is shown before it', () => {
-  const { bar: shown, advance, line } = bar({ done: 50 });
+test('a terminal shows the rate after a minute, and the reason of a pause before it', () => {
+  const { pause, advance, line } = bar();
   advance(1, 59_000);
-  expect(line()).toBe('[########--------] 51/100');
+  expect(line()).toBe('[----------------] 1/100');
   advance(19, 1_000);
-  shown.pause('waiting 3 s');
-  expect(line()).toBe('[###########-----] 70/100; waiting 3 s; 20 rows/min, 1 min 30 s left');
-  shown.pause(undefined);
-  expect(line()).toBe('[###########-----] 70/100; 20 rows/min, 1 min 30 s left');
-  shown.end();
-  expect(line()).toBe('');
+  pause('waiting 3 s');
+  expect(line()).toBe('[###-------------] 20/100; waiting 3 s; 20 rows/min, 4 min left');
+  pause(undefined);
+  expect(line()).toBe('[###-------------] 20/100; 20 rows/min, 4 min left');
 });
 
 test.each([
-  [100, '[########--------] 50/100; waiting 41 s (rate limit), until 12:01:41 UTC; 50 rows/min, 1 min left'],
-  [50, '[########--------] 50/100; waiting 41 s (rate …'],
+  [100, '[########--------] 50/100; waiting 41 s (rate limit); 50 rows/min, 1 min left'],
+  [40, '[########--------] 50/100; waiting 4…'],
 ])('%i columns show what fits', (columns, expected) => {
-  const { bar: shown, advance, line } = bar({ columns });
+  const { pause, advance, line } = bar({ columns });
   advance(50, 60_000);
-  shown.pause('waiting 41 s (rate limit), until 12:01:41 UTC');
+  pause('waiting 41 s (rate limit)');
   expect(line()).toBe(expected);
 });
 
-test('without a terminal, a line is written every 15 seconds; with --json, it is JSON', () => {
+test('without a terminal, a line is written every 15 seconds; with --json, it is JSON; with --quiet, there is none', () => {
   const { advance, lines } = bar({ columns: 0 });
   for (let second = 1; second <= 31; second++) advance(1, 1_000);
   expect(lines()).toEqual(['15/100', '30/100']);
   const other = bar({ columns: 0, json: true });
   other.advance(15, 15_000);
   expect(other.lines().map((each) => JSON.parse(each))).toEqual([{ progress: { done: 1, rows: 100 } }]);
-});
-
-test.each([0, 120])('with --quiet, an import on %i columns shows no progress', (columns) => {
-  const { advance, lines, line } = bar({ columns, quiet: true });
-  advance(15, 15_000);
-  expect([lines(), line()]).toEqual([[], '']);
+  const quiet = bar({ columns: 0, quiet: true });
+  quiet.advance(15, 15_000);
+  expect(quiet.lines()).toEqual([]);
 });

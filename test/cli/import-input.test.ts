@@ -1,8 +1,6 @@
 import { chmod, chown, rename, symlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { Readable } from 'node:stream';
 import { expect, onTestFinished, test } from 'vitest';
-import { cliErrorCodes } from '../../src/cli/core/exit-codes.ts';
 import type { CommandContext } from '../../src/cli/program/command.ts';
 import { readPetFile } from '../../src/cli/rows/read-file.ts';
 import { errorIn, importing, type Step } from '../helpers/import-commands.ts';
@@ -29,6 +27,11 @@ test.each<[string, string, Step]>([
     },
   ],
   [
+    'control characters of values are escaped',
+    'name,category\n\x1b[31mRex,x\x1b\n',
+    { stderr: 'category "x\\x1b" is not a number', lacks: '\x1b[31m' },
+  ],
+  [
     'with --json each error is a line of JSON',
     HEADER + 'Rex,x,\n'.repeat(60),
     {
@@ -43,7 +46,7 @@ test.each<[string, string, Step]>([
     HEADER + Array.from({ length: 60 }, (_, i) => `Rex,1,Lost${i}\n`).join(''),
     {
       stderr:
-        /^(.*status "Lost\d+" must be.*\n){20}error: 60 errors in .*; nothing was sent\n {2}→ fix the errors above; --json lists all of them\n$/,
+        /^(.*status "Lost\d+" must be.*\n){20}FILE, … and 40 more; for all errors, add --json\nerror: 60 errors in .*; nothing was sent\n/,
     },
   ],
   [
@@ -67,24 +70,10 @@ test.each<[string, string, Step]>([
   await (await importing({ text })).run({ ...REFUSED, ...step });
 });
 
-test('the error of a row does not print control sequences', async () => {
-  const { add } = await importing({ text: 'name,category\n\x1b[31mRex,x\x1b\n' });
-  const { code, stderr } = await add([]);
-  expect([code, stderr]).toEqual([2, expect.stringContaining('category "x\\x1b" is not a number')]);
-  expect(stderr).not.toMatch(/[\x00-\x09\x0b-\x1f]/);
-});
-
 test('a file is refused with an explanation if it has more rows than the limit; rows with ids are marked', async () => {
-  const { file, service } = await importing();
-  const context = {
-    stdin: Readable.from([]),
-    console: { notice() {}, isTerminal: false, json: false },
-    onSignal: () => () => {},
-  } as unknown as CommandContext;
-  expect((await readPetFile(file, context, 3)).rows).toHaveLength(3);
-  const ids = 'id,name,category\n,Rex,1\n7,Bella,2\n';
-  await writeFile(file, ids);
-  expect((await readPetFile(file, context, 3)).rows).toEqual([
+  const { file } = await importing({ text: 'id,name,category\n,Rex,1\n7,Bella,2\n' });
+  const context = { console: { notice() {} } } as unknown as CommandContext;
+  expect((await readPetFile(file, context, 2)).rows).toEqual([
     { line: 2, pet: { name: 'Rex', categoryId: 1n } },
     { line: 3, pet: { name: 'Bella', categoryId: 2n }, id: 7n },
   ]);
@@ -93,13 +82,12 @@ test('a file is refused with an explanation if it has more rows than the limit; 
     message: `${file} has more than 1 rows; nothing was sent`,
     hint: 'split the file',
   });
-  expect([cliErrorCodes.usage, service.requestCount()]).toEqual([2, 0]);
 });
 
-test.each(['/dev/null', '.'])('standard input without bytes, from %s, is an error', async (path) => {
+test('standard input without bytes is an error', async () => {
   const machine = await freshMachine();
   const env = { PETS_BASE_URL: 'http://127.0.0.1:9/v1', PETS_API_KEY: 'pets_k' };
-  const { code, stderr } = await machine.shell(`pets import - < ${path}`, { env });
+  const { code, stderr } = await machine.shell('pets import - < /dev/null', { env });
   expect([code, stderr]).toEqual([2, expect.stringContaining('standard input is empty')]);
 });
 
@@ -109,14 +97,10 @@ test('fields that are not sent are listed, without those that have no name', asy
   await run({ stderr: `does not have them: ${names.slice(0, 8).join(', ')} and 4 more\n` });
 });
 
-test('if no state directory is writable, the input is still checked, and nothing is sent', async () => {
+test('if the state directory is not writable, the input is still checked, and nothing is sent', async () => {
   const { run, directory } = await importing();
   await writeFile(join(directory, 'blocked'), '');
-  const blocked: Step = {
-    env: { XDG_STATE_HOME: join(directory, 'blocked') },
-    temporaryDirectory: join(directory, 'blocked'),
-    isOffline: true,
-  };
+  const blocked: Step = { env: { XDG_STATE_HOME: join(directory, 'blocked') }, isOffline: true };
   await run(
     { ...blocked, args: '--dry-run' },
     { ...blocked, args: '--json', code: 1, stdout: '', error: { code: 'file_error' } },
@@ -145,8 +129,8 @@ test.each([
     onTestFinished(() => void (isRoot && process.seteuid?.(0)));
     for (const args of [['--dry-run'], ['--json'], ['--add-again', '--json']]) {
       const { code: exit, stderr } = await add(args);
-      expect([exit, stderr]).toEqual([1, expect.stringMatching(/cannot read .*ledger.ndjson: /)]);
-      expect(stderr).toContain('rows of earlier imports would be added again');
+      expect([exit, stderr]).toEqual([1, expect.stringMatching(/cannot (read|write) .*state/)]);
+      expect(stderr).toContain('if it was created with sudo');
     }
     expect(service.names()).toHaveLength(3);
   },
@@ -160,17 +144,4 @@ test('a link is the file that it points to', async () => {
   await writeFile(file, `name,category\nRex,1\n${'Max,4\n'.repeat(9)}`);
   const changed = await add(['--json'], {}, link);
   expect([changed.code, errorIn(changed.stderr).code]).toEqual([1, 'already_imported']);
-});
-
-test('Ctrl-C while rows are read ends the command, and leaves no files', async () => {
-  const { startAdd, stateFiles, service } = await importing({
-    text: `name,category\n${'Rex,1\n'.repeat(50_000)}`,
-  });
-  const running = await startAdd();
-  // The first handler ignores SIGHUP. The file is read in several steps, each of which takes at least one turn.
-  while (running.handlersLeft() < 2) await new Promise(setImmediate);
-  running.raise('SIGINT');
-  expect(await running.ended).toBe(130);
-  expect(running.stderr()).toBe('error: interrupted\n');
-  expect([service.requestCount(), await stateFiles()]).toEqual([0, []]);
 });

@@ -107,17 +107,6 @@ class World {
     return Array.from({ length: 1 + Math.floor(this.#random() * 10) }, () => this.#row());
   }
 
-  /** The first animals of the service as rows with ids. In half of the cases, the first one is changed. */
-  #exported(): PetRow[] {
-    const rows: PetRow[] = this.#service.animals.slice(0, 4).map(({ pet: { id, name, categoryId } }) => ({
-      line: 1,
-      id,
-      pet: { name, categoryId: categoryId as bigint },
-    }));
-    const [first, ...more] = rows;
-    return first && this.#chance(0.5) ? [{ ...first, pet: this.#row().pet }, ...more] : rows;
-  }
-
   /** Changes, renames, replaces or copies a file, as people do between two imports. */
   #edit(): void {
     const file = this.#pick(this.#files);
@@ -130,7 +119,6 @@ class World {
     else if (kind < 0.6) file.rows.push(...file.rows.splice(at, 1));
     else if (kind < 0.8) file.name = this.#pick(['a.csv', 'b.csv', 'c.csv']);
     else if (kind < 0.87) file.rows = this.#rows();
-    else if (kind < 0.92) file.rows = [...this.#exported(), ...file.rows.slice(0, 3)];
     else this.#files.push({ name: 'copy.csv', rows: file.rows });
   }
 
@@ -209,22 +197,17 @@ class World {
     const { figures } = this;
     try {
       if (this.#chance(0.2)) await this.#tryConcurrently();
-      const all = file.rows.map((row, i) => ({ ...row, line: i + 2 }));
-      const withoutId = all.filter(({ id }) => id === undefined);
-      const rowsFor = (choice: Choice) => (choice === 'skip-added' ? withoutId : all);
+      const rows = file.rows.map((row, i) => ({ ...row, line: i + 2 }));
       const decide = (choice: Choice) =>
-        plan(rowsFor(choice), ledger, { choice, file: `/${file.name}`, now: this.#now });
+        plan(rows, ledger, { choice, file: `/${file.name}`, now: this.#now });
       let choice: Choice = this.#chance(0.05) ? this.#pick(['skip-added', 'add-again'] as const) : undefined;
-      // Rows with ids make the command stop without a choice.
-      const mustChoose = choice === undefined && (withoutId.length < all.length || decide(choice).mustAsk);
-      if (mustChoose) {
+      if (decide(choice).mustAsk) {
         figures.stopped++;
         if (!isLast && this.#chance(0.1)) return;
         choice = this.#chance(0.1) ? 'add-again' : 'skip-added';
       }
       const planned = decide(choice);
       if (planned.mustAsk) throw new Error(`must ask with ${choice}`);
-      const rows = rowsFor(choice);
       const { its, known, repeated } = planned;
       if (known.size > 0) figures.skipped++;
       if (repeated.size > 0 && choice === undefined) figures.named++;
@@ -237,7 +220,7 @@ class World {
         const hashAt = (i: number) => animalHash(rows[i]?.pet ?? NO_PET);
         this.#allow(rows, [...repeated.keys()].map(hashAt), [...known.keys()].map(hashAt));
         const apiKey = this.#usesManyKeys && this.#chance(0.5) ? 'pets_other_key' : 'pets_first_key';
-        const stop = await carryOut({
+        await carryOut({
           plan: planned,
           file: opened,
           client: this.#service.client(apiKey),
@@ -252,10 +235,8 @@ class World {
           wait: async (milliseconds) => {
             this.#now += milliseconds;
           },
-          onSending: () => {},
           onResult: () => {},
         });
-        if (stop) return;
       }
       const results = rows.map((row, i) => ({ row, known: rowAt(planned, i) }));
       this.#checkReport(results.filter((_, i) => !planned.rejected.has(i)));

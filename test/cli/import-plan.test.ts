@@ -79,6 +79,8 @@ async function run(ledger: Ledger, step: string, now: number): Promise<string> {
 
 it.each<[string, ...(string | number)[]]>([
   ['an interrupted import continues', 'v1 ABCDE → AB…', 'v1 ABCDE → CDE', 'v1 ABCDE → '],
+  ['the rest of it may be in another file', 'v1 ABCDE → AB…', 'v2 CDE → CDE', 'v1 ABCDE → '],
+  ['with an open row in that rest', ...['v1 ABCDE → ABC?…', 'v1 CDX → (C)DX', 'v1 ABCDE → E', 'v1 ABCDE → ']],
   ['under another name, in another order, or from a pipe', 'v1 ABC → A…', 'v2 CBA → C…', '- BAC → B'],
   ['also with an option, which counts only for another import', 'v1 AB → A…', 'v1 AB --add-again → B'],
   [

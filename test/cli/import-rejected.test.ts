@@ -1,22 +1,9 @@
 import type { ServerResponse } from 'node:http';
-import { describe, expect, test } from 'vitest';
-import {
-  importing,
-  manyRows,
-  type Reply,
-  rejection,
-  type Step,
-  scenario,
-} from '../helpers/import-commands.ts';
+import { describe, test } from 'vitest';
+import { importing, manyRows, type Reply, type Step, scenario } from '../helpers/import-commands.ts';
 import { reply, replyError } from '../helpers/scripted-server.ts';
 
 const PROBLEM = { type: 'about:blank', title: 'Conflict', detail: 'the name is taken' };
-const page =
-  (status: number): Reply =>
-  (response) => {
-    response.writeHead(status, { 'Content-Type': 'text/html' });
-    response.end('<title>no</title><h1>Sorry</h1>');
-  };
 const inFlight = (response: ServerResponse) =>
   replyError(response, 409, 'idempotency_in_flight', { 'Idempotency-Supported': 'true' });
 
@@ -40,57 +27,41 @@ describe('a row that the service rejects fails, and the run continues', () => {
       { sends: 'Bella', results: '2 added before 1 Rex, 3 added 4 Bella, 4 added before 3 Lola' },
     );
 
-  scenario(
-    'with a web page; the code is the status',
-    {},
-    {
-      args: '--json',
-      replies: { Bella: page(400) },
-      code: 8,
-      sends: 'Rex Bella Lola',
-      stdout: /"line":3,"result":"failed".*"error":\{"code":"http_400",.*"status":400\}/,
-    },
-  );
-
-  for (const [status, code] of Object.entries({ 401: 4, 403: 7, 404: 7, 405: 7, 410: 7 }))
+  for (const [status, code] of Object.entries({ 401: 4, 403: 7, 404: 7 }))
     scenario(
       `but ${status} does not concern a single row, and ends the run`,
       {},
-      { replies: { Bella: page(Number(status)) }, code, stdout: '', sends: 'Rex Bella' },
+      { replies: { Bella: Number(status) }, code, stdout: '', sends: 'Rex Bella' },
       { sends: 'Bella Lola' },
     );
 });
 
-const UNKNOWN: Step = { code: 8, results: '2 added 1 Rex, 3 unknown Bella, 4 added 3 Lola' };
-scenario(
-  'a row that may have been added is unknown, and the run continues if an attempt had no response and the next one is rejected',
-  {},
-  {
-    ...UNKNOWN,
-    args: '',
-    replies: { Bella: ['lost', (response) => replyError(response, 400, 'wrong')] },
-    sends: 'Rex Bella Bella Lola',
-    stdout:
-      /unknown\t\tBella\trejected after an earlier response was lost \(no\); the animal may have been added\n/,
-  },
-  { sends: 'Bella', keys: 3 },
-);
-scenario(
-  'a row that may have been added is unknown, and the run continues if the first request with its idempotency key never ends',
-  {},
-  {
-    ...UNKNOWN,
-    replies: { Bella: inFlight },
-    sends: `Rex ${'Bella '.repeat(6)}Lola`,
-    stdout: /after an earlier response was lost/,
-  },
-  { sends: 'Bella', keys: 3 },
-);
-scenario(
-  'a row that may have been added is unknown, and the run continues but not if the first request with its idempotency key ends in time',
-  {},
-  { replies: { Bella: [inFlight, inFlight] }, sends: 'Rex Bella Bella Bella Lola' },
-);
+describe('a row that may have been added is unknown, and the run continues', () => {
+  const UNKNOWN: Step = { code: 8, results: '2 added 1 Rex, 3 unknown Bella, 4 added 3 Lola' };
+  scenario(
+    'if an attempt had no response and the next one is rejected',
+    {},
+    {
+      ...UNKNOWN,
+      replies: { Bella: ['lost', (response) => replyError(response, 400, 'wrong')] },
+      sends: 'Rex Bella Bella Lola',
+      stdout:
+        /unknown\t\tBella\trejected after an earlier response was lost \(no\); the animal may have been added\n/,
+    },
+    { sends: 'Bella', keys: 3 },
+  );
+  scenario(
+    'if the first request with its idempotency key never ends',
+    {},
+    { ...UNKNOWN, replies: { Bella: inFlight }, sends: `Rex ${'Bella '.repeat(6)}Lola` },
+    { sends: 'Bella', keys: 3 },
+  );
+  scenario(
+    'but not if the first request with its idempotency key ends in time',
+    {},
+    { replies: { Bella: [inFlight, inFlight] }, sends: 'Rex Bella Bella Bella Lola' },
+  );
+});
 
 describe('without idempotency keys, a row with a lost response is unknown, and the run continues', () => {
   const options = { supportsKeys: false, text: manyRows(30) };
@@ -117,48 +88,17 @@ describe('without idempotency keys, a row with a lost response is unknown, and t
     });
   });
   scenario(
-    'but five lost rows in a row stop the run; the next run sends the other rows',
+    'but five lost rows in a row end the run; the next run sends the other rows',
     options,
     {
       args: '--json',
       replies: lost(0, 1, 2, 3, 5, 6, 7, 8, 9),
       code: 6,
       keys: 10,
-      stdout: /^\[(\{"line":\d+,"result":"(added|unknown)".*?){10}\]\n$/,
+      stdout: '',
       stderr: 'added 1 of 30 rows; to continue: pets import FILE --json',
-      error: {
-        code: 'outcome_unknown',
-        mayHaveBeenAdded: true,
-        exitCode: 6,
-        message: expect.stringContaining('stopped, because the outcome of the last 5 rows is unknown ('),
-      },
+      error: { code: 'outcome_unknown', mayHaveBeenAdded: true, exitCode: 6 },
     },
     { code: 8, keys: 30, stderr: 'added 20 of 30 rows; 1 was added before; 9 may have been added' },
   );
-  scenario('also if the last five rows are lost', options, {
-    replies: lost(25, 26, 27, 28, 29),
-    code: 8,
-    keys: 30,
-  });
 });
-
-const rejected: Step = { replies: { '*': rejection('no such category') }, code: 8 };
-const lines = (count: number) =>
-  Array.from({ length: count }, (_, i) => `${i + 2} failed animal ${i}`).join(', ');
-
-scenario(
-  '20 equal rejections at the start stop the run; it prints the results of these rows and is resumed later',
-  { text: manyRows(30) },
-  {
-    ...rejected,
-    keys: 20,
-    results: lines(20),
-    stderr: [
-      'added 0 of 30 rows; to continue: pets import FILE\n',
-      /error: stopped, because the first 20 rows were rejected with the same error: no such category \(HTTP status 422\)\n/,
-      /→ fix the problem and run the command again\n$/,
-    ],
-  },
-  { args: '--json', ...rejected, error: { code: 'some_failed', exitCode: 8 }, keys: 40 },
-  { keys: 70 },
-);

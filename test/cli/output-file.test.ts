@@ -216,8 +216,8 @@ test('every other command that prints data accepts --output', async () => {
 
 test.each<[string, number | undefined, number, RegExp]>([
   ['is written after rejections', 400, 8, /^(\d+\tadded\t\d+\tRex\t\n){10}(\d+\tfailed\t\tBad\t.*\n){9}$/],
-  ['is written after lost responses', undefined, 6, /^(.*\tadded\t.*\n){10}(.*\tunknown\t.*\n){5}$/],
   ['keeps its old contents if an error ended the run', 401, 4, /^the old contents\n$/],
+  ['keeps its old contents if lost responses ended the run', undefined, 6, /^the old contents\n$/],
 ])('the file of import %s', async (_name, status, exitCode, text) => {
   const machine = await freshMachine();
   const rows = await machine.file('rows.csv', `name,category\n${'Rex,1\n'.repeat(10)}${'Bad,1\n'.repeat(9)}`);

@@ -86,6 +86,7 @@ testRows('csv', 'an error in a row of CSV has its line; after a syntax error, re
   ],
   ['name,category\nRex,1\n\n"Rex,1\nRex,1\n', [2, rex], [4, quote]],
   ['name,category\nRex,1\n6" snake,1\n', [2, rex], [3, quote]],
+  [`name,category\n"${'x,1\n'.repeat(1_000_000)}`, [2, quote]],
 ]);
 
 const missing = (fields: string, found: string) =>
@@ -141,13 +142,12 @@ describe('each line of NDJSON, and each animal of a JSON document, is a row', ()
     expect(() => rowsOf('json', text)).toThrow(expect.objectContaining({ code: 'usage', message }));
   });
 
-  test.each([
-    '{\n  "name": "Rex",\n  "categoryId": 1\n}\n',
-    '{"name": "Rex"\n, "categoryId": 1}\n',
-    '\n{"name": "Rex",\n "categoryId": 1}\n',
-  ])('objects over several lines are one error: %j', (text) => {
-    expect(() => rowsOf('ndjson', text)).toThrow('FILE has JSON objects over several lines');
-  });
+  test.each(['{\n  "name": "Rex",\n  "categoryId": 1\n}\n', '\n{"name": "Rex",\n "categoryId": 1}\n'])(
+    'objects over several lines are one error: %j',
+    (text) => {
+      expect(() => rowsOf('ndjson', text)).toThrow('FILE has JSON objects over several lines');
+    },
+  );
 });
 
 test.each([
@@ -170,42 +170,6 @@ test.each([
   expect(Object.keys(value)).toEqual(expect.arrayContaining(['name', '__proto__', 'constructor']));
   expect(Object.getPrototypeOf(value)).toBe(Object.prototype);
   expect(value['status']).toBeUndefined();
-});
-
-describe('a row may have at most 1 MiB', () => {
-  const tooLong = expect.stringContaining('longer than 1 MiB');
-  test.each([
-    ['csv', 'name,category\n"', '",1\nRex,1\n', []],
-    ['csv', 'name,category\r\n', ',1\r\nRex,1\r\n', []],
-    ['ndjson', '\n{"name":"', '"}\n{}\n', [[3, {}]]],
-  ] as const)(
-    '%s %j: a longer one is an error on its first line, after which only NDJSON is read',
-    (...shape) => {
-      const [format, before, after, rest] = shape;
-      for (const letter of ['x', '🐈']) {
-        const fill = (bytes: number) => letter.repeat(bytes / Buffer.byteLength(letter));
-        expect(inShort(format, `${before}${fill(MIB - 100)}${after}`)[0]).not.toEqual([2, tooLong]);
-        expect(inShort(format, `${before}${fill(MIB + 100)}${after}`)).toEqual([[2, tooLong], ...rest]);
-      }
-    },
-  );
-
-  test.each([
-    ['csv', 'name,category\n"', 'Rex,1\n', 2],
-    ['csv', '', 'x', 1],
-    ['ndjson', '\n\n', 'x', 3],
-  ] as const)('%s: reading stops if %j is followed by more than a MiB of %j', (format, begin, more, line) => {
-    expect(inShort(format, begin + more.repeat(4 * MIB))).toEqual([[line, tooLong]]);
-  });
-
-  test.each(['\n', '\r\n'])('blank lines, each of them %j, do not count as a part of a row', (end) => {
-    const long = 'x'.repeat(MIB / 2);
-    const text = `name,category${end}${end.repeat(MIB)}Rex,1${end}"${long}",1${end}`;
-    expect(inShort('csv', text)).toEqual([
-      [MIB + 2, rex],
-      [MIB + 3, { ...rex, name: long }],
-    ]);
-  });
 });
 
 describe('rows that were written are read back unchanged', () => {
@@ -265,7 +229,6 @@ test.each([
   ['not UTF-8 text', 'Latin-1', Buffer.from('name,category\nFürst,1\n', 'latin1')],
   ['not UTF-8 text', 'a workbook (.xlsx, .ods)', Buffer.from('PK\x03\x04\x14\0\x06\0\x08\0')],
   ['UTF-16', 'UTF-16', Buffer.from(text, 'utf16le')],
-  ['UTF-16', 'big-endian UTF-16', Buffer.from(text, 'utf16le').swap16()],
   ['UTF-16', 'UTF-16 with a byte order mark', Buffer.from('\uFEFFä', 'utf16le')],
 ])('input that is %s is refused with how to save it: %s', (problem, _, bytes) => {
   const hint = 'save it as UTF-8; in Excel: Save As → CSV UTF-8 (comma delimited)';

@@ -65,38 +65,23 @@ describe('every form gives the same animals: ids are kept, and other animals get
 
 const ID = 'must be a whole number from 1 to 9223372036854775806';
 
-test.each<[string, [text: string, error?: string][]]>([
-  [
-    'a.ndjson',
-    [
-      ['{"id":1,"name":"A","categoryId":1}'],
-      ['{"id":1,"name":"B","categoryId":1}', 'id 1 is already used by an earlier row'],
-      ['{"name":"Bella"}', 'category is required'],
-      ['{"id":0,"name":"A","categoryId":1}', `id 0 ${ID}`],
-      ['{"id":9223372036854775807,"name":"","categoryId":1}', `id 9223372036854775807 ${ID}`],
-      ['{"name":"","categoryId":1}'],
-    ],
-  ],
-  [
-    'a.csv',
-    [
-      ['name,category,id'],
-      ['"R\r\nex",1,1'],
-      [''],
-      ['Rex,1,1', 'id 1 is already used by an earlier row'],
-      ['"Rex', 'invalid CSV: a quote is missing or in the wrong place; the lines after it were not checked'],
-    ],
-  ],
-])('every error of %s is listed with its line', async (name, rows) => {
-  let line = 1;
-  const errors = rows.flatMap(([text, error]) => {
-    const start = line;
-    line += text.split('\n').length;
-    return error === undefined ? [] : [`FILE, line ${start}: ${error}`];
-  });
-  const seed = await readSeed(name, rows.map(([text]) => text).join('\n'));
-  const message = `${errors.length} errors in ${seed.path}; nothing was added`;
-  expect(seed.lines).toEqual(errors);
+test('every error is listed with its line', async () => {
+  const rows = [
+    '{"id":1,"name":"A","categoryId":1}',
+    '{"id":1,"name":"B","categoryId":1}',
+    '{"name":"Bella"}',
+    '{"id":0,"name":"A","categoryId":1}',
+    '{"id":9223372036854775807,"name":"","categoryId":1}',
+    '{"name":"","categoryId":1}',
+  ];
+  const seed = await readSeed('a.ndjson', rows.join('\n'));
+  expect(seed.lines).toEqual([
+    'FILE, line 2: id 1 is already used by an earlier row',
+    'FILE, line 3: category is required',
+    `FILE, line 4: id 0 ${ID}`,
+    `FILE, line 5: id 9223372036854775807 ${ID}`,
+  ]);
+  const message = `4 errors in ${seed.path}; nothing was added`;
   expect(seed).toMatchObject({ reason: { code: 'usage', message, hint: 'fix the errors above' } });
 });
 

@@ -80,16 +80,14 @@ export async function importing({
   await writeFile(file, text);
   const service = quota ? await realService(quota) : await scriptedService(supportsKeys, remaining);
   const env = { PETS_BASE_URL: service.url, PETS_API_KEY: KEY, XDG_STATE_HOME: join(directory, 'state') };
-  const stateFiles = async (): Promise<string[]> => {
-    const root = join(directory, 'state', 'pets', 'imports');
-    const paths = await readdir(root, { recursive: true }).catch(() => []);
-    return paths.filter((path) => path.includes('.')).map((path) => join(root, path));
+  const imports = join(directory, 'state', 'pets', 'imports');
+  const ledgerPath = async () => {
+    const [service = 'none'] = await readdir(imports).catch(() => []);
+    return join(imports, service, 'ledger.ndjson');
   };
-  const ledgerPath = async () =>
-    (await stateFiles()).find((path) => path.endsWith('ledger.ndjson')) ?? join(directory, 'no-ledger');
   const ledger = async () => readFile(await ledgerPath(), 'utf8').catch(() => '');
 
-  async function startAdd(args: string[] = [], options: TerminalOptions = {}, input = file) {
+  async function add(args: string[] = [], options: TerminalOptions = {}, input = file) {
     const program = await startInTerminal(['import', input, ...args], {
       clock,
       temporaryDirectory: directory,
@@ -101,14 +99,9 @@ export async function importing({
       },
     });
     service.interrupt = () => program.raise('SIGINT');
-    return program;
-  }
-
-  async function add(args: string[] = [], options?: TerminalOptions, input?: string) {
-    const { ended, stdout, stderr } = await startAdd(args, options, input);
-    const code = await ended;
-    const shown = stderr().replaceAll(file, 'FILE').replaceAll(directory, 'DIRECTORY');
-    return { code, stdout: stdout(), stderr: shown };
+    const code = await program.ended;
+    const stderr = program.stderr().replaceAll(file, 'FILE').replaceAll(directory, 'DIRECTORY');
+    return { code, stdout: program.stdout(), stderr };
   }
 
   async function run(...steps: Step[]): Promise<void> {
@@ -141,7 +134,7 @@ export async function importing({
     }
   }
 
-  return { service, directory, file, stateFiles, ledgerPath, ledger, startAdd, add, run };
+  return { service, directory, file, ledgerPath, ledger, add, run };
 }
 
 export const scenario = (name: string, options: Options, ...steps: Step[]): void =>

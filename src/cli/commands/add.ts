@@ -1,18 +1,12 @@
-import { createHash } from 'node:crypto';
+import { hash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import * as z from 'zod/mini';
 import { IdempotencyKey } from '../../contract/headers.ts';
-import { type PetStatus, petStatuses, type ReceivedPet } from '../../contract/schemas.ts';
+import { type PetStatus, petStatuses } from '../../contract/schemas.ts';
 import { realFileSystem, replaceFile } from '../../system/file-system.ts';
 import { petView } from '../animals/pet-view.ts';
-import {
-  connectionFor,
-  createStateDirectory,
-  followUpCommand,
-  reportTarget,
-  withClient,
-} from '../connection/connect.ts';
+import { connectionFor, followUpCommand, reportTarget, withClient } from '../connection/connect.ts';
 import { CliError, usageError } from '../core/errors.ts';
 import { exitCodes } from '../core/exit-codes.ts';
 import { EMPTY_NAME, parseInt64Argument, parseWith } from '../core/parsers.ts';
@@ -20,7 +14,7 @@ import { shellQuote } from '../core/shell-words.ts';
 import { isClosedPipe } from '../output/console.ts';
 import { print } from '../output/printer.ts';
 import { formatTime } from '../output/time.ts';
-import type { Connection } from '../profiles/profile.ts';
+import { stateDirectory } from '../profiles/paths.ts';
 import { argument, type Command, type CommandContext, option } from '../program/command.ts';
 import { canConfirm, confirm } from '../prompts/prompt.ts';
 
@@ -28,8 +22,6 @@ type Options = { name: string; category?: bigint; status?: PetStatus; idempotenc
 
 const EXAMPLE = 'for example: pets add Rex --category 3';
 const CATEGORIES = 'categories are numbers; to see names of each: pets count --by category';
-
-const FILE_NAME = /\.(csv|tsv|ndjson|jsonl|json|xlsx?|ods)$/i;
 
 export const add: Command<Options> = {
   name: 'add',
@@ -58,23 +50,19 @@ export const add: Command<Options> = {
   prints: 'rows',
   outputOptions: [],
   async run({ name, category, status, idempotencyKey }, context) {
-    const { console, platform } = context;
+    const { console, clock } = context;
     // An empty name usually comes from an unset variable in a script, and an added animal cannot be removed.
     if (EMPTY_NAME.test(name)) throw usageError('the name is empty', EXAMPLE);
     if (name === '-')
       throw usageError('the name is only a hyphen', 'to add animals from a pipe: pets import -');
-    if (category === undefined) {
-      const importing = `to add all animals from a file: ${shellQuote(['pets', 'import', name], platform)}`;
-      throw usageError(
-        'missing --category <id>',
-        FILE_NAME.test(name) ? importing : `${EXAMPLE}; ${CATEGORIES}`,
-      );
-    }
+    if (category === undefined) throw usageError('missing --category <id>', `${EXAMPLE}; ${CATEGORIES}`);
     const body = { name, categoryId: category, ...(status && { status }) };
     const connection = connectionFor(context);
-    const additions = recentAdditions(context, connection, JSON.stringify([name, String(category)]));
+    const path = join(stateDirectory(context), 'added.json');
+    const animal = hash('sha256', JSON.stringify([connection.baseUrl, name, String(category)]));
     // With an idempotency key, adding again is on purpose, and adds no second animal.
-    if (idempotencyKey === undefined) await checkRepetition(context, name, additions?.lastTime);
+    if (idempotencyKey === undefined)
+      await checkRepetition(context, name, readAdditions(path, clock.now())[animal]);
     reportTarget(context, connection, 'adding at');
     const { value: pet } = await withClient(context, connection, async (client) => {
       if (idempotencyKey === undefined) return client.call('createPet', { body });
@@ -82,12 +70,16 @@ export const add: Command<Options> = {
       if (!client.supportsIdempotency()) await client.call('listPets', { query: { limit: 1 } });
       return client.call('createPet', { body }, { idempotencyKey });
     });
-    await additions?.remember();
+    const additions = JSON.stringify({ ...readAdditions(path, clock.now()), [animal]: clock.now() });
+    await replaceFile(realFileSystem, path, [Buffer.from(additions)]).catch(() => {});
     try {
       await print(console, { ...petView(), isSingle: true }, [pet]);
       await console.finish();
     } catch (error) {
-      throw outputFailed(error, pet.id, context);
+      if (!(error instanceof CliError && error.code === 'output_error') || isClosedPipe(error)) throw error;
+      const hint = `do not add it again; to see it: ${followUpCommand(context, 'list')} --all`;
+      const message = `animal ${pet.id} was added, but its output was not: ${error.message}`;
+      throw new CliError(message, { code: 'output_error', hint, cause: error });
     }
     return exitCodes.ok;
   },
@@ -95,30 +87,17 @@ export const add: Command<Options> = {
 
 const DAY = 86_400_000;
 
-/** The animals that this computer has added within a day: the hash of each, and when it was added. */
+/** When this computer added animals, by their hashes. */
 const Additions = z.record(z.string(), z.number());
 
-/** When this computer last added the animal, and how to remember that it did. Undefined without a writable directory. */
-function recentAdditions(context: CommandContext, { baseUrl }: Connection, animal: string) {
-  const { clock } = context;
-  const directory = createStateDirectory(context);
-  if (directory === undefined) return undefined;
-  const path = join(directory.path, 'added.json');
-  const key = createHash('sha256').update(`${baseUrl}\n${animal}`).digest('hex');
-  const read = (): z.infer<typeof Additions> => {
-    try {
-      const all = Object.entries(Additions.parse(JSON.parse(readFileSync(path, 'utf8'))));
-      return Object.fromEntries(all.filter(([, time]) => Math.abs(clock.now() - time) < DAY));
-    } catch {
-      // Without a valid file, the only difference is that no question is asked.
-      return {};
-    }
-  };
-  const remember = () => {
-    const text = JSON.stringify({ ...read(), [key]: clock.now() });
-    return replaceFile(realFileSystem, path, [Buffer.from(text)]).catch(() => {});
-  };
-  return { lastTime: read()[key], remember };
+/** The additions of the last day. Without a valid file, the only difference is that no question is asked. */
+function readAdditions(path: string, now: number): z.infer<typeof Additions> {
+  try {
+    const all = Object.entries(Additions.parse(JSON.parse(readFileSync(path, 'utf8'))));
+    return Object.fromEntries(all.filter(([, time]) => Math.abs(now - time) < DAY));
+  } catch {
+    return {};
+  }
 }
 
 /** Asks at a terminal, and otherwise says, that an animal was added before. @throws CliError if the answer is no */
@@ -132,15 +111,5 @@ async function checkRepetition(context: CommandContext, name: string, lastTime?:
   throw new CliError('not confirmed; nothing was added', {
     code: 'declined',
     hint: `to see the animals with this name: ${shellQuote(['pets', 'find', name], context.platform)}`,
-  });
-}
-
-/** Adds to an output error that the animal was added. Returns any other error, and that of a closed pipe, unchanged. */
-function outputFailed(error: unknown, id: ReceivedPet['id'], context: CommandContext): unknown {
-  if (!(error instanceof CliError && error.code === 'output_error') || isClosedPipe(error)) return error;
-  return new CliError(`animal ${id} was added, but its output was not: ${error.message}`, {
-    code: 'output_error',
-    hint: `do not add it again; to see it: ${followUpCommand(context, 'list')} --all`,
-    cause: error,
   });
 }

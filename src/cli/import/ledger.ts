@@ -1,19 +1,15 @@
-import { createHash, hash } from 'node:crypto';
-import { statSync } from 'node:fs';
+import { hash } from 'node:crypto';
 import { dirname, join } from 'node:path';
 import * as z from 'zod/mini';
 import { serviceOf } from '../../client/service-state.ts';
-import { isTrusted } from '../../client/state-directory.ts';
 import { stringifyJson } from '../../contract/json.ts';
 import { type NewPet, ReceivedPet } from '../../contract/schemas.ts';
 import { IsoTime, parseStoredJson, Sha256 } from '../../store/stored-json.ts';
-import { type AppendFile, openAppendFile } from '../../system/append-file.ts';
 import { acquireDirectoryLock } from '../../system/directory-lock.ts';
 import {
   errnoOf,
   type FileSystem,
   fsyncAncestors,
-  isMissing,
   isTemporaryName,
   LockError,
   makePrivateDirectory,
@@ -21,10 +17,10 @@ import {
   realFileSystem,
   removeFile,
   replaceFile,
+  writeFully,
 } from '../../system/file-system.ts';
-import { createStateDirectory } from '../connection/connect.ts';
 import { CliError, fileError } from '../core/errors.ts';
-import { stateDirectories } from '../profiles/paths.ts';
+import { stateDirectory } from '../profiles/paths.ts';
 import type { CommandContext } from '../program/command.ts';
 
 /*
@@ -36,7 +32,7 @@ import type { CommandContext } from '../program/command.ts';
  * times do not, because clocks can be set back.
  *
  *   import    an import begins, continues, or ends
- *   sent      synced before a request is sent: the row may have been added. Written again if the outcome stays unknown
+ *   sent      synced before the first request: the row may have been added. Written again if the outcome stays unknown
  *   added     the service added the animal, which the event contains with its id
  *   notAdded  the request had no effect, or the inventory shows that the row was not added. It counts as never sent
  *
@@ -84,8 +80,6 @@ const SentRow = z.object({
   /** The time of the first request, and the hash of its API key. Both decide whether the request may be repeated. */
   at: IsoTime,
   apiKeyHash: Sha256,
-  /** When the last request ended. Missing if the process was killed first, until a comparison sets it to `at`. */
-  endedAt: z.optional(IsoTime),
   /** Why the outcome is unknown; missing if the run ended with this request, by an error, Ctrl-C or a kill. */
   message: z.optional(z.string()),
   /** Set if a comparison with the inventory found animals that this row may have added: their ids, at most 20. */
@@ -176,52 +170,28 @@ export type LedgerEnvironment = {
   lockDirectory?: typeof acquireDirectoryLock;
 };
 
-/**
- * Chooses the state directory for the ledger of a service. A directory that already has the ledger is used even if it is
- * not writable: an import with a new ledger would add the rows again.
- *
- * @throws CliError if a directory cannot be read, or PETS_STATE_DIR cannot be written, unless `dryRun` is set
- */
-export function chooseLedger(context: CommandContext, service: string, dryRun: boolean): LedgerEnvironment {
-  const id = createHash('sha256').update(serviceOf(service)).digest('hex').slice(0, 32);
-  const directoryIn = ({ path }: { path: string }) => join(path, 'imports', id);
-  const directories = stateDirectories(context);
-  const known = directories.find((each) => isTrusted(each) && exists(join(directoryIn(each), LEDGER)));
-  const chosen = known ?? (dryRun ? undefined : createStateDirectory(context)) ?? directories[0];
-  if (chosen.isTemporary && !dryRun)
-    context.console.notice(
-      `recording the rows in the temporary directory ${chosen.path}, because the usual directory could not be used; if the temporary directory is deleted, later imports add the same rows again; to choose another directory: PETS_STATE_DIR`,
-    );
-  return { directory: directoryIn(chosen), service, files: realFileSystem, now: context.clock.now };
+/** The ledger of a service. It is never in a temporary directory: without it, the rows would be added again. */
+export function ledgerFor(context: CommandContext, service: string): LedgerEnvironment {
+  const id = hash('sha256', serviceOf(service)).slice(0, 32);
+  const directory = join(stateDirectory(context), 'imports', id);
+  return { directory, service, files: realFileSystem, now: context.clock.now };
 }
 
-/** Whether a ledger exists. @throws CliError after any error that does not prove that it is missing */
-function exists(path: string): boolean {
-  try {
-    return statSync(path) !== undefined;
-  } catch (error) {
-    if (isAbsent(error)) return false;
-    throw unreadableError(path, error);
-  }
-}
-
-/** A path below a file cannot exist either. It occurs if the home directory is /dev/null. */
-const isAbsent = (error: unknown): boolean => isMissing(error) || errnoOf(error) === 'ENOTDIR';
-
-function unreadableError(path: string, error: unknown): CliError {
-  const hint = 'make it readable, or give it to this user if it was created with sudo';
-  return fileError('read', path, error, `${hint}; without it, rows of earlier imports would be added again`);
-}
+/** Another directory has no ledger, and without one, the rows of earlier imports would be added again. */
+const PLACE_HINT =
+  'fix the problem, or give it to this user if it was created with sudo; if no row of this file was added yet, you can also set PETS_STATE_DIR to a writable directory on a local disk';
 
 /**
  * Reads the ledger of a service, without locking it. If there is no file, the ledger is empty.
  *
- * @throws CliError if the ledger is damaged, or was written by another version
+ * @throws CliError if the ledger cannot be read, is damaged, or was written by another version
  */
 export async function readLedger({ files, directory, service, now }: LedgerEnvironment): Promise<Ledger> {
   const path = join(directory, LEDGER);
   const bytes = await readBytes(files, path).catch((error) => {
-    if (!isAbsent(error)) throw unreadableError(path, error);
+    // A path below a file, such as a home directory that is /dev/null, cannot exist either.
+    if (errnoOf(error) === 'ENOTDIR') return undefined;
+    throw fileError('read', path, error, PLACE_HINT);
   });
   const empty = { seq: 0, imports: new Map(), rows: new Map() };
   if (bytes === undefined)
@@ -277,7 +247,7 @@ export async function openLedger(place: LedgerEnvironment): Promise<LedgerFile> 
       // Write the ledger again: if a sync of an earlier run failed, the events that were just read may not be on the disk.
       await replaceFile(files, path, encodeLedger(ledger));
       await fsyncAncestors(files, directory);
-      return createLedgerFile(ledger, await openAppendFile(files, path), path, () => lock.release());
+      return await openForAppending(ledger, files, path, () => lock.release());
     } catch (error) {
       await lock.release();
       throw error;
@@ -301,24 +271,31 @@ const encodeLine = (events: readonly LedgerEvent[]): Buffer =>
 const encodeEvent = (event: LedgerEvent): string =>
   event.kind === 'sent' && !event.candidates ? JSON.stringify(event) : stringifyJson(event);
 
-export type LedgerFile = ReturnType<typeof createLedgerFile>;
+export type LedgerFile = Awaited<ReturnType<typeof openForAppending>>;
 
 /** The ledger of a service, locked and open for appending events. */
-function createLedgerFile(ledger: Ledger, file: AppendFile, path: string, release: () => Promise<void>) {
-  // After an event could not be written, no later event may be written.
-  let failure: CliError | undefined;
+async function openForAppending(
+  ledger: Ledger,
+  files: FileSystem,
+  path: string,
+  release: () => Promise<void>,
+) {
+  const file = await files.open(path, 'readwrite');
+  let { size } = await file.stat();
   let waiting: LedgerEvent[] = [];
   let last: Promise<void> = Promise.resolve();
   const write = async () => {
     // Wait for events of responses that arrived at the same time, so that all of them are written as one line.
     await new Promise(setImmediate);
-    const events = waiting;
+    const bytes = encodeLine(waiting);
     waiting = [];
-    if (failure) throw failure;
-    await file.append(encodeLine(events)).catch((cause) => {
-      failure = fileError('write', path, cause, 'fix the problem, then run the command again to continue');
-      throw failure;
-    });
+    try {
+      await writeFully(file, bytes, size);
+      await file.datasync();
+      size += bytes.length;
+    } catch (cause) {
+      throw fileError('write', path, cause, 'fix the problem, then run the command again to continue');
+    }
   };
   return {
     /** Everything that is recorded, including what is not synced yet. */
@@ -328,7 +305,8 @@ function createLedgerFile(ledger: Ledger, file: AppendFile, path: string, releas
      * after it. After a failure, all later calls fail. @throws CliError
      */
     append(...events: LedgerEvent[]): Promise<void> {
-      if (waiting.length === 0) last = last.then(write, write);
+      // After an event could not be written, no later event may be written, so `last` stays rejected.
+      if (waiting.length === 0) last = last.then(write);
       for (const event of events) {
         waiting.push(event);
         applyEvent(ledger, event);
@@ -348,16 +326,15 @@ function createLedgerFile(ledger: Ledger, file: AppendFile, path: string, releas
 
 /** Converts an error of the file system or the lock to a CliError with a hint. Returns any other error unchanged. */
 function describePlaceError({ directory, service }: LedgerEnvironment, error: unknown): unknown {
-  if (error instanceof CliError) return error;
-  if (error instanceof LockError && error.owner)
-    return new CliError(
-      `another import into ${new URL(service).host} is running${error.owner.pid ? ` (process ${error.owner.pid})` : ''}; it may be waiting for confirmation`,
-      { code: 'already_running', hint: 'wait until it has ended, then run the command again' },
-    );
+  if (error instanceof LockError && error.owner) {
+    const { pid } = error.owner;
+    const process = pid === undefined ? '' : ` (process ${pid})`;
+    const message = `another import into ${new URL(service).host} is running${process}; it may be waiting for confirmation`;
+    const hint = 'wait until it has ended, then run the command again';
+    return new CliError(message, { code: 'already_running', hint });
+  }
   if (error instanceof LockError)
     return new CliError(error.message, { code: 'file_error', hint: error.hint, cause: error });
-  const fix = errnoOf(error) === 'ENOSPC' ? 'free some disk space' : 'make the directory writable';
-  // A new state directory has no ledger, so the rows of earlier imports would be added again.
-  const hint = `${fix}; or, if no row of this file was added yet, set PETS_STATE_DIR to a writable directory on a local disk`;
-  return errnoOf(error) === undefined ? error : fileError('write', directory, error, hint);
+  if (error instanceof CliError || errnoOf(error) === undefined) return error;
+  return fileError('write', directory, error, PLACE_HINT);
 }

@@ -14,7 +14,8 @@ import {
  *
  * 1. Known rows that may have been added are settled first (send.ts).
  * 2. The same rows as in an earlier import, in any order: that import continues with the rows that it has not added. A
- *    finished one does not continue with `--add-again`. If all rows are known, there is nothing to do.
+ *    finished one does not continue with `--add-again`. If all rows are known, there is nothing to do. The rest of an
+ *    import that did not finish is sent too, without a question.
  * 3. Another version of an earlier file: the user chooses whether known rows are skipped or added again. Rows of an import
  *    that did not finish are never added again.
  * 4. Any other file is a delivery of its own: all rows are sent, and a note names the known ones.
@@ -88,7 +89,10 @@ export function plan(
   const fresh = { kind: 'import', seq: ledger.seq + 1, at: nextTime(ledger, now) } as const;
   const its: Import = { ...fresh, file, rows: rows.length, digest, finishedAt: null };
   const all = findKnown(hashes, ledger, its);
-  const isPart = all.size > 0 && all.size < rows.length;
+  const isUnfinished = (seq: number) => ledger.imports.get(seq)?.finishedAt === null;
+  // The rest of an import that did not finish: its first row may have been added, and has to be settled.
+  const isRest = [...all.values()].every((row) => row.kind === 'sent' && isUnfinished(row.import));
+  const isPart = !isRest && all.size < rows.length;
   const mustAsk = choice === undefined && isPart && isVersion(hashes, file, ledger, all);
   const isRepeated = choice === 'add-again' || (choice === undefined && isPart && !mustAsk);
   if (!isRepeated) return complete(its, all, { mustAsk });

@@ -1,16 +1,17 @@
 import { basename } from 'node:path';
 import { stringifyJson } from '../../contract/json.ts';
+import type { NewPet, ReceivedPet } from '../../contract/schemas.ts';
 import { followUpCommand, targetLabel } from '../connection/connect.ts';
 import { CliError } from '../core/errors.ts';
 import { exitCodes } from '../core/exit-codes.ts';
 import { shellQuote } from '../core/shell-words.ts';
-import { type Console, isClosedPipe } from '../output/console.ts';
+import { isClosedPipe } from '../output/console.ts';
 import { type Column, print } from '../output/printer.ts';
 import { formatCount, listNames } from '../output/text.ts';
 import { formatMinute } from '../output/time.ts';
 import type { Connection } from '../profiles/profile.ts';
 import type { CommandContext } from '../program/command.ts';
-import type { PetFile, PetRow } from '../rows/read-file.ts';
+import { groupErrors, type PetFile, type PetRow } from '../rows/read-file.ts';
 import type { LedgerRow } from './ledger.ts';
 import { type Choice, type KnownRows, type Plan, rowAt } from './plan.ts';
 
@@ -26,95 +27,82 @@ export function commandToRepeat({ argv, platform }: CommandContext, option?: str
   return shellQuote(['pets', ...options, ...(option ? [option] : []), ...argv.slice(end)], platform);
 }
 
-/** A terminal lists at most this many rows. If more have results, only rows that were not added are listed. */
+/** A terminal lists at most this many rows. */
 const ROWS_SHOWN = 100;
-/** The maximum number of messages that a terminal shows in full. */
-const MESSAGES_SHOWN = 20;
 /** The maximum number of new rows that are named if the user must choose. */
 const NEW_ROWS_NAMED = 10;
 
-/** Whether a table is printed at a terminal, where it has at most `ROWS_SHOWN` rows. */
-const isAtTerminal = ({ isTerminal, format }: Console): boolean => isTerminal && format === 'table';
+/** The result of a row, as `--json` prints it. `before` means that an earlier run added the animal. */
+type Result = {
+  line: number;
+  result: 'added' | 'failed' | 'unknown';
+  /** The animal that the service added, which has an id, or the one in the file. */
+  pet: NewPet | ReceivedPet;
+  before?: true;
+  error?: { message: string };
+  idempotencyKey?: string;
+};
 
-/** The result of a row. `id` is that of its animal. */
-type Result = { kind: 'added' | 'added before' | 'failed' | 'unknown'; id?: unknown; message?: string };
-
-/** Undefined if the run stopped before the row was settled. */
-function resultAt(plan: Plan, position: number): Result | undefined {
-  const message = plan.rejected.get(position)?.message;
-  if (message !== undefined) return { kind: 'failed', message };
-  const row = rowAt(plan, position);
-  if (row?.kind !== 'added')
-    return row?.message === undefined ? undefined : { kind: 'unknown', message: row.message };
-  const isEarlier = plan.known.get(position)?.kind === 'added';
-  return { kind: isEarlier ? 'added before' : 'added', id: row.pet.id };
+/** The result of a row after a complete run. */
+function resultAt(plan: Plan, position: number): Result {
+  const { line, pet } = plan.rows[position] as PetRow;
+  const error = plan.rejected.get(position);
+  if (error) return { line, result: 'failed', pet, error };
+  const row = rowAt(plan, position) as LedgerRow;
+  if (row.kind === 'added') {
+    const isEarlier = plan.known.get(position)?.kind === 'added';
+    return { line, result: 'added', pet: row.pet, ...(isEarlier && { before: true }) };
+  }
+  const { message = '', idempotencyKey, candidates } = row;
+  const unknown = { code: 'outcome_unknown', message, mayHaveBeenAdded: true };
+  return { line, result: 'unknown', pet, error: unknown, idempotencyKey, ...(candidates && { candidates }) };
 }
 
-/** Writes the results of rows; at a terminal, of at most `ROWS_SHOWN` rows. */
+/** Writes the results of all rows. A terminal lists at most `ROWS_SHOWN` rows: of more, only those that were not added. */
 export async function writeResults(
   { context: { console }, input: { rows, unit } }: Setting,
   plan: Plan,
 ): Promise<void> {
-  const lineOf = (position: number) => rows[position]?.line;
-  const resultOf = (position: number) => resultAt(plan, position) as Result;
-  // Positions in the file instead of objects, of which a million would take hundreds of megabytes.
-  const settled = [...rows.keys()].filter((position) => resultAt(plan, position) !== undefined);
-  const isShort = isAtTerminal(console);
-  const isLong = isShort && settled.length > ROWS_SHOWN;
-  const listed = isLong ? settled.filter((each) => resultOf(each).id === undefined) : settled;
-  const withMessage = listed.filter((each) => resultOf(each).message !== undefined);
+  // Positions in the file instead of results, which would take hundreds of megabytes for a million rows.
+  const positions = [...rows.keys()];
+  const at = (position: number) => resultAt(plan, position);
+  const notAdded = positions.filter((each) => at(each).result !== 'added');
+  const isShort = console.isTerminal && console.format === 'table';
+  const isLong = isShort && rows.length > ROWS_SHOWN;
   const columns: Column<number>[] = [
-    { name: 'line', head: unit.toUpperCase(), value: lineOf },
+    { name: 'line', head: unit.toUpperCase(), value: (each) => at(each).line },
     {
       name: 'result',
-      value: (each) => resultOf(each).kind,
+      value: (each) => (at(each).before ? 'added before' : at(each).result),
       color: (result) => (result.startsWith('added') ? 'green' : 'red'),
       isFlexible: false,
     },
-    { name: 'id', value: (each) => resultOf(each).id },
+    { name: 'id', value: (each) => (at(each).pet as Partial<ReceivedPet>).id },
     { name: 'name', value: (each) => rows[each]?.pet.name },
-    {
-      name: 'message',
-      value: (each) => resultOf(each).message,
-      ...(withMessage.length === 0 && { only: 'data' }),
-    },
+    // A table would cut long messages.
+    { name: 'message', value: (each) => at(each).error?.message, only: 'data' },
   ];
-  const json = (each: number) => stringifyJson(jsonOf(plan, each));
+  const json = (each: number) => stringifyJson(at(each));
   try {
-    await print(console, { columns, json }, isShort ? listed.slice(0, ROWS_SHOWN) : listed);
+    await print(console, { columns, json }, isLong ? notAdded.slice(0, ROWS_SHOWN) : positions);
   } catch (error) {
     // A closed output pipe does not change the result of the run.
     if (!isClosedPipe(error)) throw error;
   }
   if (!console.isForPeople) return;
-  // The table cuts long messages, so they are repeated below it.
-  for (const each of withMessage.slice(0, MESSAGES_SHOWN))
-    console.notice(`${unit} ${lineOf(each)}: ${resultOf(each).message}`);
-  const more = withMessage.length - MESSAGES_SHOWN;
-  if (more > 0) console.notice(`… and ${more} more; for all messages, add --json`);
+  const errors = notAdded.map((each) => ({ line: at(each).line, message: at(each).error?.message ?? '' }));
+  for (const text of groupErrors(errors, unit)) console.notice(text);
 }
 
-function jsonOf(plan: Plan, position: number): Record<string, unknown> {
-  const { line, pet } = plan.rows[position] as PetRow;
-  const { kind, message } = resultAt(plan, position) as Result;
-  const row = rowAt(plan, position);
-  const isEarlier = kind === 'added before';
-  const result = isEarlier ? 'added' : kind;
-  if (row?.kind === 'added') return { line, result, pet: row.pet, ...(isEarlier && { before: true }) };
-  if (row === undefined) return { line, result, pet, error: plan.rejected.get(position) };
-  const { idempotencyKey, candidates } = row;
-  const error = { code: 'outcome_unknown', message, mayHaveBeenAdded: true };
-  return { line, result, pet, error, idempotencyKey, ...(candidates && { candidates }) };
-}
-
-/** How many of the rows are added, and how many may have been added. */
-function countRows(rows: Iterable<LedgerRow | undefined>): { added: number; sent: number } {
+/** How many rows are added, and how many may have been added. */
+function countRows(plan: Plan): { added: number; sent: number } {
   const counts = { added: 0, sent: 0 };
-  for (const row of rows) if (row) counts[row.kind]++;
+  for (const position of plan.rows.keys()) {
+    const row = rowAt(plan, position);
+    if (row) counts[row.kind]++;
+  }
   return counts;
 }
-
-const rowsAfter = (plan: Plan) => plan.rows.map((_, position) => rowAt(plan, position));
 
 /**
  * Prints the totals of a complete run.
@@ -122,56 +110,49 @@ const rowsAfter = (plan: Plan) => plan.rows.map((_, position) => rowAt(plan, pos
  * @throws CliError with exit code 8 if a row failed or its outcome is unknown
  */
 export function summarize(setting: Setting, plan: Plan, isNothing: boolean): number {
-  const { console } = setting.context;
-  const unknown = countRows(rowsAfter(plan)).sent;
+  const { context } = setting;
+  const unknown = countRows(plan).sent;
   const failed = plan.rejected.size;
-  let message = isNothing ? nothingToDo(setting, plan) : totalsText(plan);
+  const texts = [isNothing ? nothingToDo(setting, plan) : totalsText(plan)];
   const hints: string[] = [];
   if (failed > 0) {
-    message += `; ${failed} failed`;
+    texts.push(`${failed} failed`);
     hints.push('fix the cause of the failed rows, then run the command again');
   }
   if (unknown > 0) {
-    if (!isNothing) message += `; ${unknown} may have been added`;
-    const list = `${followUpCommand(setting.context, 'list')} --all`;
+    texts.push(`${unknown} may have been added`);
     const compare = isNothing ? '' : '; to let pets compare them, run the command again';
     hints.push(
-      `to see whether the rows that may have been added are in the inventory: ${list}${compare}; to add one that is missing, import it from a file of its own with --add-again`,
+      `to see whether the rows that may have been added are in the inventory: ${followUpCommand(context, 'list')} --all${compare}; to add one that is missing, import it from a file of its own with --add-again`,
     );
   }
-  if (hints.length > 0) throw new CliError(message, { code: 'some_failed', hint: hints.join('; ') });
-  console.notice(message);
+  if (hints.length > 0) throw new CliError(texts.join('; '), { code: 'some_failed', hint: hints.join('; ') });
+  context.console.notice(texts.join('; '));
   return exitCodes.ok;
 }
 
+const wereOrWas = (count: number): string => (count === 1 ? 'was' : 'were');
+
 /** How many rows this run and earlier ones have added, such as `added 1 of 3 rows; 2 were added before`. */
 export function totalsText(plan: Plan): string {
-  const earlier = countRows(plan.known.values()).added;
+  const earlier = [...plan.known.values()].filter(({ kind }) => kind === 'added').length;
   const already = earlier === 0 ? '' : `; ${earlier} ${wereOrWas(earlier)} added before`;
-  return `added ${countRows(rowsAfter(plan)).added - earlier} of ${formatCount(plan.rows.length, 'row')}${already}`;
+  return `added ${countRows(plan).added - earlier} of ${formatCount(plan.rows.length, 'row')}${already}`;
 }
 
 export function nothingToDo({ context, connection }: Setting, plan: Plan): string {
-  const known = plan.known.size === 0 ? 'no row is left' : knownText(context, plan, plan.known);
-  const again = `; to add every row again, for example after a reset: ${commandToRepeat(context, '--add-again')}`;
-  // The hint of `summarize` says what to do about rows that may have been added.
-  return `nothing to do at ${targetLabel(connection)}: ${known}${countRows(plan.known.values()).sent > 0 ? '' : again}`;
+  const nothing = `nothing to do at ${targetLabel(connection)}`;
+  if (plan.known.size === 0) return `${nothing}: there are no rows to add`;
+  const again = `to add every row again, for example after a reset: ${commandToRepeat(context, '--add-again')}`;
+  return `${nothing}: ${knownText(context, plan, plan.known)}; ${again}`;
 }
 
-const wereOrWas = (count: number): string => (count <= 1 ? 'was' : 'were');
-
-/** Such as `2 of 9 rows were added, and 1 row may have been added on 2026-11-20 12:00 UTC from v1.csv`. */
+/** Such as `2 of 9 rows were sent before, last on 2026-11-20 12:00 UTC from v1.csv`. */
 function knownText({ console }: CommandContext, { ledger, rows }: Plan, known: KnownRows): string {
-  const { added, sent } = countRows(known.values());
-  const total = formatCount(rows.length, 'row');
-  const count = added === rows.length && added > 1 ? `all ${total}` : `${added} of ${total}`;
-  const texts = added > 0 ? [`${count} ${wereOrWas(added)} added`] : [];
-  if (sent > 0) texts.push(`${formatCount(sent, 'row')} may have been added`);
-  const seqs = [...new Set(Array.from(known.values(), (row) => row.import))].sort((a, b) => a - b);
-  const { at = '', file = 'standard input', finishedAt } = ledger.imports.get(seqs.at(-1) ?? 0) ?? {};
-  const several = seqs.length > 1 ? ` in ${seqs.length} imports, the last` : '';
-  const stopped = finishedAt === null ? ', in an import that did not finish' : '';
-  return `${texts.join(', and ')}${several} on ${formatMinute(at, console.timeZone())} from ${basename(file)}${stopped}`;
+  const last = Math.max(...new Set(Array.from(known.values(), (row) => row.import)));
+  const { at = '', file = 'standard input' } = ledger.imports.get(last) ?? {};
+  const count = `${known.size} of ${formatCount(rows.length, 'row')} ${wereOrWas(known.size)} sent before`;
+  return `${count}, last on ${formatMinute(at, console.timeZone())} from ${basename(file)}`;
 }
 
 /** What is known about another version of an earlier file, and which of its rows are new. */
@@ -225,16 +206,13 @@ export function writePreview(
   { context: { console }, input: { rows, unit } }: Setting,
   pending: readonly number[],
 ): Promise<void> {
-  const petAt = (position: number) => (rows[position] as PetRow).pet;
-  const columns: Column<number>[] = [
-    { name: 'line', head: unit.toUpperCase(), value: (each) => rows[each]?.line },
-    { name: 'name', value: (each) => petAt(each).name },
-    { name: 'categoryId', head: 'CATEGORY', value: (each) => petAt(each).categoryId },
-    { name: 'status', value: (each) => petAt(each).status, isFlexible: false },
+  const columns: Column<PetRow>[] = [
+    { name: 'line', head: unit.toUpperCase(), value: ({ line }) => line },
+    { name: 'name', value: ({ pet }) => pet.name },
+    { name: 'categoryId', head: 'CATEGORY', value: ({ pet }) => pet.categoryId },
+    { name: 'status', value: ({ pet }) => pet.status, isFlexible: false },
   ];
-  const view = { columns, json: (each: number) => stringifyJson(petAt(each)) };
-  const shown = isAtTerminal(console) ? pending.slice(0, ROWS_SHOWN) : pending;
-  const more = pending.length - shown.length;
-  const footer = more > 0 ? { summary: `… and ${formatCount(more, 'row')} more` } : undefined;
-  return print(console, view, shown, footer);
+  const isShort = console.isTerminal && console.format === 'table';
+  const shown = (isShort ? pending.slice(0, ROWS_SHOWN) : pending).map((each) => rows[each] as PetRow);
+  return print(console, { columns, json: ({ pet }) => stringifyJson(pet) }, shown);
 }

@@ -1,16 +1,14 @@
-import { randomUUID } from 'node:crypto';
+import { hash, randomUUID } from 'node:crypto';
 import { IDEMPOTENT_RETRY_MS } from '../../client/call.ts';
 import type { Client } from '../../client/client.ts';
-import { ApiFailure, ClientError, hasSuccessStatus, OutcomeUnknownError } from '../../client/errors.ts';
+import { ApiFailure, hasSuccessStatus, OutcomeUnknownError } from '../../client/errors.ts';
 import { type RateLimit, scarcestLimit } from '../../client/rate-limit.ts';
 import type { HttpHeaders } from '../../client/response.ts';
 import { pageSize } from '../../contract/operations.ts';
 import type { NewPet, ReceivedPet } from '../../contract/schemas.ts';
-import { hashKey } from '../../store/keys.ts';
 import type { SteadyClock } from '../../system/clock.ts';
 import { InterruptedError } from '../../system/interrupted-error.ts';
 import { type ReadingOptions, readPages } from '../animals/reading.ts';
-import { CliError } from '../core/errors.ts';
 import { createRedactor } from '../output/redact.ts';
 import { formatCount } from '../output/text.ts';
 import type { PetRow } from '../rows/read-file.ts';
@@ -38,8 +36,6 @@ export type Run = {
   notice(text: string): void;
   /** Waits until the service can no longer add animals for earlier requests. */
   wait(milliseconds: number): Promise<void>;
-  /** Called before the first of the rows is sent. */
-  onSending(rows: number): void;
   /** Called after each row that has a result. */
   onResult(): void;
 };
@@ -47,11 +43,11 @@ export type Run = {
 /**
  * Carries out a plan: records its beginning, so that everything that the next run needs is on the disk. Settles the rows
  * that may have been added: those that cannot be repeated with their idempotency keys are compared with the inventory.
- * Then sends all rows that were certainly not added. Returns an error if `createStopRule` has ended the run early.
+ * Then sends all rows that were certainly not added.
  *
  * @throws ClientError and CliError as `sendRows` and `compareWithInventory`
  */
-export async function carryOut(run: Run): Promise<CliError | undefined> {
+export async function carryOut(run: Run): Promise<void> {
   const { plan, file, client, clock } = run;
   const { ledger } = plan;
   await file.append({ ...plan.its, at: nextTime(ledger, clock.now()), finishedAt: null });
@@ -65,11 +61,10 @@ export async function carryOut(run: Run): Promise<CliError | undefined> {
   const compared = open.filter((position) => !repeated.has(position));
   // After this, a row that was not added is not in the ledger. The others stay unknown.
   if (compared.length > 0) await compareWithInventory(compared, run);
+  for (const _ of compared.filter(isOpen)) run.onResult();
   const positions = [...repeated, ...pending.filter((position) => !isOpen(position))];
-  run.onSending(positions.length);
-  const stop = await sendRows(run, positions, scarcestLimit(first.headers, clock.now()));
-  if (!stop) await finish(plan, file.append, clock.now());
-  return stop;
+  await sendRows(run, positions, scarcestLimit(first.headers, clock.now()));
+  await finish(plan, file.append, clock.now());
 }
 
 /**
@@ -99,19 +94,16 @@ export async function finish(
 }
 
 /** Only these statuses concern a single row. Any other failure would also affect the next rows. */
-const ROW_STATUSES: readonly number[] = [400, 409, 413, 415, 422];
-/** If this many rows at the start of a run are rejected with the same error, the others probably have the same problem. */
-const SAME_REJECTIONS = 20;
+const isRowStatus = (status: number | undefined): boolean =>
+  status !== undefined && [400, 409, 413, 415, 422].includes(status);
+
 /** If no response shows the outcome of this many successive rows, the service or the network probably has a problem. */
 const LOST_IN_A_ROW = 5;
 const MAX_IN_FLIGHT = 16;
 
-/** `lost` means that no response shows the outcome. `text` is the error of a rejected or lost row. */
-type RowResult = { kind: 'added' | 'rejected' | 'lost' | 'other'; text?: string; headers?: HttpHeaders };
-
 /**
  * Sends rows in this order, several at once if that is safe. After a failure that does not concern a single row, sends no
- * more rows, and waits for those in flight. Returns an error if `createStopRule` has ended the run before its last row.
+ * more rows, and waits for those in flight. `reported` is the rate limit in the latest response.
  *
  * @throws ClientError if a failure does not concern a single row, and CliError if the ledger cannot be written
  */
@@ -119,88 +111,55 @@ async function sendRows(
   run: Run,
   positions: readonly number[],
   reported: RateLimit | undefined,
-): Promise<CliError | undefined> {
+): Promise<void> {
   const { client, clock, onResult } = run;
   const inFlight = new Set<Promise<void>>();
   const failures: unknown[] = [];
-  const whyStop = createStopRule();
   let rateLimit = reported;
-  let [hasAdded, wasRefused, next] = [false, false, 0];
-  let stop: CliError | undefined;
+  let wasRefused = false;
+  let [next, lost] = [0, 0];
 
   async function send(position: number): Promise<void> {
     const onRefused = () => {
       wasRefused = true;
     };
     try {
-      const { headers = {}, ...result } = await sendRow(run, position, onRefused);
-      rateLimit = scarcestLimit(headers, clock.now()) ?? rateLimit;
-      hasAdded ||= result.kind === 'added';
-      stop ??= whyStop(result);
+      const result = await sendRow(run, position, onRefused);
+      rateLimit = scarcestLimit(result.headers ?? {}, clock.now()) ?? rateLimit;
+      lost = result.lost ? lost + 1 : 0;
+      if (lost === LOST_IN_A_ROW) failures.push(result.lost);
       onResult();
     } catch (error) {
       failures.push(error);
     }
   }
   /**
-   * Sends rows one by one without idempotency keys, because after a crash every row in flight stays unknown; if parallel
-   * requests could get a 429 that single ones would not get; and until a row is added, because the first one often fails
-   * for a reason that concerns all rows. Otherwise leaves half of the remaining requests to retries and other processes.
+   * Sends rows one by one without idempotency keys, because after a crash every row in flight stays unknown, and if
+   * parallel requests could get a 429 that single ones would not get. Otherwise leaves half of the remaining requests to
+   * retries and other processes.
    */
   const maxInFlight = () => {
-    if (!client.supportsIdempotency() || rateLimit === undefined || wasRefused || !hasAdded) return 1;
+    if (!client.supportsIdempotency() || rateLimit === undefined || wasRefused) return 1;
     return Math.max(1, Math.min(MAX_IN_FLIGHT, Math.floor(rateLimit.remaining / 2)));
   };
-  const mayStart = () =>
-    next < positions.length && failures.length === 0 && !stop && inFlight.size < maxInFlight();
+  const mayStart = () => next < positions.length && failures.length === 0 && inFlight.size < maxInFlight();
 
-  for (;;) {
+  while (next < positions.length && failures.length === 0) {
     while (mayStart()) {
       const sending = send(positions[next++] ?? 0).finally(() => inFlight.delete(sending));
       inFlight.add(sending);
     }
-    if (inFlight.size === 0) break;
     await Promise.race(inFlight);
   }
+  await Promise.all(inFlight);
   await run.file.flush();
-  if (failures.length > 0) throw gravest(failures);
-  return next < positions.length ? stop : undefined;
+  // The most important failure is one after which a row may have been added.
+  if (failures.length > 0)
+    throw failures.find((error) => error instanceof OutcomeUnknownError) ?? failures[0];
 }
 
-/**
- * Returns a function that gets each result, and returns an error if the run must stop. Until a row is added, only one
- * is in flight, so the first results arrive in the order of the rows.
- */
-export function createStopRule(): (result: RowResult) => CliError | undefined {
-  let [results, same, lost] = [0, 0, 0];
-  let first: string | undefined;
-  return ({ kind, text = '' }) => {
-    results++;
-    first ??= text;
-    if (kind === 'rejected' && text === first) same++;
-    lost = kind === 'lost' ? lost + 1 : 0;
-    if (same === SAME_REJECTIONS && results === same)
-      return new CliError(
-        `stopped, because the first ${same} rows were rejected with the same error: ${text}`,
-        { code: 'some_failed', hint: 'fix the problem and run the command again' },
-      );
-    if (lost < LOST_IN_A_ROW) return undefined;
-    return new CliError(
-      `stopped, because the outcome of the last ${lost} rows is unknown (${text}); they may have been added`,
-      {
-        code: 'outcome_unknown',
-        mayHaveBeenAdded: true,
-        hint: 'when the service works again, run the command again: it finds out where possible whether these rows were added, and sends the others',
-      },
-    );
-  };
-}
-
-/** The error to report: one of the ledger, or else one after which a row may have been added, or else the first one. */
-const gravest = (errors: readonly unknown[]): unknown =>
-  errors.find((error) => !(error instanceof ClientError || error instanceof InterruptedError)) ??
-  errors.find((error) => error instanceof OutcomeUnknownError) ??
-  errors[0];
+/** The headers of the response with the animal, or the error if no response shows the outcome. Else the row was rejected. */
+type RowResult = { headers?: HttpHeaders; lost?: OutcomeUnknownError };
 
 /**
  * Sends one row, and records the attempt and its outcome in the ledger.
@@ -212,9 +171,8 @@ async function sendRow(run: Run, position: number, onRefused: () => void): Promi
   const { append } = run.file;
   const { ledger, its } = plan;
   const { pet, line } = plan.rows[position] as PetRow;
-  /** The row of an earlier attempt, after which it may have been added. */
+  /** The row of an earlier run, after which it may have been added. */
   const open = openAt(plan, position);
-  const now = () => new Date(clock.now()).toISOString();
   const fresh = { seq: ledger.seq + 1, import: its.seq, line, hash: animalHash(pet) };
   const row = open ? { seq: open.seq, import: open.import, line: open.line, hash: open.hash } : fresh;
   const idempotencyKey = open?.idempotencyKey ?? randomUUID();
@@ -223,31 +181,25 @@ async function sendRow(run: Run, position: number, onRefused: () => void): Promi
   // Does not wait for the disk. The ledger writes this event before those of later attempts, so the number of rows with
   // an unknown outcome stays limited. `sendRows` waits for the last event and reports an error.
   const write = (outcome: LedgerEvent) => void append(outcome).catch(() => {});
-  const leaveOpen = (outcome: Pick<SentRow, 'message' | 'isAnswered'> = {}) => {
-    const current = openAt(plan, position);
-    if (current) write({ ...current, endedAt: now(), ...outcome });
-  };
-  if (open) {
-    const why = whyNotRepeatable(open, run);
-    // The answer may have changed while the run was waiting, for example because 23 hours have passed.
-    if (why !== undefined) {
-      leaveOpen({ message: `sent at ${open.at} without a response; not sent again because ${why}` });
-      return { kind: 'other' };
-    }
+  const leaveOpen = (outcome: Pick<SentRow, 'message' | 'isAnswered'>) =>
+    write({ ...(openAt(plan, position) as SentRow), ...outcome });
+  // The answer may have changed while the run was waiting, for example because 23 hours have passed.
+  const why = open && whyNotRepeatable(open, run);
+  if (why !== undefined) {
+    leaveOpen({ message: `sent at ${open?.at} without a response; not sent again because ${why}` });
+    return {};
   }
   const sendLog = {
     async intent() {
-      const current = openAt(plan, position);
       // An earlier attempt is on the disk already.
-      if (current && current.endedAt === undefined) return;
-      // The clock may have been set back since the latest event. With that event's time, which is in the future, the key
-      // would seem valid for longer than the 24 hours for which the service keeps it.
-      const at = open?.at ?? now();
-      await append({ kind: 'sent', ...row, name: pet.name, idempotencyKey, at, apiKeyHash: hashKey(apiKey) });
+      if (openAt(plan, position)) return;
+      const at = new Date(clock.now()).toISOString();
+      const sent = { ...row, name: pet.name, idempotencyKey, at, apiKeyHash: hashOf(apiKey) };
+      await append({ kind: 'sent', ...sent });
     },
     async notSent(status?: number) {
       // A rejection of the row is recorded as its outcome, and says nothing about other rows.
-      if (status !== undefined && ROW_STATUSES.includes(status)) return;
+      if (isRowStatus(status)) return;
       onRefused();
       if (!open) await append({ kind: 'notAdded', seq: row.seq });
     },
@@ -255,39 +207,36 @@ async function sendRow(run: Run, position: number, onRefused: () => void): Promi
   try {
     const { value, headers } = await client.call('createPet', { body: pet }, { idempotencyKey, sendLog });
     write({ kind: 'added', ...row, pet: value as ReceivedPet });
-    return { kind: 'added', headers };
+    return { headers };
   } catch (error) {
     const isAmbiguous = error instanceof OutcomeUnknownError;
     const cause = isAmbiguous ? error.cause : error;
-    const message = cause instanceof Error ? cause.message : String(cause);
     const redact = createRedactor(apiKey);
-    const reason = redact(message);
-    if (isAmbiguous && hasSuccessStatus(cause)) {
-      const text = `the service responded, but not with the animal: ${reason}`;
-      leaveOpen({ message: text, isAnswered: true });
-      return { kind: 'lost', text };
-    }
-    if (cause instanceof ApiFailure && ROW_STATUSES.includes(cause.status)) {
+    const reason = redact(cause instanceof Error ? cause.message : String(cause));
+    if (cause instanceof ApiFailure && isRowStatus(cause.status)) {
       if (open || isAmbiguous) {
-        const text = `rejected after an earlier response was lost (${reason}); the animal may have been added`;
-        leaveOpen({ message: text });
-        return { kind: 'other' };
+        const after = 'rejected after an earlier response was lost';
+        leaveOpen({ message: `${after} (${reason}); the animal may have been added` });
+      } else {
+        const { status, code } = cause;
+        write({ kind: 'notAdded', seq: row.seq });
+        plan.rejected.set(position, { code: redact(code), message: reason, status });
       }
-      const { status, code } = cause;
-      write({ kind: 'notAdded', seq: row.seq });
-      plan.rejected.set(position, { code: redact(code), message: reason, status });
-      return { kind: 'rejected', text: `${reason} (HTTP status ${status})` };
+      return {};
     }
     if (!isAmbiguous) throw error;
-    // With idempotency keys, the next run can send the row again. After Ctrl-C, the next run decides whether that is safe.
-    if (error.supportsIdempotency || cause instanceof InterruptedError) {
-      leaveOpen();
-      throw error;
+    if (hasSuccessStatus(cause)) {
+      const message = `the service responded, but not with the animal: ${reason}`;
+      leaveOpen({ message, isAnswered: true });
     }
-    leaveOpen({ message: `outcome unknown: ${reason}` });
-    return { kind: 'lost', text: reason };
+    // With idempotency keys, the next run can send the row again. After Ctrl-C, the next run decides whether that is safe.
+    else if (error.supportsIdempotency || cause instanceof InterruptedError) throw error;
+    else leaveOpen({ message: `outcome unknown: ${reason}` });
+    return { lost: error };
   }
 }
+
+const hashOf = (apiKey: string): string => hash('sha256', apiKey);
 
 /*
  * Rows that may have been added. If it is safe, the request is repeated with the same idempotency key. Otherwise the row is
@@ -302,7 +251,7 @@ async function sendRow(run: Run, position: number, onRefused: () => void): Promi
 function whyNotRepeatable({ at, apiKeyHash }: SentRow, run: Run): string | undefined {
   const now = run.clock.now();
   if (!run.client.supportsIdempotency()) return 'the service may not support idempotency keys';
-  if (apiKeyHash !== hashKey(run.apiKey)) return 'it was sent with another API key';
+  if (apiKeyHash !== hashOf(run.apiKey)) return 'it was sent with another API key';
   if (now < Date.parse(run.plan.ledger.at)) return 'the clock has been set back since then';
   if (now - Date.parse(at) > IDEMPOTENT_RETRY_MS) return 'it was sent more than 23 hours ago';
   return undefined;
@@ -317,73 +266,63 @@ const MAX_CANDIDATES = 20;
  * @throws ClientError if the animals cannot be listed, and CliError if the ledger cannot be written
  */
 async function compareWithInventory(positions: readonly number[], run: Run): Promise<void> {
-  const { plan, file, client, clock, timeout, notice } = run;
+  const { plan, file, client, notice } = run;
   const rows = positions.map((position) => {
     return { pet: plan.rows[position]?.pet as NewPet, open: openAt(plan, position) as SentRow };
   });
   const count = formatCount(rows.length, 'row');
   notice(`searching the inventory for ${count} that may have been added`);
-  // Until `timeout` has passed after a request, the service may still add the animal. If a run was killed, it is not known
-  // when its last request ended. If the clock was set back since then, `endedAt` is in the future.
-  const waits = rows.map(({ open: { endedAt } }) =>
-    endedAt === undefined ? timeout : Math.min(timeout, Date.parse(endedAt) + timeout - clock.now()),
-  );
-  const wait = waits.reduce((a, b) => Math.max(a, b), 0);
-  if (wait > 0) await run.wait(wait);
+  // For that long after the last request, the service may still add the animal. Nobody knows when a killed run sent it.
+  await run.wait(run.timeout);
 
   /** The animals that the ledger has for other rows, by their ids. */
   const accounted = new Map<string, ReceivedPet>();
   for (const row of plan.ledger.rows.values())
     if (row.kind === 'added') accounted.set(idKey(row.pet), row.pet);
   const unlisted = new Set(accounted.keys());
-  /** The other animals that have the name of a row. */
-  const similar = new Map(rows.map(({ pet }): [string, ReceivedPet[]] => [nameKey(pet), []]));
-  const seen = new Set<string>();
+  /** The other animals that have the name of a row, by their ids, because an animal may be listed twice. */
+  const similar = new Map(rows.map(({ pet }) => [nameKey(pet), new Map<string, ReceivedPet>()]));
   const onResults = (pets: readonly ReceivedPet[]) => {
     for (const pet of pets) {
       const id = idKey(pet);
       const known = accounted.get(id);
       if (known && isSimilar(known, pet)) unlisted.delete(id);
-      const found = similar.get(nameKey(pet));
-      // An animal may be listed twice.
-      if (known || !found || seen.has(id)) continue;
-      seen.add(id);
-      found.push(pet);
+      if (!known) similar.get(nameKey(pet))?.set(id, pet);
     }
   };
   const everything = { enough: Number.POSITIVE_INFINITY, onResults, showStatus: run.showStatus };
-  const { pages, animals, more } = await readPages(client, {}, everything);
+  const reading = await readPages(client, {}, everything);
   const [missing] = unlisted;
   let whyIncomplete: string | undefined;
   // Without a link to more animals, some may be missing. A service that sends more than a full page at once probably
   // sends all animals. If the ledger has animals, a complete list has all of them.
-  const isAtOnce = pages === 1 && animals > pageSize.max;
-  if (more === 'unknown' && !isAtOnce) whyIncomplete = 'the service sends no link to a next page';
+  const isAtOnce = reading.pages === 1 && reading.animals > pageSize.max;
+  if (reading.more === 'unknown' && !isAtOnce) whyIncomplete = 'the service sends no link to a next page';
   else if (missing !== undefined)
     whyIncomplete = `animal ${missing}, which was added, is missing or has changed`;
-  else if (accounted.size === 0 && !(await respectsLimit(client, animals)))
+  else if (accounted.size === 0 && !(await respectsLimit(client, reading.animals)))
     whyIncomplete = 'the service ignores how many animals per page pets asks for';
 
   let notAdded = 0;
   const events = rows.map(({ pet, open }): LedgerEvent => {
     if (whyIncomplete !== undefined) {
       const unsettled = `sent at ${open.at} without a response that shows whether the animal was added`;
-      return { endedAt: open.at, message: unsettled, ...open };
+      return { message: unsettled, ...open };
     }
-    const found = (similar.get(nameKey(pet)) ?? []).filter((each) => isSimilar(pet, each));
+    const found = [...(similar.get(nameKey(pet))?.values() ?? [])].filter((each) => isSimilar(pet, each));
     if (found.length === 0) {
       notAdded++;
       return { kind: 'notAdded', seq: open.seq };
     }
     const candidates = found.slice(0, MAX_CANDIDATES).map(({ id }) => id);
     const message = `may have been added as ${found.length === 1 ? 'animal' : 'one of the animals'} ${candidates.join(', ')}`;
-    return { endedAt: open.at, ...open, message, candidates };
+    return { ...open, message, candidates };
   });
   await file.append(...events);
   const result = `${notAdded} not added, ${rows.length - notAdded} may have been added`;
   notice(
     whyIncomplete === undefined
-      ? `compared ${count} with ${formatCount(animals, 'animal')}: ${result}`
+      ? `compared ${count} with ${formatCount(reading.animals, 'animal')}: ${result}`
       : `the outcome of ${count} stays unknown, because the list of animals may be incomplete: ${whyIncomplete}`,
   );
 }

@@ -3,14 +3,12 @@
 
 import { createReadStream } from 'node:fs';
 import { realpath, stat } from 'node:fs/promises';
-import { setImmediate } from 'node:timers/promises';
 import { CsvError, parse as parseCsv } from 'csv-parse/sync';
 import { parse as parseStrictly } from 'lossless-json';
 import * as z from 'zod/mini';
 import { INT64_MAX, INT64_MIN, int64, parseJson, stringifyJson } from '../../contract/json.ts';
 import { NewPet, petStatuses } from '../../contract/schemas.ts';
-import { InterruptedError } from '../../system/interrupted-error.ts';
-import { CliError, fileError, usageError } from '../core/errors.ts';
+import { fileError, usageError } from '../core/errors.ts';
 import { parseJsonDocument, readInput, requireUtf8 } from '../core/input.ts';
 import { EMPTY_NAME } from '../core/parsers.ts';
 import type { Console } from '../output/console.ts';
@@ -53,43 +51,29 @@ const ImportedPet = z.object(
 /**
  * Reads the animals to import from a file, or from standard input (`-`). Prints the errors of rows on stderr.
  *
- * @throws CliError if the input cannot be read, has an error, or has more than `maxRows` rows; InterruptedError
+ * @throws CliError if the input cannot be read, has an error, or has more than `maxRows` rows
  */
 export async function readPetFile(
   file: string,
-  { console, stdin, onSignal }: Pick<CommandContext, 'console' | 'stdin' | 'onSignal'>,
+  { console, stdin }: Pick<CommandContext, 'console' | 'stdin'>,
   maxRows: number,
 ): Promise<PetFile> {
   const isPiped = file === '-';
   const name = isPiped ? 'standard input' : file;
   const path = isPiped ? undefined : await realPathOf(file);
-  const interrupt = new AbortController();
-  // Opening a named pipe blocks until a process writes to it. Nothing can abort that, so Ctrl-C must end the process.
-  const canAbort = isPiped || path !== undefined;
-  const unsubscribe = canAbort
-    ? onSignal(['SIGINT'], () => interrupt.abort(new InterruptedError()))
-    : () => {};
-  try {
-    const input = isPiped ? stdin : createReadStream(file);
-    const bytes = await readInput(input, name, interrupt.signal);
-    // A file or pipe is often empty because the command that should write it has failed.
-    if (bytes.length === 0)
-      throw usageError(
-        `${name} is empty`,
-        'check the command that created it; a CSV file without animals needs a header line',
-      );
-    const settings = { name, console, maxRows, refused: 'nothing was sent' };
-    const { rows, unit, fields } = checkRows(requireUtf8(bytes, name), ImportedPet, settings);
-    // Let Ctrl-C be handled that was typed while the rows were checked.
-    await setImmediate();
-    interrupt.signal.throwIfAborted();
-    const ignored = [...fields].filter((field) => !['', 'id'].includes(field) && !(field in NewPet.shape));
-    if (ignored.length > 0)
-      console.notice(`fields not sent, because the service does not have them: ${listNames(ignored)}`);
-    return { name, path, unit, rows };
-  } finally {
-    unsubscribe();
-  }
+  const bytes = await readInput(isPiped ? stdin : createReadStream(file), name);
+  // A file or pipe is often empty because the command that should write it has failed.
+  if (bytes.length === 0)
+    throw usageError(
+      `${name} is empty`,
+      'check the command that created it; a CSV file without animals needs a header line',
+    );
+  const settings = { name, console, maxRows, refused: 'nothing was sent' };
+  const { rows, unit, fields } = checkRows(requireUtf8(bytes, name), ImportedPet, settings);
+  const ignored = [...fields].filter((field) => !['', 'id'].includes(field) && !(field in NewPet.shape));
+  if (ignored.length > 0)
+    console.notice(`fields not sent, because the service does not have them: ${listNames(ignored)}`);
+  return { name, path, unit, rows };
 }
 
 /** The real path of a file; undefined for a pipe, because the same pipe path may have another input later. */
@@ -104,12 +88,9 @@ async function realPathOf(from: string): Promise<string | undefined> {
 /** `name` is that of the input in messages, and `refused` the consequence of an error, such as `nothing was sent`. */
 type Settings = { name: string; console: Console; maxRows?: number; refused: string };
 
-/** The number of different errors that are shown without `--json`. */
-const MAX_ERRORS_SHOWN = 20;
-
 /**
- * Parses and checks all rows. Reports errors on stderr: with `--json` each one, otherwise the first 20 different ones, each
- * with all its lines. `fields` are the names of the fields that at least one valid row has.
+ * Parses and checks all rows. Reports errors on stderr: with `--json` each one, otherwise as `groupErrors` does. `fields`
+ * are the names of the fields that at least one valid row has.
  *
  * @throws CliError if a row has an error, or if there are too many rows
  */
@@ -122,34 +103,40 @@ export function checkRows<Animal>(
   const unit = format === 'json' ? 'animal' : 'line';
   const rows: FileRow<Animal>[] = [];
   const fields = new Set<string>();
-  const linesByError = new Map<string, number[]>();
-  let [read, errors] = [0, 0];
+  const errors: RowError[] = [];
   const orders = parseRows(text, name, format, (line, value, problem) => {
-    if (read++ === maxRows)
+    if (rows.length + errors.length === maxRows)
       throw usageError(`${name} has more than ${maxRows} rows; ${refused}`, 'split the file');
     const { data, error } = z.safeParse(schema, value);
     if (problem === undefined && error === undefined) {
       const { id } = value as Record<string, unknown>;
       for (const field of Object.keys(value as object)) fields.add(field);
       rows.push(id === undefined || id === null ? { line, pet: data } : { line, pet: data, id });
-      return;
-    }
-    errors++;
-    const message = problem ?? (error ? describeInvalidRow(error, value) : '');
-    if (console.hasJsonEvents) console.event({ fault: { source: name, line, message } }, '');
-    const lines = linesByError.get(message);
-    if (lines) lines.push(line);
-    else if (linesByError.size <= MAX_ERRORS_SHOWN) linesByError.set(message, [line]);
+    } else errors.push({ line, message: problem ?? (error ? describeInvalidRow(error, value) : '') });
   });
-  if (errors === 0) return { rows, unit, fields, orders };
-  const shown = console.hasJsonEvents ? [] : [...linesByError].slice(0, MAX_ERRORS_SHOWN);
-  for (const [message, lines] of shown) {
-    const text = `${name}, ${unit}${lines.length > 1 ? 's' : ''} ${listNames(rangesOf(lines))}: ${message}`;
-    console.event({}, sanitizeForTerminal(text));
-  }
-  const isCut = linesByError.size > MAX_ERRORS_SHOWN && !console.hasJsonEvents;
-  const hint = isCut ? 'fix the errors above; --json lists all of them' : 'fix the errors above';
-  throw usageError(`${formatCount(errors, 'error')} in ${name}; ${refused}`, hint);
+  if (errors.length === 0) return { rows, unit, fields, orders };
+  if (console.hasJsonEvents)
+    for (const error of errors) console.event({ fault: { source: name, ...error } }, '');
+  else
+    for (const each of groupErrors(errors, unit)) console.event({}, sanitizeForTerminal(`${name}, ${each}`));
+  throw usageError(`${formatCount(errors.length, 'error')} in ${name}; ${refused}`, 'fix the errors above');
+}
+
+/** Why a row was not used. */
+type RowError = { line: number; message: string };
+
+/** The number of different errors that are shown. */
+const MAX_ERRORS_SHOWN = 20;
+
+/** The first 20 different errors, such as `lines 2–41, 43: category "cats" is not a number`. The others are only counted. */
+export function groupErrors(errors: readonly RowError[], unit: Unit): string[] {
+  const linesOf = new Map<string, number[]>(errors.map(({ message }) => [message, []]));
+  for (const { line, message } of errors) linesOf.get(message)?.push(line);
+  const texts = [...linesOf].slice(0, MAX_ERRORS_SHOWN).map(([message, lines]) => {
+    return `${unit}${lines.length > 1 ? 's' : ''} ${listNames(rangesOf(lines))}: ${message}`;
+  });
+  const more = linesOf.size - texts.length;
+  return more > 0 ? [...texts, `… and ${more} more; for all errors, add --json`] : texts;
 }
 
 /** Ascending numbers as ranges, such as `2–41` and `50`. */
@@ -169,9 +156,8 @@ function rangesOf(numbers: readonly number[]): string[] {
  */
 type OnRow = (line: number, value: unknown, error?: string) => void;
 
-const MAX_ROW_BYTES = 1_048_576;
-
-const ROW_TOO_LONG = 'the row is longer than 1 MiB; check for an unclosed quote';
+/** How much of a text decides about its format. */
+const HEAD_BYTES = 1_048_576;
 
 /**
  * Parses a text, and calls `onRow` for each row. A JSON document is an array of animals, or an object
@@ -208,36 +194,34 @@ function parseLines(text: Buffer, name: string, onRow: OnRow): void {
   for (let start = 0; start < text.length; line++) {
     const newline = text.indexOf(LF, start);
     const end = newline === -1 ? text.length : newline;
-    const row = end - start > MAX_ROW_BYTES ? undefined : text.toString('utf8', start, end).trim();
+    const row = text.toString('utf8', start, end).trim();
     start = end + 1;
     if (row === '') continue;
+    let value: unknown;
     try {
-      if (row === undefined) throw new Error(ROW_TOO_LONG);
-      const value = parseJson(row);
-      const repeated = findRepeatedField(row, [value]);
-      if (repeated !== undefined) throw new Error(repeated);
-      receiveJson(line, value, onRow);
+      value = parseJson(row);
     } catch (error) {
-      if (isFirst && row?.startsWith('{') && !row.endsWith('}'))
+      if (isFirst && row.startsWith('{') && !row.endsWith('}'))
         throw usageError(
           `${name} has JSON objects over several lines`,
           `write each object on one line, for example with jq: jq -c . ${name}`,
         );
-      if (!(error instanceof Error) || error instanceof CliError) throw error;
-      const reason = error instanceof SyntaxError ? `invalid JSON: ${error.message}` : error.message;
-      onRow(line, undefined, reason);
+      onRow(line, undefined, `invalid JSON: ${(error as Error).message}`);
+      continue;
+    } finally {
+      isFirst = false;
     }
-    isFirst = false;
+    receiveJson(line, value, onRow, findRepeatedField(row, [value]));
   }
 }
 
 /** Passes on an animal of a JSON file. Its category may be called as in CSV files. */
-function receiveJson(line: number, value: unknown, onRow: OnRow): void {
-  if (typeof value !== 'object' || value === null || !('category' in value)) onRow(line, value);
+function receiveJson(line: number, value: unknown, onRow: OnRow, problem?: string): void {
+  if (typeof value !== 'object' || value === null || !('category' in value)) onRow(line, value, problem);
   else if ('categoryId' in value) onRow(line, value, onlyOne(['category', 'categoryId']));
   else {
     const { category, ...others } = value;
-    onRow(line, { ...others, categoryId: category });
+    onRow(line, { ...others, categoryId: category }, problem);
   }
 }
 
@@ -265,7 +249,7 @@ function findRepeatedField(text: string, values: readonly unknown[]): string | u
 
 /** JSON starts with `[`, or with `{` and the field `pets` or `orders`. Other text with `{` is NDJSON, all else CSV. */
 export function detectFormat(text: Buffer): RowFormat {
-  const start = text.toString('utf8', 0, MAX_ROW_BYTES).trimStart();
+  const start = text.toString('utf8', 0, HEAD_BYTES).trimStart();
   if (/^(?:\[|\{\s*"(?:pets|orders)")/.test(start)) return 'json';
   return start.startsWith('{') ? 'ndjson' : 'csv';
 }
@@ -305,7 +289,7 @@ const INVALID = 'invalid CSV: a quote is missing or in the wrong place; the line
 
 /** The most frequent delimiter of the header, which is the first line that is not blank. */
 function findDelimiter(text: Buffer): string {
-  const head = text.toString('utf8', 0, MAX_ROW_BYTES).trimStart();
+  const head = text.toString('utf8', 0, HEAD_BYTES).trimStart();
   const [names = ''] = head.split(/[\r\n]/, 1);
   const unquoted = names.replace(/"[^"]*"/g, '');
   const counts = DELIMITERS.map((delimiter) => unquoted.split(delimiter).length);
@@ -313,12 +297,12 @@ function findDelimiter(text: Buffer): string {
 }
 
 /**
- * Parses the rows below the header of a CSV file, except empty ones. Ends with the first syntax error, row over 1 MiB or
- * header that cannot be used, because the start or the meaning of the next row is then unknown.
+ * Parses the rows below the header of a CSV file, except empty ones. Ends with the first syntax error, or a header
+ * that cannot be used, because the start or the meaning of the next row is then unknown.
  */
 function parseCsvRows(text: Buffer, onRow: OnRow): void {
   const delimiter = findDelimiter(text);
-  let columns: string[] | undefined;
+  let header: string[] | string | undefined;
   // The position and the line of the next row. Lines are counted here, because csv-parse counts a quoted CRLF twice.
   let [at, line] = [0, 1];
   /** Moves to a position, skips the line breaks that follow, and counts lines. */
@@ -332,44 +316,37 @@ function parseCsvRows(text: Buffer, onRow: OnRow): void {
       delimiter,
       record_delimiter: ['\r\n', '\n', '\r'],
       relax_column_count: true,
-      max_record_size: MAX_ROW_BYTES,
       // Without this option, csv-parse takes ten times as long for a file with many blank lines.
       skip_empty_lines: true,
       on_record: (cells: string[], { bytes }) => {
         const isEmpty = cells.every((cell) => cell.trim() === '');
-        if (!isEmpty && columns !== undefined) receiveCells(columns, cells, line, delimiter, onRow);
-        else if (!isEmpty) columns = readHeader(cells);
+        if (!isEmpty && Array.isArray(header)) receiveCells(header, cells, line, delimiter, onRow);
+        if (!isEmpty && header === undefined) {
+          header = readHeader(cells);
+          if (typeof header === 'string') onRow(line, undefined, header);
+        }
         moveTo(bytes);
         return null;
       },
     });
   } catch (error) {
-    if (!(error instanceof CsvError || error instanceof HeaderError)) throw error;
-    const isTooLong = error instanceof CsvError && error.code === 'CSV_MAX_RECORD_SIZE';
-    const invalid = isTooLong ? ROW_TOO_LONG : INVALID;
-    onRow(line, undefined, error instanceof HeaderError ? error.message : invalid);
+    if (!(error instanceof CsvError)) throw error;
+    if (typeof header !== 'string') onRow(line, undefined, INVALID);
   }
 }
 
-/** The header of a CSV file cannot be used. */
-class HeaderError extends Error {}
-
-const REQUIRED = ['name', 'categoryId'];
-
-/** The field of each column. Columns may be in any order and any case. @throws HeaderError if a column is missing or repeated */
-function readHeader(cells: readonly string[]): string[] {
+/** The field of each column, or why the header cannot be used. Columns may be in any order and any case. */
+function readHeader(cells: readonly string[]): string[] | string {
   const columns = cells.map(fieldName);
   const names = columns.map((name) => name.toLowerCase());
   // Spreadsheets write empty columns after the others.
   const named = cells.map((cell) => cell.trim()).filter((cell) => cell !== '');
   const isRepeated = (name: string) => name !== '' && names.indexOf(name) !== names.lastIndexOf(name);
   const repeated = cells.filter((_, i) => isRepeated(names[i] ?? ''));
-  if (repeated.length > 0) throw new HeaderError(onlyOne(repeated.map((cell) => cell.trim())));
-  const missing = REQUIRED.filter((field) => !columns.includes(field)).map(columnName);
+  if (repeated.length > 0) return onlyOne(repeated.map((cell) => cell.trim()));
+  const missing = ['name', 'categoryId'].filter((field) => !columns.includes(field)).map(columnName);
   if (missing.length === 0) return columns;
-  throw new HeaderError(
-    `missing ${missing.length === 1 ? 'column' : 'columns'} ${missing.join(' and ')}; found: ${listNames(named)}; the first line must name the columns name, category and optionally status`,
-  );
+  return `missing ${missing.length === 1 ? 'column' : 'columns'} ${missing.join(' and ')}; found: ${listNames(named)}; the first line must name the columns name, category and optionally status`;
 }
 
 /** The field that a column name stands for, or the name itself if there is no such field. */
