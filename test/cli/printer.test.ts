@@ -7,7 +7,7 @@ import type { Console } from '../../src/cli/output/console.ts';
 import { toCsv, unescapeFormula } from '../../src/cli/output/csv.ts';
 import { chooseFormat, createPrinter, type OutputOptions } from '../../src/cli/output/printer.ts';
 import { drawTable, type TableColumn } from '../../src/cli/output/table.ts';
-import { cut, wrapText } from '../../src/cli/output/text.ts';
+import { cut } from '../../src/cli/output/text.ts';
 import { cases } from '../helpers/cases.ts';
 import { graphemes, hostileTexts } from '../helpers/hostile-text.ts';
 import { respondWith, runAgainst } from '../helpers/in-terminal.ts';
@@ -263,13 +263,6 @@ test('columns that do not fit are named below the table', async () => {
   expect(stderr.replace(/\s+/g, ' ')).toContain(
     'note: 1 animal; fields not shown: note; for all fields, add --json ',
   );
-});
-
-test.each([
-  ['one two three', 9, 2, 'one two\n  three'],
-  ['see https://api.example.com/v1/a/long/path', 20, 0, 'see\nhttps://api.example.com/v1/a/long/path'],
-])('the help text %j on %i columns, indented by %i', (text, columns, indent, expected) => {
-  expect(wrapText(text, columns, indent)).toBe(expected);
 });
 
 test('a text in a message never exceeds its length', () => {
