@@ -3,7 +3,6 @@ import type { Command as Commander, Option } from 'commander';
 import { environmentVariables, firstCommands } from '../../src/cli/commands/help.ts';
 import { commands } from '../../src/cli/commands/index.ts';
 import { exitCodeMeanings } from '../../src/cli/core/exit-codes.ts';
-import { wrapText } from '../../src/cli/output/text.ts';
 import { helper } from '../../src/cli/program/help.ts';
 import { createProgram, globalOptions, programSummary } from '../../src/cli/program/program.ts';
 
@@ -60,7 +59,7 @@ function command(parent: string, each: Commander): string {
 
 const option = (declared: Option) => item(declared.flags, helper.optionDescription(declared));
 
-const paragraph = (text: string) => wrapText(text, COLUMNS).split('\n').map(escapeText).join('\n');
+const paragraph = (text: string) => helper.boxWrap(text, COLUMNS).split('\n').map(escapeText).join('\n');
 
 /** Escapes a line for roff. A hyphen becomes `\-`, so that an option that is copied from the page has ASCII hyphens. */
 function escapeText(text: string): string {

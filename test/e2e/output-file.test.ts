@@ -63,13 +63,22 @@ test.each(['/dev/stdout', '/proc/self/fd/3'])(
   },
 );
 
-test('a closed pipe is an error of pets keys add, because the key is lost', async () => {
+test.each([
+  ['> /dev/full', /the disk is full/],
+  ['| true', /the pipe was closed/],
+  ['--output no/key', /its directory does not exist/],
+])('pets keys add %s: the key is lost, so the error says whether it exists', async (end, reason) => {
   const machine = await freshMachine();
   await serve(machine);
   const { stderr } = await machine.shell(
-    '{ pets keys add till --plan free 2> errors; echo $? >&2; cat errors >&2; } | true',
+    `{ pets keys add till --plan free ${end.startsWith('-') ? end : ''} 2> errors; echo $? >&2; cat errors >&2; } ${end.startsWith('-') ? '' : end}`,
   );
-  expect(stderr).toMatch(/^1\n.*the pipe was closed\n.*revoke it: pets keys revoke till\n$/s);
+  const { stdout } = await machine.pets(['keys', 'list']);
+  expect(stderr).toMatch(reason);
+  expect([stderr.startsWith('1\n'), stderr.endsWith('revoke it: pets keys revoke till\n')]).toEqual([
+    true,
+    stdout.includes('till'),
+  ]);
 });
 
 test('a limit of the file size leaves the old file', async () => {
@@ -99,5 +108,5 @@ testIf(process.platform !== 'win32' && canDropPrivilege, 'root without setpriv c
   const { code, stderr } = await shell(line);
   await chmod(join(machine.home, 'data'), 0o755);
   expect([code, await readFile(file, 'utf8'), server.requests]).toEqual([1, OLD, []]);
-  expect(stderr).toContain('animals: permission denied\n  → pets replaces the whole file');
+  expect(stderr).toContain('animals: permission denied\n  → pets needs a writable directory');
 });

@@ -92,7 +92,7 @@ export const serve: Command<ServeOptions> = {
   async run(options, context) {
     checkCommand(options.command, context.argv);
     const { runServer } = await import('../serve/run-server.ts');
-    return runServer({ ...options, quiet: context.globals.quiet }, context);
+    return runServer(options, context);
   },
 };
 

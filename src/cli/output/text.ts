@@ -1,6 +1,6 @@
 import { sanitizeForTerminal } from './sanitize.ts';
 
-// Messages: counts, lists of names, and lines of help. Tables measure text exactly, in table.ts.
+// Counts, lists of names and short texts in messages. Tables measure text exactly, in table.ts.
 
 /** A number with its noun, such as `1 row` or `3 rows`. */
 export const formatCount = (count: number, noun: string): string =>
@@ -27,16 +27,4 @@ export const drawBar = (done: number, total: number): string =>
 export function cut(text: string, length: number): string {
   const characters = [...text.slice(0, 2 * length + 2)];
   return characters.length <= length ? text : `${characters.slice(0, length - 1).join('')}…`;
-}
-
-/** Wraps a line between words. Further lines are indented. A longer word, such as a URL, has its own line. */
-export function wrapText(text: string, columns: number, indent = 0): string {
-  const [first = '', ...words] = text.split(' ');
-  const lines = [first];
-  for (const word of words) {
-    const longer = `${lines.at(-1)} ${word}`;
-    if (longer.length <= columns) lines[lines.length - 1] = longer;
-    else lines.push(' '.repeat(indent) + word);
-  }
-  return lines.join('\n');
 }

@@ -33,7 +33,6 @@ export type ServeOptions = {
   log?: boolean;
   /** True with `--page`, false with `--no-page`. */
   page?: boolean;
-  quiet?: boolean;
   /** The words of the command after `--`. Empty without a command. */
   command: string[];
 };

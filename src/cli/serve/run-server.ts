@@ -65,7 +65,6 @@ export async function runServer(options: ServeOptions, context: CommandContext):
     const events = createEventPrinter(options, context, location, secrets);
     let service: Service | undefined;
     let provided: ProvidedKey = {};
-    const stopped = new AbortController();
     try {
       service = await startService({
         location,
@@ -100,7 +99,7 @@ export async function runServer(options: ServeOptions, context: CommandContext):
         onAccess: events.request,
       });
       // The result is not awaited: a start does not depend on what killed servers have left.
-      void deleteLeftStores(context, stopped.signal);
+      void deleteLeftStores(context);
       await events.listening(service, provided);
       if (command.length === 0) {
         if (!stop.aborted) await once(stop, 'abort');
@@ -116,7 +115,6 @@ export async function runServer(options: ServeOptions, context: CommandContext):
       return command.length > 0 ? 128 + constants.signals[error as Signal] : exitCodes.ok;
     } finally {
       isCommandRunning = false;
-      stopped.abort();
       if (service) {
         await service.stop(GRACE_PERIOD);
         await events.stopped();

@@ -18,8 +18,8 @@ export function createEventPrinter(
   location: StoreLocation,
   secrets: Secrets,
 ) {
-  const { quiet, command, data, plan } = options;
-  const { console, platform } = context;
+  const { command, data, plan } = options;
+  const { console, platform, globals } = context;
   const hasCommand = command.length > 0;
   const { bold, cyan, dim } = console.colors;
 
@@ -27,9 +27,9 @@ export function createEventPrinter(
   const print = async (event: Record<string, unknown>, text: string) => {
     try {
       if (hasCommand) {
-        if (!quiet) console.event(event, text);
+        if (!globals.quiet) console.event(event, text);
       } else if (console.json) await console.writeJson(event);
-      else if (!quiet) await console.write(`${text}\n`);
+      else if (!globals.quiet) await console.write(`${text}\n`);
     } catch (error) {
       // The reader may close the pipe after the first line. The server keeps running.
       if (!isClosedPipe(error)) throw error;
@@ -132,10 +132,10 @@ const MAX_LOG_BYTES = 2 ** 20;
 
 /** Returns a function that logs requests to stderr (docs/serve.md); undefined if they are not logged. */
 function createRequestPrinter(
-  { log, command, quiet = false }: ServeOptions,
-  { console, stderr }: CommandContext,
+  { log, command }: ServeOptions,
+  { console, stderr, globals }: CommandContext,
 ): OnAccess | undefined {
-  if (!(log ?? (stderr.isTTY && command.length === 0 && !quiet))) return undefined;
+  if (!(log ?? (stderr.isTTY && command.length === 0 && !globals.quiet))) return undefined;
   const { dim } = console.errorColors;
   const formatTime = createTimeFormatter(console.timeZone());
   let dropped = 0;

@@ -19,20 +19,13 @@ export const makeTemporaryDirectory = ({ temporaryDirectory }: Context): Promise
     throw fileError('create a temporary directory in', temporaryDirectory, error, hint);
   });
 
-/**
- * Deletes the temporary stores that killed servers of this user have left. Ignores errors: the next start tries again.
- *
- * @param signal if aborted, no other store is deleted
- */
-export async function deleteLeftStores(
-  { temporaryDirectory }: Pick<Context, 'temporaryDirectory'>,
-  signal: AbortSignal,
-): Promise<void> {
+/** Deletes the temporary stores that killed servers of this user have left. Ignores errors: the next start tries again. */
+export async function deleteLeftStores({
+  temporaryDirectory,
+}: Pick<Context, 'temporaryDirectory'>): Promise<void> {
   const names = await readdir(temporaryDirectory).catch(() => []);
-  for (const name of names) {
-    if (signal.aborted) return;
+  for (const name of names)
     if (name.startsWith(PREFIX)) await deleteIfLeft(join(temporaryDirectory, name)).catch(() => {});
-  }
 }
 
 async function deleteIfLeft(directory: string): Promise<void> {
