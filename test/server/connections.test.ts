@@ -180,7 +180,7 @@ test('a broken body ends at once, not after a timeout', async () => {
   expect(accessLog.filter(({ url }) => url === '/v1/pets')).toMatchObject([{ method: 'POST', status: 400 }]);
 });
 
-describe('nothing after the last request of a connection is executed', () => {
+describe('nothing is executed after', () => {
   test.each([
     ['CONNECT', `CONNECT a:1 HTTP/1.1\r\n${HOST}\r\n`, []],
     ['Connection: close', open('GET', '/v1/pets', 'Connection: close\r\n\r\n'), [200]],
@@ -194,7 +194,7 @@ describe('nothing after the last request of a connection is executed', () => {
     }
   });
 
-  test('the body that follows an ignored Upgrade later is not a request', async () => {
+  test('an ignored Upgrade whose body follows later', async () => {
     const { line, store, accessLog } = await startOpen(atLoopback);
     const smuggled = add();
     await line.send(

@@ -23,9 +23,12 @@ type Row = [about: string, bytes: string | Buffer, status: number];
 
 /** Tests that each request gets one response, and that the connection closes then. */
 const respond = (...rows: Row[]) =>
-  test.each(rows)('%s', async (_about, bytes, status) => {
-    expect((await sendToService(bytes)).statuses).toEqual([status]);
-  });
+  test.each(rows.map(([about, bytes, status]) => ({ about, bytes, status })))(
+    '$about gets $status',
+    async ({ bytes, status }) => {
+      expect((await sendToService(bytes)).statuses).toEqual([status]);
+    },
+  );
 
 const create = (headers: string, body = '') =>
   `POST /v1/pets HTTP/1.1\r\n${HOST}${AUTH}${JSON_TYPE}${CLOSE}${headers}\r\n${body}`;
