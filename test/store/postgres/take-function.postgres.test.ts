@@ -1,17 +1,11 @@
-import type { Client } from 'pg';
 import { expect, test } from 'vitest';
-import { create, createSchema, freshStore, type Take, take } from '../../helpers/postgres/store-schema.ts';
+import { create, createSchema, freshStore, take } from '../../helpers/postgres/store-schema.ts';
 import { connectTo, startCluster } from '../../helpers/postgres.ts';
 
-const _SECOND = 1_000;
 const MINUTE = 60_000;
-const HOUR = 60 * MINUTE;
-const DAY = 24 * HOUR;
+const DAY = 24 * 60 * MINUTE;
 const MIDNIGHT = Date.UTC(2026, 10, 22);
 const NOON = MIDNIGHT + DAY / 2;
-
-const _granted = async (client: Client, takes: readonly Take[], at?: number) =>
-  (await take(client, takes, at)).map((taken) => taken.granted);
 
 test.each([
   ['after the clock was set back by a minute', NOON, NOON - MINUTE, [NOON, 4], [MIDNIGHT, 4]],
