@@ -35,7 +35,7 @@ export const filterOptions = [
 export const listOptions = [
   option(
     '--sort <field>',
-    'name, id, category or status; id:desc for the reverse order',
+    'name, id, category or status; id:desc reverses',
     ['name', 'id', 'category', 'status'].flatMap((field) => [field, `${field}:desc`]),
   ),
   option('--columns <fields>', `only these fields, such as ${petFields.join()}`, (text) =>

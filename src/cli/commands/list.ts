@@ -35,7 +35,6 @@ export const list: Command<Selection> = {
   summary: 'list animals',
   examples: [
     'pets list --all --json | jq length',
-    'pets list --status available',
     'pets list --category 3 --sort name --columns name,status',
     'pets list --all --output animals.csv',
   ],
