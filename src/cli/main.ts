@@ -1,6 +1,6 @@
 import { startPage } from './commands/help.ts';
 import { commands } from './commands/index.ts';
-import type { Context, Signal } from './core/context.ts';
+import type { Context } from './core/context.ts';
 import { toCliError, usageError } from './core/errors.ts';
 import { exitCodes } from './core/exit-codes.ts';
 import { type Console, type ConsoleOptions, createConsole, isClosedPipe } from './output/console.ts';
@@ -75,11 +75,9 @@ async function runProgram(context: Context, openConsole: OpenConsole): Promise<n
 async function runCommand(
   command: Command,
   options: Record<string, unknown>,
-  given: Omit<CommandContext, 'console' | 'startedAt'>,
+  context: Omit<CommandContext, 'console' | 'startedAt'>,
   openConsole: OpenConsole,
 ): Promise<number> {
-  const { onSignal, end } = command.survivesHangup ? withoutHangups(given) : { ...given, end: () => {} };
-  const context = { ...given, onSignal };
   const { globals, stdout } = context;
   const { prints } = command;
   const { output: file }: OutputOptions = options;
@@ -97,24 +95,7 @@ async function runCommand(
     return exitCode ?? exitCodes.ok;
   } finally {
     console.status(undefined);
-    end();
   }
-}
-
-/** Lets SIGHUP have no effect on a command, unless a standard stream is a terminal. */
-function withoutHangups({
-  stdin,
-  stdout,
-  stderr,
-  onSignal,
-}: Context): Pick<Context, 'onSignal'> & { end(): void } {
-  if (stdin.isTTY || stdout.isTTY || stderr.isTTY) return { onSignal, end: () => {} };
-  const others = (signals: readonly Signal[]) => signals.filter((signal) => signal !== 'SIGHUP');
-  return {
-    onSignal: (signals, handler) => onSignal(others(signals), handler),
-    // Without a handler, the signal would end the process.
-    end: onSignal(['SIGHUP'], () => {}),
-  };
 }
 
 /** Matches a URL with a password. The URL of a database may lack a slash or the colon. */

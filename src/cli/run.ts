@@ -20,6 +20,11 @@ export async function run(): Promise<void> {
   const context = createProcessContext();
   enableCompileCache(context);
   const { main } = await import('./main.ts');
+  if (context.argv.includes('--json')) {
+    // Node would print its warnings as text between the JSON lines, for example about NODE_TLS_REJECT_UNAUTHORIZED.
+    process.removeAllListeners('warning');
+    process.on('warning', ({ message }) => process.stderr.write(`${JSON.stringify({ notice: message })}\n`));
+  }
   process.exitCode = await main(context);
   // Wait until all output is written, because the reader may be slow. If the reader has closed its end, the write
   // fails, which also ends the wait.

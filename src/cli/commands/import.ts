@@ -23,9 +23,20 @@ export const importCommand: Command<ImportRequest> = {
   notes:
     'Rows that were sent without an answer are settled first. After an interruption, run the same command again: it adds the missing rows. If the file is another version of an earlier one, pets asks whether to skip the known rows, to add them again, or to stop; without a terminal it stops (exit code 1) until you choose --skip-added or --add-again. In any other file, known rows are added again, and a note names them. Rows with an id always need one of the two options. Rows are known for 30 days.',
   prints: 'rows',
-  survivesHangup: true,
   async run(options, context) {
     const { importFile } = await import('../import/run.ts');
-    return importFile(options, context);
+    const { stdin, stdout, stderr, onSignal } = context;
+    if (stdin.isTTY || stdout.isTTY || stderr.isTTY) return importFile(options, context);
+    // Without a terminal, SIGHUP does not interrupt an import, as with nohup. Node cannot see that nohup has ignored the
+    // signal, because it resets all signals when it starts. Without a handler, the signal would end the process.
+    const end = onSignal(['SIGHUP'], () => {});
+    return importFile(options, {
+      ...context,
+      onSignal: (signals, handler) =>
+        onSignal(
+          signals.filter((signal) => signal !== 'SIGHUP'),
+          handler,
+        ),
+    }).finally(end);
   },
 };

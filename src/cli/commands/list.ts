@@ -21,7 +21,8 @@ import {
   withClient,
 } from '../connection/connect.ts';
 import { usageError } from '../core/errors.ts';
-import { fieldAt, fieldNames, sortByField } from '../core/fields.ts';
+import { fieldAt, fieldNames } from '../core/fields.ts';
+import { sortByField } from '../core/sort.ts';
 import { createPrinter, type Footer } from '../output/printer.ts';
 import { formatCount, listNames } from '../output/text.ts';
 import type { Connection } from '../profiles/profile.ts';
@@ -34,7 +35,6 @@ export const list: Command<Selection> = {
   summary: 'list animals',
   examples: [
     'pets list --all --json | jq length',
-    'pets list --status available',
     'pets list --category 3 --sort name --columns name,status',
     'pets list --all --output animals.csv',
   ],
@@ -100,9 +100,9 @@ export function footerOf(
   { found, more, shown }: Pick<Reading, 'found' | 'more'> & { shown: number },
 ): Footer {
   const filters = describeFilters(selection);
-  const list = followUpCommand(context, 'list');
+  const list = () => followUpCommand(context, 'list');
   if (found === 0 && more === 'no') {
-    const all = selection.category ? `${followUpCommand(context, 'count')} --by category` : `${list} --all`;
+    const all = selection.category ? `${followUpCommand(context, 'count')} --by category` : `${list()} --all`;
     const add = `Add one: ${followUpCommand(context, 'add')} <name> --category <id>`;
     const end = filters.length === 0 ? `. ${add}` : ` with ${filters.join(' and ')}. Try: ${all}`;
     return { summary: `no animals at ${targetLabel(connection)}${end}` };
@@ -117,7 +117,7 @@ export function footerOf(
     return { summary, warning: 'there may be more animals, but the service sends no link to a next page' };
   const status = selection.status ? ` --status ${onlyStatus(selection.status)}` : '';
   const warning = context.console.isForPeople
-    ? `for all: ${list}${status} --all`
+    ? `for all: ${list()}${status} --all`
     : `only the first ${formatCount(shown, 'animal')}; for all, add --all`;
   return { summary, warning };
 }

@@ -4,13 +4,14 @@ import { connectionFor, followUpCommand, footerLabel, withClient } from '../conn
 import { CliError, usageError } from '../core/errors.ts';
 import * as fields from '../core/fields.ts';
 import { ArgumentError } from '../core/parsers.ts';
+import { type FieldOrder, parseFieldOrder, sortByField } from '../core/sort.ts';
 import { print } from '../output/printer.ts';
 import { formatCount, listNames } from '../output/text.ts';
 import { instantOf, startOfDay } from '../output/time.ts';
 import { argument, type Command, type CommandContext, option, repeatable } from '../program/command.ts';
 import { allOutputOptions } from '../program/program.ts';
 
-const { cellText, fieldAt, fieldNames, parseFieldOrder, parseFields, valuesOf } = fields;
+const { cellText, fieldAt, fieldNames, parseFields, valuesOf } = fields;
 
 type Order = fields.Fields;
 
@@ -25,7 +26,7 @@ type Conditions = {
   until?: Time;
 };
 
-export const orders: Command<Conditions & { sort?: fields.FieldOrder; columns?: readonly string[] }> = {
+export const orders: Command<Conditions & { sort?: FieldOrder; columns?: readonly string[] }> = {
   name: 'orders',
   summary: 'list orders',
   examples: [
@@ -66,7 +67,7 @@ export const orders: Command<Conditions & { sort?: fields.FieldOrder; columns?: 
     const shown = columns?.map((name) => requireField(all, name, '--columns'));
     const { selected, conditions } = select(all, options, context);
     const order = sort && { ...sort, field: requireField(all, sort.field, '--sort') };
-    const sorted = order ? fields.sortByField(selected, order) : selected;
+    const sorted = order ? sortByField(selected, order) : selected;
     const count = selected.length < all.length ? `${selected.length} of ` : '';
     const total = `${count}${formatCount(all.length, 'order')}${footerLabel(connection)}`;
     const missing = options.id.filter((id) => !all.some((order) => idOf(order) === id));

@@ -55,11 +55,6 @@ export type Command<Options = never> = {
   prints?: 'rows' | 'text';
   /** The options that choose how the data is printed; by default only `output`. The program adds them to `options`. */
   outputOptions?: readonly OutputOptionName[];
-  /**
-   * Whether SIGHUP does not interrupt the command if none of its standard streams is a terminal, as with nohup. Node cannot
-   * see that nohup has ignored the signal, because it resets all signals when it starts.
-   */
-  survivesHangup?: boolean;
   /** Whether the data is an API key. If so, only the user can read a new file of `--output`. */
   printsKey?: boolean;
   /** Returns the exit code; undefined means 0. `pets serve` may return the exit code of the command that it ran. */

@@ -61,11 +61,7 @@ const outputOptions: Record<OutputOptionName, Option> = {
   ndjson: option('--ndjson', 'stream one JSON object per line'),
   csv: option('--csv', 'print CSV (comma-separated values) with a header'),
   excel: option('--excel', 'print CSV that Excel opens correctly'),
-  output: option(
-    '--output <file>',
-    'write to this file instead of stdout; for rows, .json, .ndjson, .csv, .tsv or .txt sets the format',
-    parseOutput,
-  ),
+  output: option('--output <file>', 'write to this file: .json, .ndjson, .csv, .tsv or .txt', parseOutput),
 };
 export const allOutputOptions = Object.keys(outputOptions) as OutputOptionName[];
 
