@@ -90,7 +90,7 @@ test.each([
 test.each([
   [
     '--data',
-    ['.key: ', 'to create one that is: pets keys add', 'local.json: ', 'to start without it: --no-profile'],
+    ['is not kept; to create one: pets keys add', 'local.json: ', 'to start without it: --no-profile'],
   ],
   ['--ephemeral', ['local.json: ', 'to start without it: --no-profile']],
 ])(
