@@ -28,23 +28,12 @@ const NOT_FOUND: Reply = [404, { code: 'a_code', message: 'nothing here', status
 test.each<[name: string, reply: Reply, ...contains: string[]]>([
   ['a page with 404', [404, '<p>hello', { 'Content-Type': 'text/html' }], 'HTTP status 404', 'text/html'],
   ['an object for a list', [200, '{"pets":[]}'], 'unexpected response', 'JSON array'],
-  ['the key as a content type', [200, 'x', { 'Content-Type': CANARY }], 'not JSON'],
 ])('%s', async (_name, sent, ...contains) => {
   const { server, machine } = await withReply(sent);
   const host = new URL(server.url).host;
   const expected = { exit: 7, code: 'contract_error', contains: [host, '/v1', ...contains] };
   await expectFailure(machine, ['list'], { ...expected, ...(sent[0] >= 400 && { status: sent[0] }) });
   expect(server.requests).toHaveLength(2);
-});
-
-test('bytes that are not HTTP', async () => {
-  const bytes = 'SSH-2.0-OpenSSH_9.6\r\n';
-  const server = await rawServer((socket) => socket.once('data', () => socket.end(bytes)));
-  await expectFailure(await loggedIn(server.url), ['list'], {
-    exit: 6,
-    code: 'network_error',
-    contains: [`127.0.0.1:${server.port}`, 'Expected HTTP/', 'begins with http:// or https://'],
-  });
 });
 
 test('--timeout ends an attempt whose response never ends', async () => {

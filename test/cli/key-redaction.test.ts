@@ -86,14 +86,12 @@ describe.each([
   ['a key with special characters', SPECIAL],
 ])('%s', (_name, key) => {
   test.each<[string, (key: string) => Act]>([
-    ...[201, 404, 500].map((status): [string, (key: string) => Act] => [String(status), respond(status)]),
+    ...[401, 500].map((status): [string, (key: string) => Act] => [String(status), respond(status)]),
     ['200 with the key in its headers', respond(200, location, () => ({}))],
-    ['401', respond(401, (sent) => ({ 'WWW-Authenticate': `Bearer realm="${sent}"` }))],
     ['429', respond(429, () => ({ 'Retry-After': '9' }))],
     ['a redirect', sendText((sent) => formatResponse(302, `<html>${sent}`, location(sent)))],
     ['a status text', sendText((sent) => `HTTP/1.1 400 ${sent}\r\nContent-Length: 0\r\n\r\n`)],
     ['HTML', sendText((sent) => formatResponse(200, sent, { 'Content-Type': `text/html; ${sent}` }))],
-    ['incomplete JSON', sendText((sent) => formatResponse(200, `{"a":${JSON.stringify(sent)}`))],
     ['text that is not HTTP', sendText((sent) => `${sent}\r\n\r\n`)],
   ])('%s', async (_kind, act) => {
     const server = await wireServer(act(key));

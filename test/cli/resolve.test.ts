@@ -76,60 +76,47 @@ describe('a key is only sent to the service it is for', () => {
     expect(connectionFor(contextOf(given))).toMatchObject({ key, baseUrl });
   });
 
-  test.each([
-    [
-      '--base-url with another origin',
-      { baseUrl: OTHER },
-      'profile prod is only sent to https://prod.example',
-    ],
+  const LOGIN_THERE = `log in there: pets login --profile <name> --base-url ${OTHER}`;
+  const LOG_IN = 'log in: pets login. Or start a local service: pets serve --seed';
+  const SET_KEY = `set PETS_API_KEY to the key for ${OTHER}`;
+  test.each<[string, Given, CliErrorCode, message: string, hint?: string]>([
+    ['--base-url', { baseUrl: OTHER }, 'usage', 'prod is only sent to https://prod.example', LOGIN_THERE],
+    ['PETS_BASE_URL', OTHER_URL, 'usage', `prod is only sent to https://prod.example`, LOGIN_THERE],
     [
       '--profile and --base-url',
       { profile: 'staging', baseUrl: PROD.baseUrl },
-      'profile staging is only sent to',
+      'usage',
+      'staging is only sent to',
     ],
     [
-      'PETS_API_KEY, not at PETS_BASE_URL',
+      'PETS_API_KEY, not at its URL',
       { ...ENV, baseUrl: PROD.baseUrl },
-      'is only sent to https://other.example',
+      'usage',
+      'only sent to https://other',
     ],
+    ['PETS_API_KEY, not at its profile', { baseUrl: OTHER, env: KEY }, 'usage', 'only sent to https://prod'],
+    ['PETS_API_KEY without any URL', { env: { ...KEY, PETS_PROFILE: 'local' } }, 'usage', 'no base URL'],
+    ['a profile without a key', { prod: KEYLESS }, 'no_key', 'saved for profile prod', LOG_IN],
+    ['a new machine', { isNew: true }, 'no_key', 'saved for profile prod', LOG_IN],
+    ['profile local', { profile: 'local' }, 'no_key', 'saved for profile local', ': pets serve --seed'],
+    ['PETS_BASE_URL alone', { ...OTHER_URL, prod: KEYLESS }, 'no_key', `no API key for ${OTHER}`, SET_KEY],
     [
-      'PETS_API_KEY, not at its profile',
-      { baseUrl: OTHER, env: KEY },
-      'PETS_API_KEY is only sent to https://prod',
-    ],
-    ['PETS_API_KEY without any URL', { env: { ...KEY, PETS_PROFILE: 'local' } }, 'no base URL'],
-    ['a profile without a key', { prod: KEYLESS }, 'no API key saved for profile prod', 'no_key'],
-    ['a profile that was never saved', { profile: 'local' }, 'no API key saved for profile local', 'no_key'],
-    [
-      'PETS_BASE_URL without PETS_API_KEY',
-      { ...OTHER_URL, prod: KEYLESS },
-      `no API key for ${OTHER}`,
+      '--profile without a key, PETS_API_KEY set',
+      { ...FLAG, prod: KEYLESS, env: KEY },
       'no_key',
+      'saved for profile prod',
+      'log in: pets login --profile prod. Or start',
     ],
-    ['--profile without a key, PETS_API_KEY set', { ...FLAG, prod: KEYLESS, env: KEY }, 'no API', 'no_key'],
-    ['http to another machine', { prod: HTTP }, 'does not use https'],
-    ['PETS_ALLOW_HTTP not 1', { prod: HTTP, env: { PETS_ALLOW_HTTP: 'yes' } }, 'does not use https'],
-    ['a key with a line break', { env: { PETS_API_KEY: 'a\nb' } }, 'Y contains invalid', 'bad_key'],
-    ['an empty base URL', { baseUrl: '' }, '--base-url must be'],
-    ['an unknown PETS_PROFILE', { env: { PETS_PROFILE: 'Prod' } }, 'not "Prod"'],
-  ] as [string, Given, string, CliErrorCode?][])('refused: %s', (_name, given, message, code = 'usage') => {
+    ['http to another machine', { prod: HTTP }, 'usage', 'does not use https'],
+    ['PETS_ALLOW_HTTP not 1', { prod: HTTP, env: { PETS_ALLOW_HTTP: 'yes' } }, 'usage', 'does not use https'],
+    ['a key with a line break', { env: { PETS_API_KEY: 'a\nb' } }, 'bad_key', 'Y contains invalid'],
+    ['an empty base URL', { baseUrl: '' }, 'usage', '--base-url must be'],
+    ['an unknown PETS_PROFILE', { env: { PETS_PROFILE: 'Prod' } }, 'usage', 'not "Prod"'],
+  ])('refused: %s', (_name, given, code, message, hint = '') => {
     const error = thrown(() => connectionFor(contextOf(given)));
     expect(error).toMatchObject({ code, message: expect.stringContaining(message) });
+    expect(error.hint ?? '').toContain(hint);
     expect(error.hint ?? '').not.toMatch(/-key\b(?!\s*[<])/);
-  });
-
-  test.each([
-    ['on a new machine', { isNew: true }, 'log in: pets login. Or start a local service'],
-    ['with --profile', { profile: 'staging', isNew: true }, 'log in: pets login --profile staging. Or start'],
-    [
-      'for profile local',
-      { profile: 'local' },
-      'start the local service, which saves a key: pets serve --seed',
-    ],
-    ['with only PETS_BASE_URL', { ...OTHER_URL, isNew: true }, `set PETS_API_KEY to the key for ${OTHER}`],
-    ['for another address', { ...OTHER_URL, prod: PROD }, `login --profile <name> --base-url ${OTHER}`],
-  ] as [string, Given, string][])('the hint if there is no usable key %s', (_name, given, hint) => {
-    expect(thrown(() => connectionFor(contextOf(given))).hint).toContain(hint);
   });
 });
 

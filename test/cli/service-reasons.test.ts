@@ -7,7 +7,6 @@ import { reply } from '../helpers/scripted-server.ts';
 
 const KEY = 'pets_secret_key';
 
-const long = 'x'.repeat(201);
 test.each<[string, unknown, string]>([
   ['detail', { title: 'no', detail: 'why' }, 'why'],
   ['title', { type: 'about:blank', title: 'why', status: 400 }, 'why'],
@@ -15,10 +14,9 @@ test.each<[string, unknown, string]>([
   ['error', { error: 'why' }, 'why'],
   ['a message in error', { error: { code: 7, message: 'why' } }, 'why'],
   ['a JSON string', '"why"', 'why'],
-  ['text', ' why\nnot ', 'why not'],
-  ['a long text', long, `${'x'.repeat(200)}…`],
-  ['a page', '<title>no</title><p>why</p>', 'HTTP status 400: why'],
-  ['a key at the end of what is shown', `${'x'.repeat(190)} ${KEY}`, `${'x'.repeat(190)} …_key`],
+  ['the first line of a text', ' why\nnot ', 'why'],
+  ['a text with the key', `why ${KEY}`, 'why …_key'],
+  ['a page', '<title>no</title><p>why</p>', 'HTTP status 400'],
   ['a control sequence', { message: 'a\x1b[2Jb' }, 'a\x1b[2Jb'],
 ])('the reason in a body of status 400: %s', async (_name, body, reason) => {
   const { stderr, server } = await runAgainst(
@@ -29,13 +27,12 @@ test.each<[string, unknown, string]>([
   expect(message).toBe(`${new URL(server.origin).host}: ${reason}`);
 });
 
-test('--debug shows 4 KB of each body without the key', async () => {
-  const body = `${'x'.repeat(4_090)}${KEY} the end`;
+test('--debug shows both bodies without the key', async () => {
+  const body = `the key ${KEY}`;
   const { stderr } = await runAgainst(
     (_, response) => reply(response, 400, body),
     ['add', 'Rex', '--category', '3', '--debug', '--json'],
   );
   const { debug } = JSON.parse(stderr.split('\n')[0] ?? '');
-  expect(debug).toMatchObject({ requestBody: '{"name":"Rex","categoryId":3}', body: expect.any(String) });
-  expect(debug.body).toBe(`${'x'.repeat(4_090)}…_key `);
+  expect(debug).toMatchObject({ requestBody: '{"name":"Rex","categoryId":3}', body: 'the key …_key' });
 });

@@ -122,7 +122,7 @@ test('profiles --check includes the key of the environment, and a success ends i
 test.each([
   [['list', '--all', '--no-retry'], 1],
   [['list', '--all'], 2],
-  [['list', '--max-wait', '10'], 1],
+  [['list', '--max-wait', '29'], 1],
 ])('%j sends a request that gets 429 %i times', async (args, count) => {
   const { code, server } = await runAgainst(refusedOnce(30), args);
   expect([code, server.requests.length]).toEqual([count === 1 ? 5 : 0, count]);

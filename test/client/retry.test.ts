@@ -57,14 +57,10 @@ const permanentStatuses = [
   ...[200, 201, 204, 301, 303, 307, 400, 401, 403, 404, 405, 409, 410, 413, 415, 422, 431, 501, 505],
 ];
 test.each<Case>([
-  ['a reset connection of a creation', reset, ambiguous],
-  ['a timeout of a creation', timeout(true), ambiguous],
-  ['429 if support is no longer known', response(429), ambiguous],
-  ...serverErrors(ambiguous),
+  // retry-chains.test.ts has what may have been applied.
   ['without retries', response(429, retryAfter(0)), { maxWait: undefined }],
   ['429 with a wait that is longer than allowed', response(429, retryAfter(76)), {}],
   ['429 with a maximum wait of 0', response(429, retryAfter(1)), { maxWait: 0 }],
-  ['429 with 400 digits', response(429, retryAfter('9'.repeat(400))), { maxWait: 1e9 }],
   ['503 with a wait that is longer than allowed', response(503, retryAfter(76)), {}],
   ['a reset connection with a maximum wait of 0', reset, { maxWait: 0 }],
   ['headers that are too large', { error: new ContractError(200, 'too large') }, supported],

@@ -172,12 +172,6 @@ const BELONGS_TO_ANOTHER_USER: [string, (place: Machine) => Promise<unknown>] = 
 ];
 
 describe('the fallback', () => {
-  test('is not used if the first directory can be', async () => {
-    const { home, process } = await machine();
-    process().startPause(1_000);
-    expect(await files.readdir(home)).toEqual(['first']);
-  });
-
   test.each<[string, (place: Machine) => Promise<unknown>]>([
     ['is a file', ({ first }) => files.writeFile(first, '')],
     ['is below /proc, where mkdir fails with ENOENT', ({ first }) => files.symlink('/proc/missing', first)],

@@ -101,15 +101,6 @@ describe('pets login at a terminal', () => {
     expect(terminal.output()).toContain('interrupted');
   });
 
-  testAtTerminal('a wrong base URL is reported before the key is asked for', async () => {
-    const machine = await freshMachine();
-    const server = await scriptedServer((_, response) => replyError(response, 404));
-    const terminal = onTerminal(machine, ['login', '--base-url', server.url]);
-    expect(await terminal.exitCode()).toBe(7);
-    expect(terminal.output()).toContain('check the base URL ');
-    expect(terminal.output()).not.toContain(KEY_PROMPT);
-  });
-
   testAtTerminal('with --no-input it does not prompt', async () => {
     const terminal = onTerminal(await freshMachine(), ['login', '--no-input']);
     expect(await terminal.exitCode()).toBe(2);

@@ -28,7 +28,7 @@ export function proxyFor(baseUrl: string, env: Context['env']): ProxySetting | u
   // Do not echo the value, because it may contain a password.
   throw usageError(
     `${variable} is not the URL of an HTTP proxy`,
-    'set it to a URL such as http://proxy.example.com:3128; in a user or password, write @ as %40, : as %3A, / as %2F and % as %25',
+    `set it to a URL such as http://proxy.example.com:3128, or add ${url.hostname} to NO_PROXY; in a user or password, write @ as %40, : as %3A, / as %2F and % as %25`,
   );
 }
 
