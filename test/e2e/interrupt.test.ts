@@ -28,7 +28,7 @@ const TERMINATE = `process.once('newListener', (event) => {
 
 // An executable ignores NODE_OPTIONS, so nothing can be loaded before its entry.
 testIf(EXECUTABLE === undefined, 'an executable ignores NODE_OPTIONS').each([
-  ['list', 130],
+  ['import -', 130],
   ['serve --port 0', 0],
   ['serve --ephemeral --port 0 -- node -e setInterval(Object,1e3)', 143],
 ])('SIGTERM while pets %s is loaded: exit code %i', async (line, expected) => {

@@ -1,8 +1,9 @@
-import { readdir, rename } from 'node:fs/promises';
+import { readdir, readFile, rename } from 'node:fs/promises';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import { freshMachine, serve, serveCommand } from '../helpers/pets.ts';
-import { testIf } from '../helpers/skip.ts';
+import { freshMachine, petsInShell, serve, serveCommand } from '../helpers/pets.ts';
+import { openTerminal } from '../helpers/pseudo-terminal.ts';
+import { testAtTerminal, testIf } from '../helpers/skip.ts';
 import { creationBytes, openConnection } from '../helpers/stopping.ts';
 
 // How the process of `pets serve` starts and ends: ports, temporary stores, closed and full streams, and a lost store.
@@ -84,3 +85,14 @@ test.skipIf(process.platform === 'win32')(
     expect(service.stderr()).toMatch(/"message":".*was moved, replaced or deleted .*","hint":"/);
   },
 );
+
+testAtTerminal('pets serve exits with 0 if its terminal is closed', async () => {
+  const machine = await freshMachine();
+  // The shell gets the signal when its terminal ends, passes it on, and writes the exit code.
+  const line = `${petsInShell} serve --ephemeral --port 0 & trap 'kill -HUP $!' HUP; wait; wait $!; echo $? > code`;
+  const terminal = openTerminal(machine, line);
+  await terminal.waitFor('try:');
+  terminal.close();
+  const code = () => readFile(join(machine.home, 'code'), 'utf8').catch(() => undefined);
+  await expect.poll(code).toBe('0\n');
+});
