@@ -3,8 +3,11 @@ import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { commands } from '../../src/cli/commands/index.ts';
 import type { Prerendered } from '../../src/cli/fast-path.ts';
+import { KEY, PET } from '../helpers/client.ts';
 import { runInTerminal } from '../helpers/context.ts';
-import { DIST, freshMachine } from '../helpers/pets.ts';
+import { DIST, EXECUTABLE, freshMachine } from '../helpers/pets.ts';
+import { reply, scriptedServer } from '../helpers/scripted-server.ts';
+import { testIf } from '../helpers/skip.ts';
 import { temporaryDirectory } from '../helpers/temp.ts';
 
 // The built entry prints some output without loading the program. That output must be what the program prints.
@@ -83,4 +86,34 @@ test('the entry responds to Tab without the program', async () => {
     stderr: '',
   });
   expect((await tab('fish --')).stdout).toContain('\nlogout\n');
+});
+
+// Appends the files that a process has loaded to a list when the process exits.
+const REPORT = `
+process.on('exit', () => require('node:fs').appendFileSync(process.env.LOADED, Object.keys(require.cache).join('\\n') + '\\n'));
+`;
+
+testIf(EXECUTABLE === undefined, 'an executable ignores NODE_OPTIONS').each([
+  ['list', false, 0],
+  ['serve --ephemeral --quiet -- node --version', false, 0],
+  ['keys list', false, 1],
+  ['keys list --data postgres://pets@127.0.0.1:9/pets', true, 1],
+])('pets %s loads the driver of the database: %s', async (line, expected, code) => {
+  const machine = await freshMachine();
+  const server = await scriptedServer((_request, response) => reply(response, 200, [PET]));
+  const loaded = await machine.file('loaded.txt', '');
+  const ran = await machine.command(line.split(' '), {
+    env: {
+      NODE_OPTIONS: `--require ${await machine.file('report.cjs', REPORT)}`,
+      LOADED: loaded,
+      PETS_BASE_URL: server.url,
+      PETS_API_KEY: KEY,
+      // The build must ignore this variable, with which pg looks for a driver that is not part of the package.
+      NODE_PG_FORCE_NATIVE: '1',
+    },
+  });
+  expect(ran).toMatchObject({ code });
+  const files = (await readFile(loaded, 'utf8')).split('\n');
+  expect(files).toContainEqual(expect.stringMatching(/dist.pets\.js$/));
+  expect(files.some((file) => file.includes(join('chunks', 'postgres')))).toBe(expected);
 });

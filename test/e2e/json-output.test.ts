@@ -73,7 +73,7 @@ function collectSamples() {
     async run(
       machine: Machine,
       field: string | undefined,
-      args: readonly string[],
+      args: readonly string[] = field?.split(' ') ?? [],
       { exit = 0, ...options }: ProgramOptions & { exit?: number } = {},
     ): Promise<void> {
       commandLines.push(args.join(' '));
@@ -135,7 +135,7 @@ async function withRealService({ run, serve }: Samples): Promise<void> {
   await run(machine, 'list', ['list', '--debug']);
   await run(machine, 'find', ['find', 'rex', '--limit', '2']);
   for (const field of ['list --ndjson', 'count', 'count --by category', 'orders', 'orders --ndjson'])
-    await run(machine, field, field.split(' '));
+    await run(machine, field);
   await run(machine, 'get <id>', ['get', '1']);
   await run(machine, 'get <id> <id>...', ['get', '2', '4711', '1'], { exit: 3 });
   await run(machine, 'add <name>', ['add', 'Rex', '--category', BIG]);
@@ -152,7 +152,7 @@ async function withRealService({ run, serve }: Samples): Promise<void> {
   await run(machine, undefined, ['list', '--limit', '0', '--debug'], { exit: 2 });
   await machine.saveProfile('prod', { baseUrl: 'http://127.0.0.1:9/v1', key: 'pets_k' });
   await machine.file('.config/pets/staging.json', 'torn');
-  await run(machine, 'profiles', ['profiles']);
+  await run(machine, 'profiles');
   const env = { PETS_API_KEY: 'pets_k', PETS_BASE_URL: service.url };
   await run(machine, 'profiles --check', ['profiles', '--check'], { env, exit: 4 });
   for (const plan of ['free', 'pro', 'business'])
@@ -210,7 +210,7 @@ async function withLostResponses({ run }: Samples): Promise<void> {
     return reply(response, 201, { id: 2, ...JSON.parse(body) });
   });
   for (const field of ['list', 'list --ndjson', 'count', 'count --by category', 'profiles --check'])
-    await run(machine, field, field.split(' '));
+    await run(machine, field);
   const failing = await shopWith((_, response) => reply(response, 503, errorOf(503, 'busy'), HONOURED));
   await run(failing, undefined, ['add', 'Rex', '--category', '1', '--no-retry'], { exit: 6 });
   const a = await machine.file('a.csv', 'name,category,status\ngood,1,\nbad,1,\nlost,1,pending\n');

@@ -1,13 +1,12 @@
-import { readdir, rename } from 'node:fs/promises';
+import { readdir, readFile, rename } from 'node:fs/promises';
 import { join } from 'node:path';
-import { describe, expect, test } from 'vitest';
-import { freshMachine, serve, serveCommand } from '../helpers/pets.ts';
-import { testIf } from '../helpers/skip.ts';
+import { expect, test } from 'vitest';
+import { freshMachine, petsInShell, serve, serveCommand } from '../helpers/pets.ts';
+import { openTerminal } from '../helpers/pseudo-terminal.ts';
+import { testAtTerminal, testIf } from '../helpers/skip.ts';
 import { creationBytes, openConnection } from '../helpers/stopping.ts';
 
 // How the process of `pets serve` starts and ends: ports, temporary stores, closed and full streams, and a lost store.
-
-const isWindows = process.platform === 'win32';
 
 const statusOf = async ({ url, key }: { url: string; key: string }, query = ''): Promise<number> =>
   (await fetch(`${url}/pets${query}`, { headers: { Authorization: `Bearer ${key}` } })).status;
@@ -66,33 +65,34 @@ testIf(process.platform === 'linux', 'only Linux has /dev/full')(
   },
 );
 
-describe.skipIf(isWindows)('a store that is moved while it is open', () => {
-  test.each([
-    ['SIGTERM stops the service', 'SIGTERM'],
-    ['another request notices that the store has failed', undefined],
-  ] as const)(
-    'a creation that is still being sent when %s gets 503 from a store that was moved, and the service ends with 1',
-    async (_event, signal) => {
-      const machine = await freshMachine();
-      const store = join(machine.home, 'store');
-      const service = await serveCommand(machine, ['--data', store]);
-      const connection = await openConnection(service);
-      const bytes = creationBytes(service, 'Rex');
-      connection.socket.write(bytes.slice(0, -10));
-      // The response to another request shows that the service has read what was sent before.
-      expect(await statusOf(service)).toBe(200);
-      await rename(store, `${store}-moved`);
-      const refused = { status: 503, body: expect.stringContaining('storage_') };
-      if (signal) service.child.kill(signal);
-      else {
-        const other = await openConnection(service);
-        other.socket.write(creationBytes(service, 'Tom'));
-        expect(await other.receive()).toMatchObject(refused);
-      }
-      connection.socket.write(bytes.slice(-10));
-      expect(await connection.receive()).toMatchObject(refused);
-      expect(await service.ended).toEqual({ code: 1, signal: null });
-      expect(service.stderr()).toMatch(/"message":".*was moved, replaced or deleted .*","hint":"/);
-    },
-  );
+test.skipIf(process.platform === 'win32')(
+  'a creation that is still being sent when SIGTERM stops the service gets 503 from a store that was moved, and the service ends with 1',
+  async () => {
+    const machine = await freshMachine();
+    const store = join(machine.home, 'store');
+    const service = await serveCommand(machine, ['--data', store]);
+    const connection = await openConnection(service);
+    const bytes = creationBytes(service, 'Rex');
+    connection.socket.write(bytes.slice(0, -10));
+    // The response to another request shows that the service has read what was sent before.
+    expect(await statusOf(service)).toBe(200);
+    await rename(store, `${store}-moved`);
+    service.child.kill('SIGTERM');
+    connection.socket.write(bytes.slice(-10));
+    const body = expect.stringContaining('storage_');
+    expect(await connection.receive()).toMatchObject({ status: 503, body });
+    expect(await service.ended).toEqual({ code: 1, signal: null });
+    expect(service.stderr()).toMatch(/"message":".*was moved, replaced or deleted .*","hint":"/);
+  },
+);
+
+testAtTerminal('pets serve exits with 0 if its terminal is closed', async () => {
+  const machine = await freshMachine();
+  // The shell gets the signal when its terminal ends, passes it on, and writes the exit code.
+  const line = `${petsInShell} serve --ephemeral --port 0 & trap 'kill -HUP $!' HUP; wait; wait $!; echo $? > code`;
+  const terminal = openTerminal(machine, line);
+  await terminal.waitFor('try:');
+  terminal.close();
+  const code = () => readFile(join(machine.home, 'code'), 'utf8').catch(() => undefined);
+  await expect.poll(code).toBe('0\n');
 });

