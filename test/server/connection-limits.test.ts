@@ -123,11 +123,12 @@ describe('a service that is stopped', () => {
   });
 
   test('does not wait for connections on which no request has arrived, or that sent invalid bytes', async () => {
-    const { listening } = await start();
+    const noLimits = { headersTimeout: 0, requestTimeout: 0, idleTimeout: 0, keepAliveTimeout: 0 };
+    const { listening } = await start({ limits: noLimits });
     const all = ['', 'GET /v1/pets HTTP/1.1\r\n', 'nonsense\r\n\r\n', open('GET', '/v1/pets')];
     const lines = all.map(() => connectTo(listening.port, true));
     await Promise.all(all.map((bytes, i) => lines[i]?.send(bytes)));
     for (const line of lines.slice(2)) await line.receive();
-    await listening.stop(60_000);
+    await listening.stop(600_000);
   });
 });
