@@ -96,7 +96,6 @@ process.on('exit', () => require('node:fs').appendFileSync(process.env.LOADED, O
 testIf(EXECUTABLE === undefined, 'an executable ignores NODE_OPTIONS').each([
   ['list', false, 0],
   ['serve --ephemeral --quiet -- node --version', false, 0],
-  ['keys list', false, 1],
   ['keys list --data postgres://pets@127.0.0.1:9/pets', true, 1],
 ])('pets %s loads the driver of the database: %s', async (line, expected, code) => {
   const machine = await freshMachine();

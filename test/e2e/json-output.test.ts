@@ -7,7 +7,7 @@ import { readDocument, repository } from '../helpers/documents.ts';
 import { inventoryWithoutKeys } from '../helpers/inventory.ts';
 import { freshMachine, type Machine, type ProgramOptions, serve } from '../helpers/pets.ts';
 import { runProgram } from '../helpers/run-program.ts';
-import { type Handler, reply, scriptedServer } from '../helpers/scripted-server.ts';
+import { type Handler, reply, replyError, scriptedServer } from '../helpers/scripted-server.ts';
 import { temporaryDirectory } from '../helpers/temp.ts';
 
 // Runs commands with --json, and compares everything that they write with the types in docs/json-output.d.ts.
@@ -122,8 +122,6 @@ async function shopWith(
   return machine;
 }
 
-const errorOf = (status: number, code: string) => ({ code, message: 'no', status });
-
 /** Collects the output of most commands with a real service. */
 async function withRealService({ run, serve }: Samples): Promise<void> {
   const machine = await freshMachine();
@@ -206,12 +204,12 @@ async function withLostResponses({ run }: Samples): Promise<void> {
     const limits = { RateLimit: '"long";r=8;t=100000000, "short";r=9;t=60' };
     if (request.method === 'GET') return reply(response, 200, odd, limits);
     if (body.includes('lost')) return request.socket.destroy();
-    if (body.includes('bad')) return reply(response, 422, errorOf(422, 'bad_name'));
+    if (body.includes('bad')) return replyError(response, 422, 'bad_name');
     return reply(response, 201, { id: 2, ...JSON.parse(body) });
   });
   for (const field of ['list', 'list --ndjson', 'count', 'count --by category', 'profiles --check'])
     await run(machine, field);
-  const failing = await shopWith((_, response) => reply(response, 503, errorOf(503, 'busy'), HONOURED));
+  const failing = await shopWith((_, response) => replyError(response, 503, 'busy', HONOURED));
   await run(failing, undefined, ['add', 'Rex', '--category', '1', '--no-retry'], { exit: 6 });
   const a = await machine.file('a.csv', 'name,category,status\ngood,1,\nbad,1,\nlost,1,pending\n');
   await run(machine, 'import <file>', ['import', a], { exit: 8 });
@@ -233,17 +231,17 @@ async function withSettledRow({ run }: Samples): Promise<void> {
 async function withWaits({ run }: Samples): Promise<void> {
   const busy = await shopWith((request, response, count) => {
     if (count === 1) return request.socket.destroy();
-    if (count === 2) return reply(response, 503, errorOf(503, 'busy'), HONOURED);
+    if (count === 2) return replyError(response, 503, 'busy', HONOURED);
     if (request.method === 'GET') return reply(response, 200, [], HONOURED);
-    if (count === 4) return reply(response, 409, errorOf(409, 'idempotency_in_flight'), HONOURED);
+    if (count === 4) return replyError(response, 409, 'idempotency_in_flight', HONOURED);
     return reply(response, 201, { id: 1, name: 'Rex', categoryId: 1, status: 'sold' }, HONOURED);
   });
   const limited = await shopWith((_, response, count) => {
-    if (count === 1) return reply(response, 429, errorOf(429, 'rate_limited'), { 'Retry-After': '1' });
+    if (count === 1) return replyError(response, 429, 'rate_limited', { 'Retry-After': '1' });
     return reply(response, 200, []);
   });
   const refusing = await shopWith((_, response) =>
-    reply(response, 429, errorOf(429, 'rate_limited'), { 'Retry-After': '30' }),
+    replyError(response, 429, 'rate_limited', { 'Retry-After': '30' }),
   );
   const closed = await freshMachine();
   await closed.saveProfile('prod', { baseUrl: 'http://127.0.0.1:9/v1', key: 'pets_k' });
