@@ -137,8 +137,8 @@ describe('a changed file', () => {
     'that was interrupted is never added again before it is complete',
     {},
     { replies: { Lola: 401 }, code: 4 },
-    { args: '--add-again', sends: 'Lola', stderr: 'note: this run only completes the earlier import' },
-    { args: '--add-again', sends: 'Rex Bella Lola', lacks: 'only completes' },
+    { args: '--add-again', sends: 'Lola', stderr: 'to add every row again, run the command once more' },
+    { args: '--add-again', sends: 'Rex Bella Lola', lacks: 'once more' },
   );
 
   test.each<[typed: string[], names: string, code: number]>([
