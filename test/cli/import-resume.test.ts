@@ -153,7 +153,7 @@ describe('a changed file', () => {
     await writeFile(file, CORRECTED);
     const result = await add([], { columns: 200, typed });
     expect(result.stderr).toContain(`note: 2 of 3 rows were ${SENT}; new: line 3 Bellissima; `);
-    expect(result.stderr).toContain('Skip the known rows, add them again, or stop? [skip/again/stop]');
+    expect(result.stderr).toContain('Skip the known rows, add them again, or stop? [stop/skip/again]');
     expect([result.code, service.names().slice(3).join(' ')]).toEqual([code, names]);
   });
 });

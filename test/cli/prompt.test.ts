@@ -26,7 +26,7 @@ function terminalContext({ json = false, input = true, stdin = true, stderr = tr
 /** Asks a question, types each of the keys, and returns the answer and what the terminal showed. */
 async function typing(question: string, ...keys: string[]) {
   const context = terminalContext();
-  const answer = ask(context, question, ['yes', 'stop', 'skip']);
+  const answer = ask(context, question, ['no', 'stop', 'skip', 'yes']);
   const output = text(context.stderr);
   answer.catch(() => {}).finally(() => context.stderr.end());
   for (const key of keys) {
@@ -39,16 +39,17 @@ async function typing(question: string, ...keys: string[]) {
 test.each([
   ['y', 'yes'],
   [' YES ', 'yes'],
-  ['st', 'stop'],
-  ['', 'skip'],
+  ['s', 'stop'],
+  ['sk', 'skip'],
+  ['', 'no'],
 ])('the answer %j is %s', async (typed, word) => {
   expect((await typing('Continue?', `${typed}\r`)).answer).toBe(word);
 });
 
 test('another answer is asked for again, for example the next command of a paste', async () => {
-  const { answer, output } = await typing('Continue?', 'pets list\r', 'yeah\r', 's\r', 'y\r');
+  const { answer, output } = await typing('Continue?', 'pets list\r', 'yeah\r', 'y\r');
   expect(answer).toBe('yes');
-  expect(output.split('type yes or stop or skip')).toHaveLength(4);
+  expect(output.split('type no or stop or skip or yes')).toHaveLength(3);
 });
 
 test.each(['\x03', '\x04'])('Ctrl-C and Ctrl-D interrupt: %j', async (key) => {
@@ -57,7 +58,7 @@ test.each(['\x03', '\x04'])('Ctrl-C and Ctrl-D interrupt: %j', async (key) => {
 
 test('control characters in a question are escaped', async () => {
   const { output } = await typing('Add \x1b[2J?', 'y\r');
-  expect(output).toContain('Add \\x1b[2J? [yes/stop/skip] ');
+  expect(output).toContain('Add \\x1b[2J? [no/stop/skip/yes] ');
   expect(output).not.toContain('\x1b[2J');
 });
 

@@ -108,7 +108,7 @@ async function checkRepetition(context: CommandContext, name: string, lastTime?:
   const before = `this computer added ${name} with the same category at ${time}`;
   if (!canAsk(context)) return console.notice(`${before}; adding another animal`);
   const question = `This cannot be undone, and ${before}. Add another animal?`;
-  if ((await ask(context, question, ['yes', 'no'])) === 'yes') return;
+  if ((await ask(context, question, ['no', 'yes'])) === 'yes') return;
   throw new CliError('not confirmed; nothing was added', {
     code: 'declined',
     hint: `to see the animals with this name: ${shellQuote(['pets', 'find', name], context.platform)}`,

@@ -32,7 +32,7 @@ export type ImportRequest = {
   addAgain?: boolean;
   skipAdded?: boolean;
   output?: string;
-  /** Does not ask before rows are sent to the service of profile prod. */
+  /** Does not ask before rows are sent to profile prod. */
   yes?: boolean;
 };
 
@@ -114,7 +114,7 @@ async function importRows(setting: Setting, file: LedgerFile, yes: boolean): Pro
     const isProduction = connection.keySource === 'profile prod';
     if (isProduction && !mustAsk && !yes && canAsk(context)) {
       const question = `This cannot be undone. Add ${rows} ${targetLabel(connection)}?`;
-      if ((await ask(context, question, ['yes', 'no'])) === 'no') throw declinedError();
+      if ((await ask(context, question, ['no', 'yes'])) === 'no') throw declinedError();
     } else if (!mustAsk) reportTarget(context, connection, `adding ${rows}`);
     await send(setting, planned, file, pending.length);
   }
@@ -129,7 +129,7 @@ async function askForChoice(setting: Setting, planned: Plan): Promise<Choice> {
   const stays = `what is added at ${targetLabel(connection)} stays`;
   context.console.notice(`${versionText(setting, planned)}; ${stays}`);
   const question = 'Skip the known rows, add them again, or stop?';
-  const answer = await ask(context, question, ['skip', 'again', 'stop']);
+  const answer = await ask(context, question, ['stop', 'skip', 'again']);
   if (answer === 'stop') throw declinedError();
   return answer === 'skip' ? 'skip-added' : 'add-again';
 }

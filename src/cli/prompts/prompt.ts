@@ -21,8 +21,8 @@ export const promptSecret = (context: Context, message: string, validate: Valida
   readLine(context, `${message}, input hidden: `, validate, true);
 
 /**
- * Asks a question at the terminal until the answer is one of the words, or their beginning. An empty line is the last word.
- * Call this only if `canAsk`.
+ * Asks a question at the terminal until the answer is one of the words, or their beginning. The first word is the safest:
+ * it is the answer if the line is empty. Call this only if `canAsk`.
  *
  * @throws the errors of `promptText`
  */
@@ -33,11 +33,7 @@ export async function ask<Word extends string>(
 ): Promise<Word> {
   const { console } = context;
   console.status(undefined);
-  const wordOf = (line: string) => {
-    const text = line.trim().toLowerCase();
-    const [word, ...others] = text === '' ? words.slice(-1) : words.filter((each) => each.startsWith(text));
-    return others.length === 0 ? word : undefined;
-  };
+  const wordOf = (line: string) => words.find((each) => each.startsWith(line.trim().toLowerCase()));
   const prompt = `${sanitizeForTerminal(console.redactAll(question))} [${words.join('/')}] `;
   const validate = (line: string) => (wordOf(line) === undefined ? `type ${words.join(' or ')}` : undefined);
   return wordOf(await readLine(context, prompt, validate)) as Word;
