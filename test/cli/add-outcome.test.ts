@@ -102,7 +102,7 @@ describe('the same name and category again within a day', () => {
   }
   const AT_TERMINAL = { columns: 300, typed: ['n'] };
   const QUESTION =
-    'this computer added Rex with the same category at 12:00:00 UTC. Add another animal? [y/N]';
+    'this computer added Rex with the same category at 12:00:00 UTC. Add another animal? [no/yes]';
 
   test('is a question at a terminal, and nothing is sent after no', async () => {
     const { add, file } = await shop();

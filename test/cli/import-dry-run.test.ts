@@ -23,7 +23,7 @@ describe('a dry run prints the rows that the same command would send, and ends a
       {
         ...DRY,
         stdout: '4\tLola\t3\t\n',
-        stderr: new RegExp(`would add 1 of 3 rows from FILE at .*\n.*: 2 of 3 rows were ${SENT}\n$`),
+        stderr: new RegExp(`would add 1 of 3 rows from FILE at .*\n.*; 2 of 3 rows were ${SENT}\n$`),
       },
       { ...DRY, args: '--dry-run --json', stdout: '[{"name":"Lola","categoryId":3}]\n' },
     ],

@@ -19,7 +19,7 @@ test('import to profile prod at a terminal asks, with the number of rows and the
   const { service, add } = await shop();
   const { code, stderr } = await add(PROD, { typed: ['y'] });
   expect([code, service.names()]).toEqual([0, ['Rex', 'Bella', 'Lola']]);
-  expect(stderr).toContain(`Add 3 rows at ${new URL(service.url).host} (profile prod)? [y/N]`);
+  expect(stderr).toContain(`Add 3 rows at ${new URL(service.url).host} (profile prod)? [no/yes]`);
   expect(stderr).not.toContain('note: adding 3 rows at');
   expect((await add(PROD, { typed: [] })).stderr).toContain('nothing to do');
   const all = await add(`${PROD} --add-again`, { typed: ['n'] });
@@ -50,5 +50,5 @@ test.each([
   const { service, add } = await shop();
   const { code, stderr } = await add(args, { typed: ['n'] });
   expect([code, service.names().length]).toEqual([0, sent]);
-  expect(stderr).not.toContain('[y/N]');
+  expect(stderr).not.toContain('[no/yes]');
 });

@@ -137,8 +137,8 @@ describe('a changed file', () => {
     'that was interrupted is never added again before it is complete',
     {},
     { replies: { Lola: 401 }, code: 4 },
-    { args: '--add-again', sends: 'Lola', stderr: 'note: this run only completes the earlier import' },
-    { args: '--add-again', sends: 'Rex Bella Lola', lacks: 'only completes' },
+    { args: '--add-again', sends: 'Lola', stderr: 'to add every row again, run the command once more' },
+    { args: '--add-again', sends: 'Rex Bella Lola', lacks: 'once more' },
   );
 
   test.each<[typed: string[], names: string, code: number]>([
@@ -153,7 +153,7 @@ describe('a changed file', () => {
     await writeFile(file, CORRECTED);
     const result = await add([], { columns: 200, typed });
     expect(result.stderr).toContain(`note: 2 of 3 rows were ${SENT}; new: line 3 Bellissima; `);
-    expect(result.stderr).toContain('Skip the known rows, add them again, or stop? [skip/again/stop]');
+    expect(result.stderr).toContain('Skip the known rows, add them again, or stop? [stop/skip/again]');
     expect([result.code, service.names().slice(3).join(' ')]).toEqual([code, names]);
   });
 });

@@ -5,7 +5,7 @@ import { Command } from 'commander';
 import { expect, test } from 'vitest';
 import { createConsole } from '../../src/cli/output/console.ts';
 import type { CommandContext } from '../../src/cli/program/command.ts';
-import { canConfirm, confirm, promptSecret, promptText } from '../../src/cli/prompts/prompt.ts';
+import { ask, canAsk, promptSecret, promptText } from '../../src/cli/prompts/prompt.ts';
 import { createProcessContext } from '../../src/cli/run.ts';
 import { InterruptedError } from '../../src/system/interrupted-error.ts';
 
@@ -24,9 +24,9 @@ function terminalContext({ json = false, input = true, stdin = true, stderr = tr
 }
 
 /** Asks a question, types each of the keys, and returns the answer and what the terminal showed. */
-async function ask(question: string, ...keys: string[]) {
+async function typing(question: string, ...keys: string[]) {
   const context = terminalContext();
-  const answer = confirm(context, question);
+  const answer = ask(context, question, ['no', 'stop', 'skip', 'yes']);
   const output = text(context.stderr);
   answer.catch(() => {}).finally(() => context.stderr.end());
   for (const key of keys) {
@@ -36,25 +36,29 @@ async function ask(question: string, ...keys: string[]) {
   return { answer: await answer.catch((error) => error), output: await output };
 }
 
-const YES = ['y', 'YES', ' yes '];
-
-test.each([...YES, 'n', 'No', ''])('the answer %j is yes or no', async (typed) => {
-  expect((await ask('Continue?', `${typed}\r`)).answer).toBe(YES.includes(typed));
+test.each([
+  ['y', 'yes'],
+  [' YES ', 'yes'],
+  ['s', 'stop'],
+  ['sk', 'skip'],
+  ['', 'no'],
+])('the answer %j is %s', async (typed, word) => {
+  expect((await typing('Continue?', `${typed}\r`)).answer).toBe(word);
 });
 
 test('another answer is asked for again, for example the next command of a paste', async () => {
-  const { answer, output } = await ask('Continue?', 'pets list\r', 'yeah\r', 'y\r');
-  expect(answer).toBe(true);
-  expect(output.split('type y for yes or n for no')).toHaveLength(3);
+  const { answer, output } = await typing('Continue?', 'pets list\r', 'yeah\r', 'y\r');
+  expect(answer).toBe('yes');
+  expect(output.split('type no or stop or skip or yes')).toHaveLength(3);
 });
 
 test.each(['\x03', '\x04'])('Ctrl-C and Ctrl-D interrupt: %j', async (key) => {
-  expect((await ask('Continue?', key)).answer).toBeInstanceOf(InterruptedError);
+  expect((await typing('Continue?', key)).answer).toBeInstanceOf(InterruptedError);
 });
 
 test('control characters in a question are escaped', async () => {
-  const { output } = await ask('Add \x1b[2J?', 'y\r');
-  expect(output).toContain('Add \\x1b[2J? [y/N] ');
+  const { output } = await typing('Add \x1b[2J?', 'y\r');
+  expect(output).toContain('Add \\x1b[2J? [no/stop/skip/yes] ');
   expect(output).not.toContain('\x1b[2J');
 });
 
@@ -65,7 +69,7 @@ test.each<[string, boolean, Situation]>([
   ['if stdin is a pipe', false, { stdin: false }],
   ['if stderr is a pipe', false, { stderr: false }],
 ])('%s, whether a command can ask is %j', (_name, expected, situation) => {
-  expect(canConfirm(terminalContext(situation))).toBe(expected);
+  expect(canAsk(terminalContext(situation))).toBe(expected);
 });
 
 /** Prompts at a fake terminal. After each prompt, the next of the pastes arrives, in pieces during the waits. */

@@ -32,7 +32,6 @@ describe('every form gives the same animals: ids are kept, and other animals get
   ];
   const csv = `name,category,status,id\nRex,${big},,\nBella,2,sold,5\nRex,${big},available,9`;
   test.each([
-    ['a.csv', csv],
     ['a.CSV', `\ufeffID;name;categoryId;Status\r\n;Rex;${big};\r\n5;Bella;2;sold\r\n9;Rex;${big};`],
     ['a.tsv', table(csv)],
     ['a.ndjson', all.join('\n')],

@@ -16,7 +16,7 @@ import { print } from '../output/printer.ts';
 import { formatTime } from '../output/time.ts';
 import { stateDirectory } from '../profiles/paths.ts';
 import { argument, type Command, type CommandContext, option } from '../program/command.ts';
-import { canConfirm, confirm } from '../prompts/prompt.ts';
+import { ask, canAsk } from '../prompts/prompt.ts';
 
 type Options = { name: string; category?: bigint; status?: PetStatus; idempotencyKey?: string };
 
@@ -106,8 +106,9 @@ async function checkRepetition(context: CommandContext, name: string, lastTime?:
   const { console, clock } = context;
   const time = formatTime(lastTime, clock.now(), console.timeZone());
   const before = `this computer added ${name} with the same category at ${time}`;
-  if (!canConfirm(context)) return console.notice(`${before}; adding another animal`);
-  if (await confirm(context, `This cannot be undone, and ${before}. Add another animal?`)) return;
+  if (!canAsk(context)) return console.notice(`${before}; adding another animal`);
+  const question = `This cannot be undone, and ${before}. Add another animal?`;
+  if ((await ask(context, question, ['no', 'yes'])) === 'yes') return;
   throw new CliError('not confirmed; nothing was added', {
     code: 'declined',
     hint: `to see the animals with this name: ${shellQuote(['pets', 'find', name], context.platform)}`,

@@ -187,11 +187,9 @@ export function announce({ input, context, choice }: Setting, plan: Plan): void 
   const isContinued = plan.ledger.imports.has(plan.its.seq);
   const texts = isContinued ? ['continuing an earlier import'] : [];
   if (known.size > 0) texts.push(knownText(context, plan, known));
-  if (texts.length > 0) console.notice(texts.join(': '));
   if (isContinued && choice === 'add-again')
-    console.notice(
-      'this run only completes the earlier import; to add every row again, run the command once more after it',
-    );
+    texts.push('to add every row again, run the command once more after it');
+  if (texts.length > 0) console.notice(texts.join('; '));
   if (repeated.size === 0 || choice !== undefined || context.globals.quiet) return;
   const positions = [...repeated.keys()];
   const addedAgain = positions.map((i) => ({ line: input.rows[i]?.line, name: input.rows[i]?.pet.name }));

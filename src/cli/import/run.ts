@@ -7,7 +7,7 @@ import { CliError, usageError } from '../core/errors.ts';
 import { exitCodes } from '../core/exit-codes.ts';
 import { drawBar, formatCount } from '../output/text.ts';
 import type { CommandContext } from '../program/command.ts';
-import { canConfirm, confirm, promptText } from '../prompts/prompt.ts';
+import { ask, canAsk } from '../prompts/prompt.ts';
 import { readPetFile } from '../rows/read-file.ts';
 import { type Ledger, type LedgerFile, ledgerFor, openLedger, readLedger } from './ledger.ts';
 import { type Choice, type Plan, pendingOf, plan } from './plan.ts';
@@ -32,7 +32,7 @@ export type ImportRequest = {
   addAgain?: boolean;
   skipAdded?: boolean;
   output?: string;
-  /** Does not ask before rows are sent to the service of profile prod. */
+  /** Does not ask before rows are sent to profile prod. */
   yes?: boolean;
 };
 
@@ -102,7 +102,7 @@ async function importRows(setting: Setting, file: LedgerFile, yes: boolean): Pro
   let planned = planFor(setting, file.ledger, setting.choice);
   const { mustAsk } = planned;
   if (mustAsk) {
-    if (yes || !canConfirm(context)) throw mustChooseError(setting, planned);
+    if (yes || !canAsk(context)) throw mustChooseError(setting, planned);
     planned = planFor(setting, file.ledger, await askForChoice(setting, planned));
   }
   const pending = pendingOf(planned);
@@ -112,9 +112,9 @@ async function importRows(setting: Setting, file: LedgerFile, yes: boolean): Pro
     const again = planned.repeated.size > 0 ? `, ${planned.repeated.size} of them again,` : '';
     const rows = `${formatCount(pending.length, 'row')}${again} at`;
     const isProduction = connection.keySource === 'profile prod';
-    if (isProduction && !mustAsk && !yes && canConfirm(context)) {
+    if (isProduction && !mustAsk && !yes && canAsk(context)) {
       const question = `This cannot be undone. Add ${rows} ${targetLabel(connection)}?`;
-      if (!(await confirm(context, question))) throw declinedError();
+      if ((await ask(context, question, ['no', 'yes'])) === 'no') throw declinedError();
     } else if (!mustAsk) reportTarget(context, connection, `adding ${rows}`);
     await send(setting, planned, file, pending.length);
   }
@@ -128,14 +128,10 @@ async function askForChoice(setting: Setting, planned: Plan): Promise<Choice> {
   const { context, connection } = setting;
   const stays = `what is added at ${targetLabel(connection)} stays`;
   context.console.notice(`${versionText(setting, planned)}; ${stays}`);
-  const question = 'Skip the known rows, add them again, or stop? [skip/again/stop]';
-  const isAnswer = (line: string) => /^\s*(?:skip|again|stop)?\s*$/i.test(line);
-  const answer = await promptText(context, question, (line) =>
-    isAnswer(line) ? undefined : 'type skip, again or stop',
-  );
-  if (/skip/i.test(answer)) return 'skip-added';
-  if (/again/i.test(answer)) return 'add-again';
-  throw declinedError();
+  const question = 'Skip the known rows, add them again, or stop?';
+  const answer = await ask(context, question, ['stop', 'skip', 'again']);
+  if (answer === 'stop') throw declinedError();
+  return answer === 'skip' ? 'skip-added' : 'add-again';
 }
 
 const declinedError = (): CliError =>

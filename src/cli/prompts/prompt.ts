@@ -20,24 +20,27 @@ export const promptText = (context: Context, message: string, validate: Validate
 export const promptSecret = (context: Context, message: string, validate: Validate): Promise<string> =>
   readLine(context, `${message}, input hidden: `, validate, true);
 
-const YES_OR_NO = /^\s*(?:y|yes|n|no)?\s*$/i;
-
 /**
- * Asks a question at the terminal until the answer is yes or no; an empty line is no. The question ends with a question
- * mark. Call this only if `canConfirm`.
+ * Asks a question at the terminal until the answer is one of the words, or their beginning. The first word is the safest:
+ * it is the answer if the line is empty. Call this only if `canAsk`.
  *
  * @throws the errors of `promptText`
  */
-export async function confirm(context: CommandContext, question: string): Promise<boolean> {
+export async function ask<Word extends string>(
+  context: CommandContext,
+  question: string,
+  words: readonly Word[],
+): Promise<Word> {
   const { console } = context;
   console.status(undefined);
-  const prompt = `${sanitizeForTerminal(console.redactAll(question))} [y/N] `;
-  const validate = (line: string) => (YES_OR_NO.test(line) ? undefined : 'type y for yes or n for no');
-  return /y/i.test(await readLine(context, prompt, validate));
+  const wordOf = (line: string) => words.find((each) => each.startsWith(line.trim().toLowerCase()));
+  const prompt = `${sanitizeForTerminal(console.redactAll(question))} [${words.join('/')}] `;
+  const validate = (line: string) => (wordOf(line) === undefined ? `type ${words.join(' or ')}` : undefined);
+  return wordOf(await readLine(context, prompt, validate)) as Word;
 }
 
-/** Whether the command may ask the user to confirm something. With `--json`, it must behave as in a script. */
-export const canConfirm = (context: CommandContext): boolean =>
+/** Whether the command may ask the user a question. With `--json`, it must behave as in a script. */
+export const canAsk = (context: CommandContext): boolean =>
   !context.console.hasJsonEvents && canPrompt(context);
 
 /**
