@@ -2,7 +2,6 @@ import type { OnAccess, Service } from '../../server/service.ts';
 import type { StoreLocation } from '../../store/backend.ts';
 import { createTimeFormatter } from '../../system/time-text.ts';
 import { toCliError } from '../core/errors.ts';
-import { withEnvironment } from '../core/shell-words.ts';
 import { isClosedPipe } from '../output/console.ts';
 import { sanitizeForTerminal } from '../output/sanitize.ts';
 import { formatCount } from '../output/text.ts';
@@ -65,7 +64,7 @@ export function createEventPrinter(
     const next =
       options.profile && served && otherService === undefined
         ? 'pets --profile local list'
-        : withEnvironment({ PETS_BASE_URL: url, PETS_API_KEY: printedKey ?? '<key>' }, 'pets list', platform);
+        : `PETS_BASE_URL=${url} PETS_API_KEY=${printedKey ?? 'KEY'} pets list`;
     const kept = options.ephemeral ? ' (deleted on exit)' : '';
     const keyText = printedKey ?? `from ${sanitizeForTerminal(secrets.source)}`;
     const printedToken = secrets.token === undefined ? token : '$PETS_SERVE_TOKEN';
