@@ -6,7 +6,7 @@ import { MAX_RETRY_AFTER, RETRYABLE_STATUSES, type RequestedMock, statusesOf } f
 import { integerSchema } from './request/input.ts';
 
 /** The longest latency that can be injected, in milliseconds. */
-export const MAX_LATENCY = 600_000;
+const MAX_LATENCY = 600_000;
 const MAX_TIMES = 1_000_000;
 
 const names = Object.keys(operations) as OperationName[];

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { shellQuote, withEnvironment } from '../../src/cli/core/shell-words.ts';
+import { shellQuote } from '../../src/cli/core/shell-words.ts';
 
 test.each([
   ['linux', ['pets', 'import', './a-b.csv'], 'pets import ./a-b.csv'],
@@ -8,14 +8,4 @@ test.each([
   ['win32', ['a b', 'say "hi"', ''], '"a b" "say ""hi""" ""'],
 ] as const)('on %s the words %j are quoted as %s', (platform, words, line) => {
   expect(shellQuote(words, platform)).toBe(line);
-});
-
-test('environment variables are set in the syntax of the system’s shell', () => {
-  const variables = { PETS_BASE_URL: 'http://127.0.0.1:7387/v1', PETS_API_KEY: '<key>' };
-  expect(withEnvironment(variables, 'pets list', 'linux')).toBe(
-    "PETS_BASE_URL=http://127.0.0.1:7387/v1 PETS_API_KEY='<key>' pets list",
-  );
-  expect(withEnvironment(variables, 'pets list', 'win32')).toBe(
-    '$env:PETS_BASE_URL="http://127.0.0.1:7387/v1"; $env:PETS_API_KEY="<key>"; pets list',
-  );
 });

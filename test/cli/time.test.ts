@@ -141,10 +141,12 @@ describe('a message has', () => {
     service.replies = { Lola: 422 };
     await add([], { timeZone, ...options });
     const { stderr } = await add(['--dry-run'], { timeZone, ...options });
-    expect(stderr).toContain(`2 of 3 rows were added on 2026-11-20 ${time}`);
+    expect(stderr).toContain(`2 of 3 rows were sent before, last on 2026-11-20 ${time}`);
     service.replies = {};
     await add([], { timeZone, ...options });
-    expect((await add([], { timeZone, ...options })).stderr).toContain(`were added on 2026-11-20 ${time}`);
+    expect((await add([], { timeZone, ...options })).stderr).toContain(
+      `sent before, last on 2026-11-20 ${time}`,
+    );
     expect(await ledger()).toContain('"at":"2026-11-20T12:00:');
   });
 });

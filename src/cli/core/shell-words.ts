@@ -11,17 +11,3 @@ export function shellQuote(words: readonly string[], platform: NodeJS.Platform):
   const plain = isWindows ? PLAIN.windows : PLAIN.posix;
   return words.map((word) => (plain.test(word) ? word : quote(word, isWindows))).join(' ');
 }
-
-/** A command line that sets environment variables, for a POSIX shell or PowerShell. */
-export function withEnvironment(
-  variables: Record<string, string>,
-  command: string,
-  platform: NodeJS.Platform,
-): string {
-  const settings = Object.entries(variables).map(([name, value]) =>
-    platform === 'win32'
-      ? `$env:${name}=${quote(value, true)}; `
-      : `${name}=${shellQuote([value], platform)} `,
-  );
-  return settings.join('') + command;
-}

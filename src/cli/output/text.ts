@@ -6,12 +6,10 @@ import { sanitizeForTerminal } from './sanitize.ts';
 export const formatCount = (count: number, noun: string): string =>
   `${count} ${noun}${count === 1 ? '' : 's'}`;
 
-/** How many names `listNames` lists. */
-export const MAX_LISTED_NAMES = 8;
 const MAX_NAME_LENGTH = 24;
 
 /** Joins names for a message: `id, status`. Names after the first `most` are only counted: `and 3 more`. */
-export function listNames(names: readonly string[], most = MAX_LISTED_NAMES): string {
+export function listNames(names: readonly string[], most = 8): string {
   const shown = names.slice(0, most).map((name) => cut(sanitizeForTerminal(name), MAX_NAME_LENGTH));
   const others = names.length - shown.length;
   return shown.join(', ') + (others > 0 ? ` and ${others} more` : '');

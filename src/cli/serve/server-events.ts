@@ -2,7 +2,6 @@ import type { OnAccess, Service } from '../../server/service.ts';
 import type { StoreLocation } from '../../store/backend.ts';
 import { createTimeFormatter } from '../../system/time-text.ts';
 import { toCliError } from '../core/errors.ts';
-import { withEnvironment } from '../core/shell-words.ts';
 import { isClosedPipe } from '../output/console.ts';
 import { sanitizeForTerminal } from '../output/sanitize.ts';
 import { formatCount } from '../output/text.ts';
@@ -65,7 +64,8 @@ export function createEventPrinter(
     const next =
       options.profile && served && otherService === undefined
         ? 'pets --profile local list'
-        : withEnvironment({ PETS_BASE_URL: url, PETS_API_KEY: printedKey ?? '<key>' }, 'pets list', platform);
+        : `PETS_BASE_URL=${url} PETS_API_KEY=${printedKey ?? 'KEY'} pets list`;
+    const isRandom = faults && (faults.failRate !== undefined || faults.latency?.min !== faults.latency?.max);
     const kept = options.ephemeral ? ' (deleted on exit)' : '';
     const keyText = printedKey ?? `from ${sanitizeForTerminal(secrets.source)}`;
     const printedToken = secrets.token === undefined ? token : '$PETS_SERVE_TOKEN';
@@ -75,7 +75,7 @@ export function createEventPrinter(
       served
         ? `  API key ${keyText} (plan ${served.plan})`
         : `  no API key of this store is saved here; create one: ${sanitizeForTerminal(createKey)}`,
-      faults && `  faults: --fault-seed ${faults.seed} repeats the random ones`,
+      isRandom && `  faults: --fault-seed ${faults.seed} repeats the random ones`,
       `  API described in ${cyan(openapi)}`,
       page && `  page ${cyan(page)}`,
       page && `  tools: curl -H "Authorization: Bearer ${printedToken}" ${new URL('/requests', url).href}`,
@@ -83,7 +83,7 @@ export function createEventPrinter(
     ];
     const few = [
       `pets serve: listening on ${url}, running: ${sanitizeForTerminal(command.join(' '))}`,
-      faults && `pets serve: --fault-seed ${faults.seed} repeats the random faults`,
+      isRandom && `pets serve: --fault-seed ${faults.seed} repeats the random faults`,
       page && `pets serve: page ${page}`,
     ];
     await print(event, (hasCommand ? few : all).filter(Boolean).join('\n'));
