@@ -81,8 +81,8 @@ export const environmentVariables: Readonly<Record<string, string>> = {
     'token for the developer tools of pets serve, at least 20 characters (default: a new one at each start)',
   'XDG_CONFIG_HOME, XDG_STATE_HOME, XDG_DATA_HOME':
     'base directories for configuration, state and data files',
-  'HTTP_PROXY, HTTPS_PROXY, ALL_PROXY, NO_PROXY':
-    'proxies (lower case works too); never used for services on this machine',
+  'HTTP_PROXY, HTTPS_PROXY, NO_PROXY':
+    'proxies (lower case works too); never used for services on this machine; ALL_PROXY counts last',
   NODE_EXTRA_CA_CERTS: 'file with additional certificates to trust',
   'NO_COLOR, FORCE_COLOR':
     'disable colors, or force them when not writing to a terminal; --color overrides this',
