@@ -27,7 +27,7 @@ describe('a row that the service rejects fails, and the run continues', () => {
       { sends: 'Bella', results: '2 added before 1 Rex, 3 added 4 Bella, 4 added before 3 Lola' },
     );
 
-  for (const [status, code] of Object.entries({ 401: 4, 403: 7, 404: 7 }))
+  for (const [status, code] of Object.entries({ 401: 4, 403: 1, 404: 7 }))
     scenario(
       `but ${status} does not concern a single row, and ends the run`,
       {},

@@ -68,13 +68,11 @@ test('an error in a pipe has colors only with FORCE_COLOR', async () => {
   expect(forced.stderr).toContain('\u001b[31merror:');
 });
 
-test('a key is masked before the reason of a service, or a body with --debug, is cut', async () => {
-  const bodies = [`${'x'.repeat(190)} pets_secret_key`, `${'x'.repeat(4_090)}pets_secret_key the end`];
-  for (const [i, shown] of [`: ${'x'.repeat(190)} …_key`, `"body":"${'x'.repeat(4_090)}…_key "`].entries()) {
-    const { stderr } = await runAgainst(
-      (_, response) => reply(response, 400, bodies[i]),
-      ['list', '--debug', '--json'],
-    );
-    expect(stderr).toContain(shown);
-  }
+test('a key is masked in the reason of a service, and in a body with --debug', async () => {
+  const { stderr } = await runAgainst(
+    (_, response) => reply(response, 400, 'why pets_secret_key\nthe end'),
+    ['list', '--debug', '--json'],
+  );
+  expect(stderr).toContain(': why …_key"');
+  expect(stderr).toContain('"body":"why …_key\\nthe end"');
 });

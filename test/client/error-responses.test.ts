@@ -115,9 +115,8 @@ test.each<[number, string, string | undefined]>([
   [400, '{"error":"why"}', 'why'],
   [400, '{"error":{"code":7,"message":"why"}}', 'why'],
   [400, '"why"', 'why'],
-  [400, ' why\nnot ', 'why not'],
-  [400, 'x'.repeat(201), `${'x'.repeat(200)}…`],
-  [400, '<title>no</title><p>why</p>', 'HTTP status 400: why'],
+  [400, ' why\nnot ', 'why'],
+  [400, '<title>no</title><p>why</p>', 'HTTP status 400'],
 ])('the message of an error with status %i and the body %j is %j', async (status, body, message) => {
   const server = await scriptedServer((_, response) => reply(response, status, body));
   const { client } = testClient(server.url, { maxWaitMilliseconds: undefined });

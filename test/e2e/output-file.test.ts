@@ -64,7 +64,7 @@ test.each(['/dev/stdout', '/proc/self/fd/3'])(
 );
 
 test.each([
-  ['> /dev/full', /the disk is full/],
+  ['> /dev/full', /no space left on device/],
   ['| true', /the pipe was closed/],
   ['--output no/key', /its directory does not exist/],
 ])('pets keys add %s: the key is lost, so the error says whether it exists', async (end, reason) => {
