@@ -48,14 +48,6 @@ test('--check shows the remaining requests, and errors in full below the table',
     ['local', 'no key', '-', '-'],
   ]);
   expect(stderr.replace(/\s+/g, ' ')).toContain(`note: staging: cannot reach ${new URL(down).host}`);
-  // A narrow terminal has no room for addresses and keys.
-  const narrow = await profiles(['--check'], 50);
-  expect(cellsOf(narrow.lines)).toEqual([
-    ['PROFILE', 'DEFAULT', 'CHECK', 'REMAINING'],
-    ['prod', 'default', 'valid', '297'],
-    ['staging', 'network_error'],
-    ['local', 'no key'],
-  ]);
 });
 
 test.each([

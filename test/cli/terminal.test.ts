@@ -67,3 +67,12 @@ test('an error in a pipe has colors only with FORCE_COLOR', async () => {
   const forced = await runAgainst(() => {}, ['list', '--limit', '0'], { env: { FORCE_COLOR: '1' } });
   expect(forced.stderr).toContain('\u001b[31merror:');
 });
+
+test('a key is masked in the reason of a service, and in a body with --debug', async () => {
+  const { stderr } = await runAgainst(
+    (_, response) => reply(response, 400, 'why pets_secret_key\nthe end'),
+    ['list', '--debug', '--json'],
+  );
+  expect(stderr).toContain(': why …_key"');
+  expect(stderr).toContain('"body":"why …_key\\nthe end"');
+});

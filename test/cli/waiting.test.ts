@@ -86,15 +86,6 @@ test('a countdown does not last longer if the clock is set back', async () => {
   expect([code, slept]).toEqual([0, 5_010]);
 });
 
-test('a wait longer than PETS_MAX_WAIT fails immediately with exit code 5 and reports the end of the wait', async () => {
-  const { code, stderr, server } = await runAgainst(refusedOnce(30), ['list'], {
-    env: { PETS_MAX_WAIT: '29' },
-  });
-  expect(code).toBe(5);
-  expect(stderr).toContain('until 12:00:30 UTC (in 30 s)');
-  expect(server.requests).toHaveLength(1);
-});
-
 test('Ctrl-C ends profiles --check before the next service is requested', async () => {
   const { url, requests } = await scriptedServer(() => running.raise('SIGINT'));
   const files = { 'prod.json': profile(url), 'staging.json': profile(url) };

@@ -64,10 +64,10 @@ test.each(['/dev/stdout', '/proc/self/fd/3'])(
 );
 
 test.each([
-  ['> /dev/full', /no space left on device/],
-  ['| true', /the pipe was closed/],
-  ['--output no/key', /its directory does not exist/],
-])('pets keys add %s: the key is lost, so the error says whether it exists', async (end, reason) => {
+  ['', '> /dev/full', /no space left/],
+  ['', '| true', /the pipe was closed/],
+  ['--output no/key', '', /its directory does not exist/],
+])('pets keys add %s %s: the error says whether the lost key exists', async (option, end, reason) => {
   const machine = await freshMachine();
   await serve(machine);
   const add = `pets keys add till --plan free ${option} 2> errors`;

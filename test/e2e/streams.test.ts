@@ -51,7 +51,7 @@ test.each([PRERENDERED, list, `${list} --json`])(
   },
 );
 
-const FULL = /^error: cannot write the output: |"code":"output_error"/;
+const FULL = /^error: cannot write the output: no space left on device|"code":"output_error"/;
 
 test.each<[line: string, code: number, stderr?: RegExp]>([
   ...[PRERENDERED, list, `${list} --json`].map((each): [string, number, RegExp] => [

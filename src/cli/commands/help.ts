@@ -75,14 +75,14 @@ export const environmentVariables: Readonly<Record<string, string>> = {
   PETS_CONFIG_DIR: 'directory for profiles',
   PETS_STATE_DIR: 'directory for state: rate-limit waits, and which animals were added',
   PETS_DATA: 'directory or postgres:// URL of the store that pets serve, pets keys and pets store use',
-  PETS_SERVE_KEY:
-    'API key that pets serve accepts instead of a generated one: at least 20 characters, or 8 if only this machine can reach the service',
+  PETS_SERVE_KEY: 'API key that pets serve accepts instead of a generated one, at least 20 characters',
   PETS_SERVE_TOKEN:
     'token for the developer tools of pets serve, at least 20 characters (default: a new one at each start)',
-  'XDG_CONFIG_HOME, XDG_STATE_HOME, XDG_DATA_HOME':
-    'base directories for configuration, state and data files',
-  'HTTP_PROXY, HTTPS_PROXY, ALL_PROXY, NO_PROXY':
-    'proxies (lower case works too); never used for services on this machine',
+  XDG_CONFIG_HOME: 'base directory for profiles',
+  XDG_STATE_HOME: 'base directory for state',
+  XDG_DATA_HOME: 'base directory for the store of pets serve',
+  'HTTP_PROXY, HTTPS_PROXY, NO_PROXY':
+    'proxies (lower case works too); never used for services on this machine; ALL_PROXY counts last',
   NODE_EXTRA_CA_CERTS: 'file with additional certificates to trust',
   'NO_COLOR, FORCE_COLOR':
     'disable colors, or force them when not writing to a terminal; --color overrides this',
