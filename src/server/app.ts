@@ -39,8 +39,8 @@ import {
   type KnownPath,
   noRouteError,
   type OperationPath,
+  type RootPath,
   type RoutesOptions,
-  type UnversionedPath,
 } from './routes.ts';
 import { recordBody } from './tools/recorder.ts';
 
@@ -128,7 +128,7 @@ export function createApp(options: AppOptions): App {
       // Health checks often use the address of the server as Host. Their responses need no protection.
       checkHost(request, targetHost, path?.kind === 'health' ? undefined : hosts);
       if (method === 'OPTIONS') result = listMethods(exchange, path);
-      else if (path && path.access !== 'key') result = await runUnversioned(exchange, path);
+      else if (path && path.access !== 'key') result = await runRootPath(exchange, path);
       else if (isApi) result = await runOperation(exchange, path, fault?.mock);
       else throw notFound();
     } catch (error) {
@@ -211,10 +211,7 @@ export function createApp(options: AppOptions): App {
   }
 
   /** Carries out a request outside the API (docs/service.md 12; docs/testing.md). */
-  async function runUnversioned(
-    exchange: Exchange,
-    path: UnversionedPath & KnownPath,
-  ): Promise<ServiceResponse> {
+  async function runRootPath(exchange: Exchange, path: RootPath & KnownPath): Promise<ServiceResponse> {
     const { request, record, headers } = exchange;
     const run = path.methods[asGet(request.method)];
     if (run) record.operation = path.label;

@@ -46,8 +46,8 @@ export type OperationPath = {
   >;
 };
 
-/** Any other path. `label` is its name in metrics; all responses have the `headers`. */
-export type UnversionedPath = {
+/** A path outside the API, such as `/healthz`. `label` is its name in metrics; all responses have the `headers`. */
+export type RootPath = {
   /** The last segment may be a parameter, such as `{name}`. */
   path: string;
   /** `token`: callers need the developer token (docs/testing.md). */
@@ -62,7 +62,7 @@ export type UnversionedPath = {
   methods: Readonly<Record<string, Handler>>;
 };
 
-export type Path = OperationPath | UnversionedPath;
+export type Path = OperationPath | RootPath;
 
 export type RoutesOptions = {
   store: Store;
@@ -74,7 +74,7 @@ export type RoutesOptions = {
   /** Whether the service is meant only for programs on this machine. If so, `GET /metrics` needs no token. */
   isLocal?: boolean | undefined;
   /** The developer tools and their page (docs/testing.md). If undefined, `Prefer` has no effect either. */
-  tools?: { paths: readonly UnversionedPath[]; recorder?: Recorder } | undefined;
+  tools?: { paths: readonly RootPath[]; recorder?: Recorder } | undefined;
 };
 
 /** Returns all paths of the service. Access, CORS, Allow, 404 and 405, labels and more follow from this table. */
@@ -112,18 +112,20 @@ export function createPaths(options: RoutesOptions): Path[] {
 }
 
 /** A path that supports GET, and that anyone may use. */
-export const publicPath = (
-  path: string,
-  kind: UnversionedPath['kind'],
-  run: Handler,
-  label = path,
-): UnversionedPath => ({ path, access: 'open', kind, label, headers: [], methods: { GET: run } });
+export const publicPath = (path: string, kind: RootPath['kind'], run: Handler, label = path): RootPath => ({
+  path,
+  access: 'open',
+  kind,
+  label,
+  headers: [],
+  methods: { GET: run },
+});
 
 export const toolPath = (
   path: string,
-  access: UnversionedPath['access'],
-  methods: UnversionedPath['methods'],
-): UnversionedPath => ({ path, access, kind: 'tool', label: path, headers: NO_STORE, methods });
+  access: RootPath['access'],
+  methods: RootPath['methods'],
+): RootPath => ({ path, access, kind: 'tool', label: path, headers: NO_STORE, methods });
 
 const NO_STORE: RawHeaders = ['Cache-Control', 'no-store'];
 
