@@ -157,7 +157,6 @@ const wrongLines: Line[] = [
   ['find', 'missing <text>', 'pets find rex'],
   ['get', 'missing <id>', 'for example: pets get 7'],
   ['add Rex', 'missing --category <id>', 'pets add Rex --category 3', 'pets count --by category'],
-  ['add animals.csv', 'missing --category <id>', 'pets import animals.csv'],
   ['add - --category 3', 'pets import -'],
   ['completion', 'missing <shell>', 'pets completion bash'],
   ['completion tcsh', 'one of bash, zsh, fish', 'pets help completion'],
