@@ -89,15 +89,14 @@ export function plan(
   const fresh = { kind: 'import', seq: ledger.seq + 1, at: nextTime(ledger, now) } as const;
   const its: Import = { ...fresh, file, rows: rows.length, digest, finishedAt: null };
   const all = findKnown(hashes, ledger, its);
-  const isUnfinished = (seq: number) => ledger.imports.get(seq)?.finishedAt === null;
+  const unfinished = imports.filter(({ finishedAt }) => finishedAt === null).map(({ seq }) => seq);
   // The rest of an import that did not finish: its first row may have been added, and has to be settled.
-  const isRest = [...all.values()].every((row) => row.kind === 'sent' && isUnfinished(row.import));
+  const isRest = [...all.values()].every((row) => row.kind === 'sent' && unfinished.includes(row.import));
   const isPart = !isRest && all.size < rows.length;
   const mustAsk = choice === undefined && isPart && isVersion(hashes, file, ledger, all);
   const isRepeated = choice === 'add-again' || (choice === undefined && isPart && !mustAsk);
   if (!isRepeated) return complete(its, all, { mustAsk });
-  const unfinished = imports.filter(({ finishedAt }) => finishedAt === null);
-  const again: Import = { ...its, except: unfinished.map(({ seq }) => seq) };
+  const again: Import = { ...its, except: unfinished };
   const known = findKnown(hashes, ledger, again);
   return complete(again, known, { repeated: new Map([...all].filter(([position]) => !known.has(position))) });
 }

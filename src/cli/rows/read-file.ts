@@ -77,12 +77,11 @@ export async function readPetFile(
 }
 
 /** The real path of a file; undefined for a pipe, because the same pipe path may have another input later. */
-async function realPathOf(from: string): Promise<string | undefined> {
-  try {
-    return (await stat(from)).isFile() ? await realpath(from) : undefined;
-  } catch (error) {
-    throw fileError('read', from, error);
-  }
+async function realPathOf(file: string): Promise<string | undefined> {
+  const stats = await stat(file).catch((error) => {
+    throw fileError('read', file, error);
+  });
+  return stats.isFile() ? realpath(file) : undefined;
 }
 
 /** `name` is that of the input in messages, and `refused` the consequence of an error, such as `nothing was sent`. */
