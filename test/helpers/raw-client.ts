@@ -83,19 +83,11 @@ export class Connection {
   }
 
   /**
-   * The next response, without 100 Continue; undefined if the connection was closed.
+   * The next response; undefined if the connection was closed.
    *
    * @throws Error if a response is invalid, or the connection was closed within it
    */
-  async receive(isBodiless?: IsBodiless): Promise<RawResponse | undefined> {
-    for (;;) {
-      const response = await this.receiveAny(isBodiless);
-      if (response === undefined || response.status >= 200) return response;
-    }
-  }
-
-  /** Like `receive`, but also returns 100 Continue. */
-  async receiveAny(isBodiless: IsBodiless = () => false): Promise<RawResponse | undefined> {
+  async receive(isBodiless: IsBodiless = () => false): Promise<RawResponse | undefined> {
     for (;;) {
       const taken = takeResponse(this.#received, isBodiless);
       if (taken) {
