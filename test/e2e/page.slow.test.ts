@@ -124,8 +124,6 @@ describe('the page', () => {
     await search(page).fill('limit=3');
     await row(page, '/v1/pets?limit=3').waitFor();
     await expect.poll(() => rows(page).count()).toBe(1);
-    await service.call('/pets?limit=30');
-    await expect.poll(() => rows(page).count()).toBe(2);
     await service.call('/pets?limit=3000&status=gone');
     await button(page, '4xx errors 1').click();
     await expect.poll(() => rows(page).count()).toBe(1);
@@ -173,10 +171,6 @@ describe('the page', () => {
     await page.reload();
     await details(page).getByText('GET /v1/pets?limit=1').waitFor();
     await page.getByText('No request matches the filters').waitFor();
-    await show(page, 'Keys');
-    await page.getByRole('link', { name: 'till' }).click();
-    await expect.poll(() => search(page).inputValue()).toBe('till');
-    await expect.poll(() => rows(page).count()).toBe(2);
     const other = await page.context().newPage();
     await other.goto(link);
     await details(other).getByText('GET /v1/pets?limit=1').waitFor();
@@ -192,8 +186,6 @@ describe('the page', () => {
     await button(page, 'Send again').click();
     await page.getByText('The request was sent again').waitFor();
     await details(page).getByText('request 2 again').waitFor();
-    await row(page, 'request 2 again').getByRole('link', { name: 'request 2 again' }).click();
-    expect(new URL(page.url()).hash).toBe('#requests?request=2');
     await row(page, '401').getByRole('button').click();
     await details(page).getByText('Cannot be sent again: ').waitFor();
     expect(await button(page, 'Send again').isDisabled()).toBe(true);
@@ -201,10 +193,6 @@ describe('the page', () => {
     await button(page, 'Send again').click();
     const body = details(page).getByLabel('Body', { exact: true });
     expect(await body.inputValue()).toBe('{\n  "name": "Rex",\n  "categoryId": "one"\n}');
-    await expect.poll(() => page.evaluate('document.activeElement.name')).toBe('body');
-    await button(page, 'Cancel').click();
-    expect(await focused(page)).toBe('Send again');
-    await button(page, 'Send again').click();
     await body.fill(REX);
     expect((await service.requests()).requests).toHaveLength(4);
     await button(page, 'Send, and add an animal').click();
@@ -231,18 +219,14 @@ describe('the page', () => {
     await page.getByText('No faults are injected.').waitFor();
   });
 
-  test('copies a command for curl, or says why there is none', async () => {
+  test('copies a command for curl', async () => {
     const { service, page } = await openPage(['/pets?limit=1']);
-    await service.call('/pets', create('{"name":"\u202eRex","categoryId":1}'));
     await page.context().grantPermissions(['clipboard-read', 'clipboard-write']);
     await row(page, 'limit=1').getByRole('button').click();
     await button(page, 'Copy as curl').click();
     await page.getByText('The command is copied.').waitFor();
     const copied = await page.evaluate('navigator.clipboard.readText()');
     expect(copied).toContain(`127.0.0.1:${service.port()}/v1/pets?limit=1`);
-    await row(page, 'POST').getByRole('button').click();
-    await button(page, 'Copy as curl').click();
-    await page.getByRole('alert').getByText('cannot be pasted').waitFor();
   });
 
   test('shows the requests that are left, and lifts a ban', async () => {
@@ -286,13 +270,8 @@ describe('the page', () => {
   });
 
   test('adds one fault rule at a time, removes one or all, and shows the errors of invalid ones', async () => {
-    const service = await startPage({ faults: { seed: 1, failRate: 0.5, latency: { min: 1, max: 1 } } });
-    const { page } = await open(service.url(), { expectedErrors: /400/ });
+    const { service, page } = await openPage([], { expectedErrors: /400/ });
     await show(page, 'Faults');
-    await page.getByText('50 % of the requests fail').waitFor();
-    await page.getByText('Responses are delayed by 0.001 s.').waitFor();
-    await button(page, 'Remove all faults').click();
-    await page.getByText('No faults are injected.').waitFor();
     const times = page.getByLabel('Times');
     await times.fill('x');
     await button(page, 'Add rule').click();
@@ -303,7 +282,6 @@ describe('the page', () => {
     await page.keyboard.press('Enter');
     await page.getByText('Rule 1 is added: POST /v1/pets takes 0.001 s longer and gets 503').waitFor();
     await page.getByText('0 of 2 times').waitFor();
-    await page.locator('nav .rejected').waitFor();
     const add = async () => (await service.call('/pets', create(REX))).status;
     expect(await add()).toBe(503);
     await page.getByText('1 of 2 times').waitFor();
@@ -313,7 +291,6 @@ describe('the page', () => {
     await page.getByText('Rule 2 is added').waitFor();
     await button(page, 'Remove rule 2').click();
     await page.getByText('Rule 2 is removed').waitFor();
-    expect(await page.evaluate('document.activeElement.id')).toBe('message');
     // The other rule has not been armed again.
     expect([await add(), await add()]).toEqual([503, 201]);
     await page.getByText('2 of 2 times, used up').waitFor();
@@ -343,10 +320,6 @@ describe('the page', () => {
     await expect.poll(() => page.evaluate('document.activeElement.id')).toBe('details-title');
     await page.keyboard.press('Escape');
     expect(await focused(page)).toBe('GET /v1/pets?limit=3');
-    // With open details, the arrow keys also change the request that is shown.
-    await rows(page).last().getByRole('button').click();
-    await page.keyboard.press('ArrowUp');
-    await details(page).getByText('/v1/pets?limit=2').first().waitFor();
     await page.locator('h1').click();
     await tabTo('Keys');
     await page.keyboard.press('Enter');
@@ -368,18 +341,12 @@ describe('the connection of the page', () => {
     await other.getByRole('alert').getByText('this address is old').waitFor();
     expect(await seriousFindings(other)).toEqual([]);
     expect(other.url()).not.toContain('#');
-    await other.goto(used.replace(/#.*/, '#c=wrong'));
-    await other.getByRole('alert').waitFor();
-    await other.goto(service.url());
-    await textOf(other, '#connection').toBe('Live');
   });
 
   test('after a restart, the page says what to do and sends nothing, until there is a new address in any tab', async () => {
     const service = await startPage();
     const { page, requests } = await open(service.url(), { expectedErrors: /401/ });
     await textOf(page, '#connection').toBe('Live');
-    await page.getByLabel('Search').fill('limit=3');
-    await expect.poll(() => new URL(page.url()).hash).toBe('#requests?text=limit%3D3');
     await page.evaluate("localStorage.setItem('pets-session', 'x'.repeat(43))");
     await page.reload();
     await textOf(page, '[role="alert"]').toMatch(
@@ -392,7 +359,6 @@ describe('the connection of the page', () => {
     const tab = await page.context().newPage();
     await tab.goto(service.url());
     await textOf(page, '#connection').toBe('Live');
-    expect(await page.getByLabel('Search').inputValue()).toBe('limit=3');
   });
 
   test('a hidden page asks for nothing', async () => {
