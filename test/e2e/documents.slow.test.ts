@@ -40,17 +40,9 @@ test('npm run demo lists, adds and shows animals on a new machine, and leaves no
     encoding: 'utf8',
   });
   expect(status).toBe(0);
-  const steps = stdout.split(/^\$ pets /m).slice(1);
-  expect(steps.map((step) => step.split('\n')[0])).toEqual([
-    'list --all',
-    'list --status available --limit 5',
-    "add 'Rex the Second' --category 1 --status pending",
-    'get 67',
-    'orders',
-  ]);
-  const rows = steps.map((step) => step.trim().split('\n').slice(1));
-  expect(rows.slice(0, 2).map(({ length }) => length)).toEqual([66, 5]);
-  expect(rows.slice(2, 4)).toEqual(Array(2).fill(['67\tRex the Second\t1\tpending']));
+  const steps = stdout.split(/^\$ pets /m).map((step) => step.trim().split('\n').slice(1));
+  expect(steps.map(({ length }) => length)).toEqual([0, 66, 5, 1, 1, expect.any(Number)]);
+  expect(steps[4]).toEqual(['67\tRex the Second\t1\tpending']);
   expect((await readdir(machine.home)).filter((name) => name.startsWith('pets-'))).toEqual([]);
   expect(await readdir(machine.configDirectory).catch(() => [])).toEqual([]);
 });

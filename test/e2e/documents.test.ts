@@ -11,6 +11,7 @@ import { plans } from '../../src/contract/plans.ts';
 import { isRunnable } from '../helpers/document-blocks.ts';
 import {
   anchorsOf,
+  type Document,
   documents,
   knownDirectives,
   linksOf,
@@ -103,43 +104,31 @@ test('at most five blocks with commands are not run, and every directive is know
 });
 
 test('every npm script and file that a document names exists', () => {
-  const problems = documents.flatMap(({ name, text }) => [
-    ...[...text.matchAll(/\bnpm run ([\w:]+)/g)].filter(([, script = '']) => !(script in manifest.scripts)),
-    ...[...text.matchAll(/`((?:src|test|bench|bin|docs|\.config|\.github|\.ci)\/[\w./-]*)`/g)]
-      .filter(([, path = '']) => !existsSync(join(repository, path)))
-      .map(([, path]) => `${name}: there is no ${path}`),
-  ]);
-  expect(problems).toEqual([]);
+  const text = documents.map((document) => document.text).join('\n');
+  const scripts = [...text.matchAll(/\bnpm run ([\w:]+)/g)].map(([, script = '']) => script);
+  expect(scripts.filter((script) => !(script in manifest.scripts))).toEqual([]);
+  const names = /`((?:src|test|bench|bin|docs|\.config|\.github|\.ci)\/[\w./-]*)`/g;
+  const paths = [...text.matchAll(names)].map(([, path = '']) => path);
+  expect(paths.filter((path) => !existsSync(join(repository, path)))).toEqual([]);
 });
-
-/** The broken links of a document. `files` returns the text of a file that a link may lead to. */
-function brokenLinks(
-  { name, text }: { name: string; text: string },
-  files: (path: string) => string | undefined,
-) {
-  return linksOf(text).filter((link) => {
-    // Tests do not use the network, so only the form of an external link is checked.
-    if (/^[a-z]+:/.test(link)) return !link.startsWith('https://') || !URL.canParse(link);
-    const [path = '', anchor] = link.split('#');
-    const target = path === '' ? text : files(join(dirname(name), path));
-    return target === undefined || (anchor !== undefined && !anchorsOf(target).includes(anchor));
-  });
-}
 
 test('every link in a document has a target, also in the package', () => {
   // npm always adds the first three.
   const packed = ['README.md', 'LICENSE', 'package.json', ...manifest.files];
-  const fileOf = (path: string) =>
-    packed.some((each) => path === each || path.startsWith(`${each}/`)) && existsSync(join(repository, path))
-      ? readDocument(path).text
-      : undefined;
-  const names = [
-    ...documents.map(({ name }) => name),
-    'CHANGELOG.md',
-    'bench/README.md',
-    '.github/SECURITY.md',
-  ];
-  expect(names.flatMap((name) => brokenLinks(readDocument(name), fileOf))).toEqual([]);
+  const isPacked = (path: string) => packed.some((each) => path === each || path.startsWith(`${each}/`));
+  const isBroken = ({ name, text }: Document, link: string) => {
+    // Tests do not use the network, so only the form of an external link is checked.
+    if (/^[a-z]+:/.test(link)) return !link.startsWith('https://') || !URL.canParse(link);
+    const [path = '', anchor] = link.split('#');
+    const target = join(dirname(name), path);
+    if (path !== '' && !(isPacked(target) && existsSync(join(repository, target)))) return true;
+    return anchor !== undefined && !anchorsOf(path ? readDocument(target).text : text).includes(anchor);
+  };
+  const others = ['CHANGELOG.md', 'bench/README.md', '.github/SECURITY.md'].map(readDocument);
+  const broken = [...documents, ...others].flatMap((document) =>
+    linksOf(document.text).filter((link) => isBroken(document, link)),
+  );
+  expect(broken).toEqual([]);
 });
 
 const service = readDocument('docs/service.md');
@@ -188,35 +177,14 @@ test('docs/service.md lists the error codes of the service, each with its status
   expect(enterprise).toEqual({ perMinute: 1e9, perDay: 1e12 });
 });
 
-/** The paths of all files in src, bin and test. */
-const sourceFiles = ['src', 'bin', 'test'].flatMap((folder) =>
-  readdirSync(join(repository, folder), { recursive: true, encoding: 'utf8' }).map((name) =>
-    join(folder, name),
-  ),
-);
-
-test('the documents, sections and details D1 to D17 that the source cites exist', () => {
-  const problems = sourceFiles
-    .filter((path) => /^src.*\.(?:ts|tsx|sql)$/.test(path))
-    .flatMap((path) => {
-      const source = readFileSync(join(repository, path), 'utf8');
-      const names = [...source.matchAll(/\bdocs\/[\w.-]+\.md\b/g)].map(([name]) => name);
-      const sections = [...source.matchAll(/\bdocs\/service\.md (\d[\d.]*\d|\d)/g)].map(
-        ([, number]) => number,
-      );
-      const details = source.match(/\bD\d\d?\b/g) ?? [];
-      return [
-        ...names.filter((name) => !existsSync(join(repository, name))),
-        ...details.filter((detail) => !service.text.includes(`\n**${detail}.**`)),
-        ...sections.filter((number) => !new RegExp(`^#+ ${number}\\.? `, 'm').test(service.text)),
-      ].map((missing) => `${path}: ${missing}`);
-    });
-  expect(problems).toEqual([]);
-});
-
 test('docs/architecture.md names only files that exist, and every promise has a test', () => {
   const architecture = readDocument('docs/architecture.md');
-  const exists = (path: string) => sourceFiles.some((file) => `/${file}`.endsWith(`/${path}`));
+  const files = ['src', 'bin', 'test'].flatMap((folder) =>
+    readdirSync(join(repository, folder), { recursive: true, encoding: 'utf8' }).map(
+      (name) => `/${folder}/${name}`,
+    ),
+  );
+  const exists = (path: string) => files.some((file) => file.endsWith(`/${path}`));
   const paths = [...architecture.text.matchAll(/(?<![\w./-])[\w-]+(?:\/[\w.-]+)*\.(?:ts|sql)\b/g)].map(
     ([path]) => path,
   );

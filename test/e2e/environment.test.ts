@@ -1,12 +1,13 @@
 import { spawnSync } from 'node:child_process';
 import { once } from 'node:events';
-import { chmod, chown, mkdir, readFile, stat, writeFile } from 'node:fs/promises';
+import { chmod, chown, mkdir, readFile, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import ts from 'typescript';
 import { describe, expect, test } from 'vitest';
 import { gate } from '../helpers/gate.ts';
 import { DIST, EXECUTABLE, freshMachine, outputOf, petsInShell } from '../helpers/pets.ts';
 import { reply, scriptedServer } from '../helpers/scripted-server.ts';
+import { testIf } from '../helpers/skip.ts';
 
 // The machine may be odd: its Node, locale, variables, directories and owners of files. Tests of the built command.
 
@@ -38,26 +39,8 @@ describe.skipIf(EXECUTABLE !== undefined)('a Node that is too old', () => {
   });
 });
 
-describe('a variable that cannot be used has no effect', () => {
-  test.each<Record<string, string>>([
-    { LC_ALL: 'de_DE@euro', LANG: 'de_DE@euro' },
-    { LC_ALL: 'de_DE.UTF-8', TZ: 'Nowhere/At all', COLUMNS: '-1', TMPDIR: '/nonexistent' },
-    { LC_ALL: 'de_DE.UTF-8', HOME: 'relative', TMPDIR: '/dev/null', TZ: '', COLUMNS: 'wide' },
-  ])('on list: %j', async (env) => {
-    const machine = await freshMachine();
-    const server = await scriptedServer((_, response) =>
-      reply(response, 200, [{ id: 7, name: 'Rex', categoryId: 3, status: 'sold' }]),
-    );
-    const service = { PETS_BASE_URL: server.url, PETS_API_KEY: 'pets_k', PETS_STATE_DIR: machine.home };
-    const ran = await machine.command(['list', '--excel'], { env: { ...service, ...env } });
-    expect(ran).toEqual({
-      code: 0,
-      stdout: '\ufeffid;name;categoryId;status\r\n7;Rex;3;sold\r\n',
-      stderr: '',
-    });
-  });
-
-  test('on serve --ephemeral, also without a home directory', async () => {
+describe('directories may be missing', () => {
+  test('serve --ephemeral needs neither a home directory nor the one for temporary files', async () => {
     const env = { TMPDIR: '/nonexistent', HOME: '/nonexistent', PETS_CONFIG_DIR: '' };
     const args = ['serve', '--ephemeral', '--', 'true'];
     expect(await (await freshMachine()).command(args, { env })).toMatchObject({ code: 0 });
@@ -107,41 +90,27 @@ const LOST = '-dac_override,-dac_read_search,-fowner,-chown';
 /** Runs a command as root without its privileges, so that the owner, the group and the mode of a file count. */
 const UNPRIVILEGED = `setpriv --bounding-set=${LOST} --inh-caps=${LOST}`;
 
-// Only root can create files of other owners.
-describe.runIf(process.getuid?.() === 0 && spawnSync(`${UNPRIVILEGED} true`, { shell: true }).status === 0)(
-  'a configuration directory of another owner',
-  () => {
-    async function configOfAnother(file?: string) {
-      const machine = await freshMachine();
-      const config = join(machine.home, 'config');
-      await mkdir(config);
-      if (file !== undefined) {
-        await writeFile(join(config, file), '{}', { mode: 0o600 });
-        await chown(join(config, file), 1_234, 1_234);
-      }
-      await chown(config, 1_234, 0);
-      await chmod(config, 0o770);
-      const env = { PETS_CONFIG_DIR: config };
-      const run = (line: string) =>
-        machine.shell(`${UNPRIVILEGED} ${petsInShell} ${line}`, { env, stdin: 'pets_key_0123456789' });
-      return { config, run };
-    }
-
-    test('is used if the group may write to it, as in OpenShift, and its files are private', async () => {
-      const { config, run } = await configOfAnother();
-      for (const line of [
-        'login --no-verify --base-url https://api.example.com/v1',
-        'use prod',
-        'serve --port 0 -- true',
-      ])
-        expect(await run(line), line).toMatchObject({ code: 0 });
-      expect((await stat(join(config, 'prod.json'))).mode & 0o777).toBe(0o600);
-      expect((await stat(config)).mode & 0o777).toBe(0o770);
-    });
-
-    test('may have a profile that cannot be read, which is not a missing one', async () => {
-      const { code, stderr } = await (await configOfAnother('prod.json')).run('list');
-      expect([code, stderr]).toEqual([1, expect.stringContaining('prod.json: permission denied')]);
-    });
+testIf(
+  process.getuid?.() === 0 && spawnSync(`${UNPRIVILEGED} true`, { shell: true }).status === 0,
+  'only root with setpriv can create files of other owners',
+)(
+  'a configuration directory of another owner is used if the group may write to it, as in OpenShift; a profile that cannot be read is not a missing one',
+  async () => {
+    const machine = await freshMachine();
+    const config = join(machine.home, 'config');
+    await mkdir(config);
+    await chown(config, 1_234, 0);
+    await chmod(config, 0o770);
+    const options = { env: { PETS_CONFIG_DIR: config }, stdin: 'pets_key_0123456789' };
+    const run = (line: string) => machine.shell(`${UNPRIVILEGED} ${petsInShell} ${line}`, options);
+    const login = 'login --no-verify --base-url https://api.example.com/v1';
+    for (const line of [login, 'use prod', 'serve --port 0 -- true'])
+      expect(await run(line), line).toMatchObject({ code: 0 });
+    const profile = join(config, 'prod.json');
+    const modes = await Promise.all([profile, config].map(async (path) => (await stat(path)).mode & 0o777));
+    expect(modes).toEqual([0o600, 0o770]);
+    await chown(profile, 1_234, 1_234);
+    const denied = expect.stringContaining('prod.json: permission denied');
+    expect(await run('list')).toMatchObject({ code: 1, stderr: denied });
   },
 );

@@ -4,13 +4,10 @@ import { describe, expect, test } from 'vitest';
 import { CANARY } from '../helpers/failure.ts';
 import { freshMachine, type Machine, serve } from '../helpers/pets.ts';
 import { onTerminal } from '../helpers/pseudo-terminal.ts';
-import { reply, replyError, scriptedServer } from '../helpers/scripted-server.ts';
 import { testAtTerminal } from '../helpers/skip.ts';
 
 // These tests run `pets login`, mostly at a terminal.
 
-const CTRL_C = '\x03';
-const CTRL_Z = '\x1a';
 const ENTER = '\r';
 const KEY_PROMPT = 'API key for profile prod';
 const URL_PROMPT = 'Address of';
@@ -20,26 +17,13 @@ async function startLogin(baseUrl?: string) {
   const machine = await freshMachine();
   const terminal = onTerminal(machine, ['login', ...(baseUrl ? ['--base-url', baseUrl] : [])]);
   await terminal.waitFor(baseUrl ? KEY_PROMPT : URL_PROMPT);
-  /** Waits until the command ends with this code, and checks that no profile was saved. */
-  const expectNothingSaved = async (code: number) => {
-    expect(await terminal.exitCode()).toBe(code);
-    expect(await savedOn(machine)).toEqual([]);
-  };
-  return { machine, terminal, expectNothingSaved };
+  return { machine, terminal };
 }
 
 const startService = async () => serve(await freshMachine(), ['--ephemeral', '--seed', '--no-profile']);
 
 const savedOn = async ({ configDirectory }: Machine) =>
   (await readdir(configDirectory).catch(() => [])).filter((name) => name.endsWith('.json'));
-
-/** The base URL of a server that refuses requests without a key. */
-const startServer = async () =>
-  (
-    await scriptedServer(({ headers }, response) =>
-      headers.authorization ? reply(response, 200, []) : replyError(response, 401),
-    )
-  ).url;
 
 describe('pets login at a terminal', () => {
   testAtTerminal(
@@ -87,17 +71,16 @@ describe('pets login at a terminal', () => {
     },
   );
 
-  testAtTerminal.each<[string, { prompt?: 'key'; keys?: string; signal?: NodeJS.Signals }]>([
-    ['Ctrl-C at the prompt for the base URL', { keys: CTRL_C }],
-    ['Ctrl-Z', { prompt: 'key', keys: CTRL_Z }],
-    ['SIGINT', { prompt: 'key', signal: 'SIGINT' }],
-    ['SIGTERM', { prompt: 'key', signal: 'SIGTERM' }],
-    ['SIGHUP', { prompt: 'key', signal: 'SIGHUP' }],
-  ])('%s exits with 130 and saves nothing', async (_name, { prompt, keys, signal }) => {
-    const { terminal, expectNothingSaved } = await startLogin(prompt && (await startServer()));
+  testAtTerminal.each<[string, hasUrl: boolean, keys?: string]>([
+    ['Ctrl-C at the prompt for the base URL', false, '\x03'],
+    ['Ctrl-Z at the prompt for the key', true, '\x1a'],
+    ['SIGTERM at the prompt for the key', true],
+  ])('%s exits with 130 and saves nothing', async (_name, hasUrl, keys) => {
+    const { machine, terminal } = await startLogin(hasUrl ? (await startService()).url : undefined);
     if (keys) terminal.type(keys);
-    if (signal) terminal.signal(signal);
-    await expectNothingSaved(130);
+    else terminal.signal('SIGTERM');
+    expect(await terminal.exitCode()).toBe(130);
+    expect(await savedOn(machine)).toEqual([]);
     expect(terminal.output()).toContain('interrupted');
   });
 

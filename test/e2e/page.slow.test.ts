@@ -124,8 +124,6 @@ describe('the page', () => {
     await search(page).fill('limit=3');
     await row(page, '/v1/pets?limit=3').waitFor();
     await expect.poll(() => rows(page).count()).toBe(1);
-    await service.call('/pets?limit=30');
-    await expect.poll(() => rows(page).count()).toBe(2);
     await service.call('/pets?limit=3000&status=gone');
     await button(page, '4xx errors 1').click();
     await expect.poll(() => rows(page).count()).toBe(1);
@@ -133,7 +131,7 @@ describe('the page', () => {
     await expect.poll(() => page.title()).toBe(`1 error · pets serve :${service.port()}`);
   });
 
-  test('pauses the list, but not the search, and continues it without a gap', async () => {
+  test('pauses the list, but not the search, continues it without a gap, and clears it', async () => {
     const { service, page } = await openPage(['/pets?limit=1']);
     await row(page, 'limit=1').waitFor();
     await button(page, 'Pause').click();
@@ -150,38 +148,12 @@ describe('the page', () => {
     await service.call('/pets?limit=3');
     await button(page, 'Pause').click();
     await expect.poll(() => rows(page).count()).toBe(3);
-  });
-
-  test('clears the list, also in other tabs, and shows what comes afterward', async () => {
-    const { service, page } = await openPage(['/pets?limit=1']);
-    await row(page, 'limit=1').getByRole('button').click();
-    await details(page).waitFor();
-    const tab = await page.context().newPage();
-    await tab.goto(page.url());
-    await details(tab).waitFor();
     await button(page, 'Clear').click();
     await page.getByText('The list is cleared').waitFor();
     expect(await focused(page)).toBe('Clear');
-    for (const each of [page, tab]) {
-      await expect.poll(() => rows(each).count()).toBe(0);
-      expect(await details(each).count()).toBe(0);
-    }
-    await service.call('/pets?limit=2');
-    for (const each of [page, tab]) await row(each, 'limit=2').waitFor();
-    expect((await service.requests()).requests).toHaveLength(1);
-  });
-
-  test('shows refused requests of other websites with the option that allows them, and preferences without effect', async () => {
-    const { service, page } = await openPage();
-    const headers = { 'Sec-Fetch-Site': 'cross-site', Origin: 'http://localhost:5173' };
-    await service.call('/pets', { method: 'OPTIONS', headers });
-    const because = 'origin http://localhost:5173 refused; start with --cors http://localhost:5173';
-    await row(page, because).waitFor();
-    expect(await row(page, because).getAttribute('class')).toContain('muted');
-    await service.call('/pets', { headers: { 'Sec-Fetch-Site': 'cross-site' } });
-    await row(page, 'any website can send this').waitFor();
-    await service.call('/pets', { headers: { Prefer: 'return=minimal, wait=5' } });
-    await row(page, 'ignored: Prefer: return, wait').waitFor();
+    await service.call('/pets?limit=4');
+    await row(page, 'limit=4').waitFor();
+    expect(await rows(page).count()).toBe(1);
   });
 
   test('has the selection and the filters in its address: for a reload, for back, and for a link', async () => {
@@ -199,10 +171,6 @@ describe('the page', () => {
     await page.reload();
     await details(page).getByText('GET /v1/pets?limit=1').waitFor();
     await page.getByText('No request matches the filters').waitFor();
-    await show(page, 'Keys');
-    await page.getByRole('link', { name: 'till' }).click();
-    await expect.poll(() => search(page).inputValue()).toBe('till');
-    await expect.poll(() => rows(page).count()).toBe(2);
     const other = await page.context().newPage();
     await other.goto(link);
     await details(other).getByText('GET /v1/pets?limit=1').waitFor();
@@ -218,8 +186,6 @@ describe('the page', () => {
     await button(page, 'Send again').click();
     await page.getByText('The request was sent again').waitFor();
     await details(page).getByText('request 2 again').waitFor();
-    await row(page, 'request 2 again').getByRole('link', { name: 'request 2 again' }).click();
-    expect(new URL(page.url()).hash).toBe('#requests?request=2');
     await row(page, '401').getByRole('button').click();
     await details(page).getByText('Cannot be sent again: ').waitFor();
     expect(await button(page, 'Send again').isDisabled()).toBe(true);
@@ -227,10 +193,6 @@ describe('the page', () => {
     await button(page, 'Send again').click();
     const body = details(page).getByLabel('Body', { exact: true });
     expect(await body.inputValue()).toBe('{\n  "name": "Rex",\n  "categoryId": "one"\n}');
-    await expect.poll(() => page.evaluate('document.activeElement.name')).toBe('body');
-    await button(page, 'Cancel').click();
-    expect(await focused(page)).toBe('Send again');
-    await button(page, 'Send again').click();
     await body.fill(REX);
     expect((await service.requests()).requests).toHaveLength(4);
     await button(page, 'Send, and add an animal').click();
@@ -250,26 +212,21 @@ describe('the page', () => {
     expect((await service.call('/pets/8')).status).toBe(200);
     await button(page, 'Delay next by 3 s').click();
     await page.getByText('Rule 2 is added: GET /v1/pets/{petId} takes 3 s longer').waitFor();
-    await service.call('/pets/9');
-    await row(page, 'delayed by 3.00 s').getByRole('link', { name: 'rule 2' }).click();
+    await row(page, 'fault rule 1').getByRole('link', { name: 'rule 1' }).click();
     await page.getByText('1 of 1 time, used up').waitFor();
     // Faults that change elsewhere are shown, too.
     await service.use('/faults', { method: 'DELETE' });
     await page.getByText('No faults are injected.').waitFor();
   });
 
-  test('copies a command for curl, or says why there is none', async () => {
+  test('copies a command for curl', async () => {
     const { service, page } = await openPage(['/pets?limit=1']);
-    await service.call('/pets', create('{"name":"\u202eRex","categoryId":1}'));
     await page.context().grantPermissions(['clipboard-read', 'clipboard-write']);
     await row(page, 'limit=1').getByRole('button').click();
     await button(page, 'Copy as curl').click();
     await page.getByText('The command is copied.').waitFor();
     const copied = await page.evaluate('navigator.clipboard.readText()');
     expect(copied).toContain(`127.0.0.1:${service.port()}/v1/pets?limit=1`);
-    await row(page, 'POST').getByRole('button').click();
-    await button(page, 'Copy as curl').click();
-    await page.getByRole('alert').getByText('cannot be pasted').waitFor();
   });
 
   test('shows the requests that are left, and lifts a ban', async () => {
@@ -313,13 +270,8 @@ describe('the page', () => {
   });
 
   test('adds one fault rule at a time, removes one or all, and shows the errors of invalid ones', async () => {
-    const service = await startPage({ faults: { seed: 1, failRate: 0.5, latency: { min: 1, max: 1 } } });
-    const { page } = await open(service.url(), { expectedErrors: /400/ });
+    const { service, page } = await openPage([], { expectedErrors: /400/ });
     await show(page, 'Faults');
-    await page.getByText('50 % of the requests fail').waitFor();
-    await page.getByText('Responses are delayed by 0.001 s.').waitFor();
-    await button(page, 'Remove all faults').click();
-    await page.getByText('No faults are injected.').waitFor();
     const times = page.getByLabel('Times');
     await times.fill('x');
     await button(page, 'Add rule').click();
@@ -330,7 +282,6 @@ describe('the page', () => {
     await page.keyboard.press('Enter');
     await page.getByText('Rule 1 is added: POST /v1/pets takes 0.001 s longer and gets 503').waitFor();
     await page.getByText('0 of 2 times').waitFor();
-    await page.locator('nav .rejected').waitFor();
     const add = async () => (await service.call('/pets', create(REX))).status;
     expect(await add()).toBe(503);
     await page.getByText('1 of 2 times').waitFor();
@@ -340,7 +291,6 @@ describe('the page', () => {
     await page.getByText('Rule 2 is added').waitFor();
     await button(page, 'Remove rule 2').click();
     await page.getByText('Rule 2 is removed').waitFor();
-    expect(await page.evaluate('document.activeElement.id')).toBe('message');
     // The other rule has not been armed again.
     expect([await add(), await add()]).toEqual([503, 201]);
     await page.getByText('2 of 2 times, used up').waitFor();
@@ -370,50 +320,10 @@ describe('the page', () => {
     await expect.poll(() => page.evaluate('document.activeElement.id')).toBe('details-title');
     await page.keyboard.press('Escape');
     expect(await focused(page)).toBe('GET /v1/pets?limit=3');
-    // With open details, the arrow keys also change the request that is shown.
-    await rows(page).last().getByRole('button').click();
-    await page.keyboard.press('ArrowUp');
-    await details(page).getByText('/v1/pets?limit=2').first().waitFor();
     await page.locator('h1').click();
     await tabTo('Keys');
     await page.keyboard.press('Enter');
     await page.locator('#keys-view').getByText('till').waitFor();
-  });
-
-  test.each([1_280, 390])(
-    'the outline of the focused element is not cut off, at %i pixels',
-    async (width) => {
-      const { page } = await openPage(['/pets?limit=2'], { viewport: { width, height: 800 } });
-      await rows(page).first().waitFor();
-      // The element around the focused one that cuts off a part of its outline.
-      const cutOff = `(() => {
-        const { top, right, bottom, left } = document.activeElement.getBoundingClientRect();
-        for (let each = document.activeElement.parentElement; each; each = each.parentElement) {
-          const box = each.getBoundingClientRect();
-          const isOutside = top - 2 < box.top || right + 2 > box.right || bottom + 2 > box.bottom || left - 2 < box.left;
-          if (isOutside && getComputedStyle(each).overflow !== 'visible') return each.outerHTML;
-        }
-        return '';
-      })()`;
-      for (let i = 0; i < 14; i++) {
-        await page.keyboard.press('Tab');
-        expect(await page.evaluate(cutOff)).toBe('');
-        if (i === 10) await row(page, 'limit=2').getByRole('button').focus();
-        if (i === 11) await page.keyboard.press('Enter');
-      }
-    },
-  );
-
-  test('shows what is selected also with forced colors, which have no backgrounds', async () => {
-    const { page } = await openPage(['/pets?limit=2'], { forcedColors: 'active' });
-    await row(page, 'limit=2').getByRole('button').click();
-    await button(page, 'Pause').click();
-    await page.locator('h1').click();
-    const outline = (selector: string) =>
-      page.evaluate(`getComputedStyle(document.querySelector('${selector}')).outlineStyle`);
-    for (const selector of ['nav a[aria-current]', '[aria-pressed="true"]', 'tr.opened'])
-      expect(await outline(selector)).toBe('solid');
-    expect(await outline('[aria-pressed="false"]')).toBe('none');
   });
 });
 
@@ -431,18 +341,12 @@ describe('the connection of the page', () => {
     await other.getByRole('alert').getByText('this address is old').waitFor();
     expect(await seriousFindings(other)).toEqual([]);
     expect(other.url()).not.toContain('#');
-    await other.goto(used.replace(/#.*/, '#c=wrong'));
-    await other.getByRole('alert').waitFor();
-    await other.goto(service.url());
-    await textOf(other, '#connection').toBe('Live');
   });
 
   test('after a restart, the page says what to do and sends nothing, until there is a new address in any tab', async () => {
     const service = await startPage();
     const { page, requests } = await open(service.url(), { expectedErrors: /401/ });
     await textOf(page, '#connection').toBe('Live');
-    await page.getByLabel('Search').fill('limit=3');
-    await expect.poll(() => new URL(page.url()).hash).toBe('#requests?text=limit%3D3');
     await page.evaluate("localStorage.setItem('pets-session', 'x'.repeat(43))");
     await page.reload();
     await textOf(page, '[role="alert"]').toMatch(
@@ -455,26 +359,6 @@ describe('the connection of the page', () => {
     const tab = await page.context().newPage();
     await tab.goto(service.url());
     await textOf(page, '#connection').toBe('Live');
-    expect(await page.getByLabel('Search').inputValue()).toBe('limit=3');
-  });
-
-  test('continues after a restart with the same token, with the requests of the new start', async () => {
-    const service = await startPage({ token: 'chosen-by-the-user-0' });
-    for (const path of ['/pets?limit=1', '/pets?limit=2']) await service.call(path);
-    const { page } = await open(service.url(), { expectedErrors: /ERR_CONNECTION_REFUSED/ });
-    await row(page, 'limit=1').getByRole('button').click();
-    await details(page).waitFor();
-    // The server cannot have the same port again in a test, so the page gets the responses of the new one.
-    const before = service.port();
-    await service.restart();
-    await page.route(/:\d+\/(?!page)/, async (route) => {
-      const url = route.request().url().replace(`:${before}`, `:${service.port()}`);
-      await route.fulfill({ response: await route.fetch({ url }) });
-    });
-    await service.call('/pets?limit=3');
-    await row(page, 'limit=3').waitFor();
-    expect(await rows(page).count()).toBe(1);
-    expect(await details(page).count()).toBe(0);
   });
 
   test('a hidden page asks for nothing', async () => {

@@ -24,7 +24,7 @@ const nginxInFront = (upstream: string) =>
   );
 
 const haproxyInFront =
-  (upstream: string, backend = ''): Configure =>
+  (upstream: string): Configure =>
   (port) =>
     `
 defaults
@@ -36,7 +36,6 @@ frontend front
   bind 127.0.0.1:${port}
   default_backend back
 backend back
-  ${backend}
   server service ${upstream}
 `;
 
@@ -69,23 +68,6 @@ test.for<[ProxyName, (upstream: string) => Configure, isForward: boolean]>([
   const { id } = await json('add', 'Rex', '--category', '3');
   expect(await json('get', String(id))).toMatchObject({ name: 'Rex' });
 });
-
-testIfInstalled('haproxy').each(['option httpchk', 'option httpchk GET /healthz'])(
-  'the service passes the health check %j of HAProxy',
-  async (check) => {
-    const { url } = await startService();
-    const backend = `${check}\n  default-server check inter 100\n  stats uri /haproxy`;
-    const port = await startProxy('haproxy', haproxyInFront(new URL(url).host, backend));
-    const checkStatus = async () => {
-      const statistics = await (await fetch(`http://127.0.0.1:${port}/haproxy;csv`)).text();
-      const [names = [], ...rows] = statistics.split('\n').map((line) => line.split(','));
-      const server = rows.find(([, name]) => name === 'service');
-      // While a check is running, the status of the previous one follows an asterisk.
-      return server?.[names.indexOf('check_status')]?.replace('* ', '') ?? '';
-    };
-    await expect.poll(checkStatus).toBe('L7OK');
-  },
-);
 
 const TLS = `
   ssl_certificate ${join(TLS_DIRECTORY, 'localhost.pem')};

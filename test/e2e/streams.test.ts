@@ -24,6 +24,8 @@ const list = 'pets list --profile local --all';
 // Each row sets several variables, or other streams: it fails if any of them changes the output.
 test.each([
   [`LANG=C LC_ALL=C TERM=dumb TZ=Pacific/Auckland ${list}`],
+  [`LC_ALL=de_DE@euro TZ='Nowhere/At all' COLUMNS=-1 TMPDIR=/nonexistent ${list}`],
+  [`LC_ALL=de_DE.UTF-8 HOME=relative TMPDIR=/dev/null TZ= COLUMNS=wide ${list}`],
   [`LANG=de_DE.UTF-8 COLUMNS=20 LINES=5 CI=true GITHUB_ACTIONS=true ${list} < /dev/null`],
   [`${list} --no-input | cat`],
   [`${list} <&-`],
@@ -32,6 +34,11 @@ test.each([
   expect(plain.stdout).toContain('Fürst Pückler');
   expect(plain.stdout).not.toContain('\u001b');
   expect(await machine.shell(line)).toEqual(plain);
+});
+
+test('the locale decides between commas and semicolons of --excel, also one that Node refuses', async () => {
+  const { stdout } = await machine.shell(`LC_ALL=de_DE@euro ${list} --excel`);
+  expect(stdout).toContain('\ufeffid;name;categoryId;status\r\n1;');
 });
 
 /** The entry prints the output of this command without loading the program. */

@@ -83,19 +83,11 @@ export class Connection {
   }
 
   /**
-   * The next response, without 100 Continue; undefined if the connection was closed.
+   * The next response; undefined if the connection was closed.
    *
    * @throws Error if a response is invalid, or the connection was closed within it
    */
-  async receive(isBodiless?: IsBodiless): Promise<RawResponse | undefined> {
-    for (;;) {
-      const response = await this.receiveAny(isBodiless);
-      if (response === undefined || response.status >= 200) return response;
-    }
-  }
-
-  /** Like `receive`, but also returns 100 Continue. */
-  async receiveAny(isBodiless: IsBodiless = () => false): Promise<RawResponse | undefined> {
+  async receive(isBodiless: IsBodiless = () => false): Promise<RawResponse | undefined> {
     for (;;) {
       const taken = takeResponse(this.#received, isBodiless);
       if (taken) {
@@ -131,20 +123,10 @@ export function connectTo(port: number, isHalfOpen = false): Connection {
   return connection;
 }
 
-type RawOptions = {
-  /** Closes the sending side of the connection after the bytes, and continues to read. */
-  halfClose?: boolean;
-};
-
 /** Sends bytes unchanged, and reads responses until the service closes the connection. */
-export async function sendRaw(
-  port: number,
-  bytes: string | Buffer,
-  { halfClose = false }: RawOptions = {},
-): Promise<RawResponse[]> {
+export async function sendRaw(port: number, bytes: string | Buffer): Promise<RawResponse[]> {
   const connection = new Connection(port);
   await connection.send(bytes);
-  if (halfClose) connection.socket.end();
   return parseResponses(await connection.rest());
 }
 
@@ -153,9 +135,9 @@ export async function sendRaw(
  * of the service allows the first response, that the store has one animal for each 201, and that no internal error
  * occurred.
  */
-export async function sendToService(bytes: string | Buffer, options: ServiceOptions & RawOptions = {}) {
+export async function sendToService(bytes: string | Buffer, options: ServiceOptions = {}) {
   const service = await start({ ...atLoopback, ...options });
-  const responses = await sendRaw(service.listening.port, bytes, options);
+  const responses = await sendRaw(service.listening.port, bytes);
   for (const response of responses) if (response.status >= 400) expectError(response);
   const [, method = '', path = ''] = /^([A-Z]+) (\S+) HTTP/.exec(bytes.toString('latin1')) ?? [];
   const first = responses.find(({ status }) => status >= 200);

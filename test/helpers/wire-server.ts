@@ -1,7 +1,7 @@
-import { createServer, type Socket } from 'node:net';
+import { createServer as createHttpServer } from 'node:http';
+import { createServer, type Server, type Socket } from 'node:net';
 import { listenOnLoopback } from './listen.ts';
 
-/** A request; header names are in lower case. */
 type WireRequest = { line: string; headers: Record<string, string>; body: string };
 
 /** Writes any bytes, or none, in response to a request; `count` is 1 for the first request. */
@@ -17,37 +17,15 @@ export async function wireServer(
   /** All complete requests in order of arrival. */
   const requests: WireRequest[] = [];
   let connections = 0;
-  const server = await rawServer((socket) => {
-    onConnect(socket, ++connections);
-    let bytes = '';
-    socket.setEncoding('latin1').on('data', (chunk) => {
-      if (socket.destroyed) return;
-      bytes += chunk;
-      for (let read = readRequest(bytes); read !== undefined; read = readRequest(bytes)) {
-        bytes = read.rest;
-        requests.push(read.request);
-        respond(socket, requests.length, read.request);
-      }
-    });
+  const server = createHttpServer(async (request) => {
+    let body = '';
+    for await (const chunk of request.setEncoding('latin1')) body += chunk;
+    const line = `${request.method} ${request.url} HTTP/${request.httpVersion}`;
+    requests.push({ line, headers: request.headers as Record<string, string>, body });
+    respond(request.socket, requests.length, requests.at(-1) as WireRequest);
   });
-  return { ...server, requests, connections: () => connections };
-}
-
-function readRequest(bytes: string): { request: WireRequest; rest: string } | undefined {
-  const end = bytes.indexOf('\r\n\r\n');
-  if (end === -1) return undefined;
-  const [line = '', ...fields] = bytes.slice(0, end).split('\r\n');
-  const headers = Object.fromEntries(
-    fields.map((field) => {
-      const colon = field.indexOf(':');
-      return [field.slice(0, colon).toLowerCase(), field.slice(colon + 1).trim()];
-    }),
-  );
-  const length = Number(headers['content-length'] ?? 0);
-  const rest = bytes.slice(end + 4);
-  return rest.length < length
-    ? undefined
-    : { request: { line, headers, body: rest.slice(0, length) }, rest: rest.slice(length) };
+  server.on('connection', (socket: Socket) => onConnect(socket, ++connections));
+  return { ...(await started(server)), requests, connections: () => connections };
 }
 
 /** Formats a response with a Content-Length. A body that is not a string is formatted as JSON. */
@@ -67,11 +45,15 @@ export const reset = (socket: Socket): void => {
 };
 
 /** A TCP server on a free loopback port. `stop` stops listening; open connections stay open. */
-export async function rawServer(handler: (socket: Socket) => void) {
-  const server = createServer((socket) => {
-    socket.on('error', () => {});
-    handler(socket);
-  });
+export const rawServer = (handler: (socket: Socket) => void) =>
+  started(
+    createServer((socket) => {
+      socket.on('error', () => {});
+      handler(socket);
+    }),
+  );
+
+async function started(server: Server) {
   const port = await listenOnLoopback(server);
   return { url: `http://127.0.0.1:${port}/v1`, port, stop: () => void server.close() };
 }

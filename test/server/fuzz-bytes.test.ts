@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { plans } from '../../src/contract/plans.ts';
 import { cases } from '../helpers/cases.ts';
-import { replayed, requestOf } from '../helpers/fuzzed-requests.ts';
+import { requestOf } from '../helpers/fuzzed-requests.ts';
 import {
   AUTH,
   atLoopback,
@@ -104,7 +104,7 @@ test(`${BYTES} byte sequences get valid responses or none, and leave no connecti
       expect(service.errors, 'internal errors').toEqual([]);
       await expect.poll(sockets, { interval: 2 }).toBeLessThanOrEqual(before);
     }),
-    { numRuns: Math.ceil((2 * BYTES) / INPUTS_OF_A_BATCH), timeout: 60_000, ...replayed() },
+    { numRuns: Math.ceil((2 * BYTES) / INPUTS_OF_A_BATCH), timeout: 60_000 },
   );
   await stop(0);
   // The inputs must reach all of these responses.

@@ -75,7 +75,7 @@ test('a client that sends its body slowly delays neither a reset nor other reque
   const headers = `${JSON_TYPE}Expect: 100-continue\r\nContent-Length: ${REX.length}\r\n\r\n`;
   await line.send(open('POST', '/v1/pets', headers).replace(AUTH, `Authorization: Bearer ${key}\r\n`));
   // The service has begun to read the body.
-  expect((await line.receiveAny())?.status).toBe(100);
+  expect((await line.receive())?.status).toBe(100);
   expect((await use('/reset', reset)).status).toBe(200);
   expect(await (await call('/pets?limit=100')).json()).toHaveLength(66);
   expect((await line.ask(REX)).status).toBe(201);
