@@ -1,6 +1,6 @@
 import { hash } from 'node:crypto';
-import { setTimeout as sleep } from 'node:timers/promises';
 import type { Client } from 'pg';
+import { expect } from 'vitest';
 import { statementForCall } from '../../../src/store/postgres/database.ts';
 import { beginSql, createStoreIfMissing, readIdentity } from '../../../src/store/postgres/schema.ts';
 import { connectTo, freshDatabase } from '../postgres.ts';
@@ -114,30 +114,8 @@ export async function take(
     }));
 }
 
-/**
- * Starts a call on `client`, and waits until another transaction blocks it. `result` settles when the call ends.
- *
- * @throws if the call completes without waiting
- */
-export async function blocked<Result>(
-  client: Client,
-  observer: Client,
-  call: () => Promise<Result>,
-): Promise<{ result: Promise<Result> }> {
-  const { rows } = await client.query('select pg_backend_pid() as pid');
-  let isComplete = false;
-  const result = call();
-  const complete = () => {
-    isComplete = true;
-  };
-  result.then(complete, complete);
-  for (;;) {
-    const { rows: waits } = await observer.query(
-      'select from (select pg_blocking_pids($1) as pids) blocking where cardinality(pids) > 0',
-      [rows[0].pid],
-    );
-    if (waits.length > 0) return { result };
-    if (isComplete) throw new Error(`the call did not wait: ${JSON.stringify(await result)}`);
-    await sleep(5);
-  }
+/** Waits until this number of calls in the database of `observer` wait for other transactions. */
+export async function untilBlocked(observer: Client, count = 1): Promise<void> {
+  const blocked = `select from pg_stat_activity where datname = current_database() and pg_blocking_pids(pid) <> '{}'`;
+  await expect.poll(() => observer.query(blocked)).toMatchObject({ rowCount: count });
 }

@@ -1,13 +1,13 @@
 import type { Client } from 'pg';
 import { expect, test } from 'vitest';
 import {
-  blocked,
   callFunction,
   create,
   freshStore,
   type Item,
   storeIdOf,
   take,
+  untilBlocked,
 } from '../../helpers/postgres/store-schema.ts';
 
 const DAY = 86_400_000;
@@ -25,10 +25,11 @@ test('a creation waits until an earlier creation is visible, and gets the next i
   const [second, observer] = [await connect(), await connect()];
   await first.query('begin');
   expect(await createdIds(first, [{}, {}])).toEqual([1, 2]);
-  const waiting = await blocked(second, observer, () => createdIds(second, [{}]));
+  const waiting = createdIds(second, [{}]);
+  await untilBlocked(observer);
   expect(await callFunction(observer, 'read_pages', [null], [1], [20])).toMatchObject([{ animals: '' }]);
   await first.query('commit');
-  expect(await waiting.result).toEqual([3]);
+  expect(await waiting).toEqual([3]);
 });
 
 test('an idempotency key that two connections use at the same time adds one animal', async () => {
@@ -36,9 +37,10 @@ test('an idempotency key that two connections use at the same time adds one anim
   const [second, observer] = [await connect(), await connect()];
   await first.query('begin');
   const [added] = await create(first, [{ key: 'a' }]);
-  const waiting = await blocked(second, observer, () => create(second, [{ key: 'a' }]));
+  const waiting = create(second, [{ key: 'a' }]);
+  await untilBlocked(observer);
   await first.query('commit');
-  expect(await waiting.result).toEqual([{ ...added, kind: 'replayed' }]);
+  expect(await waiting).toEqual([{ ...added, kind: 'replayed' }]);
   expect(await callFunction(observer, 'count_animals')).toEqual([{ result: '1' }]);
 });
 
@@ -84,11 +86,10 @@ test.each([
   const [second, observer] = [await connect(), await connect()];
   await first.query('begin');
   await create(first, [{}, {}]);
-  await storeIdOf(second);
-  const call = () => callFunction(second, name, [5], [0], [',"name":"Rex"}'], []);
-  const { result } = await blocked(second, observer, call);
+  const waiting = callFunction(second, name, [5], [0], [',"name":"Rex"}'], []);
+  await untilBlocked(observer);
   await first.query('commit');
-  await result;
+  await waiting;
   const { rows } = await observer.query('select id from pets.animals order by id');
   expect(rows.map(({ id }) => id)).toEqual(ids);
 });

@@ -11,7 +11,7 @@ import {
 } from '../../../src/store/postgres/schema.ts';
 import { CALLS, databaseLocation, openDatabase } from '../../helpers/postgres/backends.ts';
 import { PASSWORD, SUPERUSER, USER_WITH_PASSWORD } from '../../helpers/postgres/databases.ts';
-import { blocked, createSchema } from '../../helpers/postgres/store-schema.ts';
+import { createSchema, untilBlocked } from '../../helpers/postgres/store-schema.ts';
 import { connectTo, freshDatabase, sharedCluster } from '../../helpers/postgres.ts';
 
 const databaseOf = (url: string) => new URL(url).pathname.slice(1);
@@ -46,14 +46,12 @@ test('three servers that start at the same time create one store', async () => {
   const url = await freshDatabase();
   const [lock, observer] = [await connectTo(url), await connectTo(url)];
   await lock.query(`begin; select pg_advisory_xact_lock(${0x70_65_74_73})`);
+  const clients = await Promise.all([1, 2, 3].map(() => connectTo(url)));
+  const starts = Promise.all(clients.map(migrateAndIdentify));
   // All three have seen that the schema is missing.
-  const starts: { result: Promise<StoreIdentity> }[] = [];
-  for (let i = 0; i < 3; i++) {
-    const client = await connectTo(url);
-    starts.push(await blocked(client, observer, () => migrateAndIdentify(client)));
-  }
+  await untilBlocked(observer, 3);
   await lock.query('commit');
-  const [first, ...others] = await Promise.all(starts.map(({ result }) => result));
+  const [first, ...others] = await starts;
   expect(others).toEqual([first, first]);
 });
 

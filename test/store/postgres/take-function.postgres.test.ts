@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { create, createSchema, freshStore, take } from '../../helpers/postgres/store-schema.ts';
+import { create, createSchema, freshStore, take, untilBlocked } from '../../helpers/postgres/store-schema.ts';
 import { connectTo, startCluster } from '../../helpers/postgres.ts';
 
 const MINUTE = 60_000;
@@ -38,6 +38,27 @@ test('after the clock was set back, a ban lasts no longer than one that begins n
   expect(await request(NOON + 1_000, 3)).toMatchObject({ bannedUntil: NOON + 1_000 + 5 * MINUTE });
   for (const count of [0, 1])
     expect(await request(NOON - DAY, count)).toMatchObject({ bannedUntil: NOON - DAY + 5 * MINUTE });
+});
+
+test('servers that count the first request of a caller at the same time do not exceed its quota', async () => {
+  const { client, connect } = await freshStore();
+  const [second, third, observer] = [await connect(), await connect(), await connect()];
+  // Updates wait for the observer, so that each server can read the counts before the other has changed them.
+  await client.query(`
+    create function pets.wait() returns trigger language plpgsql
+      as $$ begin perform pg_advisory_xact_lock_shared(1); return null; end $$;
+    create trigger wait before update on pets.callers execute function pets.wait()`);
+  await observer.query('select pg_advisory_lock(1)');
+  await client.query(`begin; insert into pets.callers (caller) values (sha256('a'))`);
+  const takes = Promise.all(
+    [second, third].map((server) => take(server, [{ caller: 'a', count: 1, perMinute: 1 }], NOON)),
+  );
+  // Both servers have seen that the caller is new.
+  await untilBlocked(observer, 2);
+  await client.query('commit');
+  await untilBlocked(observer, 2);
+  await observer.query('select pg_advisory_unlock(1)');
+  expect((await takes).map(([taken]) => taken?.granted).sort()).toEqual([0, 1]);
 });
 
 test('a take before a creation survives a crash of the database', async () => {
