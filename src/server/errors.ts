@@ -5,9 +5,7 @@ import { StoreFailedError, StoreUnavailableError, StoreUnwritableError } from '.
 import type { RateLimitDecision } from '../store/limiter.ts';
 import type { RawHeaders } from './response.ts';
 
-const operationPaths = [...new Set(Object.values(operations).map(({ path }) => API_PREFIX + path))].join(
-  ', ',
-);
+const operationPaths = new Set(Object.values(operations).map(({ path }) => API_PREFIX + path));
 
 /** An error response: `code` decides the status, and `headers` are sent in addition to the usual ones (docs/service.md 7). */
 export class ServiceError extends Error {
@@ -44,7 +42,7 @@ export const unauthorized = (reason: string, advice?: string): ServiceError =>
 export const notFound = (): ServiceError =>
   new ServiceError(
     'not_found',
-    `Not found. The paths are ${operationPaths}; they are described at /openapi.json`,
+    `Not found. The paths are ${[...operationPaths].join(', ')}; they are described at /openapi.json`,
   );
 
 export const methodNotAllowed = (path: string, allow: string): ServiceError =>

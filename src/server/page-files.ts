@@ -8,7 +8,6 @@ import type { Handler, RawHeaders, ServiceResponse } from './response.ts';
 const DIST = join(import.meta.dirname, '..', '..', 'dist');
 const FOLDER = 'page';
 
-/** The only file whose name does not contain a hash. */
 const INDEX = 'index.html';
 
 const CONTENT_TYPES: Readonly<Record<string, string>> = {
