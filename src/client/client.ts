@@ -51,9 +51,10 @@ export function createClient(options: ClientOptions) {
   const isLocal = LOOPBACK_NAME_PATTERN.test(new URL(options.baseUrl).hostname);
 
   /**
-   * Leaves parsing to the caller, who can send the next request first. `parse` throws a ContractError for an invalid body,
-   * or for a creation an OutcomeUnknownError. @throws ClientError (see its subclasses), InterruptedError, or the error of
-   * `sendLog`
+   * Sends a request. The caller calls `parse` for the body, and can send the next request first. `parse` throws a
+   * ContractError for an invalid body, or for a creation an OutcomeUnknownError.
+   *
+   * @throws ClientError (see its subclasses), InterruptedError, or the error of `sendLog`
    */
   async function request<Name extends OperationName>(
     name: Name,
@@ -120,7 +121,7 @@ export function createClient(options: ClientOptions) {
     /** Whether the service has shown that it supports Idempotency-Key, which makes it safe to retry a creation. */
     supportsIdempotency: service.supportsIdempotency,
     request,
-    /** Like `request`, also in its errors, and parses the body. */
+    /** Like `request`, with the same errors, but parses the body. */
     async call<Name extends OperationName>(
       name: Name,
       input: OperationInput<Name>,

@@ -4,8 +4,8 @@ import type { Operation } from '../contract/operations.ts';
 import { ApiFailure, type ClientError, ContractError, NetworkError, RateLimitError } from './errors.ts';
 import { type HttpResponse, readHeader } from './response.ts';
 
-// What went wrong, in the words of the system, of TLS or of the service: first for attempts without a response, and then for
-// responses that do not mean success. Only what the client must do differently has a case of its own.
+// Converts failures to errors with the words of the system, TLS or the service: first attempts without a response, then
+// responses that do not mean success. A failure has a case of its own only if the client must handle it differently.
 
 /** The words for a response whose body ends too early, at whatever layer that was noticed. */
 export const INCOMPLETE = 'the response is incomplete';

@@ -100,7 +100,7 @@ function readAdditions(path: string, now: number): z.infer<typeof Additions> {
   }
 }
 
-/** Asks at a terminal, and otherwise says, that an animal was added before. @throws CliError if the answer is no */
+/** If the animal was added before, asks on a terminal, and otherwise prints a note. @throws CliError if the answer is no */
 async function checkRepetition(context: CommandContext, name: string, lastTime?: number): Promise<void> {
   if (lastTime === undefined) return;
   const { console, clock } = context;

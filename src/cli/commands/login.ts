@@ -72,7 +72,7 @@ async function promptBaseUrl(context: CommandContext, profile: string): Promise<
       `for example: ${followUpCommand(context, 'login')} --base-url https://…/v1`,
     );
   const validate = (text: string) => {
-    // What is neither a host nor a URL may be the key, so it is not repeated.
+    // A text that is neither a host nor a URL may be the key, so the message does not repeat it.
     if (!/[.:/]/.test(text))
       return 'this is not an address, such as https://api.example.com/v1; the next question is for the key';
     try {

@@ -48,7 +48,7 @@ const LedgerHeader = z.object({
   version: z.literal(2, 'must be 2'),
   /** The base URL of the service. */
   service: z.string(),
-  /** The latest time when the line was written; in memory, so far. If the clock was set back, it may be in the future. */
+  /** The latest time of an event, in the file when this line was written. In the future if the clock was set back. */
   at: IsoTime,
 });
 
@@ -64,7 +64,7 @@ const ImportEvent = z.object({
   digest: z.string(),
   /** Set if the import adds known rows again, except those of these imports, which had not finished. */
   except: z.optional(z.array(position)),
-  /** When every row had a result; null if the import was interrupted or stopped early. */
+  /** When every row had a result; null until then. */
   finishedAt: z.nullable(IsoTime),
 });
 export type Import = z.infer<typeof ImportEvent>;
@@ -301,8 +301,8 @@ async function openForAppending(
     /** Everything that is recorded, including what is not synced yet. */
     ledger,
     /**
-     * Applies events, and writes and syncs them in the order of the calls. Those that arrive during a sync are one line
-     * after it. After a failure, all later calls fail. @throws CliError
+     * Applies events, and writes and syncs them in the order of the calls. After each sync, the events that arrived during
+     * it are written as one line. After a failure, all later calls fail. @throws CliError
      */
     append(...events: LedgerEvent[]): Promise<void> {
       // After an event could not be written, no later event may be written, so `last` stays rejected.

@@ -51,7 +51,7 @@ export type Plan = {
 export const rowAt = ({ seqs, ledger }: Plan, position: number): LedgerRow | undefined =>
   ledger.rows.get(seqs[position] ?? 0);
 
-/** The row of the ledger if it may have been added. */
+/** The ledger's row for this position if it may have been added, but no response shows it. Otherwise undefined. */
 export function openAt(plan: Plan, position: number): SentRow | undefined {
   const row = rowAt(plan, position);
   return row?.kind === 'sent' ? row : undefined;
@@ -122,8 +122,8 @@ function isVersion(
 }
 
 /**
- * Pairs rows of the file with equal rows of the ledger: first with added ones, then with those that may have been. If the
- * import adds known rows again, only those count that were sent since it began, or that it does not repeat.
+ * Pairs rows of the file with equal rows of the ledger: first with added rows, then with rows that may have been added. If
+ * the import adds known rows again, only two kinds count: rows sent since it began, and rows of the imports in `except`.
  */
 function findKnown(hashes: readonly string[], { rows }: Ledger, { seq, except }: Import): KnownRows {
   const found = new Map<number, LedgerRow>();

@@ -22,7 +22,7 @@ import {
 } from './ledger.ts';
 import { openAt, type Plan, pendingOf } from './plan.ts';
 
-/** What every row of a run needs. */
+/** A plan, and what is needed to carry it out. */
 export type Run = {
   plan: Plan;
   file: LedgerFile;
@@ -59,7 +59,7 @@ export async function carryOut(run: Run): Promise<void> {
   const mayRepeat = (position: number) => !whyNotRepeatable(openAt(plan, position) as SentRow, run);
   const repeated = new Set(open.filter(mayRepeat));
   const compared = open.filter((position) => !repeated.has(position));
-  // After this, a row that was not added is not in the ledger. The others stay unknown.
+  // This drops from the ledger the rows that were not added, so they are sent below. The others stay unknown.
   if (compared.length > 0) await compareWithInventory(compared, run);
   for (const _ of compared.filter(isOpen)) run.onResult();
   const positions = [...repeated, ...pending.filter((position) => !isOpen(position))];
@@ -183,7 +183,7 @@ async function sendRow(run: Run, position: number, onRefused: () => void): Promi
   const write = (outcome: LedgerEvent) => void append(outcome).catch(() => {});
   const leaveOpen = (outcome: Pick<SentRow, 'message' | 'isAnswered'>) =>
     write({ ...(openAt(plan, position) as SentRow), ...outcome });
-  // The answer may have changed while the run was waiting, for example because 23 hours have passed.
+  // `carryOut` checked this too, but the 23 hours may have passed while the run was waiting.
   const why = open && whyNotRepeatable(open, run);
   if (why !== undefined) {
     leaveOpen({ message: `sent at ${open?.at} without a response; not sent again because ${why}` });
@@ -342,5 +342,5 @@ const isSimilar = (row: Pick<ReceivedPet, 'name' | 'categoryId'>, pet: ReceivedP
     typeof pet.categoryId !== 'bigint' ||
     pet.categoryId === row.categoryId);
 
-/** Two names with the same `nameKey` differ only in ways in which a service may change how a name is written. */
+/** The name without what a service may change: Unicode normalization, spaces around it, and case. */
 const nameKey = ({ name }: { name: string }): string => name.normalize().trim().toLowerCase();

@@ -392,7 +392,7 @@ function parseStatus(cell: string): string {
   return petStatuses.find((known) => known === status) ?? cell;
 }
 
-/** A whole number as a bigint, also as some spreadsheets write it, such as `3.0`. Other text is kept. */
+/** A whole number as a bigint, even if a spreadsheet wrote it as `3.0`. Other text is kept. */
 function parseCell(cell: string): string | bigint {
   const [, digits] = /^\s*(-?\d{1,40})(?:\.0+)?\s*$/.exec(cell) ?? [];
   return digits === undefined ? cell : BigInt(digits);

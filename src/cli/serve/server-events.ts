@@ -35,7 +35,7 @@ export function createEventPrinter(
     }
   };
 
-  /** Prints the address and everything that is needed to use the server, and notes, also about ignored options. */
+  /** Prints the address and everything that is needed to use the server, and notes, for example about ignored options. */
   async function listening(service: Service, { served, otherService }: ProvidedKey): Promise<void> {
     const { url, port, seeded, store, token, pageUrl, faults } = service;
     const animals = await store.size();
