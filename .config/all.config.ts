@@ -12,7 +12,7 @@ export default defineConfig({
     // Slow tests wait for other processes even more than those of `npm test`.
     maxWorkers: 2 * availableParallelism(),
     env: { PETS_CASES_PERCENT: '30' },
-    globalSetup: ['.config/report-skips.ts', '.config/postgres-server.ts'],
+    globalSetup: ['.config/stale-build.ts', '.config/report-skips.ts', '.config/postgres-server.ts'],
     setupFiles: ['.config/replace-modules.ts', '.config/postgres-tests.ts'],
   },
 });

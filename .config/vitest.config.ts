@@ -17,7 +17,7 @@ export default defineConfig({
     isolate: false,
     // More workers than processors, because tests often wait for processes and disks.
     maxWorkers: Math.ceil(1.5 * availableParallelism()),
-    globalSetup: ['.config/report-skips.ts'],
+    globalSetup: ['.config/stale-build.ts', '.config/report-skips.ts'],
     // Even on a busy machine, only a test that hangs reaches this timeout.
     testTimeout: 120_000,
     hookTimeout: 120_000,

@@ -33,13 +33,13 @@ export function curlCommand(
       if (status === 401)
         notes.push('The Authorization header was refused: the command sends your $PETS_API_KEY instead.');
     } else if (value === REDACTED || !PRINTABLE.test(value)) notes.push(`The header ${name} is left out.`);
-    else options.push(`-H ${quote(value === '' ? `${name};` : `${name}: ${value}`)}`);
+    else options.push(`-H ${quoteForShell(value === '' ? `${name};` : `${name}: ${value}`)}`);
   }
   if (body !== undefined && !('content-type' in request.headers)) options.push("-H 'Content-Type:'");
-  if (body !== undefined) options.push(`--data-raw ${quote(body)}`);
+  if (body !== undefined) options.push(`--data-raw ${quoteForShell(body)}`);
   if (request.cutOff) notes.push('The body is cut off: only its beginning is recorded.');
   if (`${target}${body}`.includes(REDACTED)) notes.push('Put the secret in the place of [redacted] first.');
-  const address = quote(origin + encodeTarget(target));
+  const address = quoteForShell(origin + encodeTarget(target));
   return { command: `curl -g --path-as-is ${[...options, address].join(' \\\n  ')}`, notes };
 }
 
@@ -48,8 +48,7 @@ function methodOptions(method: string, hasBody: boolean): string[] {
   return method === (hasBody ? 'POST' : 'GET') ? [] : [`-X ${method}`];
 }
 
-/** Quotes a text for a POSIX shell. */
-export const quote = (text: string): string => `'${text.replaceAll("'", "'\\''")}'`;
+const quoteForShell = (text: string): string => `'${text.replaceAll("'", "'\\''")}'`;
 
 /** Percent-encodes all but visible ASCII. In a recorded target, each such character is one byte. */
 const encodeTarget = (target: string): string =>

@@ -1,3 +1,4 @@
+import type { OperationName } from '../contract/operations.ts';
 import type { Faults, LoggedRequest } from './api-types.ts';
 
 export type Rule = Faults['rules'][number];
@@ -11,7 +12,7 @@ export const operations: Readonly<Record<string, Required<Match>>> = {
   createPet: { method: 'POST', path: '/v1/pets' },
   getPet: { method: 'GET', path: '/v1/pets/{petId}' },
   listOrders: { method: 'GET', path: '/v1/store/orders' },
-};
+} satisfies Record<OperationName, Required<Match>>;
 
 /** The statuses that the form offers. */
 export const statuses = [400, 401, 404, 408, 409, 410, 422, 429, 500, 503];

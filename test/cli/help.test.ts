@@ -2,6 +2,7 @@ import { expect, test } from 'vitest';
 import { topics } from '../../src/cli/commands/help.ts';
 import { commands } from '../../src/cli/commands/index.ts';
 import { globalOptions } from '../../src/cli/program/program.ts';
+import { hintForCommand } from '../../src/cli/program/words.ts';
 import { runInTerminal } from '../helpers/context.ts';
 
 const pages = [
@@ -22,9 +23,14 @@ test.each(pages)('pets help %s fits on 40 lines of 80 columns', async (page) => 
   expect(lines.length).toBeLessThanOrEqual(40);
 });
 
+test('no command is also a word whose hint names another command', () => {
+  for (const { name } of commands) expect(hintForCommand(name), name).toBeUndefined();
+});
+
 test.each([[[]], [['--help']]])('%j fits on 24 lines, with the prompt below it', async (argv) => {
   const { stdout } = await runInTerminal(argv);
-  expect(stdout.split('\n').length).toBeLessThanOrEqual(24);
+  const advice = 'shorten the texts of createProgram (program.ts) or startPage (commands/help.ts)';
+  expect(stdout.split('\n').length, advice).toBeLessThanOrEqual(24);
 });
 
 test.each([

@@ -124,6 +124,7 @@ describe('the document and the contract state the same about', () => {
   /** The body of a request or response. Its schema needs a name, so that generated clients have a type for it. */
   function contentOf(schema: z.ZodMiniType, examples?: Record<string, object>) {
     const name = Object.keys(named).find((each) => named[each] === schema);
+    if (name === undefined) throw new Error('the contract has a body that is not in `named` in this test');
     return { 'application/json': { schema: { $ref: `${SCHEMAS}${name}` }, ...(examples && { examples }) } };
   }
 

@@ -1,5 +1,5 @@
 import { stringifyJson } from '../../contract/json.ts';
-import { type PetStatus, petJson, petStatuses, type ReceivedPet } from '../../contract/schemas.ts';
+import { type Pet, type PetStatus, petJson, petStatuses, type ReceivedPet } from '../../contract/schemas.ts';
 import { fieldAt, pick } from '../core/fields.ts';
 import type { Column, View } from '../output/printer.ts';
 
@@ -31,13 +31,16 @@ export const petView = (fields?: readonly string[]): View<ReceivedPet> => ({
   json: fields ? (pet) => stringifyJson(pick(pet, fields)) : petText,
 });
 
-/** Formats an animal as JSON. Uses a faster serializer if the animal has exactly `petFields`, with valid values. */
+/** The fields of an animal for which `petText` uses a faster serializer. An animal with others must keep them. */
+const PLAIN_FIELDS = ['id', 'name', 'categoryId', 'status'] as const satisfies (keyof Pet)[];
+
+/** Formats an animal as JSON. Uses a faster serializer if it has exactly `PLAIN_FIELDS`, with valid values. */
 function petText(pet: ReceivedPet): string {
   const { id, name, categoryId, status } = pet;
   const isPlain =
     typeof id === 'bigint' &&
     typeof categoryId === 'bigint' &&
     petStatuses.includes(status as PetStatus) &&
-    Object.keys(pet).length === petFields.length;
+    Object.keys(pet).length === PLAIN_FIELDS.length;
   return isPlain ? petJson({ id, name, categoryId, status: status as PetStatus }) : stringifyJson(pet);
 }
