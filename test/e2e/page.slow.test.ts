@@ -361,21 +361,6 @@ describe('the connection of the page', () => {
     await textOf(page, '#connection').toBe('Live');
   });
 
-  test('a hidden page asks for nothing', async () => {
-    const service = await startPage();
-    const { page, requests } = await open(service.url());
-    await textOf(page, '#connection').toBe('Live');
-    const setHidden = (isHidden: boolean) =>
-      page.evaluate(`Object.defineProperty(document, 'hidden', { value: ${isHidden}, configurable: true });
-         document.dispatchEvent(new Event('visibilitychange'))`);
-    await setHidden(true);
-    const sent = requests.length;
-    for (let i = 0; i < 5; i++) await service.call('/pets');
-    expect(requests.length).toBe(sent);
-    await setHidden(false);
-    await expect.poll(() => rows(page).count()).toBe(5);
-  });
-
   test('every view reports a lost connection, and continues without a reload', async () => {
     const service = await startPage();
     const { page } = await open(service.url(), { expectedErrors: /ERR_INTERNET_DISCONNECTED|ERR_FAILED/ });

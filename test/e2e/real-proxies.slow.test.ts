@@ -1,62 +1,22 @@
 import { join } from 'node:path';
-import { expect, test } from 'vitest';
+import { expect } from 'vitest';
 import { freshMachine, serve } from '../helpers/pets.ts';
-import { type Configure, nginxServer, type ProxyName, startProxy } from '../helpers/real-proxies.ts';
-import { isInstalled, testIfInstalled } from '../helpers/skip.ts';
+import { nginxServer, startProxy } from '../helpers/real-proxies.ts';
+import { testIfInstalled } from '../helpers/skip.ts';
 import { AUTHORITY, TLS_DIRECTORY } from '../helpers/tls-server.ts';
 
 // These tests run the command and the service with proxies of other projects between them.
 
-// The command never uses a proxy for loopback addresses. 0.0.0.0 is not one of them, but also reaches this machine.
-const ANY_ADDRESS = '0.0.0.0';
-const [USER, PASSWORD] = ['ada', 'hunter2'];
-
-const startService = async () =>
-  serve(await freshMachine(), ['--ephemeral', '--seed', '--no-profile', '--allow-host', ANY_ADDRESS]);
-
-const nginxInFront = (upstream: string) =>
-  nginxServer(
-    (port) => `listen 127.0.0.1:${port};
-    location / {
-      proxy_pass http://${upstream};
-      proxy_set_header Host $http_host;
-    }`,
+// three-servers.postgres.test.ts has nginx and HAProxy in front of servers.
+testIfInstalled('tinyproxy')('list, add and get work through tinyproxy with a password', async () => {
+  // The command never uses a proxy for loopback addresses. 0.0.0.0 is not one of them, but also reaches this machine.
+  const service = await serve(await freshMachine(), ['--ephemeral', '--seed', '--allow-host', '0.0.0.0']);
+  const baseUrl = service.url.replace('127.0.0.1', '0.0.0.0');
+  const port = await startProxy(
+    'tinyproxy',
+    (port) => `Port ${port}\nListen 127.0.0.1\nBasicAuth ada hunter2\n`,
   );
-
-const haproxyInFront =
-  (upstream: string): Configure =>
-  (port) =>
-    `
-defaults
-  mode http
-  timeout connect 5s
-  timeout client 30s
-  timeout server 30s
-frontend front
-  bind 127.0.0.1:${port}
-  default_backend back
-backend back
-  server service ${upstream}
-`;
-
-const tinyproxy: Configure = (port) => `
-Port ${port}
-Listen 127.0.0.1
-BasicAuth ${USER} ${PASSWORD}
-`;
-
-test.for<[ProxyName, (upstream: string) => Configure, isForward: boolean]>([
-  ['nginx', nginxInFront, false],
-  ['haproxy', haproxyInFront, false],
-  ['tinyproxy', () => tinyproxy, true],
-])('list, add and get work through %s', async ([name, configure, isForward], { skip }) => {
-  skip(!isInstalled(name), `not installed: ${name}`);
-  const service = await startService();
-  const { host } = new URL(service.url);
-  const port = await startProxy(name, configure(host));
-  const baseUrl = `http://${isForward ? host.replace('127.0.0.1', ANY_ADDRESS) : `127.0.0.1:${port}`}/v1`;
-  const proxy = `http://${USER}:${PASSWORD}@127.0.0.1:${port}`;
-  const env: Record<string, string> = isForward ? { http_proxy: proxy, PETS_ALLOW_HTTP: '1' } : {};
+  const env = { http_proxy: `http://ada:hunter2@127.0.0.1:${port}`, PETS_ALLOW_HTTP: '1' };
   const machine = await freshMachine();
   await machine.saveProfile('prod', { baseUrl, key: service.key });
   const json = async (...args: string[]) => {

@@ -49,15 +49,12 @@ export function startProgram(
     /** `stdout` and `stderr` return what the program has written to these streams so far. */
     stdout: stdout.text,
     stderr: stderr.text,
-    /** The first line on stdout. Rejects if the program ends without writing one, or does not write one within 60 s. */
+    /** The first line on stdout. Rejects if the program ends without writing one. */
     firstLine: (): Promise<string> =>
-      withDeadline(
-        Promise.race([
-          stdout.firstLine,
-          ended.then((code) => Promise.reject(new Error(`exit code ${code}: ${stderr.text()}`))),
-        ]),
-        () => `the program printed no line to stdout; stderr: ${stderr.text()}`,
-      ),
+      Promise.race([
+        stdout.firstLine,
+        ended.then((code) => Promise.reject(new Error(`exit code ${code}: ${stderr.text()}`))),
+      ]),
     raise(signal: Signal): void {
       for (const handler of handlers) handler(signal);
     },
@@ -138,20 +135,4 @@ export async function startInTerminal(argv: readonly string[], options: Terminal
     columns: options.columns,
   });
   return { ...program, clock, home };
-}
-
-/** This time is long enough on a busy machine, and shorter than the timeout of a test. */
-const DEADLINE_MILLISECONDS = 60_000;
-
-/** Waits for a promise. After 60 s, calls `describe` and rejects with the message that it returns. */
-export async function withDeadline<T>(promise: Promise<T>, describe: () => string): Promise<T> {
-  let timer: NodeJS.Timeout | undefined;
-  const deadline = new Promise<never>((_, reject) => {
-    timer = setTimeout(() => reject(new Error(describe())), DEADLINE_MILLISECONDS);
-  });
-  try {
-    return await Promise.race([promise, deadline]);
-  } finally {
-    clearTimeout(timer);
-  }
 }

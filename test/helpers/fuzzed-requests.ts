@@ -8,10 +8,16 @@ import { table } from './openapi.ts';
 import { HOST } from './raw-client.ts';
 
 /** A request body with the expected animal, or the expected error status. */
-type Body = { bytes: Buffer; pet?: CreateRequest['pet']; refused?: 400 | 413 };
+type Body = { text: string; pet?: CreateRequest['pet'] | undefined; refused?: 400 };
 
-/** A valid animal as JSON, and its value. */
-type Text = { text: string; pet: CreateRequest['pet'] };
+const animal = (pet: CreateRequest['pet'], more = ''): Body => ({
+  text: `{${more}"name":${JSON.stringify(pet.name)},"categoryId":${pet.categoryId},"status":"${pet.status}"}`,
+  pet,
+});
+const REX: Body = {
+  text: '{"name":"Rex","categoryId":1}',
+  pet: { name: 'Rex', categoryId: 1n, status: 'available' },
+};
 
 const names = fc.oneof(
   fc.string({ unit: 'binary' }),
@@ -21,37 +27,21 @@ const names = fc.oneof(
   ),
 );
 const categories = fc.oneof(fc.bigInt({ min: 0n, max: 9n }), fc.bigInt({ min: INT64_MIN, max: INT64_MAX }));
-const nested = (depth: number) => `"deep":${'['.repeat(depth)}${']'.repeat(depth)}`;
+const statuses = fc.constantFrom(...petStatuses);
 /** Additional fields. They precede the animal's own fields, because the last of two fields with the same name wins. */
 const more = fc.oneof(
-  fc.constantFrom('"id":7', '"categoryId":"first"', '"__proto__":{"status":"sold"}', '"n":1e400'),
-  fc.json({ maxDepth: 3 }).map((json) => `"more":${json}`),
-  // The service accepts 32 levels, and the animal itself is the first level.
-  fc.integer({ min: 1, max: 31 }).map(nested),
+  fc.constantFrom('"id":7,', '"categoryId":"first",', '"__proto__":{"status":"sold"},', '"n":1e400,'),
+  fc.json({ maxDepth: 3 }).map((json) => `"more":${json},`),
 );
-const animal = (pet: CreateRequest['pet'], more = ''): Text => ({
-  text: `{${more}"name":${JSON.stringify(pet.name)},"categoryId":${pet.categoryId},"status":"${pet.status}"}`,
-  pet,
-});
-const statuses = fc.constantFrom(...petStatuses);
-const rex = (fields: string, categoryId = 1n): Text => ({
-  text: `{"name":"Rex",${fields}}`,
-  pet: { name: 'Rex', categoryId, status: 'available' },
-});
-
-const animals: fc.Arbitrary<Text> = fc.oneof(
+const animals: fc.Arbitrary<Body> = fc.oneof(
   fc
     .tuple(fc.record({ name: names, categoryId: categories, status: statuses }), more)
-    .map(([pet, more]) => animal(pet, `${more},`)),
+    .map(([pet, more]) => animal(pet, more)),
   // Three animals that differ only in their status, so that many requests have equal bodies.
   statuses.map((status) => animal({ name: 'Rex', categoryId: 1n, status })),
-  fc.constantFrom(
-    rex('"categoryId":-0', 0n),
-    rex('"categoryId":3.0', 3n),
-    rex('"categoryId":1e3', 1000n),
-    rex('"categoryId":100e-2'),
-    rex('"name":"\\u0052\\u0065x","categoryId":1'),
-  ),
+  fc
+    .constantFrom('"categoryId":1.0', '"categoryId":100e-2', '"name":"\\u0052\\u0065x","categoryId":1')
+    .map((fields) => ({ ...REX, text: `{"name":"Rex",${fields}}` })),
 );
 
 /** Fields of an animal that are refused. Each replaces the field of the same name. */
@@ -61,48 +51,25 @@ const badFields = [
     (value) => `"categoryId":${value}`,
   ),
   ...['"gone"', '"AVAILABLE"', '""', 'null', '1', '[]'].map((value) => `"status":${value}`),
-  ...[nested(32), nested(9_000), '"open":[', '', '"n":NaN', '"n":1/* */'],
+  ...['"open":[', '', '"n":NaN', '"n":1/* */'],
 ];
-
-const padded = (text: string, length: number) =>
-  Buffer.concat([Buffer.from(text), Buffer.alloc(Math.max(0, length - Buffer.byteLength(text)), ' ')]);
-const refusedBody = (bytes: string | Buffer, refused: 400 | 413 = 400): Body => ({
-  bytes: Buffer.from(bytes),
-  refused,
-});
-const REX_TEXT = '{"name":"Rex","categoryId":1}';
-const REX: Body = {
-  bytes: Buffer.from(REX_TEXT),
-  pet: { name: 'Rex', categoryId: 1n, status: 'available' },
-};
 
 const body: fc.Arbitrary<Body> = fc.oneof(
   {
     weight: 2,
     arbitrary: fc
-      .tuple(
-        animals,
-        fc.constantFrom(
-          (text: string) => Buffer.from(text),
-          (text: string) => Buffer.from(` \t\r\n${text}\n`),
-          (text: string) => Buffer.from(`\ufeff${text}`),
-          (text: string) => padded(text, 65_536),
-        ),
-      )
-      .map(([{ text, pet }, encode]): Body => ({ bytes: encode(text), pet })),
+      .tuple(fc.constantFrom('', ' \t\r\n', '\ufeff'), animals)
+      .map(([start, { text, pet }]): Body => ({ text: start + text, pet })),
   },
   {
     weight: 1,
-    arbitrary: fc.oneof(
-      fc.constantFrom(...badFields).map((field) => refusedBody(`${REX_TEXT.slice(0, -1)},${field}}`)),
-      fc.nat(REX_TEXT.length - 1).map((length) => refusedBody(REX_TEXT.slice(0, length))),
-      fc.constantFrom(
-        refusedBody(padded(REX_TEXT, 65_537), 413),
-        refusedBody(Buffer.from(REX_TEXT, 'utf16le')),
-        refusedBody(REX_TEXT + REX_TEXT),
-        refusedBody(`[${REX_TEXT}]`),
-      ),
-    ),
+    arbitrary: fc
+      .oneof(
+        fc.constantFrom(...badFields).map((field) => `${REX.text.slice(0, -1)},${field}}`),
+        fc.nat(REX.text.length - 1).map((length) => REX.text.slice(0, length)),
+        fc.constantFrom(REX.text + REX.text, `[${REX.text}]`),
+      )
+      .map((text): Body => ({ text, refused: 400 })),
   },
 );
 
@@ -328,7 +295,7 @@ function render({ method, place, query, body, chunk, ...parts }: Parts): Buffer 
   const { authorization, type, idempotency, connection } = parts;
   const fields = [authorization, type, idempotency, connection];
   const head = `${method.text} ${place.text + query.text} HTTP/1.1\r\n${HOST}${fields.map(({ text }) => text).join('')}`;
-  const end = method.text === 'POST' ? framed(body.bytes, chunk) : Buffer.from('\r\n');
+  const end = method.text === 'POST' ? framed(Buffer.from(body.text), chunk) : Buffer.from('\r\n');
   return Buffer.concat([Buffer.from(head, 'latin1'), end]);
 }
 
@@ -336,10 +303,8 @@ function framed(bytes: Buffer, chunk?: number): Buffer {
   if (chunk === undefined)
     return Buffer.concat([Buffer.from(`Content-Length: ${bytes.length}\r\n\r\n`), bytes]);
   const pieces: Buffer[] = [Buffer.from('Transfer-Encoding: chunked\r\n\r\n')];
-  // Large bodies get larger chunks, so that the test stays fast.
-  const size = Math.max(chunk, bytes.length >> 7);
-  for (let at = 0; at < bytes.length; at += size) {
-    const piece = bytes.subarray(at, at + size);
+  for (let at = 0; at < bytes.length; at += chunk) {
+    const piece = bytes.subarray(at, at + chunk);
     pieces.push(Buffer.from(`${piece.length.toString(16)}\r\n`), piece, Buffer.from('\r\n'));
   }
   return Buffer.concat([...pieces, Buffer.from('0\r\n\r\n')]);

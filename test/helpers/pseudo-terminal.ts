@@ -1,8 +1,7 @@
 import { type ChildProcessByStdio, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import type { Readable, Writable } from 'node:stream';
-import { onTestFinished } from 'vitest';
-import { withDeadline } from './context.ts';
+import { onTestFailed, onTestFinished } from 'vitest';
 import { type Machine, petsCommand } from './pets.ts';
 
 export type TerminalSize = { cwd: string; env: Record<string, string>; columns: number; rows: number };
@@ -40,6 +39,7 @@ export function openTerminal({ home, env }: Pick<Machine, 'home' | 'env'>, line:
   const closed = once(child, 'close').finally(() => {
     hasClosed = true;
   });
+  onTestFailed(() => process.stderr.write(`the terminal has shown:\n${output}`));
   onTestFinished(async () => {
     child.kill('SIGKILL');
     await closed;
@@ -49,28 +49,24 @@ export function openTerminal({ home, env }: Pick<Machine, 'home' | 'env'>, line:
   child.stdout.setEncoding('utf8').on('data', (chunk) => {
     output += chunk;
   });
-  const describe = (expected: string) =>
-    `the terminal did not show ${JSON.stringify(expected)}, but:\n${output}`;
-  const find = async (expected: string): Promise<string> => {
-    while (!output.includes(expected, matchedUntil)) {
-      if (hasClosed) throw new Error(describe(expected));
-      await Promise.race([once(child.stdout, 'data'), closed]);
-    }
-    const start = matchedUntil;
-    const end = output.indexOf(expected, start);
-    matchedUntil = end + expected.length;
-    return output.slice(start, end);
-  };
   return {
     /**
      * Waits until the command has written a text after the text of the previous call, and returns what is between them.
-     * Rejects with the output so far if the command ends without writing the text, or does not write it within 60 s.
+     * Rejects if the command ends without writing the text.
      */
-    waitFor: (expected: string) => withDeadline(find(expected), () => describe(expected)),
+    async waitFor(expected: string): Promise<string> {
+      while (!output.includes(expected, matchedUntil)) {
+        if (hasClosed) throw new Error(`the terminal did not show ${JSON.stringify(expected)}`);
+        await Promise.race([once(child.stdout, 'data'), closed]);
+      }
+      const start = matchedUntil;
+      const end = output.indexOf(expected, start);
+      matchedUntil = end + expected.length;
+      return output.slice(start, end);
+    },
     type: (keys: string) => child.stdin.write(keys),
     close: () => child.kill('SIGKILL'),
-    exitCode: async (): Promise<number | null> =>
-      (await withDeadline(closed, () => describe('the end of the command')))[0],
+    exitCode: async (): Promise<number | null> => (await closed)[0],
     /** Everything that the terminal has shown so far. */
     output: () => output,
   };
