@@ -4,10 +4,8 @@ import { join } from 'node:path';
 import { Transform } from 'node:stream';
 import { Client } from 'pg';
 import { inject, onTestFinished } from 'vitest';
-import type { SteadyClock } from '../../src/system/clock.ts';
 import { startListening } from './background-program.ts';
 import { listenOnLoopback } from './listen.ts';
-import { databaseLocation } from './postgres/backends.ts';
 import { type Cluster, type ClusterOptions, createCluster, replicaName } from './postgres/cluster.ts';
 import { type Databases, databasesAt, USER } from './postgres/databases.ts';
 
@@ -38,12 +36,6 @@ export async function freshDatabase(): Promise<string> {
   // After a failed test, its code may still run, and use the database.
   onTestFinished(({ task }) => void (task.result?.state === 'pass' && usedDatabases.push(url)));
   return url;
-}
-
-/** The location of an empty database in the shared server. It uses `clock` instead of the server's clock. */
-export async function freshLocation(clock: SteadyClock) {
-  const url = await freshDatabase();
-  return { url, location: await databaseLocation(url, { clock, testTime: clock.now }) };
 }
 
 /** Starts a server for this test, with fsync, so that committed data survives `kill9`. */
@@ -99,11 +91,8 @@ export async function movableAddress(first: Databases, delay = 0) {
   return { port, url, moveTo };
 }
 
-/** Starts pgbouncer, by default in transaction mode. `settings` are added to its section `pgbouncer`. */
-export async function startPgbouncer(
-  upstream: Pick<Databases, 'port'>,
-  settings: Record<string, string | number> = {},
-): Promise<Databases> {
+/** Starts pgbouncer in transaction mode. */
+export async function startPgbouncer(upstream: Pick<Databases, 'port'>): Promise<Databases> {
   const configure = (port: number, directory: string) => {
     const users = join(directory, 'users');
     writeFileSync(users, `"${USER}" ""\n`);
@@ -116,7 +105,7 @@ export async function startPgbouncer(
       pool_mode: 'transaction',
       default_pool_size: 20,
       max_client_conn: 200,
-      ...settings,
+      server_login_retry: 1,
     };
     const lines = Object.entries(all).map(([name, value]) => `${name} = ${value}\n`);
     return `[databases]\n* = host=127.0.0.1 port=${upstream.port}\n[pgbouncer]\n${lines.join('')}`;

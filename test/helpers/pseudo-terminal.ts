@@ -39,7 +39,7 @@ export function openTerminal({ home, env }: Pick<Machine, 'home' | 'env'>, line:
   const closed = once(child, 'close').finally(() => {
     hasClosed = true;
   });
-  onTestFailed(() => process.stderr.write(`the terminal has shown:\n${output}`));
+  onTestFailed(() => void process.stderr.write(`the terminal has shown:\n${output}`));
   onTestFinished(async () => {
     child.kill('SIGKILL');
     await closed;

@@ -3,7 +3,6 @@ import { join } from 'node:path';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { StoreFailedError, StoreUnwritableError } from '../../src/store/errors.ts';
 import { manualClock } from '../helpers/clock.ts';
-import { gate } from '../helpers/gate.ts';
 import { errno, type Intercept, interceptFiles } from '../helpers/store-faults.ts';
 import {
   allTexts,
@@ -155,18 +154,6 @@ it('a reset on a full disk, or with ids that do not ascend, is refused, and chan
   expect(await namesIn(directory)).toEqual(['journal.ndjson', 'store.txt']);
 });
 
-it('after a reset whose new journal could not be written again, a creation waits for space', async () => {
-  const { store, faults } = await openWithOne();
-  faults.onCall = (name) => {
-    if (name === 'rename') faults.on = { write: 'ENOSPC' };
-  };
-  await store.reset(seedOf());
-  await expect(store.add({ pet: animal() })).rejects.toThrow(StoreUnwritableError);
-  delete faults.onCall;
-  faults.on = {};
-  expect(await store.add({ pet: animal() })).toMatchObject(withId(1n));
-});
-
 it('the check whether the store can write does what a creation needs, which is no new file', async () => {
   const { store, faults, directory } = await openWithOne();
   const before = await journalIn(directory);
@@ -221,51 +208,6 @@ describe('a store that is opened on a full disk', () => {
       expect(await store.add({ pet: animal() })).toMatchObject({ kind: 'added' });
     },
   );
-
-  /** Opens a store with a torn end, and begins a check, which stops at the call until `release`. */
-  async function slowCheck(call: string) {
-    const directory = await closedStore({ isTorn: true });
-    const { store, faults, failures } = await openFaulty(directory, { 'open create': 'ENOSPC' });
-    faults.on = {};
-    const [held, released] = [gate(), gate()];
-    faults.onCall = async (name) => {
-      if (name !== call) return;
-      delete faults.onCall;
-      held.open();
-      await released.opened;
-    };
-    const checking = store.checkWritable();
-    await held.opened;
-    return { directory, store, failures, checking, release: released.open };
-  }
-
-  it.each(['write', 'truncate'])(
-    'becomes writable once if a creation arrives during a slow %s',
-    async (call) => {
-      const { directory, store, failures, checking, release } = await slowCheck(call);
-      const adding = store.add({ pet: animal('third') });
-      await new Promise(setImmediate);
-      release();
-      await checking;
-      expect((await adding).kind).toBe('added');
-      expect(failures).toEqual([]);
-      await store.close();
-      const texts = await allTexts((await openFaulty(directory)).store);
-      expect(texts).toEqual([expect.stringContaining('keyed'), expect.stringContaining('third')]);
-    },
-  );
-
-  it('is closed only after a check that has begun', async () => {
-    const { store, checking, release } = await slowCheck('rename');
-    let isClosed = false;
-    const closing = store.close().then(() => {
-      isClosed = true;
-    });
-    await new Promise(setImmediate);
-    expect(isClosed).toBe(false);
-    release();
-    await Promise.all([checking, closing]);
-  });
 
   it('fails if there is no journal, and leaves no files', async () => {
     const directory = await temporaryDirectory();

@@ -69,62 +69,26 @@ test('creations that were accepted before a reset are completed before it, howev
   await store.close();
 });
 
-/** Opens a store, and begins a reset, which stops at a call of the file system for the journal until `release`. */
-async function beginReset(call: string) {
-  const directory = await temporaryDirectory();
+test('checks of the store wait while a reset replaces the journal', async () => {
   const [reached, released] = [gate(), gate()];
   let isResetting = false;
   const files = interceptFiles(async (name, path) => {
-    if (!isResetting || name !== call || !path.includes('journal.ndjson')) return;
+    // The first call after the new journal was renamed to journal.ndjson.
+    if (!isResetting || name !== 'open read' || !path.includes('journal.ndjson')) return;
     reached.open();
     await released.opened;
   });
   const failures: Error[] = [];
-  let isUnlocked = false;
-  const lock = async () => ({
-    announce() {},
-    async release() {
-      isUnlocked = true;
-    },
-  });
   const onFailure = (error: Error) => failures.push(error);
-  const store = await openJournalStore({ directory, clock: manualClock(), files, lock, onFailure });
+  const store = await openJournalStore({ directory: await temporaryDirectory(), files, onFailure });
   await store.seed(OLD);
   isResetting = true;
   const resetting = store.reset(NEW);
-  const { open: release } = released;
-  return {
-    directory,
-    store,
-    resetting,
-    reached: reached.opened,
-    release,
-    failures,
-    isUnlocked: () => isUnlocked,
-  };
-}
-
-test('checks of the store wait while a reset replaces the journal', async () => {
-  // The first call after the new journal was renamed to journal.ndjson.
-  const { store, resetting, reached, release, failures } = await beginReset('open read');
-  await reached;
+  await reached.opened;
   const checking = [store.checkWritable(), store.requireInPlace()];
-  setImmediate(release);
+  setImmediate(released.open);
   await Promise.all([resetting, ...checking]);
   expect(failures).toEqual([]);
   expect(await store.size()).toBe(3);
   await store.close();
-});
-
-test('a reset that was begun when the store is closed is completed before the store is unlocked', async () => {
-  const { directory, store, resetting, reached, release, isUnlocked } = await beginReset('rename');
-  const closing = store.close();
-  await reached;
-  expect(isUnlocked()).toBe(false);
-  release();
-  await Promise.all([resetting, closing]);
-  expect(isUnlocked()).toBe(true);
-  const next = await openJournalStore({ directory, clock: manualClock() });
-  expect(await next.size()).toBe(3);
-  await next.close();
 });

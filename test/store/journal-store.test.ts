@@ -82,16 +82,6 @@ describe('opening a store', () => {
       'store.txt',
     ]);
   });
-
-  it('fails if the path is a file', async () => {
-    const path = join(await temporaryDirectory(), 'file');
-    await writeFile(path, '');
-    for (const directory of [path, join(path, 'below')])
-      await expect(open(directory)).rejects.toMatchObject({
-        message: expect.stringMatching(/EEXIST|ENOTDIR/),
-        hint: expect.stringContaining('directory'),
-      });
-  });
 });
 
 it('an animal is neither visible nor acknowledged before its batch is synced', async () => {

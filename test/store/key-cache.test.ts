@@ -2,18 +2,18 @@ import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { expect, it } from 'vitest';
 import { KeyFiles } from '../../src/store/journal/key-files.ts';
-import { hashKey, KeyCache, KeyManager, type KeyRequest } from '../../src/store/keys.ts';
+import { hashKey, KeyCache, KeyManager, type KeyRequest, type StoredKey } from '../../src/store/keys.ts';
 import { manualClock } from '../helpers/clock.ts';
 import { gate } from '../helpers/gate.ts';
-import { errno, type Intercept, interceptFiles } from '../helpers/store-faults.ts';
+import { type Intercept, interceptFiles } from '../helpers/store-faults.ts';
 import { temporaryDirectory } from '../helpers/temp.ts';
 
 const keysOf = (directory: string) => new KeyManager(new KeyFiles(directory), manualClock());
 const create = (directory: string, request: KeyRequest) => keysOf(directory).create(request);
 
-async function cacheWithKey(plan: KeyRequest['plan'] = 'pro', intercept: Intercept = () => {}) {
+async function cacheWithKey(intercept: Intercept = () => {}) {
   const directory = await temporaryDirectory();
-  const { key } = await create(directory, { name: 'a', plan });
+  const { key } = await create(directory, { name: 'a', plan: 'pro' });
   const warnings: string[] = [];
   const clock = manualClock();
   const keyFiles = new KeyFiles(directory, interceptFiles(intercept));
@@ -47,26 +47,9 @@ it('warns once about a damaged file, and finds the other keys', async () => {
   expect(warnings).toEqual([expect.stringContaining(join(directory, 'keys', 'b.json'))]);
 });
 
-it('does not find a revoked key if another one has its name and cannot be read', async () => {
-  let isReadable = true;
-  const { directory, keys, clock, key, warnings } = await cacheWithKey('free', (name) => {
-    if (name === 'open read' && !isReadable) throw errno('EACCES');
-  });
-  expect(await keys.find(hashKey(key))).toMatchObject({ plan: 'free' });
-  await keysOf(directory).revoke('a');
-  const other = await create(directory, { name: 'a', plan: 'pro' });
-  isReadable = false;
-  clock.advance(1_000);
-  expect(await keys.find(hashKey(key))).toBeUndefined();
-  isReadable = true;
-  clock.advance(1_000);
-  expect(await keys.find(hashKey(other.key))).toMatchObject({ plan: 'pro' });
-  expect(warnings).toEqual([expect.stringContaining('EACCES')]);
-});
-
 it('finds keys, stored or temporary, that were added while the keys were being read', async () => {
   const [reading, released] = [gate(), gate()];
-  const { directory, keys } = await cacheWithKey('pro', async (name) => {
+  const { directory, keys } = await cacheWithKey(async (name) => {
     if (name !== 'readdir') return;
     reading.open();
     await released.opened;
@@ -81,4 +64,33 @@ it('finds keys, stored or temporary, that were added while the keys were being r
   expect(await found).toMatchObject({ name: 'b' });
   expect(await temporary).toMatchObject({ name: '(fixed)' });
   expect(await unknown).toBeUndefined();
+});
+
+it('reads the keys twice a second for known keys, and ten times a second for unknown ones', async () => {
+  const clock = manualClock();
+  const key: StoredKey = {
+    name: 'a',
+    plan: 'free',
+    sha256: hashKey('a'),
+    created: '2026-11-20T12:00:00.000Z',
+  };
+  let reads = 0;
+  const read = async () => {
+    reads++;
+    return [key];
+  };
+  const sleep = async (milliseconds: number) => clock.advance(milliseconds);
+  const keys = new KeyCache(read, { clock, sleep, onWarning() {} });
+  for (const [sha256, expected] of [
+    [key.sha256, 2],
+    [hashKey('unknown'), 11],
+  ] as const) {
+    clock.advance(1_000);
+    reads = 0;
+    for (const end = clock.elapsed() + 1_000; clock.elapsed() < end; clock.advance(1)) {
+      const found = await Promise.all(Array.from({ length: 5 }, () => keys.find(sha256)));
+      expect(found.every((each) => each?.name === (expected === 2 ? 'a' : undefined))).toBe(true);
+    }
+    expect(reads).toBeLessThanOrEqual(expected);
+  }
 });

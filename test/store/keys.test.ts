@@ -8,7 +8,7 @@ import { KeyFiles } from '../../src/store/journal/key-files.ts';
 import { hashKey, KeyManager, type KeyRequest } from '../../src/store/keys.ts';
 import type { FileSystem } from '../../src/system/file-system.ts';
 import { manualClock } from '../helpers/clock.ts';
-import { errno, interceptFiles } from '../helpers/store-faults.ts';
+import { interceptFiles } from '../helpers/store-faults.ts';
 import { temporaryDirectory } from '../helpers/temp.ts';
 
 const keysOf = (directory: string, files?: FileSystem) =>
@@ -35,13 +35,6 @@ describe('an API key', () => {
     expect(await readdir(join(directory, 'keys'))).toEqual(['till-1.json']);
   });
 
-  it('leaves only its own file after concurrent creations', async () => {
-    const directory = await temporaryDirectory();
-    const creating = Array.from({ length: 20 }, () => create(directory, { name: 'till', plan: 'free' }));
-    await Promise.allSettled(creating);
-    expect(await readdir(join(directory, 'keys'))).toEqual(['till.json']);
-  });
-
   it('is reported as damaged if its file is not JSON, incomplete, or that of another key', async () => {
     const directory = await temporaryDirectory();
     await create(directory, { name: 'a', plan: 'pro' });
@@ -66,15 +59,6 @@ describe('an API key', () => {
       ...['datasync a.new', 'link a.new', 'syncDirectory keys'],
       ...['unlink a.json', 'syncDirectory keys'],
     ]);
-  });
-
-  it('does not exist if its name cannot be synced', async () => {
-    const directory = await temporaryDirectory();
-    const files = interceptFiles((name, path) => {
-      if (name === 'syncDirectory' && basename(path) === 'keys') throw errno('EIO');
-    });
-    await expect(keysOf(directory, files).create({ name: 'a', plan: 'free' })).rejects.toThrow(/EIO/);
-    expect(await readdir(join(directory, 'keys'))).toEqual([]);
   });
 });
 

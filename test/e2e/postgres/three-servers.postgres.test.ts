@@ -1,7 +1,6 @@
 import { expect } from 'vitest';
 import { readDocument } from '../../helpers/documents.ts';
 import { listAllPets } from '../../helpers/list-all-pets.ts';
-import { fetchDocumented } from '../../helpers/openapi.ts';
 import { freshMachine, serveCommand } from '../../helpers/pets.ts';
 import { freshDatabase, hasPgbouncer, startCluster, startPgbouncer } from '../../helpers/postgres.ts';
 import { nginxServer, startProxy } from '../../helpers/real-proxies.ts';
@@ -17,21 +16,6 @@ const SERVE = [
   ...['--public-url', 'https://shop.example', '--trust-proxy', '127.0.0.1'],
 ];
 
-const REX = '{"id":1,"name":"Rex","categoryId":1,"status":"available"}';
-const MAX = '"categoryId":9223372036854775807';
-/** A success of each operation and some errors, each with a part of the response. */
-const REQUESTS: [method: string, path: string, body: string | undefined, status: number, text: string][] = [
-  ['GET', '/pets?limit=1', undefined, 200, `[${REX}]`],
-  ['GET', '/pets?limit=1&status=sold', undefined, 200, '"status":"sold"}]'],
-  ['POST', '/pets', `{"name":"",${MAX}}`, 201, `${MAX},`],
-  ['GET', '/pets/1', undefined, 200, REX],
-  ['GET', '/store/orders', undefined, 200, '[{"id":1001,'],
-  ['GET', '/pets?cursor=AAAA', undefined, 400, '"code":"invalid_request"'],
-  ['POST', '/pets', '{"name":3}', 400, 'name must be a string; categoryId is required'],
-  ['GET', '/pets/999999', undefined, 404, '"code":"not_found"'],
-  ['DELETE', '/pets/1', undefined, 405, '"code":"method_not_allowed"'],
-];
-
 type ServerProcess = Awaited<ReturnType<typeof serveCommand>>;
 type Servers = readonly [ServerProcess, ServerProcess, ServerProcess];
 
@@ -40,12 +24,9 @@ async function startServers(data: string) {
   const machine = await freshMachine();
   const start = () => serveCommand(machine, [...SERVE, '--data', data, '--seed']);
   const servers = await Promise.all([start(), start(), start()]);
-  const addKey = async (name: string, ...options: string[]): Promise<string> => {
-    const added = await machine.pets(['keys', 'add', name, ...options, '--data', data, '--json']);
-    expect(added.code, added.stderr).toBe(0);
-    return JSON.parse(added.stdout).key;
-  };
-  return { machine, servers, addKey, key: await addKey('shop', '--plan', 'enterprise') };
+  const added = await machine.pets(['keys', 'add', 'shop', '--plan', 'enterprise', '--data', data, '--json']);
+  expect(added.code, added.stderr).toBe(0);
+  return { machine, servers, key: JSON.parse(added.stdout).key as string };
 }
 
 /** Starts a load balancer with the configuration of the document. Returns the base URL of the service. */
@@ -79,20 +60,11 @@ const countRequests = (server: ServerProcess, text: string): number =>
 
 for (const name of ['haproxy', 'nginx'] as const) {
   testIfInstalled(name)(
-    `three servers behind ${name} respond as specified, and add every row exactly once while they are replaced, one after SIGKILL`,
+    `three servers behind ${name} add every row exactly once while they are replaced, one after SIGKILL`,
     async () => {
       const data = await freshDatabase();
-      const { machine, servers, addKey, key } = await startServers(data);
+      const { machine, servers, key } = await startServers(data);
       const url = await startBalancer(name, servers);
-      const business = await addKey('business', '--plan', 'business');
-      const headers = { Authorization: `Bearer ${business}`, 'Content-Type': 'application/json' };
-      for (const [method, path, body, status, text] of REQUESTS) {
-        const init = { method, headers, ...(body && { body }) };
-        const response = await fetchDocumented(new URL(url).origin, `/v1${path}`, init);
-        expect(response.headers.get('x-ratelimit-limit')).toBe('1000');
-        expect([response.status, await response.text()]).toEqual([status, expect.stringContaining(text)]);
-      }
-      for (const server of servers) expect(countRequests(server, '/v1/')).toBeGreaterThanOrEqual(2);
       expect((await fetch(new URL('/metrics', url))).status).toBe(404);
 
       const client = await freshMachine();

@@ -119,15 +119,6 @@ export async function createCluster(options: ClusterOptions = {}) {
     /** Stops all processes of the server with SIGSTOP: connections stay open, and nothing responds. */
     pause,
     resume,
-    /** Sends a signal to the processes of all connections with this application name. Returns the number of processes. */
-    async killBackend(application: string, signal: NodeJS.Signals = 'SIGTERM'): Promise<number> {
-      const backends = `from pg_stat_activity where application_name = ${literal(application)}`;
-      const rows = await sql('postgres', `select pid ${backends}`);
-      return signalAll(
-        rows.map(({ pid }) => Number(pid)),
-        signal,
-      );
-    },
     /** Sets a parameter, and waits until new connections have it. Some parameters apply only after the next restart. */
     set,
     /** Makes all transactions read-only by default, even those of open connections. */

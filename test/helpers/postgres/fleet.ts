@@ -1,4 +1,4 @@
-import { expect, onTestFinished } from 'vitest';
+import { expect } from 'vitest';
 import type { KeyRequest } from '../../../src/store/keys.ts';
 import { freeServerPort } from '../background-program.ts';
 import { freshMachine, serveCommand } from '../pets.ts';
@@ -17,47 +17,28 @@ export async function createKey(databaseUrl: string, request: KeyRequest): Promi
 const OUTAGE_NOTICE =
   /^(?:cannot connect to|a call failed at) postgres:\S+: |^postgres:\S+ can be used again$/;
 
-/** Starts the built command several times on one database. The processes end after the test. */
-export async function startFleet(databaseUrl: string, size = 3) {
+/** Starts the built command three times on one database. The processes end after the test. */
+export async function startFleet(databaseUrl: string) {
   const machine = await freshMachine();
   return Promise.all(
-    Array.from({ length: size }, async () => {
+    Array.from({ length: 3 }, async () => {
       const port = await freeServerPort();
       const args = ['--port', String(port), '--data', databaseUrl, '--no-profile', '--ban-after', '0'];
-      let current: Awaited<ReturnType<typeof serveCommand>>;
-      let stderrOfEarlier = '';
-      let unexpectedEnds = 0;
-      let isEnding = false;
-      // When the test has ended, the machine kills the processes.
-      onTestFinished(() => {
-        isEnding = true;
-      });
-      const server = {
+      const processes = [await serveCommand(machine, args)];
+      return {
         /** The base URL, with /v1. */
         url: `http://127.0.0.1:${port}/v1`,
-        async start(): Promise<void> {
-          isEnding = false;
-          current = await serveCommand(machine, args);
-          current.child.once('exit', () => {
-            if (!isEnding) unexpectedEnds++;
-          });
+        async killAndRestart(): Promise<void> {
+          await processes.at(-1)?.end('SIGKILL');
+          processes.push(await serveCommand(machine, args));
         },
-        async kill(): Promise<void> {
-          isEnding = true;
-          await current.end('SIGKILL');
-          stderrOfEarlier += current.stderr();
-        },
-        pause: () => void current.child.kill('SIGSTOP'),
-        resume: () => void current.child.kill('SIGCONT'),
-        /** Checks that the server has never ended by itself, and has written nothing but notices of outages to stderr. */
+        signal: (signal: 'SIGSTOP' | 'SIGCONT') => void processes.at(-1)?.child.kill(signal),
+        /** Checks that the server has written nothing but notices of outages to stderr. */
         expectOnlyOutages(): void {
-          expect(unexpectedEnds).toBe(0);
-          const lines = (stderrOfEarlier + current.stderr()).split('\n').filter(Boolean);
+          const lines = processes.flatMap((each) => each.stderr().split('\n')).filter(Boolean);
           expect(lines.filter((line) => !OUTAGE_NOTICE.test(JSON.parse(line).notice))).toEqual([]);
         },
       };
-      await server.start();
-      return server;
     }),
   );
 }

@@ -1,16 +1,7 @@
-import { connectTo, freshLocation } from '../../helpers/postgres.ts';
+import { databaseLocation } from '../../helpers/postgres/backends.ts';
+import { freshDatabase } from '../../helpers/postgres.ts';
 import { describeBackend } from './describe-backend.ts';
 
-describeBackend('PostgreSQL', async (clock) => {
-  const { url, location } = await freshLocation(clock);
-  const observer = await connectTo(url);
-  return {
-    location,
-    async keyReads() {
-      const { rows } = await observer.query<{ reads: string }>(
-        "select pg_stat_get_numscans('pets.keys'::regclass) as reads",
-      );
-      return Number(rows[0]?.reads);
-    },
-  };
-});
+describeBackend('PostgreSQL', async (clock) =>
+  databaseLocation(await freshDatabase(), { clock, testTime: clock.now }),
+);

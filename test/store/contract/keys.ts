@@ -1,8 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { MAX_QUOTA, plans } from '../../../src/contract/plans.ts';
-import type { Backend } from '../../../src/store/backend.ts';
 import { hashKey, type KeyManager, type KeyRequest } from '../../../src/store/keys.ts';
-import type { ManualClock } from '../../helpers/clock.ts';
 import type { Places } from './place.ts';
 
 const enterprise = (perMinute?: number, perDay?: number) => ({
@@ -87,14 +85,6 @@ export function describeKeys({ newPlace }: Places): void {
       expect(await list()).toMatchObject([{ name: 'till', sha256: hashKey(created[0]?.value.key ?? '') }]);
     });
 
-    it('lists keys in the order of the characters of their names', async () => {
-      const { create, list, names } = await newKeys();
-      const sorted = ['0', '9', 'a', 'a-b', 'a.b', 'a.c', 'a1', 'a_b', 'aa', 'ab', 'b'];
-      await Promise.all(sorted.toReversed().map((name) => create({ name, plan: 'free' })));
-      expect(await names()).toEqual(sorted);
-      expect((await list()).map(({ name }) => name)).toEqual(sorted);
-    });
-
     it('revokes a key once, and then creates another one with its name', async () => {
       const { create, revoke, get, names } = await newKeys();
       const first = await create({ name: 'a', plan: 'pro' });
@@ -147,15 +137,6 @@ export function describeKeys({ newPlace }: Places): void {
       expect(await keys.find(hashKey(own.key))).toMatchObject({ name: 'own', quota });
     });
 
-    it('finds a key that was just created, however often unknown keys are searched', async () => {
-      const { create, keys } = await placeWithKey();
-      for (let i = 0; i < 20; i++) {
-        expect(await keys.find(hashKey(`unknown ${i}`))).toBeUndefined();
-        const { key } = await create({ name: `key-${i}`, plan: 'free' });
-        expect(await keys.find(hashKey(key))).toMatchObject({ name: `key-${i}` });
-      }
-    });
-
     it('does not find a revoked key after a second, but finds a new key with the same name', async () => {
       const { clock, create, revoke, keys, key } = await placeWithKey();
       expect(await keys.find(hashKey(key))).toBeDefined();
@@ -197,51 +178,5 @@ export function describeKeys({ newPlace }: Places): void {
       clock.advance(999);
       expect((await keys.list()).map(({ name }) => name)).toEqual(['b', 'c']);
     });
-  });
-
-  type Work = (keys: Backend['keys'], sha256: string, clock: ManualClock) => Promise<unknown>;
-  /** What a server does in a second. `reads` includes the read at the start. */
-  it.each<[name: string, reads: number, work: Work]>([
-    [
-      'once for many concurrent calls',
-      2,
-      async (keys, sha256, clock) => {
-        // The keys that were read at the start are too old.
-        clock.advance(1_000);
-        const found = await Promise.all(Array.from({ length: 50 }, () => keys.find(sha256)));
-        expect(found.every(Boolean)).toBe(true);
-      },
-    ],
-    [
-      'twice a second for known keys',
-      2,
-      async (keys, sha256, clock) => {
-        for (let time = 0; time < 1_000; time++) {
-          expect(await keys.find(sha256)).toBeDefined();
-          clock.advance(1);
-        }
-      },
-    ],
-    [
-      'about ten times a second for unknown keys',
-      12,
-      async (keys, _, clock) => {
-        const end = clock.elapsed() + 1_000;
-        for (let searched = 0; clock.elapsed() < end; searched += 5) {
-          const hashes = Array.from({ length: 5 }, (_, i) => hashKey(`unknown ${searched + i}`));
-          const found = await Promise.all(hashes.map((sha256) => keys.find(sha256)));
-          expect(found.some(Boolean)).toBe(false);
-          clock.advance(1);
-        }
-      },
-    ],
-  ])('the API keys are read at most %s', async (_, reads, work) => {
-    const { clock, open, keyReads, key, close } = await placeWithKey();
-    await close();
-    const before = await keyReads();
-    const server = await open();
-    await work(server.keys, hashKey(key), clock);
-    await server.close();
-    expect((await keyReads()) - before).toBeLessThanOrEqual(reads);
   });
 }

@@ -8,11 +8,7 @@ import { type ManualClock, manualClock } from '../../helpers/clock.ts';
  * Creates a location without a store. The location is removed after the test. Everything that the store decides by time
  * must use `clock`.
  */
-export type OpenLocation = (clock: ManualClock) => Promise<{
-  location: StoreLocation;
-  /** How often the API keys were read. Before a call, all servers of the location must be closed. */
-  keyReads(): Promise<number>;
-}>;
+export type OpenLocation = (clock: ManualClock) => Promise<StoreLocation>;
 
 const BAN_RULE: BanRule = { after: 10, milliseconds: 300_000 };
 
@@ -21,7 +17,7 @@ export function placesOf(openLocation: OpenLocation) {
   /** Creates a location without a store. `open` opens it as a server does, and closes it after the test. */
   async function newPlace(time?: string) {
     const clock = manualClock(time);
-    const { location, keyReads } = await openLocation(clock);
+    const location = await openLocation(clock);
     // As with performance.now(), a little time passes between two readings, and times are not whole milliseconds.
     let readings = 0;
     const preciseClock = { ...clock, elapsed: () => clock.elapsed() + ++readings * 1e-3 };
@@ -40,7 +36,7 @@ export function placesOf(openLocation: OpenLocation) {
       });
       return backend;
     }
-    return { clock, location, keyReads, open };
+    return { clock, location, open };
   }
 
   async function openStore(): Promise<Store> {

@@ -104,15 +104,6 @@ export function describeSeeds({ newPlace, openStore }: Places): void {
       expect(await location.check()).toMatchObject({ animals: 5, orders: 2, lastId: 10n });
     });
 
-    it('without a seed leaves an empty store, which can be seeded', async () => {
-      const { open } = await newPlace();
-      const backend = await open();
-      await backend.store.seed(SEED);
-      await backend.reset({ pets: [], orders: [] });
-      expect(await contentsOf(backend)).toEqual([[], []]);
-      expect(await backend.store.seed(SEED)).toBe(true);
-    });
-
     it('precedes or follows each creation that runs meanwhile; the ids after the seed have no gaps', async () => {
       const { open } = await newPlace();
       const backend = await open();

@@ -8,12 +8,12 @@ type Env = Record<string, string>;
 /** Parses a URL for the user ann of the operating system. */
 const parse = (url: string, env: Env = {}) => parseDatabaseTarget(url, { env, userName: 'ann' });
 
+/** The error of a function that must fail. */
 function errorOf(run: () => unknown): StoreError {
   try {
     run();
   } catch (error) {
-    if (error instanceof StoreError) return error;
-    throw error;
+    return error as StoreError;
   }
   throw new Error('no error');
 }
@@ -61,7 +61,6 @@ describe('a database URL', () => {
       PGSSLMODE: '',
     };
     expect(parse('postgres://db', env)).toEqual(parse('postgres://db'));
-    expect(parse('postgres://db').prepare).toBe(true);
   });
 
   test.each(['PGSSLMODE', 'PGSSLROOTCERT', 'PGSSLCERT', 'PGSSLKEY', 'PGCHANNELBINDING'])(
@@ -91,19 +90,17 @@ describe('a database URL', () => {
       /disable, require, verify-ca or verify-full/,
     ],
     ['postgres://db?sslmode=verify-ca', /needs sslrootcert, the certificate of the authority/, /sslrootcert/],
-    ['postgres://db?gssencmode=require', /the parameter gssencmode/],
     ...[
+      'gssencmode',
       'service',
       'hostaddr',
       'password',
       'sslcrl',
       'require_auth',
-      'conect_timeout',
       'target_session_attrs',
-    ].map((name): [string, RegExp, RegExp] => [
-      `postgres://db?${name}=1`,
+    ].map((name): [string, RegExp] => [
+      `postgres://db?${name}=require`,
       new RegExp(`the parameter ${name} .*not supported`),
-      /remove it; .* can contain host, /,
     ]),
     ...['PGSERVICE', 'PGHOSTADDR', 'PGREQUIREAUTH', 'PGREQUIREPEER', 'PGREQUIRESSL', 'PGSSLCRL'].map(
       (name): [string, RegExp, RegExp, Env] => [
@@ -152,20 +149,10 @@ const SEPARATORS = [..."@/:%#?&=,[] \n\\'ä🐈\u202e", '%zz', '%00'];
 
 describe('a password', () => {
   const random = (n: number): number => Math.floor(Math.random() * n);
-  const randomPassword = (): string =>
-    PARTS.map(
-      (part) =>
-        part + Array.from({ length: random(4) }, () => SEPARATORS[random(SEPARATORS.length)]).join(''),
-    ).join('');
-  const hasPart = (text: string): boolean => PARTS.some((part) => text.includes(part));
-
-  test('that is percent-encoded is decoded, and is not in the place', () => {
-    for (let i = 0; i < cases(500); i++) {
-      const password = randomPassword();
-      const target = parse(`postgres://bob:${encodeURIComponent(password)}@h1,h2/shop`);
-      expect(target).toMatchObject({ password, place: 'postgres://bob@h1,h2/shop' });
-    }
-  });
+  const randomPassword = (): string => {
+    const separators = () => Array.from({ length: random(4) }, () => SEPARATORS[random(SEPARATORS.length)]);
+    return PARTS.map((part) => part + separators().join('')).join('');
+  };
 
   test('that is not percent-encoded is neither in the place nor in a message', () => {
     for (let i = 0; i < cases(20_000); i++) {
@@ -183,11 +170,11 @@ describe('a password', () => {
         const { place, hosts, database, user } = parse(url);
         shown = [place, JSON.stringify(hosts), database, user].join(' ');
       } catch (error) {
-        const { message, hint, stack = '', cause } = error as StoreError;
         expect(error).toBeInstanceOf(StoreError);
+        const { message, hint, stack = '', cause } = error as StoreError;
         shown = [message, hint, stack, String(cause)].join(' ');
       }
-      expect(hasPart(shown), `${url} → ${shown}`).toBe(false);
+      for (const part of PARTS) expect(shown, url).not.toContain(part);
     }
   });
 });

@@ -7,7 +7,7 @@ import { CALLS, databaseLocation, openDatabase } from '../../helpers/postgres/ba
 import { SUPERUSER } from '../../helpers/postgres/databases.ts';
 import { findPostgres } from '../../helpers/postgres/programs.ts';
 import { connectTo, freshDatabase, sharedCluster } from '../../helpers/postgres.ts';
-import { allTexts, animal, idempotency, withId } from '../../helpers/store-fixtures.ts';
+import { allTexts } from '../../helpers/store-fixtures.ts';
 
 // Functions and operators of other schemas must not replace those of PostgreSQL, whatever search_path a role has.
 
@@ -31,11 +31,9 @@ const FUNCTIONS: [name: string, parameters: string, type: string, result: string
 /** Operators, with the type of both operands. */
 const OPERATORS = [
   ...['uuid', 'bigint', 'bytea', 'text', 'name'].map((type) => [type, '=']),
-  ...[
-    ['bigint', '>'],
-    ['timestamptz', '>'],
-    ['int', '>='],
-  ],
+  ['bigint', '>'],
+  ['timestamptz', '>'],
+  ['int', '>='],
 ];
 
 /** Records its user. It would run with the rights of the user of the statement. */
@@ -66,11 +64,8 @@ async function hostileDatabase() {
 
 test('the traps work: a statement without a search_path runs them', async () => {
   const { url, trapped } = await hostileDatabase();
-  const client = await connectTo(url);
-  await client.query('select pg_advisory_xact_lock(1)');
-  await client.query(`select from pg_namespace where nspname = 'public'::name`);
-  const { rowCount: schemas } = await client.query('select from pg_catalog.pg_namespace');
-  expect(await trapped()).toHaveLength(1 + Number(schemas));
+  await (await connectTo(url)).query('select pg_advisory_xact_lock(1)');
+  expect(await trapped()).toHaveLength(1);
 });
 
 test('an administrator who runs the printed SQL with psql runs no code of another user', async () => {
@@ -98,13 +93,9 @@ test('a server and every command run no code of another user, and do their work'
   const { key } = await location.manageKeys((keys) => keys.create({ name: 'till', plan: 'pro' }));
   const backend = await openDatabase(url, { bans: { after: 1, milliseconds: 60_000 } });
   for (const call of Object.values(CALLS)) await call(backend, hashKey(key));
-  const request = { pet: animal('a'), idempotency: idempotency('k') };
-  expect(await backend.store.add(request)).toMatchObject({ kind: 'added', ...withId(2n) });
-  expect(await backend.store.add(request)).toMatchObject({ kind: 'replayed' });
-  expect(await allTexts(backend.store)).toHaveLength(2);
-  expect(await backend.keys.find(hashKey(key))).toMatchObject({ name: 'till' });
+  expect(await allTexts(backend.store)).toHaveLength(1);
   expect(await backend.banCounts()).toEqual({ begun: 0, active: 0 });
-  expect((await location.check()).animals).toBe(2);
+  expect((await location.check()).animals).toBe(1);
   await location.manageKeys((manager) => manager.revoke('till'));
   expect(await location.manageKeys((manager) => manager.list())).toEqual([]);
   expect(await trapped()).toEqual([]);

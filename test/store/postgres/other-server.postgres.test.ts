@@ -75,7 +75,7 @@ test.each([
     const database = new URL(await primary.createDatabase()).pathname.slice(1);
     const standby = await startSynchronousReplica(primary);
     const url = hasPooler
-      ? `${(await startPgbouncer(address, { server_login_retry: 1 })).url(database)}?prepare=off`
+      ? `${(await startPgbouncer(address)).url(database)}?prepare=off`
       : address.url(database);
     const { server, sha256, forget } = await openWithKey(url);
     address.moveTo(standby);

@@ -144,16 +144,6 @@ test('while all connections are busy, others are opened, and later calls wait in
   expect(pool.connections).toEqual({ busy: 0, idle: MAX_CONNECTIONS, opening: 0 });
 });
 
-test('if the only connection is lost after an additional one was refused, the waiting call opens another', async () => {
-  const { pool, database } = createPool();
-  database.limit = 1;
-  const calls = [watch(pool.call(SLOW)), watch(pool.call(QUICK))];
-  await settled();
-  database.clients[0]?.connection.stream.destroy();
-  await settled();
-  expect(resultsOf(calls)).toEqual(['unknown', 'done']);
-});
-
 test('without a connection, all waiting calls fail when the attempt fails, and calls fail at once for a fifth of a second', async () => {
   const { pool, database, warnings, pass } = createPool();
   database.limit = 0;
@@ -226,17 +216,6 @@ test('a call that finds no connection in time has no effect, and takes none late
   expect(pool.connections).toEqual({ busy: 0, idle: 1, opening: 0 });
   await pool.call(QUICK);
   expect(database.clients[0]?.sent).toEqual(['check', 'quick']);
-});
-
-test('a call is not sent if its time is over when the connection is open', async () => {
-  const { pool, database, clock, holdConnecting } = createPool();
-  const connect = holdConnecting();
-  const call = watch(pool.call(QUICK));
-  clock.advance(3_000);
-  await connect();
-  expect(call.result).toBe('not_done');
-  await pool.call(QUICK);
-  expect(database.clients.map(({ sent }) => sent)).toEqual([['check', 'quick']]);
 });
 
 test('a response counts if it arrived while the process was stopped', async () => {

@@ -14,12 +14,6 @@ testIf(hasPgbouncer(), 'not installed: pgbouncer').each<
   [what: string, lock: string, run: (backend: Backend, location: StoreLocation) => Promise<unknown>]
 >([
   ['a reset', 'pets.meta', ({ reset }) => reset(seedOf(7n))],
-  ['a check of the store', 'pets.animals', (_, location) => location.check()],
-  [
-    'a new API key',
-    'pets.keys',
-    (_, { manageKeys }) => manageKeys((keys) => keys.create({ name: 'a', plan: 'pro' })),
-  ],
   ['a start', 'pets.meta', async (_, location) => (await openDatabase(location.place)).close()],
 ])('%s may take longer than the limits that are set for the user', async (_, table, run) => {
   const cluster = await startCluster();

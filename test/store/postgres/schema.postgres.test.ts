@@ -3,7 +3,6 @@ import { expect, onTestFinished, test } from 'vitest';
 import { StoreError } from '../../../src/store/errors.ts';
 import { hashKey } from '../../../src/store/keys.ts';
 import {
-  createStoreIfMissing,
   pendingSql,
   readIdentity,
   SCHEMA_VERSION,
@@ -89,13 +88,6 @@ test('a server with the documented privileges can do everything that a server do
   for (const call of Object.values(CALLS)) await call(backend, hashKey(key));
   await location.manageKeys((keys) => keys.revoke('a'));
   expect(await backend.banCounts()).toMatchObject({ active: 0 });
-});
-
-test('a start with an existing store writes nothing', async () => {
-  const client = await connectTo(await freshDatabase());
-  await createSchema(client);
-  await client.query('begin read only');
-  expect(await createStoreIfMissing(client)).toBe(false);
 });
 
 test('a database with another encoding is refused, and the hint says how to create one', async () => {
