@@ -212,7 +212,8 @@ describe('the page', () => {
     expect((await service.call('/pets/8')).status).toBe(200);
     await button(page, 'Delay next by 3 s').click();
     await page.getByText('Rule 2 is added: GET /v1/pets/{petId} takes 3 s longer').waitFor();
-    await row(page, 'fault rule 1').getByRole('link', { name: 'rule 1' }).click();
+    await service.call('/pets/9');
+    await row(page, 'delayed by 3.00 s').getByRole('link', { name: 'rule 2' }).click();
     await page.getByText('1 of 1 time, used up').waitFor();
     // Faults that change elsewhere are shown, too.
     await service.use('/faults', { method: 'DELETE' });

@@ -37,7 +37,7 @@ const OLD_TLS = `${TLS} ssl_protocols TLSv1 TLSv1.1; ssl_ciphers ALL:@SECLEVEL=0
 testIfInstalled('nginx').each<
   [about: string, scheme: string, directives: string, code: number, error: RegExp]
 >([
-  ['gets plain http at a TLS port', 'http', TLS, 7, /plain HTTP request was sent to HTTPS port.*--debug/],
+  ['gets plain http at a TLS port', 'http', TLS, 7, /HTTP status 400 .*--debug/],
   ['supports only old versions of TLS', 'https', OLD_TLS, 6, /protocol version.*TLS 1\.2 or newer/],
   [
     'gets https at a port for plain http',

@@ -32,16 +32,11 @@ export const operationPaths = [
 
 /** Starts the service on a free loopback port, with two keys and a manual clock. Stops the service after the test. */
 export async function start({ quota = plans.free, ...options }: ServiceOptions = {}) {
-  type Entry = Pick<
-    RequestRecord,
-    'id' | 'client' | 'keyName' | 'method' | 'url' | 'time' | 'status' | 'code' | 'milliseconds'
-  >;
-  const accessLog: Entry[] = [];
+  const accessLog: RequestRecord[] = [];
   const service = await launch({
     ...options,
     quotas: { [KEY]: quota, [OTHER_KEY]: quota },
-    onAccess: ({ id, client, keyName, method, url, time, status, code, milliseconds }) =>
-      accessLog.push({ id, client, keyName, method, url, time, status, code, milliseconds }),
+    onAccess: (record) => accessLog.push(record),
   });
   onTestFinished(() => service.listening.stop(0));
   const call = (path: string, init: RequestInit = {}) =>

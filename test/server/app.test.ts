@@ -53,7 +53,7 @@ test('the access log gets every response once, with its duration', async () => {
   await call('/nothing', { method: 'PUT', body: '{}' });
   await sendRaw(listening.port, 'not HTTP\r\n\r\n');
   const ours = { client: '127.0.0.1', time: clock.now(), id: expect.any(String), milliseconds: 0 };
-  expect(accessLog).toEqual([
+  expect(accessLog).toMatchObject([
     {
       ...ours,
       ...{ id: 'first', keyName: 'shop', method: 'GET', url: '/v1/pets?limit=5' },
