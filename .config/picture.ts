@@ -53,9 +53,9 @@ async function recordTerminal(line: string, size: TerminalSize): Promise<xterm.T
   let output = '';
   child.stdout.on('data', (bytes: Buffer) => {
     terminal.write(bytes);
-    const isAsked = output.includes('[y/N] ');
+    const isAsked = output.includes('[no/yes] ');
     output += bytes;
-    if (!isAsked && output.includes('[y/N] ')) child.stdin.write('y\r');
+    if (!isAsked && output.includes('[no/yes] ')) child.stdin.write('yes\r');
   });
   await once(child, 'close');
   await new Promise<void>((resolve) => terminal.write('', resolve));
