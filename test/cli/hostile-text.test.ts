@@ -77,8 +77,8 @@ test.each([
   ['wrong', [{ name: TEXT, categoryId: TEXT }, { [TEXT]: 1 }, TEXT], 2],
   ['right', [{ name: wellFormed(TEXT), categoryId: 3 }], 8],
 ])('the name, the rows and the errors of an input file are harmless: %s rows', async (_kind, rows, exit) => {
-  const server = await scriptedServer((request, ...rest) =>
-    (request.method === 'GET' ? respondWith([]) : failing(TEXT, TEXT))(request, ...rest),
+  const server = await scriptedServer((request, response, count) =>
+    (request.method === 'GET' ? respondWith([]) : failing(TEXT, TEXT))(request, response, count),
   );
   // A file name has at most 255 bytes. U+FFFD in an argument is refused.
   const name = wellFormed(TEXT.slice(0, 30)).replaceAll('\ufffd', '');

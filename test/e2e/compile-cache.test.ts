@@ -1,9 +1,8 @@
 import { readdir, truncate } from 'node:fs/promises';
 import { join } from 'node:path';
 import { expect } from 'vitest';
-import { KEY } from '../helpers/client.ts';
-import { EXECUTABLE, freshMachine } from '../helpers/pets.ts';
-import { type Handler, reply, scriptedServer } from '../helpers/scripted-server.ts';
+import { EXECUTABLE, machineWithServer } from '../helpers/pets.ts';
+import { reply } from '../helpers/scripted-server.ts';
 import { testIf } from '../helpers/skip.ts';
 
 const [line = 0] = process.versions.node.split('.').map(Number);
@@ -12,11 +11,11 @@ const canCache = EXECUTABLE === undefined && line >= 22;
 testIf(canCache, 'Node 20 and an executable have no compile cache')(
   'from the second command on, compiled code is cached, and used unless damaged',
   async () => {
-    const handler: Handler = (_, response) => reply(response, 200, [], { 'Idempotency-Supported': 'true' });
-    const { url } = await scriptedServer(handler);
-    const machine = await freshMachine();
+    const { machine } = await machineWithServer((_, response) =>
+      reply(response, 200, [], { 'Idempotency-Supported': 'true' }),
+    );
     const list = async () => {
-      const env = { PETS_BASE_URL: url, PETS_API_KEY: KEY, NODE_DEBUG_NATIVE: 'COMPILE_CACHE' };
+      const env = { NODE_DEBUG_NATIVE: 'COMPILE_CACHE' };
       const { code, stdout, stderr } = await machine.command(['list', '--json'], { env });
       expect([code, stdout]).toEqual([0, expect.stringMatching(/^\[\]$/m)]);
       return /cache for .*client-\S+ was accepted/.test(stdout + stderr);

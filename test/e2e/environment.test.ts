@@ -5,8 +5,8 @@ import { join } from 'node:path';
 import ts from 'typescript';
 import { describe, expect, test } from 'vitest';
 import { gate } from '../helpers/gate.ts';
-import { DIST, EXECUTABLE, freshMachine, outputOf, petsInShell } from '../helpers/pets.ts';
-import { reply, scriptedServer } from '../helpers/scripted-server.ts';
+import { DIST, EXECUTABLE, freshMachine, machineWithServer, outputOf, petsInShell } from '../helpers/pets.ts';
+import { reply } from '../helpers/scripted-server.ts';
 import { testIf } from '../helpers/skip.ts';
 
 // The machine may be odd: its Node, locale, variables, directories and owners of files. Tests of the built command.
@@ -59,18 +59,16 @@ test.each<[line: string, code: number, stderr: RegExp]>([
 );
 
 test('SIGHUP does not end an import without a terminal, as after nohup', async () => {
-  const machine = await freshMachine();
   const [waiting, hungUp] = [gate(), gate()];
-  const server = await scriptedServer(async (request, response) => {
+  const { machine, server } = await machineWithServer(async (request, response) => {
     if (request.method === 'GET') return reply(response, 200, []);
     waiting.open();
     await hungUp.opened;
     reply(response, 201, { id: server.requests.length, name: 'Rex', categoryId: 1, status: 'sold' });
   });
-  const env = { PETS_BASE_URL: server.url, PETS_API_KEY: 'pets_k' };
   const file = await machine.file('a.csv', 'name,category,status\nRex,1,sold\nRex,1,sold\n');
   const output = join(machine.home, 'results.csv');
-  const child = machine.startCommand(['import', file, '--output', output], { env, stdin: '' });
+  const child = machine.startCommand(['import', file, '--output', output], { stdin: '' });
   const { stderr } = outputOf(child);
   await waiting.opened;
   child.kill('SIGHUP');

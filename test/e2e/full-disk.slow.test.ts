@@ -27,11 +27,8 @@ async function create({ url, key }: Service, name: string) {
   return { status: response.status, id, code, retryAfter: response.headers.get('Retry-After') };
 }
 
-async function healthOf({ url }: Service): Promise<number[]> {
-  const statuses: number[] = [];
-  for (const path of ['/healthz', '/readyz']) statuses.push((await fetch(new URL(path, url))).status);
-  return statuses;
-}
+const healthOf = ({ url }: Service): Promise<number[]> =>
+  Promise.all(['/healthz', '/readyz'].map(async (path) => (await fetch(new URL(path, url))).status));
 
 /** The names of the animals by id. */
 async function listed(service: Service): Promise<Map<number, string>> {
@@ -41,11 +38,6 @@ async function listed(service: Service): Promise<Map<number, string>> {
 
 const start = (machine: Machine, data: string) =>
   serveCommand(machine, ['--data', data, '--plan', 'enterprise', '--no-profile']);
-
-const filesIn = (directory: string) =>
-  readdirSync(directory)
-    .filter((name) => !/^(lock|claim)-/.test(name))
-    .sort();
 
 testWithMounts(
   'a full disk stops creations, not reads, and nothing that was acknowledged is lost',
@@ -82,7 +74,8 @@ testWithMounts(
     await service.end('SIGKILL');
     service = await start(machine, data);
     expect(await listed(service)).toEqual(added);
-    expect(filesIn(data)).toEqual(['journal.ndjson', 'keys', 'store.txt']);
+    const files = readdirSync(data).filter((name) => !/^(lock|claim)-/.test(name));
+    expect(files.sort()).toEqual(['journal.ndjson', 'keys', 'store.txt']);
   },
 );
 

@@ -2,17 +2,15 @@ import { once } from 'node:events';
 import { expect, test } from 'vitest';
 import { lastError } from '../helpers/failure.ts';
 import { gate } from '../helpers/gate.ts';
-import { EXECUTABLE, freshMachine, outputOf } from '../helpers/pets.ts';
-import { scriptedServer } from '../helpers/scripted-server.ts';
+import { EXECUTABLE, machineWithServer, outputOf } from '../helpers/pets.ts';
 import { testIf } from '../helpers/skip.ts';
 
 test.each(['SIGINT', 'SIGTERM', 'SIGHUP'] as const)(
   '%s ends a command that waits for a response: exit code 130',
   async (signal) => {
     const waiting = gate();
-    const { url } = await scriptedServer(waiting.open);
-    const env = { PETS_BASE_URL: url, PETS_API_KEY: 'pets_secret_key' };
-    const child = (await freshMachine()).startCommand(['list', '--json'], { env });
+    const { machine } = await machineWithServer(waiting.open);
+    const child = machine.startCommand(['list', '--json']);
     const output = outputOf(child);
     await waiting.opened;
     child.kill(signal);
@@ -32,14 +30,8 @@ testIf(EXECUTABLE === undefined, 'an executable ignores NODE_OPTIONS').each([
   ['serve --port 0', 0],
   ['serve --ephemeral --port 0 -- node -e setInterval(Object,1e3)', 143],
 ])('SIGTERM while pets %s is loaded: exit code %i', async (line, expected) => {
-  const server = await scriptedServer(() => {});
-  const machine = await freshMachine();
-  const script = await machine.file('terminate.cjs', TERMINATE);
-  const env = {
-    PETS_BASE_URL: server.url,
-    PETS_API_KEY: 'pets_secret_key',
-    NODE_OPTIONS: `--require ${script}`,
-  };
+  const { machine } = await machineWithServer(() => {});
+  const env = { NODE_OPTIONS: `--require ${await machine.file('terminate.cjs', TERMINATE)}` };
   const child = machine.startCommand(line.split(' '), { env });
   const output = outputOf(child);
   const [code, signal] = await once(child, 'close');

@@ -5,9 +5,15 @@ import { commands } from '../../src/cli/commands/index.ts';
 import { systemClock } from '../../src/system/clock.ts';
 import { readDocument, repository } from '../helpers/documents.ts';
 import { inventoryWithoutKeys } from '../helpers/inventory.ts';
-import { freshMachine, type Machine, type ProgramOptions, serve } from '../helpers/pets.ts';
+import {
+  freshMachine,
+  type Machine,
+  machineWithServer,
+  type ProgramOptions,
+  serve,
+} from '../helpers/pets.ts';
 import { runProgram } from '../helpers/run-program.ts';
-import { type Handler, reply, replyError, scriptedServer } from '../helpers/scripted-server.ts';
+import { reply, replyError } from '../helpers/scripted-server.ts';
 import { temporaryDirectory } from '../helpers/temp.ts';
 
 // Runs commands with --json, and compares everything that they write with the types in docs/json-output.d.ts.
@@ -110,18 +116,6 @@ const BIG = '9223372036854775807';
 
 type Samples = ReturnType<typeof collectSamples>;
 
-/** A machine whose profile prod points to a server with this handler. */
-async function shopWith(
-  handler: (...args: [...Parameters<Handler>, body: string]) => unknown,
-): Promise<Machine> {
-  const machine = await freshMachine();
-  const server = await scriptedServer((request, response, count) => {
-    handler(request, response, count, server.requests[count - 1]?.body ?? '');
-  });
-  await machine.saveProfile('prod', { baseUrl: server.url, key: 'pets_k' });
-  return machine;
-}
-
 /** Collects the output of most commands with a real service. */
 async function withRealService({ run, serve }: Samples): Promise<void> {
   const machine = await freshMachine();
@@ -203,7 +197,7 @@ async function withLostResponses({ run }: Samples): Promise<void> {
     { id: 'a1', name: 'Rex', categoryId: null, status: null },
     { id: 2, name: 'Rex', status: 'lost' },
   ];
-  const machine = await shopWith((request, response, _, body) => {
+  const { machine } = await machineWithServer((request, response, _, body) => {
     const limits = { RateLimit: '"long";r=8;t=100000000, "short";r=9;t=60' };
     if (request.method === 'GET') return reply(response, 200, odd, limits);
     if (body.includes('lost')) return request.socket.destroy();
@@ -212,7 +206,9 @@ async function withLostResponses({ run }: Samples): Promise<void> {
   });
   for (const field of ['list', 'list --ndjson', 'count', 'count --by category', 'profiles --check'])
     await run(machine, field);
-  const failing = await shopWith((_, response) => replyError(response, 503, 'busy', HONOURED));
+  const { machine: failing } = await machineWithServer((_, response) =>
+    replyError(response, 503, 'busy', HONOURED),
+  );
   await run(failing, undefined, ['add', 'Rex', '--category', '1', '--no-retry'], { exit: 6 });
   const a = await machine.file('a.csv', 'name,category,status\ngood,1,\nbad,1,\nlost,1,pending\n');
   await run(machine, 'import <file>', ['import', a], { exit: 8 });
@@ -232,18 +228,18 @@ async function withSettledRow({ run }: Samples): Promise<void> {
 
 /** Collects the output for every reason to wait, and for attempts that fail. */
 async function withWaits({ run }: Samples): Promise<void> {
-  const busy = await shopWith((request, response, count) => {
+  const { machine: busy } = await machineWithServer((request, response, count) => {
     if (count === 1) return request.socket.destroy();
     if (count === 2) return replyError(response, 503, 'busy', HONOURED);
     if (request.method === 'GET') return reply(response, 200, [], HONOURED);
     if (count === 4) return replyError(response, 409, 'idempotency_in_flight', HONOURED);
     return reply(response, 201, { id: 1, name: 'Rex', categoryId: 1, status: 'sold' }, HONOURED);
   });
-  const limited = await shopWith((_, response, count) => {
+  const { machine: limited } = await machineWithServer((_, response, count) => {
     if (count === 1) return replyError(response, 429, 'rate_limited', { 'Retry-After': '1' });
     return reply(response, 200, []);
   });
-  const refusing = await shopWith((_, response) =>
+  const { machine: refusing } = await machineWithServer((_, response) =>
     replyError(response, 429, 'rate_limited', { 'Retry-After': '30' }),
   );
   const closed = await freshMachine();

@@ -4,8 +4,8 @@ import { text } from 'node:stream/consumers';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { expectNoLeaks } from '../helpers/failure.ts';
-import { freshMachine, type Machine, makeMachine, serve } from '../helpers/pets.ts';
-import { reply, scriptedServer } from '../helpers/scripted-server.ts';
+import { freshMachine, type Machine, machineWithServer, makeMachine, serve } from '../helpers/pets.ts';
+import { reply } from '../helpers/scripted-server.ts';
 import { testIf } from '../helpers/skip.ts';
 import { tlsServer } from '../helpers/tls-server.ts';
 
@@ -119,14 +119,12 @@ test('every row error and the final error reach a slow reader', async () => {
 
 test('failed rows cause exit code 8 even if the results are not read to their end', async () => {
   let id = 0;
-  const server = await scriptedServer((request, response) => {
+  const { machine } = await machineWithServer((request, response, _, body) => {
     if (request.method === 'GET') return reply(response, 200, []);
-    const pet = JSON.parse(server.requests.at(-1)?.body ?? '');
+    const pet = JSON.parse(body);
     if (pet.name === 'animal 3') reply(response, 400, { code: 'bad', message: 'no', status: 400 });
     else reply(response, 201, { id: ++id, ...pet });
   });
-  const machine = await freshMachine();
-  await machine.saveProfile('prod', { baseUrl: server.url, key: 'pets_k' });
   const rows = Array.from({ length: 60 }, (_, i) => `animal ${i},1\n`).join('');
   await machine.file('a.csv', `name,category\n${rows}`);
   const { stderr } = await machine.shell('{ pets import a.csv --json; echo "code $?" >&2; } | head -c 10');

@@ -171,14 +171,13 @@ async function scriptedService(supportsKeys: boolean, remaining: number | undefi
   let inFlight = 0;
   const animals = new Map<string, { id: number; name: string }>();
   const names: string[] = [];
-  const server = await scriptedServer(async (request, response) => {
-    const { body, headers: sent } = server.requests.at(-1) as (typeof server.requests)[number];
+  const server = await scriptedServer(async (request, response, _, body) => {
     if (request.method === 'GET') return reply(response, 200, [], headers);
     const pet = JSON.parse(body);
     names.push(pet.name);
     service.mostInFlight = Math.max(service.mostInFlight, ++inFlight);
     response.once('close', () => inFlight--);
-    const key = String(sent['idempotency-key']);
+    const key = String(request.headers['idempotency-key']);
     if (!animals.has(key)) animals.set(key, { id: animals.size + 1, ...pet, status: 'available' });
     await service.beforeReply(pet.name);
     const given = service.replies[pet.name] ?? service.replies['*'];

@@ -22,9 +22,9 @@ export async function inventoryWithoutKeys({
   pageSize,
 }: InventoryOptions = {}) {
   let count = pets.length;
-  const server = await scriptedServer(({ method, url = '' }, response, request) => {
+  const server = await scriptedServer(({ method, url = '' }, response, _, body) => {
     if (method === 'GET') return list(Number(/offset=(\d+)/.exec(url)?.[1] ?? 0), response);
-    const pet = JSON.parse(server.requests[request - 1]?.body ?? '');
+    const pet = JSON.parse(body);
     service.sent.push(pet.name);
     const loss = service.lose(pet.name);
     const stored = loss === 'before adding' ? undefined : service.add(pet);

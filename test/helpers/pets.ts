@@ -9,6 +9,7 @@ import type { Listening } from '../../docs/json-output.js';
 import type { Signal } from '../../src/cli/core/context.ts';
 import { uptimeOf } from './clock.ts';
 import { type Program, type StartOptions, startProgram } from './context.ts';
+import { type BodyHandler, scriptedServer } from './scripted-server.ts';
 import { makeTemporaryDirectory } from './temp.ts';
 
 export const DIST = join(import.meta.dirname, '..', '..', 'dist');
@@ -45,6 +46,13 @@ export async function freshMachine(): Promise<Machine> {
   const { machine, dispose } = await makeMachine();
   onTestFinished(dispose);
   return machine;
+}
+
+/** A new machine whose profile prod points to a server with this handler. */
+export async function machineWithServer(handler: BodyHandler) {
+  const [machine, server] = [await freshMachine(), await scriptedServer(handler)];
+  await machine.saveProfile('prod', { baseUrl: server.url, key: 'pets_k' });
+  return { machine, server };
 }
 
 /** Like `freshMachine`, but the caller must call `dispose`. */

@@ -1,10 +1,12 @@
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import { listenOnLoopback } from './listen.ts';
 
-export type Handler = (request: IncomingMessage, response: ServerResponse, count: number) => void;
+export type Handler = (request: IncomingMessage, response: ServerResponse, count: number) => unknown;
+/** `body` is the body of the request. */
+export type BodyHandler = (...args: [...Parameters<Handler>, body: string]) => unknown;
 
 /** An HTTP server on a free loopback port that responds with `handler`; `count` is 1 for the first request. */
-export async function scriptedServer(handler: Handler) {
+export async function scriptedServer(handler: BodyHandler) {
   const requests: { method: string; url: string; headers: IncomingMessage['headers']; body: string }[] = [];
   const server = createServer(async (request, response) => {
     const record = {
@@ -16,7 +18,7 @@ export async function scriptedServer(handler: Handler) {
     requests.push(record);
     const count = requests.length;
     for await (const chunk of request) record.body += chunk;
-    handler(request, response, count);
+    handler(request, response, count, record.body);
   });
   const origin = `http://127.0.0.1:${await listenOnLoopback(server)}`;
   /** `url` is the base URL, with /v1. */
