@@ -1,7 +1,7 @@
 import { appendFile, cp, readdir, readFile, rename, rm, stat, truncate, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { StoreError, StoreFailedError } from '../../src/store/errors.ts';
+import { StoreFailedError } from '../../src/store/errors.ts';
 import type { JournalOptions } from '../../src/store/journal/journal-location.ts';
 import type { JournalStore } from '../../src/store/journal/journal-store.ts';
 import { manualClock } from '../helpers/clock.ts';
@@ -173,17 +173,4 @@ describe.skipIf(process.platform === 'win32')('a journal that another program ch
       expect(failures).toEqual([error]);
     },
   );
-
-  it.each(changes)('between its reading and its first write is not written to: %s', async (_name, change) => {
-    const { directory, path, store } = await openWithOne();
-    await store.close();
-    let after: Buffer | undefined;
-    const files = interceptFiles(async (name) => {
-      if (name !== 'open readwrite') return;
-      await change(path, directory);
-      after = await readFile(path).catch(() => undefined);
-    });
-    await expect(open(directory, { files })).rejects.toThrow(StoreError);
-    expect(await readFile(path).catch(() => undefined)).toEqual(after);
-  });
 });
