@@ -19,11 +19,6 @@ async function open(directory: string, options: Partial<JournalOptions> = {}): P
   return store;
 }
 
-function useUmask(umask: number): void {
-  const before = process.umask(umask);
-  onTestFinished(() => void process.umask(before));
-}
-
 describe('the journal', () => {
   it('has one readable line for all animals of a batch', async () => {
     const directory = await temporaryDirectory();
@@ -54,7 +49,8 @@ describe('the journal', () => {
 
   it('is private under umask 0, like its directories', async () => {
     const directory = join(await temporaryDirectory(), 'deep', 'store');
-    useUmask(0);
+    const before = process.umask(0);
+    onTestFinished(() => void process.umask(before));
     const store = await open(directory);
     await store.seed({ pets: [{ id: 1n, ...animal() }], orders: [] });
     const modeOf = async (path: string) => (await stat(path)).mode & 0o777;

@@ -9,6 +9,7 @@ import { hashKey, KeyManager, type KeyRequest } from '../../src/store/keys.ts';
 import type { FileSystem } from '../../src/system/file-system.ts';
 import { manualClock } from '../helpers/clock.ts';
 import { interceptFiles } from '../helpers/store-faults.ts';
+import { openAsServer } from '../helpers/store-fixtures.ts';
 import { temporaryDirectory } from '../helpers/temp.ts';
 
 const keysOf = (directory: string, files?: FileSystem) =>
@@ -63,23 +64,21 @@ describe('an API key', () => {
 });
 
 /** Opens a store with the key `till` as a server does. */
-async function openServer({ directory, files }: { directory?: string; files?: FileSystem } = {}) {
-  const path = directory ?? join(await temporaryDirectory(), 'store');
+async function openServer() {
+  const directory = join(await temporaryDirectory(), 'store');
   const clock = manualClock();
-  const location = journalLocation(path, clock, files);
+  const location = journalLocation(directory, clock);
   const failures: Error[] = [];
   const warnings: string[] = [];
-  const backend = await location.open({
+  const backend = await openAsServer(location, {
     clock,
-    bans: { after: 1, milliseconds: 60_000 },
     sleep: async () => {},
     onWarning: (message) => warnings.push(message),
     onFailure: (error) => failures.push(error),
   });
-  onTestFinished(() => backend.close());
   const { key } = await location.manageKeys((keys) => keys.create({ name: 'till', plan: 'free' }));
   expect(await backend.keys.find(hashKey(key))).toMatchObject({ name: 'till' });
-  return { directory: path, location, clock, backend, failures, warnings, sha256: hashKey(key) };
+  return { directory, clock, backend, failures, warnings, sha256: hashKey(key) };
 }
 
 /** Copies a directory without the sockets of its lock. */
