@@ -77,56 +77,38 @@ export class SimulatedDisk implements FileSystem {
 
   async open(path: string, mode: 'read' | 'readwrite' | 'create'): Promise<OpenFile> {
     await this.#call(`open ${mode}`);
-    const directory = this.#directory(dirname(path));
-    const found = directory.cached.get(basename(path));
     if (mode === 'create') {
-      if (found) throw errno('EEXIST');
-      const file: FileNode = {
-        ino: ++this.#inodes,
-        cached: Buffer.alloc(0),
-        durable: Buffer.alloc(0),
-        pending: [],
-      };
-      name(directory, [[basename(path), file]]);
+      const none = () => Buffer.alloc(0);
+      const file: FileNode = { ino: ++this.#inodes, cached: none(), durable: none(), pending: [] };
+      this.#add(path, file);
       return this.#handle(file);
     }
-    if (!found) throw errno('ENOENT');
+    const found = this.#node(path);
     if (isDirectory(found)) throw errno('EISDIR');
     return this.#handle(found);
   }
 
   async rename(from: string, to: string): Promise<void> {
     await this.#call('rename');
-    const directory = this.#directory(dirname(from));
-    const node = directory.cached.get(basename(from));
-    if (!node) throw errno('ENOENT');
-    name(directory, [
+    name(this.#directory(dirname(from)), [
       [basename(from), undefined],
-      [basename(to), node],
+      [basename(to), this.#node(from)],
     ]);
   }
 
-  async link(path: string, to: string): Promise<void> {
-    await this.#call('link');
-    const node = this.#directory(dirname(path)).cached.get(basename(path));
-    if (!node) throw errno('ENOENT');
-    const directory = this.#directory(dirname(to));
-    if (directory.cached.has(basename(to))) throw errno('EEXIST');
-    name(directory, [[basename(to), node]]);
+  async link(): Promise<void> {
+    throw new Error('not simulated');
   }
 
   async unlink(path: string): Promise<void> {
     await this.#call('unlink');
-    const directory = this.#directory(dirname(path));
-    if (!directory.cached.has(basename(path))) throw errno('ENOENT');
-    name(directory, [[basename(path), undefined]]);
+    this.#node(path);
+    name(this.#directory(dirname(path)), [[basename(path), undefined]]);
   }
 
   async mkdir(path: string): Promise<void> {
     await this.#call('mkdir');
-    const directory = this.#directory(dirname(path));
-    if (directory.cached.has(basename(path))) throw errno('EEXIST');
-    name(directory, [[basename(path), directoryNode()]]);
+    this.#add(path, directoryNode());
   }
 
   async chmod(_path: string, _mode: number): Promise<void> {
@@ -140,8 +122,8 @@ export class SimulatedDisk implements FileSystem {
 
   async stat(path: string): Promise<FileStatus> {
     await this.#call('stat');
-    const found = this.#directory(dirname(path)).cached.get(basename(path));
-    if (!found || isDirectory(found)) throw errno('ENOENT');
+    const found = this.#node(path);
+    if (isDirectory(found)) throw errno('ENOENT');
     return statusOf(found);
   }
 
@@ -261,15 +243,26 @@ export class SimulatedDisk implements FileSystem {
     file.cached = Buffer.from(file.durable);
   }
 
-  #directory(path: string): DirectoryNode {
+  #node(path: string): Node {
     let node: Node = this.#root;
     for (const part of path.split('/').filter(Boolean)) {
       const next: Node | undefined = isDirectory(node) ? node.cached.get(part) : undefined;
       if (!next) throw errno('ENOENT');
       node = next;
     }
+    return node;
+  }
+
+  #directory(path: string): DirectoryNode {
+    const node = this.#node(path);
     if (!isDirectory(node)) throw errno('ENOTDIR');
     return node;
+  }
+
+  #add(path: string, node: Node): void {
+    const directory = this.#directory(dirname(path));
+    if (directory.cached.has(basename(path))) throw errno('EEXIST');
+    name(directory, [[basename(path), node]]);
   }
 }
 

@@ -1,7 +1,9 @@
 import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { crc32 } from 'node:zlib';
-import { expect } from 'vitest';
+import { expect, onTestFinished } from 'vitest';
+import type { Backend, OpenOptions, StoreLocation } from '../../src/store/backend.ts';
 import type { StoreError } from '../../src/store/errors.ts';
 import { type JournalOptions, openJournalStore as open } from '../../src/store/journal/journal-location.ts';
 import type { JournalStore } from '../../src/store/journal/journal-store.ts';
@@ -84,6 +86,23 @@ export const openJournalStore = (
     onSync() {},
     ...options,
   });
+
+/** Opens a store as a server does, by default without bans. It is closed after the test. */
+export async function openAsServer(
+  location: StoreLocation,
+  options: Partial<OpenOptions> = {},
+): Promise<Backend> {
+  const backend = await location.open({
+    clock: systemClock,
+    bans: { after: 0, milliseconds: 0 },
+    sleep: async (milliseconds) => void (await sleep(milliseconds)),
+    onWarning() {},
+    onFailure() {},
+    ...options,
+  });
+  onTestFinished(() => backend.close());
+  return backend;
+}
 
 /** An empty store on a simulated disk, for tests of other modules. */
 export const memoryStore = (clock = manualClock()): Promise<Store> =>

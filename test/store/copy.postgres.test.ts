@@ -59,14 +59,6 @@ async function storeToCopy() {
   return { clock, source, ...(await newDatabase(clock)) };
 }
 
-/** Ends the connections of copies to a database. */
-const terminate = (url: string) =>
-  sharedCluster().sql(
-    'postgres',
-    `select pg_terminate_backend(pid) from pg_stat_activity
-    where datname = '${nameOf(url)}' and state = 'idle in transaction'`,
-  );
-
 test('a database is as before until the commit, and if the transaction is lost at the commit', async () => {
   const { source, url, state } = await storeToCopy();
   const write = async (end: () => Promise<unknown>) => {
@@ -76,7 +68,13 @@ test('a database is as before until the commit, and if the transaction is lost a
       await end();
     });
   };
-  await expect(write(() => terminate(url))).rejects.toMatchObject({ outcome: 'unknown' });
+  const terminate = () =>
+    sharedCluster().sql(
+      'postgres',
+      `select pg_terminate_backend(pid) from pg_stat_activity
+      where datname = '${nameOf(url)}' and state = 'idle in transaction'`,
+    );
+  await expect(write(terminate)).rejects.toMatchObject({ outcome: 'unknown' });
   expect(await state()).toBeUndefined();
   await write(async () => expect(await state()).toBeUndefined());
   expect(await state()).toBeDefined();

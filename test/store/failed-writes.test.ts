@@ -91,20 +91,6 @@ describe('while the disk refuses writes', () => {
     expect(warnings.slice(1)).toEqual([expect.stringContaining('can be written again')]);
     expect(failures).toEqual([]);
   });
-
-  it('what a refused creation has written is removed and synced before the response', async () => {
-    const { directory, store, faults } = await openWithOne();
-    const before = await journalIn(directory);
-    const calls: string[] = [];
-    faults.onCall = (name) => {
-      calls.push(name);
-      // Only the first sync fails.
-      faults.on = calls.filter((each) => each === 'datasync').length === 1 ? { datasync: 'ENOSPC' } : {};
-    };
-    await expect(store.add({ pet: animal('lost') })).rejects.toThrow(StoreUnwritableError);
-    expect(calls.slice(calls.indexOf('truncate'))).toContain('datasync');
-    expect(await journalIn(directory)).toBe(before);
-  });
 });
 
 describe('a store that has failed', () => {

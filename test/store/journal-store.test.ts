@@ -1,7 +1,7 @@
 import { appendFile, cp, readdir, readFile, rename, rm, stat, truncate, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { StoreError, StoreFailedError } from '../../src/store/errors.ts';
+import { StoreFailedError } from '../../src/store/errors.ts';
 import type { JournalOptions } from '../../src/store/journal/journal-location.ts';
 import type { JournalStore } from '../../src/store/journal/journal-store.ts';
 import { manualClock } from '../helpers/clock.ts';
@@ -17,11 +17,6 @@ async function open(directory: string, options: Partial<JournalOptions> = {}): P
   const store = await openJournalStore({ directory, clock: manualClock(), ...options });
   onTestFinished(() => store.close());
   return store;
-}
-
-function useUmask(umask: number): void {
-  const before = process.umask(umask);
-  onTestFinished(() => void process.umask(before));
 }
 
 describe('the journal', () => {
@@ -54,7 +49,8 @@ describe('the journal', () => {
 
   it('is private under umask 0, like its directories', async () => {
     const directory = join(await temporaryDirectory(), 'deep', 'store');
-    useUmask(0);
+    const before = process.umask(0);
+    onTestFinished(() => void process.umask(before));
     const store = await open(directory);
     await store.seed({ pets: [{ id: 1n, ...animal() }], orders: [] });
     const modeOf = async (path: string) => (await stat(path)).mode & 0o777;
@@ -173,17 +169,4 @@ describe.skipIf(process.platform === 'win32')('a journal that another program ch
       expect(failures).toEqual([error]);
     },
   );
-
-  it.each(changes)('between its reading and its first write is not written to: %s', async (_name, change) => {
-    const { directory, path, store } = await openWithOne();
-    await store.close();
-    let after: Buffer | undefined;
-    const files = interceptFiles(async (name) => {
-      if (name !== 'open readwrite') return;
-      await change(path, directory);
-      after = await readFile(path).catch(() => undefined);
-    });
-    await expect(open(directory, { files })).rejects.toThrow(StoreError);
-    expect(await readFile(path).catch(() => undefined)).toEqual(after);
-  });
 });

@@ -2,13 +2,14 @@ import { createHash } from 'node:crypto';
 import { cp, readdir, readFile, rename, rm, stat, writeFile } from 'node:fs/promises';
 import { basename, join } from 'node:path';
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { StoreError, StoreUnavailableError } from '../../src/store/errors.ts';
+import { StoreUnavailableError } from '../../src/store/errors.ts';
 import { journalLocation } from '../../src/store/journal/journal-location.ts';
 import { KeyFiles } from '../../src/store/journal/key-files.ts';
 import { hashKey, KeyManager, type KeyRequest } from '../../src/store/keys.ts';
 import type { FileSystem } from '../../src/system/file-system.ts';
 import { manualClock } from '../helpers/clock.ts';
 import { interceptFiles } from '../helpers/store-faults.ts';
+import { openAsServer } from '../helpers/store-fixtures.ts';
 import { temporaryDirectory } from '../helpers/temp.ts';
 
 const keysOf = (directory: string, files?: FileSystem) =>
@@ -63,23 +64,21 @@ describe('an API key', () => {
 });
 
 /** Opens a store with the key `till` as a server does. */
-async function openServer({ directory, files }: { directory?: string; files?: FileSystem } = {}) {
-  const path = directory ?? join(await temporaryDirectory(), 'store');
+async function openServer() {
+  const directory = join(await temporaryDirectory(), 'store');
   const clock = manualClock();
-  const location = journalLocation(path, clock, files);
+  const location = journalLocation(directory, clock);
   const failures: Error[] = [];
   const warnings: string[] = [];
-  const backend = await location.open({
+  const backend = await openAsServer(location, {
     clock,
-    bans: { after: 1, milliseconds: 60_000 },
     sleep: async () => {},
     onWarning: (message) => warnings.push(message),
     onFailure: (error) => failures.push(error),
   });
-  onTestFinished(() => backend.close());
   const { key } = await location.manageKeys((keys) => keys.create({ name: 'till', plan: 'free' }));
   expect(await backend.keys.find(hashKey(key))).toMatchObject({ name: 'till' });
-  return { directory: path, location, clock, backend, failures, warnings, sha256: hashKey(key) };
+  return { directory, clock, backend, failures, warnings, sha256: hashKey(key) };
 }
 
 /** Copies a directory without the sockets of its lock. */
@@ -93,32 +92,18 @@ describe.skipIf(process.platform === 'win32')('after the directory was moved', (
     ['another store', (directory, other) => rename(other, directory)],
     ['a copy', (directory) => copy(`${directory}.x`, directory)],
   ];
-  const move = async (directory: string, replace: (typeof replacements)[0][1], other: string) => {
-    await rename(directory, `${directory}.x`);
-    await replace(directory, other);
-  };
-
   it.each(replacements)('a server accepts no key, and stops: in its place is %s', async (_, replace) => {
     const other = await openServer();
     await other.backend.close();
     const { directory, clock, backend, failures, sha256 } = await openServer();
-    await move(directory, replace, other.directory);
+    await rename(directory, `${directory}.x`);
+    await replace(directory, other.directory);
     clock.advance(100);
     await expect(backend.keys.find(other.sha256)).rejects.toThrow(StoreUnavailableError);
     clock.advance(899);
     await expect(backend.keys.find(sha256)).rejects.toThrow(/journal.ndjson was moved, replaced or deleted/);
     await expect(backend.keys.list()).rejects.toThrow(StoreUnavailableError);
     expect(failures).toEqual([expect.objectContaining({ message: expect.stringContaining(directory) })]);
-  });
-
-  it('a command does not create its directory again', async () => {
-    const { directory, location } = await openServer();
-    const managing = location.manageKeys(async (keys) => {
-      await move(directory, async () => {}, '');
-      return keys.create({ name: 'new', plan: 'free' });
-    });
-    await expect(managing).rejects.toThrow(StoreError);
-    expect(await readdir(join(directory, '..'))).toEqual([basename(`${directory}.x`)]);
   });
 });
 

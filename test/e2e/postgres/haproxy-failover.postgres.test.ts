@@ -32,27 +32,20 @@ testIfInstalled('haproxy')(
         .replace(/^.*10\.0\.0\.23:5432\n/m, ''),
     );
     const { url } = databasesAt(port);
-    const ask = async () => {
+    /** Connects, and returns the connection and the port of the server. */
+    const connectThere = async () => {
       const client = await connectTo(url('postgres'));
-      return {
-        client,
-        port: (await client.query("select current_setting('port')::int as port")).rows[0].port,
-      };
+      const { rows } = await client.query("select current_setting('port')::int as port");
+      return { client, port: rows[0].port };
     };
+    const portThere = () => connectThere().then(({ port }) => port, String);
     // At the start, HAProxy has not checked the servers yet, and uses each of them.
-    await expect.poll(async () => (await ask()).port).toBe(old.port);
-    const { client } = await ask();
+    await expect.poll(portThere).toBe(old.port);
+    const { client } = await connectThere();
     const ended = new Promise((resolve) => client.once('end', resolve));
     old.isPrimary = false;
     next.isPrimary = true;
     await ended;
-    await expect
-      .poll(() =>
-        ask().then(
-          ({ port }) => port,
-          () => undefined,
-        ),
-      )
-      .toBe(next.port);
+    await expect.poll(portThere).toBe(next.port);
   },
 );

@@ -2,9 +2,9 @@ import { expect } from 'vitest';
 import { readDocument } from '../../helpers/documents.ts';
 import { listAllPets } from '../../helpers/list-all-pets.ts';
 import { freshMachine, serveCommand } from '../../helpers/pets.ts';
-import { freshDatabase, hasPgbouncer, startCluster, startPgbouncer } from '../../helpers/postgres.ts';
+import { freshDatabase } from '../../helpers/postgres.ts';
 import { nginxServer, startProxy } from '../../helpers/real-proxies.ts';
-import { testIf, testIfInstalled } from '../../helpers/skip.ts';
+import { testIfInstalled } from '../../helpers/skip.ts';
 
 // These tests run three servers on one database, which clients reach through the load balancers of docs/deploy.md.
 
@@ -100,40 +100,3 @@ for (const name of ['haproxy', 'nginx'] as const) {
     },
   );
 }
-
-testIf(hasPgbouncer(), 'not installed: pgbouncer')(
-  'a server behind pgbouncer does not start without prepare=off',
-  async () => {
-    const cluster = await startCluster();
-    const pgbouncer = await startPgbouncer(cluster);
-    const url = pgbouncer.url(new URL(await cluster.createDatabase()).pathname.slice(1));
-    const { code, stderr } = await (await freshMachine()).pets(['serve', '--port', '0', '--data', url]);
-    expect(code).toBe(1);
-    expect(stderr).toContain('unsupported startup parameter');
-    expect(stderr).toContain('prepare=off');
-  },
-);
-
-testIfInstalled('haproxy')(
-  'while the database is down, clients of HAProxy get the response of a server',
-  async () => {
-    const cluster = await startCluster();
-    const { servers, key } = await startServers(await cluster.createDatabase());
-    const url = await startBalancer('haproxy', servers);
-    const answer = async () => {
-      const headers = { Authorization: `Bearer ${key}` };
-      const response = await fetch(`${url}/pets?limit=1`, { headers });
-      const code = /"code":"(\w+)"/.exec(await response.text())?.[1];
-      return [response.status, code, response.headers.get('retry-after')];
-    };
-    expect(await answer()).toEqual([200, undefined, null]);
-    await cluster.stop();
-    // From its third check on, HAProxy knows that no server is ready.
-    for (const server of servers) {
-      await expect.poll(() => countRequests(server, '"status":503')).toBeGreaterThan(2);
-    }
-    expect(await answer()).toEqual([503, 'storage_unreachable', '1']);
-    await cluster.start();
-    await expect.poll(answer).toEqual([200, undefined, null]);
-  },
-);

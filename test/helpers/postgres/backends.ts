@@ -1,22 +1,16 @@
-import { setTimeout as sleep } from 'node:timers/promises';
-import { onTestFinished } from 'vitest';
 import type { Backend, LocationContext } from '../../../src/store/backend.ts';
 import type { BanRule } from '../../../src/store/limiter.ts';
 import { parseDatabaseUrl } from '../../../src/store/location.ts';
 import type { DatabaseLocation } from '../../../src/store/postgres/postgres-location.ts';
 import { type SteadyClock, systemClock } from '../../../src/system/clock.ts';
-import { animal, idempotency, seedOf } from '../store-fixtures.ts';
+import { animal, idempotency, openAsServer, seedOf } from '../store-fixtures.ts';
 
-type BackendSettings = Partial<Pick<LocationContext, 'testTime'>> & {
-  clock?: SteadyClock;
-  bans?: BanRule;
-  onWarning?: (message: string) => void;
-};
+type Settings = Partial<Pick<LocationContext, 'testTime'>> & { clock?: SteadyClock };
 
 /** The location of a database URL. Ignores the environment variables and the name of the current user. */
 export const databaseLocation = (
   url: string,
-  { testTime, clock = systemClock }: BackendSettings = {},
+  { testTime, clock = systemClock }: Settings = {},
 ): Promise<DatabaseLocation> =>
   parseDatabaseUrl(url, {
     clock,
@@ -26,19 +20,10 @@ export const databaseLocation = (
   });
 
 /** Opens the store in a database, as a server does. The store is closed after the test. */
-export async function openDatabase(url: string, settings: BackendSettings = {}): Promise<Backend> {
-  const { clock = systemClock, bans = { after: 0, milliseconds: 0 }, onWarning = () => {} } = settings;
-  const location = await databaseLocation(url, settings);
-  const backend = await location.open({
-    clock,
-    bans,
-    onWarning,
-    onFailure: () => {},
-    sleep: async (milliseconds) => void (await sleep(milliseconds)),
-  });
-  onTestFinished(() => backend.close());
-  return backend;
-}
+export const openDatabase = async (
+  url: string,
+  settings: Settings & { bans?: BanRule } = {},
+): Promise<Backend> => openAsServer(await databaseLocation(url, settings), settings);
 
 const QUOTA = { perMinute: 1_000, perDay: 1_000 };
 

@@ -182,23 +182,21 @@ export function describeAnimals({ newPlace, openStore }: Places): void {
     expect(await (await open()).store.size()).toBe(50);
   });
 
-  describe('the check of a store', () => {
-    it('counts everything, even while a server uses the store', async () => {
-      const { location, open } = await newPlace();
-      const { store, close } = await open();
-      const { id } = store;
-      const empty = { id, animals: 0, orders: 0, keys: 0, lastId: undefined, tornEnd: undefined };
-      expect(await location.check()).toMatchObject(empty);
-      await store.seed({ ...seedOf(5n, 40n), orders: [{}, {}, {}, {}] });
-      await store.add({ pet: animal() });
-      await location.manageKeys(async (keys, storeId) => {
-        expect(await storeId()).toBe(id);
-        for (const name of ['a', 'b']) await keys.create({ name, plan: 'free' });
-      });
-      const full = { ...empty, animals: 3, orders: 4, keys: 2, lastId: 41n };
-      expect(await location.check()).toMatchObject(full);
-      await close();
-      expect(await location.check()).toMatchObject(full);
+  it('the check of a store counts everything, even while a server uses it', async () => {
+    const { location, open } = await newPlace();
+    const { store, close } = await open();
+    const { id } = store;
+    const empty = { id, animals: 0, orders: 0, keys: 0, lastId: undefined, tornEnd: undefined };
+    expect(await location.check()).toMatchObject(empty);
+    await store.seed({ ...seedOf(5n, 40n), orders: [{}, {}, {}, {}] });
+    await store.add({ pet: animal() });
+    await location.manageKeys(async (keys, storeId) => {
+      expect(await storeId()).toBe(id);
+      for (const name of ['a', 'b']) await keys.create({ name, plan: 'free' });
     });
+    const full = { ...empty, animals: 3, orders: 4, keys: 2, lastId: 41n };
+    expect(await location.check()).toMatchObject(full);
+    await close();
+    expect(await location.check()).toMatchObject(full);
   });
 }

@@ -1,6 +1,6 @@
 import { readdir } from 'node:fs/promises';
 import { join } from 'node:path';
-import { describe, expect, onTestFinished, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { INT64_MAX } from '../../../src/contract/json.ts';
 import { type PetStatus, petJson } from '../../../src/contract/schemas.ts';
 import type { Backend, StoreContents, StoredAnimal, StoreLocation } from '../../../src/store/backend.ts';
@@ -9,7 +9,7 @@ import { hashKey, type StoredKey } from '../../../src/store/keys.ts';
 import { copyStore } from '../../../src/store/location.ts';
 import { fingerprintOf } from '../../../src/store/store.ts';
 import { type ManualClock, manualClock } from '../../helpers/clock.ts';
-import { allTexts, animal, idempotency, withId } from '../../helpers/store-fixtures.ts';
+import { allTexts, animal, idempotency, openAsServer, withId } from '../../helpers/store-fixtures.ts';
 import { temporaryDirectory } from '../../helpers/temp.ts';
 
 /** A place without a store. `state` returns what is there, which a copy that fails must not change. */
@@ -128,17 +128,12 @@ function watched(location: StoreLocation, next: () => unknown): StoreLocation {
   };
 }
 
-export async function openServer(location: StoreLocation, clock: ManualClock): Promise<Backend> {
-  const backend = await location.open({
+const openServer = (location: StoreLocation, clock: ManualClock): Promise<Backend> =>
+  openAsServer(location, {
     clock,
     bans: { after: 10, milliseconds: HOUR_MS },
     sleep: async (milliseconds) => void clock.advance(milliseconds),
-    onWarning: () => {},
-    onFailure: () => {},
   });
-  onTestFinished(() => backend.close());
-  return backend;
-}
 
 /** Tests what every copy from one kind of store to another must do. */
 export function describeCopying(name: string, newSource: NewPlace, newTarget: NewPlace): void {

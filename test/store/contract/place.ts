@@ -3,6 +3,7 @@ import type { Backend, StoreLocation } from '../../../src/store/backend.ts';
 import type { BanRule } from '../../../src/store/limiter.ts';
 import type { Store } from '../../../src/store/store.ts';
 import { type ManualClock, manualClock } from '../../helpers/clock.ts';
+import { openAsServer } from '../../helpers/store-fixtures.ts';
 
 /**
  * Creates a location without a store. The location is removed after the test. Everything that the store decides by time
@@ -23,18 +24,14 @@ export function placesOf(openLocation: OpenLocation) {
     const preciseClock = { ...clock, elapsed: () => clock.elapsed() + ++readings * 1e-3 };
     async function open(bans = BAN_RULE): Promise<Backend> {
       const failures: Error[] = [];
-      const backend = await location.open({
+      // Called after the store was closed.
+      onTestFinished(() => expect(failures).toEqual([]));
+      return openAsServer(location, {
         clock: preciseClock,
         bans,
         sleep: async (milliseconds) => clock.advance(milliseconds),
-        onWarning: () => {},
         onFailure: (error) => failures.push(error),
       });
-      onTestFinished(async () => {
-        await backend.close();
-        expect(failures).toEqual([]);
-      });
-      return backend;
     }
     return { clock, location, open };
   }

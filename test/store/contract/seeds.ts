@@ -23,7 +23,7 @@ const SEED = { ...seedOf(3n, 7n, 8n), orders: [{ number: 1 }, { number: 2 }] };
 const SEED_TEXTS = [SEED.pets.map(petJson), SEED.orders.map((order) => JSON.stringify(order))];
 const CALLER = hashKey('key');
 
-const contentsOf = async ({ store }: Backend) => [await allTexts(store), await store.orders()];
+const contentsOf = async ({ store }: Pick<Backend, 'store'>) => [await allTexts(store), await store.orders()];
 
 export function describeSeeds({ newPlace, openStore }: Places): void {
   describe('seeding', () => {
@@ -34,15 +34,14 @@ export function describeSeeds({ newPlace, openStore }: Places): void {
         id: BigInt(2 * i + 7),
         ...animal(`n${i}\u0000\ud800`),
       }));
-      const contentsOf = async (from: Store) => [await allTexts(from), await from.orders()];
       await store.seed({ pets, orders: ORDERS.map((text) => parseJson(text)) });
-      expect(await contentsOf(store)).toEqual([pets.map(petJson), ORDERS]);
+      expect(await contentsOf({ store })).toEqual([pets.map(petJson), ORDERS]);
       await store.add({ pet: animal('later') });
       const expected = [[...pets, { id: 4606n, ...animal('later') }].map(petJson), ORDERS];
-      expect(await contentsOf(store)).toEqual(expected);
+      expect(await contentsOf({ store })).toEqual(expected);
       await close();
       const { store: reopened } = await open();
-      expect(await contentsOf(reopened)).toEqual(expected);
+      expect(await contentsOf({ store: reopened })).toEqual(expected);
       expect(await reopened.add({ pet: animal() })).toMatchObject(withId(4607n));
     });
 

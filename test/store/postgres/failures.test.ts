@@ -30,6 +30,7 @@ test('a full disk is an error of its own if nothing was stored, and a missing pr
 
 test.each<[error: Error, hint: RegExp]>([
   [reported('28P01', 'password authentication failed for user "shop"'), /password/],
+  [reported('08P01', 'unsupported startup parameter'), /pgbouncer, add prepare=off/],
   [reported('53300'), /max_connections.*ALTER ROLE/],
   [systemError('ENOTFOUND'), /host name/],
   [systemError('ERR_TLS_CERT_ALTNAME_INVALID'), /host name that is in the certificate.*sslmode/],

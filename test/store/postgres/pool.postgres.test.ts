@@ -85,13 +85,6 @@ async function stored(): Promise<unknown[]> {
   return (await cluster.sql(database, 'select n from items order by n')).map(({ n }) => n);
 }
 
-/** Makes calls wait. Returns a function that lets them continue. */
-async function lockItems(): Promise<() => Promise<unknown>> {
-  const client = await connectTo(cluster.url(database, 'postgres'));
-  await client.query('begin; lock table items');
-  return () => client.query('commit');
-}
-
 /** Waits until the call of the queue waits for this event inside the database. */
 async function untilWaitingFor(event: 'relation' | 'PgSleep'): Promise<void> {
   const waiting = () =>
@@ -135,12 +128,13 @@ test.each<[name: string, fail: () => Promise<unknown>, recover: () => unknown]>(
 test('if another transaction holds a lock, nothing is stored, and calls continue after it', async () => {
   const { queue } = openQueue();
   await queue.add(1);
-  const unlock = await lockItems();
+  const other = await connectTo(cluster.url(database, 'postgres'));
+  await other.query('begin; lock table items');
   const added = [queue.add(2)];
   await untilWaitingFor('relation');
   added.push(queue.add(3));
   expect(await timed(outcomes(added))).toEqual(['not_done', 'not_done']);
-  await unlock();
+  await other.query('commit');
   expect(await queue.add(4)).toBe(4);
   expect(await stored()).toEqual([1, 4]);
 });

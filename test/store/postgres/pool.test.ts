@@ -218,16 +218,6 @@ test('a call that finds no connection in time has no effect, and takes none late
   expect(database.clients[0]?.sent).toEqual(['check', 'quick']);
 });
 
-test('a response counts if it arrived while the process was stopped', async () => {
-  const { pool, database, pass } = createPool();
-  const call = watch(pool.call(SLOW));
-  await settled();
-  const passed = pass(2_000);
-  database.clients[0]?.respond();
-  await passed;
-  expect([call.result, database.attempts]).toEqual(['done', 1]);
-});
-
 test.each([
   ['53100', false],
   ['57014', false],

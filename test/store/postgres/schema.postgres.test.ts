@@ -15,15 +15,6 @@ import { connectTo, freshDatabase, sharedCluster } from '../../helpers/postgres.
 
 const databaseOf = (url: string) => new URL(url).pathname.slice(1);
 
-const asSuperuser = (url: string, sql: string) => sharedCluster().sql(databaseOf(url), sql);
-
-async function tables(client: Client): Promise<string[]> {
-  const { rows } = await client.query(
-    `select relname from pg_class where relnamespace = to_regnamespace('pets') and relkind = 'r'`,
-  );
-  return rows.map(({ relname }) => relname);
-}
-
 async function migrateAndIdentify(client: Client): Promise<StoreIdentity> {
   await createSchema(client);
   return readIdentity(client);
@@ -61,14 +52,13 @@ test.each([
   const client = await connectTo(await freshDatabase());
   await createSchema(client);
   await client.query(`update pets.meta set version = ${version}; drop table pets.orders`);
-  const before = await tables(client);
   for (const refused of [createSchema, pendingSql, readIdentity]) {
     const error = await refused(client).catch((reason) => reason);
     expect(error).toBeInstanceOf(StoreError);
     expect(error.message).toContain('but this version of pets needs');
     expect(error.hint).toContain('drop schema pets cascade');
   }
-  expect(await tables(client)).toEqual(before);
+  await expect(client.query('select from pets.orders')).rejects.toThrow('does not exist');
 });
 
 test('a server with the documented privileges can do everything that a server does', async () => {
@@ -79,8 +69,8 @@ test('a server with the documented privileges can do everything that a server do
     grant usage on schema pets to ${USER_WITH_PASSWORD};
     grant select, insert, update, delete on all tables in schema pets to ${USER_WITH_PASSWORD}`);
   const role = `${USER_WITH_PASSWORD}:${encodeURIComponent(PASSWORD)}`;
-  const place = sharedCluster().url(new URL(url).pathname.slice(1), role);
-  await asSuperuser(url, `revoke create on database ${databaseOf(url)} from public`);
+  const place = sharedCluster().url(databaseOf(url), role);
+  await sharedCluster().sql('postgres', `revoke create on database ${databaseOf(url)} from public`);
   const backend = await openDatabase(place);
   expect(backend.store.id).toBe(identity.id);
   const location = await databaseLocation(place);
