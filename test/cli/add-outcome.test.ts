@@ -72,15 +72,6 @@ test.each([
   expect(requests).toHaveLength(count);
 });
 
-test.each<[TerminalOptions, string]>([
-  [{ columns: 80 }, 'note: adding at HOST (key from PETS_API_KEY)\n'],
-  [{}, ''],
-])('a terminal shows to which service the animal is added: %o', async (options, notice) => {
-  const argv = ['add', 'Rex', '--category', '3', '--color', 'never'];
-  const { code, stderr, server } = await runAgainst(respond(201, REX), argv, options);
-  expect([code, stderr]).toEqual([0, notice.replace('HOST', new URL(server.url).host)]);
-});
-
 describe('the same name and category again within a day', () => {
   /** Adds an animal with the same state directory each time, and reports the question or note, and the requests. */
   async function shop() {

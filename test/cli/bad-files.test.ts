@@ -37,22 +37,6 @@ describe('a data directory that cannot be used', () => {
 
   const serveAt = (directory: string) => ['serve', '--port', '0', '--no-profile', '--data', directory];
 
-  test.each([
-    ['below a device', '/dev/null/store'],
-    ['on a file system that cannot be written', '/proc/pets/store'],
-  ])('a path %s', async (_name, directory) => {
-    await expectFailure(await freshMachine(), serveAt(directory), { exit: 1, contains: [directory] });
-  });
-
-  test('a file, and a path below it', async () => {
-    const machine = await freshMachine();
-    const file = await machine.file('store', 'mine');
-    const keysAdd = ['keys', 'add', 'till', '--plan', 'free', '--data', file];
-    for (const args of [serveAt(file), serveAt(join(file, 'below')), keysAdd]) {
-      await expectFailure(machine, args, { exit: 1, contains: [file] });
-    }
-  });
-
   test('a second service on the same directory: the error shows pid and URL of the first', async () => {
     const machine = await freshMachine();
     const data = join(machine.home, 'data');

@@ -1,4 +1,4 @@
-import { chmod, chown, lstat, mkdir, readdir, symlink, writeFile } from 'node:fs/promises';
+import { chmod, chown, lstat, mkdir, symlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { compileCacheDirectory } from '../../src/cli/run.ts';
@@ -22,12 +22,6 @@ test('is a private directory', async () => {
   const { compiled, find } = await machine();
   expect([find(), find()]).toEqual([compiled, compiled]);
   expect((await lstat(compiled)).mode & 0o777).toBe(0o700);
-});
-
-test('is not created before another command has created the state directory', async () => {
-  const homeDirectory = await temporaryDirectory();
-  expect(compileCacheDirectory({ env: {}, platform: 'linux', homeDirectory })).toBeUndefined();
-  expect(await readdir(homeDirectory)).toEqual([]);
 });
 
 test('is never in a directory that replaces an unwritable state directory', async () => {

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { commands } from '../../src/cli/commands/index.ts';
-import { complete, completionSpec, completionText } from '../../src/cli/completion/complete.ts';
+import { complete, completionSpec } from '../../src/cli/completion/complete.ts';
 import { createProgram } from '../../src/cli/program/program.ts';
 import { runInTerminal } from '../helpers/context.ts';
 
@@ -13,32 +13,22 @@ const globals =
 /** A line without `pets`, and the candidates. If the line ends with a space, its last word is empty. */
 test.each<[line: string, offered: string]>([
   ['li', 'list'],
-  ['p', 'profiles'],
   ['keys ', 'add list revoke'],
-  ['keys add --pl', '--plan'],
   ['use ', 'prod staging local'],
-  ['help l', 'list login logout'],
   ['help keys ', 'add list revoke'],
   ['list --n', '--ndjson --no-retry --no-input'],
   ['--profile local li', 'list'],
-  ['--json keys r', 'revoke'],
   ['list --status ', 'available pending sold'],
   ['list --sort id:', 'id:desc'],
   ['--profile ', 'prod staging local'],
   ['keys add till --plan ', 'free pro business enterprise'],
-  ['list --limit ', ''],
   ['import ', ':files'],
   ['serve --seed ', ':files'],
-  ['serve --data ', ':files'],
   ['store copy a ', ':files'],
-  ['keys revoke t', ''],
-  ['serve -- ', ':files'],
   ['serve --seed -- npm te', ':files'],
   // The position decides what is offered.
   ['--base-url keys li', 'list'],
-  ['add --idempotency-key --status --sta', '--status'],
   ['serve --seed --po', '--port'],
-  ['serve --seed --plan f', 'free'],
   // Options for an empty word, if no argument has candidates.
   ['use prod ', globals],
   ['login x ', `${globals.slice(0, 20)} --no-verify${globals.slice(20)}`],
@@ -64,10 +54,4 @@ test.each(['bash', 'zsh', 'fish'])('%s prints a script that says first how to in
     /^(#compdef pets\n)?# Tab completion of pets for \w+\. To enable it in every new shell/,
   );
   expect(head).toContain(`pets completion ${shell}`);
-});
-
-test('the text for the scripts has a word on each line, or says that the shell completes names of files', () => {
-  expect(completionText(spec, ['lo'])).toBe('login\nlogout\n');
-  expect(completionText(spec, ['list', '--limit', ''])).toBe('');
-  expect(completionText(spec, ['serve', '--faults', ''])).toBe(':files\n');
 });

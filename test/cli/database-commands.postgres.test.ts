@@ -2,15 +2,9 @@ import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { snapshot } from '../helpers/failure.ts';
-import { closedPort, listenOnLoopback } from '../helpers/listen.ts';
+import { listenOnLoopback } from '../helpers/listen.ts';
 import { freshMachine, type Machine, type RunOptions, serve } from '../helpers/pets.ts';
-import {
-  connectTo,
-  freshDatabase,
-  PASSWORD,
-  sharedCluster,
-  USER_WITH_PASSWORD,
-} from '../helpers/postgres.ts';
+import { freshDatabase, PASSWORD, sharedCluster, USER_WITH_PASSWORD } from '../helpers/postgres.ts';
 
 const nameOf = (url: string): string => new URL(url).pathname.slice(1);
 
@@ -77,21 +71,6 @@ test('of two servers that seed a database at the same time, one reports that --s
 });
 
 describe('pets serve while the database is down', () => {
-  test('fails at once, and the hint is to start it again when the database is ready', async () => {
-    const url = `postgres://pets@127.0.0.1:${await closedPort()}/pets`;
-    const { code, stdout, stderr } = await (await freshMachine()).pets([
-      'serve',
-      '--port',
-      '0',
-      '--data',
-      url,
-    ]);
-    expect([code, stdout]).toEqual([1, '']);
-    expect(stderr).toMatch(
-      /cannot connect to postgres:.*ECONNREFUSED.*\n.*run this again when it is ready\n$/,
-    );
-  });
-
   test.each<[string, string[], number]>([
     ['0', [], 0],
     ['143 if there is a command', ['--', 'node', '--version'], 143],
@@ -109,27 +88,6 @@ describe('pets serve while the database is down', () => {
       await expect.poll(program.handlersLeft).toBe(0);
     },
   );
-});
-
-test('while another program has locked the store, a signal stops pets serve at once, and without one it fails', async () => {
-  const [machine, url] = [await freshMachine(), await freshDatabase()];
-  await machine.pets(['store', 'migrate', url]);
-  const client = await connectTo(url);
-  await client.query('begin; lock table pets.meta');
-  const program = machine.startProgram(['serve', '--port', '0', '--data', url]);
-  const blocked = async () =>
-    (
-      await client.query(
-        'select from pg_locks where not granted and database = (select oid from pg_database where datname = current_database())',
-      )
-    ).rowCount;
-  await expect.poll(blocked).toBe(1);
-  program.raise('SIGTERM');
-  expect([await program.ended, program.stdout()]).toEqual([0, '']);
-  await expect.poll(program.handlersLeft).toBe(0);
-  const { code, stdout, stderr } = await machine.pets(['serve', '--port', '0', '--json', '--data', url]);
-  const failure = expect.stringMatching(/"store_error".*lock timeout.*holds a lock/);
-  expect([code, stdout, stderr]).toEqual([1, '', failure]);
 });
 
 test('pets store migrate creates the schema once', async () => {
@@ -202,42 +160,4 @@ test('a password in PETS_DATA or PGPASSWORD is used, and never printed or stored
   const wrong = await machine.pets(['keys', 'list', '--debug'], { env });
   expect([wrong.code, wrong.stderr]).toEqual([1, expect.stringContaining('password authentication failed')]);
   expect(wrong.stderr).not.toContain('battery');
-});
-
-test('API keys do not depend on the setting DateStyle', async () => {
-  const [machine, url] = [await freshMachine(), `${await freshDatabase()}?options=-c%20DateStyle%3DGerman`];
-  await machine.pets(['store', 'migrate', url]);
-  const key = (await machine.pets(['keys', 'add', 'till', '--plan', 'free', '--data', url])).stdout.trim();
-  const [listed] = JSON.parse((await machine.pets(['keys', 'list', '--json', '--data', url])).stdout);
-  expect(listed).toMatchObject({
-    name: 'till',
-    created: expect.stringMatching(/^\d{4}-\d\d-\d\dT[\d:.]{12}Z$/),
-  });
-  const service = await serve(machine, ['--data', url]);
-  const response = await fetch(`${service.url}/pets`, { headers: { Authorization: `Bearer ${key}` } });
-  expect(response.status).toBe(200);
-});
-
-test('a server without the privilege to add animals does not start', async () => {
-  const [machine, url] = [await freshMachine(), await freshDatabase()];
-  await machine.pets(['store', 'migrate', url]);
-  const { sql } = sharedCluster();
-  await sql(nameOf(url), 'alter table pets.animals owner to postgres; revoke all on pets.animals from pets');
-  const { code, stderr } = await machine.pets(['serve', '--port', '0', '--data', url]);
-  expect(code).toBe(1);
-  expect(stderr).toContain('permission denied for table animals');
-  expect(stderr).toContain('grant the missing privilege to the database user');
-});
-
-test('pets keys in a database without a store creates none', async () => {
-  const [machine, url] = [await freshMachine(), await freshDatabase()];
-  for (const command of ['list', 'add till --plan free', 'revoke till']) {
-    const args = ['keys', ...command.split(' '), '--data', url];
-    const { code, stdout, stderr } = await machine.pets(args);
-    expect([code, stdout]).toEqual([1, '']);
-    expect(stderr).toContain(`there is no store in ${url}\n  → create one: pets serve --data ${url}\n`);
-  }
-  const client = await connectTo(url);
-  const { rowCount } = await client.query("select from pg_namespace where nspname = 'pets'");
-  expect(rowCount).toBe(0);
 });

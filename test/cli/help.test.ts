@@ -33,22 +33,6 @@ test.each([[[]], [['--help']]])('%j fits on 24 lines, with the prompt below it',
   expect(stdout.split('\n').length, advice).toBeLessThanOrEqual(24);
 });
 
-test.each([
-  ['', ['Usage: pets <command>', 'Commands:', 'Topics of pets help:']],
-  [
-    'list',
-    ['Usage: pets list|ls', '--all', '--status <status>', ': available, pending or sold', '--all --json'],
-  ],
-  ['find', ['--category <id>', 'pets count --by', '--sort']],
-  ['get', ['Usage: pets get|show', '<id...>', 'Arguments:', 'Options:', 'pets help global', 'Examples:']],
-  ['serve', ['Usage: pets serve', '--data', 'Examples:', 'PETS_API_KEY', 'pets help serve keys']],
-  ['serve faults', ['--latency <ms>', '--faults <file>']],
-])('help of %j has its parts in this order', async (page, parts) => {
-  const { stdout } = await helpOf(page);
-  const places = parts.map((words) => stdout.indexOf(words));
-  expect(places).toEqual(places.filter((place) => place >= 0).sort((a, b) => a - b));
-});
-
 test('a command group without a command prints its help', async () => {
   expect(await runInTerminal(['keys'])).toEqual(await helpOf('keys'));
   const { code, stdout, stderr } = await runInTerminal(['keys', '--json']);

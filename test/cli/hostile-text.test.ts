@@ -93,16 +93,6 @@ test.each([
   for (const line of stdout.split('\n')) expect(stringWidth(line)).toBeLessThanOrEqual(80);
 });
 
-test('C1 controls in headers are harmless with --debug', async () => {
-  const { stderr } = await runAgainst(
-    respondWith(PET, { 'X-Echo': '\u009b31m\u0085' }),
-    ['get', '7', '--debug', '--color', 'never'],
-    { columns: 80 },
-  );
-  expect(stderr).toContain('x-echo: \\x9b31m\\x85');
-  expectHarmless(stderr);
-});
-
 const refused = (message: string, argv: string[], columns?: number) =>
   runAgainst(
     (_request, response) => reply(response, 400, { code: 'bad', message, status: 400 }),
@@ -115,13 +105,4 @@ test('line breaks in a message of the service cannot fake an error of the progra
   expect(stderr.match(/^error: /gm)).toHaveLength(1);
   expect(stderr).not.toMatch(/^ *→ type/m);
   expect(stderr).toMatch(/^Error: \S+ x\\r\\nerror: fake\\n {2}→ type: rm -rf ~$/m);
-});
-
-test('a very long message is cut for a person and complete with --json', async () => {
-  const message = 'very long '.repeat(100_000);
-  const { stderr } = await refused(message, [], 80);
-  expect(stderr.length).toBeLessThan(3_000);
-  expect(stderr).toContain('…');
-  const json = await refused(message, ['--json']);
-  expect(JSON.parse(json.stderr).error.message).toContain(message.trim());
 });

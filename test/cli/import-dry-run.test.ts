@@ -1,6 +1,5 @@
-import { writeFile } from 'node:fs/promises';
-import { describe, expect, test } from 'vitest';
-import { importing, type Options, type Step, scenario } from '../helpers/import-commands.ts';
+import { describe } from 'vitest';
+import { type Options, type Step, scenario } from '../helpers/import-commands.ts';
 
 const CHANGED = 'name,category\nRex,1\nBella,2\nLolita,3\nNew,4\n';
 const DRY: Step = { args: '--dry-run', isOffline: true };
@@ -52,22 +51,4 @@ describe('a dry run prints the rows that the same command would send, and ends a
     ],
   ];
   for (const [name, options, ...steps] of cases) scenario(name, options, ...steps);
-
-  test('with a damaged ledger, which is left as it is', async () => {
-    const { run, ledger, ledgerPath } = await importing();
-    await run({});
-    await writeFile(await ledgerPath(), 'hello\n');
-    const damaged: Step = { code: 1, stdout: '', stderr: /ledger.ndjson is damaged/ };
-    await run({ ...DRY, ...damaged }, damaged);
-    expect(await ledger()).toBe('hello\n');
-  });
-});
-
-test('at a terminal, a dry run shows the first 100 rows', async () => {
-  const text = `name,category,status\nFürst Pückler,2,\nRex,1,sold\n${'A,4,\n'.repeat(100)}`;
-  const { add } = await importing({ text });
-  const { stdout } = await add(['--dry-run'], { columns: 80 });
-  const lines = stdout.split('\n').map((line) => line.trim().replace(/ +/g, ' '));
-  expect(lines.slice(0, 3)).toEqual(['LINE NAME CATEGORY STATUS', '2 Fürst Pückler 2', '3 Rex 1 sold']);
-  expect(lines.slice(100)).toEqual(['101 A 4', '']);
 });

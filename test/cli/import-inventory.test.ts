@@ -86,15 +86,6 @@ describe('a second import of unknown rows', () => {
       },
     ],
     [
-      'compares rows with a service that ignores the limit and sends all animals at once',
-      {
-        options: { pets: old(150) },
-        lost: { Rex: 'before adding' },
-        results: '2 added before 151 Max; 3 added before 152 Bella; 4 added 154 Rex; 5 added before 153 Lola',
-        sent: 'Rex',
-      },
-    ],
-    [
       'compares rows also if other clients add animals while the pages are read',
       {
         options: { pageSize: 1 },
@@ -115,16 +106,6 @@ describe('a second import of unknown rows', () => {
         file: 'Max Rex Lola',
         results: `2 added before 98 Max; 3 unknown Rex ${CLOSED}; 4 added before 100 Lola`,
         notice: 'the service sends no link to a next page\n',
-      },
-    ],
-    [
-      'leaves the only row unknown if the service ignores the limit',
-      {
-        options: { pets: old(150) },
-        file: 'Rex',
-        lost: { Rex: 'before adding' },
-        results: `2 unknown Rex ${CLOSED}`,
-        notice: 'the service ignores how many animals per page pets asks for\n',
       },
     ],
     [

@@ -59,15 +59,6 @@ describe('a lost response', () => {
     env: { PETS_API_KEY: 'pets_other' },
     ...NOT_REPEATED,
   });
-  for (const [reply, supportsKeys, expected] of [
-    ['interrupt', true, { code: 130, error: { code: 'interrupted', mayHaveBeenAdded: true } }],
-    ['lost', false, { code: 8, stdout: /"line":3,"result":"unknown".*"mayHaveBeenAdded":true/ }],
-  ] as const)
-    scenario(
-      `has mayHaveBeenAdded (${reply}, with idempotency keys: ${supportsKeys})`,
-      { supportsKeys },
-      { args: '--json', replies: { Bella: reply }, ...expected },
-    );
   scenario(
     'is unknown if the repetition is rejected, and is repeated again',
     {},
@@ -110,35 +101,15 @@ describe('a changed file', () => {
     },
   );
 
-  test('after -- gets hints whose options are before it, and at most ten new rows are named', async () => {
-    const { run, add, file } = await importing();
-    await run({});
-    await writeFile(file, `${CSV}${manyRows(12).split('\n').slice(1).join('\n')}`);
-    const { stderr } = await add([file], {}, '--');
-    expect(stderr).toMatch(/; new: line 5 animal 0, (line \d+ animal \d, ){8}line 14 animal 9 and 2 more\n/);
-    expect(stderr).toContain(
-      'pets import --skip-added -- FILE; to add every row again: pets import --add-again -- FILE\n',
-    );
-  });
-
   scenario(
-    'with a lost response is added with --skip-added, and that row is repeated with its own key',
+    'names at most ten new rows',
     {},
-    { replies: { Bella: 'lost' }, code: 6 },
+    {},
     {
-      text: 'name,category,status\nRex,1,\nBella,2,\nLolita,3,sold\n',
+      text: `${CSV}${manyRows(12).split('\n').slice(1).join('\n')}`,
       code: 1,
-      stderr: `because 2 of 3 rows were ${SENT}; new: line 4 Lolita\n`,
+      stderr: /; new: line 5 animal 0, (line \d+ animal \d, ){8}line 14 animal 9 and 2 more\n/,
     },
-    { args: '--skip-added', sends: 'Bella Lolita', keys: 3 },
-  );
-
-  scenario(
-    'that was interrupted is never added again before it is complete',
-    {},
-    { replies: { Lola: 401 }, code: 4 },
-    { args: '--add-again', sends: 'Lola', stderr: 'to add every row again, run the command once more' },
-    { args: '--add-again', sends: 'Rex Bella Lola', lacks: 'once more' },
   );
 
   test.each<[typed: string[], names: string, code: number]>([

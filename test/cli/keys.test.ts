@@ -65,20 +65,6 @@ describe('pets keys list', () => {
     const lines = await machine.pets(['keys', 'list', '--data', one]);
     expect(lines.stdout).toMatch(/^dev\tpro\t\t300\t10000\t2\S+Z\n$/);
   });
-
-  test('fits 60 columns, and cuts no times', async () => {
-    const { machine, one } = await machineWithStores();
-    const add = (...args: string[]) => machine.pets(['keys', 'add', ...args, '--data', one]);
-    await add('import', '--plan', 'enterprise');
-    await add('the-till-next-to-the-window-of-the-shop', '--plan', 'free');
-    await ban(machine, one, '2999-11-20T12:00:00.000Z');
-    const options = { columns: 60, env: { NO_COLOR: '1' } };
-    const { stdout } = await machine.pets(['keys', 'list', '--data', one], options);
-    expect(stdout).toMatch(/^NAME {2,}PLAN {2,}BANNED UNTIL /);
-    expect(stdout).toMatch(/^dev .* 2999-11-20 12:00:00 UTC /m);
-    expect(stdout).toMatch(/^the-till.* free /m);
-    for (const line of stdout.split('\n')) expect(line.length).toBeLessThanOrEqual(60);
-  });
 });
 
 test('a quota without one of its numbers has that of the plan', async () => {

@@ -1,7 +1,6 @@
 import { expect, test } from 'vitest';
 import { respondWith, runAgainst } from '../helpers/in-terminal.ts';
-import { freshMachine } from '../helpers/pets.ts';
-import { type Handler, reply, scriptedServer } from '../helpers/scripted-server.ts';
+import { type Handler, reply } from '../helpers/scripted-server.ts';
 
 // Animals that the specification does not allow are kept as received.
 
@@ -36,29 +35,4 @@ test.each(odd)('%s is kept as received in every format', async (_name, json, csv
   const added: Handler = (_, response) => reply(response, 201, json);
   const { code, stdout } = await runAgainst(added, ['add', 'Rex', '--category', '1', '--json']);
   expect([code, stdout]).toEqual([0, `${json}\n`]);
-});
-
-test('pets get accepts the id of the animal as text', async () => {
-  const respond: Handler = ({ url }, response) =>
-    reply(response, 200, { id: url?.split('/').at(-1), name: 'Rex', status: null });
-  const { code, stdout } = await runAgainst(respond, ['get', '7', '8', '--json']);
-  expect(code).toBe(0);
-  expect(JSON.parse(stdout)).toMatchObject([{ id: '7' }, { id: '8' }]);
-});
-
-test('pets import adds all rows, and knows them in the next run', async () => {
-  const machine = await freshMachine();
-  const server = await scriptedServer(({ method }, response, count) => {
-    if (method === 'GET') return reply(response, 200, [{ id: 'a', name: 'Rex', status: 'lost' }]);
-    const { name } = JSON.parse(server.requests[count - 1]?.body ?? '');
-    reply(response, 201, `{"id":"a${count}","name":"${name}","categoryId":null,"price":1.50,"status":"new"}`);
-  });
-  await machine.saveProfile('prod', { baseUrl: server.url, key: 'pets_k' });
-  const file = await machine.file('a.csv', 'name,category\nRex,1\nBella,2\n');
-  const first = await machine.pets(['import', file, '--json']);
-  expect(first.code).toBe(0);
-  const again = await machine.pets(['import', file, '--json']);
-  expect(again).toMatchObject({ code: 0, stdout: first.stdout.replaceAll('}}', '},"before":true}') });
-  expect(first.stdout).toContain('{"id":"a3","name":"Bella","categoryId":null,"status":"new","price":1.50}');
-  expect(server.requests.filter(({ method }) => method === 'POST')).toHaveLength(2);
 });

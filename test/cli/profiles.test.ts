@@ -29,16 +29,6 @@ async function profiles(args: readonly string[], columns?: number) {
 
 const cellsOf = (lines: readonly string[]) => lines.map((line) => line.split(/ {2,}/));
 
-test('on a terminal, lists base URLs and masked keys, and marks the default profile', async () => {
-  const { lines, url, down } = await profiles([], 80);
-  expect(cellsOf(lines)).toEqual([
-    ['PROFILE', 'DEFAULT', 'BASE URL', 'KEY'],
-    ['prod', 'default', url, '…k2mX'],
-    ['staging', down, '…aB3d'],
-    ['local', '-', '-'],
-  ]);
-});
-
 test('--check shows the remaining requests, and errors in full below the table', async () => {
   const { lines, stderr, url, down } = await profiles(['--check'], 80);
   expect(cellsOf(lines)).toEqual([
@@ -70,24 +60,6 @@ test.each([
   expect(JSON.parse(json.stderr || '{}').error).toEqual(error && expect.objectContaining(error));
 });
 
-test('--check shows the limit with the fewest requests left', async () => {
-  const server = await scriptedServer((_request, response) =>
-    reply(response, 200, [], {
-      RateLimit: '"minute";r=297;t=42, "day";r=70;t=43200',
-      'RateLimit-Policy': '"minute";q=300;w=60, "day";q=1000;w=86400',
-    }),
-  );
-  const files = { 'prod.json': JSON.stringify({ baseUrl: server.url, key: 'pets_prod_k2mX' }) };
-  const check = async (columns?: number) =>
-    (await runInTerminal(['profiles', '--check'], { files, ...(columns && { columns }) })).stdout;
-  expect(await check(120)).toMatch(/ valid +70 +http/);
-  expect(await check()).toContain('\tvalid\t70\t');
-  const json = await runInTerminal(['profiles', '--check', '--json'], { files });
-  const day = { limit: 1_000, remaining: 70, reset: '2026-11-21T00:00:00.000Z' };
-  const message = 'valid, 70 of 1000 requests left until 2026-11-21 00:00:00 UTC (in 12 h)';
-  expect(JSON.parse(json.stdout)[0].check).toEqual({ ok: true, message, ...day });
-});
-
 test('in a pipe, prints six fields, and notes have the errors in full', async () => {
   const { lines, stderr, url, down } = await profiles(['--check']);
   expect(lines.map((line) => line.split('\t'))).toEqual([
@@ -96,12 +68,6 @@ test('in a pipe, prints six fields, and notes have the errors in full', async ()
     ['local', '', 'no key', '', '-', '-'],
   ]);
   expect(stderr).toMatch(/^note: staging: cannot reach .*connection refused/);
-});
-
-test('without any saved key, suggests commands', async () => {
-  const { stderr } = await runInTerminal(['profiles'], { columns: 80 });
-  expect(stderr).toContain('pets login');
-  expect(stderr).toContain('pets serve --seed');
 });
 
 test('a key in PETS_API_KEY without a base URL is listed, and the problem is reported', async () => {

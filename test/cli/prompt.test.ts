@@ -56,12 +56,6 @@ test.each(['\x03', '\x04'])('Ctrl-C and Ctrl-D interrupt: %j', async (key) => {
   expect((await typing('Continue?', key)).answer).toBeInstanceOf(InterruptedError);
 });
 
-test('control characters in a question are escaped', async () => {
-  const { output } = await typing('Add \x1b[2J?', 'y\r');
-  expect(output).toContain('Add \\x1b[2J? [no/stop/skip/yes] ');
-  expect(output).not.toContain('\x1b[2J');
-});
-
 test.each<[string, boolean, Situation]>([
   ['at a terminal', true, {}],
   ['with --no-input', false, { input: false }],

@@ -1,11 +1,10 @@
-import { existsSync, readdirSync } from 'node:fs';
+import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { Readable } from 'node:stream';
 import { describe, expect, test } from 'vitest';
 import type { Context, Signal } from '../../src/cli/core/context.ts';
 import { createProcessContext } from '../../src/cli/run.ts';
 import { runCommand } from '../../src/cli/serve/run-command.ts';
-import { startProgram } from '../helpers/context.ts';
 import { gate } from '../helpers/gate.ts';
 import { temporaryDirectory } from '../helpers/temp.ts';
 
@@ -68,30 +67,12 @@ describe('when aborted, runCommand', () => {
     expect(await code).toBe(137);
   });
 
-  test('does not shorten the time of a command that is already exiting', async () => {
-    const { code, abort, raise, isReady } = await run(
-      `process.on('SIGTERM', () => setTimeout(() => process.exit(4), 100))`,
-    );
-    await isReady();
-    raise('SIGTERM');
-    abort();
-    expect(await code).toBe(4);
-  });
-
   test('kills the command immediately if it then receives SIGTERM', async () => {
     const { code, abort, raise, isReady } = await run(`process.on('SIGTERM', () => {})`);
     await isReady();
     abort();
     raise('SIGTERM');
     expect(await code).toBe(137);
-  });
-
-  test('starts no command if it was aborted before the call', async () => {
-    const aborted = new AbortController();
-    aborted.abort(new Error('the disk is full'));
-    const { code, listenersLeft } = await run('', { abort: aborted });
-    await expect(code).rejects.toThrow('the disk is full');
-    expect(listenersLeft()).toBe(0);
   });
 });
 
@@ -104,26 +85,4 @@ test('on a terminal SIGINT is not forwarded, because the command receives it fro
   raise('SIGINT');
   raise('SIGTERM');
   expect(await code).toBe(6);
-});
-
-test('signals are handled from the creation of a temporary store to its deletion, also around a command', async () => {
-  const directory = await temporaryDirectory();
-  const stores = () => readdirSync(directory).filter((name) => name.startsWith('pets-ephemeral-'));
-  const handlers = new Set<unknown>();
-  const unhandled: string[] = [];
-  const program = startProgram(['serve', '--ephemeral', '--quiet', '--', process.execPath, '-e', ''], {
-    env: { PETS_CONFIG_DIR: directory },
-    homeDirectory: directory,
-    temporaryDirectory: directory,
-    onSignal(_signals, handler) {
-      handlers.add(handler);
-      return () => {
-        handlers.delete(handler);
-        if (handlers.size === 0) unhandled.push(...stores());
-      };
-    },
-  });
-  expect(await program.ended).toBe(0);
-  await expect.poll(() => handlers.size).toBe(0);
-  expect([unhandled, stores()]).toEqual([[], []]);
 });

@@ -7,15 +7,11 @@ import { graphemes, hostileTexts } from '../helpers/hostile-text.ts';
 describe('control characters and invisible characters', () => {
   test.each([
     ['a line end', 'a\r\nb\tc', 'a\\r\\nb\\tc'],
-    ['an escape sequence', '\u001b[2J', '\\x1b[2J'],
     ['C0 and DEL', '\u0000\u0007\u007f', '\\x00\\x07\\x7f'],
     ['an override and an isolate', '\u202eevil\u2066x\u2069', '\\u202eevil\\u2066x\\u2069'],
-    ['direction marks', '\u200e\u200f\u061c', '\\u200e\\u200f\\u061c'],
     ['line and paragraph separators', '\u2028\u2029', '\\u2028\\u2029'],
-    ['a word joiner', 'Re\u2060x', 'Re\\u2060x'],
     ['text of tag characters', 'Rex\u{e0048}\u{e0069}', 'Rex\\u{e0048}\\u{e0069}'],
     ['Hangul fillers', '\u3164\u115f\uffa0', '\\u3164\\u115f\\uffa0'],
-    ['noncharacters', 'a\uffff\u{1fffe}', 'a\\uffff\\u{1fffe}'],
   ])('%s is escaped', (_, text, shown) => {
     expect(sanitizeForTerminal(text)).toBe(shown);
   });

@@ -43,7 +43,3 @@ test.skipIf(process.platform === 'win32')(
     expect(await readdir(join(directory, 'store'))).toEqual(['journal.ndjson', 'keys']);
   },
 );
-
-test('a missing directory is no error', async () => {
-  await deleteLeftStores({ temporaryDirectory: join(await temporaryDirectory(), 'missing') });
-});

@@ -2,14 +2,6 @@ import { expect, test } from 'vitest';
 import { respondWith, runAgainst } from '../helpers/in-terminal.ts';
 import { type Handler, reply, replyError } from '../helpers/scripted-server.ts';
 
-// Tests of the output on a terminal of a given width. The program runs in this process.
-
-test('get does not take an operation that the service has removed for a missing animal', async () => {
-  const gone: Handler = (_, response) => replyError(response, 410, 'operation_removed');
-  const { code, stderr } = await runAgainst(gone, ['get', '3', '2', '--json']);
-  expect([code, JSON.parse(stderr).error.code]).toEqual([1, 'operation_removed']);
-});
-
 test('get prints the animals that it has read before an error; a JSON document is complete or not there', async () => {
   const handler: Handler = ({ url = '' }, response) =>
     url.endsWith('/3')
@@ -59,20 +51,4 @@ test.each<[string[], Record<string, string>, boolean]>([
   const { stdout, stderr } = await runAgainst(respondWith([REX]), ['list', ...flags], { columns: 80, env });
   expect(stdout.includes('\u001b[32mavailable')).toBe(isColored);
   expect(/\u001b\[\d/.test(stdout + stderr)).toBe(isColored);
-});
-
-test('an error in a pipe has colors only with FORCE_COLOR', async () => {
-  const plain = await runAgainst((_, response) => replyError(response, 400), ['list']);
-  expect(plain.stderr).toMatch(/^error: /);
-  const forced = await runAgainst(() => {}, ['list', '--limit', '0'], { env: { FORCE_COLOR: '1' } });
-  expect(forced.stderr).toContain('\u001b[31merror:');
-});
-
-test('a key is masked in the reason of a service, and in a body with --debug', async () => {
-  const { stderr } = await runAgainst(
-    (_, response) => reply(response, 400, 'why pets_secret_key\nthe end'),
-    ['list', '--debug', '--json'],
-  );
-  expect(stderr).toContain(': why …_key"');
-  expect(stderr).toContain('"body":"why …_key\\nthe end"');
 });

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { manualClock } from '../helpers/clock.ts';
-import { runInTerminal, startInTerminal } from '../helpers/context.ts';
+import { runInTerminal } from '../helpers/context.ts';
 import { runAgainst } from '../helpers/in-terminal.ts';
 import { closedPort } from '../helpers/listen.ts';
 import { freshMachine } from '../helpers/pets.ts';
@@ -8,7 +8,6 @@ import { type Handler, reply, replyError, scriptedServer } from '../helpers/scri
 import { temporaryDirectory } from '../helpers/temp.ts';
 
 const KEY = 'pets_profiles_key';
-const profile = (baseUrl: string) => JSON.stringify({ baseUrl, key: KEY });
 
 const refusedOnce =
   (seconds: number): Handler =>
@@ -17,20 +16,16 @@ const refusedOnce =
       ? replyError(response, 429, 'rate_limited', { 'Retry-After': String(seconds) })
       : reply(response, 200, []);
 
-test.each([[{}], [{ columns: 80 }]])(
-  'after a refused connection to this machine, there are three attempts within a second (%j)',
-  async (options) => {
-    const env = { PETS_BASE_URL: `http://127.0.0.1:${await closedPort()}/v1`, PETS_API_KEY: 'pets_k' };
-    const slept: number[] = [];
-    const { code, stderr } = await runInTerminal(['list', '--debug'], {
-      env,
-      ...options,
-      onSleep: (milliseconds) => slept.push(milliseconds),
-    });
-    expect([code, slept, stderr.match(/failed: NetworkError/g)?.length]).toEqual([6, [300, 600], 3]);
-    expect(stderr).toContain('start the local service: pets serve');
-  },
-);
+test('after a refused connection to this machine, there are three attempts within a second', async () => {
+  const env = { PETS_BASE_URL: `http://127.0.0.1:${await closedPort()}/v1`, PETS_API_KEY: 'pets_k' };
+  const slept: number[] = [];
+  const { code, stderr } = await runInTerminal(['list', '--debug'], {
+    env,
+    onSleep: (milliseconds) => slept.push(milliseconds),
+  });
+  expect([code, slept, stderr.match(/failed: NetworkError/g)?.length]).toEqual([6, [300, 600], 3]);
+  expect(stderr).toContain('start the local service: pets serve');
+});
 
 test('a terminal shows a countdown of every wait, in steps of a second, with the status of a server error', async () => {
   const handler: Handler = (_, response, count) =>
@@ -84,14 +79,6 @@ test('a countdown does not last longer if the clock is set back', async () => {
   });
   // The end of the wait is known to 10 ms, the precision of the system's uptime.
   expect([code, slept]).toEqual([0, 5_010]);
-});
-
-test('Ctrl-C ends profiles --check before the next service is requested', async () => {
-  const { url, requests } = await scriptedServer(() => running.raise('SIGINT'));
-  const files = { 'prod.json': profile(url), 'staging.json': profile(url) };
-  const running = await startInTerminal(['profiles', '--check'], { files });
-  expect(await running.ended).toBe(130);
-  expect([requests.length, running.stdout()]).toEqual([1, '']);
 });
 
 test('profiles --check includes the key of the environment, and a success ends its cool-down', async () => {

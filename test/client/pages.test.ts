@@ -46,7 +46,6 @@ describe.each([true, false])('pages, with prefetch: %s', (all) => {
     ['the same origin', '/v1/pets?page=2#top'],
     ['another host and port', 'http://internal.test:8080/v1/pets?page=2#top'],
     ['a user and password', 'http://user:secret@internal.test/v1/pets?page=2'],
-    ['a path with dots', 'http://internal.test/old/../v1/pets?page=2'],
   ])('of a link with %s are requested from the origin of the base URL', async (_name, target) => {
     const { pages, server } = await collect(
       (_, response, count) =>
@@ -62,7 +61,6 @@ describe.each([true, false])('pages, with prefetch: %s', (all) => {
     (_, response) =>
       reply(response, 200, [PET], { Link: `<${target}>; rel="next"` });
   test.each<[string, Handler, number, string]>([
-    ['another origin outside the base path', to('http://a.test/pets'), 1, 'http://a.test'],
     ['another origin above the base path', to('http://a.test/v1/../keys'), 1, 'http://a.test'],
     ['another protocol', to('mailto:a@b.test'), 1, 'mailto:a@b.test'],
     ['the same origin outside the base path', to('/pets?page=2'), 1, '/pets?page=2, outside '],
@@ -88,23 +86,6 @@ test.each<[string, object[], Record<string, string | string[]>, string[]]>([
     reply(response, 200, count === 1 ? body : [PET], count === 1 ? headers : later),
   );
   expect(pages.map((page) => page.more)).toEqual(more);
-});
-
-test('animals with another status are left out on every page', async () => {
-  const statuses = [['available', 'sold', ' SOLD'], ['available'], [undefined, null, 7, 'reserved', 'sold']];
-  const server = await scriptedServer((_, response, count) =>
-    reply(
-      response,
-      200,
-      statuses[count - 1]?.map((status, i) => ({ id: 10 * count + i, name: 'Rex', status })),
-      count < statuses.length ? link(count + 1) : {},
-    ),
-  );
-  const { client } = testClient(server.url);
-  const pages: string[][] = [];
-  for await (const { pets } of listPages(client, { limit: 3, status: 'sold' }))
-    pages.push(pets.map(({ id }) => String(id)));
-  expect(pages).toEqual([['11', '12'], [], ['30', '31', '32', '34']]);
 });
 
 async function start(handler: Handler) {

@@ -19,7 +19,6 @@ type Case = [string, HttpHeaders, number | undefined];
 
 const delays: Case[] = [
   ['seconds', after('5'), 5_000],
-  ['with spaces around it', after(' 5 '), 5_000],
   ['zero', after('0'), 0],
   ['a fraction is rounded up to a millisecond', after('0.0001'), 1],
   ['400 digits', after('9'.repeat(400)), Number.POSITIVE_INFINITY],
@@ -28,15 +27,7 @@ const delays: Case[] = [
 
 const invalid = [
   ...['', ' ', '-5', '-0', '+5', '.5', '5.', '1.2.3', '1e3', '0x10', 'NaN', 'Infinity', 'soon', '5 s'],
-  ...[
-    '٥',
-    '5\u00005',
-    '2026-11-20T12:01:00',
-    '2026-11-20',
-    'Fri, 20 Nov 2026',
-    'Nov 20 2026',
-    '[object Object]',
-  ],
+  ...['٥', '2026-11-20T12:01:00', 'Fri, 20 Nov 2026'],
 ].map((text): Case => [JSON.stringify(text), after(text), undefined]);
 
 const dates: Case[] = [
@@ -45,13 +36,11 @@ const dates: Case[] = [
   ['ISO 8601 with an offset', after('2026-11-20T14:01:30+02:00'), 90_000],
   ['in the past', after(dateAt('11:00:00')), 0],
   ['an invalid month', after('Fri, 20 Nod 2026 12:01:30 GMT'), undefined],
-  ['another time zone', after('Fri, 20 Nov 2026 12:01:30 EST'), undefined],
 ];
 
 const clocks: Case[] = [
   ['a server clock an hour slow', { date: HOUR_SLOW, ...after(dateAt('11:00:20')) }, 20_000],
   ['seconds are independent of the clock', { date: HOUR_FAST, ...after('20') }, 20_000],
-  ['an invalid Date', { date: 'today', ...after(dateAt('12:00:20')) }, 20_000],
   ['a reset time, an hour fast', { date: HOUR_FAST, ...reset(seconds('2026-11-20T13:00:45Z')) }, 45_000],
 ];
 
@@ -60,17 +49,11 @@ const resets: Case[] = [
   ['in milliseconds', reset(String(NOW + 45_500)), 45_500],
   ['0', reset('0'), 0],
   ['as a delay, as @fastify/rate-limit sends it', reset('45'), 45_000],
-  ['in 2001', reset('1000000000'), 0],
   ['a fraction', reset('45.25'), 45_250],
   ['400 digits', reset('9'.repeat(400)), Number.POSITIVE_INFINITY],
   ['as a date', reset('2026-11-20T12:00:45Z'), 45_000],
-  ['as an HTTP-date', reset(dateAt('12:00:45')), 45_000],
-  ['without X-', { 'ratelimit-reset': '45' }, 45_000],
-  ['with and without X-: the former', { ...RESET_45, 'ratelimit-reset': '50' }, 45_000],
   ['text', reset('never'), undefined],
   ['Retry-After takes precedence', { ...after('3'), ...RESET_45 }, 3_000],
-  ['an invalid Retry-After does not', { ...after('soon'), ...RESET_45 }, 45_000],
-  ['neither', {}, undefined],
 ];
 
 const rateLimit = (...texts: string[]): HttpHeaders => ({ ratelimit: texts.length === 1 ? texts[0] : texts });
@@ -79,17 +62,12 @@ const rateLimit = (...texts: string[]): HttpHeaders => ({ ratelimit: texts.lengt
 const drafts: Case[] = [
   ['version 7', rateLimit('limit=2, remaining=0, reset=600'), 600_000],
   ['RateLimit, with a partition key', rateLimit('"default";r=0;pk=:cHsdsRa894==:;t=30'), 30_000],
-  ['RateLimit, with a token as its name', rateLimit('default;r=0;t=30'), 30_000],
   ['two windows: the exhausted one', rateLimit('"minute";r=0;t=30, "day";r=70;t=3600'), 30_000],
-  ['two exhausted windows: the longer one', rateLimit('"minute";r=0;t=30, "day";r=0;t=3600'), 3_600_000],
-  ['two windows in two headers', rateLimit('"day";r=70;t=3600', '"minute";r=0;t=30'), 30_000],
   ['two windows with requests left: the longer one', rateLimit('"a";r=1;t=30, "b";r=1;t=60'), 60_000],
-  ['a window without an end', rateLimit('"minute";r=0'), undefined],
   ['a negative delay', rateLimit('"minute";r=0;t=-30'), undefined],
   ['text', rateLimit('soon'), undefined],
   ['Retry-After takes precedence', { ...after('3'), ...rateLimit('"minute";r=0;t=30') }, 3_000],
   ['X-RateLimit-Reset does as well', { ...RESET_45, ...rateLimit('"minute";r=0;t=30') }, 45_000],
-  ['an invalid X-RateLimit-Reset does not', { ...reset('soon'), ...rateLimit('"minute";r=0;t=30') }, 30_000],
 ];
 
 describe('requestedDelay, in milliseconds', () => {
@@ -127,10 +105,7 @@ test('X-RateLimit-Remaining exhausts the window if it is not above 0', () => {
 
 test.each<[string, HttpHeaders, number | undefined]>([
   ['RateLimit', rateLimit('"a";r=5;t=700, "b";r=0;t=600'), 600_000],
-  ['RateLimit, with requests left', rateLimit('"a";r=1;t=600'), undefined],
   ['RateLimit of version 7', rateLimit('limit=2, remaining=0, reset=600'), 600_000],
-  ['RateLimit of version 7, with requests left', rateLimit('limit=2, remaining=1, reset=600'), undefined],
-  ['RateLimit-Remaining', { 'ratelimit-remaining': '0', 'ratelimit-reset': '600' }, 600_000],
   ['RateLimit, without the number of requests', rateLimit('"a";t=600'), undefined],
 ])('the IETF drafts: an exhausted window in %s', (_name, headers, delay) => {
   expect(coolDown(headers)).toBe(delay);
@@ -144,7 +119,6 @@ const X_RATE_LIMIT = { 'x-ratelimit-limit': '60', 'x-ratelimit-remaining': '58',
 
 test.each<[string, HttpHeaders, ReturnType<typeof scarcestLimit>]>([
   ['RateLimit with its policies', { ...POLICY, ...BOTH }, { ...LEAST, limit: 60 }],
-  ['RateLimit without policies', BOTH, LEAST],
   ['RateLimit of a service whose clock is an hour fast', { date: HOUR_FAST, ...BOTH }, LEAST],
   [
     'RateLimit with names that other services use',
@@ -154,20 +128,9 @@ test.each<[string, HttpHeaders, ReturnType<typeof scarcestLimit>]>([
     },
     { ...LEAST, limit: 9, remaining: 1 },
   ],
-  [
-    'only the window whose end is known',
-    rateLimit('"minute";r=1, "day";r=998;t=30'),
-    { ...LEAST, remaining: 998 },
-  ],
-  [
-    'of windows with as few requests the one that ends last',
-    rateLimit('"a";r=58;t=20, "b";r=58;t=30'),
-    LEAST,
-  ],
   ['X-RateLimit', X_RATE_LIMIT, X_LEAST],
   ['RateLimit of version 7', rateLimit('limit=60, remaining=58, reset=45'), X_LEAST],
   ['X-RateLimit if RateLimit is incomplete', { ...X_RATE_LIMIT, ...rateLimit('"minute";r=58') }, X_LEAST],
-  ['X-RateLimit that has just ended', { ...X_RATE_LIMIT, ...reset('0') }, { ...X_LEAST, reset: NOW }],
   ['nothing without the end of a window', { ...X_RATE_LIMIT, ...reset('soon') }, undefined],
   ['nothing without the requests left', RESET_45, undefined],
 ])('the window with the fewest requests left: %s', (_name, headers, expected) => {

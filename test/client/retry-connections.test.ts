@@ -31,22 +31,16 @@ const keysOf = ({ requests }: WireServer) =>
 /** What the server sends before the connection ends or stalls. */
 const starts = {
   nothing: '',
-  'a part of the status line': 'HTTP/1.1 20',
   'an early hint': 'HTTP/1.1 103 Early Hints\r\n\r\n',
-  'a part of the headers': 'STATUSContent-Type: appl',
   'the headers': `STATUS${LENGTH}`,
   'a part of a body with a length': `STATUS${LENGTH}[{"id":1`,
   'a part of a chunk': `STATUS${CHUNKED}40\r\n[{"id":1`,
-  'a chunk': `STATUS${CHUNKED}8\r\n[{"id":1\r\n`,
-  'a part of a chunk of a connection that will close': `STATUSConnection: close\r\n${CHUNKED}40\r\n[{"id":1`,
   'a part of a body that only the end of the connection ends': `STATUS${UNFRAMED}[{"tags":[1]`,
 };
 
 /** Responses that are not valid HTTP, or that have an interim status and no final response. */
 const unexpected: [string, Act, isPermanent?: boolean][] = [
   ['text that is not HTTP', begin('SSH-2.0-OpenSSH_9.6\r\n', close), true],
-  ['a header without a colon', begin('HTTP/1.1 200 OK\r\nBad Header\r\n\r\n', close), true],
-  ['the settings of HTTP/2', begin('\0\0\0\x04\0\0\0\0\0', close), true],
   ['a 100 without a final response', begin('HTTP/1.1 100 Continue\r\n\r\n', close)],
   [
     'an unexpected 101',
@@ -182,14 +176,6 @@ test.each<[string, Act[], number[]]>([
   expect(await result).toMatchObject({ value: { id: 1n } });
   expect([slept, server.requests.length]).toEqual([waits, acts.length + 1]);
   expect([keysOf(server).size, new Set(server.requests.map(({ body }) => body)).size]).toEqual([1, 1]);
-});
-
-test('a creation that stays in progress after a lost response is unknown, and names its key', async () => {
-  const { result, server } = await create([reset, inProgress]);
-  const failure = (await result) as OutcomeUnknownError;
-  expect(failure).toMatchObject({ supportsIdempotency: true, cause: { status: 409 } });
-  expect([...keysOf(server)]).toEqual([`"${failure.idempotencyKey}"`]);
-  expect(server.requests).toHaveLength(6);
 });
 
 test.each<[string, Act, unknown]>([

@@ -1,11 +1,10 @@
 import { expect, test } from 'vitest';
 import type { AttemptOutcome } from '../../src/client/attempt.ts';
 import { ContractError, NetworkError } from '../../src/client/errors.ts';
-import { coolDownAfter } from '../../src/client/rate-limit.ts';
 import { decideRetry, type RetryState } from '../../src/client/retry.ts';
 import { InterruptedError } from '../../src/system/interrupted-error.ts';
 import { list, testClient } from '../helpers/client.ts';
-import { NOW, networkError, resetIn, response, retryAfter, state, timeout } from '../helpers/outcomes.ts';
+import { networkError, resetIn, response, retryAfter, state, timeout } from '../helpers/outcomes.ts';
 import { reply, replyError, scriptedServer } from '../helpers/scripted-server.ts';
 
 const inProgress = response(409, {}, 'idempotency_in_flight');
@@ -60,14 +59,12 @@ test.each<Case>([
   // retry-chains.test.ts has what may have been applied.
   ['without retries', response(429, retryAfter(0)), { maxWait: undefined }],
   ['429 with a wait that is longer than allowed', response(429, retryAfter(76)), {}],
-  ['429 with a maximum wait of 0', response(429, retryAfter(1)), { maxWait: 0 }],
   ['503 with a wait that is longer than allowed', response(503, retryAfter(76)), {}],
   ['a reset connection with a maximum wait of 0', reset, { maxWait: 0 }],
   ['headers that are too large', { error: new ContractError(200, 'too large') }, supported],
   ['an interrupt', { error: new InterruptedError() }, {}],
   ['a creation in progress with a key that is not supported', inProgress, creation],
   ['another conflict', response(409, {}, 'conflict'), supported],
-  ['the code of a creation in progress with 400', response(400, {}, 'idempotency_in_flight'), supported],
   ['a certificate error', { error: new NetworkError('bad', { sent: false, isPermanent: true }) }, {}],
   ...permanentStatuses.flatMap((status) =>
     [{}, creation, supported].map((change): Case => [`${status}`, response(status), change]),
@@ -79,10 +76,8 @@ test.each<Case>([
 test.each<[...Case, waits: number[]]>([
   ['429: Retry-After', response(429, retryAfter(7)), {}, [7_000]],
   ['429: the end of the window', response(429, resetIn(30)), {}, [30_000]],
-  ['429: at least a second', response(429, retryAfter(0)), {}, [1_000]],
   ['429 without a header: a minute', response(429), {}, [60_000]],
   ['ECONNREFUSED', refused, {}, [500, 1_000, 2_000, 4_000, 5_500]],
-  ['ENOTFOUND', networkError('ENOTFOUND', false), {}, [300, 600]],
   ['503: Retry-After', response(503, retryAfter(9)), {}, [9_000, 9_000]],
   ['503 with an invalid Retry-After', response(503, retryAfter('-9')), {}, [500, 1_000]],
   ['503: the end of a rate-limit window is ignored', response(503, resetIn(50)), {}, [500, 1_000]],
@@ -112,15 +107,4 @@ test.each([
   const { client, slept } = testClient(server.url, { random: () => random });
   await list(client);
   expect(slept).toEqual([wait]);
-});
-
-const exhausted = (remaining: string) => ({ 'x-ratelimit-remaining': remaining, ...resetIn(45) });
-test.each<[string, AttemptOutcome, number | undefined]>([
-  ['429: Retry-After', response(429, retryAfter(7)), 7_000],
-  ['429 without headers: a minute', response(429), 60_000],
-  ['Remaining 0: the end of the window', response(200, exhausted('0')), 45_000],
-  ['Remaining 1: none', response(200, exhausted('1')), undefined],
-  ['Retry-After in another error: none', response(503, retryAfter(9)), undefined],
-])('the pause of all requests with the key after %s', (_name, outcome, pause) => {
-  expect('response' in outcome && coolDownAfter(outcome.response, NOW)).toBe(pause);
 });

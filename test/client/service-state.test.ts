@@ -60,8 +60,6 @@ describe('a pause', () => {
 
   test.each<[string, Change, boolean, Change?]>([
     ['another process', {}, true],
-    ['another path', { baseUrl: `${ORIGIN}/v2` }, true],
-    ['a dot at the end of the host', { baseUrl: 'https://Shop.example./v1' }, true],
     ['another protocol', { baseUrl: 'http://shop.example/v1' }, true],
     ['another name of this machine', { baseUrl: 'http://[::1]:1' }, true, { baseUrl: 'http://localhost:1' }],
     ['another key', { key: 'pets_other' }, false],
@@ -82,7 +80,7 @@ describe('a pause', () => {
     expect(place.process().pausedUntil()).toBeUndefined();
   });
 
-  const steps = [-24 * HOUR, -2 * HOUR, -2 * SECOND, 2 * SECOND, 2 * HOUR, 24 * HOUR];
+  const steps = [-24 * HOUR, -2 * SECOND, 2 * SECOND, 24 * HOUR];
   test.each(steps)('lasts as long for a process whose clock differs by %i ms', async (step) => {
     const place = await machine();
     const { clock, process } = place;
@@ -173,7 +171,6 @@ const BELONGS_TO_ANOTHER_USER: [string, (place: Machine) => Promise<unknown>] = 
 
 describe('the fallback', () => {
   test.each<[string, (place: Machine) => Promise<unknown>]>([
-    ['is a file', ({ first }) => files.writeFile(first, '')],
     ['is below /proc, where mkdir fails with ENOENT', ({ first }) => files.symlink('/proc/missing', first)],
     [
       'does not accept the state',
@@ -185,18 +182,6 @@ describe('the fallback', () => {
     place.process().startPause(1_000);
     expect(left(place.process(), place)).toBe(1_000);
     expect((await files.stat(place.second)).mode & 0o777).toBe(0o700);
-  });
-
-  test('counts together with the first directory', async () => {
-    const place = await machine();
-    const { first, process } = place;
-    process().startPause(1_000);
-    await files.rename(first, `${first}.moved`);
-    await files.writeFile(first, '');
-    process().startPause(2_000);
-    await files.rm(first);
-    await files.rename(`${first}.moved`, first);
-    expect(left(process(), place)).toBe(2_000);
   });
 
   const isRoot = process.getuid?.() === 0;
@@ -224,16 +209,6 @@ describe('the fallback', () => {
       expect(left(own, place)).toBe(0);
     },
   );
-
-  test('is not needed if the state is deleted: a process remembers its own pauses', async () => {
-    const place = await machine();
-    const own = place.process();
-    own.startPause(1_000);
-    await files.rm(place.first, { recursive: true });
-    expect([left(own, place), left(place.process(), place)]).toEqual([1_000, 0]);
-    own.startPause(2_000);
-    expect(left(place.process(), place)).toBe(2_000);
-  });
 });
 
 describe('support of Idempotency-Key', () => {
