@@ -1,7 +1,7 @@
 // Collects the output that the built command prints without loading the program (src/cli/fast-path.ts).
 import { Readable, Writable } from 'node:stream';
 import type { Command } from 'commander';
-import { topics } from '../src/cli/commands/help.ts';
+import { helpTopics } from '../src/cli/commands/help.ts';
 import { commands } from '../src/cli/commands/index.ts';
 import { completionSpec } from '../src/cli/completion/complete.ts';
 import { argvKey, type Prerendered } from '../src/cli/fast-path.ts';
@@ -11,7 +11,7 @@ import { createProcessContext } from '../src/cli/run.ts';
 
 export async function prerender(): Promise<Prerendered> {
   const { program } = createProgram(commands);
-  const topicNames = Object.keys(topics).filter((name) => !name.includes(' '));
+  const topicNames = Object.keys(helpTopics).filter((name) => !name.includes(' '));
   const completion = completionSpec(program, topicNames);
   const pages: Prerendered['pages'][number][] = [];
   for (const argvs of argvsOfPages(program)) {
@@ -33,7 +33,7 @@ function argvsOfPages(program: Command): string[][][] {
       [...path, '--help'],
       [...path, '-h'],
     ]),
-    ...Object.keys(topics).map((name) => [['help', ...name.split(' ')]]),
+    ...Object.keys(helpTopics).map((name) => [['help', ...name.split(' ')]]),
     ...(completion?.registeredArguments[0]?.argChoices ?? []).map((shell) => [['completion', shell]]),
   ];
 }

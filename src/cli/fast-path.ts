@@ -3,7 +3,7 @@ import { type CompletionSpec, completionText } from './completion/complete.ts';
 
 /** Output rendered at build time (.config/prerender.ts), stored as prerendered.json next to the built program. */
 export type Prerendered = {
-  /** `text` is the output of each command line in `arguments`. A command line is stored as `argvKey` returns it. */
+  /** Each command line in `arguments`, in the form that `argvKey` returns, prints `text`. */
   pages: readonly { arguments: readonly string[]; text: string }[];
   completion: CompletionSpec;
 };

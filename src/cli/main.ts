@@ -1,4 +1,4 @@
-import { startPage } from './commands/help.ts';
+import { overviewPage } from './commands/help.ts';
 import { commands } from './commands/index.ts';
 import type { Context } from './core/context.ts';
 import { toCliError, usageError } from './core/errors.ts';
@@ -24,7 +24,7 @@ export async function main(context: Context): Promise<number> {
     });
   } catch (error) {
     if (isClosedPipe(error)) return exitCodes.ok;
-    // The error may contain a key that only the console of the command knows.
+    // Use the console of the command if there is one, because it redacts the keys that the error may contain.
     if (flags.debug) printStack(console, error);
     return printError(console, error);
   }
@@ -64,7 +64,7 @@ function printStack(console: Console, error: unknown): void {
 async function runProgram(context: Context, openConsole: OpenConsole): Promise<number> {
   const { argv, env } = context;
   checkArguments(argv);
-  const parsed = argv.length === 0 ? { text: startPage() } : parseCommandLine(argv, env, commands);
+  const parsed = argv.length === 0 ? { text: overviewPage() } : parseCommandLine(argv, env, commands);
   if ('command' in parsed)
     return runCommand(parsed.command, parsed.options, { ...context, ...parsed }, openConsole);
   await openConsole(flagsOf(argv)).write(parsed.text);

@@ -65,9 +65,9 @@ export function createProcessContext(): Context {
 }
 
 /**
- * Opens inherited pipes of the output again. Through them, Node would make the pipes non-blocking for every program that
- * shares them, such as the other commands of a CI job, whose writes could then fail with EAGAIN. Only Linux can open a pipe
- * again. Replaces the streams of the process, because Node itself opens them when it needs any of them.
+ * Opens inherited output pipes again. Otherwise, Node would make them non-blocking for every program that shares them,
+ * such as the other commands of a CI job, whose writes could then fail with EAGAIN. Only Linux can open a pipe again.
+ * Replaces `process.stdout` and `process.stderr`, because Node writes to them too.
  */
 function reopenOutputPipes(): void {
   if (process.platform !== 'linux') return;
@@ -88,8 +88,8 @@ function reopenOutputPipes(): void {
 }
 
 /**
- * Closes the standard descriptors of a terminal that was closed meanwhile. At the exit, Node resets the terminals that it
- * has found at its start. Node 20 aborts if one of them no longer exists.
+ * Closes the standard descriptors of a terminal that was closed meanwhile. At exit, Node resets the terminals that it
+ * found at its start. Node 20 aborts if one of them no longer exists.
  */
 function closeLostTerminalsAtExit(): void {
   const terminals = [0, 1, 2].filter((descriptor) => isatty(descriptor));

@@ -6,13 +6,13 @@ import Agent from 'undici/lib/dispatcher/agent.js';
 import type { Operation } from '../contract/operations.ts';
 import { InterruptedError } from '../system/interrupted-error.ts';
 import { type ClientError, NetworkError } from './errors.ts';
-import { describeFault, INCOMPLETE } from './failures.ts';
+import { INCOMPLETE, toAttemptError } from './failures.ts';
 import type { ConnectionOptions, Route } from './proxy-agent.ts';
 import { decodeBody, errorCodeIn, type HttpResponse, MAX_RESPONSE_BYTES, TOO_LARGE } from './response.ts';
 
-// One attempt: undici sends the request and receives the response. It has no retries, redirects or timeouts of its own
-// here, because three promises need to know more than it says about them: whether anything was sent, that a wait which
-// another process has started still stops a request when its connection is ready, and that only --timeout limits an attempt.
+// One attempt: undici sends the request and receives the response. Its own retries, redirects and timeouts are off, because
+// the client must know whether anything was sent, must hold back a request if another process has started a wait while the
+// connection was opened, and must not limit an attempt by anything but --timeout.
 
 export type Attempt = {
   method: Operation['method'];
@@ -48,7 +48,7 @@ export function createTransport(options: TransportOptions) {
   const { proxy } = options;
   const route: Route | Promise<Route> =
     proxy === undefined
-      ? { dispatcher: new Agent(CONNECTION_OPTIONS), describe: describeFault }
+      ? { dispatcher: new Agent(CONNECTION_OPTIONS), describe: toAttemptError }
       : // Most users have no proxy, so this module is loaded only here.
         import('./proxy-agent.ts').then(({ routeThrough }) => routeThrough(proxy, CONNECTION_OPTIONS));
   return {
@@ -144,9 +144,9 @@ export function runAttempt(
 }
 
 /**
- * If Node gave up one of several addresses of a host to try the next one, gives each address four times more time, also for
- * connections to a proxy. By default it has 250 ms, in which no far host or slow network completes a handshake, and no other
- * address may work, for example without IPv6. Returns false if each address already had as much time as the whole attempt.
+ * If Node gave up one of several addresses of a host to try the next one, gives each address four times as much time, also
+ * for a proxy. The default of 250 ms is too short for a far host or a slow network, and the other addresses may not work, for
+ * example without IPv6. Returns false if each address already had as much time as the whole attempt.
  */
 function allowMoreTime(cause: Error, limit: number): boolean {
   const errors: NodeJS.ErrnoException[] = [cause, cause.cause].flatMap((error) =>

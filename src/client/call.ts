@@ -53,7 +53,7 @@ export type SendLog = {
   /** Called right before each attempt, after any wait. */
   intent(): Promise<void>;
   /** Called after an attempt without success if no attempt can have been applied. `status` is that of the response. */
-  notSent(status?: number): Promise<void>;
+  notApplied(status?: number): Promise<void>;
 };
 
 /** How long an Idempotency-Key may be sent again: an hour less than the service keeps it, because clocks differ. */
@@ -87,7 +87,7 @@ export async function requestWithRetry(
       const sentAt = clock.now();
       const outcome = await transport.send({ ...request, timeout, signal, canSend });
       if (outcome === undefined) {
-        if (!ambiguous) await sendLog?.notSent();
+        if (!ambiguous) await sendLog?.notApplied();
         await waitForPause(options);
         continue;
       }
@@ -98,7 +98,7 @@ export async function requestWithRetry(
       }
       ambiguous ||= mayHaveBeenApplied(outcome);
       const status = 'response' in outcome ? outcome.response.status : undefined;
-      if (!ambiguous) await sendLog?.notSent(status);
+      if (!ambiguous) await sendLog?.notApplied(status);
       const now = clock.now();
       const decision = decideRetry(outcome, {
         idempotent,

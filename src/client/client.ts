@@ -19,11 +19,11 @@ import { ContractError, OutcomeUnknownError } from './errors.ts';
 import { bodyNote, explanationIn, toClientError } from './failures.ts';
 import { coolDownAfter } from './rate-limit.ts';
 import type { HttpResponse } from './response.ts';
-import { createServiceState, type StateOptions } from './service-state.ts';
+import { createServiceState, type ServiceStateOptions } from './service-state.ts';
 
 export type ClientOptions = Omit<RequestOptions, 'transport' | 'service' | 'isLocal'> &
   TransportOptions &
-  StateOptions & {
+  ServiceStateOptions & {
     /** The base URL has no trailing slash, for example `https://api.example.com/v1`. */
     baseUrl: string;
     /** The API key. If it is empty, requests have no Authorization header. */

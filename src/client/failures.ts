@@ -11,7 +11,7 @@ import { type HttpResponse, readHeader } from './response.ts';
 export const INCOMPLETE = 'the response is incomplete';
 
 /** What Node, OpenSSL and undici add to errors. */
-type Fault = NodeJS.ErrnoException & { reason?: string; data?: string; errors?: unknown[] };
+type LibraryError = NodeJS.ErrnoException & { reason?: string; data?: string; errors?: unknown[] };
 
 /** The names and codes of errors that no network causes. */
 const LOCAL_NAME = /^(Range|Type|Reference|Syntax|Compile|Link|Runtime|Assertion|InvalidArgument)Error$/;
@@ -32,7 +32,7 @@ const HEADERS_HINT =
  *
  * @returns a ContractError if Node refused the headers, otherwise a NetworkError
  */
-export function describeFault(error: Error, sent: boolean): ClientError {
+export function toAttemptError(error: Error, sent: boolean): ClientError {
   const cause = rootOf(error);
   const { code: errno, name } = cause;
   const text = wordsFor(cause);
@@ -53,13 +53,13 @@ export function describeFault(error: Error, sent: boolean): ClientError {
   return new NetworkError(text, { errno, sent, isPermanent, hint, cause });
 }
 
-/** The error inside an error. An AggregateError has one for each address that was tried. */
-function rootOf(error: Fault): Fault {
+/** The innermost cause of an error. An AggregateError has an error for each address that was tried; the first one counts. */
+function rootOf(error: LibraryError): LibraryError {
   const inner = error.errors?.[0] ?? error.cause;
   return inner instanceof Error ? rootOf(inner) : error;
 }
 
-function wordsFor({ syscall, code, errno = 0, reason, message }: Fault): string {
+function wordsFor({ syscall, code, errno = 0, reason, message }: LibraryError): string {
   if (syscall === 'getaddrinfo') return `host not found (${code})`;
   const [, words] = getSystemErrorMap().get(errno) ?? [];
   return words ?? reason ?? (message || String(code));

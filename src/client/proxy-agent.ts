@@ -5,7 +5,7 @@ import openTunnel from 'undici/lib/api/api-connect.js';
 import Pool from 'undici/lib/dispatcher/pool.js';
 import ProxyAgent from 'undici/lib/dispatcher/proxy-agent.js';
 import { type ClientError, NetworkError } from './errors.ts';
-import { describeFault } from './failures.ts';
+import { toAttemptError } from './failures.ts';
 
 /** The options of undici for all connections. */
 export type ConnectionOptions = Agent.Options & { connect: { timeout: number } };
@@ -46,7 +46,7 @@ export function routeThrough(address: string, options: ConnectionOptions): Route
     describe(cause, sent) {
       // The codes of undici if the proxy has not opened a tunnel, or has responded with 407 to a request.
       const { code = '' } = cause as NodeJS.ErrnoException;
-      if (!['UND_ERR_ABORTED', 'UND_ERR_INVALID_ARG'].includes(code)) return describeFault(cause, sent);
+      if (!['UND_ERR_ABORTED', 'UND_ERR_INVALID_ARG'].includes(code)) return toAttemptError(cause, sent);
       // The proxy would refuse it again.
       const details = { errno: code, sent: false, isPermanent: true, cause };
       return new NetworkError(`the proxy refused the request (${cause.message})`, details);

@@ -12,7 +12,7 @@ import {
 
 // What this user's processes have learned from the responses of a service to an API key, so that none of them sends a
 // request too early. Each fact is the name of an empty file, such as `wait-all,60000,…`. So two processes that write at the
-// same time lose nothing, nobody reads half a fact, and no process needs a lock: a file that is read, changed and replaced
+// same time lose nothing, none reads half a fact, and no process needs a lock: a file that is read, changed and replaced
 // promises none of that. The files are in a directory named by a hash of the server and the key, which reveals neither. A
 // state directory that cannot be used never stops a command: its facts then stay in this process.
 //
@@ -32,7 +32,7 @@ const UPTIME_STEP = 10;
 /** Matches the name of a wait: its scope, its duration, and the system time, boot id and uptime at its start. */
 const WAIT = /^wait-(\w+),(\d+),(\d+),([\w-]*),(\d+)$/;
 
-export type StateOptions = {
+export type ServiceStateOptions = {
   clock: Pick<Clock, 'now'>;
   uptime(): Uptime;
   /** Where the state is stored: in the first directory that accepts it. It is read from all of them. */
@@ -58,7 +58,7 @@ export const serviceOf = (baseUrl: string): string =>
 /** The state of a key at a server. It does not depend on the path of the base URL, because neither do rate limits. */
 export function createServiceState(
   { baseUrl, key }: { baseUrl: string; key: string },
-  { clock, uptime, stateDirectories }: StateOptions,
+  { clock, uptime, stateDirectories }: ServiceStateOptions,
 ) {
   const name = createHash('sha256')
     .update(`${serverOf(baseUrl)}\n${key}`)

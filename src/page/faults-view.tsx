@@ -3,8 +3,8 @@ import {
   effectOf,
   formatLatency,
   isUsedUp,
+  matchLabel,
   type NewRule,
-  nameMatch,
   newRule,
   operations,
   type Rule,
@@ -50,10 +50,10 @@ function RuleForm({ add }: { add(rule: NewRule): void }) {
     <form class="toolbar" aria-label="Add a rule" onSubmit={submit}>
       <Field label="Requests">
         <select name="operation">
-          <option value="">{nameMatch()}</option>
+          <option value="">{matchLabel()}</option>
           {Object.entries(operations).map(([name, match]) => (
             <option key={name} value={name}>
-              {nameMatch(match)}
+              {matchLabel(match)}
             </option>
           ))}
         </select>
@@ -100,7 +100,7 @@ function CurrentFaults({ faults: { latency, failRate = 0, seed, rules }, remove 
               class={isUsedUp(rule) ? 'muted' : ''}
               cells={{
                 Rule: rule.number,
-                Requests: escapeAndShorten(nameMatch(rule.match)),
+                Requests: escapeAndShorten(matchLabel(rule.match)),
                 Effect: effectOf(rule),
                 Applied: timesOf(rule),
                 Remove: (

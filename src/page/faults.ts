@@ -49,7 +49,7 @@ export const areFaultsActive = ({ latency, failRate = 0, rules }: Faults): boole
 
 export const isUsedUp = ({ times, applied }: Rule): boolean => times !== undefined && applied >= times;
 
-export const nameMatch = ({ method, path }: Match = {}): string =>
+export const matchLabel = ({ method, path }: Match = {}): string =>
   [method, path].filter(Boolean).join(' ') || 'every request';
 
 export function effectOf({ answer, retryAfter, latency }: Partial<Rule>): string {

@@ -6,10 +6,10 @@ import { matchOf, nextFaults } from './faults.ts';
 import { Definitions, Field, ServerText } from './parts.tsx';
 import type { Page } from './state.ts';
 import {
-  durationText,
   escapeAndShorten,
   escapeInvisible,
   formatCount,
+  formatMilliseconds,
   formatNumber,
   formatTime,
   layOutJson,
@@ -107,7 +107,7 @@ function Content({ page, whole }: { page: Page; whole: WholeRequest }) {
         values={{
           Number: formatNumber(number),
           Time: formatTime(time, new Date(0)),
-          Duration: durationText(milliseconds),
+          Duration: formatMilliseconds(milliseconds),
           Key: keyName ?? 'no accepted key',
           Client: client,
           Operation: operation ?? 'unknown path',

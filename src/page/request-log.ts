@@ -1,4 +1,4 @@
-import { MAX_FOREIGN, MAX_REQUESTS } from '../contract/recorded-text.ts';
+import { MAX_FOREIGN_REQUESTS, MAX_RECORDED_REQUESTS } from '../contract/recorded-text.ts';
 import type { LoggedRequest } from './api-types.ts';
 import { formatCount, statusKind } from './text.ts';
 
@@ -26,8 +26,8 @@ export function mergePoll(log: RequestLog, text: string, response: PollResponse)
   const older = log.log === response.log && log.text === text ? log.requests : [];
   let foreign = 0;
   const requests = [...response.requests, ...older]
-    .filter((each) => each.foreignOrigin === undefined || ++foreign <= MAX_FOREIGN)
-    .slice(0, MAX_REQUESTS);
+    .filter((each) => each.foreignOrigin === undefined || ++foreign <= MAX_FOREIGN_REQUESTS)
+    .slice(0, MAX_RECORDED_REQUESTS);
   return { ...response, requests, text };
 }
 

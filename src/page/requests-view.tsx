@@ -1,11 +1,11 @@
 import { useEffect, useLayoutEffect, useMemo, useRef } from 'preact/hooks';
-import { MAX_REQUESTS } from '../contract/recorded-text.ts';
+import { MAX_RECORDED_REQUESTS } from '../contract/recorded-text.ts';
 import type { LoggedRequest } from './api-types.ts';
 import { Field, Row, Table } from './parts.tsx';
 import { closeDetails, focusDetails, Reason, RequestDetails, Status } from './request-details.tsx';
 import { MAX_SEARCH_TEXT } from './route.ts';
 import type { Page } from './state.ts';
-import { durationText, escapeAndShorten, formatNumber, localTime, statusKind } from './text.ts';
+import { escapeAndShorten, formatMilliseconds, formatNumber, localTime, statusKind } from './text.ts';
 
 /** The list of requests, its filters, and the details of one request. */
 export function RequestsView({ page }: { page: Page }) {
@@ -49,7 +49,7 @@ export function RequestsView({ page }: { page: Page }) {
           <p>
             {log.requests.length > 0 || route.text !== ''
               ? 'No request matches the filters.'
-              : `No requests yet. The last ${formatNumber(MAX_REQUESTS)} appear here as soon as clients send them.`}
+              : `No requests yet. The last ${formatNumber(MAX_RECORDED_REQUESTS)} appear here as soon as clients send them.`}
           </p>
         )}
       </div>
@@ -112,7 +112,7 @@ const RequestRow = ({ request, isOpened, isInTabOrder, open }: RequestRowProps) 
             </button>
           ),
           Time: localTime(time),
-          Duration: durationText(milliseconds),
+          Duration: formatMilliseconds(milliseconds),
           Reason: <Reason request={request} because={isOrdinary ? '' : request.because} />,
           Key: keyName === undefined ? '–' : <bdi>{escapeAndShorten(keyName)}</bdi>,
         }}

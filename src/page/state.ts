@@ -1,5 +1,5 @@
 import type { Faults, Keys } from './api-types.ts';
-import { effectOf, type NewRule, nameMatch, type Rule } from './faults.ts';
+import { effectOf, matchLabel, type NewRule, type Rule } from './faults.ts';
 import { emptyLog, mergePoll, type PollResponse, pollQuery, type RequestLog } from './request-log.ts';
 import { formatRoute, parseRoute, type Route, startRoute } from './route.ts';
 import { createToolsClient } from './tools-client.ts';
@@ -152,7 +152,7 @@ export function runPage(render: (page: Page) => void) {
       const faults = (await server.send('POST', 'faults', JSON.stringify(rule))) as Faults;
       update({ faults });
       const { match, number, ...effect } = faults.rules[0] as Rule;
-      return `Rule ${number} is added: ${nameMatch(match)} ${effectOf(effect)}`;
+      return `Rule ${number} is added: ${matchLabel(match)} ${effectOf(effect)}`;
     },
     /** Deletes the recorded requests, for all who use the server. @throws Error with a message for the user */
     async clear(): Promise<string> {

@@ -18,7 +18,7 @@ export function reasonText(
   return [
     because,
     until && `${end} at ${formatTime(until, now)}`,
-    delay && `delayed by ${durationText(delay)}`,
+    delay && `delayed by ${formatMilliseconds(delay)}`,
     ignored && `ignored: Prefer: ${ignored}`,
     foreignOrigin === 'unknown' && 'any website can send this',
   ]
@@ -38,7 +38,7 @@ export function formatTime(iso: string, now: Date): string {
   return format(now.getTime()).startsWith(date) ? time : `${date} ${time}`;
 }
 
-export function durationText(milliseconds: number): string {
+export function formatMilliseconds(milliseconds: number): string {
   return milliseconds < 1_000 ? `${milliseconds.toFixed(1)} ms` : `${(milliseconds / 1_000).toFixed(2)} s`;
 }
 

@@ -10,7 +10,7 @@ import {
   OutcomeUnknownError,
   RateLimitError,
 } from '../../src/client/errors.ts';
-import { describeFault } from '../../src/client/failures.ts';
+import { toAttemptError } from '../../src/client/failures.ts';
 import { StoreError } from '../../src/store/errors.ts';
 import { InterruptedError } from '../../src/system/interrupted-error.ts';
 
@@ -33,7 +33,7 @@ const failure = (status: number, code = 'a_code') => new ApiFailure(status, 'why
 const page = (status: number) => new ApiFailure(status, `HTTP status ${status}`);
 const limited = (delay: number, response?: ConstructorParameters<typeof RateLimitError>[1]) =>
   new RateLimitError(NOW + delay, response);
-const network = (code: string | undefined) => describeFault(Object.assign(new Error('odd'), { code }), true);
+const network = (code: string | undefined) => toAttemptError(Object.assign(new Error('odd'), { code }), true);
 const errno = (code: string) => Object.assign(new Error(`${code}: words`), { code });
 
 const API = 'api.example.com';

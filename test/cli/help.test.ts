@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { topics } from '../../src/cli/commands/help.ts';
+import { helpTopics } from '../../src/cli/commands/help.ts';
 import { commands } from '../../src/cli/commands/index.ts';
 import { globalOptions } from '../../src/cli/program/program.ts';
 import { hintForCommand } from '../../src/cli/program/words.ts';
@@ -11,7 +11,7 @@ const pages = [
     entry.name,
     ...('commands' in entry ? entry.commands.map(({ name }) => `${entry.name} ${name}`) : []),
   ]),
-  ...Object.keys(topics),
+  ...Object.keys(helpTopics),
 ];
 const helpOf = (page: string) => runInTerminal(['help', ...page.split(' ').filter(Boolean)]);
 

@@ -6,8 +6,8 @@ import {
   type LedgerRow,
   openLedger,
 } from '../../src/cli/import/ledger.ts';
-import { type Choice, pendingOf, plan, rowAt } from '../../src/cli/import/plan.ts';
-import { carryOut, finish } from '../../src/cli/import/send.ts';
+import { type Choice, ledgerRowAt, pendingOf, planImport } from '../../src/cli/import/plan.ts';
+import { carryOut, finishImport } from '../../src/cli/import/send.ts';
 import type { PetRow } from '../../src/cli/rows/read-file.ts';
 import type { Client } from '../../src/client/client.ts';
 import { ApiFailure, ContractError, NetworkError, OutcomeUnknownError } from '../../src/client/errors.ts';
@@ -199,7 +199,7 @@ class World {
       if (this.#chance(0.2)) await this.#tryConcurrently();
       const rows = file.rows.map((row, i) => ({ ...row, line: i + 2 }));
       const decide = (choice: Choice) =>
-        plan(rows, ledger, { choice, file: `/${file.name}`, now: this.#now });
+        planImport(rows, ledger, { choice, file: `/${file.name}`, now: this.#now });
       let choice: Choice = this.#chance(0.05) ? this.#pick(['skip-added', 'add-again'] as const) : undefined;
       if (decide(choice).mustAsk) {
         figures.stopped++;
@@ -208,14 +208,14 @@ class World {
       }
       const planned = decide(choice);
       if (planned.mustAsk) throw new Error(`must ask with ${choice}`);
-      const { its, known, repeated } = planned;
+      const { current, known, repeated } = planned;
       if (known.size > 0) figures.skipped++;
       if (repeated.size > 0 && choice === undefined) figures.named++;
       if (pendingOf(planned).length === 0) {
         figures.nothing++;
-        await finish(planned, opened.append, this.#now);
+        await finishImport(planned, opened.append, this.#now);
       } else {
-        if (ledger.imports.has(its.seq)) figures.resumed++;
+        if (ledger.imports.has(current.seq)) figures.resumed++;
         if (choice === 'add-again') figures.addedAgain++;
         const hashAt = (i: number) => animalHash(rows[i]?.pet ?? NO_PET);
         this.#allow(rows, [...repeated.keys()].map(hashAt), [...known.keys()].map(hashAt));
@@ -238,7 +238,7 @@ class World {
           onResult: () => {},
         });
       }
-      const results = rows.map((row, i) => ({ row, known: rowAt(planned, i) }));
+      const results = rows.map((row, i) => ({ row, known: ledgerRowAt(planned, i) }));
       this.#checkReport(results.filter((_, i) => !planned.rejected.has(i)));
     } finally {
       await opened.close();
@@ -347,18 +347,18 @@ function createService(random: () => number, figures: ImportFigures, now: () => 
       if (kind > 0.97 && kind < 1) {
         const status = random() < 0.5 ? 401 : 429;
         figures.refused++;
-        await sendLog?.notSent(status);
+        await sendLog?.notApplied(status);
         throw new ApiFailure(status, 'simulated: refused');
       }
       if (kind < 0.1) {
-        await sendLog?.notSent();
+        await sendLog?.notApplied();
         throw new NetworkError('simulated: not sent', { sent: false });
       }
       const key = `${apiKey} ${idempotencyKey}`;
       const last = byKey.get(key);
       const known = supportsIdempotency && last && now() - last.at < 24 * HOUR ? last : undefined;
       if (rejectsRows && !known && kind < 0.2) {
-        await sendLog?.notSent(422);
+        await sendLog?.notApplied(422);
         throw new ApiFailure(422, 'simulated: rejected', 'no');
       }
       const pet = { ...input.body, id: BigInt(animals.length + 1), status: 'available' as const };

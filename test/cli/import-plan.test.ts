@@ -7,8 +7,8 @@ import {
   type LedgerEvent,
   nextTime,
 } from '../../src/cli/import/ledger.ts';
-import { type Choice, pendingOf, plan, rowAt } from '../../src/cli/import/plan.ts';
-import { finish } from '../../src/cli/import/send.ts';
+import { type Choice, ledgerRowAt, pendingOf, planImport } from '../../src/cli/import/plan.ts';
+import { finishImport } from '../../src/cli/import/send.ts';
 import type { PetRow } from '../../src/cli/rows/read-file.ts';
 import type { NewPet } from '../../src/contract/schemas.ts';
 
@@ -46,7 +46,7 @@ async function run(ledger: Ledger, step: string, now: number): Promise<string> {
   const rows = rowsOf(text);
   forgetOldRows(ledger, now);
   const file = name === '-' ? undefined : `/${name}`;
-  const planned = plan(rows, ledger, { choice: option as Choice, file, now });
+  const planned = planImport(rows, ledger, { choice: option as Choice, file, now });
   const namesOf = (positions: Iterable<number>) => [...positions].map((i) => text[i]).join('');
   const does = (what: string) => `${step.split(' → ')[0]} → ${what}`;
   const pending = pendingOf(planned);
@@ -54,26 +54,26 @@ async function run(ledger: Ledger, step: string, now: number): Promise<string> {
     const fresh = pending.filter((i) => !planned.known.has(i));
     return does(`asks: ${planned.known.size} known, new: ${namesOf(fresh)}`);
   }
-  const { its, known, repeated } = planned;
+  const { current, known, repeated } = planned;
   const [isOver, isNothing] = [!outcome.includes('…'), pending.length === 0];
-  if (!isNothing) applyEvent(ledger, { ...its, at: nextTime(ledger, now), finishedAt: null });
+  if (!isNothing) applyEvent(ledger, { ...current, at: nextTime(ledger, now), finishedAt: null });
   let sent = '';
   const isOpen = (position: number) => known.get(position)?.kind === 'sent';
   for (const position of [...pending.filter(isOpen), ...pending]) {
-    const row = rowAt(planned, position);
+    const row = ledgerRowAt(planned, position);
     const isSettled = isOpen(position) && row?.kind === 'sent';
     const sign = (isSettled || row === undefined) && signs.shift();
     if (typeof sign !== 'string') continue;
     const seq = row?.seq ?? ledger.seq + 1;
     planned.seqs[position] = seq;
     const hash = animalHash({ name: text[position] ?? '', categoryId: 1n });
-    applyEvent(ledger, eventOf(sign, { seq, import: row?.import ?? its.seq, hash }, now));
+    applyEvent(ledger, eventOf(sign, { seq, import: row?.import ?? current.seq, hash }, now));
     sent += isSettled ? `(${text[position]}${sign})` : `${text[position]}${sign}`;
   }
   const append = async (...events: LedgerEvent[]) => {
     for (const event of events) applyEvent(ledger, event);
   };
-  if (isOver) await finish(planned, append, now);
+  if (isOver) await finishImport(planned, append, now);
   const again = repeated.size > 0 ? `; again: ${namesOf(repeated.keys())}` : '';
   return does(`${sent}${isOver ? '' : '…'}${again}`);
 }

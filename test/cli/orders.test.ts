@@ -175,7 +175,7 @@ test.each<[string, string[], string?]>([
   const { code, stdout, stderr } = await run(argv, { body });
   expect([code, stdout]).toEqual([1, '']);
   const reason = error ?? 'the orders are not a list of JSON objects';
-  expect(stderr).toContain(`this option cannot be used: ${reason}`);
+  expect(stderr).toContain(`cannot select or format the orders in this way: ${reason}`);
 });
 
 test.each<[string[], string]>([

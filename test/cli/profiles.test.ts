@@ -53,6 +53,7 @@ test.each([
   const [, prod = []] = cellsOf(ran.stdout.replace(server.url, 'URL').split('\n'));
   expect([ran.code, prod.slice(2, 2 + cells.length)]).toEqual([exitCode, cells]);
   expect(ran.stderr).toContain('note: prod: ');
+  if (exitCode === 4) expect(ran.stderr).toContain('rejected key …k2mX from profile prod: ');
   expect(server.requests).toHaveLength(1);
   const json = await runInTerminal([...check, '--json'], { files });
   expect([json.code, JSON.parse(json.stdout)[0].check]).toMatchObject([exitCode, { ok: false, code }]);

@@ -4,7 +4,7 @@ import { Agent, buildConnector } from 'undici';
 import { expect, onTestFinished, test } from 'vitest';
 import { type Attempt, runAttempt } from '../../src/client/attempt.ts';
 import { NetworkError } from '../../src/client/errors.ts';
-import { describeFault } from '../../src/client/failures.ts';
+import { toAttemptError } from '../../src/client/failures.ts';
 import { InterruptedError } from '../../src/system/interrupted-error.ts';
 import { gate } from '../helpers/gate.ts';
 import { type Act, formatResponse, wireServer } from '../helpers/wire-server.ts';
@@ -37,7 +37,7 @@ async function start(act: Act = (socket) => socket.write(formatResponse(201, {})
       canSend: () => true,
       ...change,
     };
-    return runAttempt({ dispatcher: agent, describe: describeFault }, attempt, { startTimer });
+    return runAttempt({ dispatcher: agent, describe: toAttemptError }, attempt, { startTimer });
   };
   return {
     server,

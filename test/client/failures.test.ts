@@ -1,7 +1,7 @@
 import { constants } from 'node:os';
 import { expect, test } from 'vitest';
 import { ContractError, NetworkError } from '../../src/client/errors.ts';
-import { describeFault } from '../../src/client/failures.ts';
+import { toAttemptError } from '../../src/client/failures.ts';
 import { freshMachine } from '../helpers/pets.ts';
 import { reply, scriptedServer } from '../helpers/scripted-server.ts';
 
@@ -30,7 +30,7 @@ test.each<[string | undefined, Error, string, isPermanent: boolean]>([
     'INVALID_CA',
   ].map((code): [string, Error, string, boolean] => [code, withCode(code), 'odd', true]),
 ])('%s is a network error: %s: %s (permanent: %s)', (errno, cause, message, isPermanent) => {
-  const error = describeFault(cause, false);
+  const error = toAttemptError(cause, false);
   expect(error).toBeInstanceOf(NetworkError);
   expect(error).toMatchObject({ message, isPermanent, errno, sent: false });
   if (isPermanent) expect(error.hint).toMatch(/https:\/\/.*the clock.*NODE_EXTRA_CA_CERTS/);
@@ -43,13 +43,13 @@ test.each<[string, Error]>([
   ['files', withCode('EMFILE')],
   ['a bug', new TypeError('x is not a function')],
 ])('%s: this machine is the cause, and not the network', (_name, cause) => {
-  const error = describeFault(cause, true);
+  const error = toAttemptError(cause, true);
   const hint = expect.stringMatching(/ulimit -v.*ulimit -n.*--disable-wasm-trap-handler.*this is a bug/);
   expect(error).toMatchObject({ code: 'local_error', isPermanent: true, sent: true, hint });
 });
 
 test('headers that are too large are a response', () => {
-  expect(describeFault(withCode('UND_ERR_HEADERS_OVERFLOW'), true)).toBeInstanceOf(ContractError);
+  expect(toAttemptError(withCode('UND_ERR_HEADERS_OVERFLOW'), true)).toBeInstanceOf(ContractError);
 });
 
 test.runIf(process.platform === 'linux')(

@@ -103,7 +103,7 @@ test('a cool-down that another process starts while this one connects or writes 
   const log: string[] = [];
   const sendLog = {
     intent: async () => void (log.push('intent') === 1 && service.startPause(30_000)),
-    notSent: async () => void log.push('not sent'),
+    notApplied: async () => void log.push('not sent'),
   };
   await client.call('createPet', { body: { name: 'Rex', categoryId: 3n } }, { sendLog });
   expect([arrivals, log]).toEqual([

@@ -3,8 +3,8 @@ import { API_PREFIX, operations as contract } from '../../src/contract/operation
 import {
   areFaultsActive,
   effectOf,
+  matchLabel,
   matchOf,
-  nameMatch,
   newRule,
   nextFaults,
   operations,
@@ -67,7 +67,7 @@ test.each([
   ...['options', undefined, '/openapi.json', 'constructor'].map((operation) => [operation, undefined]),
 ])('the fault for the next request like %s affects one request of this operation: %s', (operation, name) => {
   const match = matchOf(operation === undefined ? {} : { operation });
-  expect(match && nameMatch(match)).toBe(name);
+  expect(match && matchLabel(match)).toBe(name);
   for (const rule of match ? Object.values(nextFaults(match)) : [])
     expect(FaultRule.parse(rule)).toMatchObject({ match, times: 1 });
 });

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { MAX_FOREIGN, MAX_REQUESTS } from '../../src/contract/recorded-text.ts';
+import { MAX_FOREIGN_REQUESTS, MAX_RECORDED_REQUESTS } from '../../src/contract/recorded-text.ts';
 import type { LoggedRequest } from '../../src/page/api-types.ts';
 import { emptyLog, mergePoll, pollQuery, titleOf } from '../../src/page/request-log.ts';
 
@@ -16,13 +16,13 @@ const response = (from: number, to: number, cursor: string, changes: Partial<Log
 describe('polling', () => {
   test('reads all requests first, and then the new ones, without a gap, and keeps the latest', () => {
     expect(pollQuery(emptyLog, '')).toBe('summary=true');
-    const log = mergePoll(emptyLog, '', response(MAX_REQUESTS, 1, 'c-2'));
+    const log = mergePoll(emptyLog, '', response(MAX_RECORDED_REQUESTS, 1, 'c-2'));
     expect(pollQuery(log, '')).toBe('summary=true&since=c-2');
-    const next = mergePoll(log, '', response(MAX_REQUESTS + 5, MAX_REQUESTS + 1, 'b'));
-    expect(next).toMatchObject({ requests: requests(MAX_REQUESTS + 5, 6), cursor: 'b' });
+    const next = mergePoll(log, '', response(MAX_RECORDED_REQUESTS + 5, MAX_RECORDED_REQUESTS + 1, 'b'));
+    expect(next).toMatchObject({ requests: requests(MAX_RECORDED_REQUESTS + 5, 6), cursor: 'b' });
     // More requests than the server keeps have arrived since the last poll.
-    const flooded = mergePoll(next, '', response(5_000, 5_001 - MAX_REQUESTS, 'c'));
-    expect(flooded.requests).toEqual(requests(5_000, 5_001 - MAX_REQUESTS));
+    const flooded = mergePoll(next, '', response(5_000, 5_001 - MAX_RECORDED_REQUESTS, 'c'));
+    expect(flooded.requests).toEqual(requests(5_000, 5_001 - MAX_RECORDED_REQUESTS));
   });
 
   test('reads all requests again that contain another text', () => {
@@ -41,8 +41,11 @@ describe('polling', () => {
   test('keeps only the latest requests of pages that may not use the service, and all others', () => {
     const own = mergePoll(emptyLog, '', response(3, 1, 'a'));
     const foreignOrigin = 'http://evil.example';
-    const log = mergePoll(own, '', response(MAX_FOREIGN + 8, 4, 'b', { foreignOrigin }));
-    expect(log.requests).toEqual([...requests(MAX_FOREIGN + 8, 9, { foreignOrigin }), ...requests(3, 1)]);
+    const log = mergePoll(own, '', response(MAX_FOREIGN_REQUESTS + 8, 4, 'b', { foreignOrigin }));
+    expect(log.requests).toEqual([
+      ...requests(MAX_FOREIGN_REQUESTS + 8, 9, { foreignOrigin }),
+      ...requests(3, 1),
+    ]);
   });
 });
 

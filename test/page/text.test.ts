@@ -2,10 +2,10 @@ import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import type { LoggedRequest } from '../../src/page/api-types.ts';
 import {
-  durationText,
   escapeAndShorten,
   escapeInvisible,
   formatCount,
+  formatMilliseconds,
   formatTime,
   layOutJson,
   localTime,
@@ -48,7 +48,7 @@ test('times are local, with a date if they are not today', () => {
 });
 
 test('durations have a unit, and counts a plural', () => {
-  expect([0.84, 1_234].map(durationText)).toEqual(['0.8 ms', '1.23 s']);
+  expect([0.84, 1_234].map(formatMilliseconds)).toEqual(['0.8 ms', '1.23 s']);
   expect([1, 16_384].map((count) => formatCount(count, 'byte'))).toEqual(['1 byte', '16,384 bytes']);
 });
 

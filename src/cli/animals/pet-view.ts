@@ -1,9 +1,7 @@
 import { stringifyJson } from '../../contract/json.ts';
 import { type Pet, type PetStatus, petJson, petStatuses, type ReceivedPet } from '../../contract/schemas.ts';
-import { fieldAt, pick } from '../core/fields.ts';
+import { fieldAt, pickFields } from '../core/fields.ts';
 import type { Column, View } from '../output/printer.ts';
-
-// How animals are printed.
 
 export const petFields = ['id', 'name', 'categoryId', 'status'] as const;
 
@@ -13,7 +11,7 @@ const STATUS_COLOR: Partial<Record<string, 'green' | 'yellow' | 'gray'>> = {
   sold: 'gray',
 };
 
-/** A field of animals as a column. */
+/** The column for a field of animals. */
 export function petColumn<Row>(name: string): Column<Row> {
   const column: Column<Row> = { name, value: (row) => fieldAt(row, name) };
   if (name === 'categoryId') return { ...column, head: 'CATEGORY' };
@@ -25,10 +23,10 @@ export function petColumn<Row>(name: string): Column<Row> {
   };
 }
 
-/** How animals are printed. With `fields`, only these fields are printed. */
+/** The columns and the JSON of animals. With `fields`, only these fields are printed. */
 export const petView = (fields?: readonly string[]): View<ReceivedPet> => ({
   columns: (fields ?? petFields).map(petColumn<ReceivedPet>),
-  json: fields ? (pet) => stringifyJson(pick(pet, fields)) : petText,
+  json: fields ? (pet) => stringifyJson(pickFields(pet, fields)) : petText,
 });
 
 /** The fields of an animal for which `petText` uses a faster serializer. An animal with others must keep them. */

@@ -4,7 +4,7 @@ import { pageSize } from '../../contract/operations.ts';
 import type { ReceivedPet } from '../../contract/schemas.ts';
 import type { Console } from '../output/console.ts';
 import { formatCount } from '../output/text.ts';
-import { hasOwnFilter, matcherOf, onlyStatus, type Selection } from './selection.ts';
+import { hasOwnFilter, matcherOf, type Selection, statusForService } from './selection.ts';
 
 /** What has been read so far. */
 export type Reading = {
@@ -34,7 +34,7 @@ export async function readPages(
   const isFiltered = hasOwnFilter(selection);
   const size = isFiltered ? pageSize.max : Math.min(enough, pageSize.max);
   const matches = matcherOf(selection);
-  const pages = listPages(client, { limit: size, status: onlyStatus(selection.status) }, () => {
+  const pages = listPages(client, { limit: size, status: statusForService(selection.status) }, () => {
     // Do not prefetch if the page that has just arrived may contain all that is missing.
     return enough - reading.found > size;
   });

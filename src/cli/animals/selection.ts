@@ -43,7 +43,7 @@ export const listOptions = [
   ),
 ];
 
-/** The field of every animal with this name in any case; `category` is the head of the column for `categoryId`. */
+/** Converts a typed name, in any case, to the name of a field. `category` is the head of the column for `categoryId`. */
 const fieldOf = (name: string): string =>
   petFields.find((field) => [field.toLowerCase(), field.replace('Id', '')].includes(name.toLowerCase())) ??
   name;
@@ -76,10 +76,10 @@ const fold = (text: string): string =>
 
 /** Whether there are conditions that the service does not check. */
 export const hasOwnFilter = ({ name, category, status }: Filters): boolean =>
-  (name ?? category) !== undefined || (status !== undefined && onlyStatus(status) === undefined);
+  (name ?? category) !== undefined || (status !== undefined && statusForService(status) === undefined);
 
 /** The status by which the service can filter. Undefined if there are several, which only the client can check. */
-export const onlyStatus = (status: readonly PetStatus[] = []): PetStatus | undefined =>
+export const statusForService = (status: readonly PetStatus[] = []): PetStatus | undefined =>
   new Set(status).size === 1 ? status[0] : undefined;
 
 /** Returns a function that checks the conditions that the service does not check. */
@@ -87,7 +87,7 @@ export function matcherOf({ name, category, status }: Filters): (pet: ReceivedPe
   const part = name && fold(name);
   // A service may send numbers as text.
   const categories = category && new Set(category.map(String));
-  const statuses = onlyStatus(status) === undefined ? status : undefined;
+  const statuses = statusForService(status) === undefined ? status : undefined;
   return (pet) =>
     (statuses === undefined || hasStatus(pet, statuses)) &&
     (part === undefined || fold(pet.name).includes(part)) &&

@@ -12,7 +12,7 @@ import { exitCodes } from '../core/exit-codes.ts';
 import { EMPTY_NAME, parseInt64Argument, parseWith } from '../core/parsers.ts';
 import { shellQuote } from '../core/shell-words.ts';
 import { isClosedPipe } from '../output/console.ts';
-import { print } from '../output/printer.ts';
+import { printRows } from '../output/printer.ts';
 import { formatTime } from '../output/time.ts';
 import { stateDirectory } from '../profiles/paths.ts';
 import { argument, type Command, type CommandContext, option } from '../program/command.ts';
@@ -43,7 +43,7 @@ export const add: Command<Options> = {
     option('--status <status>', 'available, pending or sold (default: available)', petStatuses),
     option(
       '--idempotency-key <key>',
-      '1 to 255 ASCII characters; for 24 hours, adding again with the same text adds no second animal, if the service supports it',
+      '1 to 255 ASCII characters; for 24 hours, adding again with the same key adds no second animal, if the service supports it',
       parseWith(IdempotencyKey),
     ),
   ],
@@ -73,7 +73,7 @@ export const add: Command<Options> = {
     const additions = JSON.stringify({ ...readAdditions(path, clock.now()), [animal]: clock.now() });
     await replaceFile(realFileSystem, path, [Buffer.from(additions)]).catch(() => {});
     try {
-      await print(console, { ...petView(), isSingle: true }, [pet]);
+      await printRows(console, { ...petView(), isSingle: true }, [pet]);
       await console.finish();
     } catch (error) {
       if (!(error instanceof CliError && error.code === 'output_error') || isClosedPipe(error)) throw error;
@@ -90,7 +90,7 @@ const DAY = 86_400_000;
 /** When this computer added animals, by their hashes. */
 const Additions = z.record(z.string(), z.number());
 
-/** The additions of the last day. Without a valid file, the only difference is that no question is asked. */
+/** The additions of the last day. Without a valid file, the command neither asks nor prints a note. */
 function readAdditions(path: string, now: number): z.infer<typeof Additions> {
   try {
     const all = Object.entries(Additions.parse(JSON.parse(readFileSync(path, 'utf8'))));

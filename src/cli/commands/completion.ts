@@ -3,7 +3,7 @@ import { argument, type Command } from '../program/command.ts';
 
 const shells = ['bash', 'zsh', 'fish'] as const;
 
-/** Prints a script. The entry responds to the script without loading this program (src/cli/fast-path.ts). */
+/** Prints a script. src/cli/fast-path.ts handles the calls of the script, without loading this program. */
 export const completion: Command<{ shell: (typeof shells)[number] }> = {
   name: 'completion',
   summary: 'print a shell completion script',

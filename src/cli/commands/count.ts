@@ -7,7 +7,7 @@ import { connectionFor, withClient } from '../connection/connect.ts';
 import { cellText, fieldAt } from '../core/fields.ts';
 import { ArgumentError } from '../core/parsers.ts';
 import { sortByField } from '../core/sort.ts';
-import { print } from '../output/printer.ts';
+import { printRows } from '../output/printer.ts';
 import { type Command, option } from '../program/command.ts';
 import { footerOf } from './list.ts';
 
@@ -84,7 +84,7 @@ export const countCommand: Command<Options> = {
       json: ({ names: _, ...count }: Count) => stringifyJson(count),
     };
     const footer = footerOf(context, connection, selection, { ...reading, shown: reading.found });
-    await print(context.console, view, sorted, footer);
+    await printRows(context.console, view, sorted, footer);
     return undefined;
   },
 };

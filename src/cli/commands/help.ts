@@ -12,7 +12,7 @@ export const help: Command<{ topic: readonly string[] }> = {
   examples: ['pets help list', 'pets help exit-codes'],
   arguments: [argument('[topic...]', 'command, or one of the topics in pets help')],
   async run({ topic }, { program, console }) {
-    let text = topics[topic.join(' ')]?.(program) ?? '';
+    let text = helpTopics[topic.join(' ')]?.(program) ?? '';
     if (text === '')
       findCommand(topic, program)
         .configureOutput({
@@ -59,7 +59,7 @@ export const firstCommands = {
 };
 
 /** The output of `pets` without arguments. It fits on a terminal of 80 columns and 24 lines. */
-export function startPage(): string {
+export function overviewPage(): string {
   const groups = Object.entries(firstCommands).map(([title, lines]) => section(title, Object.entries(lines)));
   const more = 'Run pets --help for all commands, or pets help <command> for one.';
   return [`${wrap(programSummary)}\n`, ...groups, `${more}\n`].join('\n');
@@ -100,7 +100,7 @@ function serveOptions(program: Commander, group: string): string {
 }
 
 /** The pages of `pets help` that are not pages of commands. */
-export const topics: Readonly<Record<string, (program: Commander) => string>> = {
+export const helpTopics: Readonly<Record<string, (program: Commander) => string>> = {
   global(program) {
     const items = [...program.options.map(optionItem), ['-h, --help', 'show help'] as const];
     return `${wrap(GLOBAL)}\n\n${section('Options', items)}`;

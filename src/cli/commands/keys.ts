@@ -5,7 +5,7 @@ import { InterruptedError } from '../../system/interrupted-error.ts';
 import { CliError, usageError } from '../core/errors.ts';
 import { integer } from '../core/parsers.ts';
 import { type Console, isClosedPipe } from '../output/console.ts';
-import { type Column, print, printText } from '../output/printer.ts';
+import { type Column, printRows, printText } from '../output/printer.ts';
 import {
   argument,
   type Command,
@@ -50,8 +50,8 @@ const add: Command<AddOptions> = {
     option('--plan <plan>', `${planNames.join(', ')}: sets the rate limits (see below)`, planNames).default(
       DEFAULT_PLAN,
     ),
-    option('--per-minute <number>', 'other requests per minute (enterprise only)', integer(1, MAX_QUOTA)),
-    option('--per-day <number>', 'other requests per day (enterprise only)', integer(1, MAX_QUOTA)),
+    option('--per-minute <number>', 'requests per minute (enterprise only)', integer(1, MAX_QUOTA)),
+    option('--per-day <number>', 'requests per day (enterprise only)', integer(1, MAX_QUOTA)),
     dataOption,
   ],
   prints: 'text',
@@ -109,7 +109,7 @@ const list: Command<Data> = {
       const bannedUntil = until > clock.now() ? new Date(until).toISOString() : null;
       return { name, plan, ...quotaOf(key), created, bannedUntil };
     });
-    await print(console, { columns: columnsOf(console) }, keys);
+    await printRows(console, { columns: columnsOf(console) }, keys);
     if (stored.length === 0)
       console.notice(`the store has no keys. Create one: ${command('pets keys add <name>')}`);
   },

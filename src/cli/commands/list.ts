@@ -8,10 +8,10 @@ import {
   hasOwnFilter,
   limitOption,
   listOptions,
-  onlyStatus,
   orderOf,
   parseNameText,
   type Selection,
+  statusForService,
 } from '../animals/selection.ts';
 import {
   connectionFor,
@@ -70,7 +70,7 @@ async function listAnimals(selection: Selection, context: CommandContext): Promi
   const { console } = context;
   const connection = connectionFor(context);
   const printer = createPrinter(console, petView(selection.columns));
-  // Nothing is printed before all animals are known, if they have to be sorted, or if a column may be mistyped.
+  // If animals must be sorted, or a column may be mistyped, nothing is printed before all animals are known.
   const isKept = sort !== undefined || columns.length > 0;
   const kept: ReceivedPet[] = [];
   const options = {
@@ -115,7 +115,7 @@ export function footerOf(
   if (more === 'no' || shown === selection.limit) return { summary };
   if (more === 'unknown')
     return { summary, warning: 'there may be more animals, but the service sends no link to a next page' };
-  const status = selection.status ? ` --status ${onlyStatus(selection.status)}` : '';
+  const status = selection.status ? ` --status ${statusForService(selection.status)}` : '';
   const warning = context.console.isForPeople
     ? `for all: ${list()}${status} --all`
     : `only the first ${formatCount(shown, 'animal')}; for all, add --all`;

@@ -83,7 +83,7 @@ async function promptBaseUrl(context: CommandContext, profile: string): Promise<
       return `${message}; ${hint}`;
     }
   };
-  const prompt = "Address of your shop's service (ask whoever gave you the key)";
+  const prompt = "Address of your shop's service (ask the person who gave you the key)";
   return checkUrl(await promptText(context, prompt, validate), 'the address');
 }
 
@@ -117,7 +117,7 @@ async function findService(context: CommandContext, connection: Connection): Pro
   });
 }
 
-/** Prompts for the key until it is not rejected. If the command ended instead, a key could be typed into the shell. */
+/** Prompts until the service accepts the key. If the command ended instead, the user could type the key into the shell. */
 async function promptKey(
   context: CommandContext,
   message: string,

@@ -5,7 +5,7 @@ import { CliError, usageError } from '../core/errors.ts';
 import * as fields from '../core/fields.ts';
 import { ArgumentError } from '../core/parsers.ts';
 import { type FieldOrder, parseFieldOrder, sortByField } from '../core/sort.ts';
-import { print } from '../output/printer.ts';
+import { printRows } from '../output/printer.ts';
 import { formatCount, listNames } from '../output/text.ts';
 import { instantOf, startOfDay } from '../output/time.ts';
 import { argument, type Command, type CommandContext, option, repeatable } from '../program/command.ts';
@@ -16,14 +16,14 @@ const { cellText, fieldAt, fieldNames, parseFields, valuesOf } = fields;
 type Order = fields.Fields;
 
 /** Computes what a text such as `7d` means, in milliseconds since the epoch. `zone` returns the user's time zone. */
-type Time = (now: number, zone: () => string) => number;
+type ResolveTime = (now: number, zone: () => string) => number;
 
 type Conditions = {
   id: readonly string[];
   /** The field has this value, or is a list that contains it. */
   where?: readonly { field: string; value: string }[];
-  since?: Time;
-  until?: Time;
+  since?: ResolveTime;
+  until?: ResolveTime;
 };
 
 export const orders: Command<Conditions & { sort?: FieldOrder; columns?: readonly string[] }> = {
@@ -60,12 +60,12 @@ export const orders: Command<Conditions & { sort?: FieldOrder; columns?: readonl
       const { id, where, since, until } = options;
       const isRows = ['csv', 'excel', 'tsv'].includes(console.format);
       if (isRows || id.length > 0 || (where ?? since ?? until ?? sort ?? columns) !== undefined)
-        throw unsuitable('the orders are not a list of JSON objects', context);
+        throw unsuitableError('the orders are not a list of JSON objects', context);
       await console.writeJson(value);
       return undefined;
     }
     const shown = columns?.map((name) => requireField(all, name, '--columns'));
-    const { selected, conditions } = select(all, options, context);
+    const { selected, conditions } = selectOrders(all, options, context);
     const order = sort && { ...sort, field: requireField(all, sort.field, '--sort') };
     const sorted = order ? sortByField(selected, order) : selected;
     const count = selected.length < all.length ? `${selected.length} of ` : '';
@@ -73,11 +73,11 @@ export const orders: Command<Conditions & { sort?: FieldOrder; columns?: readonl
     const missing = options.id.filter((id) => !all.some((order) => idOf(order) === id));
     const view = {
       columns: (shown ?? fieldNames(all)).map((name) => columnOf(name, all, console)),
-      json: (order: Order) => stringifyJson(shown ? fields.pick(order, shown) : order),
+      json: (order: Order) => stringifyJson(shown ? fields.pickFields(order, shown) : order),
     };
     const isFound = missing.length === 0;
     if (isFound || missing.length < options.id.length)
-      await print(console, view, sorted, { summary: [total, ...conditions].join(', ') });
+      await printRows(console, view, sorted, { summary: [total, ...conditions].join(', ') });
     if (isFound) return undefined;
     const hint = `to list all orders: ${followUpCommand(context, 'orders')}; new ones: pets orders --since 7d`;
     throw new CliError(`no order with id ${missing.join(', ')}`, { code: 'not_found', hint });
@@ -87,7 +87,7 @@ export const orders: Command<Conditions & { sort?: FieldOrder; columns?: readonl
 const idOf = (order: Order) => cellText(fieldAt(order, 'id'));
 
 /** The orders that meet all conditions, and the conditions as the note shows them. @throws CliError */
-function select(
+function selectOrders(
   all: readonly Order[],
   { id, where = [], since, until }: Conditions,
   context: CommandContext,
@@ -115,7 +115,7 @@ function select(
   if ((since ?? until) === undefined || all.length === 0) return { selected, conditions };
   const field = fieldNames(all).find((name) => hasOnlyTimes(all, name));
   if (field === undefined)
-    throw unsuitable('no field of the orders contains only times such as 2026-11-20T14:30:00Z', context);
+    throw unsuitableError('no field of the orders contains only times such as 2026-11-20T14:30:00Z', context);
   const timeOf = (order: Order) => parseInstant(cellText(fieldAt(order, field)), zone);
   const without = selected.filter((order) => Number.isNaN(timeOf(order))).length;
   if (without > 0) console.notice(`left out ${formatCount(without, 'order')} without a time in ${field}`);
@@ -125,8 +125,8 @@ function select(
   return { selected: selected.filter((order) => timeOf(order) >= from && timeOf(order) < to), conditions };
 }
 
-const unsuitable = (reason: string, context: CommandContext): CliError =>
-  new CliError(`this option cannot be used: ${reason}`, {
+const unsuitableError = (reason: string, context: CommandContext): CliError =>
+  new CliError(`cannot select or format the orders in this way: ${reason}`, {
     code: 'unsuitable_orders',
     hint: `to see what the service sent: ${followUpCommand(context, 'orders')} --json`,
   });
@@ -162,7 +162,7 @@ function parseCondition(text: string) {
 }
 
 /** Parses the time of `--since` or `--until`. */
-export function parseTime(text: string): Time {
+export function parseTime(text: string): ResolveTime {
   const [, amount, unit] = /^(\d{1,5})([dh])$/.exec(text) ?? [];
   if (unit === 'h') return (now) => now - Number(amount) * 3_600_000;
   const days = amount === undefined ? ['today', 'yesterday'].indexOf(text.toLowerCase()) : Number(amount);

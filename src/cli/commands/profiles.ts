@@ -2,7 +2,7 @@ import { scarcestLimit } from '../../client/rate-limit.ts';
 import { connectionFor, withClient } from '../connection/connect.ts';
 import { CliError, toCliError } from '../core/errors.ts';
 import { type ExitCode, exitCodes } from '../core/exit-codes.ts';
-import { type Column, print } from '../output/printer.ts';
+import { type Column, printRows } from '../output/printer.ts';
 import { maskKey } from '../output/redact.ts';
 import { formatDeadline } from '../output/time.ts';
 import {
@@ -64,7 +64,8 @@ export const profiles: Command<{ check?: boolean }> = {
         const { baseUrl = null, key } = read() ?? {};
         Object.assign(row, { baseUrl, key: key ? maskKey(key) : null });
         if (!check || !baseUrl || !key) continue;
-        const result = await checkKey(context, { profile: usual, baseUrl, key, keySource: 'this login' });
+        const keySource = profile === 'environment' ? 'PETS_API_KEY' : (`profile ${profile}` as const);
+        const result = await checkKey(context, { profile: usual, baseUrl, key, keySource });
         row.check = result.check;
         if (result.exitCode === exitCodes.noKey) rejected.push(profile);
       } catch (error) {
@@ -75,7 +76,7 @@ export const profiles: Command<{ check?: boolean }> = {
         row.damaged = true;
       }
     }
-    await print(console, { columns: columnsOf(check) }, rows);
+    await printRows(console, { columns: columnsOf(check) }, rows);
     // The rows have only the code of a failed check.
     if (!console.json)
       for (const { profile, check } of rows)

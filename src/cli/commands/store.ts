@@ -14,19 +14,19 @@ import {
 } from '../program/command.ts';
 import { findDatabase, findStoreLocation, replaceHints } from '../serve/store-location.ts';
 
-const placeArgument = argument(
+const storeArgument = argument(
   '[dir|url]',
   'directory or postgres:// URL of the store (default: PETS_DATA, or a directory in your home)',
   checkStoreArgument,
 );
 
-type Place = { 'dir|url'?: string };
+type StoreArgument = { 'dir|url'?: string };
 
-const check: Command<Place> = {
+const check: Command<StoreArgument> = {
   name: 'check',
   summary: 'check that a store is intact, and count its contents',
   examples: ['pets store check', 'pets store check ./backup --json'],
-  arguments: [placeArgument],
+  arguments: [storeArgument],
   prints: 'text',
   async run(options, context) {
     const location = await findStoreLocation(options['dir|url'], context);
@@ -119,14 +119,13 @@ const migrate: Command<{ url?: string; dryRun?: boolean }> = {
   },
 };
 
-/** Verifies, copies and migrates the stores of the local service (docs/serve.md, docs/postgres.md). */
+/** Checks, copies and migrates the stores of the local service (docs/serve.md, docs/postgres.md). */
 export const store: CommandGroup = {
   name: 'store',
   summary: 'check, copy or migrate a store (data of pets serve)',
   commands: [check, copy, migrate],
 };
 
-/** Prints the report of a store. */
 async function printReport(
   directory: string,
   { tornEnd: _, ...report }: StoreReport,

@@ -49,7 +49,7 @@ export function complete(program: CompletionSpec, words: readonly string[]): rea
   const isOption = (word: string) => /^-./.test(word);
   let command = program;
   let position = 0;
-  /** The option whose value comes next, and must or may be given. */
+  /** The option whose value the next word must or may be. */
   let pending: ValueSpec | undefined;
   for (const word of words.slice(0, -1)) {
     // The command of pets serve follows.

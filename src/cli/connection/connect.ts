@@ -1,6 +1,6 @@
 import type { Client } from '../../client/client.ts';
 import { ApiFailure, ContractError } from '../../client/errors.ts';
-import { prepareStateDirectory, type StateDirectory } from '../../client/state-directory.ts';
+import { prepareStateDirectory } from '../../client/state-directory.ts';
 import { API_KEY_PATTERN } from '../../contract/headers.ts';
 import { API_PREFIX } from '../../contract/operations.ts';
 import { InterruptedError } from '../../system/interrupted-error.ts';
@@ -85,7 +85,7 @@ export function reportTarget(
   if (stderr.isTTY === true) console.notice(`${action} ${targetLabel(connection)}`);
 }
 
-export type ClientSettings = {
+type ClientSettings = {
   /** Shows a countdown during a wait; undefined removes the countdown. The default is `console.status`. */
   showWait?: (line: string | undefined) => void;
   /** Sends each request only once, and never waits before a request. */
@@ -111,7 +111,7 @@ export async function withClient<Result>(
   const hasProxies = Object.keys(env).some((name) => /^(https?|all)_proxy$/i.test(name));
   const proxy = hasProxies ? (await import('./proxy.ts')).proxyFor(connection.baseUrl, env) : undefined;
   const directories = stateDirectories(context);
-  if (createStateDirectory(context) === undefined)
+  if (!directories.some(prepareStateDirectory))
     console.notice(
       `pets commands cannot share how long to wait after a rate limit, because none of these directories is writable: ${directories.map(({ path }) => path).join(', ')}. Set PETS_STATE_DIR to a writable directory`,
     );
@@ -144,7 +144,7 @@ export async function withClient<Result>(
   try {
     return await work(client, interrupt.signal);
   } catch (error) {
-    const foundBaseUrl = await findPrefix(context, connection, error);
+    const foundBaseUrl = await findServiceAtPrefix(context, connection, error);
     const [now, timeZone] = [clock.now(), console.timeZone()];
     const listCommand = followUpCommand(context, 'list');
     const call = { connection, foundBaseUrl, now, timeZone, platform, listCommand };
@@ -155,8 +155,8 @@ export async function withClient<Result>(
   }
 }
 
-/** The base URL with `/v1`, if nothing was found without it but the service answers there; otherwise undefined. */
-async function findPrefix(
+/** The base URL with `/v1`, if the service responds there, and with 404 at the base URL; otherwise undefined. */
+async function findServiceAtPrefix(
   context: CommandContext,
   connection: Connection,
   error: unknown,
@@ -164,8 +164,8 @@ async function findPrefix(
   const isMissing = error instanceof ContractError && error.status === 404;
   if (!isMissing || connection.key === '' || connection.baseUrl.endsWith(API_PREFIX)) return undefined;
   const baseUrl = connection.baseUrl + API_PREFIX;
-  const answer = await probe(context, { ...connection, baseUrl });
-  return answer === undefined || isKeyRequired(answer) ? baseUrl : undefined;
+  const probeError = await probe(context, { ...connection, baseUrl });
+  return probeError === undefined || isKeyRequired(probeError) ? baseUrl : undefined;
 }
 
 /** The error of one request without a key; undefined if it succeeds. Shows whether a service is at a base URL. */
@@ -202,7 +202,3 @@ export const targetLabel = ({ baseUrl, keySource }: Pick<Connection, 'baseUrl' |
  */
 export const footerLabel = (connection: Connection): string =>
   ['profile prod', 'PETS_API_KEY'].includes(connection.keySource) ? '' : ` at ${targetLabel(connection)}`;
-
-/** The first state directory that is writable, created if it is missing; undefined if none is writable. */
-export const createStateDirectory = (context: CommandContext): StateDirectory | undefined =>
-  stateDirectories(context).find(prepareStateDirectory);

@@ -5,7 +5,7 @@ import { usageError } from '../core/errors.ts';
 import { isLoopbackUrl, portOf } from '../profiles/profile.ts';
 
 /** The URL of a proxy, which may contain a user and password, and the environment variable with this URL. */
-export type ProxySetting = { address: string; variable: string };
+type ProxySetting = { address: string; variable: string };
 
 /**
  * The proxy that environment variables set for a base URL, if any. Undefined for services on this machine or in NO_PROXY.

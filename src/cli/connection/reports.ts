@@ -12,9 +12,9 @@ export type Wait = Omit<WaitEvent, 'reason'> & { reason: WaitEvent['reason'] | '
 const SECOND = 1_000;
 
 /**
- * Waits, and says why: with a countdown on a terminal, and with one line elsewhere and with --debug. The wait ends when its time
- * has passed, also if the process or the machine slept meanwhile. It does not depend on the system time, which may be set to
- * another time.
+ * Waits, and reports why: with a countdown on a terminal, and with one line elsewhere and with --debug. The wait ends when its
+ * time has passed, also if the process or the machine slept meanwhile. It does not depend on the system time, which may be
+ * changed.
  *
  * @param show shows a line of the countdown; undefined removes the countdown
  * @throws the reason of `signal` as soon as it is aborted

@@ -72,7 +72,7 @@ const STORE_CODES: Partial<Record<StoreErrorCode, CliErrorCode>> = {
   key_request: 'usage',
 };
 
-/** Any error as it is printed. What nobody foresaw is a bug. */
+/** Converts any error for printing. An error of an unexpected kind is a bug. */
 export function toCliError(error: unknown): CliError {
   if (error instanceof CliError) return error;
   if (error instanceof InterruptedError)

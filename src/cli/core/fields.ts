@@ -29,7 +29,7 @@ export function cellText(value: unknown): string {
 }
 
 /** Returns an object with only these fields. Missing fields are left out. */
-export function pick(value: unknown, names: readonly string[]): Fields {
+export function pickFields(value: unknown, names: readonly string[]): Fields {
   const entries = names.map((name) => [name, fieldAt(value, name)] as const);
   return Object.fromEntries(entries.filter(([, field]) => field !== undefined));
 }

@@ -135,9 +135,9 @@ export function forgetOldRows({ imports, rows }: Ledger, now: number): void {
   const old = new Set([...imports.values()].filter(isOld).map(({ seq }) => seq));
   if (old.size === 0) return;
   const needed = new Set<number>();
-  for (const { kind, seq, import: its } of rows.values()) {
-    if (kind === 'added' && old.has(its)) rows.delete(seq);
-    else needed.add(its);
+  for (const { kind, seq, import: importSeq } of rows.values()) {
+    if (kind === 'added' && old.has(importSeq)) rows.delete(seq);
+    else needed.add(importSeq);
   }
   for (const seq of old) if (!needed.has(seq)) imports.delete(seq);
 }
@@ -178,7 +178,7 @@ export function ledgerFor(context: CommandContext, service: string): LedgerEnvir
 }
 
 /** Another directory has no ledger, and without one, the rows of earlier imports would be added again. */
-const PLACE_HINT =
+const DIRECTORY_HINT =
   'fix the problem, or give it to this user if it was created with sudo; if no row of this file was added yet, you can also set PETS_STATE_DIR to a writable directory on a local disk';
 
 /**
@@ -191,7 +191,7 @@ export async function readLedger({ files, directory, service, now }: LedgerEnvir
   const bytes = await readBytes(files, path).catch((error) => {
     // A path below a file, such as a home directory that is /dev/null, cannot exist either.
     if (errnoOf(error) === 'ENOTDIR') return undefined;
-    throw fileError('read', path, error, PLACE_HINT);
+    throw fileError('read', path, error, DIRECTORY_HINT);
   });
   const empty = { seq: 0, imports: new Map(), rows: new Map() };
   if (bytes === undefined)
@@ -253,7 +253,7 @@ export async function openLedger(place: LedgerEnvironment): Promise<LedgerFile> 
       throw error;
     }
   } catch (error) {
-    throw describePlaceError(place, error);
+    throw toLedgerError(place, error);
   }
 }
 
@@ -325,7 +325,7 @@ async function openForAppending(
 }
 
 /** Converts an error of the file system or the lock to a CliError with a hint. Returns any other error unchanged. */
-function describePlaceError({ directory, service }: LedgerEnvironment, error: unknown): unknown {
+function toLedgerError({ directory, service }: LedgerEnvironment, error: unknown): unknown {
   if (error instanceof LockError && error.owner) {
     const { pid } = error.owner;
     const process = pid === undefined ? '' : ` (process ${pid})`;
@@ -336,5 +336,5 @@ function describePlaceError({ directory, service }: LedgerEnvironment, error: un
   if (error instanceof LockError)
     return new CliError(error.message, { code: 'file_error', hint: error.hint, cause: error });
   if (error instanceof CliError || errnoOf(error) === undefined) return error;
-  return fileError('write', directory, error, PLACE_HINT);
+  return fileError('write', directory, error, DIRECTORY_HINT);
 }

@@ -27,18 +27,18 @@ import {
 export type Choice = 'skip-added' | 'add-again' | undefined;
 
 /** Rows of the ledger by the position of the equal row in the file. */
-export type KnownRows = ReadonlyMap<number, LedgerRow>;
+export type RowsByPosition = ReadonlyMap<number, LedgerRow>;
 
 /** What a run does, and what it has done so far. Positions are those of rows in the file. */
 export type Plan = {
   ledger: Ledger;
   /** The import to begin or to continue. */
-  its: Import;
+  current: Import;
   rows: readonly PetRow[];
   /** The rows that are not sent, or only to settle them, as they were when the plan was made. */
-  known: KnownRows;
+  known: RowsByPosition;
   /** The rows that are sent, although the ledger knows equal rows. */
-  repeated: KnownRows;
+  repeated: RowsByPosition;
   /** Whether the file is another version of an earlier one, and the user has not chosen. `known` has all known rows. */
   mustAsk: boolean;
   /** The `seq` of each row that was sent, now or before. */
@@ -47,25 +47,25 @@ export type Plan = {
   rejected: Map<number, { code: string; message: string; status: number }>;
 };
 
-/** What the ledger has for a row of the file. */
-export const rowAt = ({ seqs, ledger }: Plan, position: number): LedgerRow | undefined =>
+/** The ledger's row for a row of the file. */
+export const ledgerRowAt = ({ seqs, ledger }: Plan, position: number): LedgerRow | undefined =>
   ledger.rows.get(seqs[position] ?? 0);
 
 /** The ledger's row for this position if it may have been added, but no response shows it. Otherwise undefined. */
-export function openAt(plan: Plan, position: number): SentRow | undefined {
-  const row = rowAt(plan, position);
+export function openRowAt(plan: Plan, position: number): SentRow | undefined {
+  const row = ledgerRowAt(plan, position);
   return row?.kind === 'sent' ? row : undefined;
 }
 
 /** The positions of the rows to send: those never sent, and those that may have to be sent again. */
 export const pendingOf = (plan: Plan): number[] =>
   [...plan.rows.keys()].filter((position) => {
-    const row = rowAt(plan, position);
+    const row = ledgerRowAt(plan, position);
     return row?.kind !== 'added' && !row?.isAnswered;
   });
 
 /** Decides what to do with the rows of a file. `file` is its real path, if it has one. */
-export function plan(
+export function planImport(
   rows: readonly PetRow[],
   ledger: Ledger,
   { choice, file, now }: { choice: Choice; file: string | undefined; now: number },
@@ -73,30 +73,30 @@ export function plan(
   const hashes = rows.map(({ pet }) => animalHash(pet));
   const digest = digestOf(hashes);
   const imports = [...ledger.imports.values()];
-  const complete = (its: Import, known: KnownRows, more: Partial<Plan> = {}): Plan => {
+  const complete = (current: Import, known: RowsByPosition, more: Partial<Plan> = {}): Plan => {
     const seqs = hashes.map((_, i) => known.get(i)?.seq);
     const none = { repeated: new Map(), mustAsk: false, rejected: new Map() };
-    return { ledger, its, rows, known, seqs, ...none, ...more };
+    return { ledger, current, rows, known, seqs, ...none, ...more };
   };
   const same = imports.findLast(
-    (its) =>
-      its.rows === rows.length &&
-      its.digest === digest &&
-      (its.finishedAt === null || choice !== 'add-again'),
+    (other) =>
+      other.rows === rows.length &&
+      other.digest === digest &&
+      (other.finishedAt === null || choice !== 'add-again'),
   );
   if (same) return complete(same, findKnown(hashes, ledger, same));
 
   const fresh = { kind: 'import', seq: ledger.seq + 1, at: nextTime(ledger, now) } as const;
-  const its: Import = { ...fresh, file, rows: rows.length, digest, finishedAt: null };
-  const all = findKnown(hashes, ledger, its);
+  const current: Import = { ...fresh, file, rows: rows.length, digest, finishedAt: null };
+  const all = findKnown(hashes, ledger, current);
   const unfinished = imports.filter(({ finishedAt }) => finishedAt === null).map(({ seq }) => seq);
   // The rest of an import that did not finish: its first row may have been added, and has to be settled.
   const isRest = [...all.values()].every((row) => row.kind === 'sent' && unfinished.includes(row.import));
   const isPart = !isRest && all.size < rows.length;
   const mustAsk = choice === undefined && isPart && isVersion(hashes, file, ledger, all);
   const isRepeated = choice === 'add-again' || (choice === undefined && isPart && !mustAsk);
-  if (!isRepeated) return complete(its, all, { mustAsk });
-  const again: Import = { ...its, except: unfinished };
+  if (!isRepeated) return complete(current, all, { mustAsk });
+  const again: Import = { ...current, except: unfinished };
   const known = findKnown(hashes, ledger, again);
   return complete(again, known, { repeated: new Map([...all].filter(([position]) => !known.has(position))) });
 }
@@ -109,10 +109,10 @@ function isVersion(
   hashes: readonly string[],
   file: string | undefined,
   { imports, rows }: Ledger,
-  known: KnownRows,
+  known: RowsByPosition,
 ): boolean {
   if (2 * known.size >= hashes.length) return true;
-  const isSamePath = (its: Import) => file !== undefined && its.file === file;
+  const isSamePath = (other: Import) => file !== undefined && other.file === file;
   if ([...imports.values()].some(isSamePath)) return true;
   if ([...known.values()].some((row) => imports.get(row.import)?.finishedAt === null)) return true;
   const wanted = new Set(hashes);
@@ -125,7 +125,7 @@ function isVersion(
  * Pairs rows of the file with equal rows of the ledger: first with added rows, then with rows that may have been added. If
  * the import adds known rows again, only two kinds count: rows sent since it began, and rows of the imports in `except`.
  */
-function findKnown(hashes: readonly string[], { rows }: Ledger, { seq, except }: Import): KnownRows {
+function findKnown(hashes: readonly string[], { rows }: Ledger, { seq, except }: Import): RowsByPosition {
   const found = new Map<number, LedgerRow>();
   if (rows.size === 0) return found;
   const groups = new Map(hashes.map((hash): [string, LedgerRow[]] => [hash, []]));

@@ -6,17 +6,17 @@ import { CliError } from '../core/errors.ts';
 import { exitCodes } from '../core/exit-codes.ts';
 import { shellQuote } from '../core/shell-words.ts';
 import { isClosedPipe } from '../output/console.ts';
-import { type Column, print } from '../output/printer.ts';
+import { type Column, printRows } from '../output/printer.ts';
 import { formatCount, listNames } from '../output/text.ts';
 import { formatMinute } from '../output/time.ts';
 import type { Connection } from '../profiles/profile.ts';
 import type { CommandContext } from '../program/command.ts';
 import { groupErrors, type PetFile, type PetRow } from '../rows/read-file.ts';
 import type { LedgerRow } from './ledger.ts';
-import { type Choice, type KnownRows, type Plan, rowAt } from './plan.ts';
+import { type Choice, ledgerRowAt, type Plan, type RowsByPosition } from './plan.ts';
 
 /** What every step of an import needs. */
-export type Setting = { input: PetFile; connection: Connection; context: CommandContext; choice: Choice };
+export type ImportTask = { input: PetFile; connection: Connection; context: CommandContext; choice: Choice };
 
 /** The command line that the user typed, without `--dry-run`, and with `option` instead of the choice that it has. */
 export function commandToRepeat({ argv, platform }: CommandContext, option?: string): string {
@@ -48,7 +48,7 @@ function resultAt(plan: Plan, position: number): Result {
   const { line, pet } = plan.rows[position] as PetRow;
   const error = plan.rejected.get(position);
   if (error) return { line, result: 'failed', pet, error };
-  const row = rowAt(plan, position) as LedgerRow;
+  const row = ledgerRowAt(plan, position) as LedgerRow;
   if (row.kind === 'added') {
     const isEarlier = plan.known.get(position)?.kind === 'added';
     return { line, result: 'added', pet: row.pet, ...(isEarlier && { before: true }) };
@@ -60,7 +60,7 @@ function resultAt(plan: Plan, position: number): Result {
 
 /** Writes the results of all rows. A terminal lists at most `ROWS_SHOWN` rows: of more, only those that were not added. */
 export async function writeResults(
-  { context: { console }, input: { rows, unit } }: Setting,
+  { context: { console }, input: { rows, unit } }: ImportTask,
   plan: Plan,
 ): Promise<void> {
   // Positions in the file instead of results, which would take hundreds of megabytes for a million rows.
@@ -84,7 +84,7 @@ export async function writeResults(
   ];
   const json = (each: number) => stringifyJson(at(each));
   try {
-    await print(console, { columns, json }, isLong ? notAdded.slice(0, ROWS_SHOWN) : positions);
+    await printRows(console, { columns, json }, isLong ? notAdded.slice(0, ROWS_SHOWN) : positions);
   } catch (error) {
     // A closed output pipe does not change the result of the run.
     if (!isClosedPipe(error)) throw error;
@@ -98,7 +98,7 @@ export async function writeResults(
 function countRows(plan: Plan): { added: number; sent: number } {
   const counts = { added: 0, sent: 0 };
   for (const position of plan.rows.keys()) {
-    const row = rowAt(plan, position);
+    const row = ledgerRowAt(plan, position);
     if (row) counts[row.kind]++;
   }
   return counts;
@@ -109,11 +109,11 @@ function countRows(plan: Plan): { added: number; sent: number } {
  *
  * @throws CliError with exit code 8 if a row failed or its outcome is unknown
  */
-export function summarize(setting: Setting, plan: Plan, isNothing: boolean): number {
-  const { context } = setting;
+export function reportResults(task: ImportTask, plan: Plan, isNothing: boolean): number {
+  const { context } = task;
   const unknown = countRows(plan).sent;
   const failed = plan.rejected.size;
-  const texts = [isNothing ? nothingToDo(setting, plan) : totalsText(plan)];
+  const texts = [isNothing ? nothingToDo(task, plan) : totalsText(plan)];
   const hints: string[] = [];
   if (failed > 0) {
     texts.push(`${failed} failed`);
@@ -140,7 +140,7 @@ export function totalsText(plan: Plan): string {
   return `added ${countRows(plan).added - earlier} of ${formatCount(plan.rows.length, 'row')}${already}`;
 }
 
-export function nothingToDo({ context, connection }: Setting, plan: Plan): string {
+export function nothingToDo({ context, connection }: ImportTask, plan: Plan): string {
   const nothing = `nothing to do at ${targetLabel(connection)}`;
   if (plan.known.size === 0) return `${nothing}: there are no rows to add`;
   const again = `to add every row again, for example after a reset: ${commandToRepeat(context, '--add-again')}`;
@@ -148,7 +148,7 @@ export function nothingToDo({ context, connection }: Setting, plan: Plan): strin
 }
 
 /** Such as `2 of 9 rows were sent before, last on 2026-11-20 12:00 UTC from v1.csv`. */
-function knownText({ console }: CommandContext, { ledger, rows }: Plan, known: KnownRows): string {
+function knownText({ console }: CommandContext, { ledger, rows }: Plan, known: RowsByPosition): string {
   const last = Math.max(...new Set(Array.from(known.values(), (row) => row.import)));
   const { at = '', file = 'standard input' } = ledger.imports.get(last) ?? {};
   const count = `${known.size} of ${formatCount(rows.length, 'row')} ${wereOrWas(known.size)} sent before`;
@@ -156,14 +156,14 @@ function knownText({ console }: CommandContext, { ledger, rows }: Plan, known: K
 }
 
 /** What is known about another version of an earlier file, and which of its rows are new. */
-export function versionText({ context, input }: Setting, plan: Plan): string {
+export function fileVersionText({ context, input }: ImportTask, plan: Plan): string {
   const fresh = [...plan.rows.keys()].filter((position) => !plan.known.has(position));
-  return `${knownText(context, plan, plan.known)}; new: ${namesOf(input, fresh, NEW_ROWS_NAMED)}`;
+  return `${knownText(context, plan, plan.known)}; new: ${listRows(input, fresh, NEW_ROWS_NAMED)}`;
 }
 
-/** Why nothing is imported until the user chooses, and the two ways on. `add` says what they add. */
+/** The error if nothing is sent until the user chooses. `add` describes what each of the two options adds. */
 export function stopError(
-  { input, context }: Setting,
+  { input, context }: ImportTask,
   reason: string,
   add: { few: string; all: string },
 ): CliError {
@@ -174,17 +174,17 @@ export function stopError(
 }
 
 /** Some rows as a message names them, such as `line 2 Rex, line 5 Bella`. */
-function namesOf({ rows, unit }: PetFile, positions: readonly number[], most?: number): string {
+function listRows({ rows, unit }: PetFile, positions: readonly number[], most?: number): string {
   const found = positions.map((position) => rows[position] as PetRow);
   const names = found.map(({ line, pet }) => `${unit} ${line} ${pet.name}`);
   return listNames(names, most);
 }
 
-/** Says which earlier import is continued, which rows were sent before, and which of them are added again unasked. */
-export function announce({ input, context, choice }: Setting, plan: Plan): void {
+/** Reports whether an earlier import continues, which rows were sent before, and which of them are added again unasked. */
+export function announceKnownRows({ input, context, choice }: ImportTask, plan: Plan): void {
   const { console } = context;
   const { known, repeated } = plan;
-  const isContinued = plan.ledger.imports.has(plan.its.seq);
+  const isContinued = plan.ledger.imports.has(plan.current.seq);
   const texts = isContinued ? ['continuing an earlier import'] : [];
   if (known.size > 0) texts.push(knownText(context, plan, known));
   if (isContinued && choice === 'add-again')
@@ -193,7 +193,7 @@ export function announce({ input, context, choice }: Setting, plan: Plan): void 
   if (repeated.size === 0 || choice !== undefined || context.globals.quiet) return;
   const positions = [...repeated.keys()];
   const addedAgain = positions.map((i) => ({ line: input.rows[i]?.line, name: input.rows[i]?.pet.name }));
-  const again = `${knownText(context, plan, repeated)} (${namesOf(input, positions)}), and will be added again`;
+  const again = `${knownText(context, plan, repeated)} (${listRows(input, positions)}), and will be added again`;
   const text = `${again}; to add only the others: ${commandToRepeat(context, '--skip-added')}`;
   if (console.hasJsonEvents) console.event({ addedAgain }, '');
   else console.notice(text);
@@ -201,7 +201,7 @@ export function announce({ input, context, choice }: Setting, plan: Plan): void 
 
 /** Prints the rows that an import would send; a terminal only shows the first ones, so that the user can check the columns. */
 export function writePreview(
-  { context: { console }, input: { rows, unit } }: Setting,
+  { context: { console }, input: { rows, unit } }: ImportTask,
   pending: readonly number[],
 ): Promise<void> {
   const columns: Column<PetRow>[] = [
@@ -212,5 +212,5 @@ export function writePreview(
   ];
   const isShort = console.isTerminal && console.format === 'table';
   const shown = (isShort ? pending.slice(0, ROWS_SHOWN) : pending).map((each) => rows[each] as PetRow);
-  return print(console, { columns, json: ({ pet }) => stringifyJson(pet) }, shown);
+  return printRows(console, { columns, json: ({ pet }) => stringifyJson(pet) }, shown);
 }

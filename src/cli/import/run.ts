@@ -10,20 +10,20 @@ import type { CommandContext } from '../program/command.ts';
 import { ask, canAsk } from '../prompts/prompt.ts';
 import { readPetFile } from '../rows/read-file.ts';
 import { type Ledger, type LedgerFile, ledgerFor, openLedger, readLedger } from './ledger.ts';
-import { type Choice, type Plan, pendingOf, plan } from './plan.ts';
+import { type Choice, type Plan, pendingOf, planImport } from './plan.ts';
 import {
-  announce,
+  announceKnownRows,
   commandToRepeat,
+  fileVersionText,
+  type ImportTask,
   nothingToDo,
-  type Setting,
+  reportResults,
   stopError,
-  summarize,
   totalsText,
-  versionText,
   writePreview,
   writeResults,
 } from './report.ts';
-import { carryOut, finish } from './send.ts';
+import { carryOut, finishImport } from './send.ts';
 
 export type ImportRequest = {
   /** A path, or `-` for standard input. */
@@ -48,86 +48,86 @@ export async function importFile(request: ImportRequest, context: CommandContext
     throw usageError(`--output would replace ${input.name}, the file to import`, 'choose another file');
   const { dryRun = false, yes = false, addAgain, skipAdded } = request;
   const choice = addAgain ? 'add-again' : skipAdded ? 'skip-added' : undefined;
-  const setting: Setting = { input, connection, context, choice };
-  if (choice !== 'add-again') leaveOutRowsWithId(setting);
+  const task: ImportTask = { input, connection, context, choice };
+  if (choice !== 'add-again') leaveOutRowsWithId(task);
   const place = ledgerFor(context, connection.baseUrl);
-  if (dryRun) return previewRows(setting, await readLedger(place));
+  if (dryRun) return previewRows(task, await readLedger(place));
   const file = await openLedger(place);
   try {
-    return await importRows(setting, file, yes);
+    return await importRows(task, file, yes);
   } finally {
     await file.close();
   }
 }
 
 /** An animal with an id is in a service already, and adding it would make another one. @throws CliError without a choice */
-function leaveOutRowsWithId(setting: Setting): void {
-  const { input, choice, context } = setting;
+function leaveOutRowsWithId(task: ImportTask): void {
+  const { input, choice, context } = task;
   const rows = input.rows.filter(({ id }) => id === undefined);
   const count = input.rows.length - rows.length;
   if (count === 0) return;
   const reason = `${formatCount(count, 'row')} ${count === 1 ? 'has' : 'have'} an id, and the service cannot change animals`;
   if (choice === undefined)
-    throw stopError(setting, reason, { few: 'rows without an id', all: 'every row as a new animal' });
+    throw stopError(task, reason, { few: 'rows without an id', all: 'every row as a new animal' });
   context.console.notice(`skipping rows, because ${reason}; to add a new animal, leave its id empty`);
   input.rows = rows;
 }
 
-const planFor = ({ input, context }: Setting, ledger: Ledger, choice: Choice): Plan =>
-  plan(input.rows, ledger, { choice, file: input.path, now: context.clock.now() });
+const planFor = ({ input, context }: ImportTask, ledger: Ledger, choice: Choice): Plan =>
+  planImport(input.rows, ledger, { choice, file: input.path, now: context.clock.now() });
 
-const mustChooseError = (setting: Setting, planned: Plan): CliError =>
-  stopError(setting, versionText(setting, planned), { few: 'new rows', all: 'every row again' });
+const mustChooseError = (task: ImportTask, plan: Plan): CliError =>
+  stopError(task, fileVersionText(task, plan), { few: 'new rows', all: 'every row again' });
 
 /** Prints the rows that would be sent. @throws CliError if the import would ask */
-async function previewRows(setting: Setting, ledger: Ledger): Promise<number> {
-  const { input, context, connection, choice } = setting;
-  const planned = planFor(setting, ledger, choice);
-  if (planned.mustAsk) throw mustChooseError(setting, planned);
-  const pending = pendingOf(planned);
-  await writePreview(setting, pending);
-  if (pending.length === 0) context.console.notice(nothingToDo(setting, planned));
+async function previewRows(task: ImportTask, ledger: Ledger): Promise<number> {
+  const { input, context, connection, choice } = task;
+  const plan = planFor(task, ledger, choice);
+  if (plan.mustAsk) throw mustChooseError(task, plan);
+  const pending = pendingOf(plan);
+  await writePreview(task, pending);
+  if (pending.length === 0) context.console.notice(nothingToDo(task, plan));
   else {
     const rows = `${pending.length} of ${formatCount(input.rows.length, 'row')}`;
     const place = `from ${input.name} at ${targetLabel(connection)}`;
     context.console.notice(`dry run: would add ${rows} ${place}`);
-    announce(setting, planned);
+    announceKnownRows(task, plan);
   }
   return exitCodes.ok;
 }
 
 /** Sends the rows that may be sent, and reports the result of each row. */
-async function importRows(setting: Setting, file: LedgerFile, yes: boolean): Promise<number> {
-  const { context, connection } = setting;
-  let planned = planFor(setting, file.ledger, setting.choice);
-  const { mustAsk } = planned;
+async function importRows(task: ImportTask, file: LedgerFile, yes: boolean): Promise<number> {
+  const { context, connection } = task;
+  let plan = planFor(task, file.ledger, task.choice);
+  const { mustAsk } = plan;
   if (mustAsk) {
-    if (yes || !canAsk(context)) throw mustChooseError(setting, planned);
-    planned = planFor(setting, file.ledger, await askForChoice(setting, planned));
+    if (yes || !canAsk(context)) throw mustChooseError(task, plan);
+    plan = planFor(task, file.ledger, await askForChoice(task, plan));
   }
-  const pending = pendingOf(planned);
-  if (pending.length === 0) await finish(planned, file.append, context.clock.now());
+  const pending = pendingOf(plan);
+  if (pending.length === 0) await finishImport(plan, file.append, context.clock.now());
   else {
-    announce(setting, planned);
-    const again = planned.repeated.size > 0 ? `, ${planned.repeated.size} of them again,` : '';
+    announceKnownRows(task, plan);
+    const again = plan.repeated.size > 0 ? `, ${plan.repeated.size} of them again,` : '';
     const rows = `${formatCount(pending.length, 'row')}${again} at`;
     const isProduction = connection.keySource === 'profile prod';
     if (isProduction && !mustAsk && !yes && canAsk(context)) {
       const question = `This cannot be undone. Add ${rows} ${targetLabel(connection)}?`;
       if ((await ask(context, question, ['no', 'yes'])) === 'no') throw declinedError();
     } else if (!mustAsk) reportTarget(context, connection, `adding ${rows}`);
-    await send(setting, planned, file, pending.length);
+    await send(task, plan, file, pending.length);
   }
-  await writeResults(setting, planned);
+  await writeResults(task, plan);
   await context.console.finish();
-  return summarize(setting, planned, pending.length === 0);
+  return reportResults(task, plan, pending.length === 0);
 }
 
 /** Asks at a terminal what to do with the known rows. @throws CliError if the answer is to stop */
-async function askForChoice(setting: Setting, planned: Plan): Promise<Choice> {
-  const { context, connection } = setting;
+async function askForChoice(task: ImportTask, plan: Plan): Promise<Choice> {
+  const { context, connection } = task;
   const stays = `what is added at ${targetLabel(connection)} stays`;
-  context.console.notice(`${versionText(setting, planned)}; ${stays}`);
+  context.console.notice(`${fileVersionText(task, plan)}; ${stays}`);
   const question = 'Skip the known rows, add them again, or stop?';
   const answer = await ask(context, question, ['stop', 'skip', 'again']);
   if (answer === 'stop') throw declinedError();
@@ -140,9 +140,9 @@ const declinedError = (): CliError =>
     hint: 'to see what would be added, use --dry-run',
   });
 
-/** Carries out the plan, shows the progress, and says how to continue if the run ends early. */
-async function send(setting: Setting, planned: Plan, file: LedgerFile, rows: number): Promise<void> {
-  const { connection, context } = setting;
+/** Carries out the plan and shows the progress. If the run ends early, prints how to continue. */
+async function send(task: ImportTask, plan: Plan, file: LedgerFile, rows: number): Promise<void> {
+  const { connection, context } = task;
   const { console, clock, globals } = context;
   const bar = createProgressBar(context, rows);
   try {
@@ -151,7 +151,7 @@ async function send(setting: Setting, planned: Plan, file: LedgerFile, rows: num
       connection,
       (client, signal) =>
         carryOut({
-          ...{ plan: planned, file, client, clock, apiKey: connection.key, timeout: globals.timeout * 1_000 },
+          ...{ plan: plan, file, client, clock, apiKey: connection.key, timeout: globals.timeout * 1_000 },
           showStatus: console.status,
           notice: console.notice,
           wait(milliseconds) {
@@ -165,7 +165,7 @@ async function send(setting: Setting, planned: Plan, file: LedgerFile, rows: num
     console.status(undefined);
   } catch (error) {
     const resume = `to continue: ${commandToRepeat(context)}`;
-    console.notice(`${totalsText(planned)}; ${resume}`);
+    console.notice(`${totalsText(plan)}; ${resume}`);
     if (!(error instanceof CliError && error.cause instanceof OutcomeUnknownError)) throw error;
     // The usual hint is about --idempotency-key, but the next run uses the idempotency key of the ledger.
     const hint = `no row is added twice; ${resume}`;

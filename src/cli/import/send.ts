@@ -20,7 +20,7 @@ import {
   nextTime,
   type SentRow,
 } from './ledger.ts';
-import { openAt, type Plan, pendingOf } from './plan.ts';
+import { openRowAt, type Plan, pendingOf } from './plan.ts';
 
 /** A plan, and what is needed to carry it out. */
 export type Run = {
@@ -50,13 +50,13 @@ export type Run = {
 export async function carryOut(run: Run): Promise<void> {
   const { plan, file, client, clock } = run;
   const { ledger } = plan;
-  await file.append({ ...plan.its, at: nextTime(ledger, clock.now()), finishedAt: null });
+  await file.append({ ...plan.current, at: nextTime(ledger, clock.now()), finishedAt: null });
   // Check the API key, and find out whether the service supports idempotency keys.
   const first = await client.call('listPets', { query: { limit: 1 } });
   const pending = pendingOf(plan);
-  const isOpen = (position: number) => openAt(plan, position) !== undefined;
+  const isOpen = (position: number) => openRowAt(plan, position) !== undefined;
   const open = pending.filter(isOpen);
-  const mayRepeat = (position: number) => !whyNotRepeatable(openAt(plan, position) as SentRow, run);
+  const mayRepeat = (position: number) => !whyNotRepeatable(openRowAt(plan, position) as SentRow, run);
   const repeated = new Set(open.filter(mayRepeat));
   const compared = open.filter((position) => !repeated.has(position));
   // This drops from the ledger the rows that were not added, so they are sent below. The others stay unknown.
@@ -64,30 +64,30 @@ export async function carryOut(run: Run): Promise<void> {
   for (const _ of compared.filter(isOpen)) run.onResult();
   const positions = [...repeated, ...pending.filter((position) => !isOpen(position))];
   await sendRows(run, positions, scarcestLimit(first.headers, clock.now()));
-  await finish(plan, file.append, clock.now());
+  await finishImport(plan, file.append, clock.now());
 }
 
 /**
  * Records that every row of the import has a result. Other imports with rows of this file are remembered for another 30
- * days, so that a file that is imported every night is never added again. One that did not finish is over if this file
- * replaced its file, or has all rows that it has sent. @throws CliError if the ledger cannot be written
+ * days, so that a file that is imported every night is never added again. Those that did not finish end too, if this file
+ * replaced their file, or has all rows that they have sent. @throws CliError if the ledger cannot be written
  */
-export async function finish(
-  { ledger, its, known, repeated }: Plan,
+export async function finishImport(
+  { ledger, current, known, repeated }: Plan,
   append: LedgerFile['append'],
   now: number,
 ): Promise<void> {
   const at = nextTime(ledger, now);
   const found = new Set([...known.values(), ...repeated.values()].map(({ seq }) => seq));
-  const [used, partial] = [new Set([its.seq]), new Set<number>()];
+  const [used, partial] = [new Set([current.seq]), new Set<number>()];
   for (const row of ledger.rows.values()) (found.has(row.seq) ? used : partial).add(row.import);
-  const isBegun = ledger.imports.has(its.seq);
+  const isBegun = ledger.imports.has(current.seq);
   const isReplaced = ({ seq, file }: Import) =>
-    isBegun && (!partial.has(seq) || (file !== undefined && file === its.file));
+    isBegun && (!partial.has(seq) || (file !== undefined && file === current.file));
   const events = [...ledger.imports.values()]
     .filter(({ seq }) => used.has(seq))
     .map((each) => {
-      const isOver = each.seq === its.seq || each.finishedAt !== null || isReplaced(each);
+      const isOver = each.seq === current.seq || each.finishedAt !== null || isReplaced(each);
       return isOver ? { ...each, finishedAt: at } : { ...each, at };
     });
   if (events.length > 0) await append(...events);
@@ -134,9 +134,9 @@ async function sendRows(
     }
   }
   /**
-   * Sends rows one by one without idempotency keys, because after a crash every row in flight stays unknown, and if
-   * parallel requests could get a 429 that single ones would not get. Otherwise leaves half of the remaining requests to
-   * retries and other processes.
+   * One without idempotency keys, because after a crash every row in flight stays unknown. One also if the rate limit is
+   * not known or was exceeded, because parallel requests could get a 429 that single ones would not get. Otherwise half
+   * of the remaining requests, which leaves the rest to retries and other processes.
    */
   const maxInFlight = () => {
     if (!client.supportsIdempotency() || rateLimit === undefined || wasRefused) return 1;
@@ -158,7 +158,7 @@ async function sendRows(
     throw failures.find((error) => error instanceof OutcomeUnknownError) ?? failures[0];
 }
 
-/** The headers of the response with the animal, or the error if no response shows the outcome. Else the row was rejected. */
+/** `headers` are set if the animal was added, and `lost` if no response shows the outcome. Neither if the row was rejected. */
 type RowResult = { headers?: HttpHeaders; lost?: OutcomeUnknownError };
 
 /**
@@ -169,11 +169,11 @@ type RowResult = { headers?: HttpHeaders; lost?: OutcomeUnknownError };
 async function sendRow(run: Run, position: number, onRefused: () => void): Promise<RowResult> {
   const { plan, client, apiKey, clock } = run;
   const { append } = run.file;
-  const { ledger, its } = plan;
+  const { ledger, current } = plan;
   const { pet, line } = plan.rows[position] as PetRow;
   /** The row of an earlier run, after which it may have been added. */
-  const open = openAt(plan, position);
-  const fresh = { seq: ledger.seq + 1, import: its.seq, line, hash: animalHash(pet) };
+  const open = openRowAt(plan, position);
+  const fresh = { seq: ledger.seq + 1, import: current.seq, line, hash: animalHash(pet) };
   const row = open ? { seq: open.seq, import: open.import, line: open.line, hash: open.hash } : fresh;
   const idempotencyKey = open?.idempotencyKey ?? randomUUID();
   ledger.seq = Math.max(ledger.seq, row.seq);
@@ -182,7 +182,7 @@ async function sendRow(run: Run, position: number, onRefused: () => void): Promi
   // an unknown outcome stays limited. `sendRows` waits for the last event and reports an error.
   const write = (outcome: LedgerEvent) => void append(outcome).catch(() => {});
   const leaveOpen = (outcome: Pick<SentRow, 'message' | 'isAnswered'>) =>
-    write({ ...(openAt(plan, position) as SentRow), ...outcome });
+    write({ ...(openRowAt(plan, position) as SentRow), ...outcome });
   // `carryOut` checked this too, but the 23 hours may have passed while the run was waiting.
   const why = open && whyNotRepeatable(open, run);
   if (why !== undefined) {
@@ -192,12 +192,12 @@ async function sendRow(run: Run, position: number, onRefused: () => void): Promi
   const sendLog = {
     async intent() {
       // An earlier attempt is on the disk already.
-      if (openAt(plan, position)) return;
+      if (openRowAt(plan, position)) return;
       const at = new Date(clock.now()).toISOString();
       const sent = { ...row, name: pet.name, idempotencyKey, at, apiKeyHash: hashOf(apiKey) };
       await append({ kind: 'sent', ...sent });
     },
-    async notSent(status?: number) {
+    async notApplied(status?: number) {
       // A rejection of the row is recorded as its outcome, and says nothing about other rows.
       if (isRowStatus(status)) return;
       onRefused();
@@ -268,11 +268,11 @@ const MAX_CANDIDATES = 20;
 async function compareWithInventory(positions: readonly number[], run: Run): Promise<void> {
   const { plan, file, client, notice } = run;
   const rows = positions.map((position) => {
-    return { pet: plan.rows[position]?.pet as NewPet, open: openAt(plan, position) as SentRow };
+    return { pet: plan.rows[position]?.pet as NewPet, open: openRowAt(plan, position) as SentRow };
   });
   const count = formatCount(rows.length, 'row');
   notice(`searching the inventory for ${count} that may have been added`);
-  // For that long after the last request, the service may still add the animal. Nobody knows when a killed run sent it.
+  // The service may still receive the last request of a killed run. The ledger has the time of the first request only.
   await run.wait(run.timeout);
 
   /** The animals that the ledger has for other rows, by their ids. */

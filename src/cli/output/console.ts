@@ -18,7 +18,7 @@ export type Format = 'table' | 'lines' | 'tsv' | 'csv' | 'excel' | 'ndjson' | 'j
 export const colorModes = ['auto', 'always', 'never'] as const;
 export type ColorMode = (typeof colorModes)[number];
 
-/** Writing the data to stdout or to the file of `--output` failed. */
+/** The error for data that could not be written to stdout or to the file of `--output`. */
 const outputError = (cause: Error, file = 'the output'): CliError =>
   new CliError(`cannot write ${file}: ${systemReason(cause)}`, {
     code: 'output_error',

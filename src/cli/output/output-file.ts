@@ -52,7 +52,7 @@ export function openOutput(name: string, mode = 0o666): OutputFile {
 }
 
 /** Paths of devices and of open files of processes, which are never replaced. */
-const SYSTEM = /^\/(?:dev(?!\/shm\/)|proc)\//;
+const SYSTEM_PATH = /^\/(?:dev(?!\/shm\/)|proc)\//;
 
 /** The path that the name means, and the file that exists there. @throws CliError */
 function findTarget(name: string): { path: string; existing: fs.Stats | undefined } {
@@ -63,7 +63,7 @@ function findTarget(name: string): { path: string; existing: fs.Stats | undefine
     const path = existing?.isFile() ? fs.realpathSync.native(name) : own;
     // A link to a missing file is not new: `rename` would replace the link itself.
     const isFile = existing?.isFile() ?? fs.lstatSync(own, { throwIfNoEntry: false }) === undefined;
-    if (!isFile || /^-$|[/\\]$/.test(name) || [own, path].some((each) => SYSTEM.test(each)))
+    if (!isFile || /^-$|[/\\]$/.test(name) || [own, path].some((each) => SYSTEM_PATH.test(each)))
       throw refuse(
         new Error('it is not a regular file'),
         'choose another file; for stdout, leave out --output; for a pipe or a device, use > instead',

@@ -23,8 +23,8 @@ const EXTENSIONS: Readonly<Record<string, Format>> = {
   '.tsv': 'tsv',
   '.txt': 'table',
 };
-/** Files of programs that could not open what would be written. */
-const OTHER_PROGRAMS = ['.xls', '.xlsx', '.ods', '.pdf', '.html'];
+/** Extensions of files for programs that cannot open any of the formats. */
+const FOREIGN_EXTENSIONS = ['.xls', '.xlsx', '.ods', '.pdf', '.html'];
 
 /**
  * Chooses the format by the options, or else by the extension of the output file, or else by `prints` and `isTerminal`.
@@ -40,7 +40,7 @@ export function chooseFormat(
   if (given.length > 1) throw usageError(`--${given.join(' and --')} cannot be combined`, 'use only one');
   if (given[0] !== undefined) return given[0];
   const extension = extname(output).toLowerCase();
-  if (OTHER_PROGRAMS.includes(extension))
+  if (FOREIGN_EXTENSIONS.includes(extension))
     throw usageError(
       `pets cannot write ${extension} files`,
       'for a spreadsheet: --excel --output <file>.csv; other extensions: .json, .ndjson, .csv, .tsv, .txt',
@@ -152,7 +152,7 @@ export function createPrinter<Row>(console: Console, view: View<Row>) {
 }
 
 /** Prints all rows and the footer at once. @throws CliError */
-export async function print<Row>(
+export async function printRows<Row>(
   console: Console,
   view: View<Row>,
   rows: readonly Row[],

@@ -1,6 +1,6 @@
 import { sanitizeForTerminal } from './sanitize.ts';
 
-/** Returns a text unchanged, as in JSON, and as in quotes for a shell, each also with escapes for a terminal. */
+/** The forms of a text in output: unchanged, in JSON and in quotes for a shell, each also with escapes for a terminal. */
 function writtenForms(text: string): string[] {
   const forms = [text, JSON.stringify(text).slice(1, -1), text.replaceAll("'", `'\\''`)];
   return forms.flatMap((form) => [form, sanitizeForTerminal(form)]);

@@ -4,6 +4,7 @@ import type { Context } from '../core/context.ts';
 
 /** The parts of the context that determine where a user's files are. */
 export type HomeContext = Pick<Context, 'env' | 'platform' | 'homeDirectory'>;
+
 /** The directory for profiles, settings, and the API keys of local stores. */
 export const configDirectory = (context: HomeContext): string =>
   context.env['PETS_CONFIG_DIR'] || directory(context, 'config');

@@ -54,8 +54,8 @@ export const canPrompt = ({ globals, stdin, stderr }: CommandContext): boolean =
 const PASTE_PAUSE = 50;
 
 /**
- * Reads lines with Node's line editor until a line is valid. @clack/prompts does not do: it leaves the other lines of a paste
- * to the shell, which would run them, and never ends after Ctrl-D.
+ * Reads lines with Node's line editor until a line is valid. @clack/prompts is not used, because it leaves the other lines of
+ * a paste to the shell, which would run them, and never ends after Ctrl-D.
  */
 function readLine(
   { stdin, stderr, onSignal, sleep }: Context,

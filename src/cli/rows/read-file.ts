@@ -85,7 +85,7 @@ async function realPathOf(file: string): Promise<string | undefined> {
 }
 
 /** `name` is that of the input in messages, and `refused` the consequence of an error, such as `nothing was sent`. */
-type Settings = { name: string; console: Console; maxRows?: number; refused: string };
+type CheckOptions = { name: string; console: Console; maxRows?: number; refused: string };
 
 /**
  * Parses and checks all rows. Reports errors on stderr: with `--json` each one, otherwise as `groupErrors` does. `fields`
@@ -96,7 +96,7 @@ type Settings = { name: string; console: Console; maxRows?: number; refused: str
 export function checkRows<Animal>(
   text: Buffer,
   schema: z.core.$ZodType<Animal>,
-  { name, console, maxRows = Infinity, refused }: Settings,
+  { name, console, maxRows = Infinity, refused }: CheckOptions,
 ): { rows: FileRow<Animal>[]; unit: Unit; fields: Set<string>; orders: unknown[] } {
   const format = detectFormat(text);
   const unit = format === 'json' ? 'animal' : 'line';
@@ -155,7 +155,7 @@ function rangesOf(numbers: readonly number[]): string[] {
  */
 type OnRow = (line: number, value: unknown, error?: string) => void;
 
-/** How much of a text decides about its format. */
+/** The format and the delimiter are detected from the first bytes of a text, at most this many. */
 const HEAD_BYTES = 1_048_576;
 
 /**

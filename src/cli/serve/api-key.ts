@@ -78,7 +78,7 @@ export async function provideKey(
   const served = isTemporary
     ? temporary()
     : await ensureDevKey().catch((error) => {
-        // An error of the store is not about convenience, except that its disk is full.
+        // The server can run without this key, but not with a broken store. A full disk does not mean that the store is broken.
         if (error instanceof StoreError && !isUnwritable(error.cause)) throw error;
         warn(`${error.message}; so the API key of this server is not kept; to create one: pets keys add`);
         return location.isShared ? undefined : temporary();

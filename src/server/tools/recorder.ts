@@ -1,7 +1,7 @@
 import { isUtf8 } from 'node:buffer';
 import { randomBytes } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
-import { MAX_FOREIGN, MAX_REQUESTS } from '../../contract/recorded-text.ts';
+import { MAX_FOREIGN_REQUESTS, MAX_RECORDED_REQUESTS } from '../../contract/recorded-text.ts';
 import type { RecordedBody, RequestRecord } from '../request/record.ts';
 import type { SentResponse } from '../response.ts';
 
@@ -37,12 +37,12 @@ export function createRecorder() {
       bytes += record.size;
       if (record.foreignOrigin !== undefined) {
         const foreign = records.filter((each) => each.foreignOrigin !== undefined);
-        if (foreign[0] && foreign.length > MAX_FOREIGN) {
+        if (foreign[0] && foreign.length > MAX_FOREIGN_REQUESTS) {
           bytes -= foreign[0].size;
           records.splice(records.indexOf(foreign[0]), 1);
         }
       }
-      while (records.length > MAX_REQUESTS || bytes > MAX_BYTES) bytes -= records.shift()?.size ?? 0;
+      while (records.length > MAX_RECORDED_REQUESTS || bytes > MAX_BYTES) bytes -= records.shift()?.size ?? 0;
     },
 
     read: (number: number) => records.find((each) => each.number === number),

@@ -4,7 +4,7 @@ import http from 'node:http';
 import { setImmediate } from 'node:timers/promises';
 import * as z from 'zod/mini';
 import { encodeIdempotencyKey, header } from '../../contract/headers.ts';
-import { MAX_REQUESTS } from '../../contract/recorded-text.ts';
+import { MAX_RECORDED_REQUESTS } from '../../contract/recorded-text.ts';
 import { wellFormed } from '../../contract/schemas.ts';
 import { invalidRequest, ServiceError } from '../errors.ts';
 import { integerSchema, queryInteger, readBodyAs, readQueryAs } from '../request/input.ts';
@@ -27,7 +27,7 @@ const SLICE = 20;
 const Query = z.object({
   number: z.optional(queryInteger(1, MAX_NUMBER)),
   since: z.optional(z.string()),
-  limit: z.optional(queryInteger(1, MAX_REQUESTS)),
+  limit: z.optional(queryInteger(1, MAX_RECORDED_REQUESTS)),
   summary: z.optional(z.enum(['true', 'false'], { error: 'must be true or false' })),
   text: z.optional(z.string()),
 });
@@ -35,7 +35,7 @@ const Query = z.object({
 export const createRequestsHandler =
   (recorder: Recorder, { summarize, describe }: Describer): Handler =>
   async ({ url = '' }) => {
-    const { number, since, limit = MAX_REQUESTS, summary, text } = readQueryAs(Query, url);
+    const { number, since, limit = MAX_RECORDED_REQUESTS, summary, text } = readQueryAs(Query, url);
     const from = since === undefined ? 0 : recorder.numberAt(since);
     if (from === undefined) throw invalidRequest('since is not valid. Start again without it');
     const all = recorder.after(from).filter((each) => number === undefined || each.number === number);

@@ -1,7 +1,7 @@
 import { once } from 'node:events';
 import type { IncomingMessage } from 'node:http';
 import { expect, onTestFinished, test } from 'vitest';
-import { MAX_FOREIGN, MAX_REQUESTS } from '../../../src/contract/recorded-text.ts';
+import { MAX_FOREIGN_REQUESTS, MAX_RECORDED_REQUESTS } from '../../../src/contract/recorded-text.ts';
 import { ignoredPreferences } from '../../../src/server/mocks.ts';
 import { foreignOrigin } from '../../../src/server/request/checks.ts';
 import { createRecord } from '../../../src/server/request/record.ts';
@@ -239,14 +239,15 @@ test('requests that are recorded while a response is made come after its cursor'
 });
 
 test.each([
-  [`the last ${MAX_REQUESTS} requests are kept`, '/', MAX_REQUESTS],
+  [`the last ${MAX_RECORDED_REQUESTS} requests are kept`, '/', MAX_RECORDED_REQUESTS],
   ['fewer requests are kept if they need more than 24 MiB', `/${'x'.repeat(2 ** 17 - 1)}`, 192],
 ])('%s', (_about, url, kept) => {
   const recorder = createRecorder();
   const request = { method: 'GET', url, rawHeaders: [] as string[] } as unknown as IncomingMessage;
-  for (let i = 1; i <= MAX_REQUESTS + 500; i++) recorder.add(createRecord(`${i}`, '', request, 0), undefined);
+  for (let i = 1; i <= MAX_RECORDED_REQUESTS + 500; i++)
+    recorder.add(createRecord(`${i}`, '', request, 0), undefined);
   const ids = recorder.after(0).map(({ id }) => id);
-  expect(ids).toEqual(Array.from({ length: kept }, (_, i) => `${MAX_REQUESTS + 500 - i}`));
+  expect(ids).toEqual(Array.from({ length: kept }, (_, i) => `${MAX_RECORDED_REQUESTS + 500 - i}`));
 });
 
 test(`bodies are shown up to about ${MAX_RECORDED_BODY} bytes, and their sizes in full`, async () => {
@@ -342,12 +343,16 @@ test.each([
   ['of another website', 'GET /v1/pets HTTP/1.1\r\nHost: localhost\r\nOrigin: http://evil.test\r\n'],
   ['with a Host that is not allowed', 'GET /v1/pets HTTP/1.1\r\nHost: evil.test\r\n'],
   ['that are not valid HTTP', 'nonsense\r\n'],
-])(`requests %s cannot fill the log: the last ${MAX_FOREIGN} are kept, and all others`, async (_, bytes) => {
-  const { port, requests, call } = await startWithTools();
-  await call('/pets');
-  for (let i = 0; i < MAX_FOREIGN + 3; i++) await sendRaw(port(), `${bytes}Connection: close\r\n\r\n`);
-  await call('/pets');
-  const numbers = (await requests()).requests.map(({ number }) => number);
-  const foreign = Array.from({ length: MAX_FOREIGN }, (_each, i) => MAX_FOREIGN + 4 - i);
-  expect(numbers).toEqual([MAX_FOREIGN + 5, ...foreign, 1]);
-});
+])(
+  `requests %s cannot fill the log: the last ${MAX_FOREIGN_REQUESTS} are kept, and all others`,
+  async (_, bytes) => {
+    const { port, requests, call } = await startWithTools();
+    await call('/pets');
+    for (let i = 0; i < MAX_FOREIGN_REQUESTS + 3; i++)
+      await sendRaw(port(), `${bytes}Connection: close\r\n\r\n`);
+    await call('/pets');
+    const numbers = (await requests()).requests.map(({ number }) => number);
+    const foreign = Array.from({ length: MAX_FOREIGN_REQUESTS }, (_each, i) => MAX_FOREIGN_REQUESTS + 4 - i);
+    expect(numbers).toEqual([MAX_FOREIGN_REQUESTS + 5, ...foreign, 1]);
+  },
+);
