@@ -24,7 +24,7 @@ export function sqlStateOf(error: unknown): string | undefined {
 
 /** SQLSTATEs after which a new connection can work although this one cannot. */
 const OUTDATED_CONNECTION = new Set([
-  'PETS1', // a standby server, another store or schema version (checks.sql): the address may lead to another server now
+  'PETS1', // a standby server, another store or schema version (tables.sql): the address may lead to another server now
   '25006', // the server is read-only, and another one may have taken over its address
   '26000', // the server does not know the prepared statement
   '42P05', // the server has another prepared statement with this name
@@ -94,7 +94,7 @@ const HINTS: readonly (readonly [beginning: RegExp, hint: string])[] = [
   ],
 ];
 
-/** The hint for a known error, or else that of the error, for example the one of a function in checks.sql. */
+/** The hint for a known error, or else that of the error, for example the one of a function in tables.sql. */
 function hintFor(error: unknown): string | undefined {
   const { code, hint } = error as { code?: unknown; hint?: string };
   const known = HINTS.find(([beginning]) => typeof code === 'string' && beginning.test(code));

@@ -12,7 +12,6 @@ export const SCHEMA_VERSION = 6;
 const CREATE_SQL = [
   'create schema pets;\n',
   readFileSync(new URL('sql/tables.sql', import.meta.url), 'utf8'),
-  readFileSync(new URL('sql/checks.sql', import.meta.url), 'utf8'),
   readFileSync(new URL('sql/create.sql', import.meta.url), 'utf8'),
   readFileSync(new URL('sql/read.sql', import.meta.url), 'utf8'),
   readFileSync(new URL('sql/limits.sql', import.meta.url), 'utf8'),
