@@ -1,4 +1,4 @@
--- The tables of the schema pets, and the check of a connection. A running server uses the tables only through functions.
+-- The tables of the schema pets, and the check of a connection. A server uses the tables only through functions.
 -- Each function has its own search_path, so that no function or operator of another schema replaces one of PostgreSQL.
 -- All functions are VOLATILE, even those that only read: pgpool-II would send calls of STABLE ones to standby servers.
 
