@@ -14,7 +14,7 @@ import {
 import { dirname, join, resolve } from 'node:path';
 import { gzipSync } from 'node:zlib';
 import manifest from '../../package.json' with { type: 'json' };
-import { scripts } from '../../src/cli/completion/scripts.ts';
+import { completionScripts } from '../../src/cli/completion/scripts.ts';
 import { licenseTexts, OUTPUT } from './executable.ts';
 import { manPage } from './man-page.ts';
 
@@ -39,9 +39,9 @@ export function buildDebianPackage(executable: string): string {
 
   add('usr/bin/pets', readFileSync(executable), 0o755);
   add('usr/lib/systemd/system/pets.service', readFileSync('docs/examples/pets.service'));
-  add('usr/share/bash-completion/completions/pets', scripts.bash);
-  add('usr/share/zsh/vendor-completions/_pets', scripts.zsh);
-  add('usr/share/fish/vendor_completions.d/pets.fish', scripts.fish);
+  add('usr/share/bash-completion/completions/pets', completionScripts.bash);
+  add('usr/share/zsh/vendor-completions/_pets', completionScripts.zsh);
+  add('usr/share/fish/vendor_completions.d/pets.fish', completionScripts.fish);
   const day = date.toISOString().slice(0, 10);
   add('usr/share/man/man1/pets.1.gz', compress(manPage(manifest.version, day, SEE_ALSO)));
   add('usr/share/doc/pets/copyright', licenseTexts());

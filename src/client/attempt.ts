@@ -6,7 +6,7 @@ import Agent from 'undici/lib/dispatcher/agent.js';
 import type { Operation } from '../contract/operations.ts';
 import { InterruptedError } from '../system/interrupted-error.ts';
 import { type ClientError, NetworkError } from './errors.ts';
-import { INCOMPLETE, toAttemptError } from './failures.ts';
+import { INCOMPLETE_RESPONSE, toAttemptError } from './failures.ts';
 import type { ConnectionOptions, Route } from './proxy-agent.ts';
 import { decodeBody, errorCodeIn, type HttpResponse, MAX_RESPONSE_BYTES, TOO_LARGE } from './response.ts';
 
@@ -125,7 +125,7 @@ export function runAttempt(
       onResponseEnd() {
         const { isCut, ...decoded } = decodeBody(Buffer.concat(chunks), response.headers);
         if (isCut && response.status < 300)
-          return end({ error: new NetworkError(INCOMPLETE, { errno: 'INCOMPLETE', sent: true }) });
+          return end({ error: new NetworkError(INCOMPLETE_RESPONSE, { errno: 'INCOMPLETE', sent: true }) });
         Object.assign(response, decoded);
         if (response.status >= 400) response.code = errorCodeIn(response.body);
         end({ response });

@@ -18,7 +18,7 @@ export type WaitEvent = { reason: WaitReason; milliseconds: number; until: numbe
 /** An attempt that has ended, as `--debug` reports it, and how long it took. */
 export type AttemptEvent = { request: HttpRequest; outcome: AttemptOutcome; milliseconds: number };
 
-export type HttpRequest = Pick<Attempt, 'method' | 'url' | 'headers' | 'body'>;
+type HttpRequest = Pick<Attempt, 'method' | 'url' | 'headers' | 'body'>;
 
 export type RequestOptions = {
   transport: Transport;
@@ -49,7 +49,7 @@ export type RequestPolicy = Pick<RetryState, 'idempotent'> & {
 };
 
 /** A crash-safe record of requests that may have been applied. If one of its methods rejects, the call is aborted. */
-export type SendLog = {
+type SendLog = {
   /** Called right before each attempt, after any wait. */
   intent(): Promise<void>;
   /** Called after an attempt without success if no attempt can have been applied. `status` is that of the response. */

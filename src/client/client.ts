@@ -31,7 +31,7 @@ export type ClientOptions = Omit<RequestOptions, 'transport' | 'service' | 'isLo
     userAgent: string;
   };
 
-export type CallOptions = Partial<Pick<RequestPolicy, 'ignorePause' | 'sendLog'>> & {
+type CallOptions = Partial<Pick<RequestPolicy, 'ignorePause' | 'sendLog'>> & {
   /** Replaces the URL of the operation. The origin must stay the same, because the request contains the API key. */
   url?: URL;
   /** The Idempotency-Key of a creation, random by default. All attempts of a call send the same key. */

@@ -8,7 +8,7 @@ import { type HttpResponse, readHeader } from './response.ts';
 // responses that do not mean success. A failure has a case of its own only if the client must handle it differently.
 
 /** The words for a response whose body ends too early, at whatever layer that was noticed. */
-export const INCOMPLETE = 'the response is incomplete';
+export const INCOMPLETE_RESPONSE = 'the response is incomplete';
 
 /** What Node, OpenSSL and undici add to errors. */
 type LibraryError = NodeJS.ErrnoException & { reason?: string; data?: string; errors?: unknown[] };
@@ -47,7 +47,7 @@ export function toAttemptError(error: Error, sent: boolean): ClientError {
   // If the connection ends inside a chunk, the parser has nothing left that could be invalid.
   const isParser = name === 'HTTPParserError';
   const isCut = errno === 'UND_ERR_RES_CONTENT_LENGTH_MISMATCH' || (isParser && cause.data === '');
-  if (isCut) return new NetworkError(INCOMPLETE, { errno, sent, cause });
+  if (isCut) return new NetworkError(INCOMPLETE_RESPONSE, { errno, sent, cause });
   const isPermanent = isParser || PROTOCOL_CODE.test(errno ?? '');
   const hint = isPermanent ? PROTOCOL_HINT : undefined;
   return new NetworkError(text, { errno, sent, isPermanent, hint, cause });

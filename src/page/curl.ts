@@ -3,7 +3,7 @@ import type { WholeRequest } from './api-types.ts';
 import { escapeInvisible } from './text.ts';
 
 /** A curl command that repeats a recorded request, if curl can, and notes about what differs from that request. */
-export type Curl = { command: string | undefined; notes: readonly string[] };
+type CurlCommand = { command: string | undefined; notes: readonly string[] };
 
 /** Headers that curl or the connection sets. */
 const OMITTED = /^(?:accept-encoding|connection|content-length|expect|host|keep-alive|transfer-encoding)$/;
@@ -15,7 +15,7 @@ const PRINTABLE = /^[\x20-\x7e]*$/;
 export function curlCommand(
   { method, url, request, status }: Pick<WholeRequest, 'method' | 'url' | 'request' | 'status'>,
   origin: string,
-): Curl {
+): CurlCommand {
   // A target can have an origin.
   const target = /^https?:\/\/[^/?]*(\/.*)$/i.exec(url)?.[1] ?? url;
   const { body } = request;

@@ -12,7 +12,7 @@ export function KeysView({ page }: { page: Page }) {
     page.act(async () => {
       const changed = (await page.server.send('DELETE', `bans?key=${encodeURIComponent(name)}`)) as Keys;
       page.update({ keys: changed });
-      return describeLifted(changed, name);
+      return describeLiftedBan(changed, name);
     });
   return (
     <section id="keys-view" aria-labelledby="keys-title">
@@ -31,7 +31,7 @@ export function KeysView({ page }: { page: Page }) {
 const timeLeft = (end: string, now: string): string => formatDuration(Date.parse(end) - Date.parse(now));
 
 /** A sentence that the ban is lifted, and how long the key must still wait if a limit is used up. */
-export function describeLifted({ keys, time }: Keys, name: string): string {
+function describeLiftedBan({ keys, time }: Keys, name: string): string {
   const { minute, day } = keys.find((each) => each.name === name) ?? {};
   const usedUp = [day, minute].find((window) => window?.left === 0);
   const rest = usedUp && `; its limit is used up for another ${timeLeft(usedUp.endsAt, time)}`;

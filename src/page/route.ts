@@ -1,8 +1,8 @@
 export const views = { requests: 'Requests', faults: 'Faults', keys: 'Keys' };
 
 /**
- * What the address of the page says, such as `#requests?status=failed&request=14`. The list shows requests that contain
- * `text`, and have a kind of status; empty for all.
+ * The fragment of the page's address, such as `#requests?status=failed&request=14`. The list shows requests that contain
+ * `text` and have this kind of status. An empty `text` or `status` selects all requests.
  */
 export type Route = {
   view: keyof typeof views;

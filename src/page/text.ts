@@ -2,7 +2,7 @@ import { createTimeFormatter } from '../system/time-text.ts';
 import type { LoggedRequest } from './api-types.ts';
 
 /** How the page marks a status: `rejected` is 4xx, and `failed` is 5xx or no response. */
-export type StatusKind = 'ok' | 'rejected' | 'failed';
+type StatusKind = 'ok' | 'rejected' | 'failed';
 
 export function statusKind({ status = 599 }: Pick<LoggedRequest, 'status'>): StatusKind {
   if (status >= 500) return 'failed';

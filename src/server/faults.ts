@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import * as z from 'zod/mini';
 import { errorCodes } from '../contract/error-codes.ts';
 import { API_PREFIX, type OperationName, operations } from '../contract/operations.ts';
-import { MAX_RETRY_AFTER, RETRYABLE_STATUSES, type RequestedMock, statusesOf } from './mocks.ts';
+import { MAX_RETRY_AFTER, possibleStatuses, RETRYABLE_STATUSES, type RequestedMock } from './mocks.ts';
 import { integerSchema } from './request/input.ts';
 
 /** The longest latency that can be injected, in milliseconds. */
@@ -12,7 +12,7 @@ const MAX_TIMES = 1_000_000;
 const names = Object.keys(operations) as OperationName[];
 const methods = [...new Set(names.map((name) => operations[name].method))];
 const paths = [...new Set(names.map((name) => API_PREFIX + operations[name].path))];
-const statuses = [...new Set(names.flatMap(statusesOf))].sort((a, b) => a - b);
+const statuses = [...new Set(names.flatMap(possibleStatuses))].sort((a, b) => a - b);
 
 /** An object in which unknown fields are errors, because a rule with a misspelled field would never apply. */
 const strictObject = <Shape extends z.core.$ZodShape>(shape: Shape) =>
@@ -67,7 +67,7 @@ type RandomFaults = {
 export type FaultOptions = RandomFaults & { rules?: readonly FaultRule[] | undefined };
 
 /** What happens to a request. `latency` is in milliseconds. */
-export type Fault = { latency: number | undefined; mock: RequestedMock | undefined };
+type Fault = { latency: number | undefined; mock: RequestedMock | undefined };
 
 export type Faults = ReturnType<typeof createFaults>;
 
@@ -132,7 +132,7 @@ function matches({ match = {}, answer }: Pick<FaultRule, 'match' | 'answer'>, na
   const { method, path } = operations[name];
   const isMatched =
     (match.method ?? method) === method && (match.path ?? API_PREFIX + path) === API_PREFIX + path;
-  return isMatched && (answer === undefined || statusesOf(name).includes(answer));
+  return isMatched && (answer === undefined || possibleStatuses(name).includes(answer));
 }
 
 /** The random fault of the nth request. The same seed and `n` give the same fault on every machine. */

@@ -26,7 +26,7 @@ export const RETRYABLE_STATUSES: readonly number[] = [errorCodes.rate_limited, e
 
 const errorStatuses: readonly number[] = [...new Set(Object.values(errorCodes))];
 
-export const statusesOf = (operation: OperationName): number[] => [
+export const possibleStatuses = (operation: OperationName): number[] => [
   operations[operation].success.status,
   ...errorStatuses,
 ];
@@ -85,7 +85,7 @@ export function mockResponse(
   { path, allow }: { path: string; allow: string },
   rateLimit: RateLimitDecision,
 ): ServiceResponse {
-  const possible = statusesOf(operation);
+  const possible = possibleStatuses(operation);
   if (!possible.includes(status))
     throw invalidRequest(
       `${source} is not supported for this operation. Use one of the codes ${possible.join(', ')}`,

@@ -62,7 +62,7 @@ export type RootPath = {
   methods: Readonly<Record<string, Handler>>;
 };
 
-export type Path = OperationPath | RootPath;
+type Path = OperationPath | RootPath;
 
 export type RoutesOptions = {
   store: Store;

@@ -153,7 +153,7 @@ const REFRESH_MS = 500;
 const UNKNOWN_KEY_MS = 100;
 
 /** The properties of an API key that a server needs. */
-export type AcceptedKey = Pick<StoredKey, 'name' | 'plan' | 'sha256'> & { quota: Quota };
+type AcceptedKey = Pick<StoredKey, 'name' | 'plan' | 'sha256'> & { quota: Quota };
 
 /** The API keys that a server accepts. It accepts a new key within 0.1 s, and rejects a revoked key within 1 s. */
 export type AcceptedKeys = Pick<KeyCache, 'find' | 'list' | 'addTemporary'>;

@@ -290,7 +290,7 @@ export function createMemoryLimiter(
   } satisfies Limiter & Record<string, unknown>;
 }
 
-/** Whether the caller can be forgotten: it is like one that has never sent a request. */
+/** Whether the state can be deleted, because it means the same as that of a caller that has never sent a request. */
 const isExpired = ({ minute, day, bannedUntil = 0, refusals }: CallerState, now: number): boolean =>
   now >= minute.endsAt &&
   (day.used === 0 || now >= day.endsAt) &&

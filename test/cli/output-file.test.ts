@@ -53,7 +53,7 @@ test('nothing is written before a command has succeeded, so that a command that 
   const directory = await temporaryDirectory();
   const path = join(directory, 'animals');
   await writeOld(path);
-  const output = openOutput(path);
+  const output = openOutput(path, 0o666);
   output.write('1');
   output.write('2');
   expect([await readdir(directory), await readFile(path, 'utf8')]).toEqual([['animals'], OLD]);

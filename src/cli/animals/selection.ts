@@ -9,7 +9,7 @@ import { petFields } from './pet-view.ts';
 // Which animals pets list, pets find and pets count select: the options, and the conditions that the service does not check.
 
 /** The conditions that animals must meet. The service checks only a single status. `name` is a part of the name. */
-export type Filters = { status?: readonly PetStatus[]; name?: string; category?: readonly bigint[] };
+type Filters = { status?: readonly PetStatus[]; name?: string; category?: readonly bigint[] };
 
 /** The animals that a list shows, and in which order and columns. A list in a file (`output`) has no default limit. */
 export type Selection = Filters & {

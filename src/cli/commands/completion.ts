@@ -1,4 +1,4 @@
-import { scripts } from '../completion/scripts.ts';
+import { completionScripts } from '../completion/scripts.ts';
 import { argument, type Command } from '../program/command.ts';
 
 const shells = ['bash', 'zsh', 'fish'] as const;
@@ -13,7 +13,7 @@ export const completion: Command<{ shell: (typeof shells)[number] }> = {
   notes: 'The first lines of the script explain how to install it.',
   prints: 'text',
   async run({ shell }, { console }) {
-    await console.write(scripts[shell]);
+    await console.write(completionScripts[shell]);
     return undefined;
   },
 };

@@ -2,7 +2,7 @@ import type { Command as Commander, Option } from 'commander';
 import { usageError } from '../core/errors.ts';
 import { exitCodeMeanings } from '../core/exit-codes.ts';
 import { argument, type Command } from '../program/command.ts';
-import { helper, type Item, section, wrap } from '../program/help.ts';
+import { helper, type Item, section, wrapText } from '../program/help.ts';
 import { programSummary } from '../program/program.ts';
 import { hintForCommand } from '../program/words.ts';
 
@@ -62,7 +62,7 @@ export const firstCommands = {
 export function overviewPage(): string {
   const groups = Object.entries(firstCommands).map(([title, lines]) => section(title, Object.entries(lines)));
   const more = 'Run pets --help for all commands, or pets help <command> for one.';
-  return [`${wrap(programSummary)}\n`, ...groups, `${more}\n`].join('\n');
+  return [`${wrapText(programSummary)}\n`, ...groups, `${more}\n`].join('\n');
 }
 
 export const environmentVariables: Readonly<Record<string, string>> = {
@@ -103,7 +103,7 @@ function serveOptions(program: Commander, group: string): string {
 export const helpTopics: Readonly<Record<string, (program: Commander) => string>> = {
   global(program) {
     const items = [...program.options.map(optionItem), ['-h, --help', 'show help'] as const];
-    return `${wrap(GLOBAL)}\n\n${section('Options', items)}`;
+    return `${wrapText(GLOBAL)}\n\n${section('Options', items)}`;
   },
   environment: () => section('Environment variables', Object.entries(environmentVariables)),
   'exit-codes': () =>

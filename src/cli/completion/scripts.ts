@@ -70,4 +70,4 @@ end
 complete --command pets --no-files --arguments '(__pets_completion)'
 `;
 
-export const scripts = { bash, zsh, fish };
+export const completionScripts = { bash, zsh, fish };

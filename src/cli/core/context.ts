@@ -5,7 +5,7 @@ import type { SteadyClock, Uptime } from '../../system/clock.ts';
 export const { version } = manifest;
 
 export type OutputStream = Writable & { isTTY?: boolean; columns?: number };
-export type InputStream = Readable & { isTTY?: boolean; setRawMode?(isRaw: boolean): unknown };
+type InputStream = Readable & { isTTY?: boolean; setRawMode?(isRaw: boolean): unknown };
 export type Signal = 'SIGINT' | 'SIGTERM' | 'SIGHUP' | 'SIGQUIT' | 'SIGUSR2' | 'SIGBREAK';
 
 /** The parts of the process that the program uses. Tests pass their own. */

@@ -12,7 +12,7 @@ export function parseFieldOrder(text: string): FieldOrder {
  * The number in a value of `parseJson`, which may also be text such as "12.50". Integers of up to 40 digits stay exact.
  * Undefined for any other value.
  */
-export function numberOf(value: unknown): number | bigint | undefined {
+function numberOf(value: unknown): number | bigint | undefined {
   const text = typeof value === 'string' || isNumber(value) ? String(value) : '';
   if (/^-?\d{1,40}$/.test(text)) return BigInt(text);
   return /^-?\d+(\.\d+)?([eE][+-]?\d+)?$/.test(text) ? Number(text) : undefined;

@@ -19,7 +19,7 @@ export type OutputFile = {
  *
  * @throws CliError if the file cannot be written, or is not a regular file
  */
-export function openOutput(name: string, mode = 0o666): OutputFile {
+export function openOutput(name: string, mode: number): OutputFile {
   const { path, existing } = findTarget(name);
   const parts: Buffer[] = [];
   let isDone = false;
@@ -54,7 +54,7 @@ export function openOutput(name: string, mode = 0o666): OutputFile {
 /** Paths of devices and of open files of processes, which are never replaced. */
 const SYSTEM_PATH = /^\/(?:dev(?!\/shm\/)|proc)\//;
 
-/** The path that the name means, and the file that exists there. @throws CliError */
+/** Resolves a name to the path to write, with the file that exists there. @throws CliError if it cannot be written */
 function findTarget(name: string): { path: string; existing: fs.Stats | undefined } {
   const refuse = (cause: unknown, hint?: string) => fileError('write', name, cause, hint);
   try {

@@ -5,7 +5,7 @@ import type { Command } from './command.ts';
 const COLUMNS = 80;
 
 /** Wraps a text to the width of help. */
-export const wrap = (text: string): string => helper.boxWrap(text, COLUMNS);
+export const wrapText = (text: string): string => helper.boxWrap(text, COLUMNS);
 
 /** Commander's help, for a terminal of 80 columns. */
 export const helper = Object.assign(new Help(), {
@@ -39,5 +39,5 @@ export function section(title: string, items: readonly Item[]): string {
 export function examplesAndNotes({ examples, notes }: Command): string {
   const more = 'Options of every command, such as --profile and --json: pets help global';
   const lines = examples.map((line) => `\n  ${line}`).join('');
-  return `\n${more}\n\nExamples:${lines}${notes === undefined ? '' : `\n\n${wrap(notes)}`}`;
+  return `\n${more}\n\nExamples:${lines}${notes === undefined ? '' : `\n\n${wrapText(notes)}`}`;
 }

@@ -125,7 +125,7 @@ export function createProgram(commands: Commands, write: (text: string) => void 
 const sentence = (text: string): string => `${text.slice(0, 1).toUpperCase()}${text.slice(1)}.`;
 
 /** A command of the command line with the values of its options and arguments, or a text such as a page of help. */
-export type Parsed =
+type Parsed =
   | { command: Command; options: Record<string, unknown>; globals: GlobalOptions; program: Commander }
   | { text: string };
 

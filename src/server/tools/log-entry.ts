@@ -160,7 +160,7 @@ const messageOf = (
 
 /**
  * The headers without secrets, by their names in lower case. Repeated headers are joined (RFC 9110, 5.3). `lines` has
- * alternately: name, value, name, value.
+ * names and values in turn.
  */
 function redactHeaders(
   lines: readonly string[],
@@ -226,7 +226,7 @@ const NAMED_IN_REQUEST = namedBy(`${NAME}|${SECRET_NAMES}`, `${WORD_PARAMETER}|(
 
 const PART = /([\s&?;"]+)/;
 
-export type Redactor = ReturnType<ReturnType<typeof createRequestRedactors>>;
+type Redactor = ReturnType<ReturnType<typeof createRequestRedactors>>;
 
 /**
  * Returns a function that creates the redactor of a request from its headers. `GET /requests` and `--log` use it
@@ -244,7 +244,7 @@ export function createRequestRedactors(secrets: readonly string[]) {
       redact: redactorOf(known, NAMED_IN_REQUEST),
       /** Redacts a text that the service has sent. */
       redactResponse: redactorOf(known, NAMED),
-      /** Redacts a sentence of the service. A word of it that equals a credential of the client stays. */
+      /** Redacts a sentence of the service. Words in it that equal a credential of the client stay. */
       redactSentence: redactorOf(fixed, []),
       /** How many characters at the end of a text that was cut off can be a part of a secret. */
       longest: MAX_ENCODED * Math.max(GENERATED_LENGTH, ...known.map(({ length }) => length)),

@@ -77,7 +77,7 @@ export function recordBody(record: RequestRecord, request: IncomingMessage): voi
   if (length === undefined && coding === undefined) return;
   // The rest of the body may arrive after the response.
   record.size = MAX_RECORDED_BODY;
-  // Listening to `data` would start to read the body, so wait until the service, or after the response Node, does.
+  // Listening to `data` would start to read the body, so wait until the service reads it, or Node after the response.
   request.once('resume', () => {
     request.on('data', (chunk: Buffer) => {
       const { latin1, bytes } = record.body;

@@ -22,7 +22,7 @@ export type ResetOptions = {
   seedName?: string | undefined;
 };
 
-export type ToolsOptions = ResetOptions & {
+type ToolsOptions = ResetOptions & {
   origin: string;
   describer: Describer;
   backend: Backend;

@@ -285,8 +285,8 @@ export class JournalStore implements Store {
   }
 
   /**
-   * Checks what a creation needs, or first does what could not be done on a full disk. Concurrent calls share one run,
-   * because two of them would remove what the other has just written.
+   * Makes sure that animals can be added: prepares the file if that was not done before, otherwise checks that the disk
+   * has room. Concurrent calls share one run, because two of them would remove what the other has just written.
    */
   #ensureWritable(): Promise<void> {
     this.#ensuring ??= this.#run(async () => {
@@ -322,8 +322,8 @@ export class JournalStore implements Store {
     const reserved = minNextId - 1n;
     const reservation = reserved > lastId ? encodeLastId(seq + 1, this.#now(), reserved) : undefined;
     // The last line was read, but may not be on the disk: after a failed sync, the system can consider pages clean that
-    // were never written. Earlier lines were synced before it was written. A torn end is removed only after the record
-    // that keeps its ids from being issued again has overwritten its beginning.
+    // were never written. Earlier lines were synced before it was written. A torn end may contain ids that were issued:
+    // before it is removed, a record that reserves these ids overwrites its beginning.
     const lines = [lastLine.bytes, Buffer.from(newline), reservation?.line ?? Buffer.alloc(0)];
     await this.#append(Buffer.concat(lines), lastLine.start);
     if (reservation) this.#journal.add(reservation, clock.elapsed(), clock.elapsed());

@@ -242,7 +242,7 @@ export async function readKeys(call: FunctionCaller): Promise<KeyOrError[]> {
 }
 
 /** Reads the end of each ban, by the SHA-256 of the key, in a transaction of `runTransaction`. */
-export async function readBans(client: Client): Promise<StoredBans> {
+async function readBans(client: Client): Promise<StoredBans> {
   const { rows } = await client.query<{ caller: string; until: string }>(
     `select encode(caller, 'hex') as caller, banned_until as until from pets.callers where banned_until > 0`,
   );
