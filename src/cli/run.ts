@@ -88,8 +88,8 @@ function reopenOutputPipes(): void {
 }
 
 /**
- * Closes the standard descriptors of a terminal that was closed meanwhile. At exit, Node resets the terminals that it
- * found at its start. Node 20 aborts if one of them no longer exists.
+ * Closes the standard descriptors of terminals that were closed while the process ran. At exit, Node resets the
+ * terminals that it found at its start. Node 20 aborts if one of them no longer exists.
  */
 function closeLostTerminalsAtExit(): void {
   const terminals = [0, 1, 2].filter((descriptor) => isatty(descriptor));

@@ -172,7 +172,7 @@ export function createApp(options: AppOptions): App {
     checkExpectation(request);
     const query = parseQuery(target);
     const body = route.readsBody ? await readJsonBody(request) : undefined;
-    // The body can arrive long after the headers, and the key can have been revoked meanwhile.
+    // The body can arrive long after the headers, and the key may have been revoked since then.
     if (route.readsBody && !(await keys.find(id))) throw refusal(request, 'API key');
     exchange.isChanging = asGet(request.method) !== 'GET';
     return route.run({ request, caller, rateLimit, query, body });

@@ -13,7 +13,7 @@ const SECOND = 1_000;
 
 /**
  * Waits, and reports why: with a countdown on a terminal, and with one line elsewhere and with --debug. The wait ends when its
- * time has passed, also if the process or the machine slept meanwhile. It does not depend on the system time, which may be
+ * time has passed, even if the process or the machine slept. It does not depend on the system time, which may be
  * changed.
  *
  * @param show shows a line of the countdown; undefined removes the countdown

@@ -109,11 +109,11 @@ function countRows(plan: Plan): { added: number; sent: number } {
  *
  * @throws CliError with exit code 8 if a row failed or its outcome is unknown
  */
-export function reportResults(task: ImportTask, plan: Plan, isNothing: boolean): number {
+export function reportResults(task: ImportTask, plan: Plan, hasNothingToDo: boolean): number {
   const { context } = task;
   const unknown = countRows(plan).sent;
   const failed = plan.rejected.size;
-  const texts = [isNothing ? nothingToDo(task, plan) : totalsText(plan)];
+  const texts = [hasNothingToDo ? nothingToDo(task, plan) : totalsText(plan)];
   const hints: string[] = [];
   if (failed > 0) {
     texts.push(`${failed} failed`);
@@ -121,7 +121,7 @@ export function reportResults(task: ImportTask, plan: Plan, isNothing: boolean):
   }
   if (unknown > 0) {
     texts.push(`${unknown} may have been added`);
-    const compare = isNothing ? '' : '; to let pets compare them, run the command again';
+    const compare = hasNothingToDo ? '' : '; to let pets compare them, run the command again';
     hints.push(
       `to see whether the rows that may have been added are in the inventory: ${followUpCommand(context, 'list')} --all${compare}; to add one that is missing, import it from a file of its own with --add-again`,
     );
