@@ -1,10 +1,10 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import {
   ArgumentError,
-  integer,
+  integerParser,
   parseInt64Argument,
   parseWith,
-  seconds,
+  secondsParser,
 } from '../../src/cli/core/parsers.ts';
 import { flagsOf } from '../../src/cli/program/program.ts';
 import { PetStatus } from '../../src/contract/schemas.ts';
@@ -27,12 +27,17 @@ describe.each<Row>([
   ['a status', parseWith(PetStatus), { sold: 'sold' }, '|Sold|lost|available,sold'],
   [
     'seconds',
-    seconds(0),
+    secondsParser(0),
     { '0': 0, '0.5': 0.5, '75': 75, '1000000': 1_000_000 },
     '|-1|1e3|1e9|1000000.001|1000001|99999999999|.5|5.|0.0001|1.2345|0x1|soon|Infinity|NaN',
   ],
-  ['seconds above zero', seconds(0.001), { '0.001': 0.001, '30': 30 }, '0|0.000'],
-  ['an integer in a range', integer(0, 65_535), { '0': 0, '65535': 65_535 }, '|65536|-1|1.5|0x50| 1|http'],
+  ['seconds above zero', secondsParser(0.001), { '0.001': 0.001, '30': 30 }, '0|0.000'],
+  [
+    'an integer in a range',
+    integerParser(0, 65_535),
+    { '0': 0, '65535': 65_535 },
+    '|65536|-1|1.5|0x50| 1|http',
+  ],
 ])('%s', (_name, parse, accepted, refused) => {
   test.each(Object.entries(accepted))('accepts %j', (text, value) => {
     expect(parse(text)).toBe(value);

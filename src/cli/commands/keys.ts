@@ -3,7 +3,7 @@ import type { StoreLocation } from '../../store/backend.ts';
 import type { CreatedKey, StoredKey } from '../../store/keys.ts';
 import { InterruptedError } from '../../system/interrupted-error.ts';
 import { CliError, usageError } from '../core/errors.ts';
-import { integer } from '../core/parsers.ts';
+import { integerParser } from '../core/parsers.ts';
 import { type Console, isClosedPipe } from '../output/console.ts';
 import { type Column, printRows, printText } from '../output/printer.ts';
 import {
@@ -50,8 +50,8 @@ const add: Command<AddOptions> = {
     option('--plan <plan>', `${planNames.join(', ')}: sets the rate limits (see below)`, planNames).default(
       DEFAULT_PLAN,
     ),
-    option('--per-minute <number>', 'requests per minute (enterprise only)', integer(1, MAX_QUOTA)),
-    option('--per-day <number>', 'requests per day (enterprise only)', integer(1, MAX_QUOTA)),
+    option('--per-minute <number>', 'requests per minute (enterprise only)', integerParser(1, MAX_QUOTA)),
+    option('--per-day <number>', 'requests per day (enterprise only)', integerParser(1, MAX_QUOTA)),
     dataOption,
   ],
   prints: 'text',

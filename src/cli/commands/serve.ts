@@ -1,7 +1,7 @@
 import * as z from 'zod/mini';
 import { planNames } from '../../contract/plans.ts';
 import { usageError } from '../core/errors.ts';
-import { integer, parseFraction, parseWith } from '../core/parsers.ts';
+import { integerParser, parseFraction, parseWith } from '../core/parsers.ts';
 import { DEFAULT_PORT } from '../profiles/profile.ts';
 import { argument, type Command, inGroup, option, repeatable } from '../program/command.ts';
 import {
@@ -40,7 +40,7 @@ export const serve: Command<ServeOptions> = {
     option(
       '--port <number>',
       `port to listen on; 0 = any (default: ${DEFAULT_PORT}; 0 with a command)`,
-      integer(0, 65_535),
+      integerParser(0, 65_535),
     ),
     option('--log', 'log requests to stderr (default: at a terminal without a command)'),
     ...inGroup('keys', [
@@ -54,9 +54,9 @@ export const serve: Command<ServeOptions> = {
       option(
         '--ban-after <number>',
         'ban a key after this many rate-limited requests in a minute; those within a second of the first 429 do not count; 0 = never',
-        integer(0, 1_000_000),
+        integerParser(0, 1_000_000),
       ).default(10),
-      option('--ban-for <seconds>', 'length of a ban', integer(1, MAX_BAN_SECONDS)).default(300),
+      option('--ban-for <seconds>', 'length of a ban', integerParser(1, MAX_BAN_SECONDS)).default(300),
     ]),
     ...inGroup('faults', [
       option(
@@ -68,7 +68,7 @@ export const serve: Command<ServeOptions> = {
       option(
         '--fault-seed <number>',
         'number that an earlier run printed, to repeat its faults',
-        integer(0, Number.MAX_SAFE_INTEGER),
+        integerParser(0, Number.MAX_SAFE_INTEGER),
       ),
       option(
         '--faults <file>',

@@ -50,7 +50,7 @@ const numberParser =
 const MAX_SECONDS = 1_000_000;
 
 /** Returns a parser for a number of seconds with up to three decimals. */
-export const seconds = (min: number) =>
+export const secondsParser = (min: number) =>
   numberParser(
     'a number of seconds with at most three decimals, such as 0.5,',
     /^\d{1,7}(\.\d{1,3})?$/,
@@ -58,7 +58,7 @@ export const seconds = (min: number) =>
     MAX_SECONDS,
   );
 
-export const integer = (min: number, max: number) => numberParser('an integer', /^\d{1,16}$/, min, max);
+export const integerParser = (min: number, max: number) => numberParser('an integer', /^\d{1,16}$/, min, max);
 
 /** Parses a number from 0 to 1 with up to nine decimals. */
 export const parseFraction = numberParser('a number', /^(\d|\d?\.\d{1,9})$/, 0, 1);

@@ -96,7 +96,7 @@ function accept<Declared extends Argument | Option>(
   if (values === undefined) return declared;
   const name = declared instanceof Option ? `--${declared.name()}` : `<${declared.name()}>`;
   if (typeof values !== 'function') declared.argChoices = [...values];
-  const parse = checked(name, typeof values === 'function' ? values : anyCase(values), hint);
+  const parse = withUsageErrors(name, typeof values === 'function' ? values : anyCase(values), hint);
   declared.argParser(isList ? collect(parse) : parse);
   return declared;
 }
@@ -111,8 +111,8 @@ const collect = (parse: Parse) => (text: string, previous: unknown) => [
   parse(text),
 ];
 
-/** Returns a parser whose errors are for users: they name the argument, option or variable. */
-export function checked(name: string, parse: Parse, hint?: string): Parse {
+/** Returns a parser that throws errors for users: CliErrors that name the argument, option or variable. */
+export function withUsageErrors(name: string, parse: Parse, hint?: string): Parse {
   return (text) => {
     try {
       return parse(text);

@@ -1,16 +1,16 @@
 import { Command as Commander, CommanderError, type Option } from 'commander';
 import { type Context, version } from '../core/context.ts';
 import { CliError } from '../core/errors.ts';
-import { ArgumentError, seconds } from '../core/parsers.ts';
+import { ArgumentError, secondsParser } from '../core/parsers.ts';
 import { colorModes } from '../output/console.ts';
 import { profileNames } from '../profiles/profile.ts';
 import {
   type Command,
   type CommandGroup,
-  checked,
   type GlobalOptions,
   type OutputOptionName,
   option,
+  withUsageErrors,
 } from './command.ts';
 import { examplesAndNotes, helper } from './help.ts';
 import { toUsageError } from './words.ts';
@@ -25,7 +25,7 @@ export const profileOption = option(
 );
 export const baseUrlOption = option('--base-url <url>', 'base URL of the service, including /v1');
 
-const parseMaxWait = seconds(0);
+const parseMaxWait = secondsParser(0);
 
 /** The options that every command accepts, before or after its name. Commander adds those for version and help. */
 export const globalOptions: readonly Option[] = [
@@ -38,11 +38,11 @@ export const globalOptions: readonly Option[] = [
     'longest wait before each of up to six attempts, for example for a rate limit; with 0, pets never waits',
     parseMaxWait,
   ).default(75),
-  option('--timeout <seconds>', 'time limit for each attempt', seconds(0.001)).default(30),
+  option('--timeout <seconds>', 'time limit for each attempt', secondsParser(0.001)).default(30),
   option(
     '--max-time <seconds>',
     'time limit for all requests of the command, with their retries and waits',
-    seconds(0.001),
+    secondsParser(0.001),
   ),
   option('--no-retry', 'send each request only once'),
   option('--debug', 'log each request to stderr').default(false),
@@ -174,6 +174,6 @@ function globalsOf(program: Commander, env: Context['env']): GlobalOptions {
   // `env` of commander would read the variables of this process instead of those of the context.
   const text = env['PETS_MAX_WAIT'];
   if (!text || program.getOptionValueSource('maxWait') !== 'default') return globals;
-  const parse = checked('PETS_MAX_WAIT', parseMaxWait, 'see: pets help global');
+  const parse = withUsageErrors('PETS_MAX_WAIT', parseMaxWait, 'see: pets help global');
   return { ...globals, maxWait: parse(text) as number };
 }
