@@ -26,35 +26,26 @@ describe('a seed file with errors is refused, and nothing is added', () => {
   });
 });
 
-describe('a data directory that cannot be used', () => {
-  async function machineWithStore() {
-    const machine = await freshMachine();
-    const data = join(machine.home, 'data');
-    await (await serve(machine, ['--data', data, '--no-profile'])).end('SIGTERM');
-    await machine.pets(['keys', 'revoke', 'dev', '--data', data]);
-    return { machine, data };
-  }
+test('a second service on the same directory: the error shows pid and URL of the first', async () => {
+  const machine = await freshMachine();
+  const data = join(machine.home, 'data');
+  const first = await serve(machine, ['--data', data, '--seed', '--no-profile']);
+  const contains = [data, `pid ${first.pid}`, first.url];
+  const args = ['serve', '--port', '0', '--no-profile', '--data', data];
+  await expectFailure(machine, args, { exit: 1, code: 'store_error', contains });
+  expect(await listAllPets(first)).not.toEqual([]);
+});
 
-  const serveAt = (directory: string) => ['serve', '--port', '0', '--no-profile', '--data', directory];
-
-  test('a second service on the same directory: the error shows pid and URL of the first', async () => {
-    const machine = await freshMachine();
-    const data = join(machine.home, 'data');
-    const first = await serve(machine, ['--data', data, '--seed', '--no-profile']);
-    const contains = [data, `pid ${first.pid}`, first.url];
-    await expectFailure(machine, serveAt(data), { exit: 1, code: 'store_error', contains });
-    expect(await listAllPets(first)).not.toEqual([]);
-  });
-
-  test.each([
+test('pets keys refuses a name that could be a path, and limits that the plan does not allow', async () => {
+  const machine = await freshMachine();
+  const data = join(machine.home, 'data');
+  await (await serve(machine, ['--data', data, '--no-profile'])).end('SIGTERM');
+  for (const [line, exit, text] of [
     ['revoke ../x', 3, 'no key named "../x"'],
     ['add ../x --plan free', 2, 'name must have'],
     ['add x --plan free --per-minute 1 --per-day 1', 2, 'need --plan enterprise'],
-  ])('pets keys %s', async (line, exit, contains) => {
-    const { machine, data } = await machineWithStore();
-    const args = ['keys', ...line.split(' '), '--data', data];
-    await expectFailure(machine, args, { exit, contains: [contains] });
-  });
+  ] as const)
+    await expectFailure(machine, ['keys', ...line.split(' '), '--data', data], { exit, contains: [text] });
 });
 
 test('an address that is not available', async () => {

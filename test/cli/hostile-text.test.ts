@@ -93,15 +93,9 @@ test.each([
   for (const line of stdout.split('\n')) expect(stringWidth(line)).toBeLessThanOrEqual(80);
 });
 
-const refused = (message: string, argv: string[], columns?: number) =>
-  runAgainst(
-    (_request, response) => reply(response, 400, { code: 'bad', message, status: 400 }),
-    ['list', '--color', 'never', ...argv],
-    columns === undefined ? {} : { columns },
-  );
-
 test('line breaks in a message of the service cannot fake an error of the program, also with --debug', async () => {
-  const { stderr } = await refused('x\r\nerror: fake\n  → type: rm -rf ~', ['--debug']);
+  const handler = failing('bad', 'x\r\nerror: fake\n  → type: rm -rf ~');
+  const { stderr } = await runAgainst(handler, ['list', '--color', 'never', '--debug']);
   expect(stderr.match(/^error: /gm)).toHaveLength(1);
   expect(stderr).not.toMatch(/^ *→ type/m);
   expect(stderr).toMatch(/^Error: \S+ x\\r\\nerror: fake\\n {2}→ type: rm -rf ~$/m);

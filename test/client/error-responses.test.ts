@@ -28,7 +28,7 @@ const rows: Row[] = [
   ['an animal without an id', 200, { ...PET, id: undefined }, {}, ContractError, { isAmbiguous: true }],
   ['a name that is null', 200, { ...PET, name: null }, {}, ContractError, { isAmbiguous: true }],
   ['204', 204, '', {}, ContractError, { isAmbiguous: true }],
-  ['202', 202, {}, {}, ContractError, { isAmbiguous: true }],
+  ['202 with an animal', 202, PET, {}, ContractError, { isAmbiguous: true }],
   ['400', 400, error(400), {}, ApiFailure, { isAmbiguous: false }],
   // Listing and adding animals never fail with 404, so the base URL must be wrong.
   ['404 with HTML', 404, HTML, asHtml, ContractError, { isAmbiguous: false }],
