@@ -2,9 +2,9 @@ import { expect, test } from 'vitest';
 import { copyStore } from '../../src/store/location.ts';
 import { writeDatabase } from '../../src/store/postgres/contents.ts';
 import { inTransaction } from '../../src/store/postgres/database.ts';
-import { postgresLocation } from '../../src/store/postgres/postgres-location.ts';
 import { beginSql, SCHEMA_VERSION } from '../../src/store/postgres/schema.ts';
 import { type ManualClock, manualClock } from '../helpers/clock.ts';
+import { databaseLocation } from '../helpers/postgres/backends.ts';
 import { createSchema, storeIdOf } from '../helpers/postgres/store-schema.ts';
 import { connectTo, freshDatabase, sharedCluster } from '../helpers/postgres.ts';
 import {
@@ -28,12 +28,13 @@ async function stateOf(url: string) {
   return state;
 }
 
-const locationOf = (url: string, clock: ManualClock) =>
-  postgresLocation(url, { clock, env: {}, userName: 'pets', testTime: clock.now });
-
 async function newDatabase(clock: ManualClock): Promise<CopyPlace & { url: string }> {
   const url = await freshDatabase();
-  return { url, location: locationOf(url, clock), state: () => stateOf(url) };
+  return {
+    url,
+    location: await databaseLocation(url, { clock, testTime: clock.now }),
+    state: () => stateOf(url),
+  };
 }
 
 /** A database with an empty schema, such as `pets store migrate` creates. */

@@ -17,7 +17,6 @@ const SERVE = [
 ];
 
 type ServerProcess = Awaited<ReturnType<typeof serveCommand>>;
-type Servers = readonly [ServerProcess, ServerProcess, ServerProcess];
 
 /** Three servers that start at the same time on an empty database, and a key with practically no limits. */
 async function startServers(data: string) {
@@ -30,11 +29,9 @@ async function startServers(data: string) {
 }
 
 /** Starts a load balancer with the configuration of the document. Returns the base URL of the service. */
-async function startBalancer(name: 'nginx' | 'haproxy', servers: Servers): Promise<string> {
-  const [first, second, third] = servers;
-  const hostOf = ({ url }: ServerProcess) => new URL(url).host;
-  const text = [first, second, third].reduce(
-    (result, server, i) => result.replaceAll(`10.0.0.1${i + 1}:7387`, hostOf(server)),
+async function startBalancer(name: 'nginx' | 'haproxy', servers: readonly ServerProcess[]): Promise<string> {
+  const text = servers.reduce(
+    (result, { url }, i) => result.replaceAll(`10.0.0.1${i + 1}:7387`, new URL(url).host),
     readDocument(FILES[name]).text,
   );
   // TLS is not the subject of these tests; test/e2e/documents.slow.test.ts uses nginx with TLS.

@@ -32,15 +32,6 @@ export async function callFunction(client: Client, name: string, ...values: unkn
   return (await client.query(text, all)).rows;
 }
 
-/** The functions that servers call. `count` is the number of parameters after the store id and the schema version. */
-export async function storeFunctions(client: Client) {
-  const { rows } = await client.query(
-    `select proname as name, pronargs - 2 as count, provolatile as volatility, proconfig as settings from pg_proc
-    where pronamespace = 'pets'::regnamespace`,
-  );
-  return rows;
-}
-
 /** Caches the store id of each connection, because a query in a transaction could change what a test observes. */
 const storeIds = new WeakMap<Client, Promise<string>>();
 

@@ -252,16 +252,6 @@ export function describeCopying(name: string, newSource: NewPlace, newTarget: Ne
       expect((await target.location.check()).animals).toBe(2_500);
     });
 
-    test('needs a store as its source, and another place as its target', async () => {
-      const { source, target, copy } = await places();
-      const before = await target.state();
-      await expect(copy()).rejects.toThrow(`there is no store in ${source.location.place}`);
-      expect(await target.state()).toEqual(before);
-      await expect(copyStore(source.location, source.location)).rejects.toThrow(
-        'both the source and the target',
-      );
-    });
-
     test('is consistent while a server adds animals to a database, and refused while one uses a directory', async () => {
       const { clock, source } = await places();
       const { store } = await openServer(source.location, clock);

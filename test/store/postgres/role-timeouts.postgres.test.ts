@@ -2,6 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { expect } from 'vitest';
 import type { Backend, StoreLocation } from '../../../src/store/backend.ts';
 import { databaseLocation, openDatabase } from '../../helpers/postgres/backends.ts';
+import { untilBlocked } from '../../helpers/postgres/store-schema.ts';
 import { connectTo, hasPgbouncer, startCluster, startPgbouncer } from '../../helpers/postgres.ts';
 import { testIf } from '../../helpers/skip.ts';
 import { animal, seedOf } from '../../helpers/store-fixtures.ts';
@@ -11,11 +12,12 @@ import { animal, seedOf } from '../../helpers/store-fixtures.ts';
 const LIMIT_MS = 100;
 
 testIf(hasPgbouncer(), 'not installed: pgbouncer').each<
-  [what: string, lock: string, run: (backend: Backend, location: StoreLocation) => Promise<unknown>]
+  [what: string, run: (backend: Backend, location: StoreLocation) => Promise<unknown>]
 >([
-  ['a reset', 'pets.meta', ({ reset }) => reset(seedOf(7n))],
-  ['a start', 'pets.meta', async (_, location) => (await openDatabase(location.place)).close()],
-])('%s may take longer than the limits that are set for the user', async (_, table, run) => {
+  ['a reset', ({ reset }) => reset(seedOf(7n))],
+  ['a check of the store', (_, location) => location.check()],
+  ['a start', async (_, location) => (await openDatabase(location.place)).close()],
+])('%s may take longer than the limits that are set for the user', async (_, run) => {
   const cluster = await startCluster();
   const url = await cluster.createDatabase();
   await (await databaseLocation(url)).migrate();
@@ -26,13 +28,13 @@ testIf(hasPgbouncer(), 'not installed: pgbouncer').each<
   const pgbouncer = await startPgbouncer(cluster);
   const place = `${pgbouncer.url(new URL(url).pathname.slice(1))}?prepare=off`;
   const location = await databaseLocation(place);
-  const client = await connectTo(url.replace('pets@', 'postgres@'));
+  const connect = () => connectTo(url.replace('pets@', 'postgres@'));
+  const [client, observer] = [await connect(), await connect()];
   const backend = await openDatabase(place);
-  await client.query(`begin; lock table ${table} in access exclusive mode`);
+  await client.query('begin; lock table pets.meta, pets.animals in access exclusive mode');
   const running = run(backend, location);
   running.catch(() => {});
-  const isBlocked = async () => (await client.query('select from pg_locks where not granted')).rowCount;
-  await expect.poll(isBlocked).toBeGreaterThan(0);
+  await untilBlocked(observer);
   await sleep(2 * LIMIT_MS);
   await client.query('commit');
   await running;

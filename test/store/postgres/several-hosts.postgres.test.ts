@@ -5,17 +5,16 @@ import { PrimaryConnector } from '../../../src/store/postgres/connect/primary-co
 import { closedPort } from '../../helpers/listen.ts';
 import { movableAddress, startCluster, startSynchronousReplica } from '../../helpers/postgres.ts';
 
-/** `connect` opens a connection to the host that accepts writes, as a user who is not a superuser. */
+/** A function that opens a connection to the host that accepts writes, as a user who is not a superuser. */
 function connectorFor(ports: readonly number[]) {
   const hosts = ports.map((port) => `127.0.0.1:${port}`).join(',');
   const url = `postgres://pets@${hosts}/postgres?target_session_attrs=read-write`;
   const connector = new PrimaryConnector(parseDatabaseTarget(url, { env: {}, userName: undefined }));
-  const connect = async (): Promise<Client> => {
+  return async (): Promise<Client> => {
     const client = await connector.connect({ timeout: 1_000, isServer: false });
     onTestFinished(() => void client.connection.stream.destroy());
     return client;
   };
-  return { connect };
 }
 
 const portOf = async (client: Client): Promise<number> =>
@@ -32,20 +31,20 @@ test('the server that accepts writes is used, wherever it is in the URL', async 
     // The same server twice
     [primary.port, primary.port],
   ]) {
-    const { connect } = connectorFor(ports);
+    const connect = connectorFor(ports);
     expect(await portOf(await connect())).toBe(primary.port);
   }
 
   // A standby server counts as unavailable, because it can become the primary server.
   const readOnly = 'the database is read-only: a standby server, or default_transaction_read_only is on';
-  await expect(connectorFor([standby.port, closed]).connect()).rejects.toMatchObject({
+  await expect(connectorFor([standby.port, closed])()).rejects.toMatchObject({
     message: `no server accepts writes (127.0.0.1:${standby.port}: ${readOnly}; 127.0.0.1:${closed}: connect ECONNREFUSED 127.0.0.1:${closed})`,
     outcome: 'not_done',
   });
   const refused = { message: readOnly, outcome: 'not_done' };
-  await expect(connectorFor([standby.port]).connect()).rejects.toMatchObject(refused);
+  await expect(connectorFor([standby.port])()).rejects.toMatchObject(refused);
   await primary.setReadOnly(true);
-  await expect(connectorFor([primary.port]).connect()).rejects.toMatchObject(refused);
+  await expect(connectorFor([primary.port])()).rejects.toMatchObject(refused);
 });
 
 test('of two servers that accept writes, the one that was promoted last is used', async () => {
@@ -53,7 +52,7 @@ test('of two servers that accept writes, the one that was promoted last is used'
   const standby = await startSynchronousReplica(old);
   // The old primary server responds earlier.
   const distant = await movableAddress(standby, 10);
-  const { connect } = connectorFor([old.port, distant.port]);
+  const connect = connectorFor([old.port, distant.port]);
   const first = await connect();
   expect(await portOf(first)).toBe(old.port);
   await old.set('synchronous_standby_names', '');
@@ -72,7 +71,7 @@ test('of two servers that accept writes, the one that was promoted last is used'
   old.resume();
   const refused = `127.0.0.1:${old.port}: it is an old primary server, because another one was promoted later`;
   await expect.poll(() => connect().catch(({ message }) => message)).toContain(refused);
-  expect(await portOf(await connectorFor([old.port, distant.port]).connect())).toBe(old.port);
+  expect(await portOf(await connectorFor([old.port, distant.port])())).toBe(old.port);
   standby.resume();
   await expect.poll(async () => portOf(await connect())).toBe(standby.port);
   // Connections to the server that is used stay open.
