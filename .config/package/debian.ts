@@ -1,4 +1,3 @@
-// Builds the Debian package around the executable for Linux.
 import { execFileSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import {
@@ -14,9 +13,11 @@ import {
 import { dirname, join, resolve } from 'node:path';
 import { gzipSync } from 'node:zlib';
 import manifest from '../../package.json' with { type: 'json' };
-import { completionScripts } from '../../src/cli/completion/scripts.ts';
+import { completionScripts } from '../../src/cli/commands/completion.ts';
 import { licenseTexts, OUTPUT } from './executable.ts';
 import { manPage } from './man-page.ts';
+
+// Builds the Debian package around the executable for Linux.
 
 const TEMPLATES = join(import.meta.dirname, 'debian');
 const SEE_ALSO = 'The documents in /usr/share/doc/pets. The service: systemctl cat pets';

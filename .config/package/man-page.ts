@@ -1,10 +1,10 @@
-// Generates the man page from the same declarations as the help of the program.
 import type { Command as Commander, Option } from 'commander';
 import { environmentVariables, firstCommands } from '../../src/cli/commands/help.ts';
 import { commands } from '../../src/cli/commands/index.ts';
 import { exitCodeMeanings } from '../../src/cli/core/exit-codes.ts';
-import { helper } from '../../src/cli/program/help.ts';
-import { createProgram, globalOptions, programSummary } from '../../src/cli/program/program.ts';
+import { createProgram, globalOptions, helper, programSummary } from '../../src/cli/program/program.ts';
+
+// Generates the man page from the same declarations as the help of the program.
 
 const { program, declarations } = createProgram(commands);
 

@@ -5,8 +5,7 @@ import { toCliError, usageError } from './core/errors.ts';
 import { exitCodes } from './core/exit-codes.ts';
 import { type Console, type ConsoleOptions, createConsole, isClosedPipe } from './output/console.ts';
 import { chooseFormat, type OutputOptions } from './output/printer.ts';
-import { sanitizeForTerminal } from './output/sanitize.ts';
-import { cut } from './output/text.ts';
+import { cut, sanitizeForTerminal } from './output/text.ts';
 import type { Command, CommandContext } from './program/command.ts';
 import { flagsOf, parseCommandLine } from './program/program.ts';
 

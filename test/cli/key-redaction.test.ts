@@ -2,7 +2,7 @@ import { writeFile } from 'node:fs/promises';
 import type { Socket } from 'node:net';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
-import { maskKey } from '../../src/cli/output/redact.ts';
+import { maskKey } from '../../src/cli/output/text.ts';
 import { runInTerminal, startInTerminal } from '../helpers/context.ts';
 import { snapshot } from '../helpers/failure.ts';
 import { temporaryDirectory } from '../helpers/temp.ts';

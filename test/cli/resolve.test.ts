@@ -4,7 +4,7 @@ import { describe, expect, test } from 'vitest';
 import { connectionFor } from '../../src/cli/connection/connect.ts';
 import type { CliError } from '../../src/cli/core/errors.ts';
 import type { CliErrorCode } from '../../src/cli/core/exit-codes.ts';
-import { createRedactor, maskKey } from '../../src/cli/output/redact.ts';
+import { createRedactor, maskKey } from '../../src/cli/output/text.ts';
 import { chooseProfile, isLoopbackUrl, type Profile, parseBaseUrl } from '../../src/cli/profiles/profile.ts';
 import type { GlobalOptions } from '../../src/cli/program/command.ts';
 import { stateDirectory } from '../helpers/temp.ts';

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { sanitizeForTerminal, sanitizeJson, tsvLine } from '../../src/cli/output/sanitize.ts';
+import { sanitizeForTerminal, sanitizeJson, tsvLine } from '../../src/cli/output/text.ts';
 import { cases } from '../helpers/cases.ts';
 import { graphemes, hostileTexts } from '../helpers/hostile-text.ts';
 

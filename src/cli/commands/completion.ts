@@ -1,4 +1,3 @@
-import { completionScripts } from '../completion/scripts.ts';
 import { argument, type Command } from '../program/command.ts';
 
 const shells = ['bash', 'zsh', 'fish'] as const;
@@ -17,3 +16,77 @@ export const completion: Command<{ shell: (typeof shells)[number] }> = {
     return undefined;
   },
 };
+
+// The completion scripts. On Tab, a script runs `pets completion <shell> -- <words…>`. The words are passed as
+// arguments and never evaluated, because the line may contain redirections or commands.
+
+/** The script for bash 3.2 and newer. It does not need the bash-completion package. */
+const bash = `# Tab completion of pets for bash. To enable it in every new shell, add this line to ~/.bashrc:
+#   eval "$(pets completion bash)"
+
+_pets() {
+  local line=\${COMP_LINE:0:COMP_POINT} words last prefix word reply
+  # Bash also splits words at = and :. These words are not evaluated.
+  read -a words <<< "\${line#*"$1"}"
+  [[ $line == *[[:blank:]] ]] && words+=('')
+  last=\${#words[@]}-1
+  words[last]=\${words[last]#[\\'\\"]}
+  # Bash replaces only the part of the word after the last = or :.
+  prefix=\${words[last]%"\${2#[\\'\\"]}"}
+
+  reply=$(pets completion bash -- "\${words[@]}" 2> /dev/null) || return
+  COMPREPLY=()
+  while IFS= read -r word; do
+    case $word in
+      '') ;;
+      :files) compopt -o default 2> /dev/null ;;
+      *) COMPREPLY+=("\${word#"$prefix"}") ;;
+    esac
+  done <<< "$reply"
+}
+
+complete -F _pets pets
+`;
+
+/** The script for zsh. It works if it is evaluated, and as the file `_pets` in a directory of `fpath`. */
+const zsh = `#compdef pets
+# Tab completion of pets for zsh. To enable it in every new shell, add this line to ~/.zshrc, after compinit if used:
+#   eval "$(pets completion zsh)"
+
+_pets() {
+  local -a reply
+  reply=("\${(@f)$(pets completion zsh -- "\${(@Q)words[2,CURRENT-1]}" "\${(Q)PREFIX}" 2> /dev/null)}")
+  if [[ $reply == :files ]]; then
+    _files
+  else
+    compadd -- "\${(@)reply:#}"
+  fi
+}
+
+if [[ $funcstack[1] == _pets ]]; then
+  _pets "$@"
+else
+  (( $+functions[compdef] )) || { autoload -Uz compinit && compinit }
+  compdef _pets pets
+fi
+`;
+
+/** The script for fish 3.1 and newer. */
+const fish = `# Tab completion of pets for fish. To enable it in every new shell, run this once:
+#   mkdir -p ~/.config/fish/completions; pets completion fish > ~/.config/fish/completions/pets.fish
+
+function __pets_completion
+    set -l words (commandline -opc)
+    set -l current (string trim --left --chars '"\\'' -- (commandline -ct))
+    set -l reply (pets completion fish -- $words[2..-1] "$current" 2> /dev/null)
+    if test "$reply" = :files
+        __fish_complete_path "$current"
+    else
+        printf '%s\\n' $reply
+    end
+end
+
+complete --command pets --no-files --arguments '(__pets_completion)'
+`;
+
+export const completionScripts = { bash, zsh, fish };

@@ -2,8 +2,7 @@ import type { Command as Commander, Option } from 'commander';
 import { usageError } from '../core/errors.ts';
 import { exitCodeMeanings } from '../core/exit-codes.ts';
 import { argument, type Command } from '../program/command.ts';
-import { helper, type Item, section, wrapText } from '../program/help.ts';
-import { programSummary } from '../program/program.ts';
+import { helper, type Item, programSummary, section, wrapText } from '../program/program.ts';
 import { hintForCommand } from '../program/words.ts';
 
 export const help: Command<{ topic: readonly string[] }> = {

@@ -3,8 +3,7 @@ import { API_PREFIX } from '../../contract/operations.ts';
 import { followUpCommand, isKeyRequired, listOne, probe, withClient } from '../connection/connect.ts';
 import { CliError, usageError } from '../core/errors.ts';
 import { exitCodes } from '../core/exit-codes.ts';
-import { maskKey } from '../output/redact.ts';
-import { sanitizeForTerminal } from '../output/sanitize.ts';
+import { maskKey, sanitizeForTerminal } from '../output/text.ts';
 import {
   type Connection,
   checkProtocol,

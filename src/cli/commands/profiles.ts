@@ -3,7 +3,7 @@ import { connectionFor, withClient } from '../connection/connect.ts';
 import { CliError, toCliError } from '../core/errors.ts';
 import { type ExitCode, exitCodes } from '../core/exit-codes.ts';
 import { type Column, printRows } from '../output/printer.ts';
-import { maskKey } from '../output/redact.ts';
+import { maskKey } from '../output/text.ts';
 import { formatDeadline } from '../output/time.ts';
 import {
   type Connection,

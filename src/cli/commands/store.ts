@@ -3,8 +3,7 @@ import { InterruptedError } from '../../system/interrupted-error.ts';
 import { CliError } from '../core/errors.ts';
 import { checkStoreArgument } from '../core/parsers.ts';
 import { printText } from '../output/printer.ts';
-import { sanitizeForTerminal } from '../output/sanitize.ts';
-import { drawBar, formatCount } from '../output/text.ts';
+import { drawBar, formatCount, sanitizeForTerminal } from '../output/text.ts';
 import {
   argument,
   type Command,

@@ -1,6 +1,6 @@
 import type { AttemptEvent, WaitEvent } from '../../client/call.ts';
 import { formatDuration } from '../../system/time-text.ts';
-import { sanitizeForTerminal } from '../output/sanitize.ts';
+import { sanitizeForTerminal } from '../output/text.ts';
 import { formatTime } from '../output/time.ts';
 import type { CommandContext } from '../program/command.ts';
 

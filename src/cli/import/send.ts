@@ -9,8 +9,7 @@ import type { NewPet, ReceivedPet } from '../../contract/schemas.ts';
 import type { SteadyClock } from '../../system/clock.ts';
 import { InterruptedError } from '../../system/interrupted-error.ts';
 import { type ReadingOptions, readPages } from '../animals/reading.ts';
-import { createRedactor } from '../output/redact.ts';
-import { formatCount } from '../output/text.ts';
+import { createRedactor, formatCount } from '../output/text.ts';
 import type { PetRow } from '../rows/read-file.ts';
 import {
   animalHash,

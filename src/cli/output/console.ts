@@ -5,9 +5,7 @@ import { createTimeFormatter } from '../../system/time-text.ts';
 import type { Context, OutputStream } from '../core/context.ts';
 import { CliError, systemReason } from '../core/errors.ts';
 import type { OutputFile } from './output-file.ts';
-import { createRedactor } from './redact.ts';
-import { sanitizeForTerminal, sanitizeJson } from './sanitize.ts';
-import { cut } from './text.ts';
+import { createRedactor, cut, sanitizeForTerminal, sanitizeJson } from './text.ts';
 
 /**
  * The formats of the data that commands print. `lines` are rows with tabs and without a header, `excel` is CSV that

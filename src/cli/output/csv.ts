@@ -1,7 +1,7 @@
 import { stringify } from 'csv-stringify/sync';
 import { cellText, isNumber } from '../core/fields.ts';
 import type { Console } from './console.ts';
-import { sanitizeForTerminal } from './sanitize.ts';
+import { sanitizeForTerminal } from './text.ts';
 
 type Target = Pick<Console, 'format' | 'isTerminal' | 'hasDecimalComma'>;
 

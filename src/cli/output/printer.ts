@@ -3,9 +3,8 @@ import { parseJson, stringifyJson } from '../../contract/json.ts';
 import { usageError } from '../core/errors.ts';
 import { cellText, isNumber } from '../core/fields.ts';
 import type { Console, Format } from './console.ts';
-import { sanitizeJson, tsvLine } from './sanitize.ts';
 import type { TableColumn } from './table.ts';
-import { listNames } from './text.ts';
+import { listNames, sanitizeJson, tsvLine } from './text.ts';
 
 /** The values of the options that choose a format. */
 export type OutputOptions = {

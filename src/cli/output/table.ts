@@ -1,7 +1,7 @@
 import type { ChalkInstance } from 'chalk';
 import Table from 'cli-table3';
 import stringWidth from 'string-width';
-import { sanitizeForTerminal } from './sanitize.ts';
+import { sanitizeForTerminal } from './text.ts';
 
 /** A column of a table. `cells` are the texts of the rows. */
 export type TableColumn = {

@@ -1,4 +1,47 @@
-import { sanitizeForTerminal } from './sanitize.ts';
+/**
+ * Makes text from a server or a file safe to print on a terminal: control characters and invisible characters are
+ * escaped, for example as `\x1b`.
+ */
+export function sanitizeForTerminal(text: string): string {
+  return replaceInvisible(text, (char) => NAMED[char] ?? escapeChar(char.codePointAt(0) ?? 0));
+}
+
+/** Makes JSON text safe to print on a terminal. The escapes are those of JSON, so that the value stays the same. */
+export function sanitizeJson(text: string): string {
+  return replaceInvisible(text, (char) =>
+    char === '\n'
+      ? char
+      : char
+          .split('')
+          .map((unit) => `\\u${hex(unit.charCodeAt(0), 4)}`)
+          .join(''),
+  );
+}
+
+/** Formats a line of tab-separated output, in which backslashes are escaped too, so that every text can be restored. */
+export const tsvLine = (cells: readonly string[]): string =>
+  `${cells.map((text) => sanitizeForTerminal(text.replaceAll('\\', '\\\\'))).join('\t')}\n`;
+
+/** Matches a text of visible ASCII and Latin characters, which needs no escapes. Most texts match. */
+const PLAIN = /^[ -~\xa1-\xac\xae-\u02ff]*$/;
+
+const NAMED: Record<string, string> = { '\n': '\\n', '\r': '\\r', '\t': '\\t' };
+
+function replaceInvisible(text: string, escapeWith: (char: string) => string): string {
+  if (PLAIN.test(text)) return text;
+  // Joiners and variation selectors stay, because emoji and many scripts need them, and so do the flags of regions, which
+  // consist of a black flag and tags. The expression is created here, because compiling it takes a millisecond.
+  const candidates =
+    /\u{1f3f4}[\u{e0030}-\u{e007a}]{3,6}\u{e007f}|(?!\u200c|\u200d|\p{Variation_Selector})[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}\p{Noncharacter_Code_Point}]/gu;
+  return text.replace(candidates, (match) => (match.startsWith('\u{1f3f4}') ? match : escapeWith(match)));
+}
+
+const hex = (code: number, digits: number): string => code.toString(16).padStart(digits, '0');
+
+function escapeChar(code: number): string {
+  if (code < 0x100) return `\\x${hex(code, 2)}`;
+  return code < 0x1_0000 ? `\\u${hex(code, 4)}` : `\\u{${hex(code, 5)}}`;
+}
 
 // Counts, lists of names and short texts in messages. Tables measure text exactly, in table.ts.
 
@@ -25,4 +68,32 @@ export const drawBar = (done: number, total: number): string =>
 export function cut(text: string, length: number): string {
   const characters = [...text.slice(0, 2 * length + 2)];
   return characters.length <= length ? text : `${characters.slice(0, length - 1).join('')}…`;
+}
+
+/** The forms of a text in output: unchanged, in JSON and in quotes for a shell, each also with escapes for a terminal. */
+function writtenForms(text: string): string[] {
+  const forms = [text, JSON.stringify(text).slice(1, -1), text.replaceAll("'", `'\\''`)];
+  return forms.flatMap((form) => [form, sanitizeForTerminal(form)]);
+}
+
+/** Masks an API key. The last 4 characters are shown if the key has more than 8. */
+export const maskKey = (key: string): string => `…${key.length > 8 ? key.slice(-4) : ''}`;
+
+/** A key with fewer characters could be part of an ordinary word, so it is masked only if it is a word of its own. */
+const MIN_KEY_LENGTH = 6;
+
+/**
+ * Returns a function that masks an API key in texts of a service, which may have echoed the key in plain, URL-encoded or
+ * JSON-escaped form.
+ */
+export function createRedactor(key: string): (text: string) => string {
+  if (key === '') return (text) => text;
+  // Longer forms come first, because a shorter form may be a prefix of a longer one.
+  const forms = [encodeURIComponent(key), ...writtenForms(key)].sort((a, b) => b.length - a.length);
+  const pattern = forms.map((form) => form.replace(/[^\w\s]/g, '\\$&')).join('|');
+  const isWord = key.length < MIN_KEY_LENGTH;
+  // The case is ignored, because a key in a header name is printed in lower case.
+  const any = new RegExp(isWord ? `(?<!\\w)(?:${pattern})(?!\\w)` : pattern, 'gi');
+  const masked = maskKey(key);
+  return (text) => text.replace(any, () => masked);
 }

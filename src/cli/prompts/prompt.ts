@@ -2,7 +2,7 @@ import { createInterface } from 'node:readline';
 import { InterruptedError } from '../../system/interrupted-error.ts';
 import type { Context } from '../core/context.ts';
 import { readInput, requireUtf8 } from '../core/input.ts';
-import { sanitizeForTerminal } from '../output/sanitize.ts';
+import { sanitizeForTerminal } from '../output/text.ts';
 import type { CommandContext } from '../program/command.ts';
 
 /** Returns what is wrong with a line; undefined if the line is valid. */

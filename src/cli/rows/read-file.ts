@@ -1,6 +1,3 @@
-// Reads a file of animals: its bytes, its format by the first characters, and its rows. All rows are checked. If one has an
-// error, the file is not used.
-
 import { createReadStream } from 'node:fs';
 import { realpath, stat } from 'node:fs/promises';
 import { CsvError, parse as parseCsv } from 'csv-parse/sync';
@@ -13,9 +10,11 @@ import { parseJsonDocument, readInput, requireUtf8 } from '../core/input.ts';
 import { EMPTY_NAME } from '../core/parsers.ts';
 import type { Console } from '../output/console.ts';
 import { unescapeFormula } from '../output/csv.ts';
-import { sanitizeForTerminal } from '../output/sanitize.ts';
-import { cut, formatCount, listNames } from '../output/text.ts';
+import { cut, formatCount, listNames, sanitizeForTerminal } from '../output/text.ts';
 import type { CommandContext } from '../program/command.ts';
+
+// Reads a file of animals: its bytes, its format by the first characters, and its rows. All rows are checked. If one has an
+// error, the file is not used.
 
 export type RowFormat = 'csv' | 'ndjson' | 'json';
 
