@@ -183,7 +183,7 @@ const MINUTE_MS = 60_000;
  * Shows the progress as a bar if the console has a status line, and otherwise as a line at most every 15 seconds. Shows
  * nothing with `--quiet`.
  */
-export function createProgressBar(
+function createProgressBar(
   { console, clock, globals }: Pick<CommandContext, 'console' | 'clock' | 'globals'>,
   rows: number,
 ) {
