@@ -3,20 +3,18 @@ import { once } from 'node:events';
 import { chmod, readdir, readFile, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import { KEY, PET } from '../helpers/client.ts';
+import { PET } from '../helpers/client.ts';
 import { gate } from '../helpers/gate.ts';
-import { freshMachine, type Machine, petsInShell, serve } from '../helpers/pets.ts';
-import { type Handler, reply, scriptedServer } from '../helpers/scripted-server.ts';
+import { freshMachine, type Machine, machineWithServer, petsInShell, serve } from '../helpers/pets.ts';
+import { type Handler, reply } from '../helpers/scripted-server.ts';
 import { testIf } from '../helpers/skip.ts';
 
 const OLD = 'the old contents\n';
 const isRoot = process.getuid?.() === 0;
 
 async function prepare(handler: Handler = (_, response) => reply(response, 200, [PET])) {
-  const machine = await freshMachine();
-  const server = await scriptedServer(handler);
-  const options = { env: { PETS_BASE_URL: server.url, PETS_API_KEY: KEY } };
-  return { machine, options, server, shell: (line: string) => machine.shell(line, options) };
+  const { machine, server } = await machineWithServer(handler);
+  return { machine, server, shell: machine.shell };
 }
 
 /** The names in the home directory, without those of the program's own directories. */
@@ -25,13 +23,13 @@ const namesIn = async ({ home }: Machine) => (await readdir(home)).filter((name)
 test('a command that is interrupted leaves the old file', async () => {
   const waiting = gate();
   // The first page has 100 animals, and the second never arrives.
-  const { machine, options } = await prepare((_, response, count) => {
+  const { machine } = await prepare((_, response, count) => {
     const pets = Array.from({ length: 100 }, (_, i) => ({ ...PET, id: i + 1 }));
     if (count === 1) reply(response, 200, pets, { Link: '</v1/pets?page=2>; rel="next"' });
     else waiting.open();
   });
   const file = await machine.file('animals.ndjson', OLD);
-  const child = machine.startCommand(['list', '--all', '--output', file], options);
+  const child = machine.startCommand(['list', '--all', '--output', file]);
   const closed = once(child, 'close');
   await waiting.opened;
   child.kill('SIGTERM');
