@@ -78,7 +78,7 @@ describe('while the disk refuses writes', () => {
     expect(await store.add(KEYED)).toEqual({ ...first, kind: 'replayed' });
     expect(warnings).toEqual([
       expect.stringMatching(
-        `${code === 'errno -122' ? 'EDQUOT: the disk quota' : code}.*; animals cannot be added until there is space`,
+        `${code === 'errno -122' ? 'EDQUOT: the disk quota' : code}.*; animals cannot be added until the disk accepts writes`,
       ),
     ]);
 
@@ -166,7 +166,7 @@ describe('a store that is opened on a full disk', () => {
   it('serves reads, and adds animals as soon as there is space', async () => {
     const { store, faults, warnings } = await openFaulty(await closedStore(), { write: 'ENOSPC' });
     expect(warnings).toEqual([
-      expect.stringMatching(/ENOSPC.*; animals cannot be added until there is space$/),
+      expect.stringMatching(/ENOSPC.*; animals cannot be added until the disk accepts writes$/),
     ]);
     expect(await allTexts(store)).toHaveLength(2);
     await expect(store.add({ pet: animal() })).rejects.toThrow(StoreUnwritableError);

@@ -134,7 +134,7 @@ class Simulation {
           if (message.includes(' were moved to ')) this.counts.torn++;
           if (message.endsWith('can be written again')) this.#isSynced = true;
           // Before the store is open, this warning means that it opens although its last record may not be on the disk.
-          if (message.endsWith('until there is space') && !isOpen) {
+          if (message.endsWith('until the disk accepts writes') && !isOpen) {
             this.#isSynced = false;
             this.counts.full++;
           }

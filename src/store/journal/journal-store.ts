@@ -262,7 +262,7 @@ export class JournalStore implements Store {
   #refuse(error: NotAppendedError): StoreUnwritableError {
     const refusal = this.#unwritable(error);
     if (!this.#isRefused)
-      this.#options.onWarning(`${refusal.message}; animals cannot be added until there is space`);
+      this.#options.onWarning(`${refusal.message}; animals cannot be added until the disk accepts writes`);
     this.#isRefused = true;
     return refusal;
   }
