@@ -41,6 +41,7 @@ const unused: Plugin = {
 // Dependencies of libraries that are replaced as a whole (.config/replaced/), as in tests (.config/replace-modules.ts).
 const replacedImports = [
   { importer: /[\\/]atomically[\\/]/, source: 'when-exit', file: 'when-exit.js' },
+  { importer: /[\\/]conf[\\/]/, source: 'env-paths', file: 'env-paths.js' },
   { importer: /[\\/]cli-table3[\\/]/, source: 'string-width', file: 'string-width.cjs' },
 ];
 const replaced: Plugin = {

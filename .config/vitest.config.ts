@@ -5,7 +5,12 @@ import { configDefaults, defineConfig } from 'vitest/config';
 
 export default defineConfig({
   // The build replaces these modules too (.config/build.ts).
-  resolve: { alias: { 'when-exit': `${import.meta.dirname}/replaced/when-exit.js` } },
+  resolve: {
+    alias: {
+      'when-exit': `${import.meta.dirname}/replaced/when-exit.js`,
+      'env-paths': `${import.meta.dirname}/replaced/env-paths.js`,
+    },
+  },
   test: {
     server: { deps: { inline: ['conf', 'atomically'] } },
     setupFiles: ['.config/replace-modules.ts'],

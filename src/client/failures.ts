@@ -21,8 +21,6 @@ const LOCAL_HINT =
 
 /** The codes of TLS and of certificates, and those with which the parser of HTTP refuses a response. */
 const PROTOCOL_CODE = /CERT|TLS|SSL|SIGNATURE|ISSUER|CRL|INVALID_|PATH_LENGTH|^EPROTO$|^HPE_/;
-const PROTOCOL_HINT =
-  'check that the base URL begins with http:// or https:// as the service requires, and the clock of this machine; https needs TLS 1.2 or newer; to trust a certificate authority of your own, set NODE_EXTRA_CA_CERTS to its file';
 
 const HEADERS_HINT =
   'the service or a proxy sends too many or too long headers, such as cookies; to accept them, set NODE_OPTIONS=--max-http-header-size=65536';
@@ -49,8 +47,7 @@ export function toAttemptError(error: Error, sent: boolean): ClientError {
   const isCut = errno === 'UND_ERR_RES_CONTENT_LENGTH_MISMATCH' || (isParser && cause.data === '');
   if (isCut) return new NetworkError(INCOMPLETE_RESPONSE, { errno, sent, cause });
   const isPermanent = isParser || PROTOCOL_CODE.test(errno ?? '');
-  const hint = isPermanent ? PROTOCOL_HINT : undefined;
-  return new NetworkError(text, { errno, sent, isPermanent, hint, cause });
+  return new NetworkError(text, { errno, sent, isPermanent, cause });
 }
 
 /** The innermost cause of an error. An AggregateError has an error for each address that was tried; the first one counts. */

@@ -49,7 +49,9 @@ export function routeThrough(address: string, options: ConnectionOptions): Route
       if (!['UND_ERR_ABORTED', 'UND_ERR_INVALID_ARG'].includes(code)) return toAttemptError(cause, sent);
       // The proxy would refuse it again.
       const details = { errno: code, sent: false, isPermanent: true, cause };
-      return new NetworkError(`the proxy refused the request (${cause.message})`, details);
+      const refusal = `refused the request (${cause.message})`;
+      const text = refusal.includes('(407)') ? 'requires a valid user and password (407)' : refusal;
+      return new NetworkError(`the proxy ${text}`, details);
     },
   };
 }

@@ -89,6 +89,7 @@ test.each<[unknown, number, string, message: string, hint: string | undefined, b
   ],
   [new ContractError(200, 'not JSON'), 7, 'contract_error', 'not JSON', `check the base URL ${HTTPS}`],
   [new ContractError(200, ''), 7, 'contract_error', '', `${LOCAL}/; it usually ends in /v1`, `${LOCAL}/`],
+  [new ContractError(404, ''), 7, 'contract_error', '', `use the base URL ${LOCAL}`, `${LOCAL}/pets`],
   [new Error('oops'), 1, 'internal_error', 'unexpected error: oops', '--debug'],
 ])('%s: exit code %i, error code %s, message %j, hint %j', (error, exit, code, message, hint, baseUrl) => {
   const described = explain(error, baseUrl === undefined ? {} : { baseUrl });
@@ -110,6 +111,8 @@ test.each<[string | undefined, reason: string, hint: string, Partial<Connection>
   ['ECONNREFUSED', 'odd', `${START} --port 8080`, at('http://localhost:8080/v1')],
   ['ECONNREFUSED', 'odd', CHECK, at('http://192.0.2.1:7387/v1')],
   ['CERT_HAS_EXPIRED', 'odd', 'the clock of this machine'],
+  ['HPE_INVALID_CONSTANT', 'odd', 'begin with https://'],
+  ['ERR_SSL_UNSUPPORTED_PROTOCOL', 'odd', 'TLS 1.2'],
 ])('%s: %s, and the hint %j (%o)', (code, reason, hint, change = {}) => {
   const { baseUrl = HTTPS } = change;
   const message = `cannot reach ${new URL(baseUrl).host}: ${reason}`;

@@ -1,5 +1,10 @@
 import { expect, test } from 'vitest';
-import { configDirectory, dataDirectory, stateDirectories } from '../../src/cli/profiles/paths.ts';
+import {
+  configDirectory,
+  configHint,
+  dataDirectory,
+  stateDirectories,
+} from '../../src/cli/profiles/paths.ts';
 
 const SHARE = '/home/ada/.local/share/pets/store';
 
@@ -34,3 +39,14 @@ test.each([
     expect(stateDirectories(context)).toEqual(paths.map((path, i) => ({ path, isTemporary: i > 0 })));
   },
 );
+
+const CHOWN = 'if it was created with sudo, give it back: sudo chown -R "$(id -un)"';
+test.each([
+  ['no home directory', '/', {}, 'EACCES', 'set HOME or PETS_CONFIG_DIR to a writable directory'],
+  ['files of root', '/home/ada', {}, 'EACCES', `${CHOWN} /home/ada/.config; otherwise, set PETS_CONFIG_DIR`],
+  ['a chosen directory of root', '/', { PETS_CONFIG_DIR: '/my pets' }, 'EACCES', `${CHOWN} '/my pets';`],
+  ['a full disk', '/home/ada', {}, 'ENOSPC', 'make the directory writable, or set PETS_CONFIG_DIR'],
+])('the hint after an error with the files of profiles: %s', (_name, homeDirectory, env, code, hint) => {
+  const error = Object.assign(new Error(), { code });
+  expect(configHint({ platform: 'linux', env, homeDirectory }, error)).toContain(hint);
+});

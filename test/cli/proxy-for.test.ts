@@ -43,12 +43,16 @@ describe('proxyFor', () => {
     expect(proxyFor(`http://${host}/v1`, env) !== undefined).toBe(isUsed);
   });
 
-  test.each(['socks5://user:hunter2@proxy', 'http://user:hunter2%zz@proxy'])(
-    'an invalid proxy is refused without printing it: %s',
-    (text) => {
-      const refused = () => proxyFor(SHOP, { HTTP_PROXY: text });
-      expect(refused).toThrow(CliError);
-      expect(refused).toThrow(/^HTTP_PROXY is not the URL of an HTTP proxy$/);
-    },
-  );
+  test.each([
+    'socks5://user:hunter2@proxy',
+    'http://user:hunter2%zz@proxy',
+    'http://user:hun#ter2@proxy',
+    'http://u:hunter2?@proxy',
+    'http://u:hun/ter2@proxy',
+  ])('an invalid proxy is refused without printing it: %s', (text) => {
+    const refused = () => proxyFor(SHOP, { HTTP_PROXY: text });
+    expect(refused).toThrow(CliError);
+    expect(refused).toThrow(/^HTTP_PROXY is not the URL of an HTTP proxy$/);
+    expect(refused).toThrow(expect.objectContaining({ hint: expect.stringMatching(/@ as %40, # as %23/) }));
+  });
 });

@@ -29,6 +29,7 @@ type Given = {
   env?: Record<string, string>;
   default?: 'prod' | 'staging' | 'local';
   prod?: Profile;
+  settings?: object;
 };
 
 /** The context of a command, with the files of the profiles. */
@@ -37,7 +38,7 @@ function contextOf(given: Given) {
   const files = {
     prod: given.prod ?? PROD,
     staging: STAGING,
-    ...(given.default && { settings: { defaultProfile: given.default } }),
+    settings: given.settings ?? { defaultProfile: given.default },
   };
   for (const [name, value] of Object.entries(files))
     writeFileSync(join(path, `${name}.json`), JSON.stringify(value));
@@ -64,6 +65,7 @@ describe('a key is only sent to the service it is for', () => {
     ['PETS_BASE_URL with the same origin', { env: { PETS_BASE_URL: `${PROD_V2}/` } }, 'prod-key', PROD_V2],
     ['empty variables', { env: { PETS_API_KEY: '', PETS_BASE_URL: '' } }, 'prod-key', PROD.baseUrl],
     ['PETS_API_KEY and PETS_BASE_URL', ENV, 'k', OTHER],
+    ['these, and settings that cannot be read', { ...ENV, settings: [] }, 'k', OTHER],
     ['PETS_API_KEY alone', { env: KEY }, 'k', PROD.baseUrl],
     ['PETS_API_KEY and --base-url', { baseUrl: OTHER, env: { ...KEY, PETS_PROFILE: 'local' } }, 'k', OTHER],
     ['--profile and PETS_API_KEY', { ...ENV, profile: 'staging' }, 'staging-key', STAGING.baseUrl],
@@ -95,6 +97,7 @@ describe('a key is only sent to the service it is for', () => {
       'saved for profile prod',
       'log in: pets login --profile prod. Or start',
     ],
+    ['settings that cannot be read', { settings: [], env: KEY }, 'damaged_file', 'settings.json'],
     ['http to another machine', { prod: HTTP }, 'usage', 'does not use https'],
     ['PETS_ALLOW_HTTP not 1', { prod: HTTP, env: { PETS_ALLOW_HTTP: 'yes' } }, 'usage', 'does not use https'],
     ['a key with a line break', { env: { PETS_API_KEY: 'a\nb' } }, 'bad_key', 'Y contains invalid'],

@@ -36,7 +36,10 @@ const attempt = async (baseUrl: string, refuse: number, call: typeof list | type
   return { failure: (await rejection(call(client))) as Error, proxy, attempts };
 };
 
-const refusal = (status: number) => expect.stringMatching(`^the proxy refused the request .*${status}`);
+const refusal = (status: number) =>
+  expect.stringMatching(
+    `^the proxy (refused the request .*${status}|requires a valid user and password .407.$)`,
+  );
 
 test.each([407, 403, 502])('a proxy that refuses a tunnel with %i: nothing was sent', async (status) => {
   for (const call of [list, add]) {
@@ -98,7 +101,7 @@ test('the command names the variable of the proxy in an error, and shows neither
   };
   for (const flags of [['--debug'], ['--debug', '--json']]) {
     const { code, stdout, stderr } = await runInTerminal(['list', ...flags], { env });
-    const message = 'cannot reach shop.invalid: the proxy refused the request (Proxy response (407)';
+    const message = 'cannot reach shop.invalid: the proxy requires a valid user and password (407)';
     expect([code, stderr]).toEqual([6, expect.stringContaining(message)]);
     expect(stderr).toMatch(/the proxy in HTTPS_PROXY, .* add shop.invalid to NO_PROXY/);
     for (const secret of ['hunter2', Buffer.from('ada:hunter2').toString('base64'), 'pets_secret_key'])

@@ -24,19 +24,32 @@ test('an authority in NODE_EXTRA_CA_CERTS is trusted', async () => {
   expect(server.requests).toEqual(['GET /v1/pets?limit=20']);
 });
 
-test.each<[string, Certificate, Record<string, string>, RegExp]>([
-  ['of an unknown authority', 'localhost', {}, /unable to verify/],
-  ['expired', 'expired', TRUSTED, /expired/],
-  ['for another host', 'other-host', TRUSTED, /not in the cert's altnames/],
-  ['self-signed, with a trusted authority', 'self-signed', TRUSTED, /self-signed certificate/],
+test.each<[string, Certificate, Record<string, string>, reason: RegExp, hint: RegExp]>([
+  ['of an unknown authority', 'localhost', {}, /unable to verify/, /^to trust .* NODE_EXTRA_CA_CERTS/],
+  ['expired', 'expired', TRUSTED, /expired/, /^check the clock/],
+  [
+    'for another host',
+    'other-host',
+    TRUSTED,
+    /not in the cert's altnames: DNS:/,
+    /^in the base URL, use a host name/,
+  ],
+  [
+    'self-signed, with a trusted authority',
+    'self-signed',
+    TRUSTED,
+    /self-signed certificate/,
+    /^to trust .* NODE_EXTRA_CA_CERTS/,
+  ],
 ])(
   'an invalid certificate: nothing is sent, and there is no retry: %s',
-  async (_name, certificate, env, reason) => {
+  async (_name, certificate, env, reason, hint) => {
     const server = await tlsServer(certificate);
     const { code, stdout, stderr } = await run(`https://localhost:${server.port}/v1`, ADD, env);
     expect([code, stdout]).toEqual([6, '']);
     const { error } = JSON.parse(stderr);
     expect(error).toMatchObject({ code: 'network_error', message: expect.stringMatching(reason) });
+    expect(error.hint).toMatch(hint);
     expect(server.requests).toEqual([]);
     expect(server.connections()).toBe(1);
   },
@@ -50,11 +63,13 @@ test('a server that does not use TLS: there is no retry, and the key is not sent
       socket.end('HTTP/1.1 400 Bad Request\r\n\r\n');
     });
   });
-  const { client, attempts } = testClient(server.url.replace('http:', 'https:'));
+  const baseUrl = server.url.replace('http:', 'https:');
+  const { client, attempts } = testClient(baseUrl);
   const failure = await rejection(add(client));
   expect(failure).toBeInstanceOf(NetworkError);
   expect(failure).toMatchObject({ sent: false });
   expect(attempts).toHaveLength(1);
+  expect((await run(baseUrl, ADD)).stderr).toContain('the service does not use https at this port');
   expect(received.join('')).not.toContain('pets_key');
 });
 

@@ -34,4 +34,5 @@ test('a user whom the system does not know needs no HOME', async () => {
   const NODE_OPTIONS = `--require ${await machine.file('unknown.cjs', script)}`;
   const options = { env: { ...env, NODE_OPTIONS, PETS_STATE_DIR: env.STATE } };
   expect(await machine.command(['list', '--json'], options)).toMatchObject({ code: 0, stdout: '[]\n' });
+  expect(await machine.command(['use', 'staging'], options)).toMatchObject({ code: 0 });
 });

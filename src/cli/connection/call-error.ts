@@ -76,12 +76,42 @@ function describe(error: ClientError, call: FailedCall): Description {
     return { message: `${server} rejected ${key}: ${error.message}`, status, hint: keyHint(connection) };
   }
   const status = error instanceof ContractError ? error.status : undefined;
-  const hint = foundBaseUrl ? `use the base URL ${foundBaseUrl}` : baseUrlHint(connection);
-  return { message, status, hint };
+  return { message, status, hint: baseUrlHint(connection, foundBaseUrl) };
 }
 
-function networkHint({ code, errno }: NetworkError, call: FailedCall, server: string): string {
+/** How to write special characters in the URL of a proxy. */
+export const PROXY_ENCODING =
+  'in its user or password, write @ as %40, # as %23, ? as %3F, : as %3A, / as %2F and % as %25';
+
+/** The hints for errors of TLS and of the HTTP parser, by their code and message. The first match decides. */
+const PROTOCOL_HINTS: readonly (readonly [error: RegExp, hint: string])[] = [
+  [/^UND_/, ''], // an error of the proxy
+  [
+    /wrong version number|packet length/,
+    'the service does not use https at this port; check the port, or let the base URL begin with http://',
+  ],
+  [/ALTNAME/, 'in the base URL, use a host name of the certificate; the error shows them after DNS:'],
+  [
+    /EXPIRED|NOT_YET_VALID/,
+    'check the clock of this machine; if it is right, the service needs a new certificate',
+  ],
+  [
+    /UNABLE_TO|SELF_SIGNED/,
+    'to trust the certificate, set NODE_EXTRA_CA_CERTS to the PEM file of its certificate authority, for example: export NODE_EXTRA_CA_CERTS=/path/to/ca.pem',
+  ],
+  [
+    /^HPE_/,
+    'the service may not use http at this port; check the port, or let the base URL begin with https://',
+  ],
+  [/^/, 'check the certificate of the service; https needs TLS 1.2 or newer'],
+];
+
+function networkHint(error: NetworkError, call: FailedCall, server: string): string {
+  const { code, errno } = error;
   const { connection, proxyVariable } = call;
+  const text = `${errno} ${error.message}`;
+  const protocolHint = error.isPermanent && PROTOCOL_HINTS.find(([pattern]) => pattern.test(text))?.[1];
+  if (protocolHint) return protocolHint;
   const url = new URL(connection.baseUrl);
   if (url.protocol === 'http:' && isLoopbackUrl(url) && errno === 'ECONNREFUSED') {
     const option = url.port === String(DEFAULT_PORT) ? '' : ` --port ${portOf(url)}`;
@@ -93,7 +123,7 @@ function networkHint({ code, errno }: NetworkError, call: FailedCall, server: st
       : `check the network and the base URL ${connection.baseUrl}`;
   return proxyVariable === undefined
     ? hint
-    : `${hint}; the request goes through the proxy in ${proxyVariable}, which has the form http://user:password@host:port, with @ as %40, : as %3A, / as %2F and % as %25; to connect without it, add ${server} to NO_PROXY`;
+    : `${hint}; the request goes through the proxy in ${proxyVariable}, which has the form http://user:password@host:port; ${PROXY_ENCODING}; to connect without it, add ${server} to NO_PROXY`;
 }
 
 function rateLimited(error: RateLimitError, { now, timeZone }: FailedCall, server: string): Description {
@@ -150,5 +180,8 @@ function keyHint({ keySource, profile }: Connection): string {
     : `log in with a valid key: pets login --profile ${profile}`;
 }
 
-const baseUrlHint = ({ baseUrl }: Connection): string =>
-  `check the base URL ${baseUrl}${baseUrl.endsWith('/v1') ? '' : '; it usually ends in /v1'}`;
+function baseUrlHint({ baseUrl }: Connection, foundBaseUrl?: string): string {
+  const [, better = foundBaseUrl] = /^(.*)\/pets$/.exec(baseUrl) ?? [];
+  if (better !== undefined) return `use the base URL ${better}`;
+  return `check the base URL ${baseUrl}${baseUrl.endsWith('/v1') ? '' : '; it usually ends in /v1'}`;
+}

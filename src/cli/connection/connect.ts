@@ -30,13 +30,15 @@ import { reportAttempt, wait } from './reports.ts';
  */
 export function connectionFor(context: HomeContext & Pick<CommandContext, 'globals'>): Connection {
   const { globals } = context;
-  const profile = chooseProfile(context);
-  const stored = readProfile(context, profile);
   const env = globals.profile === undefined ? context.env : {};
   // Secrets of CI systems often end with a line break.
   const envKey = env['PETS_API_KEY']?.replace(/[\r\n]+$/, '');
   const flagUrl = globals.baseUrl === undefined ? undefined : checkUrl(globals.baseUrl, '--base-url');
   const envUrl = env['PETS_BASE_URL'] && checkUrl(env['PETS_BASE_URL'], 'PETS_BASE_URL');
+  // Both variables together need no profile, whose files this user may not be able to read.
+  const needsProfile = !(envKey && envUrl);
+  const profile = needsProfile ? chooseProfile(context) : 'prod';
+  const stored = needsProfile ? readProfile(context, profile) : undefined;
   const [key, home, keySource]: [string | undefined, string | undefined, KeySource] = envKey
     ? [envKey, envUrl || stored?.baseUrl, 'PETS_API_KEY']
     : [stored?.key, stored?.baseUrl, `profile ${profile}`];

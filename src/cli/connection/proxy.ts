@@ -3,6 +3,7 @@ import { createAddressMatcher, isAddressBlock } from '../../system/address-block
 import type { Context } from '../core/context.ts';
 import { usageError } from '../core/errors.ts';
 import { isLoopbackUrl, portOf } from '../profiles/profile.ts';
+import { PROXY_ENCODING } from './call-error.ts';
 
 /** The URL of a proxy, which may contain a user and password, and the environment variable with this URL. */
 type ProxySetting = { address: string; variable: string };
@@ -28,15 +29,16 @@ export function proxyFor(baseUrl: string, env: Context['env']): ProxySetting | u
   // Do not echo the value, because it may contain a password.
   throw usageError(
     `${variable} is not the URL of an HTTP proxy`,
-    `set it to a URL such as http://proxy.example.com:3128, or add ${url.hostname} to NO_PROXY; in a user or password, write @ as %40, : as %3A, / as %2F and % as %25`,
+    `set it to a URL such as http://proxy.example.com:3128, or add ${url.hostname} to NO_PROXY; ${PROXY_ENCODING}`,
   );
 }
 
 function isProxyUrl(address: string): boolean {
   try {
-    const { protocol, username, password } = new URL(address);
+    const { protocol, username, password, pathname, search, hash } = new URL(address);
     decodeURIComponent(username + password);
-    return /^https?:$/.test(protocol);
+    // After an unencoded # in a password, even the host would be a part of the hash.
+    return /^https?:$/.test(protocol) && pathname + search + hash === '/';
   } catch {
     return false;
   }

@@ -1,6 +1,8 @@
-import { isAbsolute, join } from 'node:path';
+import { dirname, isAbsolute, join } from 'node:path';
 import type { StateDirectory } from '../../client/state-directory.ts';
+import { errnoOf } from '../../system/file-system.ts';
 import type { Context } from '../core/context.ts';
+import { shellQuote } from '../core/shell-words.ts';
 
 /** The parts of the context that determine where a user's files are. */
 export type HomeContext = Pick<Context, 'env' | 'platform' | 'homeDirectory'>;
@@ -9,8 +11,19 @@ export type HomeContext = Pick<Context, 'env' | 'platform' | 'homeDirectory'>;
 export const configDirectory = (context: HomeContext): string =>
   context.env['PETS_CONFIG_DIR'] || directory(context, 'config');
 
-/** The hint after an error of writing to the configuration directory. */
-export const CONFIG_HINT = 'make the directory writable, or set PETS_CONFIG_DIR to another one';
+/** The hint after an error of reading or writing a file in the configuration directory. */
+export function configHint(context: HomeContext, error: unknown): string {
+  const { env, platform, homeDirectory } = context;
+  const isChosen = Boolean(env['PETS_CONFIG_DIR']);
+  if (!isChosen && homeDirectory === dirname(homeDirectory))
+    return 'set HOME or PETS_CONFIG_DIR to a writable directory';
+  if (errnoOf(error) !== 'EACCES' || platform === 'win32')
+    return 'make the directory writable, or set PETS_CONFIG_DIR to another one';
+  // sudo also creates the parent, such as ~/.config, if it does not exist.
+  const directory = isChosen ? configDirectory(context) : dirname(configDirectory(context));
+  const chown = `sudo chown -R "$(id -un)" ${shellQuote([directory], platform)}`;
+  return `if it was created with sudo, give it back: ${chown}; otherwise, set PETS_CONFIG_DIR to another directory`;
+}
 
 /** The directory of the local service's store, unless `--data` or PETS_DATA chooses another store. */
 export const dataDirectory = (context: HomeContext): string => join(directory(context, 'data'), 'store');

@@ -3,10 +3,10 @@ import { join } from 'node:path';
 import * as z from 'zod/mini';
 import { API_KEY_PATTERN, LOOPBACK_NAME_PATTERN } from '../../contract/headers.ts';
 import { describeIssues, fieldError } from '../../contract/issues.ts';
-import { makePrivateDirectory, realFileSystem } from '../../system/file-system.ts';
+import { isMissing, makePrivateDirectory, realFileSystem } from '../../system/file-system.ts';
 import { CliError, fileError, usageError } from '../core/errors.ts';
 import { requireUtf8 } from '../core/input.ts';
-import { CONFIG_HINT, configDirectory, type HomeContext } from './paths.ts';
+import { configDirectory, configHint, type HomeContext } from './paths.ts';
 
 export const profileNames = ['prod', 'staging', 'local'] as const;
 export const ProfileName = z.enum(profileNames, { error: `must be one of ${profileNames.join(', ')}` });
@@ -127,9 +127,8 @@ function readFile<Schema extends z.ZodMiniType>(
   try {
     bytes = readFileSync(path);
   } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return undefined;
-    const hint = 'make it a readable file, or set PETS_CONFIG_DIR to another directory';
-    throw fileError('read', path, error, hint);
+    if (isMissing(error)) return undefined;
+    throw fileError('read', path, error, configHint(context, error));
   }
   let value: unknown;
   try {
@@ -165,6 +164,6 @@ async function writeFile(context: HomeContext, name: string, value: Record<strin
     conf.store = value;
     chmodSync(conf.path, FILE_MODE);
   } catch (error) {
-    throw fileError('write', join(directory, `${name}.json`), error, CONFIG_HINT);
+    throw fileError('write', join(directory, `${name}.json`), error, configHint(context, error));
   }
 }

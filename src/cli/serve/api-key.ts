@@ -13,7 +13,7 @@ import {
   replaceFile,
 } from '../../system/file-system.ts';
 import type { Context } from '../core/context.ts';
-import { usageError } from '../core/errors.ts';
+import { type CliError, usageError } from '../core/errors.ts';
 import { readUtf8File } from '../core/input.ts';
 import { configDirectory } from '../profiles/paths.ts';
 import { isLoopbackUrl, readProfile, writeProfile } from '../profiles/profile.ts';
@@ -51,11 +51,11 @@ export async function readSecrets(
   return { key, source, token };
 }
 
-/** The API key of a run, if it has one, and the URL on another machine to which profile `local` still points. */
-export type ProvidedKey = {
-  served?: { plan: PlanName; key: string } | undefined;
-  otherService?: string | undefined;
-};
+/** The API key of a run, if it has one, and what profile `local` refers to. */
+export type ProvidedKey = { served?: { plan: PlanName; key: string } | undefined } & LocalProfile;
+
+/** Whether profile `local` has the URL and the key of this service, or else its URL on another machine. */
+type LocalProfile = { isProfileSaved?: boolean; otherService?: string };
 
 /**
  * Provides the API key of a run. With a fixed key, `--ephemeral` or a command, only this server accepts the key. Otherwise, it
@@ -84,11 +84,13 @@ export async function provideKey(
         return location.isShared ? undefined : temporary();
       });
   if (served === undefined || !profile || command.length > 0) return { served };
-  const otherService = await saveLocalProfile(context, url, served.key).catch((error) => {
-    warn(`${error.message}; so profile local was not saved; to start without it: --no-profile`);
-    return undefined;
+  const local = await saveLocalProfile(context, url, served.key).catch((error: CliError) => {
+    warn(
+      `${error.message}; so profile local was not saved (${error.hint}); to start without it: --no-profile`,
+    );
+    return {};
   });
-  return { served, otherService };
+  return { served, ...local };
 
   /**
    * The first of these keys that the store accepts: the one in profile `local`, where the user may have saved it with
@@ -113,16 +115,12 @@ export async function provideKey(
   }
 }
 
-/**
- * Points profile `local` to this service, unless the user has pointed it to another machine.
- *
- * @returns the URL on that machine; undefined if the profile now points to this service
- */
-async function saveLocalProfile(context: Context, url: string, key: string): Promise<string | undefined> {
+/** Points profile `local` to this service, unless the user has pointed it to another machine. @throws CliError */
+async function saveLocalProfile(context: Context, url: string, key: string): Promise<LocalProfile> {
   const stored = readProfile(context, 'local');
   // Without a change, nothing is written, because the disk may be full or read-only.
-  if (stored?.baseUrl === url && stored.key === key) return undefined;
-  if (stored && !isLoopbackUrl(new URL(stored.baseUrl))) return stored.baseUrl;
+  if (stored?.baseUrl === url && stored.key === key) return { isProfileSaved: true };
+  if (stored && !isLoopbackUrl(new URL(stored.baseUrl))) return { otherService: stored.baseUrl };
   await writeProfile(context, 'local', { baseUrl: url, key });
-  return undefined;
+  return { isProfileSaved: true };
 }

@@ -35,7 +35,10 @@ export function createEventPrinter(
   };
 
   /** Prints the address and everything that is needed to use the server, and notes, for example about ignored options. */
-  async function listening(service: Service, { served, otherService }: ProvidedKey): Promise<void> {
+  async function listening(
+    service: Service,
+    { served, isProfileSaved, otherService }: ProvidedKey,
+  ): Promise<void> {
     const { url, port, seeded, store, token, pageUrl, faults } = service;
     const animals = await store.size();
     const openapi = new URL('/openapi.json', url).href;
@@ -60,10 +63,9 @@ export function createEventPrinter(
     };
     const addKey = `pets keys add <name> --plan ${plan ?? DEFAULT_PLAN}`;
     const createKey = `${addDataOption(addKey, data, location, platform)} | pets login --profile local --base-url ${url}`;
-    const next =
-      options.profile && served && otherService === undefined
-        ? 'pets --profile local list'
-        : `PETS_BASE_URL=${url} PETS_API_KEY=${printedKey ?? 'KEY'} pets list`;
+    const next = isProfileSaved
+      ? 'pets --profile local list'
+      : `PETS_BASE_URL=${url} PETS_API_KEY=${printedKey ?? 'KEY'} pets list`;
     const isRandom = faults && (faults.failRate !== undefined || faults.latency?.min !== faults.latency?.max);
     const kept = options.ephemeral ? ' (deleted on exit)' : '';
     const keyText = printedKey ?? `from ${sanitizeForTerminal(secrets.source)}`;
