@@ -26,9 +26,10 @@ export async function run(): Promise<void> {
     process.on('warning', ({ message }) => process.stderr.write(`${JSON.stringify({ notice: message })}\n`));
   }
   process.exitCode = await main(context);
-  // Wait until all output is written, because the reader may be slow. If the reader has closed its end, the write
-  // fails, which also ends the wait.
-  for (const stream of [process.stdout, process.stderr]) await new Promise((end) => stream.write('', end));
+  // Wait until all output is written, because the reader may be slow, but not after an interruption. If the reader has
+  // closed its end, the write fails, which also ends the wait.
+  const dataStreams = process.exitCode === exitCodes.interrupted ? [] : [process.stdout];
+  for (const stream of [...dataStreams, process.stderr]) await new Promise((end) => stream.write('', end));
   // Without this call, Node would wait for DNS lookups, connection attempts and JIT compilation that no longer matter.
   process.exit();
 }

@@ -1,6 +1,9 @@
+import { Writable } from 'node:stream';
 import { expect, test } from 'vitest';
+import { startProgram } from '../helpers/context.ts';
 import { respondWith, runAgainst } from '../helpers/in-terminal.ts';
-import { type Handler, reply, replyError } from '../helpers/scripted-server.ts';
+import { type Handler, reply, replyError, scriptedServer } from '../helpers/scripted-server.ts';
+import { temporaryDirectory } from '../helpers/temp.ts';
 
 test('get prints the animals that it has read before an error; a JSON document is complete or not there', async () => {
   const handler: Handler = ({ url = '' }, response) =>
@@ -51,4 +54,16 @@ test.each<[string[], Record<string, string>, boolean]>([
   const { stdout, stderr } = await runAgainst(respondWith([REX]), ['list', ...flags], { columns: 80, env });
   expect(stdout.includes('\u001b[32mavailable')).toBe(isColored);
   expect(/\u001b\[\d/.test(stdout + stderr)).toBe(isColored);
+});
+
+test('Ctrl-C ends a command whose output nobody reads', async () => {
+  const { url } = await scriptedServer((_, response) => reply(response, 200, []));
+  const home = await temporaryDirectory();
+  const program = startProgram(['list', '--json'], {
+    stdout: new Writable({ write: () => program.raise('SIGINT') }),
+    env: { PETS_BASE_URL: url, PETS_API_KEY: 'pets_key', PETS_CONFIG_DIR: home, PETS_STATE_DIR: home },
+    homeDirectory: home,
+  });
+  expect([await program.ended, program.handlersLeft()]).toEqual([130, 0]);
+  expect(program.stderr()).toContain('"code":"interrupted"');
 });

@@ -1,6 +1,7 @@
 import { Chalk, type ChalkInstance } from 'chalk';
 import { stringifyJson } from '../../contract/json.ts';
 import { errnoOf, isNoSpace } from '../../system/file-system.ts';
+import { InterruptedError } from '../../system/interrupted-error.ts';
 import { createTimeFormatter } from '../../system/time-text.ts';
 import type { Context, OutputStream } from '../core/context.ts';
 import { CliError, systemReason } from '../core/errors.ts';
@@ -106,13 +107,15 @@ export function createConsole(
     return userZone;
   }
 
-  /** Writes data. @throws CliError */
+  /** Writes data. A signal ends the wait for a reader that does not read. @throws CliError, InterruptedError */
   async function write(text: string): Promise<void> {
     status(undefined);
     if (output) return output.write(text);
+    let stopHandling = () => {};
     await new Promise<void>((resolve, reject) => {
+      stopHandling = context.onSignal(['SIGINT', 'SIGTERM'], () => reject(new InterruptedError()));
       stdout.write(text, (error) => (error ? reject(outputError(error)) : resolve()));
-    });
+    }).finally(stopHandling);
   }
 
   return {
