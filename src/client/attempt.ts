@@ -43,7 +43,7 @@ export type TransportOptions = {
 
 export type Transport = ReturnType<typeof createTransport>;
 
-/** Sends single attempts over connections that it keeps open. Does not retry and does not follow redirects. */
+/** Sends single attempts over connections that it keeps open. Sends nothing twice, and follows no redirects. */
 export function createTransport(options: TransportOptions) {
   const { proxy } = options;
   const route: Route | Promise<Route> =

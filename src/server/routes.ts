@@ -221,7 +221,7 @@ function readIdempotency(
   if (value === undefined) return undefined;
   const key = decodeIdempotencyKey(String(value));
   if (key === undefined) {
-    throw invalidRequest('Idempotency-Key must be a quoted string of 1 to 255 printable ASCII characters');
+    throw invalidRequest('Idempotency-Key must be a token or a quoted string of 1 to 255 ASCII characters');
   }
   return { scope: id, key, bodyHash: hash('sha256', JSON.stringify([name, categoryId.toString(), status])) };
 }

@@ -66,11 +66,11 @@ export type OpenOptions = {
   signal?: AbortSignal | undefined;
   bans: BanRule;
   onWarning(message: string): void;
-  /** Called once if the store can no longer be read: the server must be stopped. */
+  /** Called once if the store has failed for good: the server must be stopped. */
   onFailure(error: Error): void;
   /** Resolves after this time, or earlier if the server stops. */
   sleep(milliseconds: number): Promise<void>;
-  /** Called after each sync of the journal with its duration in milliseconds. */
+  /** Called after each write to the journal with the time until it was synced or has failed, in milliseconds. */
   onSync?: ((milliseconds: number) => void) | undefined;
   /** Called after each successful call to the database with its name and its duration in milliseconds. */
   onCall?: ((name: string, milliseconds: number) => void) | undefined;
