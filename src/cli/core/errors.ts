@@ -1,5 +1,5 @@
-import { getSystemErrorMap } from 'node:util';
 import { StoreError, type StoreErrorCode } from '../../store/errors.ts';
+import { systemReason } from '../../system/file-system.ts';
 import { InterruptedError } from '../../system/interrupted-error.ts';
 import { type CliErrorCode, cliErrorCodes, type ExitCode } from './exit-codes.ts';
 
@@ -92,11 +92,4 @@ export function toCliError(error: unknown): CliError {
     hint: 'this is a bug; please report it with the output of the same command with --debug',
     cause: error,
   });
-}
-
-/** Describes an error of the system in words. For an unknown code, returns the error's message. */
-export function systemReason(error: unknown): string {
-  const { code, message } = error as NodeJS.ErrnoException;
-  const known = [...getSystemErrorMap().values()].find(([name]) => name === code);
-  return known?.[1] ?? (message || String(error));
 }
