@@ -167,7 +167,9 @@ describe('a store that is opened on a full disk', () => {
   it('serves reads, and adds animals as soon as there is space', async () => {
     const { store, faults, warnings } = await openFaulty(await closedStore(), { write: 'ENOSPC' });
     expect(warnings).toEqual([
-      expect.stringMatching(/no space left on device; animals cannot be added until the disk accepts writes$/),
+      expect.stringMatching(
+        /no space left on device; animals cannot be added until the disk accepts writes$/,
+      ),
     ]);
     expect(await allTexts(store)).toHaveLength(2);
     await expect(store.add({ pet: animal() })).rejects.toThrow(StoreUnwritableError);

@@ -58,7 +58,6 @@ export function fileError(action: string, path: string, cause: unknown, hint?: s
 
 /** The hints for errors of a store that name commands and options. The store knows neither. */
 const STORE_HINTS: Partial<Record<StoreErrorCode, string>> = {
-  missing: 'check the directory or URL; to create a store there: pets serve --data <dir|url>',
   in_use: 'use that server, stop it, or choose another directory with --data',
   changed:
     'find out which program did that; put the journal back, or restore a backup; then run pets store check, and start the server again, which creates a new store if the directory is missing',
