@@ -101,10 +101,10 @@ export function systemReason(error: unknown): string {
   return known?.[1] ?? ((error instanceof Error && error.message) || String(error));
 }
 
-/** Describes an error of the system in words, with its path if it has one. For any other error, returns its message. */
-export function systemMessageOf(error: unknown): string {
-  const path = error instanceof Error && 'path' in error ? ` (${error.path})` : '';
-  return systemReason(error) + path;
+/** Like `systemReason`, with the path of the error, unless the action that failed already names it. */
+export function systemMessageOf(error: unknown, action = ''): string {
+  const path = error instanceof Error && 'path' in error ? String(error.path) : '';
+  return action.includes(path) ? systemReason(error) : `${systemReason(error)} (${path})`;
 }
 
 /** Whether the file system refuses writes for now. Unlike after other errors, the same write can succeed later. */
