@@ -55,7 +55,7 @@ export const noIdsLeftError = (): StoreUnwritableError =>
 /** Converts any error to a StoreError. The message of a system error gets the prefix `cannot ${action}`. */
 export function toStoreError(error: unknown, action: string): StoreError {
   if (error instanceof StoreError) return error;
-  const message = systemMessageOf(error);
+  const message = systemMessageOf(error, action);
   if (error instanceof LockError)
     return new StoreError(message, error.hint, { cause: error, code: error.owner ? 'in_use' : 'other' });
   return new StoreError(`cannot ${action}: ${message}`, fileSystemHint(errnoOf(error)), { cause: error });

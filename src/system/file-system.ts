@@ -2,6 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { constants, fstatSync, type Stats, statSync, writeSync } from 'node:fs';
 import * as fs from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
+import { getSystemErrorMap } from 'node:util';
 
 /** Which file it is (device and inode), and its size in bytes. */
 export type FileStatus = Pick<Stats, 'dev' | 'ino' | 'size'>;
@@ -90,10 +91,20 @@ export function errnoOf(error: unknown): string | undefined {
   return typeof error.code === 'string' ? error.code : undefined;
 }
 
-/** The message of an error. Node 20 has no name for EDQUOT, so its message is written here. */
-export function systemMessageOf(error: unknown): string {
-  if (!(error instanceof Error)) return String(error);
-  return errnoOf(error) === 'EDQUOT' ? 'EDQUOT: the disk quota is used up' : error.message;
+/** Describes an error of the system in words. For any other error, returns its message. */
+export function systemReason(error: unknown): string {
+  const code = errnoOf(error);
+  // Node 20 has no words for EDQUOT, and no version has any for a name that was not found.
+  if (code === 'EDQUOT') return 'the disk quota is used up';
+  if (code === 'ENOTFOUND') return 'host not found (ENOTFOUND)';
+  const known = [...getSystemErrorMap().values()].find(([name]) => name === code);
+  return known?.[1] ?? ((error instanceof Error && error.message) || String(error));
+}
+
+/** Like `systemReason`, with the path of the error, unless the action that failed already names it. */
+export function systemMessageOf(error: unknown, action = ''): string {
+  const path = error instanceof Error && 'path' in error ? String(error.path) : '';
+  return action.includes(path) ? systemReason(error) : `${systemReason(error)} (${path})`;
 }
 
 /** Whether the file system refuses writes for now. Unlike after other errors, the same write can succeed later. */

@@ -138,7 +138,7 @@ test('--faults sets rules, beside the random faults of other options', async () 
 
 test.each([
   [undefined, ': no such file or directory'],
-  ['[{"answer":503', ', line 1: invalid JSON'],
+  ['[{"answer":503', ', line 1, column 15: invalid JSON'],
   ['[{"answer":503,"tmes":2}]', ': rule 1 has the unknown field "tmes"'],
 ])('an invalid file for --faults is an error with its line or field: %s', async (text, message) => {
   const file = join(await temporaryDirectory(), 'faults.json');

@@ -65,7 +65,7 @@ test.each([
   ['login --no-verify', /^cannot write .*prod[.]json: /, CONFIG_HINT],
   [
     'serve --port 0',
-    /^cannot open the store in /,
+    /^cannot open the store in \S+: no such file or directory$/,
     'check each part of the path, and that its disk is mounted; or choose another directory',
   ],
 ])('without a home directory, pets %s exits with 1 and a hint', async (line, message, hint) => {

@@ -33,6 +33,9 @@ test('pets store check prints the animals, the last id and the sequence number',
   const { stdout } = await machine.pets(['store', 'check', directory]);
   expect(stdout).toMatch(/animals +67\n {2}last id +67\n {2}sequence number +22\n {2}orders +20\n/);
   expect((await check(machine, directory)).report).toMatchObject({ directory, ...REPORT });
+  const none = `${directory}s`;
+  const hint = `check the directory or URL; to create a store there: pets serve --data ${none}`;
+  expect(await check(machine, none)).toMatchObject({ code: 1, error: { hint } });
 });
 
 test.each<[string, (path: { journal: string; directory: string }) => Promise<unknown>, RegExp]>([

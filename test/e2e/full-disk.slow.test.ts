@@ -92,7 +92,7 @@ testWithMounts('a store on a read-only file system is refused, and a copy of its
   ]) {
     const { code, stderr } = await machine.command(args);
     expect([args, code]).toEqual([args, 1]);
-    expect(stderr).toMatch(/cannot lock .*EROFS.*\n.*copy the directory to a writable one/);
+    expect(stderr).toMatch(/cannot lock .*read-only file system.*\n.*copy the directory to a writable one/);
   }
   const copy = join(machine.home, 'copied');
   execFileSync('cp', ['-R', readOnly, copy]);

@@ -36,7 +36,7 @@ const OLD_TLS = `
 
 testIfInstalled('nginx').each<[about: string, directives: string, error: RegExp]>([
   ['supports only old versions of TLS', OLD_TLS, /protocol version.*TLS 1\.2 or newer/],
-  ['gets https at a port for plain http', '', /wrong version number.*begins with http:\/\/ or https:/],
+  ['gets https at a port for plain http', '', /wrong version number.*does not use https at this port/],
 ])('the error of pets login says what to do if nginx %s', async (_about, directives, expected) => {
   const server = nginxServer(
     (port) => `listen 127.0.0.1:${port}${directives && ' ssl'}; ${directives} return 200 '[]';`,

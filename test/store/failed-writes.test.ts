@@ -52,45 +52,46 @@ async function openWithOne() {
 
 describe('while the disk refuses writes', () => {
   it.each([
-    ['write', 'ENOSPC'],
-    ['write', 'EDQUOT'],
-    ['write', 'errno -122'],
-    ['write', 'EROFS'],
-    ['datasync', 'ENOSPC'],
-  ])('creations are refused, reads and replays continue, and nothing is left: %s, %s', async (call, code) => {
-    const { directory, store, first, faults, warnings, failures } = await openWithOne();
-    const before = await journalIn(directory);
-    let syncs = 0;
-    // Only the sync of the new record fails, not that of the truncation.
-    faults.onCall = (name) => {
-      if (name === 'datasync' && call === 'datasync') faults.on = syncs++ % 2 === 0 ? { datasync: code } : {};
-    };
-    if (call === 'write') faults.on = { write: code };
-    // 2,500 animals fill several batches.
-    const adding = Array.from({ length: 2500 }, (_, i) =>
-      store.add({ pet: animal(`n${i}`), idempotency: idempotency(`k${i}`) }),
-    );
-    for (const result of await Promise.allSettled(adding)) {
-      expect(result).toMatchObject({ reason: expect.any(StoreUnwritableError) });
-    }
-    expect(await journalIn(directory)).toBe(before);
-    expect(textsOf(await store.list({ limit: 10 }))).toHaveLength(1);
-    expect(await store.add(KEYED)).toEqual({ ...first, kind: 'replayed' });
-    expect(warnings).toEqual([
-      expect.stringMatching(
-        `${code === 'errno -122' ? 'EDQUOT: the disk quota' : code}.*; animals cannot be added until the disk accepts writes`,
-      ),
-    ]);
+    ['write', 'ENOSPC', 'no space left on device'],
+    ['write', 'EDQUOT', 'the disk quota is used up'],
+    ['write', 'errno -122', 'the disk quota is used up'],
+    ['write', 'EROFS', 'read-only file system'],
+    ['datasync', 'ENOSPC', 'no space left on device'],
+  ])(
+    'creations are refused, reads and replays continue, and nothing is left: %s, %s',
+    async (call, code, words) => {
+      const { directory, store, first, faults, warnings, failures } = await openWithOne();
+      const before = await journalIn(directory);
+      let syncs = 0;
+      // Only the sync of the new record fails, not that of the truncation.
+      faults.onCall = (name) => {
+        if (name === 'datasync' && call === 'datasync')
+          faults.on = syncs++ % 2 === 0 ? { datasync: code } : {};
+      };
+      if (call === 'write') faults.on = { write: code };
+      // 2,500 animals fill several batches.
+      const adding = Array.from({ length: 2500 }, (_, i) =>
+        store.add({ pet: animal(`n${i}`), idempotency: idempotency(`k${i}`) }),
+      );
+      for (const result of await Promise.allSettled(adding)) {
+        expect(result).toMatchObject({ reason: expect.any(StoreUnwritableError) });
+      }
+      expect(await journalIn(directory)).toBe(before);
+      expect(textsOf(await store.list({ limit: 10 }))).toHaveLength(1);
+      expect(await store.add(KEYED)).toEqual({ ...first, kind: 'replayed' });
+      const warning = `${words}.*; animals cannot be added until the disk accepts writes`;
+      expect(warnings).toEqual([expect.stringMatching(warning)]);
 
-    faults.on = {};
-    delete faults.onCall;
-    // The idempotency keys and the ids of refused creations can be used again.
-    const again = { pet: animal('n7'), idempotency: idempotency('k7') };
-    expect(await store.add(again)).toMatchObject({ kind: 'added', ...withId(2n) });
-    expect((await store.add(again)).kind).toBe('replayed');
-    expect(warnings.slice(1)).toEqual([expect.stringContaining('can be written again')]);
-    expect(failures).toEqual([]);
-  });
+      faults.on = {};
+      delete faults.onCall;
+      // The idempotency keys and the ids of refused creations can be used again.
+      const again = { pet: animal('n7'), idempotency: idempotency('k7') };
+      expect(await store.add(again)).toMatchObject({ kind: 'added', ...withId(2n) });
+      expect((await store.add(again)).kind).toBe('replayed');
+      expect(warnings.slice(1)).toEqual([expect.stringContaining('can be written again')]);
+      expect(failures).toEqual([]);
+    },
+  );
 });
 
 describe('a store that has failed', () => {
@@ -166,7 +167,9 @@ describe('a store that is opened on a full disk', () => {
   it('serves reads, and adds animals as soon as there is space', async () => {
     const { store, faults, warnings } = await openFaulty(await closedStore(), { write: 'ENOSPC' });
     expect(warnings).toEqual([
-      expect.stringMatching(/ENOSPC.*; animals cannot be added until the disk accepts writes$/),
+      expect.stringMatching(
+        /no space left on device; animals cannot be added until the disk accepts writes$/,
+      ),
     ]);
     expect(await allTexts(store)).toHaveLength(2);
     await expect(store.add({ pet: animal() })).rejects.toThrow(StoreUnwritableError);
@@ -197,7 +200,7 @@ describe('a store that is opened on a full disk', () => {
 
   it('fails if there is no journal, and leaves no files', async () => {
     const directory = await temporaryDirectory();
-    await expect(openFaulty(directory, { write: 'ENOSPC' })).rejects.toThrow('ENOSPC');
+    await expect(openFaulty(directory, { write: 'ENOSPC' })).rejects.toThrow('no space left');
     expect(await namesIn(directory)).toEqual([]);
   });
 });

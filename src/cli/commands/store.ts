@@ -11,7 +11,7 @@ import {
   type CommandGroup,
   option,
 } from '../program/command.ts';
-import { findDatabase, findStoreLocation, replaceHints } from '../serve/store-location.ts';
+import { addDataOption, findDatabase, findStoreLocation, replaceHints } from '../serve/store-location.ts';
 
 const storeArgument = argument(
   '[dir|url]',
@@ -30,7 +30,9 @@ const check: Command<StoreArgument> = {
   async run(options, context) {
     const location = await findStoreLocation(options['dir|url'], context);
     const path = location.place;
-    const report = await location.check();
+    const serve = addDataOption('pets serve', options['dir|url'], location, context.platform);
+    const missing = `check the directory or URL; to create a store there: ${serve}`;
+    const report = await location.check().catch(replaceHints({ missing }));
     if (report.tornEnd) {
       const { start, bytes } = report.tornEnd;
       throw new CliError(

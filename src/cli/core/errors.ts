@@ -1,5 +1,5 @@
-import { getSystemErrorMap } from 'node:util';
 import { StoreError, type StoreErrorCode } from '../../store/errors.ts';
+import { systemReason } from '../../system/file-system.ts';
 import { InterruptedError } from '../../system/interrupted-error.ts';
 import { type CliErrorCode, cliErrorCodes, type ExitCode } from './exit-codes.ts';
 
@@ -58,7 +58,6 @@ export function fileError(action: string, path: string, cause: unknown, hint?: s
 
 /** The hints for errors of a store that name commands and options. The store knows neither. */
 const STORE_HINTS: Partial<Record<StoreErrorCode, string>> = {
-  missing: 'check the directory or URL; to create a store there: pets serve --data <dir|url>',
   in_use: 'use that server, stop it, or choose another directory with --data',
   changed:
     'find out which program did that; put the journal back, or restore a backup; then run pets store check, and start the server again, which creates a new store if the directory is missing',
@@ -92,11 +91,4 @@ export function toCliError(error: unknown): CliError {
     hint: 'this is a bug; please report it with the output of the same command with --debug',
     cause: error,
   });
-}
-
-/** Describes an error of the system in words. For an unknown code, returns the error's message. */
-export function systemReason(error: unknown): string {
-  const { code, message } = error as NodeJS.ErrnoException;
-  const known = [...getSystemErrorMap().values()].find(([name]) => name === code);
-  return known?.[1] ?? (message || String(error));
 }

@@ -1,8 +1,10 @@
 import { isUtf8 } from 'node:buffer';
 import { createReadStream } from 'node:fs';
+import { resolve } from 'node:path';
 import { addAbortSignal, type Readable } from 'node:stream';
 import { findJsonError, NestingError, parseJson } from '../../contract/json.ts';
-import { fileError, usageError } from './errors.ts';
+import { errnoOf } from '../../system/file-system.ts';
+import { type CliError, fileError, usageError } from './errors.ts';
 
 /** Limits the memory for an endless input. The text of a million rows takes about 60 MB. */
 const MAX_INPUT_BYTES = 256 * 1024 * 1024;
@@ -24,9 +26,18 @@ export async function readInput(input: Readable, name: string, signal?: AbortSig
     }
   } catch (error) {
     signal?.throwIfAborted();
-    throw (error as NodeJS.ErrnoException).syscall ? fileError('read', name, error) : error;
+    throw (error as NodeJS.ErrnoException).syscall ? inputError(name, error) : error;
   }
   return Buffer.concat(chunks);
+}
+
+/** Creates the error for an input that cannot be read. */
+export function inputError(name: string, error: unknown): CliError {
+  const errno = errnoOf(error);
+  if (errno === 'EISDIR')
+    return fileError('read', name, new Error('it is a directory'), 'give the name of a file');
+  const hint = errno === 'ENOENT' ? `check the name and the directory: ${resolve(name)}` : undefined;
+  return fileError('read', name, error, hint);
 }
 
 /** Matches the first bytes of UTF-16: its byte order mark, or two ASCII characters. */
@@ -52,13 +63,13 @@ export function requireUtf8(bytes: Buffer, name: string): Buffer {
 export const readUtf8File = async (path: string, signal?: AbortSignal): Promise<Buffer> =>
   requireUtf8(await readInput(createReadStream(path), path, signal), path);
 
-/** Parses the JSON text of a file. @throws CliError, with the line of the error if it is known */
+/** Parses the JSON text of a file. @throws CliError, with the place of the error if it is known */
 export function parseJsonDocument(text: string, name: string): unknown {
   try {
     return parseJson(text);
   } catch (error) {
     const found = findJsonError(text);
-    const place = found === undefined ? name : `${name}, line ${found.line}`;
+    const place = found === undefined ? name : `${name}, line ${found.line}, column ${found.column}`;
     // The message of JSON.parse is left out, because it quotes the text.
     const reason = error instanceof NestingError ? `: ${error.message}` : '';
     throw usageError(`${place}: invalid JSON${reason}`);

@@ -1,10 +1,10 @@
 import { Chalk, type ChalkInstance } from 'chalk';
 import { stringifyJson } from '../../contract/json.ts';
-import { errnoOf, isNoSpace } from '../../system/file-system.ts';
+import { errnoOf, isNoSpace, systemReason } from '../../system/file-system.ts';
 import { InterruptedError } from '../../system/interrupted-error.ts';
 import { createTimeFormatter } from '../../system/time-text.ts';
 import type { Context, OutputStream } from '../core/context.ts';
-import { CliError, systemReason } from '../core/errors.ts';
+import { CliError } from '../core/errors.ts';
 import type { OutputFile } from './output-file.ts';
 import { createRedactor, cut, sanitizeForTerminal, sanitizeJson } from './text.ts';
 

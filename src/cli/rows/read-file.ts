@@ -5,8 +5,8 @@ import { parse as parseStrictly } from 'lossless-json';
 import * as z from 'zod/mini';
 import { INT64_MAX, INT64_MIN, int64, parseJson, stringifyJson } from '../../contract/json.ts';
 import { NewPet, petStatuses } from '../../contract/schemas.ts';
-import { fileError, usageError } from '../core/errors.ts';
-import { parseJsonDocument, readInput, requireUtf8 } from '../core/input.ts';
+import { usageError } from '../core/errors.ts';
+import { inputError, parseJsonDocument, readInput, requireUtf8 } from '../core/input.ts';
 import { EMPTY_NAME } from '../core/parsers.ts';
 import type { Console } from '../output/console.ts';
 import { unescapeFormula } from '../output/csv.ts';
@@ -78,7 +78,7 @@ export async function readPetFile(
 /** The real path of a file; undefined for a pipe, because the same pipe path may have another input later. */
 async function realPathOf(file: string): Promise<string | undefined> {
   const stats = await stat(file).catch((error) => {
-    throw fileError('read', file, error);
+    throw inputError(file, error);
   });
   return stats.isFile() ? realpath(file) : undefined;
 }

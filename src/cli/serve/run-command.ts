@@ -1,7 +1,8 @@
 import { constants } from 'node:os';
 import spawn from 'cross-spawn';
+import { systemReason } from '../../system/file-system.ts';
 import type { Context } from '../core/context.ts';
-import { CliError, systemReason } from '../core/errors.ts';
+import { CliError } from '../core/errors.ts';
 
 /**
  * The signals that stop the server. If they were not handled, they would end the process and leave its temporary store

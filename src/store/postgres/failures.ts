@@ -1,4 +1,5 @@
 import { DatabaseError } from 'pg';
+import { systemReason } from '../../system/file-system.ts';
 import { StoreError, StoreUnavailableError, StoreUnwritableError } from '../errors.ts';
 
 /** The start of each SQLSTATE that leaves the outcome open (PostgreSQL documentation, appendix A). */
@@ -32,9 +33,8 @@ const OUTDATED_CONNECTION = new Set([
 ]);
 
 /** Whether the connection must be replaced after this error. */
-export function isConnectionOutdated(error: unknown): boolean {
-  return OUTDATED_CONNECTION.has(sqlStateOf(error) ?? '');
-}
+export const isConnectionOutdated = (error: unknown): boolean =>
+  OUTDATED_CONNECTION.has(sqlStateOf(error) ?? '');
 
 /** Converts an error of an attempt to connect. `place` is the URL of the database without its password. */
 export const connectFailure = (error: unknown, place: string): StoreError =>
@@ -64,10 +64,10 @@ function failure(
   return new StoreUnavailableError(message, hint, { cause: error, code, outcome });
 }
 
-/** The message of an error. An AggregateError of Node has none, so the messages of its errors are joined. */
+/** The words for an error. An AggregateError of Node has none, so the different ones of its errors are joined. */
 export function messageOf(error: unknown): string {
-  if (error instanceof AggregateError) return error.errors.map(messageOf).join(', ');
-  return error instanceof Error ? error.message : String(error);
+  if (!(error instanceof AggregateError)) return systemReason(error);
+  return [...new Set(error.errors.map(messageOf))].join(', ');
 }
 
 /** Hints by the start of Node's error code or of the SQLSTATE; the first match decides. */

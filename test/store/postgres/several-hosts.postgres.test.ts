@@ -38,7 +38,7 @@ test('the server that accepts writes is used, wherever it is in the URL', async 
   // A standby server counts as unavailable, because it can become the primary server.
   const readOnly = 'the database is read-only: a standby server, or default_transaction_read_only is on';
   await expect(connectorFor([standby.port, closed])()).rejects.toMatchObject({
-    message: `no server accepts writes (127.0.0.1:${standby.port}: ${readOnly}; 127.0.0.1:${closed}: connect ECONNREFUSED 127.0.0.1:${closed})`,
+    message: `no server accepts writes (127.0.0.1:${standby.port}: ${readOnly}; 127.0.0.1:${closed}: connection refused)`,
     outcome: 'not_done',
   });
   const refused = { message: readOnly, outcome: 'not_done' };
