@@ -69,7 +69,7 @@ export class BatchQueue<Item, Result> {
     }
   }
 
-  /** Makes a call. Returns a function that resolves the promises of its items. After an error, rejects them at once. */
+  /** Makes a call. Returns a function that resolves the promises of its items. An error rejects them at once. */
   async #run(batch: Entry<Item, Result>[]): Promise<() => void> {
     try {
       const results = await this.#options.run(batch.map(({ item }) => item));

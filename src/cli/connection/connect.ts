@@ -23,7 +23,8 @@ import { reportAttempt, wait } from './reports.ts';
 
 /**
  * Decides which key to send to which service. A key is only sent to the origin that it was set or saved for, whatever
- * the combination of options, variables and files; PETS_API_KEY without any base URL belongs to that of --base-url. With --profile, PETS_API_KEY and PETS_BASE_URL are ignored.
+ * the combination of options, variables and files. If only PETS_API_KEY is set, --base-url says its origin. With
+ * --profile, PETS_API_KEY and PETS_BASE_URL are ignored.
  *
  * @throws CliError with exit code 4 if there is no valid key, 2 if the key must not be sent to the base URL, or if a
  *   setting is missing or invalid, and 1 if a file is damaged
