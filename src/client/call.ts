@@ -22,7 +22,7 @@ type HttpRequest = Pick<Attempt, 'method' | 'url' | 'headers' | 'body'>;
 
 export type RequestOptions = {
   transport: Transport;
-  service: ServiceState;
+  state: ServiceState;
   clock: SteadyClock;
   /** Reports a wait, and resolves after it. Rejects with the signal's reason as soon as the signal is aborted. */
   wait(wait: WaitEvent, signal: AbortSignal): Promise<void>;
@@ -69,9 +69,9 @@ export async function requestWithRetry(
   request: HttpRequest,
   policy: RequestPolicy,
 ): Promise<{ outcome: AttemptOutcome; ambiguous: boolean }> {
-  const { transport, service, clock, signal } = options;
+  const { transport, state, clock, signal } = options;
   const { idempotent, isSuccess, sendLog } = policy;
-  const ignorePause = policy.ignorePause && service.tryAcquireProbe();
+  const ignorePause = policy.ignorePause && state.tryAcquireProbe();
   const startedAt = clock.now();
   let ambiguous = false;
   try {
@@ -83,7 +83,7 @@ export async function requestWithRetry(
       if (timeout <= 0)
         throw new NetworkError('no time is left for the next request', { code: 'timeout', sent: false });
       await sendLog?.intent();
-      const canSend = () => ignorePause || service.pausedUntil() === undefined;
+      const canSend = () => ignorePause || state.pausedUntil() === undefined;
       const sentAt = clock.now();
       const outcome = await transport.send({ ...request, timeout, signal, canSend });
       if (outcome === undefined) {
@@ -102,7 +102,7 @@ export async function requestWithRetry(
       const now = clock.now();
       const decision = decideRetry(outcome, {
         idempotent,
-        supportsIdempotency: service.supportsIdempotency() && now - startedAt < IDEMPOTENT_RETRY_MS,
+        supportsIdempotency: state.supportsIdempotency() && now - startedAt < IDEMPOTENT_RETRY_MS,
         ambiguous,
         attempt,
         maxWait: longestWait(options),
@@ -129,10 +129,10 @@ const longestWait = (options: RequestOptions): number | undefined =>
 
 /** Waits until no shared pause is left. @throws RateLimitError if it is too long, InterruptedError */
 async function waitForPause(options: RequestOptions): Promise<void> {
-  const { service, clock, signal } = options;
+  const { state, clock, signal } = options;
   for (;;) {
     if (signal.aborted) throw new InterruptedError();
-    const until = service.pausedUntil();
+    const until = state.pausedUntil();
     if (until === undefined) return;
     const delay = until - clock.now();
     const maxWait = longestWait(options);
@@ -157,21 +157,21 @@ async function wait(
 
 /** Stores what the response says about later requests, for all processes of this user. */
 function updateServiceState(
-  { service, clock }: RequestOptions,
+  { state, clock }: RequestOptions,
   response: HttpResponse,
   ignorePause: boolean,
 ): void {
   const { status, code } = response;
-  const isSuccess = status < 300;
+  const isBelow300 = status < 300;
   const now = clock.now();
   // A ban may have been lifted during a pause: a success ends all pauses, a 429 that requests a delay replaces them.
-  const isCurrent = isSuccess || (status === 429 && requestedDelay(response.headers, now) !== undefined);
-  if (ignorePause && isCurrent) service.endPauses();
+  const isCurrent = isBelow300 || (status === 429 && requestedDelay(response.headers, now) !== undefined);
+  if (ignorePause && isCurrent) state.endPauses();
   const coolDown = coolDownAfter(response, now);
-  if (coolDown !== undefined) service.startPause(coolDown);
+  if (coolDown !== undefined) state.startPause(coolDown);
   const supportsIdempotency = readHeader(response.headers, header.idempotencySupported) === 'true';
   // Only a response that certainly comes from the service shows by a missing Idempotency-Supported that there is no
   // support. Any other may come from a proxy, or from a service that refused the request before it read the API key.
-  const isFromService = isSuccess || (status >= 500 && code !== undefined && !isNotCarriedOut(response));
-  if (isFromService || supportsIdempotency) service.recordIdempotencySupport(supportsIdempotency);
+  const isFromService = isBelow300 || (status >= 500 && code !== undefined && !isNotCarriedOut(response));
+  if (isFromService || supportsIdempotency) state.recordIdempotencySupport(supportsIdempotency);
 }

@@ -21,7 +21,7 @@ import { coolDownAfter } from './rate-limit.ts';
 import type { HttpResponse } from './response.ts';
 import { createServiceState, type ServiceStateOptions } from './service-state.ts';
 
-export type ClientOptions = Omit<RequestOptions, 'transport' | 'service' | 'isLocal'> &
+export type ClientOptions = Omit<RequestOptions, 'transport' | 'state' | 'isLocal'> &
   TransportOptions &
   ServiceStateOptions & {
     /** The base URL has no trailing slash, for example `https://api.example.com/v1`. */
@@ -43,7 +43,7 @@ export type Client = ReturnType<typeof createClient>;
 /** Calls the operations of the service, with retries (docs/client-behavior.md). */
 export function createClient(options: ClientOptions) {
   const transport = createTransport(options);
-  const service = createServiceState(options, options);
+  const state = createServiceState(options, options);
   const closing = new AbortController();
   const signal = AbortSignal.any([options.signal, closing.signal]);
   // Each request in flight adds a listener to the signal; Node would warn about more than ten.
@@ -71,7 +71,7 @@ export function createClient(options: ClientOptions) {
       (operation.method === 'POST' && status >= 200 && status <= 299 && status !== 202);
     const url = callOptions.url ?? operationUrl(options.baseUrl, operation, input);
     const { outcome, ambiguous } = await requestWithRetry(
-      { ...options, isLocal, transport, service, signal },
+      { ...options, isLocal, transport, state, signal },
       {
         method: operation.method,
         url,
@@ -111,7 +111,7 @@ export function createClient(options: ClientOptions) {
 
     function failed(error: Error, isAmbiguous: boolean): Error {
       if (!isAmbiguous || idempotencyKey === undefined) return error;
-      const supportsIdempotency = service.supportsIdempotency();
+      const supportsIdempotency = state.supportsIdempotency();
       return new OutcomeUnknownError(error, { idempotencyKey, supportsIdempotency });
     }
   }
@@ -119,7 +119,7 @@ export function createClient(options: ClientOptions) {
   return {
     baseUrl: options.baseUrl,
     /** Whether the service has shown that it supports Idempotency-Key, which makes it safe to retry a creation. */
-    supportsIdempotency: service.supportsIdempotency,
+    supportsIdempotency: state.supportsIdempotency,
     request,
     /** Like `request`, with the same errors, but parses the body. */
     async call<Name extends OperationName>(

@@ -80,7 +80,7 @@ test('a call is never sent too early, never waits longer than allowed, and never
           },
           close: async () => {},
         },
-        service: serviceState,
+        state: serviceState,
         clock,
         async wait({ reason, milliseconds }: WaitEvent) {
           announced.push({ reason, milliseconds });
