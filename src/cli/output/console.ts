@@ -41,7 +41,7 @@ export type ConsoleOptions = {
   /** Prints no notes and no progress, for `--quiet`. */
   quiet?: boolean;
   color: ColorMode;
-  /** The format of the data, which may be JSON without `--json`. */
+  /** The format of the data, which may be JSON without `--json`; undefined if the command prints none. */
   format?: Format | undefined;
   /** Replaces stdout. */
   output?: OutputFile | undefined;
@@ -53,8 +53,9 @@ const UTC_NAME = /^:?(?:(?:Etc\/)?(?:UTC|UCT|GMT|Zulu|Universal|Greenwich)0?)?$/
 /** Writes data to stdout or to the file of `--output`, and everything else to stderr. */
 export function createConsole(
   context: Context,
-  { json, quiet = false, color, output, format = json ? 'json' : 'text' }: ConsoleOptions,
+  { json, quiet = false, color, output, format: dataFormat }: ConsoleOptions,
 ) {
+  const format = dataFormat ?? (json ? 'json' : 'text');
   const { stdout, stderr, env } = context;
   const errorColors = colorsFor(stderr, env, color);
   const isErrorTerminal = stderr.isTTY === true;
@@ -107,13 +108,14 @@ export function createConsole(
     return userZone;
   }
 
-  /** Writes data. A signal ends the wait for a reader that does not read. @throws CliError, InterruptedError */
+  /** Writes text to stdout. Data does not wait for its reader after a signal. @throws CliError, InterruptedError */
   async function write(text: string): Promise<void> {
     status(undefined);
     if (output) return output.write(text);
     let stopHandling = () => {};
     await new Promise<void>((resolve, reject) => {
-      stopHandling = context.onSignal(['SIGINT', 'SIGTERM'], () => reject(new InterruptedError()));
+      if (dataFormat !== undefined)
+        stopHandling = context.onSignal(['SIGINT', 'SIGTERM'], () => reject(new InterruptedError()));
       stdout.write(text, (error) => (error ? reject(outputError(error)) : resolve()));
     }).finally(stopHandling);
   }
