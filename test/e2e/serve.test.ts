@@ -76,7 +76,7 @@ describe('the key dev', () => {
     const service = await start();
     await keys('revoke', 'dev');
     await expect.poll(() => statusOf(service, service.key)).toBe(401);
-    const hint = 'or create one while it runs: pets keys add <name> | pets login --profile local';
+    const hint = 'or create one while it runs: pets keys add laptop | pets login --profile local';
     expect(await list()).toMatchObject({ code: 4, stderr: expect.stringContaining(hint) });
     const { stdout } = await keys('add', 'mine', '--plan', 'free');
     const { code } = await machine.pets(['login', '--profile', 'local'], { stdin: stdout });
