@@ -151,7 +151,6 @@ const wrongLines: Line[] = [
   ['mark-sold Minka', 'not change or delete'],
   ['sold Minka', 'the status of an animal cannot be changed'],
   ['status Minka sold', 'pets profiles --check', 'the status of an animal cannot be changed'],
-  ['list --output animals.doc', 'pets cannot write .doc files'],
   ['login --base-url 127.0.0.1:7411', '--base-url must begin with https:// or http://'],
   ['serve --ephemeral --', 'after --'],
   ["serve --ephemeral -- ''", 'no command after --'],
