@@ -87,7 +87,7 @@ const PROFILES = 'prod, staging, local';
 const wrongLines: Line[] = [
   ['add Rex --category 9223372036854775808', 'from -9223372036854775808 to 9223372036854775807'],
   ['add Rex --category dogs', '--category must be a whole number, not "dogs"', 'pets count --by category'],
-  ['get Rex', '<id>', '"Rex"', 'pets find <text>'],
+  ['get Rex', '<id>', '"Rex"', 'pets find rex'],
   ['--profile production list', '--profile', PROFILES, '"production"'],
   ...['-1', '1.5', '100-', '300-100', '600001', 'fast', ''].map(
     (text): Line => [`serve --latency=${text}`, '--latency', '100-300', `"${text}"`],
@@ -139,7 +139,19 @@ const wrongLines: Line[] = [
   ['list --output', "'--output <file>' argument missing", 'pets help list'],
   ['list --json=1', '--json does not take a value'],
   ['list --ndjson --csv', '--ndjson and --csv cannot be combined'],
-  ['serve --data x --ephemeral', "'--ephemeral' cannot be used with"],
+  ['serve --data x --ephemeral', '--ephemeral and --data cannot be combined', 'use only one'],
+  ['list --all --limit 3', '--all and --limit cannot be combined'],
+  ['--max-wait long list', '--max-wait must be', 'see: pets help global'],
+  ['list --profile', "'--profile <name>' argument missing", 'see: pets help global'],
+  ['orders --since monday', '--since must be', '--since 7d'],
+  ['add --category 3 -Fluffy', 'unknown option -Fluffy', 'pets add --category 3 -- -Fluffy'],
+  ['keys add x --role reader', 'every key may list and add animals'],
+  ['serve --rate-limit 5', 'pets help keys add'],
+  ['logout staging', 'pets logout --profile staging'],
+  ['mark-sold Minka', 'not change or delete'],
+  ['sold Minka', 'the status of an animal cannot be changed'],
+  ['status Minka sold', 'pets profiles --check', 'the status of an animal cannot be changed'],
+  ['login --base-url 127.0.0.1:7411', '--base-url must begin with https:// or http://'],
   ['serve --ephemeral --', 'after --'],
   ["serve --ephemeral -- ''", 'no command after --'],
 ];
@@ -149,7 +161,7 @@ test.concurrent.each(wrongLines)('pets %s is refused', async (line, ...contains)
 });
 
 test.each<[Record<string, string>, string, string]>([
-  [{ PETS_PROFILE: 'production' }, 'login', 'PETS_PROFILE'],
+  [{ PETS_PROFILE: 'production' }, 'login', 'pets help environment'],
   [{ PETS_MAX_WAIT: 'long' }, 'list', 'PETS_MAX_WAIT'],
   [{ PETS_BASE_URL: 'nowhere' }, 'login', 'PETS_BASE_URL'],
 ])('an invalid environment variable is named: %o pets %s', async (env, line, name) => {

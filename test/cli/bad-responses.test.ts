@@ -27,13 +27,18 @@ const NOT_FOUND: Reply = [404, { code: 'a_code', message: 'nothing here', status
 const pet = '{"id":12,"name":"Rex","categoryId":1,"status":"available"}';
 
 test('a created animal that cannot be printed is reported as added', async () => {
-  const { machine } = await withReply([201, pet]);
+  const { machine } = await withServer(({ method }, response) =>
+    method === 'POST' ? reply(response, 201, pet) : reply(response, 200, []),
+  );
   for (const json of ['', '--json']) {
     const { code, stderr } = await machine.shell(`pets add Rex --category 1 ${json} > /dev/full`);
     expect(code).toBe(1);
     expect(stderr).toContain('animal 12 was added');
-    expect(stderr).toContain('do not add it again');
+    expect(stderr).toContain('do not add it again; to see it: pets get 12');
   }
+  await machine.file('rows.csv', 'name,category\nRex,1\n');
+  const { code, stderr } = await machine.shell('pets import ~/rows.csv > /dev/full');
+  expect([code, stderr]).toEqual([1, expect.stringMatching(/no space.*\n.*added 1 of 1 row; do not add/)]);
 });
 
 test('pets get after 404 reports a missing animal, or without an error code a wrong base URL', async () => {

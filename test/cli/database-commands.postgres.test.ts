@@ -32,10 +32,10 @@ test('pets serve without a saved key of the database creates no key, and prints 
   expect(lines).toContain(`0 animals in ${url}\n`);
   const [, command = ''] = /create one: pets (.*)\n/.exec(lines) ?? [];
   const [add = '', login] = command.split(' | ');
-  expect(add).toBe(`keys add <name> --plan business --data ${url}`);
+  expect(add).toBe(`keys add laptop --plan business --data ${url}`);
   expect(login).toMatch(/^pets login --profile local --base-url http:/);
   expect((await machine.pets(['keys', 'list', '--json', '--data', url])).stdout).toBe('[]\n');
-  const created = await machine.pets(add.replace('<name>', 'till').split(' '));
+  const created = await machine.pets(add.split(' '));
   expect(created.code).toBe(0);
   await machine.saveProfile('local', { baseUrl: 'http://127.0.0.1:9/v1', key: created.stdout.trim() });
   const service = await serve(machine, ['--data', url]);

@@ -1,6 +1,7 @@
 import { rename, symlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { expect, test } from 'vitest';
+import { Readable } from 'node:stream';
+import { expect, test, vi } from 'vitest';
 import type { CommandContext } from '../../src/cli/program/command.ts';
 import { readPetFile } from '../../src/cli/rows/read-file.ts';
 import { errorIn, importing, type Step } from '../helpers/import-commands.ts';
@@ -76,6 +77,17 @@ test('fields that are not sent are listed, without those that have no name', asy
   await run({ stderr: `does not have them: ${names.slice(0, 8).join(', ')} and 4 more\n` });
 });
 
+test('rows from the terminal are announced, and a hint about a pipe repeats the pipe', async () => {
+  const { add } = await importing();
+  const piped = await add([], { stdin: 'id,name,category\n7,Rex,1\n' }, '-');
+  expect(piped.stderr).toContain('only the rows without an id: … | pets import - --skip-added; to add');
+  expect(piped.stderr).not.toContain('from the terminal');
+  const notice = vi.fn();
+  const stdin = Object.assign(Readable.from([Buffer.from('name,category\nRex,1\n')]), { isTTY: true });
+  await readPetFile('-', { console: { notice }, stdin } as unknown as CommandContext, 1);
+  expect(notice).toHaveBeenCalledWith('reading rows from the terminal; end them with Ctrl-D');
+});
+
 test('if the state directory is not writable, the input is still checked, and nothing is sent', async () => {
   const { run, directory } = await importing();
   await writeFile(join(directory, 'blocked'), '');
@@ -96,7 +108,7 @@ test('a ledger that cannot be read ends the import, because the rows may be in i
   for (const args of [['--dry-run'], ['--json'], ['--add-again', '--json']]) {
     const { code: exit, stderr } = await add(args);
     expect([exit, stderr]).toEqual([1, expect.stringMatching(/cannot (read|write) .*state/)]);
-    expect(stderr).toContain('if it was created with sudo');
+    expect(stderr).toContain('after sudo: sudo chown -R');
   }
   expect(service.names()).toHaveLength(3);
 });

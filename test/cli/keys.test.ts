@@ -37,8 +37,8 @@ test('a hint of pets keys repeats --data if it was given', async () => {
     (await machine.pets(['keys', 'list', ...args], { env })).stderr;
   expect(await hint(['--data', two])).not.toContain('Create one');
   await machine.pets(['keys', 'revoke', 'dev', '--data', two]);
-  expect(await hint(['--data', two])).toContain(`Create one: pets keys add <name> --data '${two}'\n`);
-  expect(await hint([], { PETS_DATA: two })).toContain('Create one: pets keys add <name>\n');
+  expect(await hint(['--data', two])).toContain(`Create one: pets keys add laptop --data '${two}'\n`);
+  expect(await hint([], { PETS_DATA: two })).toContain('Create one: pets keys add laptop\n');
 });
 
 describe('pets keys list', () => {

@@ -34,7 +34,8 @@ test.each<[Options, string, terminal?: string]>([
 
 test.each<[Options, string, string]>([
   [{ json: true, csv: true }, '--json and --csv cannot be combined', 'use only one'],
-  [{ output: 'a.XLSX' }, 'pets cannot write .xlsx files', '--excel --output <file>.csv'],
+  [{ output: 'a.XLSX' }, 'pets cannot write .xlsx files', '--excel --output animals.csv'],
+  [{ output: 'a.doc' }, 'pets cannot write .doc files', '.tsv'],
 ])('%o is refused', (options, message, hint) => {
   expect(() => choose(options)).toThrow(
     expect.objectContaining({ message, hint: expect.stringContaining(hint), code: 'usage' }),
@@ -42,7 +43,7 @@ test.each<[Options, string, string]>([
 });
 
 test('a text is JSON or text', () => {
-  const options = [{ output: 'a.txt' }, { output: 'a.json' }, { output: 'a.csv' }, {}];
+  const options = [{ output: 'a.txt' }, { output: 'a.json' }, { output: 'a.sql' }, {}];
   expect(options.map((each) => choose(each, 'text'))).toEqual(['text', 'json', 'text', 'text']);
 });
 

@@ -75,7 +75,7 @@ describe('a key is only sent to the service it is for', () => {
     expect(connectionFor(contextOf(given))).toMatchObject({ key, baseUrl });
   });
 
-  const LOGIN_THERE = `log in there: pets login --profile <name> --base-url ${OTHER}`;
+  const LOGIN_THERE = `log in there: pets login --profile staging --base-url ${OTHER}`;
   const LOG_IN = 'log in: pets login. Or start a local service: pets serve --seed';
   test.each<[string, Given, CliErrorCode, message: string, hint?: string]>([
     ['--base-url', { baseUrl: OTHER }, 'usage', 'prod is only sent to https://prod.example', LOGIN_THERE],
@@ -100,7 +100,13 @@ describe('a key is only sent to the service it is for', () => {
     ['settings that cannot be read', { settings: [], env: KEY }, 'damaged_file', 'settings.json'],
     ['http to another machine', { prod: HTTP }, 'usage', 'does not use https'],
     ['PETS_ALLOW_HTTP not 1', { prod: HTTP, env: { PETS_ALLOW_HTTP: 'yes' } }, 'usage', 'does not use https'],
-    ['a key with a line break', { env: { PETS_API_KEY: 'a\nb' } }, 'bad_key', 'Y contains invalid'],
+    [
+      'a key with a line break',
+      { env: { PETS_API_KEY: 'a\nb' } },
+      'bad_key',
+      'Y contains invalid',
+      'without "Bearer"',
+    ],
   ])('refused: %s', (_name, given, code, message, hint = '') => {
     const error = thrown(() => connectionFor(contextOf(given)));
     expect(error).toMatchObject({ code, message: expect.stringContaining(message) });

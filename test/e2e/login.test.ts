@@ -34,7 +34,7 @@ describe('pets login at a terminal', () => {
       terminal.type(`till-key${ENTER}`);
       await terminal.waitFor('this is not an address');
       terminal.type(`api.example.com${ENTER}`);
-      await terminal.waitFor('must be a valid http(s) URL');
+      await terminal.waitFor('must begin with https://');
       terminal.type(`${service.url}${ENTER}`);
       await terminal.waitFor(`${KEY_PROMPT} (${new URL(service.url).host}), input hidden:`);
       // The key is pasted with spaces around it.

@@ -77,7 +77,7 @@ export const add: Command<Options> = {
       await console.finish();
     } catch (error) {
       if (!(error instanceof CliError && error.code === 'output_error') || isClosedPipe(error)) throw error;
-      const hint = `do not add it again; to see it: ${followUpCommand(context, 'list')} --all`;
+      const hint = `do not add it again; to see it: ${followUpCommand(context, 'get')} ${pet.id}`;
       const message = `animal ${pet.id} was added, but its output was not: ${error.message}`;
       throw new CliError(message, { code: 'output_error', hint, cause: error });
     }

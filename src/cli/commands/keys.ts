@@ -111,7 +111,7 @@ const list: Command<Data> = {
     });
     await printRows(console, { columns: columnsOf(console) }, keys);
     if (stored.length === 0)
-      console.notice(`the store has no keys. Create one: ${command('pets keys add <name>')}`);
+      console.notice(`the store has no keys. Create one: ${command('pets keys add laptop')}`);
   },
 };
 

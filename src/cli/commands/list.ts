@@ -36,7 +36,7 @@ export const list: Command<Selection> = {
   examples: [
     'pets list --all --json | jq length',
     'pets list --category 3 --sort name --columns name,status',
-    'pets list --all --output animals.csv',
+    'pets list --all --excel --output animals.csv',
   ],
   extraHint: 'to list only some animals: pets list --status sold; or by name: pets find rex',
   options: [

@@ -68,7 +68,7 @@ async function promptBaseUrl(context: CommandContext, profile: string): Promise<
   if (!canPrompt(context))
     throw usageError(
       `missing --base-url; profile ${profile} has no base URL yet`,
-      `for example: ${followUpCommand(context, 'login')} --base-url https://…/v1`,
+      `for example: ${followUpCommand(context, 'login')} --base-url https://api.example.com/v1`,
     );
   const validate = (text: string) => {
     // A text that is neither a host nor a URL may be the key, so the message does not repeat it.
@@ -150,13 +150,16 @@ function keyProblem(text: string): string | undefined {
   const key = keyIn(text);
   if (/^https?:\/\//i.test(key)) return 'expected an API key, but got a URL';
   if (key === '') return 'the key is empty';
-  return API_KEY_PATTERN.test(key) ? undefined : 'the key is not a single word of visible ASCII characters';
+  return API_KEY_PATTERN.test(key)
+    ? undefined
+    : 'the key is not a single word of visible ASCII characters; copy it again';
 }
 
 export const logout: Command<object> = {
   name: 'logout',
   summary: 'remove the API key from a profile',
   examples: ['pets logout', 'pets logout --profile staging'],
+  extraHint: 'to log out of a profile: pets logout --profile staging',
   async run(_options, context) {
     const { console } = context;
     const profile = chooseProfile(context);

@@ -26,6 +26,8 @@ type Conditions = {
   until?: ResolveTime;
 };
 
+const SINCE = 'for the last seven days: --since 7d';
+
 export const orders: Command<Conditions & { sort?: FieldOrder; columns?: readonly string[] }> = {
   name: 'orders',
   summary: 'list orders',
@@ -41,7 +43,7 @@ export const orders: Command<Conditions & { sort?: FieldOrder; columns?: readonl
       'only orders with this value in this field, or with one of several values',
       parseCondition,
     ),
-    option('--since <time>', 'only orders from this time on (see below)', parseTime),
+    option('--since <time>', 'only orders from this time on (see below)', parseTime, SINCE),
     option('--until <time>', 'only orders before this time', parseTime),
     option('--sort <field>', 'sort by a field; amount:desc reverses', parseFieldOrder),
     option('--columns <fields>', 'only these fields, such as id,status', (text) => parseFields(text)),

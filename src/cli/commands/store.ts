@@ -49,7 +49,7 @@ const check: Command<StoreArgument> = {
 };
 
 const COPY_IN_USE =
-  'stop that server first; for a backup while it runs, copy these files of the directory instead: journal.ndjson, store.txt, keys, bans.json';
+  'stop that server first; for a backup while it runs, copy from its directory: journal.ndjson, store.txt, the directory keys (with cp -R) and, if it exists, bans.json';
 
 const copy: Command<{ from: string; to: string }> = {
   name: 'copy',

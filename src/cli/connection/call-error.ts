@@ -176,7 +176,7 @@ function keyHint({ keySource, profile }: Connection): string {
   if (keySource === 'this login')
     return 'nothing was saved; copy the key again, and check that it is for this service';
   return profile === 'local'
-    ? 'restart the local service to save a valid key: pets serve; or create one while it runs: pets keys add <name> | pets login --profile local'
+    ? 'restart the local service to save a valid key: pets serve; or create one while it runs: pets keys add laptop | pets login --profile local'
     : `log in with a valid key: pets login --profile ${profile}`;
 }
 

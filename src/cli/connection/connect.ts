@@ -48,7 +48,7 @@ export function connectionFor(context: HomeContext & Pick<CommandContext, 'globa
   if (!API_KEY_PATTERN.test(key)) {
     throw new CliError(`the key in ${keySource} contains invalid characters`, {
       code: 'bad_key',
-      hint: 'set or save the key again, without spaces and line breaks',
+      hint: 'set or save the key again, without "Bearer", spaces and line breaks',
     });
   }
   if (baseUrl === undefined) {
@@ -59,9 +59,10 @@ export function connectionFor(context: HomeContext & Pick<CommandContext, 'globa
   }
   const [own, asked] = [new URL(home ?? baseUrl).origin, new URL(baseUrl).origin];
   if (own !== asked) {
+    const other = profile === 'staging' ? 'local' : 'staging';
     throw usageError(
       `the key in ${keySource} is only sent to ${own}, not to ${asked}`,
-      `log in there: pets login --profile <name> --base-url ${baseUrl}; or set PETS_BASE_URL and PETS_API_KEY together, and leave out --base-url and --profile`,
+      `log in there: pets login --profile ${other} --base-url ${baseUrl}; or set PETS_BASE_URL and PETS_API_KEY together, and leave out --base-url and --profile`,
     );
   }
   checkProtocol(baseUrl, context.env);

@@ -178,8 +178,10 @@ export function ledgerFor(context: CommandContext, service: string): LedgerEnvir
 }
 
 /** Another directory has no ledger, and without one, the rows of earlier imports would be added again. */
-const DIRECTORY_HINT =
-  'fix the problem, or give it to this user if it was created with sudo; if no row of this file was added yet, you can also set PETS_STATE_DIR to a writable directory on a local disk';
+function directoryHint(directory: string): string {
+  const owner = `sudo chown -R "$(id -un)" "${dirname(dirname(directory))}"`;
+  return `fix the problem (after sudo: ${owner}); if no row of this file was added yet, you can also set PETS_STATE_DIR to a writable directory on a local disk`;
+}
 
 /**
  * Reads the ledger of a service, without locking it. If there is no file, the ledger is empty.
@@ -191,7 +193,7 @@ export async function readLedger({ files, directory, service, now }: LedgerEnvir
   const bytes = await readBytes(files, path).catch((error) => {
     // A path below a file, such as a home directory that is /dev/null, cannot exist either.
     if (errnoOf(error) === 'ENOTDIR') return undefined;
-    throw fileError('read', path, error, DIRECTORY_HINT);
+    throw fileError('read', path, error, directoryHint(directory));
   });
   const empty = { seq: 0, imports: new Map(), rows: new Map() };
   if (bytes === undefined)
@@ -336,5 +338,5 @@ function toLedgerError({ directory, service }: LedgerEnvironment, error: unknown
   if (error instanceof LockError)
     return new CliError(error.message, { code: 'file_error', hint: error.hint, cause: error });
   if (error instanceof CliError || errnoOf(error) === undefined) return error;
-  return fileError('write', directory, error, DIRECTORY_HINT);
+  return fileError('write', directory, error, directoryHint(directory));
 }

@@ -18,13 +18,14 @@ import { type Choice, ledgerRowAt, type Plan, type RowsByPosition } from './plan
 /** What every step of an import needs. */
 export type ImportTask = { input: PetFile; connection: Connection; context: CommandContext; choice: Choice };
 
-/** The command line that the user typed, without `--dry-run`, and with `option` instead of the choice that it has. */
+/** The command line that the user typed, without `--dry-run`, and with `option` instead of the choice that it has. `…` is a pipe. */
 export function commandToRepeat({ argv, platform }: CommandContext, option?: string): string {
   const dropped = ['--add-again', '--dry-run', ...(option ? ['--skip-added'] : [])];
   // What follows `--` is no option, but may look like one.
   const end = argv.includes('--') ? argv.indexOf('--') : argv.length;
   const options = argv.slice(0, end).filter((word) => !dropped.includes(word));
-  return shellQuote(['pets', ...options, ...(option ? [option] : []), ...argv.slice(end)], platform);
+  const command = shellQuote(['pets', ...options, ...(option ? [option] : []), ...argv.slice(end)], platform);
+  return argv.includes('-') ? `… | ${command}` : command;
 }
 
 /** A terminal lists at most this many rows. */

@@ -118,8 +118,12 @@ async function importRows(task: ImportTask, file: LedgerFile, yes: boolean): Pro
     } else if (!mustAsk) reportTarget(context, connection, `adding ${rows}`);
     await send(task, plan, file, pending.length);
   }
-  await writeResults(task, plan);
-  await context.console.finish();
+  try {
+    await writeResults(task, plan);
+    await context.console.finish();
+  } catch (error) {
+    throw error instanceof CliError ? error.withHint(`${totalsText(plan)}; do not add these again`) : error;
+  }
   return reportResults(task, plan, pending.length === 0);
 }
 

@@ -22,13 +22,11 @@ const EXTENSIONS: Readonly<Record<string, Format>> = {
   '.tsv': 'tsv',
   '.txt': 'table',
 };
-/** Extensions of files for programs that cannot open any of the formats. */
-const FOREIGN_EXTENSIONS = ['.xls', '.xlsx', '.ods', '.pdf', '.html'];
 
 /**
  * Chooses the format by the options, or else by the extension of the output file, or else by `prints` and `isTerminal`.
  *
- * @throws CliError if several formats are chosen, or if the file is one of another program
+ * @throws CliError if several formats are chosen, or if rows have no format for the extension of the file
  */
 export function chooseFormat(
   { output = '', ...options }: OutputOptions,
@@ -39,13 +37,13 @@ export function chooseFormat(
   if (given.length > 1) throw usageError(`--${given.join(' and --')} cannot be combined`, 'use only one');
   if (given[0] !== undefined) return given[0];
   const extension = extname(output).toLowerCase();
-  if (FOREIGN_EXTENSIONS.includes(extension))
-    throw usageError(
-      `pets cannot write ${extension} files`,
-      'for a spreadsheet: --excel --output <file>.csv; other extensions: .json, .ndjson, .csv, .tsv, .txt',
-    );
   const ofFile = EXTENSIONS[extension];
   if (prints === 'text') return ofFile === 'json' ? 'json' : 'text';
+  if (extension !== '' && ofFile === undefined)
+    throw usageError(
+      `pets cannot write ${extension} files`,
+      'for a spreadsheet: --excel --output animals.csv; other extensions: .json, .ndjson, .csv, .tsv, .txt',
+    );
   return ofFile ?? (isTerminal && output === '' ? 'table' : 'lines');
 }
 

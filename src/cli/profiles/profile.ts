@@ -6,6 +6,7 @@ import { describeIssues, fieldError } from '../../contract/issues.ts';
 import { isMissing, makePrivateDirectory, realFileSystem } from '../../system/file-system.ts';
 import { CliError, fileError, usageError } from '../core/errors.ts';
 import { requireUtf8 } from '../core/input.ts';
+import { shellQuote } from '../core/shell-words.ts';
 import { configDirectory, configHint, type HomeContext } from './paths.ts';
 
 export const profileNames = ['prod', 'staging', 'local'] as const;
@@ -74,15 +75,19 @@ export function chooseProfile(context: HomeContext & { globals: { profile?: Prof
   if (!fromEnv) return readSettings(context).defaultProfile ?? 'prod';
   const known = profileNames.find((name) => name === fromEnv);
   if (known !== undefined) return known;
-  throw usageError(`PETS_PROFILE must be one of ${profileNames.join(', ')}, not ${JSON.stringify(fromEnv)}`);
+  throw usageError(
+    `PETS_PROFILE must be one of ${profileNames.join(', ')}, not ${JSON.stringify(fromEnv)}`,
+    'see: pets help environment',
+  );
 }
 
 /** Normalizes a base URL. `source` names the setting in the error. @throws CliError if the URL is invalid */
 export function checkUrl(text: string, source: string): string {
   const url = parseBaseUrl(text);
   if (url !== undefined) return url;
+  const start = /^https?:/i.test(text) ? 'be a valid URL' : 'begin with https:// or http://';
   throw usageError(
-    `${source} must be a valid http(s) URL without user, query or fragment`,
+    `${source} must ${start}, without user, query or fragment`,
     'for example https://api.example.com/v1',
   );
 }
@@ -134,18 +139,19 @@ function readFile<Schema extends z.ZodMiniType>(
   try {
     value = JSON.parse(requireUtf8(bytes, path).toString());
   } catch (error) {
-    throw error instanceof CliError ? error : damaged(path, name, 'it is not valid JSON');
+    throw error instanceof CliError ? error : damaged(path, name, 'it is not valid JSON', context);
   }
   const result = z.safeParse(schema, value);
-  if (!result.success) throw damaged(path, name, describeIssues(result.error));
+  if (!result.success) throw damaged(path, name, describeIssues(result.error), context);
   return result.data;
 }
 
-function damaged(path: string, name: string, reason: string): CliError {
-  const again = name === 'settings' ? 'pets use <profile>' : `pets login --profile ${name}`;
+function damaged(path: string, name: string, reason: string, { platform }: HomeContext): CliError {
+  const again = name === 'settings' ? 'pets use prod' : `pets login --profile ${name}`;
+  const move = shellQuote(['mv', path, `${path}.bad`], platform);
   return new CliError(`${path} is damaged: ${reason}`, {
     code: 'damaged_file',
-    hint: `fix the file, or move it away and save it again: ${again}`,
+    hint: `fix the file, or move it away and save it again: ${move}; ${again}`,
   });
 }
 

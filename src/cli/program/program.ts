@@ -159,7 +159,8 @@ export function parseCommandLine(argv: readonly string[], env: Context['env'], c
     const usage =
       error instanceof CommanderError ? toUsageError(error, name, current, declarations.get(current)) : error;
     if (!(usage instanceof CliError) || usage.hint !== undefined) throw usage;
-    throw usage.withHint(`see: pets help ${name}`.trimEnd());
+    const isGlobal = globalOptions.some(({ long }) => usage.message.includes(`${long} `));
+    throw usage.withHint(`see: pets help ${isGlobal ? 'global' : name}`.trimEnd());
   }
 }
 

@@ -4,12 +4,16 @@ import type { Command } from './command.ts';
 
 const CANNOT_CHANGE =
   'the service can add and show animals, but not change or delete them; ask those who run the service';
+const BY_STATUS =
+  'to list animals by status: pets list --status sold; the status of an animal cannot be changed';
 const CHECK = 'to check the service, the key and the requests left: pets profiles --check';
 
 /** Words that people type instead of a command, and what to do. Each sentence belongs to all words of its line. */
 const COMMAND_WORDS: readonly (readonly [words: string, sentence: string])[] = [
   ['delete, remove, rm, edit, update, change, fix, rename, set, mark, sell, buy, undo', CANNOT_CHANGE],
-  ['available, pending, sold', 'to list animals by status: pets list --status sold'],
+  ['correct, replace, modify, mark-sold, set-status', CANNOT_CHANGE],
+  ['available, pending, sold', BY_STATUS],
+  ['status', `${CHECK}; ${BY_STATUS}`],
   ['animals, pets, all', 'to list all animals: pets list --all'],
   ['search, grep, query, filter', 'to find animals by name: pets find rex'],
   ['view, open', 'to show an animal: pets get 7; the page of pets serve has the address that it prints'],
@@ -20,7 +24,7 @@ const COMMAND_WORDS: readonly (readonly [words: string, sentence: string])[] = [
   ['upload, load', 'to add all animals from a file: pets import animals.csv'],
   ['auth, signin', 'to save an API key: pets login'],
   ['config, whoami', 'to show the saved services and keys: pets profiles'],
-  ['status, ping, quota, limit, limits, usage', CHECK],
+  ['ping, quota, limit, limits, usage', CHECK],
   ['mock, server, start', 'to run a local service: pets serve --seed'],
   ['stop', 'pets serve stops with Ctrl-C or SIGTERM'],
   ['log, logs', 'to see the requests that a local service gets: pets serve --log'],
@@ -38,7 +42,7 @@ const COMMAND_WORDS: readonly (readonly [words: string, sentence: string])[] = [
     'revoke, keys delete, keys remove, keys rm',
     'to revoke a key: pets keys revoke <name>; to list the keys: pets keys list',
   ],
-  ['keys new, keys create', 'to create a key: pets keys add <name>'],
+  ['keys new, keys create', 'to create a key: pets keys add laptop'],
 ];
 
 const API_KEY =
@@ -46,6 +50,8 @@ const API_KEY =
 const FORMATS = 'for other formats: --json, --ndjson, --csv, --excel, or --output with .txt or .tsv';
 const NO_DATES = 'animals have no dates; the newest first: pets list --all --sort id:desc';
 const ONE_DAY = 'for one day: pets orders --since 2026-11-20 --until 2026-11-21';
+const HYPHEN_NAME = 'put a name that begins with a hyphen last, after --: pets add --category 3 -- -Fluffy';
+const EVERY_KEY = 'every key may list and add animals; for lower rate limits: --plan free';
 const BY_NAME = 'to find animals by name: pets find rex';
 
 /** Options that people type, alone or after a command, and what to do. */
@@ -60,9 +66,12 @@ const OPTION_WORDS: Readonly<Record<string, string>> = {
   'orders --from': ONE_DAY,
   'orders --to': ONE_DAY,
   'orders --limit': 'to list only new orders: pets orders --since 7d',
+  'keys add --role': EVERY_KEY,
+  'keys add --read-only': EVERY_KEY,
   'add --from': 'to add all animals from a file: pets import animals.csv',
   'add --name': 'the name is an argument: pets add Rex --category 3',
   'serve --key': 'for an API key: --key-file <file> or PETS_SERVE_KEY',
+  'serve --rate-limit': 'the rate limits are those of the key: --plan free; see: pets help keys add',
   'serve --token': 'for the developer token: PETS_SERVE_TOKEN',
   '--key': API_KEY,
   '--api-key': API_KEY,
@@ -81,6 +90,7 @@ export const hintForCommand = (typed: string): string | undefined =>
 
 /** What to do instead of an unknown option of a command; undefined for an unknown word. */
 function hintForOption(command: string, option: string): string | undefined {
+  if (command === 'add' && /^-\w\w/.test(option)) return HYPHEN_NAME;
   const key = [`${command} ${option}`, option].find((each) => Object.hasOwn(OPTION_WORDS, each));
   return key && OPTION_WORDS[key];
 }
@@ -114,6 +124,10 @@ export function toUsageError(
       if (similar === option) return usageError(`${option} does not take a value`);
       const meant = similar && `did you mean ${similar}?`;
       return usageError(`unknown option ${option}`, hintForOption(name, option) ?? meant);
+    }
+    case 'commander.conflictingOption': {
+      const options = text.match(/(?<=')-[^ ']*/g) ?? [];
+      return usageError(`${options.join(' and ')} cannot be combined`, 'use only one');
     }
     case 'commander.missingArgument': {
       const missing = text.replace(/^missing required argument '(.*)'$/, 'missing <$1>');

@@ -60,6 +60,7 @@ export async function readPetFile(
   const isPiped = file === '-';
   const name = isPiped ? 'standard input' : file;
   const path = isPiped ? undefined : await realPathOf(file);
+  if (isPiped && stdin.isTTY) console.notice('reading rows from the terminal; end them with Ctrl-D');
   const bytes = await readInput(isPiped ? stdin : createReadStream(file), name);
   // A file or pipe is often empty because the command that should write it has failed.
   if (bytes.length === 0)

@@ -158,7 +158,7 @@ async function cannotListen(address: string, error: unknown, location: StoreLoca
   const hint =
     errno === 'EADDRINUSE'
       ? `${running && 'use it, or stop it; '}for another server: --port 0 (any free port) with --ephemeral or --data <dir>`
-      : 'use an address of this machine, or omit --host to listen on 127.0.0.1; for any free port: --port 0';
+      : `use an address of this machine, or omit --host to listen on 127.0.0.1${address.endsWith(':0') ? '' : '; for any free port: --port 0'}`;
   const message = `cannot listen on ${address}: ${systemReason(error)}${running}`;
   return new CliError(message, { code: 'cannot_listen', hint, cause: error });
 }

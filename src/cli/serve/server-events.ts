@@ -61,7 +61,7 @@ export function createEventPrinter(
       ...(secrets.token === undefined && { token }),
       ...(page && { page }),
     };
-    const addKey = `pets keys add <name> --plan ${plan ?? DEFAULT_PLAN}`;
+    const addKey = `pets keys add laptop --plan ${plan ?? DEFAULT_PLAN}`;
     const createKey = `${addDataOption(addKey, data, location, platform)} | pets login --profile local --base-url ${url}`;
     const next = isProfileSaved
       ? 'pets --profile local list'
