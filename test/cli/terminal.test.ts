@@ -60,7 +60,7 @@ test('Ctrl-C ends a command whose output nobody reads', async () => {
   const { url } = await scriptedServer((_, response) => reply(response, 200, []));
   const home = await temporaryDirectory();
   const program = startProgram(['list', '--json'], {
-    stdout: new Writable({ write: () => program.raise('SIGINT') }),
+    stdout: new Writable({ write: () => setImmediate(program.raise, 'SIGINT') }),
     env: { PETS_BASE_URL: url, PETS_API_KEY: 'pets_key', PETS_CONFIG_DIR: home, PETS_STATE_DIR: home },
     homeDirectory: home,
   });

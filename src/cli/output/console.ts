@@ -114,9 +114,9 @@ export function createConsole(
     if (output) return output.write(text);
     let stopHandling = () => {};
     await new Promise<void>((resolve, reject) => {
-      if (dataFormat !== undefined)
-        stopHandling = context.onSignal(['SIGINT', 'SIGTERM'], () => reject(new InterruptedError()));
       stdout.write(text, (error) => (error ? reject(outputError(error)) : resolve()));
+      if (dataFormat !== undefined && stdout.writableLength > 0)
+        stopHandling = context.onSignal(['SIGINT', 'SIGTERM'], () => reject(new InterruptedError()));
     }).finally(stopHandling);
   }
 
