@@ -26,8 +26,6 @@ type Conditions = {
   until?: ResolveTime;
 };
 
-const SINCE = 'for the last seven days: --since 7d';
-
 export const orders: Command<Conditions & { sort?: FieldOrder; columns?: readonly string[] }> = {
   name: 'orders',
   summary: 'list orders',
@@ -43,7 +41,7 @@ export const orders: Command<Conditions & { sort?: FieldOrder; columns?: readonl
       'only orders with this value in this field, or with one of several values',
       parseCondition,
     ),
-    option('--since <time>', 'only orders from this time on (see below)', parseTime, SINCE),
+    option('--since <time>', 'only orders from this time on (see below)', parseTime),
     option('--until <time>', 'only orders before this time', parseTime),
     option('--sort <field>', 'sort by a field; amount:desc reverses', parseFieldOrder),
     option('--columns <fields>', 'only these fields, such as id,status', (text) => parseFields(text)),
@@ -171,7 +169,7 @@ export function parseTime(text: string): ResolveTime {
   if (days >= 0) return (now, zone) => startOfDay(now, -days, zone());
   if (isTime(text)) return (_now, zone) => parseInstant(text, zone);
   throw new ArgumentError(
-    'must be today, yesterday, a number of days or hours ago (7d, 12h), a date (2026-11-20) or a time (2026-11-20T14:30)',
+    'must be today, yesterday, a number of days or hours ago (7d for the last seven days, 12h), a date (2026-11-20) or a time (2026-11-20T14:30)',
   );
 }
 

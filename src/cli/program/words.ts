@@ -4,8 +4,7 @@ import type { Command } from './command.ts';
 
 const CANNOT_CHANGE =
   'the service can add and show animals, but not change or delete them; ask those who run the service';
-const BY_STATUS =
-  'to list animals by status: pets list --status sold; the status of an animal cannot be changed';
+const BY_STATUS = 'to list animals by status: pets list --status sold; a status cannot be changed';
 const CHECK = 'to check the service, the key and the requests left: pets profiles --check';
 
 /** Words that people type instead of a command, and what to do. Each sentence belongs to all words of its line. */
