@@ -178,10 +178,8 @@ export function ledgerFor(context: CommandContext, service: string): LedgerEnvir
 }
 
 /** Another directory has no ledger, and without one, the rows of earlier imports would be added again. */
-function directoryHint(directory: string): string {
-  const owner = `sudo chown -R "$(id -un)" "${dirname(dirname(directory))}"`;
-  return `fix the problem (after sudo: ${owner}); if no row of this file was added yet, you can also set PETS_STATE_DIR to a writable directory on a local disk`;
-}
+const directoryHint = (directory: string): string =>
+  `fix the problem (after sudo: sudo chown -R "$(id -un)" "${dirname(dirname(directory))}"); if no row of this file was added yet, you can also set PETS_STATE_DIR to a writable directory on a local disk`;
 
 /**
  * Reads the ledger of a service, without locking it. If there is no file, the ledger is empty.
