@@ -41,7 +41,7 @@ export const listAll: Suite = {
         rates(all),
         rates(undici),
         {
-          least: 0.65,
+          least: 0.6,
         },
       ),
       difference(
