@@ -28,12 +28,8 @@ export const errorCodes = {
 export type ErrorCode = keyof typeof errorCodes;
 export type ErrorStatus = (typeof errorCodes)[ErrorCode];
 
-const notCarriedOutCodes: readonly string[] = [
-  'storage_full',
-  'storage_unreachable',
-  'starting',
-] satisfies ErrorCode[];
+const notCarriedOutCodes: readonly ErrorCode[] = ['storage_full', 'storage_unreachable', 'starting'];
 
 /** Whether an error response reports that the request was certainly not carried out (docs/service.md, D11). */
 export const isNotCarriedOut = ({ status, code }: { status: number; code?: string | undefined }): boolean =>
-  status === 503 && notCarriedOutCodes.includes(code ?? '');
+  status === 503 && notCarriedOutCodes.some((each) => each === code);

@@ -7,13 +7,11 @@ import { NewPet, Orders, Pet, PetStatus, Pets, ReceivedPet, ReceivedPets } from 
 /** The range and default of `limit` (docs/service.md 8.1). */
 export const pageSize = { min: 1, max: 100, default: 20 } as const;
 
-const limitRange = `must be an integer from ${pageSize.min} to ${pageSize.max}`;
-
 /** The text of the query parameter `limit`. */
 export const PageLimit = z.pipe(
   z.custom<string>(
     (text) => typeof text === 'string' && /^[1-9]\d{0,2}$/.test(text) && Number(text) <= pageSize.max,
-    fieldError(limitRange),
+    fieldError(`must be an integer from ${pageSize.min} to ${pageSize.max}`),
   ),
   z.transform(Number),
 );

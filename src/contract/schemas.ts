@@ -37,7 +37,7 @@ export const Pet = z.looseObject(
 export type Pet = z.infer<typeof Pet>;
 
 /** The body of a list of animals (docs/service.md 2.4). */
-export const Pets = listOf(Pet);
+export const Pets = z.array(Pet, fieldError('must be a JSON array'));
 
 /**
  * An animal as any service may send it: with an id and a name. Values that the contract allows are converted as by
@@ -57,11 +57,7 @@ export const ReceivedPet = z.looseObject(
 );
 export type ReceivedPet = z.infer<typeof ReceivedPet>;
 
-export const ReceivedPets = listOf(ReceivedPet);
-
-function listOf<Element extends z.ZodMiniType>(element: Element) {
-  return z.array(element, fieldError('must be a JSON array'));
-}
+export const ReceivedPets = z.array(ReceivedPet, fieldError('must be a JSON array'));
 
 function orAnything(schema: z.ZodMiniType) {
   return z.optional(z.union([schema, z.unknown()]));

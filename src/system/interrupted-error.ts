@@ -1,8 +1,5 @@
 /** The user or a signal interrupted the work, for example with Ctrl-C. */
 export class InterruptedError extends Error {
   override name = 'InterruptedError';
-
-  constructor() {
-    super('interrupted');
-  }
+  override message = 'interrupted';
 }

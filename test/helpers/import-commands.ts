@@ -28,7 +28,6 @@ export type Replies = Record<string, Reply | Reply[]>;
 
 export type Options = {
   text?: string;
-  file?: string;
   /** Whether the scripted service reports that it supports idempotency keys. */
   supportsKeys?: boolean;
   /** The number in X-RateLimit-Remaining of the scripted service, which has no such header by default. */
@@ -67,15 +66,9 @@ export type Step = Omit<TerminalOptions, 'files'> & {
 };
 
 /** Creates a file to import, a state directory that all commands share, and a service without animals. */
-export async function importing({
-  text = CSV,
-  file: name = 'animals.csv',
-  supportsKeys = true,
-  remaining,
-  quota,
-}: Options = {}) {
+export async function importing({ text = CSV, supportsKeys = true, remaining, quota }: Options = {}) {
   const directory = await temporaryDirectory();
-  const file = join(directory, name);
+  const file = join(directory, 'animals.csv');
   const clock = manualClock();
   await writeFile(file, text);
   const service = quota ? await realService(quota) : await scriptedService(supportsKeys, remaining);
@@ -123,7 +116,7 @@ export async function importing({
       if (sends !== undefined) expect(service.names().slice(before).join(' '), where).toBe(sends);
       if (expected.keys !== undefined) expect(service.keyCount(), where).toBe(expected.keys);
       if (expected.isOffline) expect(service.requestCount(), where).toBe(requests);
-      if (expected.createsNothing) expect(await readdir(directory), where).toEqual([name]);
+      if (expected.createsNothing) expect(await readdir(directory), where).toEqual(['animals.csv']);
       if (typeof expected.stdout === 'string') expect(stdout, where).toBe(expected.stdout);
       if (expected.stdout instanceof RegExp) expect(stdout, where).toMatch(expected.stdout);
       if (expected.results !== undefined) expect(resultsIn(stdout), where).toBe(expected.results);
