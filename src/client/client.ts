@@ -162,11 +162,13 @@ function parseBody({ success }: Operation, response: HttpResponse): unknown {
   throw refuse(`${describeIssues(received.error)}${reason ? ` (${reason})` : ''}`);
 }
 
+/** The name without what a service may change: Unicode normalization, spaces around it, and case. */
+export const nameKey = ({ name }: { name: string }): string =>
+  name.normalize('NFC').trim().toUpperCase().toLowerCase();
+
 /** @throws ContractError if the response to a creation is about an animal with another name */
 function checkName(sent: NewPet, received: ReceivedPet, status: number): void {
-  // A service may trim a name, or change its case or its Unicode form.
-  const fold = (name: string) => name.normalize('NFC').trim().toUpperCase().toLowerCase();
-  if (fold(sent.name) === fold(received.name)) return;
+  if (nameKey(sent) === nameKey(received)) return;
   const names = `${JSON.stringify(received.name)} instead of ${JSON.stringify(sent.name)}`;
   throw new ContractError(status, `unexpected response: an animal with the name ${names}`);
 }

@@ -67,13 +67,13 @@ export type AppendFile = Awaited<ReturnType<typeof openAppendFile>>;
  * @param expected the status of the file when it was read
  * @throws FileChangedError if the file is not the expected one, or has changed since it was read, or a system error
  */
-export async function openAppendFile(files: FileSystem, path: string, expected?: FileStatus) {
+export async function openAppendFile(files: FileSystem, path: string, expected: FileStatus) {
   const file = await files.open(path, 'readwrite');
   /** What `stat` must return. */
   let status: FileStatus;
   try {
     status = await file.stat();
-    if (expected) requireSame(path, status, expected);
+    requireSame(path, status, expected);
   } catch (error) {
     await file.close().catch(() => {});
     throw error;

@@ -21,13 +21,15 @@ export type Selection = Filters & {
   output?: string;
 };
 
+export const CATEGORY_HINT = 'categories are numbers; to see names of each: pets count --by category';
+
 export const filterOptions = [
   repeatable('--status <status>', 'only this status: available, pending or sold', petStatuses),
   repeatable(
     '--category <id>',
     'only this category; for its number: pets count --by category',
     parseInt64Argument,
-    'categories are numbers; to see names of each: pets count --by category',
+    CATEGORY_HINT,
   ),
 ];
 

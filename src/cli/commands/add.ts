@@ -6,7 +6,8 @@ import { IdempotencyKey } from '../../contract/headers.ts';
 import { type PetStatus, petStatuses } from '../../contract/schemas.ts';
 import { realFileSystem, replaceFile } from '../../system/file-system.ts';
 import { petView } from '../animals/pet-view.ts';
-import { connectionFor, followUpCommand, reportTarget, withClient } from '../connection/connect.ts';
+import { CATEGORY_HINT } from '../animals/selection.ts';
+import { connectionFor, followUpCommand, listOne, reportTarget, withClient } from '../connection/connect.ts';
 import { CliError, usageError } from '../core/errors.ts';
 import { exitCodes } from '../core/exit-codes.ts';
 import { EMPTY_NAME, parseInt64Argument, parseWith } from '../core/parsers.ts';
@@ -21,7 +22,6 @@ import { ask, canAsk } from '../prompts/prompt.ts';
 type Options = { name: string; category?: bigint; status?: PetStatus; idempotencyKey?: string };
 
 const EXAMPLE = 'for example: pets add Rex --category 3';
-const CATEGORIES = 'categories are numbers; to see names of each: pets count --by category';
 
 export const add: Command<Options> = {
   name: 'add',
@@ -38,7 +38,7 @@ export const add: Command<Options> = {
       '--category <id>',
       'number of the category (required); those in use: pets count --by category',
       parseInt64Argument,
-      CATEGORIES,
+      CATEGORY_HINT,
     ),
     option('--status <status>', 'available, pending or sold (default: available)', petStatuses),
     option(
@@ -55,7 +55,7 @@ export const add: Command<Options> = {
     if (EMPTY_NAME.test(name)) throw usageError('the name is empty', EXAMPLE);
     if (name === '-')
       throw usageError('the name is only a hyphen', 'to add animals from a pipe: pets import -');
-    if (category === undefined) throw usageError('missing --category <id>', `${EXAMPLE}; ${CATEGORIES}`);
+    if (category === undefined) throw usageError('missing --category <id>', `${EXAMPLE}; ${CATEGORY_HINT}`);
     const body = { name, categoryId: category, ...(status && { status }) };
     const connection = connectionFor(context);
     const path = join(stateDirectory(context), 'added.json');
@@ -67,7 +67,7 @@ export const add: Command<Options> = {
     const { value: pet } = await withClient(context, connection, async (client) => {
       if (idempotencyKey === undefined) return client.call('createPet', { body });
       // Only a response shows whether the service supports idempotency keys. The client must know this to retry.
-      if (!client.supportsIdempotency()) await client.call('listPets', { query: { limit: 1 } });
+      if (!client.supportsIdempotency()) await listOne(client);
       return client.call('createPet', { body }, { idempotencyKey });
     });
     const additions = JSON.stringify({ ...readAdditions(path, clock.now()), [animal]: clock.now() });
@@ -76,10 +76,11 @@ export const add: Command<Options> = {
       await printRows(console, { ...petView(), isSingle: true }, [pet]);
       await console.finish();
     } catch (error) {
-      if (!(error instanceof CliError && error.code === 'output_error') || isClosedPipe(error)) throw error;
+      if (!(error instanceof CliError) || isClosedPipe(error)) throw error;
       const hint = `do not add it again; to see it: ${followUpCommand(context, 'get')} ${pet.id}`;
       const message = `animal ${pet.id} was added, but its output was not: ${error.message}`;
-      throw new CliError(message, { code: 'output_error', hint, cause: error });
+      const { code, exitCode } = error;
+      throw new CliError(message, { code, exitCode, hint, cause: error });
     }
     return exitCodes.ok;
   },

@@ -1,8 +1,7 @@
 import { MAX_QUOTA, type PlanName, planNames, plans, type Quota } from '../../contract/plans.ts';
 import type { StoreLocation } from '../../store/backend.ts';
 import type { CreatedKey, StoredKey } from '../../store/keys.ts';
-import { InterruptedError } from '../../system/interrupted-error.ts';
-import { CliError, usageError } from '../core/errors.ts';
+import { CliError, toCliError, usageError } from '../core/errors.ts';
 import { integerParser } from '../core/parsers.ts';
 import { type Console, isClosedPipe } from '../output/console.ts';
 import { type Column, printRows, printText } from '../output/printer.ts';
@@ -79,9 +78,11 @@ async function printKey(created: CreatedKey, revocation: string, { console }: Co
     await printText(console, created, `${key}\n`);
     await console.finish();
   } catch (error) {
-    const reason = isClosedPipe(error) ? 'the pipe was closed' : (error as Error).message;
+    const { code, exitCode, message } = toCliError(error);
+    const reason = isClosedPipe(error) ? 'the pipe was closed' : message;
     throw new CliError(`key ${name} was created, but the output could not be written: ${reason}`, {
-      code: error instanceof InterruptedError ? 'interrupted' : 'output_error',
+      code,
+      exitCode,
       hint: `the key cannot be shown again; revoke it: ${revocation}`,
       cause: error,
     });

@@ -155,7 +155,7 @@ async function send(task: ImportTask, plan: Plan, file: LedgerFile, rows: number
       connection,
       (client, signal) =>
         carryOut({
-          ...{ plan: plan, file, client, clock, apiKey: connection.key, timeout: globals.timeout * 1_000 },
+          ...{ plan, file, client, clock, apiKey: connection.key, timeout: globals.timeout * 1_000 },
           showStatus: console.status,
           notice: console.notice,
           wait(milliseconds) {

@@ -1,6 +1,6 @@
 import { hash, randomUUID } from 'node:crypto';
 import { IDEMPOTENT_RETRY_MS } from '../../client/call.ts';
-import type { Client } from '../../client/client.ts';
+import { type Client, nameKey } from '../../client/client.ts';
 import { ApiFailure, hasSuccessStatus, OutcomeUnknownError } from '../../client/errors.ts';
 import { type RateLimit, scarcestLimit } from '../../client/rate-limit.ts';
 import type { HttpHeaders } from '../../client/response.ts';
@@ -9,6 +9,7 @@ import type { NewPet, ReceivedPet } from '../../contract/schemas.ts';
 import type { SteadyClock } from '../../system/clock.ts';
 import { InterruptedError } from '../../system/interrupted-error.ts';
 import { type ReadingOptions, readPages } from '../animals/reading.ts';
+import { listOne } from '../connection/connect.ts';
 import { createRedactor, formatCount } from '../output/text.ts';
 import type { PetRow } from '../rows/read-file.ts';
 import {
@@ -51,7 +52,7 @@ export async function carryOut(run: Run): Promise<void> {
   const { ledger } = plan;
   await file.append({ ...plan.current, at: nextTime(ledger, clock.now()), finishedAt: null });
   // Check the API key, and find out whether the service supports idempotency keys.
-  const first = await client.call('listPets', { query: { limit: 1 } });
+  const first = await listOne(client);
   const pending = pendingOf(plan);
   const isOpen = (position: number) => openRowAt(plan, position) !== undefined;
   const open = pending.filter(isOpen);
@@ -340,6 +341,3 @@ const isSimilar = (row: Pick<ReceivedPet, 'name' | 'categoryId'>, pet: ReceivedP
   (typeof row.categoryId !== 'bigint' ||
     typeof pet.categoryId !== 'bigint' ||
     pet.categoryId === row.categoryId);
-
-/** The name without what a service may change: Unicode normalization, spaces around it, and case. */
-const nameKey = ({ name }: { name: string }): string => name.normalize().trim().toLowerCase();

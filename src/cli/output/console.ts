@@ -4,7 +4,7 @@ import { errnoOf, isNoSpace, systemReason } from '../../system/file-system.ts';
 import { InterruptedError } from '../../system/interrupted-error.ts';
 import { createTimeFormatter } from '../../system/time-text.ts';
 import type { Context, OutputStream } from '../core/context.ts';
-import { CliError } from '../core/errors.ts';
+import { CliError, toCliError } from '../core/errors.ts';
 import type { OutputFile } from './output-file.ts';
 import { createRedactor, cut, sanitizeForTerminal, sanitizeJson } from './text.ts';
 
@@ -108,7 +108,7 @@ export function createConsole(
     return userZone;
   }
 
-  /** Writes text to stdout. Data does not wait for its reader after a signal. @throws CliError, InterruptedError */
+  /** Writes text to stdout. Data does not wait for its reader after a signal. @throws CliError */
   async function write(text: string): Promise<void> {
     status(undefined);
     if (output) return output.write(text);
@@ -116,7 +116,9 @@ export function createConsole(
     await new Promise<void>((resolve, reject) => {
       stdout.write(text, (error) => (error ? reject(outputError(error)) : resolve()));
       if (dataFormat !== undefined && stdout.writableLength > 0)
-        stopHandling = context.onSignal(['SIGINT', 'SIGTERM'], () => reject(new InterruptedError()));
+        stopHandling = context.onSignal(['SIGINT', 'SIGTERM'], () =>
+          reject(toCliError(new InterruptedError())),
+        );
     }).finally(stopHandling);
   }
 
