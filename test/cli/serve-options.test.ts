@@ -2,7 +2,7 @@ import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
 import { parseOrigin } from '../../src/cli/serve/options.ts';
-import { FLUSH_TIMEOUT, GRACE_PERIOD } from '../../src/cli/serve/run-server.ts';
+import { FLUSH_TIMEOUT_MS, GRACE_PERIOD_MS } from '../../src/cli/serve/run-server.ts';
 import { startInTerminal, type TerminalOptions } from '../helpers/context.ts';
 import { sendRaw } from '../helpers/raw-client.ts';
 import { temporaryDirectory } from '../helpers/temp.ts';
@@ -44,7 +44,7 @@ test.each([
 });
 
 test('running requests and the log get less than 5 seconds when the server stops', () => {
-  expect(GRACE_PERIOD + FLUSH_TIMEOUT).toBeLessThan(5_000);
+  expect(GRACE_PERIOD_MS + FLUSH_TIMEOUT_MS).toBeLessThan(5_000);
 });
 
 test.each(['/', '/v1'])(

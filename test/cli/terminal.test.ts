@@ -56,14 +56,19 @@ test.each<[string[], Record<string, string>, boolean]>([
   expect(/\u001b\[\d/.test(stdout + stderr)).toBe(isColored);
 });
 
-test('Ctrl-C ends a command whose output nobody reads', async () => {
-  const { url } = await scriptedServer((_, response) => reply(response, 200, []));
+test.each([
+  ['list --json', 'interrupted'],
+  ['add Rex --category 1 --json', 'animal 7 was added, but its output was not: interrupted'],
+])('Ctrl-C ends pets %s while its output is not read: %s', async (line, message) => {
+  const { url } = await scriptedServer(({ method }, response) =>
+    method === 'GET' ? reply(response, 200, []) : reply(response, 201, { id: 7, name: 'Rex', categoryId: 1 }),
+  );
   const home = await temporaryDirectory();
-  const program = startProgram(['list', '--json'], {
+  const program = startProgram(line.split(' '), {
     stdout: new Writable({ write: () => setImmediate(program.raise, 'SIGINT') }),
     env: { PETS_BASE_URL: url, PETS_API_KEY: 'pets_key', PETS_CONFIG_DIR: home, PETS_STATE_DIR: home },
     homeDirectory: home,
   });
   expect([await program.ended, program.handlersLeft()]).toEqual([130, 0]);
-  expect(program.stderr()).toContain('"code":"interrupted"');
+  expect(program.stderr()).toContain(`"code":"interrupted","message":"${message}"`);
 });

@@ -1,12 +1,77 @@
+import { existsSync, readFileSync } from 'node:fs';
+import { createRequire } from 'node:module';
 import { setTimeout } from 'node:timers/promises';
-import type { Locator, Page } from 'playwright-core';
-import { describe, expect, test } from 'vitest';
+import type { AxeResults } from 'axe-core';
+import { type Browser, type BrowserContextOptions, chromium, type Locator, type Page } from 'playwright-core';
+import { afterAll, beforeAll, beforeEach, describe, expect, onTestFinished, test } from 'vitest';
+import { CHROMIUM } from '../../.config/chromium.ts';
 import { sampleData } from '../../src/server/sample-data.ts';
-import { seriousFindings, useBrowser } from '../helpers/browser.ts';
 import { startWithTools } from '../helpers/real-service.ts';
 import { create } from '../helpers/service.ts';
 
-const open = useBrowser();
+const AXE = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
+
+/** Reports violations of the content security policy to the console. */
+const REPORT_VIOLATIONS = `addEventListener('securitypolicyviolation', ({ violatedDirective, blockedURI }) =>
+  console.error('CSP violation: ' + violatedDirective + ' ' + blockedURI));`;
+
+// One browser for all tests. Without Chromium, they are skipped, except in `.ci/run`, where they fail.
+let browser: Browser | undefined;
+beforeAll(async () => {
+  // The sandbox does not work for root, and is not available in many containers.
+  if (existsSync(CHROMIUM))
+    browser = await chromium.launch({ executablePath: CHROMIUM, args: ['--no-sandbox'] });
+});
+afterAll(async () => browser?.close());
+beforeEach(({ skip }) => {
+  if (browser !== undefined) return;
+  const reason = `Chromium is not installed at ${CHROMIUM}`;
+  if (process.env['PETS_REQUIRE_CHROMIUM']) throw new Error(reason);
+  skip(reason);
+});
+
+/**
+ * Opens an address; `requests` are those of the page, without queries. The test fails if the page threw an error, sent a
+ * request to another origin, or wrote an error to the console that does not match `expectedErrors`.
+ */
+async function open(
+  url: string,
+  { expectedErrors, ...options }: BrowserContextOptions & { expectedErrors?: RegExp } = {},
+) {
+  if (browser === undefined) throw new Error('The browser has not started');
+  const context = await browser.newContext({ viewport: { width: 1_280, height: 800 }, ...options });
+  await context.addInitScript(REPORT_VIOLATIONS);
+  const page = await context.newPage();
+  const { origin } = new URL(url);
+  const requests: string[] = [];
+  const problems: string[] = [];
+  page.on('request', (request) => {
+    const target = new URL(request.url());
+    requests.push(`${request.method()} ${target.pathname}`);
+    if (target.origin !== origin) problems.push(`request to ${target.origin}`);
+  });
+  page.on('pageerror', (error) => problems.push(String(error)));
+  page.on('console', (message) => {
+    if (message.type() === 'error' && !expectedErrors?.test(message.text())) problems.push(message.text());
+  });
+  onTestFinished(async () => {
+    // A route of the test may still wait for the response to a request of the page, which polls.
+    await page.unrouteAll({ behavior: 'ignoreErrors' });
+    await context.close();
+    expect(problems).toEqual([]);
+  });
+  await page.goto(url);
+  return { page, requests };
+}
+
+/** The serious and critical findings of axe-core about a page as it is now. */
+async function seriousFindings(page: Page): Promise<string[]> {
+  await page.evaluate(AXE);
+  const { violations } = (await page.evaluate("axe.run({ resultTypes: ['violations'] })")) as AxeResults;
+  return violations
+    .filter(({ impact }) => impact === 'serious' || impact === 'critical')
+    .flatMap(({ id, nodes }) => nodes.map(({ html, failureSummary }) => `${id}: ${html}: ${failureSummary}`));
+}
 
 const HOSTILE = `<script>document.title='x'</script><img src=x onerror=alert(1)>\u202e\u0000\u0007${'x'.repeat(20_000)}`;
 const LARGE_ID = '9007199254740993';

@@ -10,7 +10,7 @@ import { CATEGORY_HINT } from '../animals/selection.ts';
 import { connectionFor, followUpCommand, listOne, reportTarget, withClient } from '../connection/connect.ts';
 import { CliError, usageError } from '../core/errors.ts';
 import { exitCodes } from '../core/exit-codes.ts';
-import { EMPTY_NAME, parseInt64Argument, parseWith } from '../core/parsers.ts';
+import { EMPTY_NAME_PATTERN, parseInt64Argument, parseWith } from '../core/parsers.ts';
 import { shellQuote } from '../core/shell-words.ts';
 import { isClosedPipe } from '../output/console.ts';
 import { printRows } from '../output/printer.ts';
@@ -52,7 +52,7 @@ export const add: Command<Options> = {
   async run({ name, category, status, idempotencyKey }, context) {
     const { console, clock } = context;
     // An empty name usually comes from an unset variable in a script, and an added animal cannot be removed.
-    if (EMPTY_NAME.test(name)) throw usageError('the name is empty', EXAMPLE);
+    if (EMPTY_NAME_PATTERN.test(name)) throw usageError('the name is empty', EXAMPLE);
     if (name === '-')
       throw usageError('the name is only a hyphen', 'to add animals from a pipe: pets import -');
     if (category === undefined) throw usageError('missing --category <id>', `${EXAMPLE}; ${CATEGORY_HINT}`);
@@ -86,7 +86,7 @@ export const add: Command<Options> = {
   },
 };
 
-const DAY = 86_400_000;
+const DAY_MS = 86_400_000;
 
 /** When this computer added animals, by their hashes. */
 const Additions = z.record(z.string(), z.number());
@@ -95,7 +95,7 @@ const Additions = z.record(z.string(), z.number());
 function readAdditions(path: string, now: number): z.infer<typeof Additions> {
   try {
     const all = Object.entries(Additions.parse(JSON.parse(readFileSync(path, 'utf8'))));
-    return Object.fromEntries(all.filter(([, time]) => Math.abs(now - time) < DAY));
+    return Object.fromEntries(all.filter(([, time]) => Math.abs(now - time) < DAY_MS));
   } catch {
     return {};
   }

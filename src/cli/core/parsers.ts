@@ -28,7 +28,7 @@ export function checkStoreArgument(text: string): string {
 }
 
 /** Matches a name that is empty or invisible in a list. U+2800 is the blank Braille pattern. */
-export const EMPTY_NAME = /^[\s\u2800]*$/;
+export const EMPTY_NAME_PATTERN = /^[\s\u2800]*$/;
 
 /** Parses a signed 64-bit integer. The error mentions the range only if the text is an integer. */
 export function parseInt64Argument(text: string): bigint {

@@ -51,7 +51,7 @@ export const canPrompt = ({ globals, stdin, stderr }: CommandContext): boolean =
   globals.input && stdin.isTTY === true && stderr.isTTY === true && !stdin.readableEnded;
 
 /** A paste has ended if nothing more arrives for this many milliseconds. */
-const PASTE_PAUSE = 50;
+const PASTE_PAUSE_MS = 50;
 
 /**
  * Reads lines with Node's line editor until a line is valid. @clack/prompts is not used, because it leaves the other lines of
@@ -75,7 +75,7 @@ function readLine(
   const endOfPaste = async () => {
     for (let before = -1; before !== lines.length + editor.line.length; ) {
       before = lines.length + editor.line.length;
-      await sleep(PASTE_PAUSE, new AbortController().signal);
+      await sleep(PASTE_PAUSE_MS, new AbortController().signal);
     }
   };
   const show = () => {

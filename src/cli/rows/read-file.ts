@@ -7,7 +7,7 @@ import { INT64_MAX, INT64_MIN, int64, parseJson, stringifyJson } from '../../con
 import { NewPet, petStatuses } from '../../contract/schemas.ts';
 import { usageError } from '../core/errors.ts';
 import { inputError, parseJsonDocument, readInput, requireUtf8 } from '../core/input.ts';
-import { EMPTY_NAME } from '../core/parsers.ts';
+import { EMPTY_NAME_PATTERN } from '../core/parsers.ts';
 import type { Console } from '../output/console.ts';
 import { unescapeFormula } from '../output/csv.ts';
 import { cut, formatCount, listNames, sanitizeForTerminal } from '../output/text.ts';
@@ -43,7 +43,10 @@ export type PetFile = {
 
 /** A name that is empty or invisible is usually a mistake in the file, and an animal cannot be removed again. */
 const ImportedPet = z.object(
-  { ...NewPet.shape, name: NewPet.shape.name.check(z.refine((name) => !EMPTY_NAME.test(name), 'is empty')) },
+  {
+    ...NewPet.shape,
+    name: NewPet.shape.name.check(z.refine((name) => !EMPTY_NAME_PATTERN.test(name), 'is empty')),
+  },
   { error: 'must be a JSON object' },
 );
 

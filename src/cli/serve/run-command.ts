@@ -11,7 +11,7 @@ import { CliError } from '../core/errors.ts';
 export const STOP_SIGNALS = ['SIGINT', 'SIGTERM', 'SIGHUP', 'SIGQUIT', 'SIGUSR2', 'SIGBREAK'] as const;
 
 /** If `runCommand` is aborted, the command gets SIGTERM, and SIGKILL this many milliseconds later. */
-const KILL_DELAY = 5_000;
+const KILL_DELAY_MS = 5_000;
 
 /**
  * Runs a command with this process's streams and waits for its exit.
@@ -58,7 +58,7 @@ export async function runCommand(
   };
   const onAbort = () => {
     if (!isTerminating) terminate('SIGTERM');
-    context.sleep(KILL_DELAY, ended.signal).then(kill, () => {});
+    context.sleep(KILL_DELAY_MS, ended.signal).then(kill, () => {});
   };
   abort.addEventListener('abort', onAbort, { signal: ended.signal });
   const unsubscribe = context.onSignal(STOP_SIGNALS, (signal) => {

@@ -30,10 +30,10 @@ import { findStoreLocation } from './store-location.ts';
 import { deleteLeftStores, makeTemporaryDirectory } from './temporary-stores.ts';
 
 /** How long running requests may take to finish when the server stops, in milliseconds. */
-export const GRACE_PERIOD = 3_500;
+export const GRACE_PERIOD_MS = 3_500;
 
 /** How long the log may take to be written at exit, in milliseconds. */
-export const FLUSH_TIMEOUT = 1_000;
+export const FLUSH_TIMEOUT_MS = 1_000;
 
 /** Runs the server until a signal, a store failure, or the exit of the command given after `--`. */
 export async function runServer(options: ServeOptions, context: CommandContext): Promise<number> {
@@ -116,7 +116,7 @@ export async function runServer(options: ServeOptions, context: CommandContext):
     } finally {
       isCommandRunning = false;
       if (service) {
-        await service.stop(GRACE_PERIOD);
+        await service.stop(GRACE_PERIOD_MS);
         await events.stopped();
       }
     }
@@ -139,7 +139,7 @@ export async function runServer(options: ServeOptions, context: CommandContext):
 /** Waits a second for buffered log output. Exits if some is left, because unread output keeps the process alive. */
 async function flushLog({ stderr, sleep, exitNow }: Context, code: number): Promise<void> {
   if (stderr.writableLength === 0) return;
-  await sleep(FLUSH_TIMEOUT, new AbortController().signal);
+  await sleep(FLUSH_TIMEOUT_MS, new AbortController().signal);
   if (stderr.writableLength > 0) exitNow(code);
 }
 
