@@ -7,7 +7,6 @@ import { createProcessContext } from '../../src/cli/run.ts';
 import { type ManualClock, manualClock, uptimeOf } from './clock.ts';
 import { temporaryDirectory } from './temp.ts';
 
-/** A run of `main()` in this process. */
 export type Program = ReturnType<typeof startProgram>;
 
 export type StartOptions = Partial<Omit<Context, 'stdin'>> & {

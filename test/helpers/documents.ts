@@ -39,7 +39,6 @@ const cellsOf = (row: string): string[] =>
 
 /** A fenced block of code. The HTML comment before it, which readers do not see, says how it is run. */
 export type Block = {
-  /** The document and the line of the opening fence. */
   at: string;
   document: string;
   /** The document and the last heading before the block. */

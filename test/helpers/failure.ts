@@ -11,7 +11,6 @@ export const PASSWORD_CANARY = 'canary-Jx4nR8vB';
 
 type Failure = RunOptions & {
   exit: number;
-  /** The `code` of the JSON error. */
   code?: string;
   /** The `status` of the JSON error, which is the HTTP status of the response. */
   status?: number;

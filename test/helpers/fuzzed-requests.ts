@@ -73,7 +73,6 @@ const body: fc.Arbitrary<Body> = fc.oneof(
   },
 );
 
-/** A part of a request. */
 type Part = {
   text: string;
   /** The status of the error if the part is invalid. */
