@@ -1,13 +1,13 @@
-// Collects the output that the built command prints without loading the program (src/cli/fast-path.ts).
 import { Readable, Writable } from 'node:stream';
 import type { Command } from 'commander';
 import { helpTopics } from '../src/cli/commands/help.ts';
-import { commands } from '../src/cli/commands/index.ts';
 import { completionSpec } from '../src/cli/completion/complete.ts';
 import { argvKey, type Prerendered } from '../src/cli/fast-path.ts';
-import { main } from '../src/cli/main.ts';
+import { commands, main } from '../src/cli/main.ts';
 import { createProgram } from '../src/cli/program/program.ts';
 import { createProcessContext } from '../src/cli/run.ts';
+
+// Collects the output that the built command prints without loading the program (src/cli/fast-path.ts).
 
 export async function prerender(): Promise<Prerendered> {
   const { program } = createProgram(commands);

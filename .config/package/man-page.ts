@@ -1,7 +1,7 @@
 import type { Command as Commander, Option } from 'commander';
 import { environmentVariables, firstCommands } from '../../src/cli/commands/help.ts';
-import { commands } from '../../src/cli/commands/index.ts';
 import { exitCodeMeanings } from '../../src/cli/core/exit-codes.ts';
+import { commands } from '../../src/cli/main.ts';
 import { createProgram, globalOptions, helper, programSummary } from '../../src/cli/program/program.ts';
 
 // Generates the man page from the same declarations as the help of the program.

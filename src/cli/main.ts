@@ -1,13 +1,44 @@
-import { overviewPage } from './commands/help.ts';
-import { commands } from './commands/index.ts';
+import { add } from './commands/add.ts';
+import { completion } from './commands/completion.ts';
+import { countCommand } from './commands/count.ts';
+import { get } from './commands/get.ts';
+import { help, overviewPage } from './commands/help.ts';
+import { importCommand } from './commands/import.ts';
+import { keys } from './commands/keys.ts';
+import { find, list } from './commands/list.ts';
+import { login, logout } from './commands/login.ts';
+import { orders } from './commands/orders.ts';
+import { profiles, use } from './commands/profiles.ts';
+import { serve } from './commands/serve.ts';
+import { store } from './commands/store.ts';
 import type { Context } from './core/context.ts';
 import { toCliError, usageError } from './core/errors.ts';
 import { exitCodes } from './core/exit-codes.ts';
 import { type Console, type ConsoleOptions, createConsole, isClosedPipe } from './output/console.ts';
 import { chooseFormat, type OutputOptions } from './output/printer.ts';
 import { cut, sanitizeForTerminal } from './output/text.ts';
-import type { Command, CommandContext } from './program/command.ts';
+import type { Command, CommandContext, CommandGroup } from './program/command.ts';
 import { flagsOf, parseCommandLine } from './program/program.ts';
+
+/** All commands, in the order of the help page. */
+export const commands: readonly (Command | CommandGroup)[] = [
+  list,
+  find,
+  countCommand,
+  get,
+  add,
+  importCommand,
+  orders,
+  login,
+  logout,
+  profiles,
+  use,
+  serve,
+  keys,
+  store,
+  completion,
+  help,
+];
 
 /** Runs the program and returns its exit code. Errors are printed, not thrown. A closed output pipe is not an error. */
 export async function main(context: Context): Promise<number> {

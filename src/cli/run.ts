@@ -4,12 +4,12 @@ import { homedir, tmpdir, userInfo } from 'node:os';
 import { isAbsolute, join, parse } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { isatty } from 'node:tty';
-import { isOwnDirectory, makeDirectorySync } from '../client/state-directory.ts';
+import { isOwnDirectory, makeDirectorySync } from '../client/service-state.ts';
 import { isSingleExecutable } from '../system/bundled-files.ts';
 import { readUptime, systemClock } from '../system/clock.ts';
 import type { Context } from './core/context.ts';
 import { exitCodes } from './core/exit-codes.ts';
-import { type HomeContext, stateDirectory } from './profiles/paths.ts';
+import { type HomeContext, stateDirectory } from './profiles/profile.ts';
 
 /** Runs the program with the real process, and exits the process. */
 export async function run(): Promise<void> {

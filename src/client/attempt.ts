@@ -1,14 +1,13 @@
-/// <reference path="./undici.d.ts" />
-
 import { getDefaultAutoSelectFamilyAttemptTimeout, setDefaultAutoSelectFamilyAttemptTimeout } from 'node:net';
 import type { Dispatcher } from 'undici';
 import Agent from 'undici/lib/dispatcher/agent.js';
-import type { Operation } from '../contract/operations.ts';
-import { InterruptedError } from '../system/interrupted-error.ts';
-import { type ClientError, NetworkError } from './errors.ts';
-import { INCOMPLETE_RESPONSE, toAttemptError } from './failures.ts';
+import type { Operation } from '../contract/api.ts';
+import { InterruptedError } from '../system/clock.ts';
+import { type ClientError, INCOMPLETE_RESPONSE, NetworkError, toAttemptError } from './errors.ts';
 import type { ConnectionOptions, Route } from './proxy-agent.ts';
 import { decodeBody, errorCodeIn, type HttpResponse, MAX_RESPONSE_BYTES, TOO_LARGE } from './response.ts';
+
+/// <reference path="./undici.d.ts" />
 
 // One attempt: undici sends the request and receives the response. Its own retries, redirects and timeouts are off, because
 // the client must know whether anything was sent, must hold back a request if another process has started a wait while the

@@ -1,7 +1,6 @@
-import { isNotCarriedOut } from '../contract/error-codes.ts';
+import { isNotCarriedOut } from '../contract/api.ts';
 import { header, IDEMPOTENCY_KEY_LIFETIME_MS } from '../contract/headers.ts';
-import type { SteadyClock } from '../system/clock.ts';
-import { InterruptedError } from '../system/interrupted-error.ts';
+import { InterruptedError, type SteadyClock } from '../system/clock.ts';
 import type { Attempt, AttemptOutcome, Transport } from './attempt.ts';
 import { ClientError, NetworkError, RateLimitError } from './errors.ts';
 import { coolDownAfter, requestedDelay } from './rate-limit.ts';

@@ -1,11 +1,10 @@
-/// <reference path="./undici.d.ts" />
-
 import type { Agent, Dispatcher } from 'undici';
 import openTunnel from 'undici/lib/api/api-connect.js';
 import Pool from 'undici/lib/dispatcher/pool.js';
 import ProxyAgent from 'undici/lib/dispatcher/proxy-agent.js';
-import { type ClientError, NetworkError } from './errors.ts';
-import { toAttemptError } from './failures.ts';
+import { type ClientError, NetworkError, toAttemptError } from './errors.ts';
+
+/// <reference path="./undici.d.ts" />
 
 /** The options of undici for all connections. */
 export type ConnectionOptions = Agent.Options & { connect: { timeout: number } };

@@ -1,4 +1,4 @@
-import { isNotCarriedOut } from '../contract/error-codes.ts';
+import { isNotCarriedOut } from '../contract/api.ts';
 import type { AttemptOutcome } from './attempt.ts';
 import { ContractError, NetworkError } from './errors.ts';
 import { parseRetryAfter, rateLimitDelay } from './rate-limit.ts';

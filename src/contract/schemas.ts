@@ -1,7 +1,6 @@
 import { LosslessNumber } from 'lossless-json';
 import * as z from 'zod/mini';
-import { fieldError } from './issues.ts';
-import { int64 } from './json.ts';
+import { fieldError, int64 } from './json.ts';
 
 /** The availability of an animal (docs/service.md 2.3). */
 export const petStatuses = ['available', 'pending', 'sold'] as const;

@@ -1,6 +1,5 @@
 import { REDACTED } from '../contract/recorded-text.ts';
-import type { WholeRequest } from './api-types.ts';
-import { escapeInvisible } from './text.ts';
+import { escapeInvisible, type WholeRequest } from './text.ts';
 
 /** A curl command that repeats a recorded request, if curl can, and notes about what differs from that request. */
 type CurlCommand = { command: string | undefined; notes: readonly string[] };

@@ -1,4 +1,3 @@
-import type { Faults } from './api-types.ts';
 import {
   effectOf,
   formatLatency,
@@ -12,7 +11,7 @@ import {
 } from './faults.ts';
 import { Field, Row, Table } from './parts.tsx';
 import type { Page } from './state.ts';
-import { escapeAndShorten, formatCount, formatNumber } from './text.ts';
+import { escapeAndShorten, type Faults, formatCount, formatNumber } from './text.ts';
 
 /** The injected faults, each with a button that removes it, and a form that adds a rule. */
 export function FaultsView({ page }: { page: Page }) {

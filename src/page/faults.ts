@@ -1,5 +1,5 @@
-import type { OperationName } from '../contract/operations.ts';
-import type { Faults, LoggedRequest } from './api-types.ts';
+import type { OperationName } from '../contract/api.ts';
+import type { Faults, LoggedRequest } from './text.ts';
 
 export type Rule = Faults['rules'][number];
 type Match = NonNullable<Rule['match']>;

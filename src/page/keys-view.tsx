@@ -1,9 +1,8 @@
 import { formatDuration } from '../system/time-text.ts';
-import type { Keys } from './api-types.ts';
 import { Row, Table } from './parts.tsx';
-import { formatRoute } from './route.ts';
+import { formatRoute } from './requests.ts';
 import type { Page } from './state.ts';
-import { escapeAndShorten, formatNumber, formatTime } from './text.ts';
+import { escapeAndShorten, formatNumber, formatTime, type Keys } from './text.ts';
 
 /** The API keys, with the requests that are left in this minute and this day, and their bans. */
 export function KeysView({ page }: { page: Page }) {

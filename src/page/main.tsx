@@ -1,15 +1,13 @@
 import { render } from 'preact';
 import { useEffect } from 'preact/hooks';
-import type { ResetPlan } from './api-types.ts';
 import { areFaultsActive } from './faults.ts';
 import { FaultsView } from './faults-view.tsx';
 import { KeysView } from './keys-view.tsx';
 import { ServerText } from './parts.tsx';
-import { titleOf } from './request-log.ts';
+import { formatRoute, titleOf, views } from './requests.ts';
 import { RequestsView } from './requests-view.tsx';
-import { formatRoute, views } from './route.ts';
 import { type Page, runPage } from './state.ts';
-import { escapeInvisible, formatCount } from './text.ts';
+import { escapeInvisible, formatCount, type ResetPlan } from './text.ts';
 
 const zone = new Intl.DateTimeFormat().resolvedOptions().timeZone;
 

@@ -1,10 +1,9 @@
 import type { ComponentChildren } from 'preact';
 import { useEffect, useLayoutEffect, useRef, useState } from 'preact/hooks';
-import type { LoggedRequest, WholeRequest } from './api-types.ts';
 import { curlCommand } from './curl.ts';
 import { matchOf, nextFaults } from './faults.ts';
 import { Definitions, Field, ServerText } from './parts.tsx';
-import type { Page } from './state.ts';
+import { type Page, serviceUrl } from './state.ts';
 import {
   escapeAndShorten,
   escapeInvisible,
@@ -12,11 +11,12 @@ import {
   formatMilliseconds,
   formatNumber,
   formatTime,
+  type LoggedRequest,
   layOutJson,
   reasonText,
   statusKind,
+  type WholeRequest,
 } from './text.ts';
-import { serviceUrl } from './tools-client.ts';
 
 export const Status = ({ request }: { request: LoggedRequest }) => (
   <b class={statusKind(request)}>{request.status ?? 'none'}</b>

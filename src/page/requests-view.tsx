@@ -1,11 +1,17 @@
 import { useEffect, useLayoutEffect, useMemo, useRef } from 'preact/hooks';
 import { MAX_RECORDED_REQUESTS } from '../contract/recorded-text.ts';
-import type { LoggedRequest } from './api-types.ts';
 import { Field, Row, Table } from './parts.tsx';
 import { closeDetails, focusDetails, Reason, RequestDetails, Status } from './request-details.tsx';
-import { MAX_SEARCH_TEXT } from './route.ts';
+import { MAX_SEARCH_TEXT } from './requests.ts';
 import type { Page } from './state.ts';
-import { escapeAndShorten, formatMilliseconds, formatNumber, localTime, statusKind } from './text.ts';
+import {
+  escapeAndShorten,
+  formatMilliseconds,
+  formatNumber,
+  type LoggedRequest,
+  localTime,
+  statusKind,
+} from './text.ts';
 
 /** The list of requests, its filters, and the details of one request. */
 export function RequestsView({ page }: { page: Page }) {

@@ -1,5 +1,16 @@
+import type { createFaults } from '../server/faults.ts';
+import type { DescribedRequest, RequestSummary } from '../server/tools/recorder.ts';
+import type { createTools } from '../server/tools/tools.ts';
 import { createTimeFormatter } from '../system/time-text.ts';
-import type { LoggedRequest } from './api-types.ts';
+
+// What the developer tools send (docs/testing.md).
+
+type Tools = ReturnType<typeof createTools>;
+export type Faults = ReturnType<ReturnType<typeof createFaults>['current']>;
+export type Keys = Awaited<ReturnType<Tools['describeKeys']>>;
+export type ResetPlan = Awaited<ReturnType<Tools['describeReset']>>;
+export type WholeRequest = DescribedRequest;
+export type LoggedRequest = RequestSummary;
 
 /** How the page marks a status: `rejected` is 4xx, and `failed` is 5xx or no response. */
 type StatusKind = 'ok' | 'rejected' | 'failed';

@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { OperationName } from '../contract/api.ts';
 import { header } from '../contract/headers.ts';
-import type { OperationName } from '../contract/operations.ts';
 import type { Limiter, MemoryLimiter, RateLimitDecision } from '../store/limiter.ts';
 import type { SteadyClock } from '../system/clock.ts';
 import {
@@ -24,12 +24,12 @@ import {
   checkExpectation,
   checkHost,
   checkTransferCoding,
+  createClientAddress,
   foreignOrigin,
+  type IsTrustedProxy,
   isOfOtherOrigin,
 } from './request/checks.ts';
-import { createClientAddress, type IsTrustedProxy } from './request/client-address.ts';
 import { isUnderApi, parseQuery, readJsonBody, splitTarget } from './request/input.ts';
-import { createRecord, type RequestRecord } from './request/record.ts';
 import { completeResponse, corsHeaders, preflightResponse, type ServiceResponse } from './response.ts';
 import {
   allMethodsHeader,
@@ -42,7 +42,7 @@ import {
   type RootPath,
   type RoutesOptions,
 } from './routes.ts';
-import { recordBody } from './tools/recorder.ts';
+import { createRecord, type RequestRecord, recordBody } from './tools/recorder.ts';
 
 /** The options that do not need an open store. */
 type CommonOptions = {

@@ -1,12 +1,12 @@
 import { createHmac } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
 import * as z from 'zod/mini';
+import type { Quota } from '../contract/api.ts';
 import { API_KEY_PATTERN } from '../contract/headers.ts';
-import type { Quota } from '../contract/plans.ts';
 import { generateKey, hashKey } from '../store/keys.ts';
 import type { MemoryLimiter, RateLimitWindow } from '../store/limiter.ts';
 import { CredentialError, type ServiceError, tooManyRequests, unauthorized } from './errors.ts';
-import { networkOf } from './request/client-address.ts';
+import { networkOf } from './request/checks.ts';
 import { readBodyAs } from './request/input.ts';
 import type { Handler } from './response.ts';
 

@@ -1,6 +1,5 @@
-import { type ErrorCode, errorCodes } from '../contract/error-codes.ts';
+import { API_PREFIX, type ErrorCode, errorCodes, operations } from '../contract/api.ts';
 import { header } from '../contract/headers.ts';
-import { API_PREFIX, operations } from '../contract/operations.ts';
 import { StoreFailedError, StoreUnavailableError, StoreUnwritableError } from '../store/errors.ts';
 import type { RateLimitDecision } from '../store/limiter.ts';
 import type { RawHeaders } from './response.ts';

@@ -1,7 +1,6 @@
 import { createHash } from 'node:crypto';
 import * as z from 'zod/mini';
-import { errorCodes } from '../contract/error-codes.ts';
-import { API_PREFIX, type OperationName, operations } from '../contract/operations.ts';
+import { API_PREFIX, errorCodes, type OperationName, operations } from '../contract/api.ts';
 import { MAX_RETRY_AFTER, possibleStatuses, RETRYABLE_STATUSES, type RequestedMock } from './mocks.ts';
 import { integerSchema } from './request/input.ts';
 

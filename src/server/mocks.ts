@@ -1,12 +1,12 @@
-import { type ErrorCode, errorCodes } from '../contract/error-codes.ts';
+import { readFileSync } from 'node:fs';
+import { type ErrorCode, errorCodes, type OperationName, operations } from '../contract/api.ts';
 import { header } from '../contract/headers.ts';
-import { stringifyJson } from '../contract/json.ts';
-import { type OperationName, operations } from '../contract/operations.ts';
-import { petJson } from '../contract/schemas.ts';
+import { parseJson, stringifyJson } from '../contract/json.ts';
+import { type PetStatus, petJson } from '../contract/schemas.ts';
 import type { RateLimitDecision } from '../store/limiter.ts';
+import type { Seed } from '../store/store.ts';
 import { invalidRequest, methodNotAllowed, ServiceError, tooManyRequests, unauthorized } from './errors.ts';
 import { type ServiceResponse, windowHeaders } from './response.ts';
-import { sampleData } from './sample-data.ts';
 
 /** A response that a `Prefer` header, a fault rule or `--fail-rate` asks for, instead of running the operation. */
 export type RequestedMock = {
@@ -127,3 +127,29 @@ const examples: Record<OperationName, () => string> = {
   getPet: () => petTexts()[0] ?? '',
   listOrders: () => stringifyJson(sampleData().orders.slice(0, 2)),
 };
+
+type SampleData = {
+  pets: { id: number; name: string; categoryId: number; status: PetStatus }[];
+  orders: { placedAt: string }[];
+};
+
+const MINUTE = 60_000;
+
+/**
+ * The sample data of `pets serve --seed`: animals of every status in several categories, and orders of two weeks.
+ *
+ * @param now in milliseconds since the epoch; moves all orders, so that the last one is in this minute
+ */
+export function sampleData(now?: number): Seed {
+  const text = readFileSync(new URL('sample-data.json', import.meta.url), 'utf8');
+  const { pets, orders } = parseJson(text) as SampleData;
+  const last = Date.parse(orders.at(-1)?.placedAt ?? '');
+  const later = now === undefined ? 0 : Math.floor(now / MINUTE) * MINUTE - last;
+  return {
+    pets: pets.map((pet) => ({ ...pet, id: BigInt(pet.id), categoryId: BigInt(pet.categoryId) })),
+    orders: orders.map((order) => ({
+      ...order,
+      placedAt: new Date(Date.parse(order.placedAt) + later).toISOString(),
+    })),
+  };
+}

@@ -1,15 +1,9 @@
 import { hash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import type { IncomingMessage } from 'node:http';
+import { API_PREFIX, type Operation, type OperationName, operations, pageSize } from '../contract/api.ts';
 import { decodeIdempotencyKey, header } from '../contract/headers.ts';
 import { parseInt64 } from '../contract/json.ts';
-import {
-  API_PREFIX,
-  type Operation,
-  type OperationName,
-  operations,
-  pageSize,
-} from '../contract/operations.ts';
 import { NewPet, petStatuses } from '../contract/schemas.ts';
 import type { AcceptedKeys } from '../store/keys.ts';
 import type { RateLimitDecision } from '../store/limiter.ts';

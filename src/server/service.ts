@@ -1,6 +1,6 @@
 import { lookup } from 'node:dns/promises';
 import { setMaxListeners } from 'node:events';
-import { API_PREFIX } from '../contract/operations.ts';
+import { API_PREFIX } from '../contract/api.ts';
 import type { Backend, StoreLocation } from '../store/backend.ts';
 import { type BanRule, createMemoryLimiter } from '../store/limiter.ts';
 import { createAddressMatcher } from '../system/address-blocks.ts';
@@ -11,8 +11,7 @@ import { listen } from './connection/listen.ts';
 import { createFaults, type FaultOptions } from './faults.ts';
 import { createMetrics, type Metrics } from './metrics.ts';
 import { allowedHosts, isLoopbackAddress } from './request/checks.ts';
-import type { RequestRecord } from './request/record.ts';
-import { createRequestDescriber, type RequestSummary } from './tools/log-entry.ts';
+import { createRequestDescriber, type RequestRecord, type RequestSummary } from './tools/recorder.ts';
 import { createTools, type ResetOptions } from './tools/tools.ts';
 
 /** A store that is open, and the service that will serve it. */

@@ -1,10 +1,10 @@
 import { hash, randomBytes } from 'node:crypto';
 import * as z from 'zod/mini';
-import { describeIssues, fieldError } from '../contract/issues.ts';
-import { MAX_QUOTA, PlanName, plans, type Quota } from '../contract/plans.ts';
+import { MAX_QUOTA, PlanName, plans, type Quota } from '../contract/api.ts';
+import { describeIssues, fieldError } from '../contract/json.ts';
 import type { Clock, SteadyClock } from '../system/clock.ts';
 import { StoreError } from './errors.ts';
-import { IsoTime, Sha256 } from './stored-json.ts';
+import { IsoTime, Sha256 } from './stored-text.ts';
 
 const quota = z.optional(
   z.custom<number>(

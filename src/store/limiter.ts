@@ -1,4 +1,4 @@
-import type { Quota } from '../contract/plans.ts';
+import type { Quota } from '../contract/api.ts';
 import type { SteadyClock } from '../system/clock.ts';
 import type { StoredBans } from './keys.ts';
 

@@ -5,7 +5,7 @@ import {
   parseInt64Argument,
   parseWith,
   secondsParser,
-} from '../../src/cli/core/parsers.ts';
+} from '../../src/cli/core/values.ts';
 import { flagsOf } from '../../src/cli/program/program.ts';
 import { PetStatus } from '../../src/contract/schemas.ts';
 import { CANARY, expectFailure } from '../helpers/failure.ts';

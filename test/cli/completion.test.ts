@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
-import { commands } from '../../src/cli/commands/index.ts';
 import { complete, completionSpec } from '../../src/cli/completion/complete.ts';
+import { commands } from '../../src/cli/main.ts';
 import { createProgram } from '../../src/cli/program/program.ts';
 import { runInTerminal } from '../helpers/context.ts';
 

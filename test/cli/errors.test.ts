@@ -9,10 +9,10 @@ import {
   NetworkError,
   OutcomeUnknownError,
   RateLimitError,
+  toAttemptError,
 } from '../../src/client/errors.ts';
-import { toAttemptError } from '../../src/client/failures.ts';
 import { StoreError } from '../../src/store/errors.ts';
-import { InterruptedError } from '../../src/system/interrupted-error.ts';
+import { InterruptedError } from '../../src/system/clock.ts';
 
 const HTTPS = 'https://api.example.com/v1';
 const LOCAL = 'http://127.0.0.1:7387/v1';

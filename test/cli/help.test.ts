@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { helpTopics } from '../../src/cli/commands/help.ts';
-import { commands } from '../../src/cli/commands/index.ts';
+import { commands } from '../../src/cli/main.ts';
 import { globalOptions } from '../../src/cli/program/program.ts';
 import { hintForCommand } from '../../src/cli/program/words.ts';
 import { runInTerminal } from '../helpers/context.ts';

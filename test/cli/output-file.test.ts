@@ -1,7 +1,7 @@
 import { chmod, mkdir, readdir, readFile, readlink, stat, symlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import { commands as allCommands } from '../../src/cli/commands/index.ts';
+import { commands as allCommands } from '../../src/cli/main.ts';
 import { openOutput } from '../../src/cli/output/output-file.ts';
 import { PET } from '../helpers/client.ts';
 import { respondWith, runAgainst } from '../helpers/in-terminal.ts';

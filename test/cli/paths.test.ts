@@ -4,7 +4,7 @@ import {
   configHint,
   dataDirectory,
   stateDirectories,
-} from '../../src/cli/profiles/paths.ts';
+} from '../../src/cli/profiles/profile.ts';
 
 const SHARE = '/home/ada/.local/share/pets/store';
 

@@ -7,7 +7,7 @@ import { createConsole } from '../../src/cli/output/console.ts';
 import type { CommandContext } from '../../src/cli/program/command.ts';
 import { ask, canAsk, promptSecret, promptText } from '../../src/cli/prompts/prompt.ts';
 import { createProcessContext } from '../../src/cli/run.ts';
-import { InterruptedError } from '../../src/system/interrupted-error.ts';
+import { InterruptedError } from '../../src/system/clock.ts';
 
 type Situation = { json?: boolean; input?: boolean; stdin?: boolean; stderr?: boolean };
 

@@ -4,7 +4,7 @@ import { Readable } from 'node:stream';
 import { describe, expect, test } from 'vitest';
 import type { Context, Signal } from '../../src/cli/core/context.ts';
 import { createProcessContext } from '../../src/cli/run.ts';
-import { runCommand } from '../../src/cli/serve/run-command.ts';
+import { runCommand } from '../../src/cli/serve/run-server.ts';
 import { gate } from '../helpers/gate.ts';
 import { temporaryDirectory } from '../helpers/temp.ts';
 

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { shellQuote } from '../../src/cli/core/shell-words.ts';
+import { shellQuote } from '../../src/cli/output/text.ts';
 
 test.each([
   ['linux', ['pets', 'import', './a-b.csv'], 'pets import ./a-b.csv'],

@@ -1,7 +1,7 @@
 import { chmod, mkdir, readdir, symlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import { deleteLeftStores } from '../../src/cli/serve/temporary-stores.ts';
+import { deleteLeftStores } from '../../src/cli/serve/options.ts';
 import { acquireDirectoryLock } from '../../src/system/directory-lock.ts';
 import { temporaryDirectory } from '../helpers/temp.ts';
 

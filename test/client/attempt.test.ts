@@ -3,9 +3,8 @@ import type { Socket } from 'node:net';
 import { Agent, buildConnector } from 'undici';
 import { expect, onTestFinished, test } from 'vitest';
 import { type Attempt, runAttempt } from '../../src/client/attempt.ts';
-import { NetworkError } from '../../src/client/errors.ts';
-import { toAttemptError } from '../../src/client/failures.ts';
-import { InterruptedError } from '../../src/system/interrupted-error.ts';
+import { NetworkError, toAttemptError } from '../../src/client/errors.ts';
+import { InterruptedError } from '../../src/system/clock.ts';
 import { gate } from '../helpers/gate.ts';
 import { type Act, formatResponse, wireServer } from '../helpers/wire-server.ts';
 

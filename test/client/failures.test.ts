@@ -1,7 +1,6 @@
 import { constants } from 'node:os';
 import { expect, test } from 'vitest';
-import { ContractError, NetworkError } from '../../src/client/errors.ts';
-import { toAttemptError } from '../../src/client/failures.ts';
+import { ContractError, NetworkError, toAttemptError } from '../../src/client/errors.ts';
 import { freshMachine } from '../helpers/pets.ts';
 import { reply, scriptedServer } from '../helpers/scripted-server.ts';
 

@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect, test } from 'vitest';
+import { listPages } from '../../src/client/client.ts';
 import { ApiFailure, ContractError } from '../../src/client/errors.ts';
-import { listPages } from '../../src/client/pages.ts';
 import type { Pet } from '../../src/contract/schemas.ts';
 import { PET, rejection, testClient } from '../helpers/client.ts';
 import { gate } from '../helpers/gate.ts';

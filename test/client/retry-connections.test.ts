@@ -3,7 +3,7 @@ import { setImmediate as nextTurn } from 'node:timers/promises';
 import { describe, expect, test } from 'vitest';
 import { IDEMPOTENT_RETRY_MS } from '../../src/client/call.ts';
 import { NetworkError, OutcomeUnknownError } from '../../src/client/errors.ts';
-import { InterruptedError } from '../../src/system/interrupted-error.ts';
+import { InterruptedError } from '../../src/system/clock.ts';
 import { add, calls, list, PET, rejection, type TestClientOptions, testClient } from '../helpers/client.ts';
 import { manualClock } from '../helpers/clock.ts';
 import { gate } from '../helpers/gate.ts';

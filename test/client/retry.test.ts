@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 import type { AttemptOutcome } from '../../src/client/attempt.ts';
 import { ContractError, NetworkError } from '../../src/client/errors.ts';
 import { decideRetry, type RetryState } from '../../src/client/retry.ts';
-import { InterruptedError } from '../../src/system/interrupted-error.ts';
+import { InterruptedError } from '../../src/system/clock.ts';
 import { list, testClient } from '../helpers/client.ts';
 import { networkError, resetIn, response, retryAfter, state, timeout } from '../helpers/outcomes.ts';
 import { reply, replyError, scriptedServer } from '../helpers/scripted-server.ts';

@@ -1,10 +1,8 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import * as z from 'zod/mini';
-import type { ErrorStatus } from '../../src/contract/error-codes.ts';
-import { describeIssues } from '../../src/contract/issues.ts';
-import { INT64_MAX, INT64_MIN, parseJson } from '../../src/contract/json.ts';
-import { type Operation, operations } from '../../src/contract/operations.ts';
+import { type ErrorStatus, type Operation, operations } from '../../src/contract/api.ts';
+import { describeIssues, INT64_MAX, INT64_MIN, parseJson } from '../../src/contract/json.ts';
 import { ErrorBody, NewPet, Pet, petJson, petStatuses } from '../../src/contract/schemas.ts';
 import { readDocument, tableRows } from '../helpers/documents.ts';
 

@@ -3,11 +3,10 @@ import { dirname, join } from 'node:path';
 import { expect, test } from 'vitest';
 import manifest from '../../package.json' with { type: 'json' };
 import { environmentVariables } from '../../src/cli/commands/help.ts';
-import { commands } from '../../src/cli/commands/index.ts';
 import { cliErrorCodes, exitCodeMeanings } from '../../src/cli/core/exit-codes.ts';
+import { commands } from '../../src/cli/main.ts';
 import { globalOptions, optionsOf } from '../../src/cli/program/program.ts';
-import { errorCodes } from '../../src/contract/error-codes.ts';
-import { plans } from '../../src/contract/plans.ts';
+import { errorCodes, plans } from '../../src/contract/api.ts';
 import { isRunnable } from '../helpers/document-blocks.ts';
 import {
   anchorsOf,

@@ -1,8 +1,8 @@
 import { copyFile, readFile, symlink } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
-import { commands } from '../../src/cli/commands/index.ts';
 import type { Prerendered } from '../../src/cli/fast-path.ts';
+import { commands } from '../../src/cli/main.ts';
 import { KEY } from '../helpers/client.ts';
 import { runInTerminal } from '../helpers/context.ts';
 import { DIST, EXECUTABLE, freshMachine } from '../helpers/pets.ts';

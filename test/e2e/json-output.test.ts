@@ -1,7 +1,7 @@
 import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import { commands } from '../../src/cli/commands/index.ts';
+import { commands } from '../../src/cli/main.ts';
 import { systemClock } from '../../src/system/clock.ts';
 import { readDocument, repository } from '../helpers/documents.ts';
 import { inventoryWithoutKeys } from '../helpers/inventory.ts';

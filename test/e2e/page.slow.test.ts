@@ -5,7 +5,7 @@ import type { AxeResults } from 'axe-core';
 import { type Browser, type BrowserContextOptions, chromium, type Locator, type Page } from 'playwright-core';
 import { afterAll, beforeAll, beforeEach, describe, expect, onTestFinished, test } from 'vitest';
 import { CHROMIUM } from '../../.config/chromium.ts';
-import { sampleData } from '../../src/server/sample-data.ts';
+import { sampleData } from '../../src/server/mocks.ts';
 import { startWithTools } from '../helpers/real-service.ts';
 import { create } from '../helpers/service.ts';
 

@@ -2,7 +2,7 @@ import { onTestFinished } from 'vitest';
 import type { AttemptEvent, WaitEvent } from '../../src/client/call.ts';
 import { type Client, type ClientOptions, createClient } from '../../src/client/client.ts';
 import { createServiceState } from '../../src/client/service-state.ts';
-import { InterruptedError } from '../../src/system/interrupted-error.ts';
+import { InterruptedError } from '../../src/system/clock.ts';
 import { type ManualClock, manualClock, uptimeOf } from './clock.ts';
 import { stateDirectory } from './temp.ts';
 

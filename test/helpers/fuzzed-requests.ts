@@ -1,6 +1,6 @@
 import fc from 'fast-check';
+import { API_PREFIX, type OperationName, operations } from '../../src/contract/api.ts';
 import { INT64_MAX, INT64_MIN } from '../../src/contract/json.ts';
-import { API_PREFIX, type OperationName, operations } from '../../src/contract/operations.ts';
 import { petStatuses } from '../../src/contract/schemas.ts';
 import { encodeCursor } from '../../src/server/routes.ts';
 import type { CreateRequest } from '../../src/store/store.ts';

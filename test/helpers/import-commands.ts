@@ -3,7 +3,7 @@ import type { ServerResponse } from 'node:http';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import type { Signal } from '../../src/cli/core/context.ts';
-import type { Quota } from '../../src/contract/plans.ts';
+import type { Quota } from '../../src/contract/api.ts';
 import { manualClock } from './clock.ts';
 import { startInTerminal, type TerminalOptions } from './context.ts';
 import { reply, replyError, scriptedServer } from './scripted-server.ts';

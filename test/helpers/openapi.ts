@@ -3,7 +3,7 @@ import { Ajv2020 } from 'ajv/dist/2020.js';
 import addFormats from 'ajv-formats';
 import { expect } from 'vitest';
 import type * as z from 'zod/mini';
-import { API_PREFIX, type Operation, type OperationName, operations } from '../../src/contract/operations.ts';
+import { API_PREFIX, type Operation, type OperationName, operations } from '../../src/contract/api.ts';
 
 export type Schema = z.core.JSONSchema.BaseSchema;
 type Content = Record<string, { schema: Schema; example?: unknown; examples?: Record<string, object> }>;

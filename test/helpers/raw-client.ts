@@ -1,7 +1,6 @@
 import { connect, type Socket } from 'node:net';
 import { expect, onTestFinished } from 'vitest';
-import { type ErrorCode, errorCodes } from '../../src/contract/error-codes.ts';
-import { plans } from '../../src/contract/plans.ts';
+import { type ErrorCode, errorCodes, plans } from '../../src/contract/api.ts';
 import { allowedHosts } from '../../src/server/request/checks.ts';
 import { expectDocumented } from './openapi.ts';
 import { KEY, type ServiceOptions, start } from './service.ts';

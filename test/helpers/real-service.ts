@@ -1,8 +1,7 @@
 import { onTestFinished } from 'vitest';
-import { API_PREFIX } from '../../src/contract/operations.ts';
-import { plans } from '../../src/contract/plans.ts';
+import { API_PREFIX, plans } from '../../src/contract/api.ts';
 import { type Service, type ServiceOptions, startService } from '../../src/server/service.ts';
-import type { DescribedRequest } from '../../src/server/tools/log-entry.ts';
+import type { DescribedRequest } from '../../src/server/tools/recorder.ts';
 import { journalLocation } from '../../src/store/journal/journal-location.ts';
 import type { KeyRequest } from '../../src/store/keys.ts';
 import { manualClock } from './clock.ts';

@@ -1,10 +1,9 @@
 import { onTestFinished } from 'vitest';
-import { API_PREFIX, operations } from '../../src/contract/operations.ts';
-import { plans, type Quota } from '../../src/contract/plans.ts';
+import { API_PREFIX, operations, plans, type Quota } from '../../src/contract/api.ts';
 import { type App, type AppOptions, createApp } from '../../src/server/app.ts';
 import { type ListenOptions, listen } from '../../src/server/connection/listen.ts';
 import { createFaults, type FaultOptions } from '../../src/server/faults.ts';
-import type { RequestRecord } from '../../src/server/request/record.ts';
+import type { RequestRecord } from '../../src/server/tools/recorder.ts';
 import { hashKey } from '../../src/store/keys.ts';
 import { type BanRule, createMemoryLimiter } from '../../src/store/limiter.ts';
 import { manualClock } from './clock.ts';

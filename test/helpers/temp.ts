@@ -3,7 +3,7 @@ import { mkdtemp, realpath, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { onTestFinished } from 'vitest';
-import type { StateDirectory } from '../../src/client/state-directory.ts';
+import type { StateDirectory } from '../../src/client/service-state.ts';
 
 /** A new directory, removed after the test. */
 export async function temporaryDirectory(): Promise<string> {

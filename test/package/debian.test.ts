@@ -4,7 +4,7 @@ import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { afterAll, expect, test } from 'vitest';
-import { commands } from '../../src/cli/commands/index.ts';
+import { commands } from '../../src/cli/main.ts';
 import { repository } from '../helpers/documents.ts';
 import { testIfInstalled } from '../helpers/skip.ts';
 import { makeTemporaryDirectory } from '../helpers/temp.ts';

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { API_PREFIX, operations as contract } from '../../src/contract/operations.ts';
+import { API_PREFIX, operations as contract } from '../../src/contract/api.ts';
 import {
   areFaultsActive,
   effectOf,

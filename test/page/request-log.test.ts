@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { MAX_FOREIGN_REQUESTS, MAX_RECORDED_REQUESTS } from '../../src/contract/recorded-text.ts';
-import type { LoggedRequest } from '../../src/page/api-types.ts';
-import { emptyLog, mergePoll, pollQuery, titleOf } from '../../src/page/request-log.ts';
+import { emptyLog, mergePoll, pollQuery, titleOf } from '../../src/page/requests.ts';
+import type { LoggedRequest } from '../../src/page/text.ts';
 
 /** Requests with descending numbers. */
 const requests = (from: number, to: number, changes: Partial<LoggedRequest> = {}) =>

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { formatRoute, MAX_SEARCH_TEXT, parseRoute, startRoute } from '../../src/page/route.ts';
+import { formatRoute, MAX_SEARCH_TEXT, parseRoute, startRoute } from '../../src/page/requests.ts';
 
 test.each([
   ['#requests', {}],

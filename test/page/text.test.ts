@@ -1,12 +1,12 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import type { LoggedRequest } from '../../src/page/api-types.ts';
 import {
   escapeAndShorten,
   escapeInvisible,
   formatCount,
   formatMilliseconds,
   formatTime,
+  type LoggedRequest,
   layOutJson,
   localTime,
   reasonText,

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { createClientAddress } from '../../src/server/request/client-address.ts';
+import { createClientAddress } from '../../src/server/request/checks.ts';
 import { createAddressMatcher } from '../../src/system/address-blocks.ts';
 import { startReal } from '../helpers/real-service.ts';
 import { start } from '../helpers/service.ts';

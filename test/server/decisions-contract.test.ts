@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { sampleData } from '../../src/server/sample-data.ts';
+import { sampleData } from '../../src/server/mocks.ts';
 import { expectCommonHeaders, REX } from '../helpers/raw-client.ts';
 import { startReal } from '../helpers/real-service.ts';
 import { create, operationPaths, start } from '../helpers/service.ts';

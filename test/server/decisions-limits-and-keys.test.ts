@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { MAX_QUOTA, plans } from '../../src/contract/plans.ts';
+import { MAX_QUOTA, plans } from '../../src/contract/api.ts';
 import { CLOSE, connectTo, HOST, JSON_TYPE, REX } from '../helpers/raw-client.ts';
 import { startReal } from '../helpers/real-service.ts';
 import { create, operationPaths, start } from '../helpers/service.ts';

@@ -1,8 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import * as z from 'zod/mini';
-import { describeIssues } from '../../src/contract/issues.ts';
-import { parseJson } from '../../src/contract/json.ts';
-import type { OperationName } from '../../src/contract/operations.ts';
+import type { OperationName } from '../../src/contract/api.ts';
+import { describeIssues, parseJson } from '../../src/contract/json.ts';
 import { createFaults, drawFault, type FaultRule, FaultRules } from '../../src/server/faults.ts';
 
 const errorOf = (value: unknown) => {

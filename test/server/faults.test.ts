@@ -1,5 +1,5 @@
 import { describe, expect, onTestFinished, test } from 'vitest';
-import { operations } from '../../src/contract/operations.ts';
+import { operations } from '../../src/contract/api.ts';
 import type { FaultOptions } from '../../src/server/faults.ts';
 import { parsePrefer } from '../../src/server/mocks.ts';
 import { REX } from '../helpers/raw-client.ts';

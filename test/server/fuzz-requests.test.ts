@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
+import { plans } from '../../src/contract/api.ts';
 import { parseJson } from '../../src/contract/json.ts';
-import { plans } from '../../src/contract/plans.ts';
 import { petJson } from '../../src/contract/schemas.ts';
 import { cases } from '../helpers/cases.ts';
 import { type FuzzedRequest, requestOf, requestsWithOneOddPart } from '../helpers/fuzzed-requests.ts';

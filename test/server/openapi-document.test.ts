@@ -1,20 +1,21 @@
 import { createConfig, lintFromString } from '@redocly/openapi-core';
 import { describe, expect, test } from 'vitest';
 import * as z from 'zod/mini';
-import { type ErrorCode, errorCodes } from '../../src/contract/error-codes.ts';
-import { header } from '../../src/contract/headers.ts';
-import { int64, int64Text, stringifyJson } from '../../src/contract/json.ts';
 import {
+  type ErrorCode,
+  errorCodes,
   type Operation,
   type OperationName,
   operations,
   PageLimit,
   pageSize,
-} from '../../src/contract/operations.ts';
-import { plans } from '../../src/contract/plans.ts';
+  plans,
+} from '../../src/contract/api.ts';
+import { header } from '../../src/contract/headers.ts';
+import { int64, int64Text, stringifyJson } from '../../src/contract/json.ts';
 import { ErrorBody, NewPet, Orders, Pet, PetStatus, Pets } from '../../src/contract/schemas.ts';
+import { sampleData } from '../../src/server/mocks.ts';
 import { MAX_BODY_BYTES } from '../../src/server/request/input.ts';
-import { sampleData } from '../../src/server/sample-data.ts';
 import { dereferenced, described, document, mismatches, type Schema, table } from '../helpers/openapi.ts';
 import { CLOSE, get, sendToService } from '../helpers/raw-client.ts';
 import { type ServiceOptions, start } from '../helpers/service.ts';

@@ -1,6 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import type { ErrorCode } from '../../src/contract/error-codes.ts';
-import { API_PREFIX } from '../../src/contract/operations.ts';
+import { API_PREFIX, type ErrorCode } from '../../src/contract/api.ts';
 import { ServiceError } from '../../src/server/errors.ts';
 import { StoreFailedError, StoreUnavailableError } from '../../src/store/errors.ts';
 import { createMemoryLimiter } from '../../src/store/limiter.ts';

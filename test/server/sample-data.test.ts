@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { sampleData } from '../../src/server/sample-data.ts';
+import { sampleData } from '../../src/server/mocks.ts';
 
 test('the last sample order was placed now, and each of the 13 days before has an order, wherever the day starts', () => {
   const [day, now] = [86_400_000, Date.UTC(2026, 10, 20, 12)];

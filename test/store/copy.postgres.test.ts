@@ -1,8 +1,7 @@
 import { expect, test } from 'vitest';
 import { copyStore } from '../../src/store/location.ts';
 import { writeDatabase } from '../../src/store/postgres/contents.ts';
-import { inTransaction } from '../../src/store/postgres/database.ts';
-import { beginSql, SCHEMA_VERSION } from '../../src/store/postgres/schema.ts';
+import { beginSql, inTransaction, SCHEMA_VERSION } from '../../src/store/postgres/database.ts';
 import { type ManualClock, manualClock } from '../helpers/clock.ts';
 import { databaseLocation } from '../helpers/postgres/backends.ts';
 import { createSchema, storeIdOf } from '../helpers/postgres/store-schema.ts';

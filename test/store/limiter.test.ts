@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { plans } from '../../src/contract/plans.ts';
+import { plans } from '../../src/contract/api.ts';
 import { createMemoryLimiter } from '../../src/store/limiter.ts';
 import { cases } from '../helpers/cases.ts';
 import { manualClock } from '../helpers/clock.ts';

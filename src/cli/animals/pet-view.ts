@@ -1,6 +1,6 @@
 import { stringifyJson } from '../../contract/json.ts';
 import { type Pet, type PetStatus, petJson, petStatuses, type ReceivedPet } from '../../contract/schemas.ts';
-import { fieldAt, pickFields } from '../core/fields.ts';
+import { fieldAt, pickFields } from '../core/values.ts';
 import type { Column, View } from '../output/printer.ts';
 
 export const petFields = ['id', 'name', 'categoryId', 'status'] as const;

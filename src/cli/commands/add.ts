@@ -10,12 +10,12 @@ import { CATEGORY_HINT } from '../animals/selection.ts';
 import { connectionFor, followUpCommand, listOne, reportTarget, withClient } from '../connection/connect.ts';
 import { CliError, usageError } from '../core/errors.ts';
 import { exitCodes } from '../core/exit-codes.ts';
-import { EMPTY_NAME_PATTERN, parseInt64Argument, parseWith } from '../core/parsers.ts';
-import { shellQuote } from '../core/shell-words.ts';
+import { EMPTY_NAME_PATTERN, parseInt64Argument, parseWith } from '../core/values.ts';
 import { isClosedPipe } from '../output/console.ts';
 import { printRows } from '../output/printer.ts';
+import { shellQuote } from '../output/text.ts';
 import { formatTime } from '../output/time.ts';
-import { stateDirectory } from '../profiles/paths.ts';
+import { stateDirectory } from '../profiles/profile.ts';
 import { argument, type Command, type CommandContext, option } from '../program/command.ts';
 import { ask, canAsk } from '../prompts/prompt.ts';
 

@@ -1,12 +1,10 @@
 import { stringifyJson } from '../../contract/json.ts';
 import type { ReceivedPet } from '../../contract/schemas.ts';
 import { petColumn } from '../animals/pet-view.ts';
-import { readPages } from '../animals/reading.ts';
-import { filterOptions, parseNameText, type Selection } from '../animals/selection.ts';
+import { filterOptions, parseNameText, readPages, type Selection } from '../animals/selection.ts';
 import { connectionFor, withClient } from '../connection/connect.ts';
-import { cellText, fieldAt } from '../core/fields.ts';
-import { ArgumentError } from '../core/parsers.ts';
 import { sortByField } from '../core/sort.ts';
+import { ArgumentError, cellText, fieldAt } from '../core/values.ts';
 import { printRows } from '../output/printer.ts';
 import { type Command, option } from '../program/command.ts';
 import { footerOf } from './list.ts';

@@ -4,7 +4,7 @@ import type { ReceivedPet } from '../../contract/schemas.ts';
 import { petView } from '../animals/pet-view.ts';
 import { connectionFor, followUpCommand, withClient } from '../connection/connect.ts';
 import { CliError } from '../core/errors.ts';
-import { parseInt64Argument } from '../core/parsers.ts';
+import { parseInt64Argument } from '../core/values.ts';
 import { createPrinter } from '../output/printer.ts';
 import { argument, type Command } from '../program/command.ts';
 

@@ -1,8 +1,8 @@
-import { MAX_QUOTA, type PlanName, planNames, plans, type Quota } from '../../contract/plans.ts';
+import { MAX_QUOTA, type PlanName, planNames, plans, type Quota } from '../../contract/api.ts';
 import type { StoreLocation } from '../../store/backend.ts';
 import type { CreatedKey, StoredKey } from '../../store/keys.ts';
 import { CliError, toCliError, usageError } from '../core/errors.ts';
-import { integerParser } from '../core/parsers.ts';
+import { integerParser } from '../core/values.ts';
 import { type Console, isClosedPipe } from '../output/console.ts';
 import { type Column, printRows, printText } from '../output/printer.ts';
 import {
@@ -12,8 +12,13 @@ import {
   type CommandGroup,
   option,
 } from '../program/command.ts';
-import { DEFAULT_PLAN } from '../serve/options.ts';
-import { addDataOption, dataOption, findStoreLocation, replaceHints } from '../serve/store-location.ts';
+import {
+  addDataOption,
+  DEFAULT_PLAN,
+  dataOption,
+  findStoreLocation,
+  replaceHints,
+} from '../serve/options.ts';
 
 type Data = { data?: string };
 type AddOptions = Data & {

@@ -1,7 +1,6 @@
-import { pageSize } from '../../contract/operations.ts';
+import { pageSize } from '../../contract/api.ts';
 import type { ReceivedPet } from '../../contract/schemas.ts';
 import { petView } from '../animals/pet-view.ts';
-import { type Reading, readPages } from '../animals/reading.ts';
 import {
   describeFilters,
   filterOptions,
@@ -10,6 +9,8 @@ import {
   listOptions,
   orderOf,
   parseNameText,
+  type Reading,
+  readPages,
   type Selection,
   statusForService,
 } from '../animals/selection.ts';
@@ -21,8 +22,8 @@ import {
   withClient,
 } from '../connection/connect.ts';
 import { usageError } from '../core/errors.ts';
-import { fieldAt, fieldNames } from '../core/fields.ts';
 import { sortByField } from '../core/sort.ts';
+import { fieldAt, fieldNames } from '../core/values.ts';
 import { createPrinter, type Footer } from '../output/printer.ts';
 import { formatCount, listNames } from '../output/text.ts';
 import type { Connection } from '../profiles/profile.ts';

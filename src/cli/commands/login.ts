@@ -1,5 +1,5 @@
+import { API_PREFIX } from '../../contract/api.ts';
 import { API_KEY_PATTERN } from '../../contract/headers.ts';
-import { API_PREFIX } from '../../contract/operations.ts';
 import { followUpCommand, isKeyRequired, listOne, probe, withClient } from '../connection/connect.ts';
 import { CliError, usageError } from '../core/errors.ts';
 import { exitCodes } from '../core/exit-codes.ts';

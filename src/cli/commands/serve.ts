@@ -1,11 +1,12 @@
 import * as z from 'zod/mini';
-import { planNames } from '../../contract/plans.ts';
+import { planNames } from '../../contract/api.ts';
 import { usageError } from '../core/errors.ts';
-import { integerParser, parseFraction, parseWith } from '../core/parsers.ts';
+import { integerParser, parseFraction, parseWith } from '../core/values.ts';
 import { DEFAULT_PORT } from '../profiles/profile.ts';
 import { argument, type Command, inGroup, option, repeatable } from '../program/command.ts';
 import {
   DEFAULT_PLAN,
+  dataOption,
   parseAddressBlock,
   parseHostName,
   parseLatency,
@@ -13,7 +14,6 @@ import {
   parsePublicUrl,
   type ServeOptions,
 } from '../serve/options.ts';
-import { dataOption } from '../serve/store-location.ts';
 
 const MAX_BAN_SECONDS = 366 * 24 * 60 * 60;
 

@@ -1,7 +1,7 @@
 import type { StoreReport } from '../../store/store.ts';
-import { InterruptedError } from '../../system/interrupted-error.ts';
+import { InterruptedError } from '../../system/clock.ts';
 import { CliError } from '../core/errors.ts';
-import { checkStoreArgument } from '../core/parsers.ts';
+import { checkStoreArgument } from '../core/values.ts';
 import { printText } from '../output/printer.ts';
 import { drawBar, formatCount, sanitizeForTerminal } from '../output/text.ts';
 import {
@@ -11,7 +11,7 @@ import {
   type CommandGroup,
   option,
 } from '../program/command.ts';
-import { addDataOption, findDatabase, findStoreLocation, replaceHints } from '../serve/store-location.ts';
+import { addDataOption, findDatabase, findStoreLocation, replaceHints } from '../serve/options.ts';
 
 const storeArgument = argument(
   '[dir|url]',

@@ -7,11 +7,10 @@ import {
   OutcomeUnknownError,
   RateLimitError,
 } from '../../client/errors.ts';
-import { InterruptedError } from '../../system/interrupted-error.ts';
+import { InterruptedError } from '../../system/clock.ts';
 import { CliError, type ErrorFields } from '../core/errors.ts';
 import { type CliErrorCode, cliErrorCodes, type ExitCode, exitCodes } from '../core/exit-codes.ts';
-import { shellQuote } from '../core/shell-words.ts';
-import { createRedactor, maskKey } from '../output/text.ts';
+import { createRedactor, maskKey, shellQuote } from '../output/text.ts';
 import { formatDeadline, formatIso } from '../output/time.ts';
 import { type Connection, DEFAULT_PORT, isLoopbackUrl, portOf } from '../profiles/profile.ts';
 

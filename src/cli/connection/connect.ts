@@ -1,21 +1,22 @@
 import type { Client } from '../../client/client.ts';
 import { ApiFailure, ContractError } from '../../client/errors.ts';
-import { prepareStateDirectory } from '../../client/state-directory.ts';
+import { prepareStateDirectory } from '../../client/service-state.ts';
+import { API_PREFIX } from '../../contract/api.ts';
 import { API_KEY_PATTERN } from '../../contract/headers.ts';
-import { API_PREFIX } from '../../contract/operations.ts';
-import { InterruptedError } from '../../system/interrupted-error.ts';
+import { InterruptedError } from '../../system/clock.ts';
 import { version } from '../core/context.ts';
 import { CliError, usageError } from '../core/errors.ts';
-import { shellQuote } from '../core/shell-words.ts';
-import { type HomeContext, stateDirectories } from '../profiles/paths.ts';
+import { shellQuote } from '../output/text.ts';
 import {
   type Connection,
   checkProtocol,
   checkUrl,
   chooseProfile,
+  type HomeContext,
   type KeySource,
   type ProfileName,
   readProfile,
+  stateDirectories,
 } from '../profiles/profile.ts';
 import type { CommandContext } from '../program/command.ts';
 import { callError } from './call-error.ts';

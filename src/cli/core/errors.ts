@@ -1,6 +1,6 @@
 import { StoreError, type StoreErrorCode } from '../../store/errors.ts';
+import { InterruptedError } from '../../system/clock.ts';
 import { systemReason } from '../../system/file-system.ts';
-import { InterruptedError } from '../../system/interrupted-error.ts';
 import { type CliErrorCode, cliErrorCodes, type ExitCode } from './exit-codes.ts';
 
 /** What a script may need to know about an error, besides its code and its message. */

@@ -1,4 +1,4 @@
-import { cellText, checkFieldName, isNumber, valuesOf } from './fields.ts';
+import { cellText, checkFieldName, isNumber, valuesOf } from './values.ts';
 
 export type FieldOrder = { field: string; descending: boolean };
 

@@ -4,7 +4,7 @@ import * as z from 'zod/mini';
 import { serviceOf } from '../../client/service-state.ts';
 import { stringifyJson } from '../../contract/json.ts';
 import { type NewPet, ReceivedPet } from '../../contract/schemas.ts';
-import { IsoTime, parseStoredJson, Sha256 } from '../../store/stored-json.ts';
+import { IsoTime, parseStoredJson, Sha256 } from '../../store/stored-text.ts';
 import { acquireDirectoryLock } from '../../system/directory-lock.ts';
 import {
   errnoOf,
@@ -20,7 +20,7 @@ import {
   writeFully,
 } from '../../system/file-system.ts';
 import { CliError, fileError } from '../core/errors.ts';
-import { stateDirectory } from '../profiles/paths.ts';
+import { stateDirectory } from '../profiles/profile.ts';
 import type { CommandContext } from '../program/command.ts';
 
 /*

@@ -1,7 +1,7 @@
 import { Chalk, type ChalkInstance } from 'chalk';
 import { stringifyJson } from '../../contract/json.ts';
+import { InterruptedError } from '../../system/clock.ts';
 import { errnoOf, isNoSpace, systemReason } from '../../system/file-system.ts';
-import { InterruptedError } from '../../system/interrupted-error.ts';
 import { createTimeFormatter } from '../../system/time-text.ts';
 import type { Context, OutputStream } from '../core/context.ts';
 import { CliError, toCliError } from '../core/errors.ts';

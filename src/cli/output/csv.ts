@@ -1,5 +1,5 @@
 import { stringify } from 'csv-stringify/sync';
-import { cellText, isNumber } from '../core/fields.ts';
+import { cellText, isNumber } from '../core/values.ts';
 import type { Console } from './console.ts';
 import { sanitizeForTerminal } from './text.ts';
 

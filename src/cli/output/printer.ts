@@ -1,7 +1,7 @@
 import { extname } from 'node:path';
 import { parseJson, stringifyJson } from '../../contract/json.ts';
 import { usageError } from '../core/errors.ts';
-import { cellText, isNumber } from '../core/fields.ts';
+import { cellText, isNumber } from '../core/values.ts';
 import type { Console, Format } from './console.ts';
 import type { TableColumn } from './table.ts';
 import { listNames, sanitizeJson, tsvLine } from './text.ts';

@@ -1,7 +1,7 @@
 import { Argument, type Command as Commander, Option } from 'commander';
 import type { Context } from '../core/context.ts';
 import { usageError } from '../core/errors.ts';
-import { ArgumentError, oneOf } from '../core/parsers.ts';
+import { ArgumentError, oneOf } from '../core/values.ts';
 import type { ColorMode, Console } from '../output/console.ts';
 import type { ProfileName } from '../profiles/profile.ts';
 

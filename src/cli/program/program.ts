@@ -1,7 +1,7 @@
 import { Command as Commander, CommanderError, Help, type Option } from 'commander';
 import { type Context, version } from '../core/context.ts';
 import { CliError } from '../core/errors.ts';
-import { ArgumentError, secondsParser } from '../core/parsers.ts';
+import { ArgumentError, secondsParser } from '../core/values.ts';
 import { colorModes } from '../output/console.ts';
 import { profileNames } from '../profiles/profile.ts';
 import {

@@ -1,5 +1,5 @@
 import { createInterface } from 'node:readline';
-import { InterruptedError } from '../../system/interrupted-error.ts';
+import { InterruptedError } from '../../system/clock.ts';
 import type { Context } from '../core/context.ts';
 import { readInput, requireUtf8 } from '../core/input.ts';
 import { sanitizeForTerminal } from '../output/text.ts';

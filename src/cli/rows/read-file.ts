@@ -7,7 +7,7 @@ import { INT64_MAX, INT64_MIN, int64, parseJson, stringifyJson } from '../../con
 import { NewPet, petStatuses } from '../../contract/schemas.ts';
 import { usageError } from '../core/errors.ts';
 import { inputError, parseJsonDocument, readInput, requireUtf8 } from '../core/input.ts';
-import { EMPTY_NAME_PATTERN } from '../core/parsers.ts';
+import { EMPTY_NAME_PATTERN } from '../core/values.ts';
 import type { Console } from '../output/console.ts';
 import { unescapeFormula } from '../output/csv.ts';
 import { cut, formatCount, listNames, sanitizeForTerminal } from '../output/text.ts';

@@ -1,6 +1,6 @@
 import { dirname, join } from 'node:path';
+import type { PlanName } from '../../contract/api.ts';
 import { API_KEY_PATTERN } from '../../contract/headers.ts';
-import type { PlanName } from '../../contract/plans.ts';
 import type { OpenedStore } from '../../server/service.ts';
 import type { StoreLocation } from '../../store/backend.ts';
 import { StoreError } from '../../store/errors.ts';
@@ -15,8 +15,7 @@ import {
 import type { Context } from '../core/context.ts';
 import { type CliError, usageError } from '../core/errors.ts';
 import { readUtf8File } from '../core/input.ts';
-import { configDirectory } from '../profiles/paths.ts';
-import { isLoopbackUrl, readProfile, writeProfile } from '../profiles/profile.ts';
+import { configDirectory, isLoopbackUrl, readProfile, writeProfile } from '../profiles/profile.ts';
 import { DEFAULT_PLAN, type ServeOptions } from './options.ts';
 
 /** What the user has chosen for a run of `pets serve`: an API key, the file or variable that has it, and a developer token. */

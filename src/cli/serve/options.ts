@@ -1,9 +1,22 @@
+import { existsSync } from 'node:fs';
+import { mkdtemp, readdir, rm } from 'node:fs/promises';
+import { userInfo } from 'node:os';
+import { join } from 'node:path';
+import { isOwnDirectory } from '../../client/service-state.ts';
+import { API_PREFIX, type PlanName } from '../../contract/api.ts';
 import { HOST_NAME_PATTERN } from '../../contract/headers.ts';
-import { API_PREFIX } from '../../contract/operations.ts';
-import type { PlanName } from '../../contract/plans.ts';
+import type { StoreLocation } from '../../store/backend.ts';
+import { StoreError, type StoreErrorCode } from '../../store/errors.ts';
+import { JOURNAL_FILE } from '../../store/journal/format.ts';
+import type { DatabaseLocation } from '../../store/postgres/postgres-location.ts';
 import { isAddressBlock } from '../../system/address-blocks.ts';
-import { ArgumentError } from '../core/parsers.ts';
-import { parseBaseUrl } from '../profiles/profile.ts';
+import { acquireDirectoryLock } from '../../system/directory-lock.ts';
+import type { Context } from '../core/context.ts';
+import { fileError, toCliError, usageError } from '../core/errors.ts';
+import { ArgumentError, checkStoreArgument } from '../core/values.ts';
+import { shellQuote } from '../output/text.ts';
+import { dataDirectory, parseBaseUrl } from '../profiles/profile.ts';
+import { type CommandContext, option } from '../program/command.ts';
 
 export type ServeOptions = {
   port?: number;
@@ -84,4 +97,99 @@ export function parseOrigin(text: string): string {
     );
   // A browser leaves out the usual port.
   return /^https?:/.test(origin) ? new URL(origin).origin : origin;
+}
+
+export const dataOption = option(
+  '--data <dir|url>',
+  'store: directory or postgres:// URL (default: PETS_DATA, or a directory in your home)',
+  checkStoreArgument,
+);
+
+/** Adds `--data` and the store to a command if the user gave this option. A password in the URL is left out. */
+export function addDataOption(
+  command: string,
+  data: string | undefined,
+  { place }: Pick<StoreLocation, 'place'>,
+  platform: NodeJS.Platform,
+): string {
+  return data === undefined ? command : `${command} ${shellQuote(['--data', place], platform)}`;
+}
+
+/**
+ * Finds the local service's store: the one of the argument, or else of PETS_DATA, or else in the user's data directory.
+ *
+ * @param argument a directory or URL, as the user has written it on the command line
+ * @throws StoreError if the argument or PETS_DATA is not valid
+ */
+export async function findStoreLocation(
+  argument: string | undefined,
+  context: CommandContext,
+): Promise<StoreLocation> {
+  const { parseLocation } = await import('../../store/location.ts');
+  // Environment and secret files often end with a line break.
+  const place = argument ?? (context.env['PETS_DATA']?.trim() || dataDirectory(context));
+  return parseLocation(place, { ...context, userName: userName() });
+}
+
+/** Like `findStoreLocation`, for a command that needs a database. @throws StoreError, CliError for a directory */
+export async function findDatabase(
+  argument: string | undefined,
+  context: CommandContext,
+): Promise<DatabaseLocation> {
+  const location = await findStoreLocation(argument, context);
+  if ('migrate' in location) return location as DatabaseLocation;
+  throw usageError(
+    'only a database has a schema; a store in a directory needs none',
+    'give the postgres:// URL of a database, as an argument or in PETS_DATA',
+  );
+}
+
+/** Returns an error handler that replaces the hints of errors of a store with these codes, and rethrows other errors. */
+export const replaceHints =
+  (hints: Partial<Record<StoreErrorCode, string>>) =>
+  (error: unknown): never => {
+    const hint = error instanceof StoreError ? hints[error.code] : undefined;
+    throw hint === undefined ? error : toCliError(error).withHint(hint);
+  };
+
+/** Undefined if the user has no name, as in some containers. */
+function userName(): string | undefined {
+  try {
+    return userInfo().username;
+  } catch {
+    return undefined;
+  }
+}
+
+// The stores of `pets serve --ephemeral`, in the directory for temporary files.
+
+const PREFIX = 'pets-ephemeral-';
+
+/** Creates an empty directory for a store that the server deletes when it stops. @throws CliError */
+export const makeTemporaryDirectory = ({ temporaryDirectory }: Context): Promise<string> =>
+  mkdtemp(join(temporaryDirectory, PREFIX)).catch((error) => {
+    const hint =
+      'set TMPDIR (on Windows: TEMP) to a directory that you can write to, or use --data <dir> instead of --ephemeral';
+    throw fileError('create a temporary directory in', temporaryDirectory, error, hint);
+  });
+
+/** Deletes the temporary stores that killed servers of this user have left. Ignores errors: the next start tries again. */
+export async function deleteLeftStores({
+  temporaryDirectory,
+}: Pick<Context, 'temporaryDirectory'>): Promise<void> {
+  const names = await readdir(temporaryDirectory).catch(() => []);
+  for (const name of names)
+    if (name.startsWith(PREFIX)) await deleteIfLeft(join(temporaryDirectory, name)).catch(() => {});
+}
+
+async function deleteIfLeft(directory: string): Promise<void> {
+  // A symbolic link is not a directory here. A server that starts creates its directory first, and the journal only after
+  // it has locked the directory.
+  if (!isOwnDirectory(directory, 0o077) || !existsSync(join(directory, JOURNAL_FILE))) return;
+  const lock = await acquireDirectoryLock(directory);
+  try {
+    await rm(directory, { recursive: true, force: true, maxRetries: 3 });
+  } finally {
+    await lock.release();
+  }
 }

@@ -6,8 +6,7 @@ import { isClosedPipe } from '../output/console.ts';
 import { formatCount, sanitizeForTerminal } from '../output/text.ts';
 import type { CommandContext } from '../program/command.ts';
 import type { ProvidedKey, Secrets } from './api-key.ts';
-import { DEFAULT_PLAN, type ServeOptions } from './options.ts';
-import { addDataOption } from './store-location.ts';
+import { addDataOption, DEFAULT_PLAN, type ServeOptions } from './options.ts';
 
 /** Prints what happens in a running server, as text or (with `--json`) as one event per line. */
 export function createEventPrinter(

@@ -1,8 +1,7 @@
 import type { IncomingMessage } from 'node:http';
 import * as z from 'zod/mini';
-import { describeIssues } from '../../contract/issues.ts';
-import { findJsonError, NestingError, parseJson } from '../../contract/json.ts';
-import { API_PREFIX } from '../../contract/operations.ts';
+import { API_PREFIX } from '../../contract/api.ts';
+import { describeIssues, findJsonError, NestingError, parseJson } from '../../contract/json.ts';
 import { invalidRequest, ServiceError } from '../errors.ts';
 
 const ABSOLUTE = /^https?:\/\/([^/?]*)(.*)$/i;

@@ -1,9 +1,367 @@
 import { isUtf8 } from 'node:buffer';
-import { randomBytes } from 'node:crypto';
+import { randomBytes, randomUUID } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
-import { MAX_FOREIGN_REQUESTS, MAX_RECORDED_REQUESTS } from '../../contract/recorded-text.ts';
-import type { RecordedBody, RequestRecord } from '../request/record.ts';
+import { API_PREFIX, type ErrorCode } from '../../contract/api.ts';
+import { header } from '../../contract/headers.ts';
+import { MAX_FOREIGN_REQUESTS, MAX_RECORDED_REQUESTS, REDACTED } from '../../contract/recorded-text.ts';
+import type { RateLimitWindow } from '../../store/limiter.ts';
+import { ignoredPreferences, type RequestedMock } from '../mocks.ts';
+import { isUnderApi, splitTarget } from '../request/input.ts';
 import type { SentResponse } from '../response.ts';
+
+/** The beginning of a body; each character is one byte. `bytes` is the size of the whole body. */
+export type RecordedBody = { latin1: string; bytes: number };
+
+const NO_BODY: RecordedBody = { latin1: '', bytes: 0 };
+
+/**
+ * What the access log and the developer tools show of a request. It contains secrets, which `createRequestDescriber` removes.
+ * Each step of `createApp` adds what it finds out, so that this is known if a later step fails. Nothing else reads it.
+ */
+export type RequestRecord = ReturnType<typeof createRecord>;
+
+/**
+ * The record of a request that has just arrived, or, without a method, of bytes that are not a request. `client` is an IP
+ * address, `rule` the number of a fault rule, and `window` the rate-limit window that the response reports.
+ */
+export const createRecord = (
+  id: string,
+  client: string,
+  { method, url, rawHeaders }: IncomingMessage,
+  started: number,
+) => ({
+  id,
+  client,
+  /** The method and the target as the client sent them; `-` if what arrived is not valid HTTP. */
+  method: method || '-',
+  url: method ? (url ?? '') : '-',
+  /** The headers as the client sent them, alternately: name, value, name, value. */
+  sentHeaders: rawHeaders as readonly string[],
+  started,
+  body: NO_BODY,
+  /** The label of the route, or `options` for an OPTIONS request; undefined until the route is found. */
+  operation: undefined as string | undefined,
+  keyName: undefined as string | undefined,
+  window: undefined as RateLimitWindow | undefined,
+  /** Whether the request was checked against the limits of its API key, and `window` is the window of the day. */
+  isDay: false,
+  /** Whether the request was counted against the rate limit of its API key. */
+  isCounted: false,
+  /** The mocked response that was sent; undefined for a real one. */
+  asked: undefined as RequestedMock | undefined,
+  rule: undefined as number | undefined,
+  latency: 0,
+  /** When the request ended, in milliseconds since the epoch, and how long it took. */
+  time: 0,
+  milliseconds: 0,
+  /** The status of the response; 0 if the client gave up before a response. */
+  status: 0,
+  code: undefined as ErrorCode | undefined,
+  message: undefined as string | undefined,
+  responseHeaders: [] as readonly string[],
+  responseBody: NO_BODY,
+  /** The number of the request in the log, from 1 at each start. Unlike ids, it is unique. */
+  number: 0,
+  /** The origin of a page that may not use the service; `unknown` if any website can have caused the request. */
+  foreignOrigin: undefined as string | undefined,
+  /** The memory that the texts need, in bytes. */
+  size: 0,
+});
+
+export type Describer = ReturnType<typeof createRequestDescriber>;
+/** An object as it is sent: JSON leaves out fields that are undefined. */
+type Sent<Shape> = {
+  [Name in keyof Shape as undefined extends Shape[Name] ? Name : never]?: Shape[Name];
+} & { [Name in keyof Shape as undefined extends Shape[Name] ? never : Name]: Shape[Name] };
+export type RequestSummary = Sent<ReturnType<Describer['summarize']>>;
+/** A request as `GET /requests` shows it, without secrets. */
+export type DescribedRequest = Sent<ReturnType<Describer['describe']>>;
+
+/** Returns functions that describe recorded requests without `secrets` and without the credentials of each request. */
+export function createRequestDescriber(secrets: readonly string[]) {
+  const redactorFor = createRequestRedactors(secrets);
+
+  function summarize(recorded: RequestRecord, redactor = redactorFor(recorded.sentHeaders)) {
+    const { id, number, time, milliseconds, status, code, sentHeaders, window, latency } = recorded;
+    const { foreignOrigin } = recorded;
+    const { redact, redactSentence } = redactor;
+    const outcome = outcomeOf(recorded);
+    const isRefused = outcome === 'rate_limited' || outcome === 'banned';
+    const prefer = singleHeader(sentHeaders, header.prefer);
+    return {
+      number,
+      id: redact(id),
+      time: new Date(time - milliseconds).toISOString(),
+      milliseconds: Math.round(milliseconds * 10) / 10,
+      client: recorded.client,
+      method: redact(recorded.method),
+      url: redact(recorded.url),
+      operation: recorded.operation,
+      keyName: recorded.keyName,
+      /** Missing if the client gave up before a response. */
+      status: status || undefined,
+      code,
+      outcome,
+      because: redactSentence(describeReason(recorded, outcome)),
+      until: isRefused && window ? new Date(window.resetAt).toISOString() : undefined,
+      delay: latency || undefined,
+      rule: recorded.rule,
+      ignored: (prefer === undefined ? '' : redact(ignoredPreferences(prefer))) || undefined,
+      foreignOrigin: foreignOrigin === undefined ? undefined : redact(foreignOrigin),
+      again: Number(AGAIN_ID.exec(id)?.[1]) || undefined,
+    };
+  }
+
+  function describe(recorded: RequestRecord) {
+    const { sentHeaders, responseHeaders, code } = recorded;
+    const redactor = redactorFor(sentHeaders);
+    const { redact, redactResponse, redactSentence } = redactor;
+    const summary = summarize(recorded, redactor);
+    const body = bodyText(recorded.body);
+    const request = messageOf(redactHeaders(sentHeaders, redactor, true), body, redact, redactor.longest);
+    const isShown = summary.url === recorded.url && (request.body ?? '') === body.text;
+    const headers = redactHeaders(responseHeaders, redactor, false);
+    // The body of an error is a sentence of the service.
+    const redactBody = code === undefined ? redactResponse : redactSentence;
+    const response = messageOf(headers, bodyText(recorded.responseBody), redactBody, redactor.longest);
+    return {
+      ...summary,
+      request,
+      response: responseHeaders.length > 0 ? response : undefined,
+      /** Why the request cannot be sent again; missing if it can. */
+      notAgain: notAgain(recorded, body, isShown),
+    };
+  }
+
+  return { summarize, describe };
+}
+
+/** The id of a request that repeats the one with this number (`POST /requests`). */
+export const againId = (number: number): string => `again-${number}-${randomUUID()}`;
+const AGAIN_ID = /^again-(\d{1,9})-/;
+
+/** What the service did with a request (docs/testing.md). */
+function outcomeOf({ isCounted, asked, code, responseHeaders }: RequestRecord) {
+  if (asked) return asked.applied === undefined ? 'injected_fault' : 'mocked';
+  if (code === 'rate_limited') return 'rate_limited';
+  if (code === 'key_banned') return 'banned';
+  if (singleHeader(responseHeaders, header.idempotencyReplayed)) return 'replayed';
+  return isCounted ? 'counted' : 'not_counted';
+}
+
+/** The value of the only header with this name; undefined if there are none or several. */
+export function singleHeader(headers: readonly string[], name: string): string | undefined {
+  const values = headers.filter(
+    (_, i) => i % 2 === 1 && headers[i - 1]?.toLowerCase() === name.toLowerCase(),
+  );
+  return values.length === 1 ? values[0] : undefined;
+}
+
+/**
+ * Why a request cannot be sent again (docs/testing.md); undefined if it can. `isShown`: URL and body are unredacted.
+ */
+function notAgain(
+  { method, url, keyName, sentHeaders }: RequestRecord,
+  { bytes, isCutOff, isText }: ReturnType<typeof bodyText>,
+  isShown: boolean,
+): string | undefined {
+  const length = singleHeader(sentHeaders, 'content-length');
+  if (method === '-') return 'it is not valid HTTP';
+  if (!isUnderApi(splitTarget(method, url).target))
+    return `only requests under ${API_PREFIX} can be sent again`;
+  if (keyName === undefined && method !== 'OPTIONS') return 'no API key was accepted for it';
+  const isWhole = !isCutOff && (length === undefined || Number(length) === bytes);
+  if (!isWhole) return 'its body was not recorded completely';
+  if (!isText) return 'its body is not text';
+  return isShown ? undefined : 'a secret in its URL or body was redacted';
+}
+
+/** An origin that `--cors` accepts, without characters that mean something to a shell. */
+const ORIGIN = /^[a-z][a-z0-9+.-]*:\/\/[\w.-]+(?::\d+)?$/i;
+
+/** Why a request got its response, in one sentence without the status and without a full stop (docs/testing.md). */
+function describeReason(request: RequestRecord, outcome: ReturnType<typeof outcomeOf>): string {
+  const { status, message, asked, keyName, window, isDay, foreignOrigin } = request;
+  const { limit, remaining } = window ?? {};
+  const unit = isDay ? 'day' : 'minute';
+  if (status === 0) return 'the client closed the connection before the response';
+  if (foreignOrigin !== undefined && ORIGIN.test(foreignOrigin))
+    return `origin ${foreignOrigin} refused; start with --cors ${foreignOrigin}`;
+  switch (outcome) {
+    case 'injected_fault':
+      return asked?.source ?? '';
+    case 'mocked':
+      return `the client asked for this response with ${asked?.source}`;
+    case 'banned':
+      return 'the key is banned, because requests continued after a 429';
+    case 'rate_limited':
+      return `the limit of ${grouped(limit)} requests ${keyName === undefined ? 'without a valid key ' : ''}per ${unit} is used up`;
+  }
+  if (message !== undefined) return message.replace(/\.$/, '');
+  if (outcome === 'not_counted') return 'this request needs no key, and is not counted';
+  return outcome === 'replayed'
+    ? `repeats the response of an earlier request, because both have the same ${header.idempotencyKey}`
+    : `counted: ${grouped(remaining)} of ${grouped(limit)} requests left in this ${unit}`;
+}
+
+const grouped = (value = 0): string => value.toLocaleString('en-US');
+
+const messageOf = (
+  headers: Record<string, string>,
+  { text, bytes, isCutOff }: ReturnType<typeof bodyText>,
+  redact: (text: string) => string,
+  longest: number,
+): { headers: Record<string, string>; body?: string; bodyBytes: number; cutOff?: true } => ({
+  headers,
+  // The end of a text that was cut off can be the beginning of a secret, so leave it out.
+  ...(bytes > 0 && { body: isCutOff ? redact(text).slice(0, -longest) : redact(text) }),
+  bodyBytes: bytes,
+  ...(isCutOff && { cutOff: true }),
+});
+
+/**
+ * The headers without secrets, by their names in lower case. Repeated headers are joined (RFC 9110, 5.3). `lines` has
+ * names and values in turn.
+ */
+function redactHeaders(
+  lines: readonly string[],
+  { redact, redactResponse }: Redactor,
+  isOfRequest: boolean,
+): Record<string, string> {
+  // Any name may occur, such as __proto__.
+  const headers: Record<string, string> = Object.create(null);
+  for (let i = 0; i < lines.length; i += 2) {
+    const name = (lines[i] ?? '').toLowerCase();
+    const sent = lines[i + 1] ?? '';
+    // In `Prefer: code=503`, `code` is a status.
+    const clean = isOfRequest && name !== 'prefer' ? redact : redactResponse;
+    const value = isSecretHeader(name, sent, isOfRequest) ? REDACTED : clean(sent);
+    const shown = redact(lines[i] ?? '').toLowerCase();
+    headers[shown] = shown in headers ? `${headers[shown]}, ${value}` : value;
+  }
+  return headers;
+}
+
+/** Shorter secrets are not searched for, because they occur in ordinary text. */
+const MIN_LENGTH = 6;
+
+/** The maximum length of one encoded character of a secret: two backslashes, `u` and four digits. */
+const MAX_ENCODED = 7;
+
+/** The words that name a secret, such as those in X-Api-Key, `?access_token=` and `{"password":…}`. */
+const SECRET_WORDS =
+  '(?:api|access|auth|private|secret|subscription|functions)[-_.]?key|token|secret|passw(?:or)?d|passphrase|pwd|credentials?|signature|authori[sz]ation|authentication|(?<![a-z])(?:auth|jwt|sig|session|sid|dpop)(?![a-z])';
+
+/** Whole names of secrets in requests. In responses, and as parts of longer names, they often name other things. */
+const SECRET_NAMES = '(?:code|pass|(?:x-)?(?:otp|pin|key))';
+
+const SECRET_HEADER = new RegExp(`^(?:set-)?cookie2?$|${SECRET_WORDS}`, 'i');
+const SECRET_REQUEST_HEADER = new RegExp(`^${SECRET_NAMES}$`, 'i');
+/** The beginning of a value that is secret in any header: a scheme, after which the credentials follow. */
+const CREDENTIALS = /^\s*(?:bearer|basic)\s/i;
+
+/** Whether the value of a header is a secret. */
+export const isSecretHeader = (name: string, value: string, isOfRequest = true): boolean =>
+  SECRET_HEADER.test(name) || CREDENTIALS.test(value) || (isOfRequest && SECRET_REQUEST_HEADER.test(name));
+
+/** A generated API key, even one of another service. */
+const GENERATED_KEY = /pets_[\w-]{43}/gi;
+const GENERATED_LENGTH = 48;
+
+/** The user and the password in a URL. No match continues past a slash, so that the search takes linear time. */
+const USER_INFO = /:\/\/[^/?#\s"]+@/g;
+
+const NAME = String.raw`[\w.[\]-]{0,40}(?:${SECRET_WORDS})[\w.[\]-]{0,40}`;
+const MEMBER_VALUE = String.raw`\s*:\s*)(?:"(?:[^"\\]|\\.)*"?|[{[][^]*|[^\s",{}[\]]+)`;
+/**
+ * Patterns for values that are named like a secret: members of JSON objects, and parameters of URLs and of forms. If the
+ * value of a member is an object or array, the rest of the text is replaced.
+ */
+const namedBy = (name: string, parameter: string): [pattern: RegExp, replacement: string][] => [
+  [new RegExp(`("(?:${name})"${MEMBER_VALUE}`, 'gi'), `$1"${REDACTED}"`],
+  [new RegExp(String.raw`((?:${parameter})=)[^&;#\s"]+`, 'gi'), `$1${REDACTED}`],
+];
+const WORD_PARAMETER = String.raw`(?:^|[\s?&;+])${NAME}`;
+const NAMED = namedBy(NAME, WORD_PARAMETER);
+const NAMED_IN_REQUEST = namedBy(`${NAME}|${SECRET_NAMES}`, `${WORD_PARAMETER}|(?:^|[?&;])${SECRET_NAMES}`);
+
+const PART = /([\s&?;"]+)/;
+
+type Redactor = ReturnType<ReturnType<typeof createRequestRedactors>>;
+
+/**
+ * Returns a function that creates the redactor of a request from its headers. `GET /requests` and `--log` use it
+ * (docs/testing.md). The redactor replaces the credentials in the headers, `secrets`, all generated API keys, users and
+ * passwords in URLs, and the values of parameters, of form fields and of members of JSON objects that are named like a
+ * secret. If a secret appears only after decoding, the part with the secret, or the whole text, is replaced.
+ */
+export function createRequestRedactors(secrets: readonly string[]) {
+  const fixed = searchable(secrets);
+
+  return (headers: readonly string[] = []) => {
+    const known = [...fixed, ...searchable(credentialsOf(headers))];
+    return {
+      /** Redacts a text that the client has sent. */
+      redact: redactorOf(known, NAMED_IN_REQUEST),
+      /** Redacts a text that the service has sent. */
+      redactResponse: redactorOf(known, NAMED),
+      /** Redacts a sentence of the service. Words in it that equal a credential of the client stay. */
+      redactSentence: redactorOf(fixed, []),
+      /** How many characters at the end of a text that was cut off can be a part of a secret. */
+      longest: MAX_ENCODED * Math.max(GENERATED_LENGTH, ...known.map(({ length }) => length)),
+    };
+  };
+}
+
+/** Returns a function that replaces secrets in a text, and the values that are named like one. */
+function redactorOf(secrets: readonly string[], named: typeof NAMED) {
+  const replace = (text: string): string => {
+    const rest = secrets.reduce((rest, secret) => rest.replaceAll(secret, REDACTED), text);
+    const withoutKeys = rest.replace(GENERATED_KEY, REDACTED).replace(USER_INFO, `://${REDACTED}@`);
+    return named.reduce((rest, [pattern, replacement]) => rest.replace(pattern, replacement), withoutKeys);
+  };
+  const isClean = (text: string): boolean => {
+    const decoded = decode(text);
+    return replace(decoded) === decoded;
+  };
+  return (text: string): string => {
+    const replaced = replace(text);
+    if (isClean(replaced)) return replaced;
+    const parts = replaced.split(PART).map((part) => (isClean(part) ? part : REDACTED));
+    const joined = parts.join('');
+    return isClean(joined) ? joined : REDACTED;
+  };
+}
+
+/** The secrets to search for, as they are and decoded, because texts are also searched after they are decoded. */
+const searchable = (secrets: readonly string[]): string[] =>
+  [...new Set([...secrets, ...secrets.map(decode)])].filter(({ length }) => length >= MIN_LENGTH);
+
+/** How many credentials of a request are searched for. A Digest header has about ten. */
+const MAX_CREDENTIALS = 16;
+
+/** The credentials in the headers of a request, except cookies. */
+const credentialsOf = (headers: readonly string[]): string[] =>
+  headers
+    .filter((value, i) => {
+      const name = headers[i - 1] ?? '';
+      return i % 2 === 1 && isSecretHeader(name, value) && !/cookie/i.test(name);
+    })
+    .flatMap(credentialsIn)
+    .slice(0, MAX_CREDENTIALS);
+
+/** The credentials in the value of a header: its only word, or all words after the first, which is the scheme. */
+function credentialsIn(value: string): string[] {
+  const words = value.split(/\s+/).filter(Boolean);
+  return words.length > 1 ? words.slice(1) : words;
+}
+
+/** Decodes percent-encoding and the escapes of JSON, even if a text was encoded twice. The result is in lower case. */
+function decode(text: string): string {
+  const once = (encoded: string): string =>
+    encoded.replace(/(?:%|\\u00)([0-9a-f]{2})/gi, (_, hex) => String.fromCharCode(Number.parseInt(hex, 16)));
+  return once(once(text)).replaceAll('\\', '').toLowerCase();
+}
 
 /** The longest beginning of a body that `GET /requests` shows, in bytes (docs/testing.md). */
 export const MAX_RECORDED_BODY = 16 * 1024;

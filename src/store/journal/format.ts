@@ -2,11 +2,10 @@ import { randomBytes, randomUUID } from 'node:crypto';
 import { crc32 } from 'node:zlib';
 import * as z from 'zod/mini';
 import { parseInt64, tryParseJson } from '../../contract/json.ts';
-import { type AnimalInText, readAnimal } from '../animal-text.ts';
 import type { StoredAnimal } from '../backend.ts';
 import { StoreError } from '../errors.ts';
 import type { Fingerprint, OrderJson, PetJson } from '../store.ts';
-import { IsoTime } from '../stored-json.ts';
+import { type AnimalInText, IsoTime, readAnimal } from '../stored-text.ts';
 
 /*
  * The journal is a file of JSON lines: a header, then records. There are three kinds of records: a batch of animals

@@ -21,7 +21,6 @@ import {
   temporaryName,
   withFile,
 } from '../../system/file-system.ts';
-import { textAfterId, textWithId } from '../animal-text.ts';
 import { BatchQueue } from '../batch-queue.ts';
 import {
   noIdsLeftError,
@@ -44,6 +43,7 @@ import {
   type Store,
   type TornEnd,
 } from '../store.ts';
+import { textAfterId, textWithId } from '../stored-text.ts';
 import {
   bytesInRecord,
   encodeBatch,

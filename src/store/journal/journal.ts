@@ -1,9 +1,9 @@
 import { IDEMPOTENCY_KEY_LIFETIME_MS } from '../../contract/headers.ts';
 import { type PetStatus, petStatuses } from '../../contract/schemas.ts';
 import type { FileStatus } from '../../system/file-system.ts';
-import { ID_OFFSET } from '../animal-text.ts';
 import type { StoredIdempotencyKey } from '../backend.ts';
 import type { Fingerprint, OrderJson, Page, PageQuery, PetJson, TornEnd } from '../store.ts';
+import { ID_OFFSET } from '../stored-text.ts';
 import { damageError, type JournalHeader, type JournalRecord } from './format.ts';
 
 /** A journal in memory. Its writer keeps it up to date. */

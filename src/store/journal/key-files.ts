@@ -14,7 +14,7 @@ import {
 } from '../../system/file-system.ts';
 import { StoreError, toStoreError } from '../errors.ts';
 import { KeyName, type KeyOrError, type KeyTable, type StoredBans, StoredKey } from '../keys.ts';
-import { IsoTime, parseStoredJson, Sha256 } from '../stored-json.ts';
+import { IsoTime, parseStoredJson, Sha256 } from '../stored-text.ts';
 
 const MAX_FILE_BYTES = 2 ** 16;
 

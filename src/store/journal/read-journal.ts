@@ -9,7 +9,7 @@ import {
   readRange,
   withFile,
 } from '../../system/file-system.ts';
-import { MIN_TEXT_BYTES } from '../animal-text.ts';
+import { MIN_TEXT_BYTES } from '../stored-text.ts';
 import {
   damageError,
   decodeHeader,

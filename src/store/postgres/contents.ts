@@ -1,8 +1,7 @@
 import type { Client, QueryResult } from 'pg';
 import * as z from 'zod/mini';
 import { IDEMPOTENCY_KEY_LIFETIME_MS } from '../../contract/headers.ts';
-import { describeIssues } from '../../contract/issues.ts';
-import { tryParseJson } from '../../contract/json.ts';
+import { describeIssues, tryParseJson } from '../../contract/json.ts';
 import { Pet, petJson } from '../../contract/schemas.ts';
 import {
   MAX_READ_ANIMALS,
@@ -14,9 +13,8 @@ import {
 import { StoreError } from '../errors.ts';
 import { type KeyOrError, type KeyTable, requireValidKeys, type StoredBans, StoredKey } from '../keys.ts';
 import type { Fingerprint, StoreReport } from '../store.ts';
-import { createFunctionCaller, type FunctionCaller } from './database.ts';
+import { createFunctionCaller, createStoreIfMissing, type FunctionCaller, readIdentity } from './database.ts';
 import { STATUS_NUMBERS, STATUSES } from './postgres-store.ts';
-import { createStoreIfMissing, readIdentity } from './schema.ts';
 
 // Reads and writes what a store contains besides the calls of a server: everything for copies and checks, and the API
 // keys for the commands. The functions with a `client` run in a transaction (`runTransaction`).

@@ -1,20 +1,20 @@
 import type { Client } from 'pg';
 import type { Backend, LocationContext, OpenOptions, StoreLocation } from '../backend.ts';
 import { KeyCache, KeyManager } from '../keys.ts';
-import { parseDatabaseTarget } from './connect/database-url.ts';
-import { PrimaryConnector } from './connect/primary-connector.ts';
+import { PrimaryConnector, parseDatabaseTarget } from './connector.ts';
 import { postgresKeys, readDatabase, readKeys, writeDatabase } from './contents.ts';
 import {
   createFunctionCaller,
+  createStoreIfMissing,
   type DatabaseForServer,
   inTransaction,
+  pendingSql,
+  readIdentity,
   runTransaction,
   statementForCall,
 } from './database.ts';
 import { CONNECT_TIMEOUT_MS, Pool } from './pool.ts';
-import { PostgresLimiter } from './postgres-limiter.ts';
-import { PostgresStore } from './postgres-store.ts';
-import { createStoreIfMissing, pendingSql, readIdentity } from './schema.ts';
+import { PostgresLimiter, PostgresStore } from './postgres-store.ts';
 
 /** A database that contains a store in the schema `pets`, or can contain one. */
 export interface DatabaseLocation extends StoreLocation {

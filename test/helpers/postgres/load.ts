@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect } from 'vitest';
-import { isNotCarriedOut } from '../../../src/contract/error-codes.ts';
+import { isNotCarriedOut } from '../../../src/contract/api.ts';
 import { petStatuses } from '../../../src/contract/schemas.ts';
 import { type ListedPet, listAllPets } from '../list-all-pets.ts';
 import type { FleetServer } from './fleet.ts';

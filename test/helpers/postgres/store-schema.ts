@@ -1,8 +1,12 @@
 import { hash } from 'node:crypto';
 import type { Client } from 'pg';
 import { expect } from 'vitest';
-import { statementForCall } from '../../../src/store/postgres/database.ts';
-import { beginSql, createStoreIfMissing, readIdentity } from '../../../src/store/postgres/schema.ts';
+import {
+  beginSql,
+  createStoreIfMissing,
+  readIdentity,
+  statementForCall,
+} from '../../../src/store/postgres/database.ts';
 import { connectTo, freshDatabase } from '../postgres.ts';
 
 /** Creates the schema of the store in `database`, by default an empty one in the shared server. */

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { MAX_QUOTA, plans } from '../../../src/contract/plans.ts';
+import { MAX_QUOTA, plans } from '../../../src/contract/api.ts';
 import { hashKey } from '../../../src/store/keys.ts';
 import { startWithTools } from '../../helpers/real-service.ts';
 

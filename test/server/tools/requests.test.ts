@@ -4,10 +4,13 @@ import { expect, onTestFinished, test } from 'vitest';
 import { MAX_FOREIGN_REQUESTS, MAX_RECORDED_REQUESTS } from '../../../src/contract/recorded-text.ts';
 import { ignoredPreferences } from '../../../src/server/mocks.ts';
 import { foreignOrigin } from '../../../src/server/request/checks.ts';
-import { createRecord } from '../../../src/server/request/record.ts';
-import { createRequestDescriber } from '../../../src/server/tools/log-entry.ts';
-import { createRecorder, MAX_RECORDED_BODY } from '../../../src/server/tools/recorder.ts';
-import { createRequestsHandler } from '../../../src/server/tools/requests.ts';
+import {
+  createRecord,
+  createRecorder,
+  createRequestDescriber,
+  MAX_RECORDED_BODY,
+} from '../../../src/server/tools/recorder.ts';
+import { createRequestsHandler } from '../../../src/server/tools/tools.ts';
 import { gate } from '../../helpers/gate.ts';
 import { connectTo, sendRaw } from '../../helpers/raw-client.ts';
 import { type Requests, startWithTools } from '../../helpers/real-service.ts';

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { sampleData } from '../../../src/server/sample-data.ts';
+import { sampleData } from '../../../src/server/mocks.ts';
 import { AUTH, connectTo, JSON_TYPE, open, REX } from '../../helpers/raw-client.ts';
 import { startWithTools } from '../../helpers/real-service.ts';
 import { create } from '../../helpers/service.ts';

@@ -1,6 +1,9 @@
 import { expect, test } from 'vitest';
-import { createRequestRedactors, isSecretHeader } from '../../../src/server/tools/log-entry.ts';
-import { MAX_RECORDED_BODY } from '../../../src/server/tools/recorder.ts';
+import {
+  createRequestRedactors,
+  isSecretHeader,
+  MAX_RECORDED_BODY,
+} from '../../../src/server/tools/recorder.ts';
 import { generateKey } from '../../../src/store/keys.ts';
 import { startWithTools } from '../../helpers/real-service.ts';
 

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { MAX_QUOTA, plans } from '../../../src/contract/plans.ts';
+import { MAX_QUOTA, plans } from '../../../src/contract/api.ts';
 import { hashKey, type KeyManager, type KeyRequest } from '../../../src/store/keys.ts';
 import type { Places } from './place.ts';
 

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { MAX_QUOTA, type Quota } from '../../../src/contract/plans.ts';
+import { MAX_QUOTA, type Quota } from '../../../src/contract/api.ts';
 import { hashKey } from '../../../src/store/keys.ts';
 import type { BanRule, RateLimitDecision } from '../../../src/store/limiter.ts';
 import { randomOf } from '../../helpers/store-fixtures.ts';

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { StoreError } from '../../../src/store/errors.ts';
-import { parseDatabaseTarget } from '../../../src/store/postgres/connect/database-url.ts';
+import { parseDatabaseTarget } from '../../../src/store/postgres/connector.ts';
 import { cases } from '../../helpers/cases.ts';
 
 type Env = Record<string, string>;

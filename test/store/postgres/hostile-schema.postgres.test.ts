@@ -2,7 +2,7 @@ import { spawnSync } from 'node:child_process';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { hashKey } from '../../../src/store/keys.ts';
-import { pendingSql } from '../../../src/store/postgres/schema.ts';
+import { pendingSql } from '../../../src/store/postgres/database.ts';
 import { CALLS, databaseLocation, openDatabase } from '../../helpers/postgres/backends.ts';
 import { SUPERUSER } from '../../helpers/postgres/databases.ts';
 import { findPostgres } from '../../helpers/postgres/programs.ts';

@@ -3,8 +3,7 @@ import type { Client } from 'pg';
 import { expect, test } from 'vitest';
 import type { Backend } from '../../../src/store/backend.ts';
 import { hashKey } from '../../../src/store/keys.ts';
-import { statementForCall } from '../../../src/store/postgres/database.ts';
-import { SCHEMA_VERSION } from '../../../src/store/postgres/schema.ts';
+import { SCHEMA_VERSION, statementForCall } from '../../../src/store/postgres/database.ts';
 import { CALLS, databaseLocation, openDatabase } from '../../helpers/postgres/backends.ts';
 import { createSchema, storeIdOf } from '../../helpers/postgres/store-schema.ts';
 import {

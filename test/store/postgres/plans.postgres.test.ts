@@ -1,6 +1,6 @@
 import type { Client } from 'pg';
 import { expect, test } from 'vitest';
-import { SCHEMA_VERSION } from '../../../src/store/postgres/schema.ts';
+import { SCHEMA_VERSION } from '../../../src/store/postgres/database.ts';
 import { freshStore, storeIdOf } from '../../helpers/postgres/store-schema.ts';
 import { startCluster } from '../../helpers/postgres.ts';
 

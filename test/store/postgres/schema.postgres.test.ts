@@ -7,7 +7,7 @@ import {
   readIdentity,
   SCHEMA_VERSION,
   type StoreIdentity,
-} from '../../../src/store/postgres/schema.ts';
+} from '../../../src/store/postgres/database.ts';
 import { CALLS, databaseLocation, openDatabase } from '../../helpers/postgres/backends.ts';
 import { PASSWORD, SUPERUSER, USER_WITH_PASSWORD } from '../../helpers/postgres/databases.ts';
 import { createSchema, untilBlocked } from '../../helpers/postgres/store-schema.ts';

@@ -1,7 +1,6 @@
 import type { Client } from 'pg';
 import { expect, onTestFinished, test } from 'vitest';
-import { parseDatabaseTarget } from '../../../src/store/postgres/connect/database-url.ts';
-import { PrimaryConnector } from '../../../src/store/postgres/connect/primary-connector.ts';
+import { PrimaryConnector, parseDatabaseTarget } from '../../../src/store/postgres/connector.ts';
 import { closedPort } from '../../helpers/listen.ts';
 import { movableAddress, startCluster, startSynchronousReplica } from '../../helpers/postgres.ts';
 

@@ -1,7 +1,5 @@
 import * as z from 'zod/mini';
-import type { ErrorStatus } from './error-codes.ts';
-import { fieldError } from './issues.ts';
-import { int64Text } from './json.ts';
+import { fieldError, int64Text } from './json.ts';
 import { NewPet, Orders, Pet, PetStatus, Pets, ReceivedPet, ReceivedPets } from './schemas.ts';
 
 /** The range and default of `limit` (docs/service.md 8.1). */
@@ -104,3 +102,57 @@ export type OperationOutput<Name extends OperationName> = z.output<Operations[Na
 
 /** The path at the end of the service's base URL (docs/service.md 1). */
 export const API_PREFIX = '/v1';
+
+/** The service's error codes and the HTTP status of each (docs/service.md, D11). */
+export const errorCodes = {
+  invalid_request: 400,
+  unauthorized: 401,
+  forbidden: 403,
+  not_found: 404,
+  method_not_allowed: 405,
+  request_timeout: 408,
+  idempotency_in_flight: 409,
+  operation_removed: 410,
+  payload_too_large: 413,
+  unsupported_media_type: 415,
+  expectation_failed: 417,
+  misdirected_request: 421,
+  idempotency_mismatch: 422,
+  rate_limited: 429,
+  key_banned: 429,
+  headers_too_large: 431,
+  internal_error: 500,
+  injected_fault: 503,
+  storage_full: 503,
+  storage_failed: 503,
+  storage_unreachable: 503,
+  unavailable: 503,
+  starting: 503,
+} as const;
+
+export type ErrorCode = keyof typeof errorCodes;
+export type ErrorStatus = (typeof errorCodes)[ErrorCode];
+
+const notCarriedOutCodes: readonly ErrorCode[] = ['storage_full', 'storage_unreachable', 'starting'];
+
+/** Whether an error response reports that the request was certainly not carried out (docs/service.md, D11). */
+export const isNotCarriedOut = ({ status, code }: { status: number; code?: string | undefined }): boolean =>
+  status === 503 && notCarriedOutCodes.some((each) => each === code);
+
+/** Requests that an API key may make per UTC minute and per UTC day (docs/service.md 8.2). */
+export type Quota = { perMinute: number; perDay: number };
+
+export const planNames = ['free', 'pro', 'business', 'enterprise'] as const;
+export const PlanName = z.enum(planNames, { error: `must be one of ${planNames.join(', ')}` });
+export type PlanName = z.infer<typeof PlanName>;
+
+/** The largest quota: far above any real traffic, and small enough for exact arithmetic. */
+export const MAX_QUOTA = 10 ** 15;
+
+/** The quotas of each plan. Those of enterprise are defaults, because an enterprise key can have its own quota. */
+export const plans: Readonly<Record<PlanName, Quota>> = {
+  free: { perMinute: 60, perDay: 1_000 },
+  pro: { perMinute: 300, perDay: 10_000 },
+  business: { perMinute: 1_000, perDay: 100_000 },
+  enterprise: { perMinute: 1_000_000_000, perDay: 1_000_000_000_000 },
+};
