@@ -15,9 +15,6 @@ import type { Faults, Keys } from './text.ts';
 /** The pause between two polls, in milliseconds. */
 const PAUSE_MS = 500;
 
-/** How long the page waits for more letters before it searches, in milliseconds. */
-const TYPING_MS = 250;
-
 /** Everything that the page shows. */
 export type State = {
   route: Route;
@@ -62,7 +59,6 @@ export function runPage(render: (page: Page) => void) {
   /** Aborted to stop the current polling. */
   let following = new AbortController();
   let isActing = false;
-  let typing: ReturnType<typeof setTimeout> | undefined;
 
   function update(changes: Partial<State>): void {
     state = { ...state, ...changes };
@@ -176,8 +172,7 @@ export function runPage(render: (page: Page) => void) {
       if (replaces) history.replaceState(null, '', formatRoute(route));
       else history.pushState(null, '', formatRoute(route));
       update({ route, message: noMessage });
-      clearTimeout(typing);
-      if (isSearch) typing = setTimeout(restart, TYPING_MS);
+      if (isSearch) restart();
     },
   };
 

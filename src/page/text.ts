@@ -13,9 +13,7 @@ export type WholeRequest = DescribedRequest;
 export type LoggedRequest = RequestSummary;
 
 /** How the page marks a status: `rejected` is 4xx, and `failed` is 5xx or no response. */
-type StatusKind = 'ok' | 'rejected' | 'failed';
-
-export function statusKind({ status = 599 }: Pick<LoggedRequest, 'status'>): StatusKind {
+export function statusKind({ status = 599 }: Pick<LoggedRequest, 'status'>): 'ok' | 'rejected' | 'failed' {
   if (status >= 500) return 'failed';
   return status >= 400 ? 'rejected' : 'ok';
 }
