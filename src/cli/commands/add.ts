@@ -2,22 +2,23 @@ import { hash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import * as z from 'zod/mini';
+import { pageSize } from '../../contract/api.ts';
 import { IdempotencyKey } from '../../contract/headers.ts';
-import { type PetStatus, petStatuses } from '../../contract/schemas.ts';
+import { type PetStatus, petStatuses, type ReceivedPet } from '../../contract/schemas.ts';
 import { realFileSystem, replaceFile } from '../../system/file-system.ts';
 import { petView } from '../animals/pet-view.ts';
-import { CATEGORY_HINT } from '../animals/selection.ts';
+import { CATEGORY_HINT, readPages } from '../animals/selection.ts';
 import { connectionFor, followUpCommand, listOne, reportTarget, withClient } from '../connection/connect.ts';
 import { CliError, usageError } from '../core/errors.ts';
 import { exitCodes } from '../core/exit-codes.ts';
-import { EMPTY_NAME_PATTERN, parseInt64Argument, parseWith } from '../core/values.ts';
+import { cellText, EMPTY_NAME_PATTERN, parseInt64Argument, parseWith } from '../core/values.ts';
 import { isClosedPipe } from '../output/console.ts';
 import { printRows } from '../output/printer.ts';
-import { shellQuote } from '../output/text.ts';
+import { listNames, sanitizeForTerminal, shellQuote } from '../output/text.ts';
 import { formatTime } from '../output/time.ts';
-import { stateDirectory } from '../profiles/profile.ts';
+import { type Connection, stateDirectory } from '../profiles/profile.ts';
 import { argument, type Command, type CommandContext, option } from '../program/command.ts';
-import { ask, canAsk } from '../prompts/prompt.ts';
+import { ask, canAsk, promptText } from '../prompts/prompt.ts';
 
 type Options = { name: string; category?: bigint; status?: PetStatus; idempotencyKey?: string };
 
@@ -36,7 +37,7 @@ export const add: Command<Options> = {
   options: [
     option(
       '--category <id>',
-      'number of the category (required); those in use: pets count --by category',
+      'number of the category; a terminal shows those in use, and asks',
       parseInt64Argument,
       CATEGORY_HINT,
     ),
@@ -55,11 +56,13 @@ export const add: Command<Options> = {
     if (EMPTY_NAME_PATTERN.test(name)) throw usageError('the name is empty', EXAMPLE);
     if (name === '-')
       throw usageError('the name is only a hyphen', 'to add animals from a pipe: pets import -');
-    if (category === undefined) throw usageError('missing --category <id>', `${EXAMPLE}; ${CATEGORY_HINT}`);
-    const body = { name, categoryId: category, ...(status && { status }) };
+    if (category === undefined && !canAsk(context))
+      throw usageError('missing --category <id>', `${EXAMPLE}; ${CATEGORY_HINT}`);
     const connection = connectionFor(context);
+    const categoryId = category ?? (await askCategory(context, connection, name));
+    const body = { name, categoryId, ...(status && { status }) };
     const path = join(stateDirectory(context), 'added.json');
-    const animal = hash('sha256', JSON.stringify([connection.baseUrl, name, String(category)]));
+    const animal = hash('sha256', JSON.stringify([connection.baseUrl, name, String(categoryId)]));
     // With an idempotency key, adding again is on purpose, and adds no second animal.
     if (idempotencyKey === undefined)
       await checkRepetition(context, name, readAdditions(path, clock.now())[animal]);
@@ -85,6 +88,31 @@ export const add: Command<Options> = {
     return exitCodes.ok;
   },
 };
+
+/** Shows some animals of each category, because people know their animals and not the numbers, and asks for a number. */
+async function askCategory(context: CommandContext, connection: Connection, animal: string): Promise<bigint> {
+  const { console } = context;
+  const names = new Map<string, string[]>();
+  const onResults = (pets: readonly ReceivedPet[]) => {
+    for (const { categoryId, name } of pets) {
+      const category = cellText(categoryId);
+      names.set(category, [...(names.get(category) ?? []), name]);
+    }
+  };
+  const options = { enough: pageSize.max, onResults, showStatus: console.status };
+  await withClient(context, connection, (client) => readPages(client, {}, options));
+  for (const [category, some] of names) console.notice(`category ${category}: ${listNames(some, 4)}`);
+  const question = `Number of the category of ${sanitizeForTerminal(animal)}`;
+  const number = await promptText(context, question, (line) => {
+    try {
+      parseInt64Argument(line.trim());
+      return undefined;
+    } catch (error) {
+      return `the category ${(error as Error).message}`;
+    }
+  });
+  return parseInt64Argument(number.trim());
+}
 
 const DAY_MS = 86_400_000;
 
