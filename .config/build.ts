@@ -69,7 +69,7 @@ const fileTexts: Plugin = {
 // codes, so that `pets serve` does not load the third.
 const groups = [
   { name: 'run', test: /cli\/run\.ts$/ },
-  { name: 'main', test: /(cli\/main|contract\/error-codes)\.ts$/ },
+  { name: 'main', test: /(cli\/main|contract\/api)\.ts$/ },
   { name: 'client', test: /client\/client\.ts$/ },
   // The first group has the highest priority. Negative priorities, such as `-i`, have no effect.
 ].map((group, i) => ({ ...group, priority: 3 - i }));

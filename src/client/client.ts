@@ -10,7 +10,7 @@ import {
 } from '../contract/api.ts';
 import { encodeIdempotencyKey, header, LOOPBACK_NAME_PATTERN } from '../contract/headers.ts';
 import { describeIssues, parseJson, stringifyJson } from '../contract/json.ts';
-import type { NewPet, PetStatus, ReceivedPet } from '../contract/schemas.ts';
+import { hasStatus, type NewPet, type ReceivedPet } from '../contract/schemas.ts';
 import { InterruptedError } from '../system/clock.ts';
 import { createTransport, type TransportOptions } from './attempt.ts';
 import { type RequestOptions, type RequestPolicy, requestWithRetry } from './call.ts';
@@ -226,10 +226,6 @@ export async function* listPages(
     nextResponse = prefetched ?? request(next);
   }
 }
-
-/** Whether an animal may have one of these statuses: it has it, or its status is missing or not a text. */
-export const hasStatus = ({ status }: ReceivedPet, statuses: readonly PetStatus[]): boolean =>
-  typeof status !== 'string' || (statuses as readonly string[]).includes(status.trim().toLowerCase());
 
 /**
  * The URL of the next page, undefined without a link, or why the link is not followed. A service behind a proxy may link to

@@ -1,6 +1,6 @@
-import { type Client, hasStatus, listPages, type PetPage } from '../../client/client.ts';
+import type { Client, PetPage } from '../../client/client.ts';
 import { pageSize } from '../../contract/api.ts';
-import { type PetStatus, petStatuses, type ReceivedPet } from '../../contract/schemas.ts';
+import { hasStatus, type PetStatus, petStatuses, type ReceivedPet } from '../../contract/schemas.ts';
 import { type FieldOrder, parseFieldOrder } from '../core/sort.ts';
 import { ArgumentError, cellText, parseFields, parseInt64Argument } from '../core/values.ts';
 import type { Console } from '../output/console.ts';
@@ -135,6 +135,7 @@ export async function readPages(
   const isFiltered = hasOwnFilter(selection);
   const size = isFiltered ? pageSize.max : Math.min(enough, pageSize.max);
   const matches = matcherOf(selection);
+  const { listPages } = await import('../../client/client.ts');
   const pages = listPages(client, { limit: size, status: statusForService(selection.status) }, () => {
     // Do not prefetch if the page that has just arrived may contain all that is missing.
     return enough - reading.found > size;
