@@ -226,8 +226,8 @@ async function probe(path: string, timeout = PROBE_TIMEOUT_MS): Promise<ClaimSta
 
 /** The longest socket path on macOS in bytes; Linux allows 4 more. Node 20 silently truncates longer paths. */
 const MAX_SOCKET_PATH = 103;
-/** The longest path of a directory, so that the longest name fits: the one that a claim has until it is renamed. */
-const MAX_DIRECTORY_PATH = MAX_SOCKET_PATH - '/claim-4294967295-ffffffff'.length;
+/** The longest path of a directory, so that the first name of a claim fits. A process id has 5 digits on macOS, 7 on Linux. */
+const MAX_DIRECTORY_PATH = MAX_SOCKET_PATH - '/claim-99999-ffffffff'.length;
 
 /** Calls `use` with a path of the directory that is short enough for sockets in it. @throws LockError if there is none */
 async function withShortPath<T>(directory: string, use: (short: string) => Promise<T>): Promise<T> {

@@ -27,7 +27,7 @@ describe('a damaged profile is reported and not changed', () => {
     const expected = {
       exit: 1,
       code: 'damaged_file',
-      contains: [path, contains, 'prod.json.bad; pets login --profile prod'],
+      contains: [path, contains, 'then save it again: pets login --profile prod'],
     };
     const login = ['login', '--no-verify', '--base-url', url];
     for (const args of [['list'], ['logout'], login]) {

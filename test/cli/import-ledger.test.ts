@@ -102,6 +102,15 @@ describe('a ledger', () => {
     expect(kindsOf(await readLedger(whole))).toEqual(['added']);
   });
 
+  it('names PETS_STATE_DIR if the path is too long for a lock, as it can be on macOS', async () => {
+    const { open } = await place({ directory: join(await temporaryDirectory(), 'x'.repeat(83)) });
+    vi.spyOn(process, 'platform', 'get').mockReturnValue('darwin');
+    expect(await problemOf(open())).toMatchObject({
+      message: expect.stringContaining('is too long for a socket'),
+      hint: expect.stringMatching(/^use a path of at most 82 bytes; .* set PETS_STATE_DIR to a writable/),
+    });
+  });
+
   const edit = (line: number, change: (text: string) => string) => (text: string) =>
     text
       .split('\n')

@@ -28,7 +28,7 @@ const TEMPORARY = `/tmp/pets-state-${process.geteuid?.() ?? 'user'}`;
 
 test.each([
   ['linux', {}, ['/home/ada/.local/state/pets', TEMPORARY]],
-  ['darwin', {}, ['/home/ada/Library/Application Support/pets/state', TEMPORARY]],
+  ['darwin', {}, ['/home/ada/.local/state/pets', TEMPORARY]],
   ['win32', { LOCALAPPDATA: '/l' }, ['/l/pets/state', TEMPORARY]],
   ['linux', { XDG_STATE_HOME: '/s' }, ['/s/pets', TEMPORARY]],
   ['linux', { PETS_STATE_DIR: '/mine', XDG_STATE_HOME: '/s' }, ['/mine']],

@@ -178,8 +178,11 @@ export function ledgerFor(context: CommandContext, service: string): LedgerEnvir
 }
 
 /** Another directory has no ledger, and without one, the rows of earlier imports would be added again. */
+const ELSEWHERE =
+  'if no row of this file was added yet, you can also set PETS_STATE_DIR to a writable directory on a local disk';
+
 const directoryHint = (directory: string): string =>
-  `fix the problem (after sudo: sudo chown -R "$(id -un)" "${dirname(dirname(directory))}"); if no row of this file was added yet, you can also set PETS_STATE_DIR to a writable directory on a local disk`;
+  `fix the problem (after sudo: sudo chown -R "$(id -un)" "${dirname(dirname(directory))}"); ${ELSEWHERE}`;
 
 /**
  * Reads the ledger of a service, without locking it. If there is no file, the ledger is empty.
@@ -333,8 +336,10 @@ function toLedgerError({ directory, service }: LedgerEnvironment, error: unknown
     const hint = 'wait until it has ended, then run the command again';
     return new CliError(message, { code: 'already_running', hint });
   }
-  if (error instanceof LockError)
-    return new CliError(error.message, { code: 'file_error', hint: error.hint, cause: error });
+  if (error instanceof LockError) {
+    const hint = `${error.hint}; ${ELSEWHERE}`;
+    return new CliError(error.message, { code: 'file_error', hint, cause: error });
+  }
   if (error instanceof CliError || errnoOf(error) === undefined) return error;
   return fileError('write', directory, error, directoryHint(directory));
 }

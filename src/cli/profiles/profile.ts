@@ -63,12 +63,11 @@ function directory({ env, platform, homeDirectory }: HomeContext, kind: 'config'
       : join(env['LOCALAPPDATA'] || join(homeDirectory, 'AppData', 'Local'), 'pets', kind);
   const inHome =
     platform === 'darwin'
-      ? { config: 'Library/Preferences/pets', data: MAC_SUPPORT, state: `${MAC_SUPPORT}/state` }
-      : { config: '.config/pets', data: '.local/share/pets', state: '.local/state/pets' };
-  return join(homeDirectory, inHome[kind]);
+      ? { config: 'Library/Preferences/pets', data: 'Library/Application Support/pets' }
+      : { config: '.config/pets', data: '.local/share/pets' };
+  // Also on macOS, because the path of a lock in a ledger's directory must be short.
+  return join(homeDirectory, { ...inHome, state: '.local/state/pets' }[kind]);
 }
-
-const MAC_SUPPORT = 'Library/Application Support/pets';
 
 export const profileNames = ['prod', 'staging', 'local'] as const;
 export const ProfileName = z.enum(profileNames, { error: `must be one of ${profileNames.join(', ')}` });
@@ -200,19 +199,18 @@ function readFile<Schema extends z.ZodMiniType>(
   try {
     value = JSON.parse(requireUtf8(bytes, path).toString());
   } catch (error) {
-    throw error instanceof CliError ? error : damaged(path, name, 'it is not valid JSON', context);
+    throw error instanceof CliError ? error : damaged(path, name, 'it is not valid JSON');
   }
   const result = z.safeParse(schema, value);
-  if (!result.success) throw damaged(path, name, describeIssues(result.error), context);
+  if (!result.success) throw damaged(path, name, describeIssues(result.error));
   return result.data;
 }
 
-function damaged(path: string, name: string, reason: string, { platform }: HomeContext): CliError {
+function damaged(path: string, name: string, reason: string): CliError {
   const again = name === 'settings' ? 'pets use prod' : `pets login --profile ${name}`;
-  const move = shellQuote(['mv', path, `${path}.bad`], platform);
   return new CliError(`${path} is damaged: ${reason}`, {
     code: 'damaged_file',
-    hint: `fix the file, or move it away and save it again: ${move}; ${again}`,
+    hint: `fix the file; or move it away, then save it again: ${again}`,
   });
 }
 
