@@ -48,8 +48,10 @@ export function routeThrough(address: string, options: ConnectionOptions): Route
       if (!['UND_ERR_ABORTED', 'UND_ERR_INVALID_ARG'].includes(code)) return toAttemptError(cause, sent);
       // The proxy would refuse it again.
       const details = { errno: code, sent: false, isPermanent: true, cause };
-      const refusal = `refused the request (${cause.message})`;
-      const text = refusal.includes('(407)') ? 'requires a valid user and password (407)' : refusal;
+      const status = /\((\d{3})\)/.exec(cause.message)?.[1];
+      const reason = status === undefined ? cause.message : `HTTP status ${status}`;
+      const text =
+        status === '407' ? 'requires a valid user and password (407)' : `refused the request (${reason})`;
       return new NetworkError(`the proxy ${text}`, details);
     },
   };

@@ -33,7 +33,10 @@ const failure = (status: number, code = 'a_code') => new ApiFailure(status, 'why
 const page = (status: number) => new ApiFailure(status, `HTTP status ${status}`);
 const limited = (delay: number, response?: ConstructorParameters<typeof RateLimitError>[1]) =>
   new RateLimitError(NOW + delay, response);
-const network = (code: string | undefined) => toAttemptError(Object.assign(new Error('odd'), { code }), true);
+const network = (code?: string, sent = true) =>
+  toAttemptError(Object.assign(new Error('odd'), { code }), sent);
+const timeout = new NetworkError('no response', { code: 'timeout', sent: false });
+const noMemory = new NetworkError('no memory', { code: 'local_error', sent: false, hint: 'get more' });
 const errno = (code: string) => Object.assign(new Error(`${code}: words`), { code });
 
 const API = 'api.example.com';
@@ -73,20 +76,8 @@ test.each<[unknown, number, string, message: string, hint: string | undefined, b
     `${USED_UP}: according to an earlier response, the rate limit is used up`,
     AFTER,
   ],
-  [
-    new NetworkError('no response', { code: 'timeout', sent: true }),
-    6,
-    'timeout',
-    'no response',
-    '--timeout or --max-time',
-  ],
-  [
-    new NetworkError('no memory', { code: 'local_error', sent: false, hint: 'get more' }),
-    1,
-    'local_error',
-    'no memory',
-    'get more',
-  ],
+  [timeout, 6, 'timeout', `${API}: no response`, '--timeout or --max-time'],
+  [noMemory, 1, 'local_error', 'no memory', 'get more'],
   [new ContractError(200, 'not JSON'), 7, 'contract_error', 'not JSON', `check the base URL ${HTTPS}`],
   [new ContractError(200, ''), 7, 'contract_error', '', `${LOCAL}/; it usually ends in /v1`, `${LOCAL}/`],
   [new ContractError(404, ''), 7, 'contract_error', '', `use the base URL ${LOCAL}`, `${LOCAL}/pets`],
@@ -105,18 +96,19 @@ const START = 'start the local service: pets serve';
 const at = (baseUrl: string) => ({ baseUrl });
 
 // test/client/failures.test.ts has all causes.
-test.each<[string | undefined, reason: string, hint: string, Partial<Connection>?]>([
-  [undefined, 'odd', CHECK],
-  ['ECONNREFUSED', 'odd', START, at(LOCAL)],
-  ['ECONNREFUSED', 'odd', `${START} --port 8080`, at('http://localhost:8080/v1')],
-  ['ECONNREFUSED', 'odd', CHECK, at('http://192.0.2.1:7387/v1')],
-  ['CERT_HAS_EXPIRED', 'odd', 'the clock of this machine'],
-  ['HPE_INVALID_CONSTANT', 'odd', 'begin with https://'],
-  ['ERR_SSL_UNSUPPORTED_PROTOCOL', 'odd', 'TLS 1.2'],
-])('%s: %s, and the hint %j (%o)', (code, reason, hint, change = {}) => {
+test.each<[string | undefined, start: string, hint: string, Partial<Connection>?]>([
+  [undefined, 'cannot reach ', CHECK],
+  ['ECONNREFUSED', 'cannot reach ', START, at(LOCAL)],
+  ['ECONNREFUSED', 'cannot reach ', `${START} --port 8080`, at('http://localhost:8080/v1')],
+  ['ECONNREFUSED', 'cannot reach ', CHECK, at('http://192.0.2.1:7387/v1')],
+  ['CERT_HAS_EXPIRED', 'cannot reach ', 'the clock of this machine'],
+  ['ERR_SSL_UNSUPPORTED_PROTOCOL', 'cannot reach ', 'TLS 1.2'],
+  ['HPE_INVALID_CONSTANT', '', 'begin with https://'],
+  ['ECONNRESET', '', `try again later, or check the base URL ${HTTPS}`],
+])('%s: %s, and the hint %j (%o)', (code, start, hint, change = {}) => {
   const { baseUrl = HTTPS } = change;
-  const message = `cannot reach ${new URL(baseUrl).host}: ${reason}`;
-  const described = explain(network(code), change);
+  const message = `${start}${new URL(baseUrl).host}: odd`;
+  const described = explain(network(code, start === ''), change);
   expect(described).toMatchObject({ exitCode: 6, code: 'network_error', message });
   expect(described.hint).toContain(hint);
   if (hint === CHECK) expect(described.hint).toContain(CHECK + baseUrl);

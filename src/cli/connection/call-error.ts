@@ -62,9 +62,9 @@ function describe(error: ClientError, call: FailedCall): Description {
   if (error instanceof RateLimitError) return rateLimited(error, call, server);
   if (error instanceof NetworkError) {
     if (error.code === 'local_error') return { message: error.message };
-    const isTimeout = error.code === 'timeout';
+    const isReached = error.sent || error.code === 'timeout';
     return {
-      message: isTimeout ? message : `cannot reach ${message}`,
+      message: isReached ? message : `cannot reach ${message}`,
       hint: networkHint(error, call, server),
     };
   }
@@ -96,7 +96,7 @@ const PROTOCOL_HINTS: readonly (readonly [error: RegExp, hint: string])[] = [
   ],
   [
     /UNABLE_TO|SELF_SIGNED/,
-    'to trust the certificate, set NODE_EXTRA_CA_CERTS to the PEM file of its certificate authority, for example: export NODE_EXTRA_CA_CERTS=/path/to/ca.pem',
+    'to trust the certificate, set NODE_EXTRA_CA_CERTS to the PEM file of its certificate authority',
   ],
   [
     /^HPE_/,
@@ -106,7 +106,7 @@ const PROTOCOL_HINTS: readonly (readonly [error: RegExp, hint: string])[] = [
 ];
 
 function networkHint(error: NetworkError, call: FailedCall, server: string): string {
-  const { code, errno } = error;
+  const { code, errno, sent } = error;
   const { connection, proxyVariable } = call;
   const text = `${errno} ${error.message}`;
   const protocolHint = error.isPermanent && PROTOCOL_HINTS.find(([pattern]) => pattern.test(text))?.[1];
@@ -119,7 +119,7 @@ function networkHint(error: NetworkError, call: FailedCall, server: string): str
   const hint =
     code === 'timeout'
       ? 'try again, or increase --timeout or --max-time'
-      : `check the network and the base URL ${connection.baseUrl}`;
+      : `${sent ? 'try again later, or check' : 'check the network and'} the base URL ${connection.baseUrl}`;
   return proxyVariable === undefined
     ? hint
     : `${hint}; the request goes through the proxy in ${proxyVariable}, which has the form http://user:password@host:port; ${PROXY_ENCODING}; to connect without it, add ${server} to NO_PROXY`;
