@@ -41,7 +41,7 @@ test.each<[string, string, Step]>([
     '{\n  "name": "Rex",\n  "categoryId": 1\n}\n',
     {
       stderr:
-        'error: FILE has JSON objects over several lines\n  → write each object on one line, for example with jq: jq -c . FILE\n',
+        'error: FILE has JSON objects over several lines\n  → write each object on one line, for example with jq: jq -c . in.json > out.ndjson\n',
     },
   ],
   [
@@ -52,6 +52,7 @@ test.each<[string, string, Step]>([
         /, line 3: name "" is empty\n.*, line 4: name ".*" is empty\nerror: 2 errors in .*; nothing was sent/,
     },
   ],
+  ['the hint for a file in UTF-16 is for Excel', '\0n\0a', { stderr: / UTF-16\n.* in Excel: Save As → CSV/ }],
   ['a file of zero bytes is an error', '', { stderr: / is empty\n {2}→ check the command that created it/ }],
 ])('if a row has an error, nothing is sent: %s', async (_, text, step) => {
   await (await importing({ text })).run({ ...REFUSED, ...step });

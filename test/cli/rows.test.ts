@@ -110,8 +110,8 @@ describe('each line of NDJSON, and each animal of a JSON document, is a row', ()
     [`${json}\r\n\r\n \n${json}\r\n`, [1, one], [4, one]],
     ['{"id":9007199254740993,"name":"a\\nb é🐈"}\n', [1, { id: 9007199254740993n, name: 'a\nb é🐈' }]],
     ['7\nnull\n[1]\n', [1, 7], [2, null], [3, [1]]],
-    [`${json}\n{"name":\n\n${json}\n`, [1, one], [2, 'invalid JSON: Unexpected end of JSON input'], [4, one]],
-    [`${'['.repeat(501)}]\n${json}`, [1, 'invalid JSON: nested deeper than 500 levels'], [2, one]],
+    [`${json}\n  {"a":\n\n${json}\n`, [1, one], [2, 'invalid JSON at column 8'], [4, one]],
+    [`${'['.repeat(501)}]\n${json}`, [1, 'nested deeper than 500 levels'], [2, one]],
     ['{"name":"Rex","category":1}', [1, one]],
     ['{"category":1,"categoryId":1}', [1, 'use only one of these: category, categoryId']],
     [`${json.replace('}', ',"name":"Max"}')}\n${json}`, [1, 'an object has the field name twice'], [2, one]],
@@ -134,7 +134,7 @@ describe('each line of NDJSON, and each animal of a JSON document, is a row', ()
     ],
     ['[1]\n\n[2]', 'FILE, line 3, column 1: invalid JSON'],
     ['[1,\n{"a":\n', 'FILE, line 3, column 1: invalid JSON'],
-    ['['.repeat(600), 'FILE, line 1, column 601: invalid JSON: nested deeper than 500 levels'],
+    ['['.repeat(600), 'FILE, line 1, column 601: nested deeper than 500 levels'],
     ['[{"name":"Rex","name":"Max"}]', 'FILE: an object has the field name twice'],
   ])('the document %j is refused: %s', (text, message) => {
     expect(() => rowsOf('json', text)).toThrow(expect.objectContaining({ code: 'usage', message }));
@@ -222,10 +222,8 @@ test.each([
   ['UTF-16', 'UTF-16', Buffer.from(text, 'utf16le')],
   ['UTF-16', 'UTF-16 with a byte order mark', Buffer.from('\uFEFFä', 'utf16le')],
 ])('input that is %s is refused with how to save it: %s', (problem, _, bytes) => {
-  const hint = 'save it as UTF-8; in Excel: Save As → CSV UTF-8 (comma delimited)';
-  expect(() => requireUtf8(bytes, 'FILE')).toThrow(
-    expect.objectContaining({ message: `FILE is ${problem}`, hint }),
-  );
+  const error = { message: `FILE is ${problem}`, hint: 'save it as UTF-8' };
+  expect(() => requireUtf8(bytes, 'FILE')).toThrow(expect.objectContaining(error));
 });
 
 const systemError = Object.assign(new Error(), { syscall: 'read', code: 'EISDIR' });

@@ -43,19 +43,17 @@ export function inputError(name: string, error: unknown): CliError {
 /** Matches the first bytes of UTF-16: its byte order mark, or two ASCII characters. */
 const UTF_16 = /^(?:\xff\xfe|\xfe\xff|(?:\0[\x01-\x7f]){2}|(?:[\x01-\x7f]\0){2})/;
 
-const AS_UTF8 = 'save it as UTF-8; in Excel: Save As → CSV UTF-8 (comma delimited)';
-
 /**
  * Checks the text of a file that a person may have edited, such as a list, a profile or a key. Windows PowerShell writes
  * UTF-16, and many editors of Windows write a byte order mark. Returns the bytes without that mark.
  *
  * @throws CliError if they are not UTF-8 text
  */
-export function requireUtf8(bytes: Buffer, name: string): Buffer {
+export function requireUtf8(bytes: Buffer, name: string, hint = 'save it as UTF-8'): Buffer {
   const start = bytes.toString('latin1', 0, 8);
-  if (UTF_16.test(start)) throw usageError(`${name} is UTF-16`, AS_UTF8);
+  if (UTF_16.test(start)) throw usageError(`${name} is UTF-16`, hint);
   // The start of a workbook is valid UTF-8, but has null bytes.
-  if (!isUtf8(bytes) || start.includes('\0')) throw usageError(`${name} is not UTF-8 text`, AS_UTF8);
+  if (!isUtf8(bytes) || start.includes('\0')) throw usageError(`${name} is not UTF-8 text`, hint);
   return start.startsWith('\xef\xbb\xbf') ? bytes.subarray(3) : bytes;
 }
 
@@ -71,7 +69,6 @@ export function parseJsonDocument(text: string, name: string): unknown {
     const found = findJsonError(text);
     const place = found === undefined ? name : `${name}, line ${found.line}, column ${found.column}`;
     // The message of JSON.parse is left out, because it quotes the text.
-    const reason = error instanceof NestingError ? `: ${error.message}` : '';
-    throw usageError(`${place}: invalid JSON${reason}`);
+    throw usageError(`${place}: ${error instanceof NestingError ? error.message : 'invalid JSON'}`);
   }
 }

@@ -3,7 +3,15 @@ import { realpath, stat } from 'node:fs/promises';
 import { CsvError, parse as parseCsv } from 'csv-parse/sync';
 import { parse as parseStrictly } from 'lossless-json';
 import * as z from 'zod/mini';
-import { INT64_MAX, INT64_MIN, int64, parseJson, stringifyJson } from '../../contract/json.ts';
+import {
+  findJsonError,
+  INT64_MAX,
+  INT64_MIN,
+  int64,
+  NestingError,
+  parseJson,
+  stringifyJson,
+} from '../../contract/json.ts';
 import { NewPet, petStatuses } from '../../contract/schemas.ts';
 import { usageError } from '../core/errors.ts';
 import { inputError, parseJsonDocument, readInput, requireUtf8 } from '../core/input.ts';
@@ -72,7 +80,7 @@ export async function readPetFile(
       'check the command that created it; a CSV file without animals needs a header line',
     );
   const settings = { name, console, maxRows, refused: 'nothing was sent' };
-  const { rows, unit, fields } = checkRows(requireUtf8(bytes, name), ImportedPet, settings);
+  const { rows, unit, fields } = checkRows(bytes, ImportedPet, settings);
   const ignored = [...fields].filter((field) => !['', 'id'].includes(field) && !(field in NewPet.shape));
   if (ignored.length > 0)
     console.notice(`fields not sent, because the service does not have them: ${listNames(ignored)}`);
@@ -90,17 +98,20 @@ async function realPathOf(file: string): Promise<string | undefined> {
 /** `name` is that of the input in messages, and `refused` the consequence of an error, such as `nothing was sent`. */
 type CheckOptions = { name: string; console: Console; maxRows?: number; refused: string };
 
+const EXCEL_HINT = 'save it as UTF-8; in Excel: Save As → CSV UTF-8 (comma delimited)';
+
 /**
  * Parses and checks all rows. Reports errors on stderr: with `--json` each one, otherwise as `groupErrors` does. `fields`
  * are the names of the fields that at least one valid row has.
  *
- * @throws CliError if a row has an error, or if there are too many rows
+ * @throws CliError if the bytes are not UTF-8 text, if a row has an error, or if there are too many rows
  */
 export function checkRows<Animal>(
-  text: Buffer,
+  bytes: Buffer,
   schema: z.core.$ZodType<Animal>,
   { name, console, maxRows = Infinity, refused }: CheckOptions,
 ): { rows: FileRow<Animal>[]; unit: Unit; fields: Set<string>; orders: unknown[] } {
+  const text = requireUtf8(bytes, name, EXCEL_HINT);
   const format = detectFormat(text);
   const unit = format === 'json' ? 'animal' : 'line';
   const rows: FileRow<Animal>[] = [];
@@ -196,7 +207,8 @@ function parseLines(text: Buffer, name: string, onRow: OnRow): void {
   for (let start = 0; start < text.length; line++) {
     const newline = text.indexOf(LF, start);
     const end = newline === -1 ? text.length : newline;
-    const row = text.toString('utf8', start, end).trim();
+    const source = text.toString('utf8', start, end);
+    const row = source.trim();
     start = end + 1;
     if (row === '') continue;
     let value: unknown;
@@ -206,9 +218,11 @@ function parseLines(text: Buffer, name: string, onRow: OnRow): void {
       if (isFirst && row.startsWith('{') && !row.endsWith('}'))
         throw usageError(
           `${name} has JSON objects over several lines`,
-          `write each object on one line, for example with jq: jq -c . ${name}`,
+          'write each object on one line, for example with jq: jq -c . in.json > out.ndjson',
         );
-      onRow(line, undefined, `invalid JSON: ${(error as Error).message}`);
+      const { column } = findJsonError(source) ?? {};
+      const place = column === undefined ? '' : ` at column ${column}`;
+      onRow(line, undefined, error instanceof NestingError ? error.message : `invalid JSON${place}`);
       continue;
     } finally {
       isFirst = false;

@@ -171,7 +171,7 @@ function parseBody(bytes: Buffer): unknown {
     const { line, column } = findJsonError(text) ?? {};
     const place = line === undefined ? '' : `: error in line ${line}, column ${column}`;
     throw invalidRequest(
-      `The body is not valid JSON${error instanceof NestingError ? `: ${error.message}` : place}`,
+      `The body is ${error instanceof NestingError ? error.message : `not valid JSON${place}`}`,
     );
   }
 }
