@@ -75,7 +75,7 @@ function refusal(request: IncomingMessage, name: CredentialName): CredentialErro
   if (name === 'developer token') {
     const page = 'For the page, open the address that pets serve has printed last';
     const program = 'a program sends `Authorization: Bearer $PETS_SERVE_TOKEN`';
-    const choice = 'to choose the token, start the server with PETS_SERVE_TOKEN=<token> pets serve';
+    const choice = 'to choose the token, set the variable PETS_SERVE_TOKEN of pets serve';
     return unauthorized(reason, `${page}; ${program}; ${choice}`);
   }
   // A client that only mistyped its key does not need the advice.

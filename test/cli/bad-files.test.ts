@@ -5,7 +5,7 @@ import { expectFailure } from '../helpers/failure.ts';
 import { listAllPets } from '../helpers/list-all-pets.ts';
 import { freshMachine, serve } from '../helpers/pets.ts';
 
-// Seed files, data directories and addresses that pets serve or pets keys cannot use.
+// Seed files and data directories that pets serve or pets keys cannot use.
 
 // test/cli/seed-file.test.ts has the errors of each format.
 describe('a seed file with errors is refused, and nothing is added', () => {
@@ -46,15 +46,4 @@ test('pets keys refuses a name that could be a path, and limits that the plan do
     ['add x --plan free --per-minute 1 --per-day 1', 2, 'need --plan enterprise'],
   ] as const)
     await expectFailure(machine, ['keys', ...line.split(' '), '--data', data], { exit, contains: [text] });
-});
-
-test('an address that is not available', async () => {
-  const host = '192.0.2.1';
-  const machine = await freshMachine();
-  const args = ['serve', '--ephemeral', '--port', '0', '--host', host];
-  await expectFailure(machine, args, {
-    exit: 1,
-    code: 'cannot_listen',
-    contains: [host, 'address not available', 'omit --host'],
-  });
 });

@@ -66,16 +66,3 @@ test.each([
     expect(stderr).not.toMatch(/canary/i);
   }
 });
-
-const SPACE = 'must not begin or end with white space';
-const DIRECTORY = 'must be the name of a directory';
-
-test.each([
-  [['serve', '--data', ' store'], SPACE],
-  [['serve', '--data', ''], DIRECTORY],
-  [['store', 'check', ''], `<dir|url> ${DIRECTORY}`],
-])('%j is refused', async (args, message) => {
-  const { code, stderr } = await (await freshMachine()).pets([...args, '--json']);
-  const error = expect.objectContaining({ code: 'usage', message: expect.stringContaining(message) });
-  expect([code, JSON.parse(stderr).error]).toEqual([2, error]);
-});

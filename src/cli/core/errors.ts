@@ -60,10 +60,10 @@ export function fileError(action: string, path: string, cause: unknown, hint?: s
 const STORE_HINTS: Partial<Record<StoreErrorCode, string>> = {
   in_use: 'use that server, stop it, or choose another directory with --data',
   changed:
-    'find out which program did that; put the journal back, or restore a backup; then run pets store check, and start the server again, which creates a new store if the directory is missing',
+    'find out which program did that; put the journal back, or restore a backup; then run pets store check <dir>, and start the server again, which creates a new store if the directory is missing',
   key_request: 'see: pets help keys add',
   privilege:
-    'grant the missing privilege to the database user; or, to create the store, let an administrator run the output of: pets store migrate --dry-run',
+    'grant the missing privilege to the database user; or, to create the store, let an administrator run the output of: pets store migrate <url> --dry-run',
 };
 
 const STORE_CODES: Partial<Record<StoreErrorCode, CliErrorCode>> = {

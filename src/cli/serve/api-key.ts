@@ -13,10 +13,10 @@ import {
   replaceFile,
 } from '../../system/file-system.ts';
 import type { Context } from '../core/context.ts';
-import { type CliError, usageError } from '../core/errors.ts';
+import { type CliError, fileError, usageError } from '../core/errors.ts';
 import { readUtf8File } from '../core/input.ts';
 import { configDirectory, isLoopbackUrl, readProfile, writeProfile } from '../profiles/profile.ts';
-import { DEFAULT_PLAN, type ServeOptions } from './options.ts';
+import { addDataOption, DEFAULT_PLAN, type ServeOptions } from './options.ts';
 
 /** What the user has chosen for a run of `pets serve`: an API key, the file or variable that has it, and a developer token. */
 export type Secrets = { key?: string | undefined; source: string; token?: string | undefined };
@@ -64,7 +64,7 @@ type LocalProfile = { isProfileSaved?: boolean; otherService?: string };
  * @throws the errors of the store
  */
 export async function provideKey(
-  { profile, command, ephemeral, plan = DEFAULT_PLAN }: ServeOptions,
+  { profile, command, data, ephemeral, plan = DEFAULT_PLAN }: ServeOptions,
   context: Context,
   location: StoreLocation,
   fixedKey: string | undefined,
@@ -79,7 +79,9 @@ export async function provideKey(
     : await ensureDevKey().catch((error) => {
         // The server can run without this key, but not with a broken store. A full disk does not mean that the store is broken.
         if (error instanceof StoreError && !isUnwritable(error.cause)) throw error;
-        warn(`${error.message}; so the API key of this server is not kept; to create one: pets keys add`);
+        const { message } = 'syscall' in error ? fileError('use', path, error) : error;
+        const add = addDataOption('pets keys add laptop', data, location, context.platform);
+        warn(`${message}; so the API key of this server is not kept; to create one: ${add}`);
         return location.isShared ? undefined : temporary();
       });
   if (served === undefined || !profile || command.length > 0) return { served };

@@ -1,5 +1,5 @@
 import { once } from 'node:events';
-import { rmSync } from 'node:fs';
+import { createReadStream, rmSync } from 'node:fs';
 import { rm } from 'node:fs/promises';
 import { constants } from 'node:os';
 import { resolve } from 'node:path';
@@ -18,7 +18,7 @@ import { errnoOf, systemReason } from '../../system/file-system.ts';
 import type { Context, Signal } from '../core/context.ts';
 import { CliError, usageError } from '../core/errors.ts';
 import { exitCodes } from '../core/exit-codes.ts';
-import { parseJsonDocument, readUtf8File } from '../core/input.ts';
+import { parseJsonDocument, readInput, readUtf8File } from '../core/input.ts';
 import type { Console } from '../output/console.ts';
 import { DEFAULT_PORT } from '../profiles/profile.ts';
 import type { CommandContext } from '../program/command.ts';
@@ -145,17 +145,25 @@ const isAddressError = (error: unknown): boolean =>
   error instanceof Error && 'syscall' in error && /^(getaddrinfo|listen|bind)$/.test(String(error.syscall));
 
 /** The error for an address that cannot be used. If another server of the same store has the port, the error names it. */
-async function cannotListen(address: string, error: unknown, location: StoreLocation): Promise<CliError> {
+export async function cannotListen(
+  address: string,
+  error: unknown,
+  location: Pick<StoreLocation, 'place' | 'isShared'>,
+): Promise<CliError> {
   const errno = errnoOf(error) ?? '';
   const directory = resolve(location.place);
   const owner = errno === 'EADDRINUSE' && !location.isShared ? await findLockOwner(directory) : undefined;
   const running = owner?.url
     ? `; pets serve (process ${owner.pid}) already runs at ${owner.url} with the store in ${directory}`
     : '';
-  const hint =
-    errno === 'EADDRINUSE'
-      ? `${running && 'use it, or stop it; '}for another server: --port 0 (any free port) with --ephemeral or --data <dir>`
-      : `use an address of this machine, or omit --host to listen on 127.0.0.1${address.endsWith(':0') ? '' : '; for any free port: --port 0'}`;
+  const inUse = running
+    ? 'use it, or stop it; for another server: --port 0 (any free port) with --ephemeral or --data <dir>'
+    : 'stop the program that uses the port, or listen on any free port: --port 0';
+  const hints: Record<string, string> = {
+    EADDRINUSE: inUse,
+    EACCES: 'use a port above 1023, or any free port: --port 0',
+  };
+  const hint = hints[errno] ?? 'use an address of this machine, or omit --host to listen on 127.0.0.1';
   const message = `cannot listen on ${address}: ${systemReason(error)}${running}`;
   return new CliError(message, { code: 'cannot_listen', hint, cause: error });
 }
@@ -194,9 +202,9 @@ export async function readSeedFile(path: string, console: Console, signal?: Abor
     z.refine((value) => used.size < used.add(value).size, 'is already used by an earlier row'),
   );
   const SeedPet = z.object({ id: z.optional(id), ...NewPet.shape }, { error: 'must be a JSON object' });
-  const text = await readUtf8File(path, signal);
+  const bytes = await readInput(createReadStream(path), path, signal);
   const { checkRows } = await import('../rows/read-file.ts');
-  const { rows, orders } = checkRows(text, SeedPet, { name: path, console, refused: 'nothing was added' });
+  const { rows, orders } = checkRows(bytes, SeedPet, { name: path, console, refused: 'nothing was added' });
   await nextTurn();
   signal?.throwIfAborted();
   let last = rows.reduce((max, { pet }) => (pet.id !== undefined && pet.id > max ? pet.id : max), 0n);

@@ -62,9 +62,12 @@ export function createEventPrinter(
     };
     const addKey = `pets keys add laptop --plan ${plan ?? DEFAULT_PLAN}`;
     const createKey = `${addDataOption(addKey, data, location, platform)} | pets login --profile local --base-url ${url}`;
-    const next = isProfileSaved
-      ? 'pets --profile local list'
-      : `PETS_BASE_URL=${url} PETS_API_KEY=${printedKey ?? 'KEY'} pets list`;
+    const shown = printedKey ?? 'KEY';
+    const withVariables =
+      platform === 'win32'
+        ? `$env:PETS_BASE_URL='${url}'; $env:PETS_API_KEY='${shown}'; pets list`
+        : `PETS_BASE_URL=${url} PETS_API_KEY=${shown} pets list`;
+    const next = isProfileSaved ? 'pets --profile local list' : withVariables;
     const isRandom = faults && (faults.failRate !== undefined || faults.latency?.min !== faults.latency?.max);
     const kept = options.ephemeral ? ' (deleted on exit)' : '';
     const keyText = printedKey ?? `from ${sanitizeForTerminal(secrets.source)}`;

@@ -191,7 +191,8 @@ async function openJournalBackend(
           reportBans(undefined);
           return true;
         } catch (error) {
-          reportBans((error as Error).message);
+          const { message, hint } = error as StoreError;
+          reportBans(`${message}; so bans end if the server restarts; ${hint}`);
           return false;
         }
       },

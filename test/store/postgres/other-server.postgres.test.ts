@@ -95,7 +95,7 @@ test('no call uses another store in the same database, and the reason is reporte
   await location.manageKeys((keys) => keys.create({ name: 'till', plan: 'pro' }));
   forget();
   const { id } = await location.check();
-  const reason = new RegExp(`does not contain the store ${server.store.id} any more, but ${id}$`);
+  const reason = new RegExp(`does not contain the store ${server.store.id} any more; it contains ${id}$`);
   const refused = ['not_done', expect.stringMatching(reason)];
   expect(await outcomesOf(server, sha256)).toEqual(all(refused));
   expect(await location.check()).toMatchObject({ animals: 0, keys: 1 });

@@ -106,7 +106,7 @@ begin
   end if;
   select id, version into found_id, found_version from pets.meta where one;
   if found_id is distinct from store then
-    raise exception 'the database does not contain the store % any more, but %', store, coalesce(found_id::text, 'none')
+    raise exception 'the database does not contain the store % any more; it contains %', store, coalesce(found_id::text, 'no store')
       using errcode = 'PETS1', hint = 'restore that store, or start the server again to use the other one';
   end if;
   if found_version is distinct from known then
