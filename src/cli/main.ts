@@ -138,7 +138,7 @@ function checkArguments(argv: readonly string[]): void {
   if ((end < 0 ? argv : argv.slice(0, end)).some((word) => URL_WITH_PASSWORD.test(word)))
     throw usageError(
       'a URL in the command line contains a password, which other users of this machine can see',
-      'for a database, set PETS_DATA to the URL, or put the password into ~/.pgpass or PGPASSWORD',
+      'for a database, put the password into ~/.pgpass or PGPASSWORD; for a service, leave out user and password: pets login asks for the key',
     );
   const invalid = argv.find((word) => word.includes('\ufffd'));
   if (invalid === undefined) return;

@@ -86,23 +86,25 @@ describe('the same name and category again within a day', () => {
     const clock = manualClock();
     const add = async (line: string, options: TerminalOptions = {}) => {
       const before = server.requests.length;
-      const ran = await runInTerminal(['add', ...line.split(' ')], { env, clock, ...options });
+      const argv = ['add', ...line.split(' '), '--base-url', server.url];
+      const ran = await runInTerminal(argv, { env, clock, ...options });
       return { ...ran, requests: server.requests.length - before };
     };
-    return { add, clock, file: join(PETS_STATE_DIR, 'added.json') };
+    return { add, clock, url: server.url, file: join(PETS_STATE_DIR, 'added.json') };
   }
   const AT_TERMINAL = { columns: 300, typed: ['n'] };
   const QUESTION =
     'this computer added Rex with the same category at 12:00:00 UTC. Add another animal? [no/yes]';
 
   test('is a question at a terminal, and nothing is sent after no', async () => {
-    const { add, file } = await shop();
+    const { add, file, url } = await shop();
     expect(await add('Rex --category 3', AT_TERMINAL)).toMatchObject({ code: 0, requests: 1 });
     expect(await readFile(file, 'utf8')).not.toContain('Rex');
     const no = await add('Rex --category 3', AT_TERMINAL);
     expect(no).toMatchObject({ code: 1, stdout: '', requests: 0 });
     expect(no.stderr).toContain(QUESTION);
     expect(no.stderr).toContain('not confirmed; nothing was added');
+    expect(no.stderr).toContain(`pets find --base-url ${url} -- Rex\n`);
     const yes = await add('Rex --category 3', { columns: 300, typed: ['y'] });
     expect(yes).toMatchObject({ code: 0, requests: 1 });
   });

@@ -41,10 +41,16 @@ test('a created animal that cannot be printed is reported as added', async () =>
   expect([code, stderr]).toEqual([1, expect.stringMatching(/no space.*\n.*added 1 of 1 row; do not add/)]);
 });
 
-test('pets get after 404 reports a missing animal, or without an error code a wrong base URL', async () => {
+test('pets get after 404 reports a missing animal, or without an error code a wrong base URL; hints repeat --profile', async () => {
   const { machine } = await withReply(NOT_FOUND);
-  const contains = ['id 7', 'pets list --all', 'pets orders 7'];
-  await expectFailure(machine, ['get', '7'], { exit: 3, code: 'not_found', contains });
+  const contains = ['id 7', 'pets list --profile prod --all', 'pets orders --profile prod 7'];
+  await expectFailure(machine, ['get', '7', '--profile', 'prod'], { exit: 3, code: 'not_found', contains });
+  const { machine: empty } = await withReply([200, []]);
+  const orders = ['pets orders --profile prod; new ones: pets orders --profile prod --since 7d'];
+  const missing = { exit: 3, code: 'not_found', contains: orders };
+  await expectFailure(empty, ['orders', '7', '--profile', 'prod'], missing);
+  const wrong = { exit: 2, contains: ['pets orders --profile prod --since yesterday --until today'] };
+  await expectFailure(empty, ['orders', '--since=today', '--until=1d', '--profile', 'prod'], wrong);
   const other = await withReply([404, '<p>nothing here', { 'Content-Type': 'text/html' }]);
   const elsewhere = { exit: 7, code: 'contract_error', contains: ['404', other.server.url] };
   await expectFailure(other.machine, ['get', '7', '8'], elsewhere);

@@ -23,6 +23,11 @@ test.each(pages)('pets help %s fits on 40 lines of 80 columns', async (page) => 
   expect(lines.length).toBeLessThanOrEqual(40);
 });
 
+test('a remark in an example is a comment of the shell, so that the line can be copied', async () => {
+  for (const page of pages)
+    expect((await helpOf(page)).stdout.split('Examples:')[1] ?? '').not.toMatch(/\S {2,}(?!# )\S/);
+});
+
 test('no command is also a word whose hint names another command', () => {
   for (const { name } of commands) expect(hintForCommand(name), name).toBeUndefined();
 });

@@ -31,7 +31,7 @@ test.each(urls)('%s in the command line is refused', async (_form, url) => {
   ]) {
     const { code, stdout, stderr } = await runInTerminal(words);
     expect([code, stdout, stderr]).toEqual([2, '', expect.stringContaining('contains a password')]);
-    expect(stderr).toContain('PETS_DATA');
+    expect(stderr).toContain('PGPASSWORD; for a service, leave out user and password: pets login asks for');
     expect(stderr).not.toContain(PASSWORD_CANARY);
   }
 });

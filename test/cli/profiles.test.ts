@@ -47,17 +47,18 @@ test.each([
 ])('--check of a service that responds with %i %s', async (status, code, cells, exitCode) => {
   const headers = status === 429 ? { 'Retry-After': '30' } : {};
   const server = await scriptedServer((_request, response) => replyError(response, status, code, headers));
-  const files = { 'prod.json': JSON.stringify({ baseUrl: server.url, key: 'pets_prod_k2mX' }) };
-  const check = ['profiles', '--check', '--color', 'never'];
+  const files = { 'staging.json': JSON.stringify({ baseUrl: server.url, key: 'pets_staging_k2mX' }) };
+  const check = ['profiles', '--check', '--color', 'never', '--profile', 'staging'];
   const ran = await runInTerminal(check, { columns: 80, files });
-  const [, prod = []] = cellsOf(ran.stdout.replace(server.url, 'URL').split('\n'));
-  expect([ran.code, prod.slice(2, 2 + cells.length)]).toEqual([exitCode, cells]);
-  expect(ran.stderr).toContain('note: prod: ');
-  if (exitCode === 4) expect(ran.stderr).toContain('rejected key …k2mX from profile prod: ');
+  const [, staging = []] = cellsOf(ran.stdout.replace(server.url, 'URL').split('\n'));
+  expect([ran.code, staging.slice(1, 1 + cells.length)]).toEqual([exitCode, cells]);
+  expect(ran.stderr).toContain('note: staging: ');
+  if (exitCode === 4) expect(ran.stderr).toContain('rejected key …k2mX from profile staging: ');
   expect(server.requests).toHaveLength(1);
   const json = await runInTerminal([...check, '--json'], { files });
   expect([json.code, JSON.parse(json.stdout)[0].check]).toMatchObject([exitCode, { ok: false, code }]);
-  const error = exitCode === 4 ? { code: 'bad_key', message: 'rejected: the key of prod' } : undefined;
+  const hint = 'log in with a valid key: pets login --profile staging';
+  const error = exitCode === 4 ? { message: 'rejected: the key of staging', hint } : undefined;
   expect(JSON.parse(json.stderr || '{}').error).toEqual(error && expect.objectContaining(error));
 });
 
@@ -93,5 +94,5 @@ test('a profile may begin with a byte order mark, and must not be UTF-16', async
   expect([settings.code, settings.stderr]).toEqual([0, '']);
   const { code, stderr } = await runInTerminal(['list'], { files: { 'prod.json': utf16 } });
   expect([code, stderr]).toEqual([2, expect.stringContaining('prod.json is UTF-16')]);
-  expect(stderr).toContain('save it as UTF-8');
+  expect(stderr).toContain('save it as UTF-8\n');
 });

@@ -92,10 +92,10 @@ describe('a key is only sent to the service it is for', () => {
     ['profile local', { profile: 'local' }, 'no_key', 'saved for profile local', ': pets serve --seed'],
     [
       '--profile without a key, PETS_API_KEY set',
-      { ...FLAG, prod: KEYLESS, env: KEY },
+      { ...FLAG, prod: KEYLESS, env: KEY, baseUrl: OTHER },
       'no_key',
       'saved for profile prod',
-      'log in: pets login --profile prod. Or start',
+      `log in: pets login --profile prod --base-url ${OTHER}. Or start`,
     ],
     ['settings that cannot be read', { settings: [], env: KEY }, 'damaged_file', 'settings.json'],
     ['http to another machine', { prod: HTTP }, 'usage', 'does not use https'],

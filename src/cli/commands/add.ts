@@ -55,7 +55,10 @@ export const add: Command<Options> = {
     // An empty name usually comes from an unset variable in a script, and an added animal cannot be removed.
     if (EMPTY_NAME_PATTERN.test(name)) throw usageError('the name is empty', EXAMPLE);
     if (name === '-')
-      throw usageError('the name is only a hyphen', 'to add animals from a pipe: pets import -');
+      throw usageError(
+        'the name is only a hyphen',
+        `to add animals from a pipe: ${followUpCommand(context, 'import')} -`,
+      );
     if (category === undefined && !canAsk(context))
       throw usageError('missing --category <id>', `${EXAMPLE}; ${CATEGORY_HINT}`);
     const connection = connectionFor(context);
@@ -140,6 +143,6 @@ async function checkRepetition(context: CommandContext, name: string, lastTime?:
   if ((await ask(context, question, ['no', 'yes'])) === 'yes') return;
   throw new CliError('not confirmed; nothing was added', {
     code: 'declined',
-    hint: `to see the animals with this name: ${shellQuote(['pets', 'find', name], context.platform)}`,
+    hint: `to see the animals with this name: ${followUpCommand(context, 'find')} -- ${shellQuote([name], context.platform)}`,
   });
 }

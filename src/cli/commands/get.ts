@@ -38,8 +38,8 @@ export const get: Command<{ id: bigint[] }> = {
     if (missing.length < ids.length || !isSingle) await printer.end();
     if (missing.length === 0) return;
     const what = missing.length === 1 ? 'animal with id' : 'animals with ids';
-    const list = followUpCommand(context, 'list');
-    const hint = `to list all animals: ${list} --all; if it is the id of an order: pets orders ${missing[0]}`;
+    const [list, orders] = ['list', 'orders'].map((name) => followUpCommand(context, name));
+    const hint = `to list all animals: ${list} --all; if it is the id of an order: ${orders} ${missing[0]}`;
     throw new CliError(`no ${what} ${missing.join(', ')}`, { code: 'not_found', hint });
   },
 };

@@ -6,7 +6,7 @@ export const importCommand: Command<ImportRequest> = {
   summary: 'add all animals from a file, as new ones',
   examples: [
     'pets import animals.csv',
-    'pets import export.csv --profile staging --add-again   for a file with ids',
+    'pets import export.csv --profile staging --add-again  # for a file with ids',
   ],
   arguments: [
     argument(

@@ -150,7 +150,7 @@ function keyProblem(text: string): string | undefined {
   const key = keyIn(text);
   if (/^https?:\/\//i.test(key)) return 'expected an API key, but got a URL';
   if (key === '') return 'the key is empty';
-  return API_KEY_PATTERN.test(key) ? undefined : 'the key is not one word in ASCII; copy it again';
+  return API_KEY_PATTERN.test(key) ? undefined : 'the key is not one word in ASCII';
 }
 
 export const logout: Command<object> = {

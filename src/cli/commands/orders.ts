@@ -79,7 +79,8 @@ export const orders: Command<Conditions & { sort?: FieldOrder; columns?: readonl
     if (isFound || missing.length < options.id.length)
       await printRows(console, view, sorted, { summary: [total, ...conditions].join(', ') });
     if (isFound) return undefined;
-    const hint = `to list all orders: ${followUpCommand(context, 'orders')}; new ones: pets orders --since 7d`;
+    const list = followUpCommand(context, 'orders');
+    const hint = `to list all orders: ${list}; new ones: ${list} --since 7d`;
     throw new CliError(`no order with id ${missing.join(', ')}`, { code: 'not_found', hint });
   },
 };
@@ -110,7 +111,7 @@ function selectOrders(
   if (from >= to)
     throw usageError(
       '--since must be before --until',
-      'the orders of yesterday: pets orders --since yesterday --until today',
+      `the orders of yesterday: ${followUpCommand(context, 'orders')} --since yesterday --until today`,
     );
   if ((since ?? until) === undefined || all.length === 0) return { selected, conditions };
   const field = fieldNames(all).find((name) => hasOnlyTimes(all, name));

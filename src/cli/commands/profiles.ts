@@ -56,7 +56,7 @@ export const profiles: Command<{ check?: boolean }> = {
     if (env['PETS_API_KEY'] && globals.profile === undefined)
       sources.push(['environment', () => connectionFor(context)]);
     const rows: ProfileRow[] = [];
-    const rejected: string[] = [];
+    const rejected: { profile: string; hint?: string | undefined }[] = [];
     for (const [profile, read] of sources) {
       const row: ProfileRow = { profile, baseUrl: null, key: null, default: profile === usual };
       rows.push(row);
@@ -65,9 +65,10 @@ export const profiles: Command<{ check?: boolean }> = {
         Object.assign(row, { baseUrl, key: key ? maskKey(key) : null });
         if (!check || !baseUrl || !key) continue;
         const keySource = profile === 'environment' ? 'PETS_API_KEY' : (`profile ${profile}` as const);
-        const result = await checkKey(context, { profile: usual, baseUrl, key, keySource });
+        const named = profile === 'environment' ? usual : profile;
+        const result = await checkKey(context, { profile: named, baseUrl, key, keySource });
         row.check = result.check;
-        if (result.exitCode === exitCodes.noKey) rejected.push(profile);
+        if (result.exitCode === exitCodes.noKey) rejected.push({ profile, hint: result.hint });
       } catch (error) {
         // The other rows are still listed.
         const { code, message, hint } = toCliError(error);
@@ -84,9 +85,9 @@ export const profiles: Command<{ check?: boolean }> = {
     if (console.isTerminal && globals.profile === undefined && rows.every(({ key }) => key === null))
       console.notice('no key saved yet. Log in: pets login. Or start a local service: pets serve --seed');
     if (rejected.length > 0)
-      throw new CliError(`rejected: ${rejected.map((name) => `the key of ${name}`).join(', ')}`, {
+      throw new CliError(`rejected: ${rejected.map(({ profile }) => `the key of ${profile}`).join(', ')}`, {
         code: 'bad_key',
-        hint: 'to replace a key: pets login --profile <profile>; for local: pets keys add <key-name> | pets login --profile local; for environment: set PETS_API_KEY to a valid key',
+        hint: rejected.map(({ hint }) => hint).join('; '),
       });
     return undefined;
   },
@@ -120,7 +121,7 @@ function columnsOf(withCheck: boolean): Column<ProfileRow>[] {
 async function checkKey(
   context: CommandContext,
   connection: Connection,
-): Promise<{ check: Check; exitCode?: ExitCode }> {
+): Promise<{ check: Check; exitCode?: ExitCode; hint?: string | undefined }> {
   const { env, clock } = context;
   try {
     checkProtocol(connection.baseUrl, env);
@@ -139,10 +140,10 @@ async function checkKey(
     const time = deadline && { reset: new Date(reset).toISOString() };
     return { check: { ...check, ...(limit !== undefined && { limit }), ...time } };
   } catch (error) {
-    const { code, message, fields, exitCode } = toCliError(error);
+    const { code, message, fields, exitCode, hint } = toCliError(error);
     if (code === 'interrupted') throw error;
     const limit = fields.until && { remaining: 0, reset: fields.until };
-    return { check: { ok: false, message, code, ...limit }, exitCode };
+    return { check: { ok: false, message, code, ...limit }, exitCode, hint };
   }
 }
 

@@ -24,9 +24,9 @@ export const serve: Command<ServeOptions> = {
   name: 'serve',
   summary: 'run a local service for tests and development',
   examples: [
-    'pets serve --seed                     then: pets --profile local list',
-    'pets serve --ephemeral -- npm test    run tests against a throwaway service',
-    'pets serve --port 0 --json            first line: url, key, token, port, pid',
+    'pets serve --seed  # then: pets --profile local list',
+    'pets serve --ephemeral -- npm test  # run tests against a throwaway service',
+    'pets serve --port 0 --json  # first line: url, key, token, port, pid',
     'pets serve --ephemeral --latency 100-300 --fail-rate 0.1 -- npm test',
   ],
   notes:

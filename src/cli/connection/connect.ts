@@ -45,7 +45,7 @@ export function connectionFor(context: HomeContext & Pick<CommandContext, 'globa
     ? [envKey, envUrl || stored?.baseUrl, 'PETS_API_KEY']
     : [stored?.key, stored?.baseUrl, `profile ${profile}`];
   const baseUrl = flagUrl || envUrl || stored?.baseUrl;
-  if (key === undefined) throw noKey(profile, globals.profile !== undefined, envUrl || undefined);
+  if (key === undefined) throw noKey(context, profile, envUrl || undefined);
   if (!API_KEY_PATTERN.test(key)) {
     throw new CliError(`the key in ${keySource} contains invalid characters`, {
       code: 'bad_key',
@@ -70,10 +70,10 @@ export function connectionFor(context: HomeContext & Pick<CommandContext, 'globa
   return { profile, baseUrl, key, keySource };
 }
 
-function noKey(profile: ProfileName, isNamed: boolean, environmentUrl: string | undefined): CliError {
-  const [login, script] = isNamed
-    ? [`pets login --profile ${profile}`, '']
-    : ['pets login', '; in a script, set PETS_BASE_URL and PETS_API_KEY'];
+function noKey(context: FollowUp, profile: ProfileName, environmentUrl: string | undefined): CliError {
+  const login = followUpCommand(context, 'login');
+  const isNamed = context.globals.profile !== undefined;
+  const script = isNamed ? '' : '; in a script, set PETS_BASE_URL and PETS_API_KEY';
   let hint = `log in: ${login}. Or start a local service: pets serve --seed; then use it: pets use local${script}`;
   if (profile === 'local') hint = 'start the local service, which saves a key: pets serve --seed';
   if (environmentUrl !== undefined) hint = `set PETS_API_KEY to the key for ${environmentUrl}`;
@@ -186,9 +186,11 @@ export const isKeyRequired = (error: unknown): boolean =>
 
 export const listOne = (client: Client) => client.call('listPets', { query: { limit: 1 } });
 
+type FollowUp = Pick<CommandContext, 'globals' | 'platform'>;
+
 /** A command line, quoted for the shell, that uses the same profile and base URL as the running command. */
 export function followUpCommand(
-  { globals: { profile, baseUrl }, platform }: CommandContext,
+  { globals: { profile, baseUrl }, platform }: FollowUp,
   command: string,
 ): string {
   const words = ['pets', command];
