@@ -113,7 +113,7 @@ test('pets store migrate prints SQL that an administrator runs for a user who ma
   const refused = await machine.pets(['serve', '--port', '0', '--data', url]);
   expect([refused.code, refused.stderr]).toEqual([
     1,
-    expect.stringContaining('pets store migrate --dry-run'),
+    expect.stringContaining('pets store migrate <url> --dry-run'),
   ]);
   const { code, stdout, stderr } = await machine.pets(['store', 'migrate', url, '--dry-run']);
   expect([code, stderr]).toEqual([0, '']);
