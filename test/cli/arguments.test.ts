@@ -110,8 +110,9 @@ const wrongLines: Line[] = [
   ...['shop.test:80', 'http://shop.test', ''].map(
     (text): Line => [`serve --allow-host=${text}`, '--allow-host', 'without a port', `"${text}"`],
   ),
-  ...['localhost:5173', 'http://localhost/x', 'ftp://localhost', 'null', 'http://a@c', ''].map(
-    (text): Line => [`serve --cors=${text}`, '--cors', 'http://localhost:5173', `"${text}"`],
+  // No browser sends these as an origin.
+  ...['localhost:5173', 'http://a/x', 'ftp://a', 'null', 'http://a@c', '', 'https://*.a', 'http://a:*'].map(
+    (text): Line => [`serve --cors=${text}`, '--cors', 'an origin without *, such as http', `"${text}"`],
   ),
   ["serve --ephemeral --host ''", '--host must be an IP address or a host name'],
   ['serve --plan gold', '--plan', 'free, pro, business, enterprise', '"gold"'],
@@ -156,6 +157,7 @@ const wrongLines: Line[] = [
   ["serve --ephemeral -- ''", 'no command after --'],
   ["serve --data ' store'", '--data must not begin or end with white space'],
   ["serve --data ''", '--data must be the name of a directory'],
+  ['store migrate .', 'only a database has a schema', 'give the postgres:// URL of a database'],
   ["store check ''", '<dir|url> must be the name of a directory'],
   ['add - --category 3 --profile prod', 'to add animals from a pipe: pets import --profile prod -'],
   // Other names of list and get, and a choice in another case.

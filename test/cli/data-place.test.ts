@@ -1,4 +1,4 @@
-import { access, mkdir } from 'node:fs/promises';
+import { access } from 'node:fs/promises';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { freshMachine, serve } from '../helpers/pets.ts';
@@ -32,17 +32,6 @@ test.each([
   const directory = directoryOf(service);
   expect(directory.slice(0, join(machine.home, expected).length)).toBe(join(machine.home, expected));
   if (expected !== 'store') await expect(access(join(machine.home, 'store'))).rejects.toThrow('ENOENT');
-});
-
-test('pets store migrate refuses a directory', async () => {
-  const machine = await freshMachine();
-  await mkdir(join(machine.home, 'store'));
-  expect(await machine.pets(['store', 'migrate', join(machine.home, 'store')])).toEqual({
-    code: 2,
-    stdout: '',
-    stderr:
-      'error: only a database has a schema; a store in a directory needs none\n  → give the postgres:// URL of a database, as an argument or in PETS_DATA\n',
-  });
 });
 
 const notAPlace = 'use a directory, or a URL such as postgres://user@host/database';
