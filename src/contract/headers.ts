@@ -31,10 +31,12 @@ export const HOST_NAME_PATTERN = /^(?:\[[0-9a-f:.]+\]|[a-z0-9._-]+)$/i;
 /** A loopback name as it appears in a Host header or in the host name of a URL. */
 export const LOOPBACK_NAME_PATTERN = /^(?:localhost|127(?:\.\d{1,3}){3}|\[::1\])$/i;
 
+const IDEMPOTENCY_KEY = /^[\x20-\x7e]{1,255}$/;
+
 /** The value of an Idempotency-Key, which makes it safe to retry a creation (docs/service.md 4.6). */
 export const IdempotencyKey = z
   .string()
-  .check(z.regex(/^[\x20-\x7e]{1,255}$/, 'must be 1 to 255 printable ASCII characters'));
+  .check(z.regex(IDEMPOTENCY_KEY, 'must be 1 to 255 printable ASCII characters'));
 
 /** How long the service remembers an Idempotency-Key after the creation, in milliseconds (docs/service.md, D10). */
 export const IDEMPOTENCY_KEY_LIFETIME_MS = 24 * 60 * 60 * 1_000;
@@ -50,5 +52,5 @@ export const encodeIdempotencyKey = (key: string): string => `"${key.replace(/["
 export function decodeIdempotencyKey(value: string): string | undefined {
   const match = HEADER.exec(value);
   const key = match?.[1]?.replace(/\\(["\\])/g, '$1') ?? match?.[2];
-  return z.safeParse(IdempotencyKey, key).data;
+  return key !== undefined && IDEMPOTENCY_KEY.test(key) ? key : undefined;
 }

@@ -68,11 +68,7 @@ function orAnything(schema: z.ZodMiniType) {
 
 /** The body of every error response (docs/service.md 2.5). */
 export const ErrorBody = z.looseObject(
-  {
-    code: z.string(fieldError('must be a string')),
-    message: z.string(fieldError('must be a string')),
-    status: z.int(fieldError('must be an integer')),
-  },
+  { code: text, message: text, status: z.int(fieldError('must be an integer')) },
   fieldError('must be a JSON object'),
 );
 export type ErrorBody = z.infer<typeof ErrorBody>;
@@ -80,7 +76,11 @@ export type ErrorBody = z.infer<typeof ErrorBody>;
 /** A list of orders. `pets serve` sends an array (docs/service.md 2.6); another service may send any JSON. */
 export const Orders = z.unknown();
 
+type CompletePet = { id: bigint; name: string; categoryId: bigint; status: PetStatus };
+
 /** Formats an animal as the service sends it. */
-export function petJson(pet: { id: bigint; name: string; categoryId: bigint; status: PetStatus }): string {
-  return `{"id":${pet.id},"name":${JSON.stringify(pet.name)},"categoryId":${pet.categoryId},"status":"${pet.status}"}`;
-}
+export const petJson = (pet: CompletePet): string => `{"id":${pet.id}${petJsonAfterId(pet)}`;
+
+/** The text of an animal as the service sends it, from the end of its id. */
+export const petJsonAfterId = ({ name, categoryId, status }: Omit<CompletePet, 'id'>): string =>
+  `,"name":${JSON.stringify(name)},"categoryId":${categoryId},"status":"${status}"}`;

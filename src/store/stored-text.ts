@@ -1,6 +1,6 @@
 import * as z from 'zod/mini';
 import { describeIssues, fieldError, parseInt64, tryParseJson } from '../contract/json.ts';
-import { type NewPet, type PetStatus, petJson } from '../contract/schemas.ts';
+import { type PetStatus, petJson } from '../contract/schemas.ts';
 
 /*
  * The exact JSON text of an animal, such as {"id":1,"name":"Rex","categoryId":3,"status":"available"}. `petJson` writes
@@ -16,11 +16,7 @@ export const ID_OFFSET = START.length;
 /** The length of the shortest possible text, in bytes. */
 export const MIN_TEXT_BYTES = petJson({ id: 1n, name: '', categoryId: 1n, status: 'sold' }).length;
 
-/** The text of a new animal after its id. `textWithId` adds the id. */
-export const textAfterId = (pet: NewPet & { status: PetStatus }): string =>
-  petJson({ ...pet, id: 0n }).slice(ID_OFFSET + '0'.length);
-
-/** The text of an animal from its id and the result of `textAfterId`. */
+/** The text of an animal from its id and the result of `petJsonAfterId`. */
 export const textWithId = (id: bigint | string, rest: string): string => `${START}${id}${rest}`;
 
 /** An animal in a longer text. `length` is the length of its text. `id` can be a number for faster parsing. */

@@ -205,9 +205,10 @@ export function encodeBatch(
   let length = -1;
   for (const { id, status, text, idempotency } of animals) {
     if (idempotency) keys.push({ pet: pets.length, key: idempotency.key, body: idempotency.body });
+    const bytes = Buffer.byteLength(text);
     texts.push(text);
-    pets.push({ id, status, length: Buffer.byteLength(text) });
-    length += 1 + Buffer.byteLength(text);
+    pets.push({ id, status, length: bytes });
+    length += 1 + bytes;
   }
   const rest = keys.length > 0 ? `,"keys":${JSON.stringify(keys)}` : '';
   const line = withChecksum(`${head}${texts.join(',')}]${rest}}`);

@@ -1,6 +1,7 @@
 import { dirname, join } from 'node:path';
 import { crc32 } from 'node:zlib';
 import { INT64_MAX } from '../../contract/json.ts';
+import { petJsonAfterId } from '../../contract/schemas.ts';
 import {
   type AppendFile,
   FileChangedError,
@@ -43,7 +44,7 @@ import {
   type Store,
   type TornEnd,
 } from '../store.ts';
-import { textAfterId, textWithId } from '../stored-text.ts';
+import { textWithId } from '../stored-text.ts';
 import {
   bytesInRecord,
   encodeBatch,
@@ -157,7 +158,7 @@ export class JournalStore implements Store {
         'try again tomorrow, or without an idempotency key',
       );
     }
-    const rest = textAfterId(pet);
+    const rest = petJsonAfterId(pet);
     const bytes = bytesInRecord(rest, fingerprint !== undefined);
     if (fingerprint) keys.reserve(fingerprint);
     return {

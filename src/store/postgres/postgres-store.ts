@@ -1,6 +1,6 @@
 import type { Quota } from '../../contract/api.ts';
 import { INT64_MAX } from '../../contract/json.ts';
-import type { PetStatus } from '../../contract/schemas.ts';
+import { type PetStatus, petJsonAfterId } from '../../contract/schemas.ts';
 import { BatchQueue } from '../batch-queue.ts';
 import { noIdsLeftError, StoreUnwritableError } from '../errors.ts';
 import {
@@ -23,7 +23,7 @@ import {
   type Seed,
   type Store,
 } from '../store.ts';
-import { textAfterId, textWithId } from '../stored-text.ts';
+import { textWithId } from '../stored-text.ts';
 import type { DatabaseForServer, StoreIdentity } from './database.ts';
 import { sqlStateOf } from './failures.ts';
 
@@ -81,7 +81,7 @@ export class PostgresStore implements Store {
   }
 
   async add({ pet, idempotency }: CreateRequest): Promise<CreateResult> {
-    const animal = { status: STATUS_NUMBERS[pet.status], rest: textAfterId(pet) };
+    const animal = { status: STATUS_NUMBERS[pet.status], rest: petJsonAfterId(pet) };
     if (!idempotency) return this.#creations.add(animal);
     const { key, body } = fingerprintOf(idempotency, this.#secret);
     if (this.#inFlight.has(key)) return { kind: 'in_flight' };
