@@ -115,6 +115,7 @@ describe('each line of NDJSON, and each animal of a JSON document, is a row', ()
     ['{"name":"Rex","category":1}', [1, one]],
     ['{"category":1,"categoryId":1}', [1, 'use only one of these: category, categoryId']],
     [`${json.replace('}', ',"name":"Max"}')}\n${json}`, [1, 'an object has the field name twice'], [2, one]],
+    ['{"name":"Rex","n\\u0061me":"Rex","category":1}', [1, 'an object has the field name twice']],
     [
       '{"name":"\\":","categoryId":1,"x":{"a" :[{"b":1},{"b":1}]}}',
       [1, expect.objectContaining({ name: '":' })],
@@ -135,7 +136,7 @@ describe('each line of NDJSON, and each animal of a JSON document, is a row', ()
     ['[1]\n\n[2]', 'FILE, line 3, column 1: invalid JSON'],
     ['[1,\n{"a":\n', 'FILE, line 3, column 1: invalid JSON'],
     ['['.repeat(600), 'FILE, line 1, column 601: nested deeper than 500 levels'],
-    ['[{"name":"Rex","name":"Max"}]', 'FILE: an object has the field name twice'],
+    ['[{"name":"Rex","name":"Rex"}]', 'FILE: an object has the field name twice'],
   ])('the document %j is refused: %s', (text, message) => {
     expect(() => rowsOf('json', text)).toThrow(expect.objectContaining({ code: 'usage', message }));
   });

@@ -1,7 +1,6 @@
 import { createReadStream } from 'node:fs';
 import { realpath, stat } from 'node:fs/promises';
 import { CsvError, parse as parseCsv } from 'csv-parse/sync';
-import { parse as parseStrictly } from 'lossless-json';
 import * as z from 'zod/mini';
 import {
   findJsonError,
@@ -194,7 +193,7 @@ export function parseRows(text: Buffer, name: string, format: RowFormat, onRow: 
     throw usageError(
       `${name} must be an array of animals, or an object with an array "pets" and optionally an array "orders"`,
     );
-  const repeated = findRepeatedField(source, pets);
+  const repeated = findRepeatedField(source);
   if (repeated !== undefined) throw usageError(`${name}: ${repeated}`);
   for (const [i, value] of pets.entries()) receiveJson(i + 1, value, onRow);
   return orders;
@@ -227,7 +226,7 @@ function parseLines(text: Buffer, name: string, onRow: OnRow): void {
     } finally {
       isFirst = false;
     }
-    receiveJson(line, value, onRow, findRepeatedField(row, [value]));
+    receiveJson(line, value, onRow, findRepeatedField(row));
   }
 }
 
@@ -243,24 +242,26 @@ function receiveJson(line: number, value: unknown, onRow: OnRow, problem?: strin
 
 const onlyOne = (names: readonly string[]): string => `use only one of these: ${listNames(names)}`;
 
-/** Matches the end of each field name, and sometimes a part of a text. */
-const FIELD = /"\s*:/g;
-
-/** Describes a field that an object has twice with different values. `values` are the parsed objects of the text. */
-function findRepeatedField(text: string, values: readonly unknown[]): string | undefined {
-  let fields = 0;
-  for (const value of values) fields += Object.keys(value ?? {}).length;
-  let found = 0;
-  for (const _ of text.matchAll(FIELD)) found++;
-  // Only the slower parser reports repeated fields.
-  if (found === fields) return undefined;
-  try {
-    parseStrictly(text);
-    return undefined;
-  } catch (error) {
-    const [, field] = /^Duplicate key '(.*)' encountered/s.exec((error as Error).message) ?? [];
-    return field === undefined ? undefined : `an object has the field ${listNames([field])} twice`;
+/** Describes a field that an object of a JSON text has twice. Parsers keep only one of the values. */
+function findRepeatedField(text: string): string | undefined {
+  const objects: Set<string>[] = [];
+  let start: number | undefined;
+  let lastString = '';
+  for (const { 0: token, index } of text.matchAll(/\\.|["{}:]/g)) {
+    if (token === '"') {
+      if (start !== undefined) lastString = text.slice(start, index + 1);
+      start = start === undefined ? index : undefined;
+    } else if (start !== undefined) continue;
+    else if (token === '{') objects.push(new Set());
+    else if (token === '}') objects.pop();
+    else {
+      // Outside of strings, a colon follows only the name of a field.
+      const field: string = JSON.parse(lastString);
+      if (objects.at(-1)?.has(field)) return `an object has the field ${listNames([field])} twice`;
+      objects.at(-1)?.add(field);
+    }
   }
+  return undefined;
 }
 
 /** JSON starts with `[`, or with `{` and the field `pets` or `orders`. Other text with `{` is NDJSON, all else CSV. */
