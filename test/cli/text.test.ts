@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { sanitizeForTerminal, sanitizeJson, tsvLine } from '../../src/cli/output/text.ts';
+import { sanitizeForTerminal, sanitizeJson, shellQuote, tsvLine } from '../../src/cli/output/text.ts';
 import { cases } from '../helpers/cases.ts';
 import { graphemes, hostileTexts } from '../helpers/hostile-text.ts';
 
@@ -65,3 +65,12 @@ test.each([
     expect(tsvLine(cells)).toBe(line);
   },
 );
+
+test.each([
+  ['linux', ['pets', 'import', './a-b.csv'], 'pets import ./a-b.csv'],
+  ['linux', ['a b', "it's", '$HOME', 'a\\b', ''], "'a b' 'it'\\''s' '$HOME' 'a\\b' ''"],
+  ['win32', ['pets', 'import', 'C:\\shop\\a.csv'], 'pets import C:\\shop\\a.csv'],
+  ['win32', ['a b', 'say "hi"', ''], '"a b" "say ""hi""" ""'],
+] as const)('on %s the words %j are quoted as %s', (platform, words, line) => {
+  expect(shellQuote(words, platform)).toBe(line);
+});
