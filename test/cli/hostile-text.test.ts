@@ -8,7 +8,7 @@ import { type Handler, reply, scriptedServer } from '../helpers/scripted-server.
 import { temporaryDirectory } from '../helpers/temp.ts';
 
 // Text from a service, a file or an argument must not control the terminal or break a table. These tests show that all
-// output is sanitized. sanitize.test.ts and table.test.ts test each kind of text.
+// output is sanitized. text.test.ts and printer.test.ts test each kind of text.
 
 const TEXT = `\u001b[2J\u009b31m\r\na\tb\\\u202e\u200b\ud83d 👨‍👩‍👧‍👦猫${'x'.repeat(10_000)}`;
 

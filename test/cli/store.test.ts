@@ -69,7 +69,7 @@ test('pets store copy copies to an empty directory with progress on a terminal, 
   const { code, stdout, stderr } = await machine.pets(copyArgs, { columns: 80, env: { NO_COLOR: '1' } });
   const counts = /animals +67\n.*orders +20\n {2}API keys +2\n$/s;
   expect([code, stdout]).toEqual([0, expect.stringMatching(counts)]);
-  for (const status of ['[----------------] 0/67 animals copied', '[################] 67/67 animals copied'])
+  for (const status of ['copied 0 of 67 animals', 'copied 67 of 67 animals'])
     expect(stderr).toContain(status);
   // The copy has all animals in one record, so its sequence number is lower by 1.
   expect((await check(machine, copy)).report).toMatchObject({ ...REPORT, sequence: 21 });

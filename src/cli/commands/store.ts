@@ -1,9 +1,8 @@
 import type { StoreReport } from '../../store/store.ts';
 import { InterruptedError } from '../../system/clock.ts';
 import { CliError } from '../core/errors.ts';
-import { checkStoreArgument } from '../core/values.ts';
 import { printText } from '../output/printer.ts';
-import { drawBar, formatCount, sanitizeForTerminal } from '../output/text.ts';
+import { formatCount, sanitizeForTerminal } from '../output/text.ts';
 import {
   argument,
   type Command,
@@ -11,7 +10,13 @@ import {
   type CommandGroup,
   option,
 } from '../program/command.ts';
-import { addDataOption, findDatabase, findStoreLocation, replaceHints } from '../serve/options.ts';
+import {
+  addDataOption,
+  checkStoreArgument,
+  findDatabase,
+  findStoreLocation,
+  replaceHints,
+} from '../serve/options.ts';
 
 const storeArgument = argument(
   '[dir|url]',
@@ -74,7 +79,7 @@ const copy: Command<{ from: string; to: string }> = {
     const copying = copyStore(source, target, {
       signal: interrupt.signal,
       onProgress(done, total) {
-        console.status(`${drawBar(done, total)} ${done}/${formatCount(total, 'animal')} copied`);
+        console.status(`copied ${done} of ${formatCount(total, 'animal')}`);
       },
     });
     const reports = await copying.catch(replaceHints({ in_use: COPY_IN_USE })).finally(() => {

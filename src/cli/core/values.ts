@@ -17,16 +17,6 @@ export function parseWith<Schema extends z.ZodMiniType>(schema: Schema): (text: 
 export const oneOf = <Word extends string>(words: readonly Word[]): ((text: string) => Word) =>
   parseWith(z.enum(words, { error: `must be one of ${words.join(', ')}` }));
 
-/**
- * Returns the directory or URL of a store unchanged. @throws ArgumentError if it begins or ends with white space, or is
- * empty: an unset shell variable must not mean the current or the default directory
- */
-export function checkStoreArgument(text: string): string {
-  if (text === '') throw new ArgumentError('must be the name of a directory or the URL of a database');
-  if (text !== text.trim()) throw new ArgumentError('must not begin or end with white space');
-  return text;
-}
-
 /** Matches a name that is empty or invisible in a list. U+2800 is the blank Braille pattern. */
 export const EMPTY_NAME_PATTERN = /^[\s\u2800]*$/;
 

@@ -5,7 +5,7 @@ import { connectionFor, reportTarget, targetLabel, withClient } from '../connect
 import { wait } from '../connection/reports.ts';
 import { CliError, usageError } from '../core/errors.ts';
 import { exitCodes } from '../core/exit-codes.ts';
-import { drawBar, formatCount } from '../output/text.ts';
+import { formatCount } from '../output/text.ts';
 import type { CommandContext } from '../program/command.ts';
 import { ask, canAsk } from '../prompts/prompt.ts';
 import { readPetFile } from '../rows/read-file.ts';
@@ -223,3 +223,9 @@ function createProgressBar(
     },
   };
 }
+
+const BAR_COLUMNS = 16;
+
+/** Draws a progress bar, such as `[####------------]`. */
+const drawBar = (done: number, total: number): string =>
+  `[${'#'.repeat(total === 0 ? BAR_COLUMNS : (done / total) * BAR_COLUMNS).padEnd(BAR_COLUMNS, '-')}]`;

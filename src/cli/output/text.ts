@@ -58,12 +58,6 @@ export function listNames(names: readonly string[], most = 8): string {
   return shown.join(', ') + (others > 0 ? ` and ${others} more` : '');
 }
 
-const BAR_COLUMNS = 16;
-
-/** Draws a progress bar, such as `[####------------]`. */
-export const drawBar = (done: number, total: number): string =>
-  `[${'#'.repeat(total === 0 ? BAR_COLUMNS : (done / total) * BAR_COLUMNS).padEnd(BAR_COLUMNS, '-')}]`;
-
 /** Cuts a text to at most `length` characters. A cut text ends with an ellipsis. */
 export function cut(text: string, length: number): string {
   const characters = [...text.slice(0, 2 * length + 2)];

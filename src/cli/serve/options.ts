@@ -13,7 +13,7 @@ import { isAddressBlock } from '../../system/address-blocks.ts';
 import { acquireDirectoryLock } from '../../system/directory-lock.ts';
 import type { Context } from '../core/context.ts';
 import { fileError, toCliError, usageError } from '../core/errors.ts';
-import { ArgumentError, checkStoreArgument } from '../core/values.ts';
+import { ArgumentError } from '../core/values.ts';
 import { shellQuote } from '../output/text.ts';
 import { dataDirectory, parseBaseUrl } from '../profiles/profile.ts';
 import { type CommandContext, option } from '../program/command.ts';
@@ -97,6 +97,16 @@ export function parseOrigin(text: string): string {
     );
   // A browser leaves out the usual port.
   return /^https?:/.test(origin) ? new URL(origin).origin : origin;
+}
+
+/**
+ * Returns the directory or URL of a store unchanged. @throws ArgumentError if it begins or ends with white space, or is
+ * empty: an unset shell variable must not mean the current or the default directory
+ */
+export function checkStoreArgument(text: string): string {
+  if (text === '') throw new ArgumentError('must be the name of a directory or the URL of a database');
+  if (text !== text.trim()) throw new ArgumentError('must not begin or end with white space');
+  return text;
 }
 
 export const dataOption = option(
