@@ -184,7 +184,7 @@ test.each([
   expect(notices(service.stderr())).toEqual(expected);
 });
 
-test('a profile local of another machine and the store stay; --quiet hides the notices about it, but not about a problem', async () => {
+test('a profile local of another service and the store stay; --quiet hides the notices about it, but not about a problem', async () => {
   const { machine, store, data } = await machineWithStore();
   const other = { baseUrl: 'https://shop.test/v1', key: 'key-of-another-machine' };
   await machine.saveProfile('local', other);
@@ -196,7 +196,7 @@ test('a profile local of another machine and the store stay; --quiet hides the n
     'store is not empty; --seed was ignored',
     NO_PAGE,
     expect.stringContaining('--plan free was ignored'),
-    'profile local was not changed, because it points to another machine: https://shop.test/v1',
+    'profile local was not changed, because it belongs to another service: https://shop.test/v1',
   ]);
   expect(await journal()).toBe(before);
   expect(JSON.parse(await readFile(join(machine.configDirectory, 'local.json'), 'utf8'))).toEqual(other);
@@ -206,6 +206,19 @@ test('a profile local of another machine and the store stay; --quiet hides the n
   expect(await noticesOf(machine, [...args, '--quiet'])).toEqual([
     `${path} is damaged: it is not valid JSON; correct the file or its name; or revoke the key shop, then create it again`,
   ]);
+});
+
+test('profile local stays with a service that runs, and moves to the next one after its end', async () => {
+  const machine = await freshMachine();
+  const profile = async () =>
+    JSON.parse(await readFile(join(machine.configDirectory, 'local.json'), 'utf8')).baseUrl;
+  const first = await serve(machine, ['--ephemeral']);
+  const notice = `profile local was not changed, because it belongs to another service: ${first.url}`;
+  expect(await noticesOf(machine, ['--ephemeral'])).toEqual([notice]);
+  expect(await profile()).toBe(first.url);
+  await first.end('SIGTERM');
+  const second = await serve(machine, ['--ephemeral']);
+  expect(await profile()).toBe(second.url);
 });
 
 test('/readyz is 503 if the API keys cannot be read', async () => {

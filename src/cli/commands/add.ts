@@ -20,7 +20,7 @@ import { type Connection, stateDirectory } from '../profiles/profile.ts';
 import { argument, type Command, type CommandContext, option } from '../program/command.ts';
 import { ask, canAsk, promptText } from '../prompts/prompt.ts';
 
-type Options = { name: string; category?: bigint; status?: PetStatus; idempotencyKey?: string };
+type Options = { name?: string; category?: bigint; status?: PetStatus; idempotencyKey?: string };
 
 const EXAMPLE = 'for example: pets add Rex --category 3';
 
@@ -32,7 +32,7 @@ export const add: Command<Options> = {
     'pets add "Fürst Pückler" --category 2 --status pending',
     'pets add Rex --category 3 --json | jq .id',
   ],
-  arguments: [argument('<name>', "the animal's name; if it begins with a hyphen, put it last, after --")],
+  arguments: [argument('[name]', "the animal's name; if it begins with a hyphen, put it last, after --")],
   extraHint: 'put straight quotes around a name with spaces: pets add "Lady Bella" --category 3',
   options: [
     option(
@@ -50,8 +50,10 @@ export const add: Command<Options> = {
   ],
   prints: 'rows',
   outputOptions: [],
-  async run({ name, category, status, idempotencyKey }, context) {
+  async run({ name: given, category, status, idempotencyKey }, context) {
     const { console, clock } = context;
+    if (given === undefined && !canAsk(context)) throw usageError('missing <name>', EXAMPLE);
+    const name = given ?? (await promptText(context, 'Name of the animal', requireName));
     // An empty name usually comes from an unset variable in a script, and an added animal cannot be removed.
     if (EMPTY_NAME_PATTERN.test(name)) throw usageError('the name is empty', EXAMPLE);
     if (name === '-')
@@ -91,6 +93,9 @@ export const add: Command<Options> = {
     return exitCodes.ok;
   },
 };
+
+const requireName = (line: string) =>
+  EMPTY_NAME_PATTERN.test(line) ? 'type a name, or press Ctrl-C' : undefined;
 
 /** Shows some animals of each category, because people know their animals and not the numbers, and asks for a number. */
 async function askCategory(context: CommandContext, connection: Connection, animal: string): Promise<bigint> {

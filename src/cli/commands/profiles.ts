@@ -1,7 +1,7 @@
 import { scarcestLimit } from '../../client/rate-limit.ts';
 import { connectionFor, withClient } from '../connection/connect.ts';
-import { CliError, toCliError } from '../core/errors.ts';
-import { type ExitCode, exitCodes } from '../core/exit-codes.ts';
+import { type CliError, toCliError } from '../core/errors.ts';
+import { exitCodes } from '../core/exit-codes.ts';
 import { type Column, printRows } from '../output/printer.ts';
 import { maskKey } from '../output/text.ts';
 import { formatDeadline } from '../output/time.ts';
@@ -46,9 +46,10 @@ export const profiles: Command<{ check?: boolean }> = {
   examples: ['pets profiles', 'pets profiles --check'],
   options: [option('--check', 'check each key with its service, and show the requests left')],
   prints: 'rows',
-  async run({ check = false }, context) {
+  async run({ check: withCheck = false }, context) {
     const { console, globals, env } = context;
     const usual = chooseProfile({ ...context, globals: {} });
+    const withoutOption = env['PETS_API_KEY'] ? 'environment' : usual;
     const sources: [ProfileRow['profile'], () => Profile | undefined][] = (
       globals.profile === undefined ? profileNames : [globals.profile]
     ).map((name) => [name, () => readProfile(context, name)]);
@@ -56,19 +57,21 @@ export const profiles: Command<{ check?: boolean }> = {
     if (env['PETS_API_KEY'] && globals.profile === undefined)
       sources.push(['environment', () => connectionFor(context)]);
     const rows: ProfileRow[] = [];
-    const rejected: { profile: string; hint?: string | undefined }[] = [];
+    let failure: CliError | undefined;
     for (const [profile, read] of sources) {
-      const row: ProfileRow = { profile, baseUrl: null, key: null, default: profile === usual };
+      const row: ProfileRow = { profile, baseUrl: null, key: null, default: profile === withoutOption };
       rows.push(row);
       try {
         const { baseUrl = null, key } = read() ?? {};
         Object.assign(row, { baseUrl, key: key ? maskKey(key) : null });
-        if (!check || !baseUrl || !key) continue;
+        if (!withCheck || !baseUrl || !key) continue;
         const keySource = profile === 'environment' ? 'PETS_API_KEY' : (`profile ${profile}` as const);
         const named = profile === 'environment' ? usual : profile;
-        const result = await checkKey(context, { profile: named, baseUrl, key, keySource });
-        row.check = result.check;
-        if (result.exitCode === exitCodes.noKey) rejected.push({ profile, hint: result.hint });
+        const { check, error } = await checkKey(context, { profile: named, baseUrl, key, keySource });
+        row.check = check;
+        // A script checks the service that its other commands use. A rejected key is an error in any profile.
+        const isInUse = profile === (globals.profile ?? withoutOption);
+        if (isInUse || error?.exitCode === exitCodes.noKey) failure ??= error;
       } catch (error) {
         // The other rows are still listed.
         const { code, message, hint } = toCliError(error);
@@ -77,19 +80,15 @@ export const profiles: Command<{ check?: boolean }> = {
         row.damaged = true;
       }
     }
-    await printRows(console, { columns: columnsOf(check) }, rows);
+    await printRows(console, { columns: columnsOf(withCheck) }, rows);
     // The rows have only the code of a failed check.
     if (!console.json)
       for (const { profile, check } of rows)
-        if (check?.ok === false) console.notice(`${profile}: ${check.message}`);
+        if (check?.ok === false && check.message !== failure?.message)
+          console.notice(`${profile}: ${check.message}`);
     if (console.isTerminal && globals.profile === undefined && rows.every(({ key }) => key === null))
       console.notice('no key saved yet. Log in: pets login. Or start a local service: pets serve --seed');
-    if (rejected.length > 0)
-      throw new CliError(`rejected: ${rejected.map(({ profile }) => `the key of ${profile}`).join(', ')}`, {
-        code: 'bad_key',
-        hint: rejected.map(({ hint }) => hint).join('; '),
-      });
-    return undefined;
+    if (failure) throw failure;
   },
 };
 
@@ -121,7 +120,7 @@ function columnsOf(withCheck: boolean): Column<ProfileRow>[] {
 async function checkKey(
   context: CommandContext,
   connection: Connection,
-): Promise<{ check: Check; exitCode?: ExitCode; hint?: string | undefined }> {
+): Promise<{ check: Check; error?: CliError }> {
   const { env, clock } = context;
   try {
     checkProtocol(connection.baseUrl, env);
@@ -140,10 +139,11 @@ async function checkKey(
     const time = deadline && { reset: new Date(reset).toISOString() };
     return { check: { ...check, ...(limit !== undefined && { limit }), ...time } };
   } catch (error) {
-    const { code, message, fields, exitCode, hint } = toCliError(error);
+    const failure = toCliError(error);
+    const { code, message, fields } = failure;
     if (code === 'interrupted') throw error;
     const limit = fields.until && { remaining: 0, reset: fields.until };
-    return { check: { ok: false, message, code, ...limit }, exitCode, hint };
+    return { check: { ok: false, message, code, ...limit }, error: failure };
   }
 }
 

@@ -92,7 +92,11 @@ function readLine(
       if (isHidden) await endOfPaste();
       const isPaste = lines.length > 1 || (isHidden && editor.line !== '');
       const error = isPaste ? 'the input has several lines, so it was ignored' : validate(line);
-      if (error === undefined) return resolve(line);
+      if (error === undefined) {
+        resolve(line);
+        // Stop reading now: the next line answers the next question.
+        return editor.close();
+      }
       lines = [];
       // Drop the last line of the paste.
       editor.write(null, { ctrl: true, name: 'u' });

@@ -15,13 +15,22 @@ import {
 import type { Context } from '../core/context.ts';
 import { type CliError, fileError, usageError } from '../core/errors.ts';
 import { readUtf8File } from '../core/input.ts';
-import { configDirectory, isLoopbackUrl, readProfile, writeProfile } from '../profiles/profile.ts';
+import {
+  configDirectory,
+  isLoopbackUrl,
+  type Profile,
+  readProfile,
+  writeProfile,
+} from '../profiles/profile.ts';
 import { addDataOption, DEFAULT_PLAN, type ServeOptions } from './options.ts';
 
 /** What the user has chosen for a run of `pets serve`: an API key, the file or variable that has it, and a developer token. */
 export type Secrets = { key?: string | undefined; source: string; token?: string | undefined };
 
 const MIN_LENGTH = 20;
+
+/** How long another server on this machine may take to say that it runs. */
+const HEALTH_TIMEOUT_MS = 500;
 
 /**
  * Reads the API key in the file of `--key-file`, or else in PETS_SERVE_KEY, and the developer token in PETS_SERVE_TOKEN. There
@@ -53,7 +62,7 @@ export async function readSecrets(
 /** The API key of a run, if it has one, and what profile `local` refers to. */
 export type ProvidedKey = { served?: { plan: PlanName; key: string } | undefined } & LocalProfile;
 
-/** Whether profile `local` has the URL and the key of this service, or else its URL on another machine. */
+/** Whether profile `local` has the URL and the key of this service, or else the URL of another one. */
 type LocalProfile = { isProfileSaved?: boolean; otherService?: string };
 
 /**
@@ -116,12 +125,26 @@ export async function provideKey(
   }
 }
 
-/** Points profile `local` to this service, unless the user has pointed it to another machine. @throws CliError */
+/**
+ * Points profile `local` to this service, unless it belongs to another one: on another machine, or on this one if it runs.
+ * @throws CliError
+ */
 async function saveLocalProfile(context: Context, url: string, key: string): Promise<LocalProfile> {
   const stored = readProfile(context, 'local');
   // Without a change, nothing is written, because the disk may be full or read-only.
   if (stored?.baseUrl === url && stored.key === key) return { isProfileSaved: true };
-  if (stored && !isLoopbackUrl(new URL(stored.baseUrl))) return { otherService: stored.baseUrl };
+  if (
+    stored &&
+    stored.baseUrl !== url &&
+    (!isLoopbackUrl(new URL(stored.baseUrl)) || (await isRunning(stored)))
+  )
+    return { otherService: stored.baseUrl };
   await writeProfile(context, 'local', { baseUrl: url, key });
   return { isProfileSaved: true };
 }
+
+const isRunning = ({ baseUrl }: Profile): Promise<boolean> =>
+  fetch(new URL('/healthz', baseUrl), { signal: AbortSignal.timeout(HEALTH_TIMEOUT_MS) }).then(
+    ({ ok }) => ok,
+    () => false,
+  );

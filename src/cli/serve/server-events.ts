@@ -103,7 +103,7 @@ export function createEventPrinter(
         served.plan !== plan &&
         `--plan ${plan} was ignored, because the store is not new and its key has plan ${served.plan}; to add a key: ${createKey}`,
       otherService !== undefined &&
-        `profile local was not changed, because it points to another machine: ${otherService}`,
+        `profile local was not changed, because it belongs to another service: ${otherService}`,
     ];
     for (const notice of notices) if (notice) console.notice(notice);
   }
