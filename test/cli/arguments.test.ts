@@ -159,7 +159,7 @@ const wrongLines: Line[] = [
   ["serve --data ''", '--data must be the name of a directory'],
   ['store migrate .', 'only a database has a schema', 'give the postgres:// URL of a database'],
   ["store check ''", '<dir|url> must be the name of a directory'],
-  ['add - --category 3 --profile prod', 'to add animals from a pipe: pets import --profile prod -'],
+  ['add - --category 3 --profile prod', 'from a pipe: pets import --profile prod -'],
   // Other names of list and get, and a choice in another case.
   ['ls --status Sold --limit 0', '--limit must be', 'pets help list'],
   ['show x', '<id> must be a whole number'],

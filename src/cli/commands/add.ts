@@ -52,18 +52,14 @@ export const add: Command<Options> = {
   outputOptions: [],
   async run({ name: given, category, status, idempotencyKey }, context) {
     const { console, clock } = context;
+    const problem = given === undefined ? undefined : problemWithName(given);
+    if (problem !== undefined)
+      throw usageError(problem, `${EXAMPLE}; from a pipe: ${followUpCommand(context, 'import')} -`);
     if (given === undefined && !canAsk(context)) throw usageError('missing <name>', EXAMPLE);
-    const name = given ?? (await promptText(context, 'Name of the animal', requireName));
-    // An empty name usually comes from an unset variable in a script, and an added animal cannot be removed.
-    if (EMPTY_NAME_PATTERN.test(name)) throw usageError('the name is empty', EXAMPLE);
-    if (name === '-')
-      throw usageError(
-        'the name is only a hyphen',
-        `to add animals from a pipe: ${followUpCommand(context, 'import')} -`,
-      );
     if (category === undefined && !canAsk(context))
       throw usageError('missing --category <id>', `${EXAMPLE}; ${CATEGORY_HINT}`);
     const connection = connectionFor(context);
+    const name = given ?? (await promptText(context, 'Name of the animal', problemWithName));
     const categoryId = category ?? (await askCategory(context, connection, name));
     const body = { name, categoryId, ...(status && { status }) };
     const path = join(stateDirectory(context), 'added.json');
@@ -94,8 +90,13 @@ export const add: Command<Options> = {
   },
 };
 
-const requireName = (line: string) =>
-  EMPTY_NAME_PATTERN.test(line) ? 'type a name, or press Ctrl-C' : undefined;
+/** An empty name usually comes from an unset variable in a script, and an added animal cannot be removed. */
+const problemWithName = (name: string): string | undefined =>
+  EMPTY_NAME_PATTERN.test(name)
+    ? 'the name is empty'
+    : name === '-'
+      ? 'the name is only a hyphen'
+      : undefined;
 
 /** Shows some animals of each category, because people know their animals and not the numbers, and asks for a number. */
 async function askCategory(context: CommandContext, connection: Connection, animal: string): Promise<bigint> {
