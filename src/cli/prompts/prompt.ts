@@ -98,8 +98,8 @@ function readLine(
         return editor.close();
       }
       lines = [];
-      // Drop the last line of the paste.
-      editor.write(null, { ctrl: true, name: 'u' });
+      // Drop the last line of a paste. This shows the prompt again, so do it only then.
+      if (editor.line !== '') editor.write(null, { ctrl: true, name: 'u' });
       stderr.write(`${isHidden ? '\n' : ''}${error}\n`);
       show();
     });
