@@ -3,9 +3,8 @@ import { describeIssues, fieldError, parseInt64, tryParseJson } from '../contrac
 import { type PetStatus, petJson } from '../contract/schemas.ts';
 
 /*
- * The exact JSON text of an animal, such as {"id":1,"name":"Rex","categoryId":3,"status":"available"}. `petJson` writes
- * it, stores keep it, and responses contain it byte for byte. Only this module knows its form, and create_animals in
- * postgres/sql/animals.sql, which puts the id in front of the rest as `textWithId` does.
+ * The exact JSON text of an animal, such as {"id":1,"name":"Rex","categoryId":3,"status":"available"}. Stores keep it, and
+ * responses contain it byte for byte. Only `petJson`, this module and create_animals in animals.sql know its form.
  */
 
 const START = '{"id":';

@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import type { Client, ClientBase, QueryResultRow } from 'pg';
 import { StoreError, StoreUnavailableError, storeMissingError } from '../errors.ts';
 import type { PrimaryConnector } from './connector.ts';
-import { callFailure, connectFailure } from './failures.ts';
+import { callFailure, connectFailure, watchCommit } from './failures.ts';
 import type { Statement } from './pool.ts';
 
 /** Identifies the store in a database. `secret` salts the fingerprints of idempotency keys. */
@@ -41,7 +41,8 @@ ${SEARCH_PATH};
 set local statement_timeout = 0;
 set local lock_timeout = '4s';
 set local idle_in_transaction_session_timeout = 0;
-set local synchronous_commit = on`;
+set local synchronous_commit = on;
+set local client_min_messages = warning`;
 
 /**
  * Creates the store if the database contains none. Call this in a READ COMMITTED transaction. Until the transaction
@@ -176,9 +177,15 @@ export async function inTransaction<Result>(
   const result = await begun.then(task).catch((error) => {
     throw error instanceof StoreError ? error : callFailure(error, place, 'not_done');
   });
-  const { command } = await client.query('commit').catch((error) => {
+  const endWatch = watchCommit(client);
+  const committed = client.query('commit').then(({ command }) => {
+    const problem = endWatch();
+    if (problem) throw problem;
+    return command;
+  });
+  const command = await committed.catch((error) => {
     throw new StoreUnavailableError(
-      `the connection to ${place} ended during the commit: the change may have been stored`,
+      `the commit at ${place} was not confirmed: the change may have been stored`,
       'check whether the store contains the change before you repeat it',
       { cause: error, outcome: 'unknown' },
     );
@@ -213,7 +220,9 @@ export type DatabaseForServer = {
 export function statementForCall(name: string, storeId: string, values: readonly unknown[]): Statement {
   const all = [storeId, SCHEMA_VERSION, ...values];
   const parameters = all.map((_, i) => `$${i + 1}`).join(', ');
-  return { name, text: `select * from pets.${name}(${parameters}) as result`, values: all };
+  // The role or the database cannot hide the warning that `watchCommit` looks for.
+  const show = "pg_catalog.set_config('client_min_messages', 'warning', true)";
+  return { name, text: `select result.* from pets.${name}(${parameters}) as result, ${show}`, values: all };
 }
 
 /** Returns a function that calls functions of the schema `pets` on one connection, without a time limit. */

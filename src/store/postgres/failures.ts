@@ -1,4 +1,4 @@
-import { DatabaseError } from 'pg';
+import { type Client, DatabaseError } from 'pg';
 import { systemReason } from '../../system/file-system.ts';
 import { StoreError, StoreUnavailableError, StoreUnwritableError } from '../errors.ts';
 
@@ -99,4 +99,21 @@ function hintFor(error: unknown): string | undefined {
   const { code, hint } = error as { code?: unknown; hint?: string };
   const known = HINTS.find(([beginning]) => typeof code === 'string' && beginning.test(code));
   return known?.[1] ?? hint;
+}
+
+/**
+ * PostgreSQL reports success if a commit that waits for a synchronous replica is canceled, and only adds a warning. Returns a
+ * function that ends the watch, and returns an error if a commit on the connection got the warning.
+ */
+export function watchCommit(client: Client): () => Error | undefined {
+  let problem: Error | undefined;
+  const onNotice = ({ routine }: { routine?: string | undefined }) => {
+    if (routine === 'SyncRepWaitForLSN')
+      problem = new Error('no synchronous replica has confirmed the commit');
+  };
+  client.on('notice', onNotice);
+  return () => {
+    client.off('notice', onNotice);
+    return problem;
+  };
 }

@@ -3,7 +3,7 @@ import type { Client, QueryResultRow } from 'pg';
 import type { SteadyClock } from '../../system/clock.ts';
 import type { DatabaseConnections } from '../backend.ts';
 import { StoreError } from '../errors.ts';
-import { callFailure, connectFailure, isConnectionOutdated, isRolledBack } from './failures.ts';
+import { callFailure, connectFailure, isConnectionOutdated, isRolledBack, watchCommit } from './failures.ts';
 
 /** The longest time to open a connection, in milliseconds. */
 export const CONNECT_TIMEOUT_MS = 1_000;
@@ -240,18 +240,12 @@ export class Pool {
         reject(new Error('no response in time'));
         this.#destroy(client);
       });
-      // PostgreSQL reports success if a commit that waits for a synchronous replica is canceled.
-      let isConfirmed = true;
-      const onNotice = ({ routine }: { routine?: string | undefined }) => {
-        if (routine === 'SyncRepWaitForLSN') isConfirmed = false;
-      };
-      client.on('notice', onNotice);
+      const endWatch = watchCommit(client);
       client.query<Row>(this.#options.prepare ? { ...statement } : unnamed, (error, result) => {
         cancel();
-        client.off('notice', onNotice);
-        if (error) reject(error);
-        else if (isConfirmed) resolve(result.rows);
-        else reject(new Error('no synchronous replica has confirmed the commit'));
+        const unconfirmed = endWatch();
+        if (error ?? unconfirmed) reject(error ?? unconfirmed);
+        else resolve(result.rows);
       });
     });
   }

@@ -45,7 +45,7 @@ test('an idempotency key that two connections use at the same time adds one anim
 });
 
 test.each(['off', 'local', 'remote_write'])(
-  'creations and new bans wait for replicas and the disk even if synchronous_commit is %s; counts never do',
+  'creations and new bans wait for replicas and the disk even if synchronous_commit is %s, counts never do, and all show warnings',
   async (weak) => {
     const { client } = await freshStore();
     const rule = { after: 1, milliseconds: 300_000 };
@@ -59,11 +59,14 @@ test.each(['off', 'local', 'remote_write'])(
     ];
     await storeIdOf(client);
     for (const [call, expected] of calls) {
-      await client.query(`begin; set local synchronous_commit = ${expected === 'on' ? weak : 'on'}`);
+      const setting = expected === 'on' ? weak : 'on';
+      await client.query(
+        `begin; set local synchronous_commit = ${setting}; set local client_min_messages = error`,
+      );
       await call();
-      expect((await client.query('show synchronous_commit')).rows).toEqual([
-        { synchronous_commit: expected },
-      ]);
+      const read =
+        "select current_setting('synchronous_commit') as commit, current_setting('client_min_messages') as messages";
+      expect((await client.query(read)).rows).toEqual([{ commit: expected, messages: 'warning' }]);
       await client.query('commit');
       expect((await client.query('show synchronous_commit')).rows).toEqual([{ synchronous_commit: 'on' }]);
     }
