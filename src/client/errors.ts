@@ -132,6 +132,28 @@ const LOCAL_HINT =
 /** The codes of TLS and of certificates, and those with which the parser of HTTP refuses a response. */
 const PROTOCOL_CODE = /CERT|TLS|SSL|SIGNATURE|ISSUER|CRL|INVALID_|PATH_LENGTH|^EPROTO$|^HPE_/;
 
+/** The hints for errors of TLS and of the parser of HTTP, by their code and message. The first match decides. */
+const PROTOCOL_HINTS: readonly (readonly [error: RegExp, hint: string])[] = [
+  [
+    /wrong version number|packet length/,
+    'the service does not use https at this port; check the port, or let the base URL begin with http://',
+  ],
+  [/ALTNAME/, 'in the base URL, use a host name of the certificate; the error shows them after DNS:'],
+  [
+    /EXPIRED|NOT_YET_VALID/,
+    'check the clock of this machine; if it is right, the service needs a new certificate',
+  ],
+  [
+    /UNABLE_TO|SELF_SIGNED/,
+    'to trust the certificate, set NODE_EXTRA_CA_CERTS to the PEM file of its certificate authority',
+  ],
+  [
+    /^HPE_/,
+    'the service may not use http at this port; check the port, or let the base URL begin with https://',
+  ],
+  [/^/, 'check the certificate of the service; https needs TLS 1.2 or newer'],
+];
+
 const HEADERS_HINT =
   'the service or a proxy sends too many or too long headers, such as cookies; to accept them, set NODE_OPTIONS=--max-http-header-size=65536';
 
@@ -156,8 +178,9 @@ export function toAttemptError(error: Error, sent: boolean): ClientError {
   const isParser = name === 'HTTPParserError';
   const isCut = errno === 'UND_ERR_RES_CONTENT_LENGTH_MISMATCH' || (isParser && cause.data === '');
   if (isCut) return new NetworkError(INCOMPLETE_RESPONSE, { errno, sent, cause });
-  const isPermanent = isParser || PROTOCOL_CODE.test(errno ?? '');
-  return new NetworkError(text, { errno, sent, isPermanent, cause });
+  if (!isParser && !PROTOCOL_CODE.test(errno ?? '')) return new NetworkError(text, { errno, sent, cause });
+  const [, hint] = PROTOCOL_HINTS.find(([pattern]) => pattern.test(`${errno} ${text}`)) ?? [];
+  return new NetworkError(text, { errno, sent, isPermanent: true, hint, cause });
 }
 
 /** The innermost cause of an error. An AggregateError has an error for each address that was tried; the first one counts. */

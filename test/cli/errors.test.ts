@@ -112,6 +112,8 @@ test.each<[string | undefined, start: string, hint: string, Partial<Connection>?
   expect(described).toMatchObject({ exitCode: 6, code: 'network_error', message });
   expect(described.hint).toContain(hint);
   if (hint === CHECK) expect(described.hint).toContain(CHECK + baseUrl);
+  const proxied = explain(network(code, start === ''), change, { proxyVariable: 'HTTPS_PROXY' });
+  if (!hint.startsWith(START)) expect(proxied.hint).toContain(' the proxy in HTTPS_PROXY');
 });
 
 test.each([

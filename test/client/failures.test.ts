@@ -32,7 +32,7 @@ test.each<[string | undefined, Error, string, isPermanent: boolean]>([
   const error = toAttemptError(cause, false);
   expect(error).toBeInstanceOf(NetworkError);
   expect(error).toMatchObject({ message, isPermanent, errno, sent: false });
-  expect(error.hint).toBeUndefined();
+  expect(error.hint !== undefined).toBe(isPermanent);
 });
 
 test.each<[string, Error]>([

@@ -41,7 +41,7 @@ export function callError(error: unknown, call: FailedCall): unknown {
   // The service may have included the API key in its error, and the output of pets may end up in a log.
   const redact = createRedactor(call.connection.key);
   const { code = redact(error.code), hint = error.hint } = description;
-  const options = { ...description, code, exitCode: exitCodeOf(error, code), hint: error.hint ?? hint };
+  const options = { ...description, code, exitCode: exitCodeOf(error, code), hint };
   return new CliError(redact(message), { ...options, cause: error });
 }
 
@@ -75,51 +75,23 @@ function describe(error: ClientError, call: FailedCall): Description {
     return { message: `${server} rejected ${key}: ${error.message}`, status, hint: keyHint(connection) };
   }
   const status = error instanceof ContractError ? error.status : undefined;
-  return { message, status, hint: baseUrlHint(connection, foundBaseUrl) };
+  return { message, status, hint: error.hint ?? baseUrlHint(connection, foundBaseUrl) };
 }
 
 /** How to write special characters in the URL of a proxy. */
 export const PROXY_ENCODING =
   'in its user or password, write @ as %40, # as %23, ? as %3F, : as %3A, / as %2F and % as %25';
 
-/** The hints for errors of TLS and of the HTTP parser, by their code and message. The first match decides. */
-const PROTOCOL_HINTS: readonly (readonly [error: RegExp, hint: string])[] = [
-  [/^UND_/, ''], // an error of the proxy
-  [
-    /wrong version number|packet length/,
-    'the service does not use https at this port; check the port, or let the base URL begin with http://',
-  ],
-  [/ALTNAME/, 'in the base URL, use a host name of the certificate; the error shows them after DNS:'],
-  [
-    /EXPIRED|NOT_YET_VALID/,
-    'check the clock of this machine; if it is right, the service needs a new certificate',
-  ],
-  [
-    /UNABLE_TO|SELF_SIGNED/,
-    'to trust the certificate, set NODE_EXTRA_CA_CERTS to the PEM file of its certificate authority',
-  ],
-  [
-    /^HPE_/,
-    'the service may not use http at this port; check the port, or let the base URL begin with https://',
-  ],
-  [/^/, 'check the certificate of the service; https needs TLS 1.2 or newer'],
-];
-
 function networkHint(error: NetworkError, call: FailedCall, server: string): string {
   const { code, errno, sent } = error;
   const { connection, proxyVariable } = call;
-  const text = `${errno} ${error.message}`;
-  const protocolHint = error.isPermanent && PROTOCOL_HINTS.find(([pattern]) => pattern.test(text))?.[1];
-  if (protocolHint) return protocolHint;
   const url = new URL(connection.baseUrl);
   if (url.protocol === 'http:' && isLoopbackUrl(url) && errno === 'ECONNREFUSED') {
     const option = url.port === String(DEFAULT_PORT) ? '' : ` --port ${portOf(url)}`;
     return `start the local service: pets serve${option}; if it was started with --data before, add the same --data`;
   }
-  const hint =
-    code === 'timeout'
-      ? 'try again, or increase --timeout or --max-time'
-      : `${sent ? 'try again later, or check' : 'check the network and'} the base URL ${connection.baseUrl}`;
+  const check = `${sent ? 'try again later, or check' : 'check the network and'} the base URL ${connection.baseUrl}`;
+  const hint = error.hint ?? (code === 'timeout' ? 'try again, or increase --timeout or --max-time' : check);
   return proxyVariable === undefined
     ? hint
     : `${hint}; the request goes through the proxy in ${proxyVariable}, which has the form http://user:password@host:port; ${PROXY_ENCODING}; to connect without it, add ${server} to NO_PROXY`;
