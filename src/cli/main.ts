@@ -93,7 +93,7 @@ function printStack(console: Console, error: unknown): void {
  */
 async function runProgram(context: Context, openConsole: OpenConsole): Promise<number> {
   const { argv, env } = context;
-  checkArguments(argv);
+  checkArguments(context);
   const parsed = argv.length === 0 ? { text: overviewPage() } : parseCommandLine(argv, env, commands);
   if ('command' in parsed)
     return runCommand(parsed.command, parsed.options, { ...context, ...parsed }, openConsole);
@@ -133,17 +133,17 @@ const URL_WITH_PASSWORD =
   /(?:^|[^\w+.-])(?:[\w+.-]+:\/\/|postgres(?:ql)?(?:\/\/|:\/?))(?:[^:@]*:.+@|.*[?&](?:ssl)?password=.)/is;
 
 /** Refuses arguments that contain a password, or are not UTF-8, because Node replaces some of their bytes. @throws CliError */
-function checkArguments(argv: readonly string[]): void {
+function checkArguments({ argv, homeDirectory }: Context): void {
   const end = argv.indexOf('--');
   if ((end < 0 ? argv : argv.slice(0, end)).some((word) => URL_WITH_PASSWORD.test(word)))
     throw usageError(
       'a URL in the command line contains a password, which other users of this machine can see',
       'for a database, put the password into ~/.pgpass or PGPASSWORD; for a service, leave out user and password: pets login asks for the key',
     );
-  const invalid = argv.find((word) => word.includes('\ufffd'));
+  const invalid = [...argv, homeDirectory].find((word) => word.includes('\ufffd'));
   if (invalid === undefined) return;
   throw usageError(
-    `the argument ${invalid} contains unreadable characters`,
+    `${invalid} contains unreadable characters`,
     'set the encoding of the terminal or script to UTF-8; rename a file whose name is not UTF-8',
   );
 }

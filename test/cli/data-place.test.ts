@@ -24,6 +24,7 @@ test.each([
   ['store', ['--ephemeral'], 'pets-'],
   ['', [], '.local/share/pets/store'],
   [' HOME/store\r\n', [], 'store'],
+  ['~/store', [], 'store'],
 ])('PETS_DATA: %j with the options %j leads to %s', async (value, args, expected) => {
   const machine = await freshMachine();
   const env = { PETS_DATA: value.replace('HOME', machine.home) };

@@ -16,6 +16,7 @@ test.each([
   ['linux', { XDG_CONFIG_HOME: '/c', XDG_DATA_HOME: '/d' }, '/c/pets', '/d/pets/store'],
   ['linux', { XDG_CONFIG_HOME: '', XDG_DATA_HOME: '' }, '/home/ada/.config/pets', SHARE],
   ['linux', { PETS_CONFIG_DIR: '/mine', XDG_CONFIG_HOME: '/c' }, '/mine', SHARE],
+  ['linux', { PETS_CONFIG_DIR: '~/mine' }, '/home/ada/mine', SHARE],
 ] as [NodeJS.Platform, Record<string, string>, string, string][])(
   'on %s with %j, profiles are in %s, and the store in %s',
   (platform, env, config, data) => {
@@ -45,6 +46,8 @@ test.each([
   ['no home directory', '/', {}, 'EACCES', 'set HOME or PETS_CONFIG_DIR to a writable directory'],
   ['files of root', '/home/ada', {}, 'EACCES', `${CHOWN} /home/ada/.config; otherwise, set PETS_CONFIG_DIR`],
   ['a chosen directory of root', '/', { PETS_CONFIG_DIR: '/my pets' }, 'EACCES', `${CHOWN} '/my pets';`],
+  ['a mounted file', '/home/ada', {}, 'EBUSY', 'mount its directory instead'],
+  ['a file system without modes', '/home/ada', {}, 'EPERM', 'may not support private files'],
   ['a full disk', '/home/ada', {}, 'ENOSPC', 'make the directory writable, or set PETS_CONFIG_DIR'],
 ])('the hint after an error with the files of profiles: %s', (_name, homeDirectory, env, code, hint) => {
   const error = Object.assign(new Error(), { code });

@@ -9,12 +9,13 @@ import { ask, canAsk, promptSecret, promptText } from '../../src/cli/prompts/pro
 import { createProcessContext } from '../../src/cli/run.ts';
 import { InterruptedError } from '../../src/system/clock.ts';
 
-type Situation = { json?: boolean; input?: boolean; stdin?: boolean; stderr?: boolean };
+type Situation = { json?: boolean; input?: boolean; stdin?: boolean; stderr?: boolean; ci?: string };
 
 /** A context with a fake terminal of 40 columns. */
-function terminalContext({ json = false, input = true, stdin = true, stderr = true }: Situation = {}) {
+function terminalContext({ json = false, input = true, stdin = true, stderr = true, ci }: Situation = {}) {
   const context = {
     ...createProcessContext(),
+    env: { CI: ci },
     stdin: Object.assign(new PassThrough(), { isTTY: stdin, setRawMode: () => {} }),
     stderr: Object.assign(new PassThrough(), { isTTY: stderr, columns: 40 }),
   };
@@ -62,6 +63,7 @@ test.each<[string, boolean, Situation]>([
   ['with --json', false, { json: true }],
   ['if stdin is a pipe', false, { stdin: false }],
   ['if stderr is a pipe', false, { stderr: false }],
+  ['in a CI job', false, { ci: 'true' }],
 ])('%s, whether a command can ask is %j', (_name, expected, situation) => {
   expect(canAsk(terminalContext(situation))).toBe(expected);
 });

@@ -13,9 +13,13 @@ import { shellQuote } from '../output/text.ts';
 /** The parts of the context that determine where a user's files are. */
 export type HomeContext = Pick<Context, 'env' | 'platform' | 'homeDirectory'>;
 
+/** A path that begins with `~` in a variable or after `=`, where no shell expands it. */
+export const expandHome = (path: string, { homeDirectory }: HomeContext): string =>
+  path.trim().replace(/^~(?=\/|$)/, () => homeDirectory);
+
 /** The directory for profiles, settings, and the API keys of local stores. */
 export const configDirectory = (context: HomeContext): string =>
-  context.env['PETS_CONFIG_DIR'] || directory(context, 'config');
+  expandHome(context.env['PETS_CONFIG_DIR'] ?? '', context) || directory(context, 'config');
 
 /** The hint after an error of reading or writing a file in the configuration directory. */
 export function configHint(context: HomeContext, error: unknown): string {
@@ -23,7 +27,11 @@ export function configHint(context: HomeContext, error: unknown): string {
   const isChosen = Boolean(env['PETS_CONFIG_DIR']);
   if (!isChosen && homeDirectory === dirname(homeDirectory))
     return 'set HOME or PETS_CONFIG_DIR to a writable directory';
-  if (errnoOf(error) !== 'EACCES' || platform === 'win32')
+  const errno = errnoOf(error);
+  if (errno === 'EBUSY') return 'the file is a mount point of its own; mount its directory instead';
+  if (errno === 'EPERM')
+    return 'its file system may not support private files; set PETS_CONFIG_DIR to a directory on another one';
+  if (errno !== 'EACCES' || platform === 'win32')
     return 'make the directory writable, or set PETS_CONFIG_DIR to another one';
   // sudo also creates the parent, such as ~/.config, if it does not exist.
   const directory = isChosen ? configDirectory(context) : dirname(configDirectory(context));
@@ -36,7 +44,7 @@ export const dataDirectory = (context: HomeContext): string => join(directory(co
 
 /** The directory for the rate-limit state of services, the ledgers of imports, and the compile cache. */
 export const stateDirectory = (context: HomeContext): string =>
-  context.env['PETS_STATE_DIR'] || directory(context, 'state');
+  expandHome(context.env['PETS_STATE_DIR'] ?? '', context) || directory(context, 'state');
 
 /**
  * The state directory, and the directory to use if it is not writable. The compile cache is stored only in the first of
@@ -148,7 +156,7 @@ export function checkUrl(text: string, source: string): string {
   const start = /^https?:/i.test(text) ? 'be a valid URL' : 'begin with https:// or http://';
   throw usageError(
     `${source} must ${start}, without user, query or fragment`,
-    'for example https://api.example.com/v1',
+    'for example, without quotes: https://api.example.com/v1',
   );
 }
 

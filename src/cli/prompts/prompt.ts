@@ -44,11 +44,11 @@ export const canAsk = (context: CommandContext): boolean =>
   !context.console.hasJsonEvents && canPrompt(context);
 
 /**
- * Whether the command can prompt: without `--no-input`, if standard input and standard error are terminals, and standard
- * input was not the data of the command.
+ * Whether the command can prompt: without `--no-input` and not in a CI job, if standard input and standard error are terminals,
+ * and standard input was not the data of the command.
  */
-export const canPrompt = ({ globals, stdin, stderr }: CommandContext): boolean =>
-  globals.input && stdin.isTTY === true && stderr.isTTY === true && !stdin.readableEnded;
+export const canPrompt = ({ env, globals, stdin, stderr }: CommandContext): boolean =>
+  globals.input && !env['CI'] && stdin.isTTY === true && stderr.isTTY === true && !stdin.readableEnded;
 
 /** A paste has ended if nothing more arrives for this many milliseconds. */
 const PASTE_PAUSE_MS = 50;

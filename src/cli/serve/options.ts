@@ -15,7 +15,7 @@ import type { Context } from '../core/context.ts';
 import { fileError, toCliError, usageError } from '../core/errors.ts';
 import { ArgumentError } from '../core/values.ts';
 import { shellQuote } from '../output/text.ts';
-import { dataDirectory, parseBaseUrl } from '../profiles/profile.ts';
+import { dataDirectory, expandHome, parseBaseUrl } from '../profiles/profile.ts';
 import { type CommandContext, option } from '../program/command.ts';
 
 export type ServeOptions = {
@@ -136,9 +136,13 @@ export async function findStoreLocation(
   context: CommandContext,
 ): Promise<StoreLocation> {
   const { parseLocation } = await import('../../store/location.ts');
-  // Environment and secret files often end with a line break.
-  const place = argument ?? (context.env['PETS_DATA']?.trim() || dataDirectory(context));
-  return parseLocation(place, { ...context, userName: userName() });
+  const place = expandHome(argument ?? context.env['PETS_DATA'] ?? '', context) || dataDirectory(context);
+  const location = await parseLocation(place, { ...context, userName: userName() });
+  if (!location.place.includes('\ufffd')) return location;
+  throw usageError(
+    `${location.place} is not UTF-8 text`,
+    'rename the directory, or choose another one with --data',
+  );
 }
 
 /** Like `findStoreLocation`, for a command that needs a database. @throws StoreError, CliError for a directory */

@@ -142,7 +142,7 @@ function closeAfterResponse(connection: Connection): void {
 const PARSER_ERRORS: Readonly<Record<string, ServiceError>> = {
   HPE_HEADER_OVERFLOW: new ServiceError(
     'headers_too_large',
-    'The target and the headers are larger than 8 KiB',
+    'The target and the headers are larger than 8 KiB. In a browser, delete the cookies of this host',
   ),
   ERR_HTTP_REQUEST_TIMEOUT: new ServiceError('request_timeout', 'The request did not arrive in time'),
   HPE_INVALID_EOF_STATE: invalidRequest('The client closed the connection before the end of its request'),
@@ -163,7 +163,7 @@ function sendError(app: App, error: ServiceError, socket: Socket): void {
 
 /** A host as part of a URL; the wildcard addresses are replaced by loopback. */
 function urlHost(host: string): string {
-  if (host === '0.0.0.0') return '127.0.0.1';
-  if (host === '::') return '[::1]';
+  // A server that listens on all IPv6 addresses also accepts IPv4.
+  if (host === '0.0.0.0' || host === '::') return '127.0.0.1';
   return host.includes(':') ? `[${host}]` : host;
 }
