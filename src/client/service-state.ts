@@ -1,5 +1,14 @@
 import { createHash } from 'node:crypto';
-import { accessSync, constants, lstatSync, mkdirSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
+import {
+  accessSync,
+  chmodSync,
+  constants,
+  lstatSync,
+  mkdirSync,
+  readdirSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs';
 import { dirname, join } from 'node:path';
 import { LOOPBACK_NAME_PATTERN } from '../contract/headers.ts';
 import type { Clock, Uptime } from '../system/clock.ts';
@@ -209,6 +218,7 @@ export function prepareStateDirectory(directory: StateDirectory): boolean {
 export function makeDirectorySync(path: string, withParents = true): boolean {
   try {
     mkdirSync(path, { mode: 0o700 });
+    chmodSync(path, 0o700);
     return true;
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException;

@@ -59,7 +59,7 @@ export const realFileSystem: FileSystem = {
   rename: fs.rename,
   link: fs.link,
   unlink: fs.unlink,
-  mkdir: (path) => fs.mkdir(path, { mode: 0o700 }),
+  mkdir: (path) => fs.mkdir(path, { mode: 0o700 }).then(() => fs.chmod(path, 0o700).catch(() => {})),
   chmod: fs.chmod,
   readdir: (path) => fs.readdir(path),
   // This call is synchronous, because it takes less than a microsecond and the thread pool would add twenty.
@@ -235,7 +235,7 @@ export async function removeFile(fileSystem: FileSystem, path: string): Promise<
 }
 
 /**
- * Creates the directory and its missing parents with mode 0700. Does not sync their names: see `fsyncAncestors`.
+ * Creates the directory and its missing parents with mode 0700 despite the umask. Does not sync their names: see `fsyncAncestors`.
  *
  * Node's recursive mkdir is not used, because it never returns if the file system reports ENOENT for every mkdir, as
  * /proc does.

@@ -13,8 +13,9 @@ const KEY_PROMPT = 'API key for profile prod';
 const URL_PROMPT = 'Address of';
 
 /** Starts `pets login` at a terminal. Waits for the prompt for the key, or without `baseUrl` for the base URL. */
-async function startLogin(baseUrl?: string) {
+async function startLogin(baseUrl?: string, TERM = 'xterm') {
   const machine = await freshMachine();
+  Object.assign(machine.env, { TERM });
   const terminal = onTerminal(machine, ['login', ...(baseUrl ? ['--base-url', baseUrl] : [])]);
   await terminal.waitFor(baseUrl ? KEY_PROMPT : URL_PROMPT);
   return { machine, terminal };
@@ -26,19 +27,19 @@ const savedOn = async ({ configDirectory }: Machine) =>
   (await readdir(configDirectory).catch(() => [])).filter((name) => name.endsWith('.json'));
 
 describe('pets login at a terminal', () => {
-  testAtTerminal(
-    'asks for the base URL and, without showing it, the key; the command that it suggests next works',
-    async () => {
+  testAtTerminal.each(['xterm-256color', 'dumb'])(
+    'asks for the base URL and, without showing it, the key; the command that it suggests next works (TERM=%s)',
+    async (term) => {
       const service = await startService();
-      const { machine, terminal } = await startLogin();
+      const { machine, terminal } = await startLogin(undefined, term);
       terminal.type(`till-key${ENTER}`);
       await terminal.waitFor('this is not an address');
       terminal.type(`api.example.com${ENTER}`);
       await terminal.waitFor('must begin with https://');
-      terminal.type(`${service.url}${ENTER}`);
+      terminal.type(`x\x7f${service.url}${ENTER}`);
       await terminal.waitFor(`${KEY_PROMPT} (${new URL(service.url).host}), input hidden:`);
-      // The key is pasted with spaces around it.
-      terminal.type(` ${service.key} ${ENTER}`);
+      // The key is pasted with spaces around it, after a mistyped letter.
+      terminal.type(`x\x7f ${service.key} ${ENTER}`);
       await terminal.waitFor('Next:');
       expect(await terminal.exitCode()).toBe(0);
       expect(terminal.output()).not.toContain(service.key);

@@ -65,7 +65,7 @@ function findTarget(name: string): { path: string; existing: fs.Stats | undefine
     const isFile = existing?.isFile() ?? fs.lstatSync(own, { throwIfNoEntry: false }) === undefined;
     if (!isFile || /^-$|[/\\]$/.test(name) || [own, path].some((each) => SYSTEM_PATH.test(each)))
       throw refuse(
-        new Error('it is not a regular file'),
+        new Error('it is not a regular file, or is a link to a missing one'),
         'choose another file; for stdout, leave out --output; for a pipe or a device, use > instead',
       );
     // `rename` would also replace a file that is protected against writing.

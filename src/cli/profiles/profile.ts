@@ -1,4 +1,4 @@
-import { chmodSync, readFileSync } from 'node:fs';
+import { chmodSync, readFileSync, statSync } from 'node:fs';
 import { dirname, isAbsolute, join } from 'node:path';
 import * as z from 'zod/mini';
 import type { StateDirectory } from '../../client/service-state.ts';
@@ -235,7 +235,7 @@ async function writeFile(context: HomeContext, name: string, value: Record<strin
       accessPropertiesByDotNotation: false,
     });
     conf.store = value;
-    chmodSync(conf.path, FILE_MODE);
+    if ((statSync(conf.path).mode & 0o077) !== 0) chmodSync(conf.path, FILE_MODE);
   } catch (error) {
     throw fileError('write', join(directory, `${name}.json`), error, configHint(context, error));
   }

@@ -1,4 +1,4 @@
-import { createInterface } from 'node:readline';
+import { createInterface } from 'node:readline/promises';
 import { InterruptedError } from '../../system/clock.ts';
 import type { Context } from '../core/context.ts';
 import { readInput, requireUtf8 } from '../core/input.ts';
@@ -58,7 +58,7 @@ const PASTE_PAUSE_MS = 50;
  * a paste to the shell, which would run them, and never ends after Ctrl-D.
  */
 function readLine(
-  { stdin, stderr, onSignal, sleep }: Context,
+  { env, stdin, stderr, onSignal, sleep }: Context,
   prompt: string,
   validate: Validate,
   isHidden = false,
@@ -67,7 +67,8 @@ function readLine(
     input: stdin,
     ...(!isHidden && { output: stderr }),
     prompt: isHidden ? '' : prompt,
-    terminal: true,
+    // Without escape sequences, the terminal itself edits the line, except if it must not show the line.
+    terminal: isHidden || env['TERM'] !== 'dumb',
     historySize: 0,
   });
   let lines: string[] = [];
