@@ -93,7 +93,7 @@ async function createClaim(directory: string, short: string): Promise<Claim> {
   try {
     // Let every user who can enter the directory ask whether this process lives, whatever the umask is. Otherwise, a
     // claim that remains after a kill would look alive to another user.
-    await fs.chmod(join(directory, pending), 0o666);
+    await fs.chmod(join(directory, pending), 0o666).catch(() => {});
     await fs.rename(join(directory, pending), join(directory, claim.name));
     return claim;
   } catch (error) {
