@@ -149,15 +149,19 @@ export function chooseProfile(context: HomeContext & { globals: { profile?: Prof
   );
 }
 
+/** Matches an address without https://. It does not match an API key, which an error must not repeat. */
+const HOST_AND_PATH = /^(localhost|[a-z\d-]+(\.[a-z\d-]+)+)(:\d+)?(\/[a-z\d/.-]*)?$/;
+
 /** Normalizes a base URL. `source` names the setting in the error. @throws CliError if the URL is invalid */
 export function checkUrl(text: string, source: string): string {
   const url = parseBaseUrl(text);
   if (url !== undefined) return url;
-  const start = /^https?:/i.test(text) ? 'be a valid URL' : 'begin with https:// or http://';
-  throw usageError(
-    `${source} must ${start}, without user, query or fragment`,
-    'for example, without quotes: https://api.example.com/v1',
-  );
+  const problem = /^https?:/i.test(text)
+    ? 'be a valid URL without @, ? and #'
+    : 'begin with https:// or http://';
+  const scheme = /^(localhost|127\.)/.test(text) ? 'http' : 'https';
+  const example = HOST_AND_PATH.test(text) ? `${scheme}://${text}` : 'https://api.example.com/v1';
+  throw usageError(`${source} must ${problem}`, `for example, without quotes: ${example}`);
 }
 
 /** @throws CliError with exit code 2 if the key would be sent unencrypted to another machine without permission */
