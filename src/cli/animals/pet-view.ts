@@ -3,7 +3,7 @@ import { type Pet, type PetStatus, petJson, petStatuses, type ReceivedPet } from
 import { fieldAt, pickFields } from '../core/values.ts';
 import type { Column, View } from '../output/printer.ts';
 
-export const petFields = ['id', 'name', 'categoryId', 'status'] as const;
+export const petFields = ['id', 'name', 'categoryId', 'status'] as const satisfies (keyof Pet)[];
 
 const STATUS_COLOR: Partial<Record<string, 'green' | 'yellow' | 'gray'>> = {
   available: 'green',
@@ -11,7 +11,6 @@ const STATUS_COLOR: Partial<Record<string, 'green' | 'yellow' | 'gray'>> = {
   sold: 'gray',
 };
 
-/** The column for a field of animals. */
 export function petColumn<Row>(name: string): Column<Row> {
   const column: Column<Row> = { name, value: (row) => fieldAt(row, name) };
   if (name === 'categoryId') return { ...column, head: 'CATEGORY' };
@@ -29,16 +28,13 @@ export const petView = (fields?: readonly string[]): View<ReceivedPet> => ({
   json: fields ? (pet) => stringifyJson(pickFields(pet, fields)) : petText,
 });
 
-/** The fields of an animal for which `petText` uses a faster serializer. An animal with others must keep them. */
-const PLAIN_FIELDS = ['id', 'name', 'categoryId', 'status'] as const satisfies (keyof Pet)[];
-
-/** Formats an animal as JSON. Uses a faster serializer if it has exactly `PLAIN_FIELDS`, with valid values. */
+/** Formats an animal as JSON. Uses a faster serializer if it has exactly `petFields`, with valid values. */
 function petText(pet: ReceivedPet): string {
   const { id, name, categoryId, status } = pet;
   const isPlain =
     typeof id === 'bigint' &&
     typeof categoryId === 'bigint' &&
     petStatuses.includes(status as PetStatus) &&
-    Object.keys(pet).length === PLAIN_FIELDS.length;
+    Object.keys(pet).length === petFields.length;
   return isPlain ? petJson({ id, name, categoryId, status: status as PetStatus }) : stringifyJson(pet);
 }

@@ -94,7 +94,6 @@ async function printKey(created: CreatedKey, revocation: string, { console }: Co
   }
 }
 
-/** A key as `pets keys list` prints it. */
 type ListedKey = Pick<StoredKey, 'name' | 'plan' | 'created'> & Quota & { bannedUntil: string | null };
 
 const list: Command<Data> = {

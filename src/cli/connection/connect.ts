@@ -180,7 +180,6 @@ export const probe = (context: CommandContext, connection: Connection): Promise<
     (error: unknown) => error,
   );
 
-/** Whether the service has asked for a key. */
 export const isKeyRequired = (error: unknown): boolean =>
   error instanceof CliError && error.cause instanceof ApiFailure && error.cause.status === 401;
 

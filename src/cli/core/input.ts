@@ -31,7 +31,6 @@ export async function readInput(input: Readable, name: string, signal?: AbortSig
   return Buffer.concat(chunks);
 }
 
-/** Creates the error for an input that cannot be read. */
 export function inputError(name: string, error: unknown): CliError {
   const errno = errnoOf(error);
   if (errno === 'EISDIR')

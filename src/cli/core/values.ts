@@ -39,7 +39,6 @@ const numberParser =
 /** About 12 days. In milliseconds, this is less than 2^31, where setTimeout overflows. */
 const MAX_SECONDS = 1_000_000;
 
-/** Returns a parser for a number of seconds with up to three decimals. */
 export const secondsParser = (min: number) =>
   numberParser(
     'a number of seconds with at most three decimals, such as 0.5,',
@@ -63,7 +62,6 @@ export const isObject = (value: unknown): value is Fields =>
 export const isNumber = (value: unknown): boolean =>
   typeof value === 'number' || typeof value === 'bigint' || isLosslessNumber(value);
 
-/** The value of a field, or undefined if there is none. */
 export const fieldAt = (value: unknown, name: string): unknown =>
   isObject(value) && Object.hasOwn(value, name) ? value[name] : undefined;
 

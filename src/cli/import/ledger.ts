@@ -318,7 +318,6 @@ async function openForAppending(
     },
     /** Resolves when all events are synced. @throws CliError if an append has failed */
     flush: () => last,
-    /** Closes the file and releases the lock. */
     close: () =>
       last
         .catch(() => {})

@@ -47,7 +47,6 @@ export type Plan = {
   rejected: Map<number, { code: string; message: string; status: number }>;
 };
 
-/** The ledger's row for a row of the file. */
 export const ledgerRowAt = ({ seqs, ledger }: Plan, position: number): LedgerRow | undefined =>
   ledger.rows.get(seqs[position] ?? 0);
 

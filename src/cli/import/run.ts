@@ -207,7 +207,6 @@ function createProgressBar(
   /** Draws `[####----] 120/500; waiting 12 s …; 58 rows/min, 6 min 33 s left`. */
   const draw = () => console.status(`${drawBar(done, rows)} ${text()}`);
   return {
-    /** Counts one more row as done. */
     advance(): void {
       done++;
       if (console.hasStatus) draw();
@@ -226,6 +225,5 @@ function createProgressBar(
 
 const BAR_COLUMNS = 16;
 
-/** Draws a progress bar, such as `[####------------]`. */
 const drawBar = (done: number, total: number): string =>
   `[${'#'.repeat(total === 0 ? BAR_COLUMNS : (done / total) * BAR_COLUMNS).padEnd(BAR_COLUMNS, '-')}]`;

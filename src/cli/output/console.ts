@@ -43,7 +43,6 @@ export type ConsoleOptions = {
   color: ColorMode;
   /** The format of the data, which may be JSON without `--json`; undefined if the command prints none. */
   format?: Format | undefined;
-  /** Replaces stdout. */
   output?: OutputFile | undefined;
 };
 
@@ -64,7 +63,6 @@ export function createConsole(
   const hasStatus = isErrorTerminal && !json && !quiet && env['TERM'] !== 'dumb';
   /** Functions that mask an API key, by that key. */
   const keyMasks = new Map<string, (text: string) => string>();
-  /** Redacts everything that was passed to `redact`. */
   const redactAll = (text: string) => [...keyMasks.values()].reduce((result, mask) => mask(result), text);
   const notices = new Set<string>();
   let isStatusShown = false;

@@ -6,7 +6,6 @@ import type { Console, Format } from './console.ts';
 import type { TableColumn } from './table.ts';
 import { listNames, sanitizeJson, tsvLine } from './text.ts';
 
-/** The values of the options that choose a format. */
 export type OutputOptions = {
   ndjson?: boolean;
   csv?: boolean;

@@ -134,10 +134,8 @@ export function checkRows<Animal>(
   throw usageError(`${formatCount(errors.length, 'error')} in ${name}; ${refused}`, 'fix the errors above');
 }
 
-/** Why a row was not used. */
 type RowError = { line: number; message: string };
 
-/** The number of different errors that are shown. */
 const MAX_ERRORS_SHOWN = 20;
 
 /** The first 20 different errors, such as `lines 2–41, 43: category "cats" is not a number`. The others are only counted. */

@@ -49,7 +49,6 @@ export type ServeOptions = {
   command: string[];
 };
 
-/** The plan of new API keys without `--plan`. */
 export const DEFAULT_PLAN: PlanName = 'pro';
 
 /** Parses the value of --latency: a number or a range of milliseconds, such as `200` or `100-300`. */
