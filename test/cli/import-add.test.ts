@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { ALL_BEFORE, importing, manyRows, rejection, scenario } from '../helpers/import-commands.ts';
 
-const AGAIN = 'to add every row again, for example after a reset: pets import FILE';
+const AGAIN = 'if these are other animals, or the service was emptied: pets import FILE';
 
 scenario(
   'a file is added row by row in its order, and is not added again; --add-again adds it again',

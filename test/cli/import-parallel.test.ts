@@ -68,7 +68,7 @@ describe('a run with several rows in flight', () => {
       code: 130,
       keys: 17,
       stderr: [
-        'added 1 of 40 rows',
+        'added 1 of 40 rows; 16 may have been added; to continue',
         'error: interrupted; the rows that were being sent may have been added\n',
         'no row is added twice; to continue: pets import FILE\n',
       ],

@@ -88,7 +88,7 @@ describe('without idempotency keys, a row with a lost response is unknown, and t
       code: 6,
       keys: 10,
       stdout: '',
-      stderr: 'added 1 of 30 rows; to continue: pets import FILE --json',
+      stderr: 'added 1 of 30 rows; 9 may have been added; to continue: pets import FILE --json',
       error: { code: 'outcome_unknown', mayHaveBeenAdded: true, exitCode: 6 },
     },
     { code: 8, keys: 30, stderr: 'added 20 of 30 rows; 1 was added before; 9 may have been added' },

@@ -36,7 +36,10 @@ describe('a lost response', () => {
     code: 6,
     stdout: '',
     lacks: '--idempotency-key',
-    stderr: [/added 1 of 3 rows; to continue: pets import FILE\n/, /to continue: pets import \S+\n$/],
+    stderr: [
+      /added 1 of 3 rows; 1 may have been added; to continue: pets import FILE\n/,
+      /to continue: pets import \S+\n$/,
+    ],
   };
   const REPEATED = {
     sends: 'Bella Lola',
@@ -97,7 +100,7 @@ describe('a changed file', () => {
     {
       isOffline: true,
       stderr:
-        '3 of 3 rows were sent before, last on 2026-11-20 12:00 UTC from animals.csv; to add every row again, for example after a reset: pets import FILE --add-again\n',
+        '3 of 3 rows were sent before, last on 2026-11-20 12:00 UTC from animals.csv; if these are other animals, or the service was emptied: pets import FILE --add-again\n',
     },
   );
 

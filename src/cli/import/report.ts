@@ -120,7 +120,6 @@ export function reportResults(task: ImportTask, plan: Plan, hasNothingToDo: bool
     hints.push('fix the cause of the failed rows, then run the command again');
   }
   if (unknown > 0) {
-    texts.push(`${unknown} may have been added`);
     const compare = hasNothingToDo ? '' : '; to let pets compare them, run the command again';
     hints.push(
       `to see whether the rows that may have been added are in the inventory: ${followUpCommand(context, 'list')} --all${compare}; to add one that is missing, import it from a file of its own with --add-again`,
@@ -133,18 +132,24 @@ export function reportResults(task: ImportTask, plan: Plan, hasNothingToDo: bool
 
 const wereOrWas = (count: number): string => (count === 1 ? 'was' : 'were');
 
+/** How many rows may have been added, at the end of a text; empty if none. */
+function openText(plan: Plan): string {
+  const { sent } = countRows(plan);
+  return sent === 0 ? '' : `; ${sent} may have been added`;
+}
+
 /** How many rows this run and earlier ones have added, such as `added 1 of 3 rows; 2 were added before`. */
 export function totalsText(plan: Plan): string {
   const earlier = [...plan.known.values()].filter(({ kind }) => kind === 'added').length;
   const already = earlier === 0 ? '' : `; ${earlier} ${wereOrWas(earlier)} added before`;
-  return `added ${countRows(plan).added - earlier} of ${formatCount(plan.rows.length, 'row')}${already}`;
+  return `added ${countRows(plan).added - earlier} of ${formatCount(plan.rows.length, 'row')}${already}${openText(plan)}`;
 }
 
 export function nothingToDo({ context, connection }: ImportTask, plan: Plan): string {
   const nothing = `nothing to do at ${targetLabel(connection)}`;
   if (plan.known.size === 0) return `${nothing}: there are no rows to add`;
-  const again = `to add every row again, for example after a reset: ${commandToRepeat(context, '--add-again')}`;
-  return `${nothing}: ${knownText(context, plan, plan.known)}; ${again}`;
+  const again = `if these are other animals, or the service was emptied: ${commandToRepeat(context, '--add-again')}`;
+  return `${nothing}: ${knownText(context, plan, plan.known)}${openText(plan)}; ${again}`;
 }
 
 /** Such as `2 of 9 rows were sent before, last on 2026-11-20 12:00 UTC from v1.csv`. */
