@@ -36,13 +36,15 @@ describe('a damaged profile is reported and not changed', () => {
     expect(await readFile(path, 'utf8')).toBe(text);
   });
 
-  test('so are damaged settings', async () => {
+  test('so are damaged settings, which do not matter with --profile', async () => {
     const machine = await freshMachine();
     const path = await writeConfig(machine, 'settings.json', '{"defaultProfile":"production"}');
     const contains = [path, 'defaultProfile must be one of prod, staging, local', 'pets use'];
     const expected = { exit: 1, code: 'damaged_file', contains };
     await expectFailure(machine, ['list'], expected);
     await expectFailure(machine, ['use', 'staging'], expected);
+    const other = { exit: 4, code: 'no_key', contains: ['no API key saved for profile prod'] };
+    await expectFailure(machine, ['list', '--profile', 'prod'], other);
   });
 });
 

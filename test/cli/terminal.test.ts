@@ -32,14 +32,6 @@ test('--debug logs each attempt with its headers, but never the key, even if the
   expect(stdout + stderr).not.toContain('pets_secret_key');
 });
 
-test('a damaged settings file does not matter with --profile', async () => {
-  const { code, stderr } = await runAgainst(respondWith([]), ['list', '--profile', 'prod'], {
-    files: { 'settings.json': '{' },
-  });
-  expect(code).toBe(4);
-  expect(stderr).toContain('no API key saved for profile prod');
-});
-
 const REX = { id: 7, name: 'Rex', categoryId: 3, status: 'available' };
 
 test.each<[string[], Record<string, string>, boolean]>([

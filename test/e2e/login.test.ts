@@ -84,12 +84,6 @@ describe('pets login at a terminal', () => {
     expect(await savedOn(machine)).toEqual([]);
     expect(terminal.output()).toContain('interrupted');
   });
-
-  testAtTerminal('with --no-input it does not prompt', async () => {
-    const terminal = onTerminal(await freshMachine(), ['login', '--no-input']);
-    expect(await terminal.exitCode()).toBe(2);
-    expect(terminal.output()).toContain('pets login --base-url');
-  });
 });
 
 test('a key on standard input may have the form of a header, be in quotes, and end with a CRLF', async () => {

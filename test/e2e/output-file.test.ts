@@ -1,10 +1,8 @@
 import { spawnSync } from 'node:child_process';
-import { once } from 'node:events';
 import { chmod, readdir, readFile, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { PET } from '../helpers/client.ts';
-import { gate } from '../helpers/gate.ts';
 import { freshMachine, type Machine, machineWithServer, petsInShell, serve } from '../helpers/pets.ts';
 import { type Handler, reply } from '../helpers/scripted-server.ts';
 import { testIf } from '../helpers/skip.ts';
@@ -19,23 +17,6 @@ async function prepare(handler: Handler = (_, response) => reply(response, 200, 
 
 /** The names in the home directory, without those of the program's own directories. */
 const namesIn = async ({ home }: Machine) => (await readdir(home)).filter((name) => !name.startsWith('.'));
-
-test('a command that is interrupted leaves the old file', async () => {
-  const waiting = gate();
-  // The first page has 100 animals, and the second never arrives.
-  const { machine } = await prepare((_, response, count) => {
-    const pets = Array.from({ length: 100 }, (_, i) => ({ ...PET, id: i + 1 }));
-    if (count === 1) reply(response, 200, pets, { Link: '</v1/pets?page=2>; rel="next"' });
-    else waiting.open();
-  });
-  const file = await machine.file('animals.ndjson', OLD);
-  const child = machine.startCommand(['list', '--all', '--output', file]);
-  const closed = once(child, 'close');
-  await waiting.opened;
-  child.kill('SIGTERM');
-  expect([await closed, await readFile(file, 'utf8')]).toEqual([[130, null], OLD]);
-  expect(await namesIn(machine)).toEqual(['animals.ndjson']);
-});
 
 test('a new file has the mode that the umask allows; a replaced file keeps its mode, and for root its owner', async () => {
   const { machine, shell } = await prepare();
