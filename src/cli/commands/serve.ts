@@ -35,8 +35,8 @@ export const serve: Command<ServeOptions> = {
   options: [
     dataOption,
     option('--ephemeral', 'keep the store in a temporary directory, deleted on exit').conflicts('data'),
-    option('--seed [file]', 'fill an empty store with samples, or from a .json, .ndjson or .csv file'),
-    option('--resettable', 'let POST /reset empty the store; not needed with --ephemeral'),
+    option('--seed [file]', 'fill an empty store with samples, or from .json (also orders), .ndjson or .csv'),
+    option('--resettable', 'let POST /reset restore the seed or an empty store; not needed with --ephemeral'),
     option(
       '--port <number>',
       `port to listen on; 0 = any (default: ${DEFAULT_PORT}; 0 with a command)`,

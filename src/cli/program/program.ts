@@ -19,7 +19,7 @@ export const programSummary =
 
 export const profileOption = option(
   '--profile <name>',
-  'profile to use: prod, staging or local (default: see pets profiles)',
+  'one of the three profiles: prod, staging or local (default: see pets profiles)',
   profileNames,
 );
 export const baseUrlOption = option('--base-url <url>', 'base URL of the service, including /v1');
@@ -44,7 +44,7 @@ export const globalOptions: readonly Option[] = [
     secondsParser(0.001),
   ),
   option('--no-retry', 'send each request only once'),
-  option('--debug', 'log each request to stderr').default(false),
+  option('--debug', 'show requests and responses, with headers and bodies, on stderr').default(false),
   option('--color <when>', 'colorize the output: auto, always or never', colorModes).default('auto'),
   option('--no-input', 'never prompt; continue without confirmation'),
 ];
@@ -60,7 +60,7 @@ const outputOptions: Record<OutputOptionName, Option> = {
   ndjson: option('--ndjson', 'stream one JSON object per line'),
   csv: option('--csv', 'print CSV (comma-separated values) with a header'),
   excel: option('--excel', 'print CSV that Excel opens correctly'),
-  output: option('--output <file>', 'write to this file: .json, .ndjson, .csv, .tsv or .txt', parseOutput),
+  output: option('--output <file>', 'write to a file; rows: .json, .ndjson, .csv, .tsv, .txt', parseOutput),
 };
 export const allOutputOptions = Object.keys(outputOptions) as OutputOptionName[];
 
@@ -181,7 +181,6 @@ function globalsOf(program: Commander, env: Context['env']): GlobalOptions {
 /** The width of help, whatever the terminal. The build stores the pages. */
 const COLUMNS = 80;
 
-/** Wraps a text to the width of help. */
 export const wrapText = (text: string): string => helper.boxWrap(text, COLUMNS);
 
 /** Commander's help, for a terminal of 80 columns. */
