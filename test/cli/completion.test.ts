@@ -19,7 +19,7 @@ test.each<[line: string, offered: string]>([
   ['list --n', '--ndjson --no-retry --no-input'],
   ['--profile local li', 'list'],
   ['list --status ', 'available pending sold'],
-  ['list --sort id:', 'id:desc'],
+  ['list --sort id:', 'id:asc id:desc'],
   ['--profile ', 'prod staging local'],
   ['keys add till --plan ', 'free pro business enterprise'],
   ['import ', ':files'],

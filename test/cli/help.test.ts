@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 import { helpTopics } from '../../src/cli/commands/help.ts';
 import { commands } from '../../src/cli/main.ts';
 import { globalOptions } from '../../src/cli/program/program.ts';
-import { hintForCommand } from '../../src/cli/program/words.ts';
+import { hintFor } from '../../src/cli/program/words.ts';
 import { runInTerminal } from '../helpers/context.ts';
 
 const pages = [
@@ -29,7 +29,7 @@ test('a remark in an example is a comment of the shell, so that the line can be 
 });
 
 test('no command is also a word whose hint names another command', () => {
-  for (const { name } of commands) expect(hintForCommand(name), name).toBeUndefined();
+  for (const { name } of commands) expect(hintFor(name), name).toBeUndefined();
 });
 
 test.each([[[]], [['--help']]])('%j fits on 24 lines, with the prompt below it', async (argv) => {

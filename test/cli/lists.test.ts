@@ -52,6 +52,7 @@ test.each<[string, number[], number, number]>([
   ['list --category 2 --category 3 --limit 4', [2, 3, 5, 6], 100, 1],
   ['list --status pending --status sold --limit 2', [2, 4], 100, 1],
   ['list --sort id:desc --limit 2', [250, 249], 100, 3],
+  ['list --sort ID:asc --limit 2', [1, 2], 100, 3],
   ['find nothing', [], 100, 3],
 ])('pets %s lists the animals %j with pages of %i and %i requests', async (line, ids, size, requests) => {
   const { code, stdout, server } = await run(`${line} --json`);

@@ -66,16 +66,15 @@ test('--since and --until use the first field that has only times', async () => 
   expect(stderr).toContain('note: 1 of 2 orders, placedAt since 2026-11-19 00:00:00 CET\n');
 });
 
-describe('ids as arguments', () => {
-  test('select orders, and a missing one is exit code 3 after the others', async () => {
-    expect(await idsOf([BIG, '2'])).toBe(`2 ${BIG}`);
-    expect(await idsOf(['2', '3', '--where', 'animals=7'])).toBe('2');
-    const ran = await run(['2', '1007', '--columns', 'id']);
-    expect([ran.code, ran.stdout]).toEqual([3, '2\n']);
-    expect(ran.stderr).toContain('error: no order with id 1007\n  → to list all orders: pets orders');
-    const none = await run(['yesterday', '--json']);
-    expect([none.code, none.stdout]).toEqual([3, '']);
-  });
+test('ids as arguments select orders, and a missing one is exit code 3 after the others', async () => {
+  expect(await idsOf([BIG, '2'])).toBe(`2 ${BIG}`);
+  expect(await idsOf(['2', '3', '--where', 'animals=7'])).toBe('2');
+  const ran = await run(['2', '1007', '--columns', 'id']);
+  expect([ran.code, ran.stdout]).toEqual([3, '2\n']);
+  expect(ran.stderr).toContain('error: no order with id 1007\n  → all orders: pets orders');
+  const none = await run(['yesterday', '--json']);
+  expect([none.code, none.stdout]).toEqual([3, '']);
+  expect(none.stderr).toContain('by time: pets orders --since today');
 });
 
 test.each<[string, string, string, body?: string]>([

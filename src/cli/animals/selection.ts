@@ -6,6 +6,7 @@ import { ArgumentError, cellText, parseFields, parseInt64Argument } from '../cor
 import type { Console } from '../output/console.ts';
 import { formatCount } from '../output/text.ts';
 import { option, repeatable } from '../program/command.ts';
+import { PET_FIELDS } from '../program/words.ts';
 import { petFields } from './pet-view.ts';
 
 // Which animals pets list, pets find and pets count select: the options, and the conditions that the service does not check.
@@ -15,7 +16,7 @@ type Filters = { status?: readonly PetStatus[]; name?: string; category?: readon
 
 /** The animals that a list shows, and in which order and columns. A list in a file (`output`) has no default limit. */
 export type Selection = Filters & {
-  /** A field, or a field with `:desc`. */
+  /** A field, perhaps with `:asc` or `:desc`. */
   sort?: string;
   columns?: readonly string[];
   limit?: number;
@@ -40,7 +41,8 @@ export const listOptions = [
   option(
     '--sort <field>',
     'name, id, category or status; id:desc reverses',
-    ['name', 'id', 'category', 'status'].flatMap((field) => [field, `${field}:desc`]),
+    ['name', 'id', 'category', 'status'].flatMap((field) => [field, `${field}:asc`, `${field}:desc`]),
+    PET_FIELDS,
   ),
   option('--columns <fields>', `only these fields, such as ${petFields.join()}`, (text) =>
     parseFields(text, fieldOf),
@@ -52,7 +54,6 @@ const fieldOf = (name: string): string =>
   petFields.find((field) => [field.toLowerCase(), field.replace('Id', '')].includes(name.toLowerCase())) ??
   name;
 
-/** The order of a list with `--sort`. */
 export function orderOf(sort: string): FieldOrder {
   const { field, descending } = parseFieldOrder(sort);
   return { field: fieldOf(field), descending };
@@ -107,7 +108,6 @@ export function describeFilters({ status, name, category }: Filters): string[] {
   ];
 }
 
-/** What has been read so far. */
 export type Reading = {
   pages: number;
   animals: number;

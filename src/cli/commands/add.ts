@@ -33,7 +33,7 @@ export const add: Command<Options> = {
     'pets add Rex --category 3 --json | jq .id',
   ],
   arguments: [argument('[name]', "the animal's name; if it begins with a hyphen, put it last, after --")],
-  extraHint: 'put straight quotes around a name with spaces: pets add "Lady Bella" --category 3',
+  extraHint: 'the name in straight quotes, the category as an option: pets add "Lady Bella" --category 3',
   options: [
     option(
       '--category <id>',

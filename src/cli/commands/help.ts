@@ -3,7 +3,7 @@ import { usageError } from '../core/errors.ts';
 import { exitCodeMeanings } from '../core/exit-codes.ts';
 import { argument, type Command } from '../program/command.ts';
 import { helper, type Item, programSummary, section, wrapText } from '../program/program.ts';
-import { hintForCommand } from '../program/words.ts';
+import { hintFor } from '../program/words.ts';
 
 export const help: Command<{ topic: readonly string[] }> = {
   name: 'help',
@@ -31,7 +31,7 @@ function findCommand(names: readonly string[], program: Commander): Commander {
   for (const name of names)
     found = found?.commands.find((each) => [each.name(), ...each.aliases()].includes(name));
   if (found) return found;
-  const hint = hintForCommand(names.join(' ')) ?? 'for commands and topics, see: pets help';
+  const hint = hintFor(names.join(' ')) ?? 'for commands and topics, see: pets help';
   throw usageError(`no help for ${names.join(' ')}`, hint);
 }
 

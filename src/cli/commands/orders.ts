@@ -10,6 +10,7 @@ import { formatCount, listNames } from '../output/text.ts';
 import { instantOf, startOfDay } from '../output/time.ts';
 import { argument, type Command, type CommandContext, option, repeatable } from '../program/command.ts';
 import { allOutputOptions } from '../program/program.ts';
+import { hintFor } from '../program/words.ts';
 
 const { cellText, fieldAt, fieldNames, parseFields, valuesOf } = fields;
 
@@ -47,7 +48,7 @@ export const orders: Command<Conditions & { sort?: FieldOrder; columns?: readonl
     option('--columns <fields>', 'only these fields, such as id,status', (text) => parseFields(text)),
   ],
   notes:
-    'The fields are the columns of pets orders without options. A time is yesterday, today, 7d or 12h (ago), 2026-11-20 or 2026-11-20T14:30, in your time zone; a day, such as today or 7d, begins at 00:00.',
+    'The fields are the columns of pets orders without options. A time is yesterday, today, 7d or 12h (ago), 2026-11-20 or 2026-11-20T14:30, in your time zone; a day, such as today or 7d, begins at 00:00. Orders cannot be added; for tests, pets serve --seed file.json can have them, as {"pets": [...], "orders": [...]}.',
   prints: 'rows',
   outputOptions: allOutputOptions,
   async run({ sort, columns, ...options }, context) {
@@ -80,7 +81,7 @@ export const orders: Command<Conditions & { sort?: FieldOrder; columns?: readonl
       await printRows(console, view, sorted, { summary: [total, ...conditions].join(', ') });
     if (isFound) return undefined;
     const list = followUpCommand(context, 'orders');
-    const hint = `to list all orders: ${list}; new ones: ${list} --since 7d`;
+    const hint = hintFor(`orders ${missing[0]}`) ?? `all orders: ${list}; new ones: ${list} --since 7d`;
     throw new CliError(`no order with id ${missing.join(', ')}`, { code: 'not_found', hint });
   },
 };
@@ -162,7 +163,6 @@ function parseCondition(text: string) {
   throw new ArgumentError('must be <field>=<value> (only =, no != or >=)');
 }
 
-/** Parses the time of `--since` or `--until`. */
 export function parseTime(text: string): ResolveTime {
   const [, amount, unit] = /^(\d{1,5})([dh])$/.exec(text) ?? [];
   if (unit === 'h') return (now) => now - Number(amount) * 3_600_000;

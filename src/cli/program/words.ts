@@ -2,96 +2,92 @@ import type { Command as Commander, CommanderError } from 'commander';
 import { type CliError, usageError } from '../core/errors.ts';
 import type { Command } from './command.ts';
 
-const CANNOT_CHANGE =
-  'the service can add and show animals, but not change or delete them; ask those who run the service';
-const BY_STATUS = 'to list animals by status: pets list --status sold; a status cannot be changed';
-const CHECK = 'to check the service, the key and the requests left: pets profiles --check';
-
-/** Words that people type instead of a command, and what to do. Each sentence belongs to all words of its line. */
-const COMMAND_WORDS: readonly (readonly [words: string, sentence: string])[] = [
-  ['delete, remove, rm, edit, update, change, fix, rename, set, mark, sell, buy, undo', CANNOT_CHANGE],
-  ['correct, replace, modify, mark-sold, set-status', CANNOT_CHANGE],
-  ['available, pending, sold', BY_STATUS],
-  ['status', `${CHECK}; ${BY_STATUS}`],
-  ['animals, pets, all', 'to list all animals: pets list --all'],
-  ['search, grep, query, filter', 'to find animals by name: pets find rex'],
-  ['view, open', 'to show an animal: pets get 7; the page of pets serve has the address that it prints'],
-  ['stats, summary, report, total, categories', 'to count animals: pets count --by category'],
-  ['sum, sales, revenue', 'to add up orders in a spreadsheet: pets orders --excel --output orders.csv'],
-  ['print, export', 'to write all animals to a file: pets list --all --output animals.csv'],
-  ['create, new', 'to add an animal: pets add Rex --category 3'],
-  ['upload, load', 'to add all animals from a file: pets import animals.csv'],
-  ['auth, signin', 'to save an API key: pets login'],
-  ['config, whoami', 'to show the saved services and keys: pets profiles'],
-  ['ping, quota, limit, limits, usage', CHECK],
-  ['mock, server, start', 'to run a local service: pets serve --seed'],
-  ['stop', 'pets serve stops with Ctrl-C or SIGTERM'],
-  ['log, logs', 'to see the requests that a local service gets: pets serve --log'],
-  ['reset', 'for an empty service: pets serve --ephemeral; for POST /reset: docs/testing.md'],
-  ['backup, restore', 'to copy a store that no server uses: pets help store copy; otherwise: docs/deploy.md'],
-  [
-    'docs, manual',
-    'the documents are in the folder docs of the package; npm root --global shows where it is',
-  ],
-  ['openapi, swagger', 'pets serve describes its API at /openapi.json'],
-  ['docker', 'to run pets in a container: docs/deploy.md'],
-  ['retries, retry', 'for retries: --max-wait and --no-retry; see: pets help global'],
-  ['timeout', 'to limit the time per attempt: --timeout 10; see: pets help global'],
-  [
-    'revoke, keys delete, keys remove, keys rm',
-    'to revoke a key: pets keys revoke <name>; to list the keys: pets keys list',
-  ],
-  ['keys new, keys create', 'to create a key: pets keys add laptop'],
-];
-
-const API_KEY =
-  'do not put a key on the command line; pets login asks for it, or reads it: pets login < key.txt';
-const FORMATS = 'for other formats: --json, --ndjson, --csv, --excel, or --output with .txt or .tsv';
-const NO_DATES = 'animals have no dates; the newest first: pets list --all --sort id:desc';
-const ONE_DAY = 'for one day: pets orders --since 2026-11-20 --until 2026-11-21';
+/** The hint for `--price`, and for a field by which animals cannot be sorted. */
+export const PET_FIELDS =
+  'animals have only an id, a name, a category and a status; for amounts: pets orders';
 const HYPHEN_NAME = 'put a name that begins with a hyphen last, after --: pets add --category 3 -- -Fluffy';
-const EVERY_KEY = 'every key may list and add animals; for lower rate limits: --plan free';
-const BY_NAME = 'to find animals by name: pets find rex';
+const CANNOT_CHANGE =
+  'the service can add and show animals, but not change or delete them; ask those who run the service; for trials: pets serve --ephemeral';
+const BY_STATUS = 'to list animals by status: pets list --status sold; a status cannot be changed';
+const CHECK =
+  'to check the service, the key and the requests left: pets profiles --check; in a script: pets list --limit 1 --quiet, and its exit code';
 
-/** Options that people type, alone or after a command, and what to do. */
-const OPTION_WORDS: Readonly<Record<string, string>> = {
-  'list --since': NO_DATES,
-  'list --until': NO_DATES,
-  'list --name': BY_NAME,
-  'list --search': BY_NAME,
-  'list --page': 'to list all pages: pets list --all',
-  'orders --status': 'to choose orders by a field: pets orders --where status=placed',
-  'orders --date': ONE_DAY,
-  'orders --from': ONE_DAY,
-  'orders --to': ONE_DAY,
-  'orders --limit': 'to list only new orders: pets orders --since 7d',
-  'keys add --role': EVERY_KEY,
-  'keys add --read-only': EVERY_KEY,
-  'add --from': 'to add all animals from a file: pets import animals.csv',
+/**
+ * Words that people type instead of a command or after one, and what to do. Options have the command before them if the
+ * sentence is only about that command.
+ */
+const WORDS: Readonly<Record<string, string>> = {
+  'delete, remove, rm, edit, update, change, fix, rename, set, mark, sell, buy, undo': CANNOT_CHANGE,
+  'correct, replace, modify, mark-sold, set-status': CANNOT_CHANGE,
+  'delete-all, purge, clear, clean, cleanup, drop': CANNOT_CHANGE,
+  'available, pending, sold': BY_STATUS,
+  status: `${CHECK}; ${BY_STATUS}`,
+  'check, health, ping, quota, limit, limits, usage': CHECK,
+  'animals, pets, all': 'to list all animals: pets list --all',
+  'search, grep, query, filter, list --name, list --search': 'to find animals by name: pets find rex',
+  'view, open': 'to show an animal: pets get 7; the page of pets serve has the address that it prints',
+  'stats, summary, report, total': 'to count animals: pets count --by category',
+  'category, categories, cats, dogs':
+    'categories are numbers; to see names of each: pets count --by category',
+  'sum, sales, revenue': 'to add up orders in a spreadsheet: pets orders --excel --output orders.csv',
+  'print, export': 'to write all animals to a file: pets list --all --output animals.csv',
+  'create, new': 'to add an animal: pets add Rex --category 3',
+  'upload, load, add --from': 'to add all animals from a file: pets import animals.csv',
   'add --name': 'the name is an argument: pets add Rex --category 3',
+  'auth, signin': 'to save an API key: pets login',
+  'config, whoami': 'to show the saved services and keys: pets profiles',
+  version: 'to show the version: pets --version',
+  'mock, server, start': 'to run a local service: pets serve --seed',
+  stop: 'pets serve stops with Ctrl-C or SIGTERM',
+  'log, logs, serve --verbose': 'to see the requests that a local service gets: pets serve --log',
+  'reset, serve --empty': 'for an empty service: pets serve --ephemeral; for POST /reset: docs/testing.md',
+  'faults, serve --error-rate, serve --delay, serve --slow':
+    'for errors or slow responses of a local service: --fail-rate 0.1 or --latency 200; see: pets help serve faults',
+  network: 'for the addresses and origins of a local service: pets help serve network',
+  'serve --background, serve --daemon, serve --detach':
+    'to run it in the background: pets serve &; for one command: pets serve -- npm test',
   'serve --key': 'for an API key: --key-file <file>, or set the variable PETS_SERVE_KEY',
   'serve --rate-limit': 'the rate limits are those of the key: --plan free; see: pets help keys add',
   'serve --token': 'for the developer token, set the variable PETS_SERVE_TOKEN',
-  '--key': API_KEY,
-  '--api-key': API_KEY,
-  '--token': API_KEY,
-  '--price': 'animals have no price: only an id, a name, a category and a status',
-  '--retries': 'for retries: --max-wait and --no-retry; see: pets help global',
-  '--yaml': FORMATS,
-  '--format': FORMATS,
+  'backup, restore': 'to copy a store that no server uses: pets help store copy; otherwise: docs/deploy.md',
+  'docs, manual': 'the documents are in the folder docs of the package; npm root --global shows where it is',
+  'openapi, swagger': 'pets serve describes its API at /openapi.json',
+  docker: 'to run pets in a container: docs/deploy.md',
+  'retries, retry, --retries, --retry, --max-retries, --attempts':
+    'for retries: --max-wait and --no-retry; see: pets help global',
+  timeout: 'to limit the time per attempt: --timeout 10; see: pets help global',
+  'revoke, keys delete, keys remove, keys rm':
+    'to revoke a key: pets keys revoke <name>; to list the keys: pets keys list',
+  'keys new, keys create': 'to create a key: pets keys add laptop',
+  'keys add --role, keys add --read-only':
+    'every key may list and add animals; for lower rate limits: --plan free',
+  'list --since, list --until': 'animals have no dates; the newest first: pets list --all --sort id:desc',
+  'list --page': 'to list all pages: pets list --all',
+  'list --desc, list --reverse, list --order': 'to reverse the order: pets list --sort id:desc',
+  '--price, --max-price, --min-price': PET_FIELDS,
+  'orders add, orders create, orders new, orders place, orders cancel, orders delete':
+    'the service can only list orders; for tests, put them into a file: pets serve --seed file.json (docs/serve.md)',
+  'orders today, orders yesterday, orders --today': 'to choose orders by time: pets orders --since today',
+  'orders --date, orders --from, orders --to':
+    'for one day: pets orders --since 2026-11-20 --until 2026-11-21',
+  'orders --limit, orders --last': 'orders are chosen by time, not by a number: pets orders --since 7d',
+  'orders --status, orders --customer, orders --pet':
+    'to choose orders by a field: pets orders --where status=placed',
+  '--key, --api-key, --token':
+    'do not put a key on the command line; pets login asks for it, or reads it: pets login < key.txt',
+  '--yaml, --format': 'for other formats: --json, --ndjson, --csv, --excel, or --output with .txt or .tsv',
+  '--curl, --verbose, --trace': 'to see each request and its response: --debug',
   '-o': 'did you mean --output?',
-  '-v': 'did you mean -V (show the version) or --debug (log each request)?',
+  '-v': 'did you mean -V (show the version) or --debug (show each request)?',
 };
 
-/** What to do instead of an unknown command, such as `delete` or `keys delete`; undefined for an unknown word. */
-export const hintForCommand = (typed: string): string | undefined =>
-  COMMAND_WORDS.find(([words]) => words.split(', ').includes(typed.toLowerCase()))?.[1];
-
-/** What to do instead of an unknown option of a command; undefined for an unknown word. */
-function hintForOption(command: string, option: string): string | undefined {
-  if (command === 'add' && /^-\w\w/.test(option)) return HYPHEN_NAME;
-  const key = [`${command} ${option}`, option].find((each) => Object.hasOwn(OPTION_WORDS, each));
-  return key && OPTION_WORDS[key];
+/** What to do instead of the first of these words that is in the table; undefined if none is. */
+export function hintFor(...typed: string[]): string | undefined {
+  const rows = Object.entries(WORDS).map(([words, sentence]) => ({ words: words.split(', '), sentence }));
+  const sentences = typed.map(
+    (word) => rows.find(({ words }) => words.includes(word.toLowerCase()))?.sentence,
+  );
+  return sentences.find((sentence) => sentence !== undefined);
 }
 
 /**
@@ -114,15 +110,18 @@ export function toUsageError(
     case 'commander.help':
       return usageError('missing command');
     case 'commander.unknownCommand': {
+      const typed = `${name} ${command.args[0]}`.trim();
+      const get = /^\d+$/.test(typed) ? `to show an animal: pets get ${typed}` : undefined;
       const meant = similar && `did you mean pets ${`${name} ${similar}`.trim()}?`;
-      return usageError(text, hintForCommand(`${name} ${command.args[0]}`.trim()) ?? meant);
+      return usageError(text, get ?? hintFor(typed) ?? meant);
     }
     case 'commander.unknownOption': {
       // Do not repeat the value of the option, because it may be an API key.
       const [, option = ''] = /'(-[\w-]*)/.exec(text) ?? [];
       if (similar === option) return usageError(`${option} does not take a value`);
-      const meant = similar && `did you mean ${similar}?`;
-      return usageError(`unknown option ${option}`, hintForOption(name, option) ?? meant);
+      const isName = name === 'add' && /^-\w\w/.test(option);
+      const hint = isName ? HYPHEN_NAME : hintFor(`${name} ${command.args[0]}`, `${name} ${option}`, option);
+      return usageError(`unknown option ${option}`, hint ?? (similar && `did you mean ${similar}?`));
     }
     case 'commander.conflictingOption': {
       const options = text.match(/(?<=')-[^ ']*/g) ?? [];
