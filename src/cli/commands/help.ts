@@ -46,7 +46,7 @@ export const firstCommands = {
     'pets orders --since yesterday': 'show the latest orders',
     'pets profiles --check': 'show how many requests you have left',
   },
-  'In a script': {
+  'In a script, with PETS_BASE_URL and PETS_API_KEY instead of pets login': {
     'pets list --all --json | jq length': 'print JSON for another program',
     'pets import animals.csv': 'add animals; if interrupted, run it again',
   },
