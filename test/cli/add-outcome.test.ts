@@ -134,24 +134,22 @@ describe('the same name and category again within a day', () => {
   });
 });
 
-describe('without a name or a category', () => {
-  const respondWithPets: Handler = (request, response) =>
-    request.method === 'POST'
-      ? reply(response, 201, { ...REX, categoryId: 2 })
-      : reply(response, 200, [REX, { ...REX, id: 8, name: 'Minka', categoryId: 2 }]);
+const respondWithPets: Handler = (request, response) =>
+  request.method === 'POST'
+    ? reply(response, 201, { ...REX, categoryId: 2 })
+    : reply(response, 200, [REX, { ...REX, id: 8, name: 'Minka', categoryId: 2 }]);
 
-  test('a terminal asks for the name, shows animals of each category, and asks for a number', async () => {
-    const server = await scriptedServer(respondWithPets);
-    const env = {
-      PETS_BASE_URL: server.url,
-      PETS_API_KEY: 'pets_key',
-      PETS_STATE_DIR: await temporaryDirectory(),
-    };
-    const options = { env, columns: 300, typed: ['', 'Rex', 'cat', '2'] };
-    const { code, stderr } = await runInTerminal(['add'], options);
-    expect(stderr).toContain('category 3: Rex\n');
-    expect(stderr).toContain('category 2: Minka\n');
-    expect(stderr).toContain('the category must be a whole number');
-    expect([code, server.requests.at(-1)?.body]).toEqual([0, '{"name":"Rex","categoryId":2}']);
-  });
+test('without a name or a category, a terminal asks for the name, shows animals of each category, and asks for a number', async () => {
+  const server = await scriptedServer(respondWithPets);
+  const env = {
+    PETS_BASE_URL: server.url,
+    PETS_API_KEY: 'pets_key',
+    PETS_STATE_DIR: await temporaryDirectory(),
+  };
+  const options = { env, columns: 300, typed: ['', 'Rex', 'cat', '2'] };
+  const { code, stderr } = await runInTerminal(['add'], options);
+  expect(stderr).toContain('category 3: Rex\n');
+  expect(stderr).toContain('category 2: Minka\n');
+  expect(stderr).toContain('the category must be a whole number');
+  expect([code, server.requests.at(-1)?.body]).toEqual([0, '{"name":"Rex","categoryId":2}']);
 });

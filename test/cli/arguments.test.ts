@@ -150,11 +150,7 @@ const wrongLines: Line[] = [
   ['keys add x --role reader', 'every key may list and add animals'],
   ['logout staging', 'pets logout --profile staging'],
   ['status Minka sold', 'pets profiles --check', 'pets list --limit 1 --quiet', 'a status cannot be changed'],
-  [
-    'login --base-url 127.0.0.1:7411',
-    'must begin with https:// or http://',
-    'without quotes: http://127.0.0.1:7411',
-  ],
+  ['login --base-url 127.0.0.1:7411', 'begin with https:// or http://', 'quotes: http://127.0.0.1:7411'],
   ['login --base-url shop.example/v1', 'must begin with https://', 'without quotes: https://shop.example/v1'],
   [`login --base-url my.${CANARY}`, 'must begin with https://', 'quotes: https://api.example.com/v1'],
   ['serve --ephemeral --', 'after --'],

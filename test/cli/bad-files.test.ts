@@ -1,6 +1,6 @@
 import { readdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { describe, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { expectFailure } from '../helpers/failure.ts';
 import { listAllPets } from '../helpers/list-all-pets.ts';
 import { freshMachine, serve } from '../helpers/pets.ts';
@@ -8,22 +8,20 @@ import { freshMachine, serve } from '../helpers/pets.ts';
 // Seed files and data directories that pets serve or pets keys cannot use.
 
 // test/cli/seed-file.test.ts has the errors of each format.
-describe('a seed file with errors is refused, and nothing is added', () => {
-  test.each<[name: string, content: string | undefined, exit: number, ...contains: string[]]>([
-    ['a.csv', 'name,categoryId\r\nRex,1\r\nBella,\r\n', 2, 'line 3', 'category is required'],
-    ['gone.csv', undefined, 1, 'no such file or directory', 'check the name and the directory: /'],
-  ])('%s', async (name, content, exit, ...contains) => {
-    const machine = await freshMachine();
-    const path = join(machine.home, name);
-    if (content !== undefined) await writeFile(path, content);
-    const data = join(machine.home, 'data');
-    const args = ['serve', '--port', '0', '--no-profile'];
-    await expectFailure(machine, [...args, '--ephemeral', '--seed', path], { exit, contains: [path] });
-    const ran = await machine.pets([...args, '--data', data, '--seed', path]);
-    expect(ran).toMatchObject({ code: exit, stdout: '' });
-    for (const words of contains) expect(ran.stderr).toContain(words);
-    await expect(readdir(data)).rejects.toThrow('ENOENT');
-  });
+test.each<[name: string, content: string | undefined, exit: number, ...contains: string[]]>([
+  ['a.csv', 'name,categoryId\r\nRex,1\r\nBella,\r\n', 2, 'line 3', 'category is required'],
+  ['gone.csv', undefined, 1, 'no such file or directory', 'check the name and the directory: /'],
+])('a seed file with errors adds nothing: %s', async (name, content, exit, ...contains) => {
+  const machine = await freshMachine();
+  const path = join(machine.home, name);
+  if (content !== undefined) await writeFile(path, content);
+  const data = join(machine.home, 'data');
+  const args = ['serve', '--port', '0', '--no-profile'];
+  await expectFailure(machine, [...args, '--ephemeral', '--seed', path], { exit, contains: [path] });
+  const ran = await machine.pets([...args, '--data', data, '--seed', path]);
+  expect(ran).toMatchObject({ code: exit, stdout: '' });
+  for (const words of contains) expect(ran.stderr).toContain(words);
+  await expect(readdir(data)).rejects.toThrow('ENOENT');
 });
 
 test('a second service on the same directory: the error shows pid and URL of the first', async () => {

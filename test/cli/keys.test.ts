@@ -1,6 +1,6 @@
 import { readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { describe, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { freshMachine, type Machine, serve } from '../helpers/pets.ts';
 
 /** A machine with two stores, `one` and `my two`, and no profiles. */
@@ -41,30 +41,28 @@ test('a hint of pets keys repeats --data if it was given', async () => {
   expect(await hint([], { PETS_DATA: two })).toContain('Create one: pets keys add laptop\n');
 });
 
-describe('pets keys list', () => {
-  const ban = async (machine: Machine, data: string, until: string) => {
-    const { sha256 } = JSON.parse(await readFile(join(data, 'keys', 'dev.json'), 'utf8'));
-    await machine.file('one/bans.json', JSON.stringify({ [sha256]: until }));
-  };
+const ban = async (machine: Machine, data: string, until: string) => {
+  const { sha256 } = JSON.parse(await readFile(join(data, 'keys', 'dev.json'), 'utf8'));
+  await machine.file('one/bans.json', JSON.stringify({ [sha256]: until }));
+};
 
-  test('shows the limits of each key, and its ban until it has passed', async () => {
-    const { machine, one } = await machineWithStores();
-    const until = new Date(Date.now() + 100_000).toISOString();
-    await ban(machine, one, until);
-    const [key] = JSON.parse((await machine.pets(['keys', 'list', '--json', '--data', one])).stdout);
-    const { created } = key;
-    const shown = { name: 'dev', plan: 'pro', perMinute: 300, perDay: 10_000, created, bannedUntil: until };
-    expect(key).toEqual(shown);
-    const csv = await machine.pets(['keys', 'list', '--csv', '--data', one]);
-    expect(csv.stdout.split(/\r?\n/)).toEqual([
-      'name,plan,bannedUntil,perMinute,perDay,created',
-      `dev,pro,${until},300,10000,${created}`,
-      '',
-    ]);
-    await ban(machine, one, '2020-01-01T00:00:00.000Z');
-    const lines = await machine.pets(['keys', 'list', '--data', one]);
-    expect(lines.stdout).toMatch(/^dev\tpro\t\t300\t10000\t2\S+Z\n$/);
-  });
+test('pets keys list shows the limits of each key, and its ban until it has passed', async () => {
+  const { machine, one } = await machineWithStores();
+  const until = new Date(Date.now() + 100_000).toISOString();
+  await ban(machine, one, until);
+  const [key] = JSON.parse((await machine.pets(['keys', 'list', '--json', '--data', one])).stdout);
+  const { created } = key;
+  const shown = { name: 'dev', plan: 'pro', perMinute: 300, perDay: 10_000, created, bannedUntil: until };
+  expect(key).toEqual(shown);
+  const csv = await machine.pets(['keys', 'list', '--csv', '--data', one]);
+  expect(csv.stdout.split(/\r?\n/)).toEqual([
+    'name,plan,bannedUntil,perMinute,perDay,created',
+    `dev,pro,${until},300,10000,${created}`,
+    '',
+  ]);
+  await ban(machine, one, '2020-01-01T00:00:00.000Z');
+  const lines = await machine.pets(['keys', 'list', '--data', one]);
+  expect(lines.stdout).toMatch(/^dev\tpro\t\t300\t10000\t2\S+Z\n$/);
 });
 
 test('a quota without one of its numbers has that of the plan', async () => {

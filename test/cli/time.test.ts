@@ -1,4 +1,4 @@
-import { describe, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { parseTime } from '../../src/cli/commands/orders.ts';
 import { formatDeadline, formatTime, instantOf } from '../../src/cli/output/time.ts';
 import { createTimeFormatter, formatDuration } from '../../src/system/time-text.ts';
@@ -98,21 +98,19 @@ test.each<[string, string | undefined, string | undefined, string]>([
   else expect(stderr.split(problem)).toHaveLength(2);
 });
 
-describe('a message has', () => {
-  // The clock of these commands starts at 12:00 UTC on 20 November 2026, which is 13:00 in Berlin.
-  const timeZone = 'Europe/Berlin';
-  const refuse: Handler = (_, response) => reply(response, 429, {}, { 'Retry-After': '300' });
+// The clock of these commands starts at 12:00 UTC on 20 November 2026, which is 13:00 in Berlin.
+const timeZone = 'Europe/Berlin';
+const refuse: Handler = (_, response) => reply(response, 429, {}, { 'Retry-After': '300' });
 
-  test.each<[string, number | undefined, string[], local: string, utc: string]>([
-    ['the end of a rate limit', 100, ['list'], 'until 13:05:00 CET (in 5 min)', 'until 12:05:00 UTC'],
-    ['the result of a check', 200, ['profiles', '--check'], 'until 13:05:00 CET', 'until 12:05:00 UTC'],
-  ])('%s in local time on a terminal, and in UTC elsewhere', async (_name, columns, argv, local, utc) => {
-    const shown = async (more: string[], options: { columns?: number | undefined }) => {
-      const ran = await runAgainst(refuse, [...argv, ...more], { timeZone, ...options } as TerminalOptions);
-      return (ran.stdout + ran.stderr).replace(/\s+/g, ' ');
-    };
-    expect(await shown([], { columns })).toContain(local);
-    expect(await shown([], {})).toContain(utc);
-    expect(await shown(['--json'], { columns })).toContain(utc);
-  });
+test.each<[string, number | undefined, string[], local: string, utc: string]>([
+  ['the end of a rate limit', 100, ['list'], 'until 13:05:00 CET (in 5 min)', 'until 12:05:00 UTC'],
+  ['the result of a check', 200, ['profiles', '--check'], 'until 13:05:00 CET', 'until 12:05:00 UTC'],
+])('%s is in local time on a terminal, and in UTC elsewhere', async (_name, columns, argv, local, utc) => {
+  const shown = async (more: string[], options: { columns?: number | undefined }) => {
+    const ran = await runAgainst(refuse, [...argv, ...more], { timeZone, ...options } as TerminalOptions);
+    return (ran.stdout + ran.stderr).replace(/\s+/g, ' ');
+  };
+  expect(await shown([], { columns })).toContain(local);
+  expect(await shown([], {})).toContain(utc);
+  expect(await shown(['--json'], { columns })).toContain(utc);
 });
