@@ -149,7 +149,7 @@ export function chooseProfile(context: HomeContext & { globals: { profile?: Prof
   );
 }
 
-/** Matches an address without https://. It does not match an API key, which an error must not repeat. */
+/** Matches an address without https://, and hardly any API key, because an error must not repeat a key. */
 const HOST_AND_PATH = /^(localhost|[a-z\d-]+(\.[a-z\d-]+)+)(:\d+)?(\/[a-z\d/.-]*)?$/;
 
 /** Normalizes a base URL. `source` names the setting in the error. @throws CliError if the URL is invalid */
