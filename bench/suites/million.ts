@@ -51,11 +51,11 @@ async function compare({ lab, rounds }: Bench, origin: Origin): Promise<Row[]> {
       seconds('ours'),
       seconds('parse'),
       {
-        most: 1.2,
+        most: 1.4,
       },
     ),
     rowIfKnown(memory, [megabytes('ours'), megabytes('parse')], (ours = [], parse = []) =>
-      ratio(memory, 'MB', ours, parse, { most: 1.4 }),
+      ratio(memory, 'MB', ours, parse, { most: 1.5 }),
     ),
   ];
 }
