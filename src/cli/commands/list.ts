@@ -44,7 +44,7 @@ export const list: Command<Selection> = {
     option('--all', 'list all animals').conflicts('limit'),
     ...filterOptions,
     ...listOptions,
-    limitOption('20; all with --category, several --status, --sort or --output'),
+    limitOption('100 at a terminal, else 20; all with --category, several --status, --sort or --output'),
   ],
   prints: 'rows',
   outputOptions: allOutputOptions,
@@ -67,8 +67,10 @@ export const find: Command<Selection & { text: string }> = {
 async function listAnimals(selection: Selection, context: CommandContext): Promise<undefined> {
   const { sort, columns = [], all, limit, output } = selection;
   const isWhole = all === true || hasOwnFilter(selection) || (sort ?? output) !== undefined;
-  const enough = limit ?? (isWhole ? Number.POSITIVE_INFINITY : pageSize.default);
   const { console } = context;
+  // Both cost one request. A script may depend on the default of the service.
+  const some = console.isForPeople ? pageSize.max : pageSize.default;
+  const enough = limit ?? (isWhole ? Number.POSITIVE_INFINITY : some);
   const connection = connectionFor(context);
   const printer = createPrinter(console, petView(selection.columns));
   // If animals must be sorted, or a column may be mistyped, nothing is printed before all animals are known.
@@ -90,7 +92,6 @@ async function listAnimals(selection: Selection, context: CommandContext): Promi
   await printer.write(rest);
   const shown = sort === undefined ? reading.found : rest.length;
   await printer.end(footerOf(context, connection, selection, { ...reading, shown }));
-  return undefined;
 }
 
 /** The footer of a list or a count. `shown` is the number of animals that were printed or counted. */

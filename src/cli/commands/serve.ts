@@ -30,7 +30,7 @@ export const serve: Command<ServeOptions> = {
     'pets serve --ephemeral --latency 100-300 --fail-rate 0.1 -- npm test',
   ],
   notes:
-    'The command gets the address, a key and a token in PETS_BASE_URL, PETS_API_KEY and PETS_SERVE_TOKEN. The page in a browser, whose address pets serve prints, shows each request. The API is described at /openapi.json. Tools for tests, such as POST /reset: docs/testing.md. More options: pets help serve keys (rate limits, bans), faults or network.',
+    'The command gets the address, a key and a token in PETS_BASE_URL, PETS_API_KEY and PETS_SERVE_TOKEN. The page in a browser, whose address pets serve prints, shows each request. The API is described at /openapi.json. Tools for tests, such as POST /reset: docs/testing.md. More options: pets help serve keys (your own key, rate limits, bans), faults (error responses, delays) or network (--cors, --host).',
   arguments: [argument('[command...]', 'after --: command to run against the service, which ends with it')],
   options: [
     dataOption,

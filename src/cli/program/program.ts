@@ -90,7 +90,7 @@ export function createProgram(commands: Commands, write: (text: string) => void 
     .description(programSummary)
     .helpOption('-h, --help', 'show help')
     .helpCommand(false)
-    .addHelpText('after', '\nTopics of pets help: global (options), environment, exit-codes')
+    .addHelpText('after', '\nTopics: global, environment, exit-codes. For a script: pets list --all --json')
     // Subcommands inherit these settings.
     .configureHelp({ formatHelp: (command) => helper.formatHelp(command, helper) })
     .configureOutput({ writeOut: write, writeErr: write })
