@@ -21,7 +21,7 @@ export const importCommand: Command<ImportRequest> = {
     option('--yes', "don't ask at a terminal before adding to profile prod"),
   ],
   notes:
-    'Rows that were sent without a response are settled first. After an interruption, run the same command again: it adds the missing rows. If the file is another version of an earlier one, pets asks whether to skip the known rows, to add them again, or to stop; without a terminal it stops (exit code 1) until you choose --skip-added or --add-again. If all rows of a file are known, nothing is added; --add-again adds them as further animals. In any other file, known rows are added again, and a note names them. Rows with an id always need one of the two options. For 30 days, a row is known by its name, category and status.',
+    'Rows that were sent without a response are settled first. After an interruption, run the same command again: it adds the missing rows. If the file is another version of an earlier one, pets asks whether to skip the known rows, to add them again, or to stop; without a terminal it stops (exit code 1) until you choose --skip-added or --add-again. If all rows of a file are known, nothing is added; --add-again adds them as further animals. In any other file, known rows are added again, and a note names them. Rows with an id always need one of the two options. For 30 days, this computer knows a row by its name, category and status; another one does not.',
   prints: 'rows',
   async run(options, context) {
     const { importFile } = await import('../import/run.ts');

@@ -40,18 +40,20 @@ const WORDS: Readonly<Record<string, string>> = {
   'mock, server, start': 'to run a local service: pets serve --seed',
   stop: 'pets serve stops with Ctrl-C or SIGTERM',
   'log, logs, serve --verbose': 'to see the requests that a local service gets: pets serve --log',
-  'reset, serve --empty': 'for an empty service: pets serve --ephemeral; for POST /reset: docs/testing.md',
-  'faults, serve --error-rate, serve --delay, serve --slow':
+  'reset, serve --reset, serve --empty':
+    'for an empty service: pets serve --ephemeral; for POST /reset: docs/testing.md',
+  'faults, serve --error-rate, serve --error, serve --fail, serve --status, serve --delay, serve --slow':
     'for errors or slow responses of a local service: --fail-rate 0.1 or --latency 200; see: pets help serve faults',
-  network: 'for the addresses and origins of a local service: pets help serve network',
+  'network, cors, serve --allow-origin, serve --origin':
+    'for the addresses and origins of a local service: pets help serve network',
   'serve --background, serve --daemon, serve --detach':
     'to run it in the background: pets serve &; for one command: pets serve -- npm test',
-  'serve --key': 'for an API key: --key-file <file>, or set the variable PETS_SERVE_KEY',
+  'serve --key, serve --api-key': 'for an API key: --key-file <file>, or set the variable PETS_SERVE_KEY',
   'serve --rate-limit': 'the rate limits are those of the key: --plan free; see: pets help keys add',
   'serve --token': 'for the developer token, set the variable PETS_SERVE_TOKEN',
   'backup, restore': 'to copy a store that no server uses: pets help store copy; otherwise: docs/deploy.md',
   'docs, manual': 'the documents are in the folder docs of the package; npm root --global shows where it is',
-  'openapi, swagger': 'pets serve describes its API at /openapi.json',
+  'openapi, swagger, api, routes, curl': 'pets serve describes its API at /openapi.json',
   docker: 'to run pets in a container: docs/deploy.md',
   'retries, retry, --retries, --retry, --max-retries, --attempts':
     'for retries: --max-wait and --no-retry; see: pets help global',
@@ -62,7 +64,8 @@ const WORDS: Readonly<Record<string, string>> = {
   'keys add --role, keys add --read-only':
     'every key may list and add animals; for lower rate limits: --plan free',
   'list --since, list --until': 'animals have no dates; the newest first: pets list --all --sort id:desc',
-  'list --page': 'to list all pages: pets list --all',
+  'list --page, list --offset, list --skip, list --cursor':
+    'to list all pages: pets list --all; a list always begins with the first animal',
   'list --desc, list --reverse, list --order': 'to reverse the order: pets list --sort id:desc',
   '--price, --max-price, --min-price': PET_FIELDS,
   'orders add, orders create, orders new, orders place, orders cancel, orders delete':
@@ -70,7 +73,8 @@ const WORDS: Readonly<Record<string, string>> = {
   'orders today, orders yesterday, orders --today': 'to choose orders by time: pets orders --since today',
   'orders --date, orders --from, orders --to':
     'for one day: pets orders --since 2026-11-20 --until 2026-11-21',
-  'orders --limit, orders --last': 'orders are chosen by time, not by a number: pets orders --since 7d',
+  'orders --limit, orders --last, orders --latest, orders --newest':
+    'orders are chosen by time, not by a number: pets orders --since 7d',
   'orders --status, orders --customer, orders --pet':
     'to choose orders by a field: pets orders --where status=placed',
   '--key, --api-key, --token':
