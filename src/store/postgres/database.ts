@@ -186,7 +186,7 @@ export async function inTransaction<Result>(
   const command = await committed.catch((error) => {
     throw new StoreUnavailableError(
       `the commit at ${place} was not confirmed: the change may have been stored`,
-      'check whether the store contains the change before you repeat it',
+      'check whether the store contains the change before you repeat it; a failover can undo it until a replica has it',
       { cause: error, outcome: 'unknown' },
     );
   });
