@@ -190,7 +190,8 @@ function rootOf(error: LibraryError): LibraryError {
 }
 
 function wordsFor({ syscall, code, errno = 0, reason, message }: LibraryError): string {
-  if (syscall === 'getaddrinfo') return `host not found (${code})`;
+  if (syscall === 'getaddrinfo')
+    return `${code === 'EAI_AGAIN' ? 'the name server does not respond' : 'host not found'} (${code})`;
   const [, words] = getSystemErrorMap().get(errno) ?? [];
   return words ?? reason ?? (message || String(code));
 }

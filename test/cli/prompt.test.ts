@@ -64,6 +64,7 @@ test.each<[string, boolean, Situation]>([
   ['if stdin is a pipe', false, { stdin: false }],
   ['if stderr is a pipe', false, { stderr: false }],
   ['in a CI job', false, { ci: 'true' }],
+  ['if CI is false', true, { ci: 'false' }],
 ])('%s, whether a command can ask is %j', (_name, expected, situation) => {
   expect(canAsk(terminalContext(situation))).toBe(expected);
 });

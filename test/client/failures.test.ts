@@ -15,6 +15,12 @@ test.each<[string | undefined, Error, string, isPermanent: boolean]>([
   ['ECONNREFUSED', new AggregateError([refused, withCode('ETIMEDOUT')]), 'connection refused', false],
   ['ENOTFOUND', withCode('ENOTFOUND', { syscall: 'getaddrinfo' }), 'host not found (ENOTFOUND)', false],
   [
+    'EAI_AGAIN',
+    withCode('EAI_AGAIN', { syscall: 'getaddrinfo' }),
+    'the name server does not respond (EAI_AGAIN)',
+    false,
+  ],
+  [
     'UND_ERR_RES_CONTENT_LENGTH_MISMATCH',
     withCode('UND_ERR_RES_CONTENT_LENGTH_MISMATCH'),
     'the response is incomplete',

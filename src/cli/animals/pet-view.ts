@@ -5,10 +5,10 @@ import type { Column, View } from '../output/printer.ts';
 
 export const petFields = ['id', 'name', 'categoryId', 'status'] as const satisfies (keyof Pet)[];
 
-const STATUS_COLOR: Partial<Record<string, 'green' | 'yellow' | 'gray'>> = {
+const STATUS_COLOR: Partial<Record<string, 'green' | 'yellow' | 'dim'>> = {
   available: 'green',
   pending: 'yellow',
-  sold: 'gray',
+  sold: 'dim',
 };
 
 export function petColumn<Row>(name: string): Column<Row> {

@@ -10,7 +10,7 @@ export type TableColumn = {
   align: 'left' | 'right';
   /** A flexible column is cut if the table does not fit. The cells of other columns are never cut. */
   isFlexible: boolean;
-  color?: ((cell: string) => 'green' | 'yellow' | 'gray' | 'red' | undefined) | undefined;
+  color?: ((cell: string) => 'green' | 'yellow' | 'dim' | 'red' | undefined) | undefined;
 };
 
 const GAP = 2;

@@ -48,7 +48,11 @@ export const canAsk = (context: CommandContext): boolean =>
  * and standard input was not the data of the command.
  */
 export const canPrompt = ({ env, globals, stdin, stderr }: CommandContext): boolean =>
-  globals.input && !env['CI'] && stdin.isTTY === true && stderr.isTTY === true && !stdin.readableEnded;
+  globals.input &&
+  /^(|0|false)$/i.test(env['CI'] ?? '') &&
+  stdin.isTTY === true &&
+  stderr.isTTY === true &&
+  !stdin.readableEnded;
 
 /** A paste has ended if nothing more arrives for this many milliseconds. */
 const PASTE_PAUSE_MS = 50;

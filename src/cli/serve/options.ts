@@ -1,7 +1,7 @@
 import { existsSync } from 'node:fs';
 import { mkdtemp, readdir, rm } from 'node:fs/promises';
 import { userInfo } from 'node:os';
-import { join } from 'node:path';
+import { join, resolve } from 'node:path';
 import { isOwnDirectory } from '../../client/service-state.ts';
 import { API_PREFIX, type PlanName } from '../../contract/api.ts';
 import { HOST_NAME_PATTERN } from '../../contract/headers.ts';
@@ -137,11 +137,8 @@ export async function findStoreLocation(
   const { parseLocation } = await import('../../store/location.ts');
   const place = expandHome(argument ?? context.env['PETS_DATA'] ?? '', context) || dataDirectory(context);
   const location = await parseLocation(place, { ...context, userName: userName() });
-  if (!location.place.includes('\ufffd')) return location;
-  throw usageError(
-    `${location.place} is not UTF-8 text`,
-    'rename the directory, or choose another one with --data',
-  );
+  if (location.isShared || !resolve(place).includes('\ufffd')) return location;
+  throw usageError(`${resolve(place)} is not UTF-8 text`, 'rename it, or choose another one with --data');
 }
 
 /** Like `findStoreLocation`, for a command that needs a database. @throws StoreError, CliError for a directory */

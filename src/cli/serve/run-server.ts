@@ -291,7 +291,9 @@ function startError(file: string, cause: NodeJS.ErrnoException): CliError {
   const isMissing = cause.code === 'ENOENT';
   return new CliError(`cannot run ${file}: ${isMissing ? 'command not found' : systemReason(cause)}`, {
     code: isMissing ? 'command_not_found' : 'command_failed',
-    hint: isMissing ? 'check its name' : 'check that it is a program, and executable',
+    hint: isMissing
+      ? 'check its name'
+      : 'check that it is an executable program, and that the limit of processes is not reached',
     cause,
   });
 }
