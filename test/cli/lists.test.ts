@@ -78,7 +78,7 @@ test.each([['--status Sold'], ['--status sold --status PENDING']])(
 test('a list ends at the limit if a page has more; only without --limit, a note says so', async () => {
   for (const [flags, count, note] of [
     [['--limit', '4'], 4, ''],
-    [[], 20, 'note: only the first 20 animals; for all, add --all\n'],
+    [[], 20, 'note: more animals follow; for all: pets list --all\n'],
     [['-q'], 20, ''],
   ] as const) {
     const ran = await runAgainst(respondWith(manyAnimals(25)), ['list', ...flags]);
@@ -139,17 +139,18 @@ describe('--columns', () => {
 });
 
 const NO_LINK = 'there may be more animals, but the service sends no link to a next page';
-
-const FIRST = 'only the first 20 animals; for all, add --all';
+const MORE_AT_ONCE = '; to ask for more at once: pets list --all';
+const MORE = 'more animals follow; for all: pets list --all';
 
 /** Each case has the notices on a terminal and in a script. A last `[]` means no animals instead of 250. */
 test.each<[string, hasLinks: boolean, terminal: string, script: string, animals?: []]>([
-  ['list', true, '100 animals; for all: pets list --all', FIRST],
+  ['list', true, `100 animals; ${MORE}`, MORE],
   ['list', true, 'no animals at HOST. Add one: pets add <name> --category <id>', '', []],
   ['list --status sold', true, 'no animals at HOST with status sold. Try: pets list --all', '', []],
   ['list --category 9', true, 'no animals at HOST with category 9. Try: pets count --by category', '', []],
   ['list --sort name --limit 2 --category 3', true, '2 of 83 animals, category 3', ''],
   ['find nothing', true, 'no animals at HOST with name "nothing". Try: pets list --all', ''],
+  ['list', false, `100 animals; ${NO_LINK}`, NO_LINK + MORE_AT_ONCE],
   ['list --all', false, `100 animals; ${NO_LINK}`, NO_LINK],
   ['find nothing', false, `0 animals, name "nothing"; ${NO_LINK}`, NO_LINK],
 ])('the notice below pets %s with links: %s', async (line, hasLinks, terminal, script, animals) => {

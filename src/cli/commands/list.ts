@@ -91,15 +91,19 @@ async function listAnimals(selection: Selection, context: CommandContext): Promi
   const rest = sort === undefined ? kept : sortByField(kept, orderOf(sort)).slice(0, enough);
   await printer.write(rest);
   const shown = sort === undefined ? reading.found : rest.length;
-  await printer.end(footerOf(context, connection, selection, { ...reading, shown }));
+  const isPage = !isWhole && enough < pageSize.max;
+  await printer.end(footerOf(context, connection, selection, { ...reading, shown, isPage }));
 }
 
-/** The footer of a list or a count. `shown` is the number of animals that were printed or counted. */
+/**
+ * The footer of a list or a count. `shown` is the number of animals that were printed or counted. `isPage` means that
+ * `--all` would ask for more of them at once.
+ */
 export function footerOf(
   context: CommandContext,
   connection: Connection,
   selection: Selection,
-  { found, more, shown }: Pick<Reading, 'found' | 'more'> & { shown: number },
+  { found, more, shown, isPage }: Pick<Reading, 'found' | 'more'> & { shown: number; isPage?: boolean },
 ): Footer {
   const filters = describeFilters(selection);
   const list = () => followUpCommand(context, 'list');
@@ -115,11 +119,9 @@ export function footerOf(
   const summary = [`${count}${footerLabel(connection)}`, ...filters].join(', ');
   // A user who gives --limit knows that the list ends there.
   if (more === 'no' || shown === selection.limit) return { summary };
-  if (more === 'unknown')
-    return { summary, warning: 'there may be more animals, but the service sends no link to a next page' };
   const status = selection.status ? ` --status ${statusForService(selection.status)}` : '';
-  const warning = context.console.isForPeople
-    ? `for all: ${list()}${status} --all`
-    : `only the first ${formatCount(shown, 'animal')}; for all, add --all`;
-  return { summary, warning };
+  const all = `${list()}${status} --all`;
+  if (more === 'yes') return { summary, warning: `more animals follow; for all: ${all}` };
+  const warning = 'there may be more animals, but the service sends no link to a next page';
+  return { summary, warning: isPage ? `${warning}; to ask for more at once: ${all}` : warning };
 }
