@@ -216,14 +216,13 @@ describe('rows that were written are read back unchanged', () => {
 });
 
 const text = 'name,category\nRex,1\n';
-
 test.each([
   ['not UTF-8 text', 'Latin-1', Buffer.from('name,category\nFürst,1\n', 'latin1')],
   ['not UTF-8 text', 'a workbook (.xlsx, .ods)', Buffer.from('PK\x03\x04\x14\0\x06\0\x08\0')],
   ['UTF-16', 'UTF-16', Buffer.from(text, 'utf16le')],
   ['UTF-16', 'UTF-16 with a byte order mark', Buffer.from('\uFEFFä', 'utf16le')],
 ])('input that is %s is refused with how to save it: %s', (problem, _, bytes) => {
-  const error = { message: `FILE is ${problem}`, hint: 'save it as UTF-8' };
+  const error = { message: `FILE is ${problem}`, hint: 'use UTF-8 instead' };
   expect(() => requireUtf8(bytes, 'FILE')).toThrow(expect.objectContaining(error));
 });
 

@@ -21,7 +21,7 @@ export async function readInput(input: Readable, name: string, signal?: AbortSig
   try {
     for await (const chunk of input) {
       size += chunk.length;
-      if (size > MAX_INPUT_BYTES) throw usageError(`${name} is larger than 256 MiB`, 'split the file');
+      if (size > MAX_INPUT_BYTES) throw usageError(`${name} is larger than 256 MiB`, 'split it');
       chunks.push(chunk);
     }
   } catch (error) {
@@ -48,7 +48,7 @@ const UTF_16 = /^(?:\xff\xfe|\xfe\xff|(?:\0[\x01-\x7f]){2}|(?:[\x01-\x7f]\0){2})
  *
  * @throws CliError if they are not UTF-8 text
  */
-export function requireUtf8(bytes: Buffer, name: string, hint = 'save it as UTF-8'): Buffer {
+export function requireUtf8(bytes: Buffer, name: string, hint = 'use UTF-8 instead'): Buffer {
   const start = bytes.toString('latin1', 0, 8);
   if (UTF_16.test(start)) throw usageError(`${name} is UTF-16`, hint);
   // The start of a workbook is valid UTF-8, but has null bytes.

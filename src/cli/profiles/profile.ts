@@ -32,7 +32,7 @@ export function configHint(context: HomeContext, error: unknown): string {
   if (errno === 'EPERM')
     return 'its file system may not support private files; set PETS_CONFIG_DIR to a directory on another one';
   if (errno !== 'EACCES' || platform === 'win32')
-    return 'make the directory writable, or set PETS_CONFIG_DIR to another one';
+    return 'fix the problem, or set PETS_CONFIG_DIR to another directory';
   // sudo also creates the parent, such as ~/.config, if it does not exist.
   const directory = isChosen ? configDirectory(context) : dirname(configDirectory(context));
   const chown = `sudo chown -R "$(id -un)" ${shellQuote([directory], platform)}`;
@@ -210,8 +210,8 @@ function readFile<Schema extends z.ZodMiniType>(
   let value: unknown;
   try {
     value = JSON.parse(requireUtf8(bytes, path).toString());
-  } catch (error) {
-    throw error instanceof CliError ? error : damaged(path, name, 'it is not valid JSON');
+  } catch {
+    throw damaged(path, name, 'it is not valid JSON in UTF-8');
   }
   const result = z.safeParse(schema, value);
   if (!result.success) throw damaged(path, name, describeIssues(result.error));

@@ -70,14 +70,10 @@ export async function readPetFile(
   const isPiped = file === '-';
   const name = isPiped ? 'standard input' : file;
   const path = isPiped ? undefined : await realPathOf(file);
-  if (isPiped && stdin.isTTY) console.notice('reading rows from the terminal; end them with Ctrl-D');
+  if (isPiped && stdin.isTTY) console.notice('type the rows, then Ctrl-D (on Windows, Ctrl-Z and Enter)');
   const bytes = await readInput(isPiped ? stdin : createReadStream(file), name);
   // A file or pipe is often empty because the command that should write it has failed.
-  if (bytes.length === 0)
-    throw usageError(
-      `${name} is empty`,
-      'check the command that created it; a CSV file without animals needs a header line',
-    );
+  if (bytes.length === 0) throw usageError(`${name} is empty`, 'check the command that created it');
   const settings = { name, console, maxRows, refused: 'nothing was sent' };
   const { rows, unit, fields } = checkRows(bytes, ImportedPet, settings);
   const ignored = [...fields].filter((field) => !['', 'id'].includes(field) && !(field in NewPet.shape));
@@ -97,7 +93,7 @@ async function realPathOf(file: string): Promise<string | undefined> {
 /** `name` is that of the input in messages, and `refused` the consequence of an error, such as `nothing was sent`. */
 type CheckOptions = { name: string; console: Console; maxRows?: number; refused: string };
 
-const EXCEL_HINT = 'save it as UTF-8; in Excel: Save As → CSV UTF-8 (comma delimited)';
+const EXCEL_HINT = 'use UTF-8 instead; in Excel: Save As → CSV UTF-8 (comma delimited)';
 
 /**
  * Parses and checks all rows. Reports errors on stderr: with `--json` each one, otherwise as `groupErrors` does. `fields`
@@ -118,7 +114,7 @@ export function checkRows<Animal>(
   const errors: RowError[] = [];
   const orders = parseRows(text, name, format, (line, value, problem) => {
     if (rows.length + errors.length === maxRows)
-      throw usageError(`${name} has more than ${maxRows} rows; ${refused}`, 'split the file');
+      throw usageError(`${name} has more than ${maxRows} rows; ${refused}`, 'split it');
     const { data, error } = z.safeParse(schema, value);
     if (problem === undefined && error === undefined) {
       const { id } = value as Record<string, unknown>;
