@@ -30,7 +30,7 @@ describe('a dry run prints the rows that the same command would send, and ends a
       'for a file that is added',
       {},
       {},
-      { ...DRY, stdout: '', stderr: /^note: nothing to do at .* pets import FILE --add-again\n$/ },
+      { ...DRY, stdout: '', stderr: /^note: nothing to do at .* pets import FILE --dry-run --add-again\n$/ },
       { ...DRY, hoursLater: 31 * 24, stderr: 'would add 3 of 3 rows' },
     ],
     [
@@ -43,7 +43,7 @@ describe('a dry run prints the rows that the same command would send, and ends a
         args: '--dry-run --json',
         code: 1,
         stdout: '',
-        error: { code: 'already_imported' },
+        stderr: /already_imported.* import FILE --dry-run --json --skip-added/,
       },
       { ...DRY, args: '--dry-run --skip-added', stdout: '4\tLolita\t3\t\n5\tNew\t4\t\n' },
       { ...DRY, args: '--dry-run --add-again', stderr: /would add 4 of 4 rows from .* at .*\n$/ },

@@ -68,7 +68,7 @@ test('a file is refused with an explanation if it has more rows than the limit; 
   await expect(readPetFile(file, context, 1)).rejects.toMatchObject({
     code: 'usage',
     message: `${file} has more than 1 rows; nothing was sent`,
-    hint: 'split the file',
+    hint: 'split it',
   });
 });
 
@@ -81,12 +81,12 @@ test('fields that are not sent are listed, without those that have no name', asy
 test('rows from the terminal are announced, and a hint about a pipe repeats the pipe', async () => {
   const { add } = await importing();
   const piped = await add([], { stdin: 'id,name,category\n7,Rex,1\n' }, '-');
-  expect(piped.stderr).toContain('only the rows without an id: … | pets import - --skip-added; to add');
-  expect(piped.stderr).not.toContain('from the terminal');
+  expect(piped.stderr).toContain('only the rows without an id: … | pets import - --skip-added; for');
+  expect(piped.stderr).not.toContain('type the rows');
   const notice = vi.fn();
   const stdin = Object.assign(Readable.from([Buffer.from('name,category\nRex,1\n')]), { isTTY: true });
   await readPetFile('-', { console: { notice }, stdin } as unknown as CommandContext, 1);
-  expect(notice).toHaveBeenCalledWith('reading rows from the terminal; end them with Ctrl-D');
+  expect(notice).toHaveBeenCalledWith('type the rows, then Ctrl-D (on Windows, Ctrl-Z and Enter)');
 });
 
 test('if the state directory is not writable, the input is still checked, and nothing is sent', async () => {
@@ -109,7 +109,7 @@ test('a ledger that cannot be read ends the import, because the rows may be in i
   for (const args of [['--dry-run'], ['--json'], ['--add-again', '--json']]) {
     const { code: exit, stderr } = await add(args);
     expect([exit, stderr]).toEqual([1, expect.stringMatching(/cannot (read|write) .*state/)]);
-    expect(stderr).toContain('after sudo: sudo chown -R');
+    expect(stderr).toContain('fix the problem, such as a wrong owner after sudo');
   }
   expect(service.names()).toHaveLength(3);
 });

@@ -124,7 +124,7 @@ describe('a second import of unknown rows', () => {
   });
 
   it.each<[string, Reply, boolean, number, string]>([
-    ['waits for the request of a lost row', 'lost', false, 30_000, 'waiting 30 s (earlier requests)'],
+    ['waits for the request of a lost row', 'lost', false, 30_000, 'waiting 30 s (earlier requests may'],
     ['compares a row that was interrupted', 'interrupt', false, 30_000, 'searching the inventory for 1 row'],
     ['repeats an interrupted row if the service supports keys', 'interrupt', true, 0, 'added 1 of 1 row'],
   ])('%s', async (_, reply, supportsKeys, expected, notice) => {

@@ -87,7 +87,7 @@ describe('a changed file', () => {
       error: {
         code: 'already_imported',
         message: `FILE: nothing was sent, because 2 of 3 rows were ${SENT}; new: line 3 Bellissima`,
-        hint: 'to add only the new rows: pets import FILE --json --skip-added; to add every row again: pets import FILE --json --add-again',
+        hint: 'for only the new rows: pets import FILE --json --skip-added; for every row again: pets import FILE --json --add-again',
       },
     },
     {
@@ -137,7 +137,7 @@ describe('a file with rows of an earlier one', () => {
   for (const [args, stderr] of [
     [
       '',
-      `note: 1 of 31 rows was ${SENT} (line 32 Rex), and will be added again; to add only the others: pets import`,
+      `note: 1 of 31 rows was ${SENT} (line 32 Rex), and will be added again; for only the others: pets import`,
     ],
     ['--json', `{"addedAgain":${JSON.stringify(rex)}}\n`],
     ['--json --quiet', ''],
@@ -158,7 +158,7 @@ describe('a file with rows of an earlier one', () => {
       code: 1,
       isOffline: true,
       stderr:
-        /^error: FILE: nothing was sent, because 2 rows have an id, and the service cannot change animals\n {2}→ to add only the rows without an id: /,
+        /^error: FILE: nothing was sent, because 2 rows have an id, and the service cannot change animals\n {2}→ for only the rows without an id: /,
     },
     {
       args: '--skip-added',
@@ -170,7 +170,7 @@ describe('a file with rows of an earlier one', () => {
     {
       text: '[{"id":18,"name":"Rex","categoryId":1}]',
       code: 1,
-      stderr: 'to add every row as a new animal: ',
+      stderr: 'for every row as a new animal: ',
     },
     { args: '--skip-added', isOffline: true, stderr: /nothing to do at .*: there are no rows to add/ },
     { args: '--add-again', sends: 'Rex' },

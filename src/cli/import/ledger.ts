@@ -181,8 +181,7 @@ export function ledgerFor(context: CommandContext, service: string): LedgerEnvir
 const ELSEWHERE =
   'if no row of this file was added yet, you can also set PETS_STATE_DIR to a writable directory on a local disk';
 
-const directoryHint = (directory: string): string =>
-  `fix the problem (after sudo: sudo chown -R "$(id -un)" "${dirname(dirname(directory))}"); ${ELSEWHERE}`;
+const DIRECTORY_HINT = `fix the problem, such as a wrong owner after sudo; ${ELSEWHERE}`;
 
 /**
  * Reads the ledger of a service, without locking it. If there is no file, the ledger is empty.
@@ -194,7 +193,7 @@ export async function readLedger({ files, directory, service, now }: LedgerEnvir
   const bytes = await readBytes(files, path).catch((error) => {
     // A path below a file, such as a home directory that is /dev/null, cannot exist either.
     if (errnoOf(error) === 'ENOTDIR') return undefined;
-    throw fileError('read', path, error, directoryHint(directory));
+    throw fileError('read', path, error, DIRECTORY_HINT);
   });
   const empty = { seq: 0, imports: new Map(), rows: new Map() };
   if (bytes === undefined)
@@ -340,5 +339,5 @@ function toLedgerError({ directory, service }: LedgerEnvironment, error: unknown
     return new CliError(error.message, { code: 'file_error', hint, cause: error });
   }
   if (error instanceof CliError || errnoOf(error) === undefined) return error;
-  return fileError('write', directory, error, directoryHint(directory));
+  return fileError('write', directory, error, DIRECTORY_HINT);
 }

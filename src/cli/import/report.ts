@@ -17,9 +17,9 @@ import { type Choice, ledgerRowAt, type Plan, type RowsByPosition } from './plan
 /** What every step of an import needs. */
 export type ImportTask = { input: PetFile; connection: Connection; context: CommandContext; choice: Choice };
 
-/** The command line that the user typed, without `--dry-run`, and with `option` instead of the choice that it has. `…` is a pipe. */
+/** The command line that the user typed, with `option` instead of the choice that it has. `…` is a pipe. */
 export function commandToRepeat({ argv, platform }: CommandContext, option?: string): string {
-  const dropped = ['--add-again', '--dry-run', ...(option ? ['--skip-added'] : [])];
+  const dropped = ['--add-again', ...(option ? ['--skip-added'] : [])];
   // What follows `--` is no option, but may look like one.
   const end = argv.includes('--') ? argv.indexOf('--') : argv.length;
   const options = argv.slice(0, end).filter((word) => !dropped.includes(word));
@@ -166,14 +166,14 @@ export function fileVersionText({ context, input }: ImportTask, plan: Plan): str
   return `${knownText(context, plan, plan.known)}; new: ${listRows(input, fresh, NEW_ROWS_NAMED)}`;
 }
 
-/** The error if nothing is sent until the user chooses. `add` describes what each of the two options adds. */
+/** The error if nothing is sent until the user chooses. `add` describes which rows each of the two options adds. */
 export function stopError(
   { input, context }: ImportTask,
   reason: string,
   add: { few: string; all: string },
 ): CliError {
-  const skip = `to add only the ${add.few}: ${commandToRepeat(context, '--skip-added')}`;
-  const again = `to add ${add.all}: ${commandToRepeat(context, '--add-again')}`;
+  const skip = `for only the ${add.few}: ${commandToRepeat(context, '--skip-added')}`;
+  const again = `for ${add.all}: ${commandToRepeat(context, '--add-again')}`;
   const message = `${input.name}: nothing was sent, because ${reason}`;
   return new CliError(message, { code: 'already_imported', hint: `${skip}; ${again}` });
 }
@@ -193,13 +193,13 @@ export function announceKnownRows({ input, context, choice }: ImportTask, plan: 
   const texts = isContinued ? ['continuing an earlier import'] : [];
   if (known.size > 0) texts.push(knownText(context, plan, known));
   if (isContinued && choice === 'add-again')
-    texts.push('to add every row again, run the command once more after it');
+    texts.push('to add every row again, run the command once more when this import has ended');
   if (texts.length > 0) console.notice(texts.join('; '));
   if (repeated.size === 0 || choice !== undefined || context.globals.quiet) return;
   const positions = [...repeated.keys()];
   const addedAgain = positions.map((i) => ({ line: input.rows[i]?.line, name: input.rows[i]?.pet.name }));
   const again = `${knownText(context, plan, repeated)} (${listRows(input, positions)}), and will be added again`;
-  const text = `${again}; to add only the others: ${commandToRepeat(context, '--skip-added')}`;
+  const text = `${again}; for only the others: ${commandToRepeat(context, '--skip-added')}`;
   if (console.hasJsonEvents) console.event({ addedAgain }, '');
   else console.notice(text);
 }

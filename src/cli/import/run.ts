@@ -114,7 +114,7 @@ async function importRows(task: ImportTask, file: LedgerFile, yes: boolean): Pro
     const isProduction = connection.keySource === 'profile prod';
     if (isProduction && !mustAsk && !yes && canAsk(context)) {
       const question = `This cannot be undone. Add ${rows} ${targetLabel(connection)}?`;
-      if ((await ask(context, question, ['no', 'yes'])) === 'no') throw declinedError();
+      if ((await ask(context, question, ['no', 'yes'])) === 'no') throw declinedError('--dry-run');
     } else if (!mustAsk) reportTarget(context, connection, `adding ${rows}`);
     await send(task, plan, file, pending.length);
   }
@@ -134,14 +134,14 @@ async function askForChoice(task: ImportTask, plan: Plan): Promise<Choice> {
   context.console.notice(`${fileVersionText(task, plan)}; ${stays}`);
   const question = 'Skip the known rows, add them again, or stop?';
   const answer = await ask(context, question, ['stop', 'skip', 'again']);
-  if (answer === 'stop') throw declinedError();
+  if (answer === 'stop') throw declinedError('--dry-run and --skip-added, or --dry-run and --add-again');
   return answer === 'skip' ? 'skip-added' : 'add-again';
 }
 
-const declinedError = (): CliError =>
+const declinedError = (options: string): CliError =>
   new CliError('not confirmed; no row was sent', {
     code: 'declined',
-    hint: 'to see what would be added, use --dry-run',
+    hint: `to see what would be added, add ${options}`,
   });
 
 /** Carries out the plan and shows the progress. If the run ends early, prints how to continue. */
