@@ -27,7 +27,9 @@ const CONTEXT = { now: NOW, platform: 'linux', timeZone: 'UTC', listCommand: 'pe
 
 /** What is printed about an error of a request that used this connection. */
 const explain = (error: unknown, change: Partial<Connection> = {}, call: Partial<FailedCall> = {}) =>
-  toCliError(callError(error, { connection: { ...connection, ...change }, ...CONTEXT, ...call }));
+  toCliError(
+    callError(error, { connection: { ...connection, ...change }, canWait: true, ...CONTEXT, ...call }),
+  );
 
 const failure = (status: number, code = 'a_code') => new ApiFailure(status, 'why', code);
 const page = (status: number) => new ApiFailure(status, `HTTP status ${status}`);
@@ -67,7 +69,7 @@ test.each<[unknown, number, string, message: string, hint: string | undefined, b
     5,
     'key_banned',
     `${API} has banned this key until 12:00:30 UTC (in 30 s): stop`,
-    `${AFTER}, or allow a longer wait with --max-wait`,
+    `${AFTER}, or allow a longer wait with --max-wait (and --max-time, if used)`,
   ],
   [
     limited(Number.MAX_VALUE),

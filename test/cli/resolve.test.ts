@@ -75,7 +75,7 @@ describe('a key is only sent to the service it is for', () => {
     expect(connectionFor(contextOf(given))).toMatchObject({ key, baseUrl });
   });
 
-  const LOGIN_THERE = `log in there: pets login --profile staging --base-url ${OTHER}`;
+  const LOGIN_THERE = `log in there, which replaces profile staging: pets login --profile staging --base-url ${OTHER}`;
   const LOG_IN = 'log in: pets login. Or start a local service: pets serve --seed';
   test.each<[string, Given, CliErrorCode, message: string, hint?: string]>([
     ['--base-url', { baseUrl: OTHER }, 'usage', 'prod is only sent to https://prod.example', LOGIN_THERE],

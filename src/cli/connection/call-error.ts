@@ -22,6 +22,8 @@ export type FailedCall = {
   /** The time and the time zone for deadlines. */
   now: number;
   timeZone: string;
+  /** False with `--no-retry`, and for requests that are sent only once. */
+  canWait: boolean;
   platform: NodeJS.Platform;
   /** The command that lists animals of the same service. */
   listCommand: string;
@@ -97,14 +99,16 @@ function networkHint(error: NetworkError, call: FailedCall, server: string): str
     : `${hint}; the request goes through the proxy in ${proxyVariable}, which has the form http://user:password@host:port; ${PROXY_ENCODING}; to connect without it, add ${server} to NO_PROXY`;
 }
 
-function rateLimited(error: RateLimitError, { now, timeZone }: FailedCall, server: string): Description {
+function rateLimited(error: RateLimitError, call: FailedCall, server: string): Description {
+  const { now, timeZone, canWait } = call;
   const { until, code, fromResponse } = error;
   const deadline = formatDeadline(until, now, timeZone);
   const when = deadline === undefined ? '' : ` ${deadline}`;
   const fields = { status: 429, until: deadline && formatIso(until) };
   if (fromResponse) {
     const state = code === 'key_banned' ? 'has banned this key' : 'is rate-limited';
-    const hint = 'try again after this time, or allow a longer wait with --max-wait';
+    const longer = canWait ? ', or allow a longer wait with --max-wait (and --max-time, if used)' : '';
+    const hint = `try again after this time${longer}`;
     return { ...fields, message: `${server} ${state}${when}: ${error.message}`, hint };
   }
   return {
@@ -147,7 +151,7 @@ function keyHint({ keySource, profile }: Connection): string {
   if (keySource === 'this login')
     return 'nothing was saved; copy the key again, and check that it is for this service';
   return profile === 'local'
-    ? 'restart the local service to save a valid key: pets serve; or create one while it runs: pets keys add laptop | pets login --profile local'
+    ? 'restart the local service to save a valid key: pets serve; or create one while it runs: pets keys add laptop | pets login --profile local; if it was started with --data, add the same --data'
     : `log in with a valid key: pets login --profile ${profile}`;
 }
 

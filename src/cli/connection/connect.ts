@@ -46,24 +46,19 @@ export function connectionFor(context: HomeContext & Pick<CommandContext, 'globa
     : [stored?.key, stored?.baseUrl, `profile ${profile}`];
   const baseUrl = flagUrl || envUrl || stored?.baseUrl;
   if (key === undefined) throw noKey(context, profile, envUrl || undefined);
-  if (!API_KEY_PATTERN.test(key)) {
+  if (!API_KEY_PATTERN.test(key))
     throw new CliError(`the key in ${keySource} contains invalid characters`, {
       code: 'bad_key',
       hint: 'set or save the key again, without "Bearer", spaces and line breaks',
     });
-  }
-  if (baseUrl === undefined) {
-    throw usageError(
-      'no base URL for the key in PETS_API_KEY',
-      'set PETS_BASE_URL to the base URL of the service',
-    );
-  }
+  if (baseUrl === undefined)
+    throw usageError('no base URL for the key in PETS_API_KEY', 'set PETS_BASE_URL as well');
   const [own, asked] = [new URL(home ?? baseUrl).origin, new URL(baseUrl).origin];
   if (own !== asked) {
     const other = profile === 'staging' ? 'local' : 'staging';
     throw usageError(
       `the key in ${keySource} is only sent to ${own}, not to ${asked}`,
-      `log in there: pets login --profile ${other} --base-url ${baseUrl}; or set PETS_BASE_URL and PETS_API_KEY together, and leave out --base-url and --profile`,
+      `log in there, which replaces profile ${other}: pets login --profile ${other} --base-url ${baseUrl}; or set PETS_BASE_URL and PETS_API_KEY together, and leave out --base-url and --profile`,
     );
   }
   checkProtocol(baseUrl, context.env);
@@ -111,6 +106,7 @@ export async function withClient<Result>(
   { showWait = context.console.status, once = false }: ClientSettings = {},
 ): Promise<Result> {
   const { globals, random, clock, uptime, env, platform, console } = context;
+  const canWait = globals.retry && !once;
   console.redact(connection.key);
   // Most users have no proxy.
   const hasProxies = Object.keys(env).some((name) => /^(https?|all)_proxy$/i.test(name));
@@ -143,7 +139,7 @@ export async function withClient<Result>(
     signal: interrupt.signal,
     timeoutMilliseconds: globals.timeout * 1_000,
     deadline: globals.maxTime && context.startedAt + globals.maxTime * 1_000,
-    maxWaitMilliseconds: globals.retry && !once ? globals.maxWait * 1_000 : undefined,
+    maxWaitMilliseconds: canWait ? globals.maxWait * 1_000 : undefined,
     onAttempt: globals.debug ? (attempted) => reportAttempt(context, attempted) : undefined,
   });
   try {
@@ -152,7 +148,7 @@ export async function withClient<Result>(
     const foundBaseUrl = await findServiceAtPrefix(context, connection, error);
     const [now, timeZone] = [clock.now(), console.timeZone()];
     const listCommand = followUpCommand(context, 'list');
-    const call = { connection, foundBaseUrl, now, timeZone, platform, listCommand };
+    const call = { connection, foundBaseUrl, now, timeZone, platform, listCommand, canWait };
     throw callError(error, { ...call, proxyVariable: proxy?.variable });
   } finally {
     unsubscribe();

@@ -9,6 +9,13 @@ import type { CommandContext } from '../program/command.ts';
 /** A wait of the client, or of `pets import` for requests of an earlier run that the service may still receive. */
 export type Wait = Omit<WaitEvent, 'reason'> & { reason: WaitEvent['reason'] | 'earlier requests' };
 
+/** What a line says instead of the reason, if that is not clear by itself. */
+const CAUSES: Partial<Record<Wait['reason'], string>> = {
+  connection: 'no response',
+  'still in progress': 'an earlier attempt is still in progress',
+  'earlier requests': 'earlier requests may still arrive',
+};
+
 const SECOND = 1_000;
 
 /**
@@ -26,8 +33,7 @@ export async function wait(
   show: (line: string | undefined) => void = console.status,
 ): Promise<void> {
   const end = formatTime(until, clock.now(), console.timeZone());
-  const cause =
-    reason === 'connection' ? 'no response' : `${reason}${status === undefined ? '' : ` ${status}`}`;
+  const cause = `${CAUSES[reason] ?? reason}${status === undefined ? '' : ` ${status}`}`;
   const lineAt = (left: number) => `waiting ${formatDuration(left)} (${cause}), until ${end}`;
   if (globals.debug || !(console.hasStatus || globals.quiet)) {
     const times = { seconds: Math.ceil(milliseconds / SECOND), until: new Date(until).toISOString() };
