@@ -144,6 +144,7 @@ const wrongLines: Line[] = [
   ['serve --data x --ephemeral', '--ephemeral and --data cannot be combined', 'use only one'],
   ['list --all --limit 3', '--all and --limit cannot be combined'],
   ['--max-wait long list', '--max-wait must be', 'see: pets help global'],
+  ['serve --latency x', '--latency must be', 'see: pets help serve faults'],
   ['list --profile', "'--profile <name>' argument missing", 'see: pets help global'],
   ['orders --since monday', '--since must be', '7d for the last seven days'],
   ['add --category 3 -Fluffy', 'unknown option -Fluffy', 'pets add --category 3 -- -Fluffy'],

@@ -34,7 +34,7 @@ test.each<[Options, string, terminal?: string]>([
 
 test.each<[Options, string, string]>([
   [{ json: true, csv: true }, '--json and --csv cannot be combined', 'use only one'],
-  [{ output: 'a.XLSX' }, 'pets cannot write .xlsx files', '--excel --output animals.csv'],
+  [{ output: 'a.XLSX' }, 'pets cannot write .xlsx files', 'use .csv for a spreadsheet (with --excel'],
   [{ output: 'a.doc' }, 'pets cannot write .doc files', '.tsv'],
 ])('%o is refused', (options, message, hint) => {
   expect(() => choose(options)).toThrow(

@@ -37,7 +37,7 @@ export const add: Command<Options> = {
   options: [
     option(
       '--category <id>',
-      'number of the category; a terminal shows those in use, and asks',
+      'number of the category; if it is missing, pets shows those in use at a terminal, and asks',
       parseInt64Argument,
       CATEGORY_HINT,
     ),

@@ -82,7 +82,7 @@ export const environmentVariables: Readonly<Record<string, string>> = {
   XDG_DATA_HOME: 'base directory for the store of pets serve',
   'HTTP_PROXY, HTTPS_PROXY, NO_PROXY':
     'proxies (lower case works too); never used for services on this machine; ALL_PROXY counts last',
-  CI: 'set by CI systems, which may have a terminal that nobody uses: no questions, as with --no-input',
+  CI: 'set by CI systems: pets asks nothing, as with --no-input',
   NODE_EXTRA_CA_CERTS: 'file with additional certificates to trust',
   'NO_COLOR, FORCE_COLOR':
     'disable colors, or force them when not writing to a terminal; --color overrides this',

@@ -30,7 +30,7 @@ export const login: Command<Options> = {
   extraHint:
     'for the address: pets login --base-url <url>; pets login asks for the key, or reads it: pets login < key.txt',
   notes:
-    'On a terminal, pets login asks for the base URL if neither --base-url nor the profile has one, and then for the key. If standard input is not a terminal, it reads the key from there.',
+    'At a terminal, pets login asks for the base URL if neither --base-url nor the profile has one, and then for the key. If standard input is not a terminal, it reads the key from there.',
   async run({ verify }, context) {
     const { console, env } = context;
     const profile = chooseProfile(context);
@@ -40,7 +40,10 @@ export const login: Command<Options> = {
     // Read a piped key before any request is sent, because the key may be invalid.
     const piped = context.stdin.isTTY === true ? undefined : await readKey(context);
     if (piped === undefined && !canPrompt(context))
-      throw usageError('cannot ask for a key with --no-input or redirected stderr', pipeHint(context));
+      throw usageError(
+        'cannot ask for a key, because --no-input or CI is set, or stderr is redirected',
+        pipeHint(context),
+      );
     const connection: Connection = { profile, baseUrl: given, key: '', keySource: 'this login' };
     const baseUrl = verify ? await findService(context, connection) : given;
     const check = async (key: string) => {

@@ -50,7 +50,7 @@ export const serve: Command<ServeOptions> = {
         planNames,
       ),
       option('--key-file <file>', 'accept the API key in this file (or in PETS_SERVE_KEY)'),
-      option('--no-profile', "don't save the address and the key to profile local, as with a command"),
+      option('--no-profile', "don't save address and key to profile local; never saved with a command"),
       option(
         '--ban-after <number>',
         'ban a key after this many rate-limited requests in a minute; those within a second of the first 429 do not count; 0 = never',

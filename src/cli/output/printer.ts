@@ -41,7 +41,7 @@ export function chooseFormat(
   if (extension !== '' && ofFile === undefined)
     throw usageError(
       `pets cannot write ${extension} files`,
-      'for a spreadsheet: --excel --output animals.csv; other extensions: .json, .ndjson, .csv, .tsv, .txt',
+      'use .csv for a spreadsheet (with --excel if the command has it), or .json, .ndjson, .tsv or .txt',
     );
   return ofFile ?? (isTerminal && output === '' ? 'table' : 'lines');
 }

@@ -46,7 +46,7 @@ export const globalOptions: readonly Option[] = [
   option('--no-retry', 'send each request only once'),
   option('--debug', 'show requests and responses, with headers and bodies, on stderr').default(false),
   option('--color <when>', 'colorize the output: auto, always or never', colorModes).default('auto'),
-  option('--no-input', 'never prompt; continue without confirmation'),
+  option('--no-input', 'never ask: continue without confirmation, or stop if an answer is needed'),
 ];
 
 /** An empty argument is usually an unset shell variable. */
@@ -60,7 +60,7 @@ const outputOptions: Record<OutputOptionName, Option> = {
   ndjson: option('--ndjson', 'stream one JSON object per line'),
   csv: option('--csv', 'print CSV (comma-separated values) with a header'),
   excel: option('--excel', 'print CSV that Excel opens correctly'),
-  output: option('--output <file>', 'write to a file; rows: .json, .ndjson, .csv, .tsv, .txt', parseOutput),
+  output: option('--output <file>', 'write a file: .json, .txt; rows also .csv, .tsv, .ndjson', parseOutput),
 };
 export const allOutputOptions = Object.keys(outputOptions) as OutputOptionName[];
 
@@ -159,8 +159,9 @@ export function parseCommandLine(argv: readonly string[], env: Context['env'], c
     const usage =
       error instanceof CommanderError ? toUsageError(error, name, current, declarations.get(current)) : error;
     if (!(usage instanceof CliError) || usage.hint !== undefined) throw usage;
-    const isGlobal = globalOptions.some(({ long }) => usage.message.includes(`${long} `));
-    throw usage.withHint(`see: pets help ${isGlobal ? 'global' : name}`.trimEnd());
+    const isNamed = ({ long }: Option) => usage.message.includes(`${long} `);
+    const page = `${name} ${current.options.find(isNamed)?.helpGroupHeading ?? ''}`.trim();
+    throw usage.withHint(`see: pets help ${globalOptions.some(isNamed) ? 'global' : page}`.trimEnd());
   }
 }
 
