@@ -62,16 +62,18 @@ export function createEventPrinter(
     };
     const addKey = `pets keys add laptop --plan ${plan ?? DEFAULT_PLAN}`;
     const createKey = `${addDataOption(addKey, data, location, platform)} | pets login --profile local --base-url ${url}`;
-    const shown = printedKey ?? 'KEY';
     const withVariables =
       platform === 'win32'
-        ? `$env:PETS_BASE_URL='${url}'; $env:PETS_API_KEY='${shown}'; pets list`
-        : `PETS_BASE_URL=${url} PETS_API_KEY=${shown} pets list`;
-    const next = isProfileSaved ? 'pets --profile local list' : withVariables;
+        ? `$env:PETS_BASE_URL='${url}'; $env:PETS_API_KEY='${printedKey}'; pets list`
+        : `PETS_BASE_URL=${url} PETS_API_KEY=${printedKey} pets list`;
+    const next = isProfileSaved || !served ? 'pets --profile local list' : printedKey && withVariables;
     const isRandom = faults && (faults.failRate !== undefined || faults.latency?.min !== faults.latency?.max);
     const kept = options.ephemeral ? ' (deleted on exit)' : '';
     const keyText = printedKey ?? `from ${sanitizeForTerminal(secrets.source)}`;
-    const printedToken = secrets.token === undefined ? token : '$PETS_SERVE_TOKEN';
+    // In Windows PowerShell, curl is an alias of another command.
+    const [curl, variable] =
+      platform === 'win32' ? ['curl.exe', '$env:PETS_SERVE_TOKEN'] : ['curl', '$PETS_SERVE_TOKEN'];
+    const shownToken = secrets.token === undefined ? token : variable;
     const all = [
       `${bold('pets serve')} ${cyan(url)}`,
       `  ${formatCount(animals, 'animal')} in ${sanitizeForTerminal(location.place)}${kept}`,
@@ -81,8 +83,8 @@ export function createEventPrinter(
       isRandom && `  faults: --fault-seed ${faults.seed} repeats the random ones`,
       `  API described in ${cyan(openapi)}`,
       page && `  page ${cyan(page)}`,
-      page && `  tools: curl -H "Authorization: Bearer ${printedToken}" ${new URL('/requests', url).href}`,
-      `  ${dim('try:')} ${next}`,
+      page && `  tools: ${curl} -H "Authorization: Bearer ${shownToken}" ${new URL('/requests', url).href}`,
+      next && `  ${dim('try:')} ${next}`,
     ];
     const few = [
       `pets serve: listening on ${url}, running: ${sanitizeForTerminal(command.join(' '))}`,
