@@ -11,6 +11,7 @@ import {
   createAuthentication,
 } from './authentication.ts';
 import {
+  animalMayBeAdded,
   CredentialError,
   notFound,
   ServiceError,
@@ -91,8 +92,8 @@ type Exchange = {
   record: RequestRecord;
   headers: string[];
   path: KnownPath | undefined;
-  /** Whether the handler is running, and can have changed the store. */
-  isChanging: boolean;
+  /** What a running handler may have changed, as an error says it; undefined if it cannot have changed anything. */
+  possibleChange: string | undefined;
 };
 
 /**
@@ -174,7 +175,7 @@ export function createApp(options: AppOptions): App {
     const body = route.readsBody ? await readJsonBody(request) : undefined;
     // The body can arrive long after the headers, and the key may have been revoked since then.
     if (route.readsBody && !(await keys.find(id))) throw refusal(request, 'API key');
-    exchange.isChanging = asGet(request.method) !== 'GET';
+    if (asGet(request.method) !== 'GET') exchange.possibleChange = animalMayBeAdded;
     return route.run({ request, caller, rateLimit, query, body });
   }
 
@@ -221,14 +222,17 @@ export function createApp(options: AppOptions): App {
     if (path.access === 'token') checkDeveloper(request);
     if (run === undefined) throw noRouteError(path);
     checkExpectation(request);
-    exchange.isChanging = asGet(request.method) !== 'GET';
+    if (asGet(request.method) !== 'GET') exchange.possibleChange = 'the change may have been made';
     return run(request);
   }
 
   /** Converts what a step has thrown. If no credential was valid, counts that for the address of the client (D13). */
-  async function toErrorResponse(error: unknown, { record, isChanging }: Exchange): Promise<ServiceError> {
+  async function toErrorResponse(
+    error: unknown,
+    { record, possibleChange }: Exchange,
+  ): Promise<ServiceError> {
     if (error instanceof CredentialError) return countGuess(error, record.client);
-    const known = error instanceof ServiceError ? error : storageError(error, isChanging);
+    const known = error instanceof ServiceError ? error : storageError(error, possibleChange);
     if (known) return known;
     onError(error);
     return new ServiceError('internal_error', 'Internal error');
@@ -291,7 +295,7 @@ function createHandler(
     const sentId = request.headers[REQUEST_ID];
     const id = typeof sentId === 'string' && ID_PATTERN.test(sentId) ? sentId : `${prefix}-${++count}`;
     const record = createRecord(id, clientAddress(request), request, clock.elapsed());
-    return { request, record, headers: [], path: undefined, isChanging: false };
+    return { request, record, headers: [], path: undefined, possibleChange: undefined };
   }
 
   function respond(exchange: Exchange, response: ServerResponse, result: ServiceResponse): void {

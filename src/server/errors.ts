@@ -75,18 +75,17 @@ const retryLater = (code: ErrorCode, message: string, seconds: number): ServiceE
 export const serviceStarting = (): ServiceError =>
   retryLater('starting', 'The service is starting; the request was not carried out', 1);
 
+export const animalMayBeAdded =
+  'the animal may have been added, and a retry without the same Idempotency-Key can add it twice';
+
 /**
- * The response if the store is unavailable, full or has failed (D11); otherwise undefined. If `canChange` is false, the
- * operation cannot have changed the store, so only another change, such as counting the request, can be unknown.
+ * The response if the store is unavailable, full or has failed (D11); otherwise undefined. Without `possibleChange`, the operation
+ * cannot have changed the store, so only another change, such as counting the request, can be unknown.
  */
-export function storageError(error: unknown, canChange: boolean): ServiceError | undefined {
+export function storageError(error: unknown, possibleChange: string | undefined): ServiceError | undefined {
   // A database is often back after a second, so the client may retry then.
-  if (error instanceof StoreUnavailableError && canChange && error.outcome === 'unknown')
-    return retryLater(
-      'unavailable',
-      `${NO_DATABASE} at the moment; the animal may have been added, and a retry without the same Idempotency-Key can add it twice`,
-      1,
-    );
+  if (error instanceof StoreUnavailableError && possibleChange !== undefined && error.outcome === 'unknown')
+    return retryLater('unavailable', `${NO_DATABASE} at the moment; ${possibleChange}`, 1);
   if (error instanceof StoreUnavailableError)
     return retryLater(
       'storage_unreachable',
@@ -98,13 +97,13 @@ export function storageError(error: unknown, canChange: boolean): ServiceError |
   if (error instanceof StoreUnwritableError)
     return retryLater(
       'storage_full',
-      'The service cannot store anything at the moment; the request was not carried out',
+      'The service cannot store the data of this request at the moment; the request was not carried out',
       5,
     );
   if (error instanceof StoreFailedError)
     return new ServiceError(
       'storage_failed',
-      `The storage of the service failed${canChange ? '; the animal may have been added' : ''}`,
+      `The storage of the service failed${possibleChange === undefined ? '' : `; ${possibleChange}`}`,
     );
   return undefined;
 }
