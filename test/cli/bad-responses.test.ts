@@ -49,7 +49,7 @@ test('pets get after 404 reports a missing animal, or without an error code a wr
   const orders = ['pets orders --profile prod; new ones: pets orders --profile prod --since 7d'];
   const missing = { exit: 3, code: 'not_found', contains: orders };
   await expectFailure(empty, ['orders', '7', '--profile', 'prod'], missing);
-  const wrong = { exit: 2, contains: ['pets orders --profile prod --since yesterday --until today'] };
+  const wrong = { exit: 2, contains: ['for example: --since yesterday --until today'] };
   await expectFailure(empty, ['orders', '--since=today', '--until=1d', '--profile', 'prod'], wrong);
   const other = await withReply([404, '<p>nothing here', { 'Content-Type': 'text/html' }]);
   const elsewhere = { exit: 7, code: 'contract_error', contains: ['404', other.server.url] };

@@ -110,10 +110,7 @@ function selectOrders(
   const zone = console.localTimeZone;
   const [from = -Infinity, to = Infinity] = [since, until].map((time) => time?.(clock.now(), zone));
   if (from >= to)
-    throw usageError(
-      '--since must be before --until',
-      `the orders of yesterday: ${followUpCommand(context, 'orders')} --since yesterday --until today`,
-    );
+    throw usageError('--since must be before --until', 'for example: --since yesterday --until today');
   if ((since ?? until) === undefined || all.length === 0) return { selected, conditions };
   const field = fieldNames(all).find((name) => hasOnlyTimes(all, name));
   if (field === undefined)
