@@ -64,7 +64,7 @@ describe('an invalid key is refused before it is sent, and not shown', () => {
   });
 
   test.each([
-    ['only white space', ' \n', 'no key on standard input', 'or pipe the key in: pets login'],
+    ['only white space', ' \n', 'no key on standard input', 'or pipe the key in: cat key.txt | pets login'],
     ['UTF-16', Buffer.from(CANARY, 'utf16le').toString('latin1'), 'UTF-16', 'use UTF-8 instead'],
   ])('standard input with %s is wrong usage', async (_name, stdin, ...contains) => {
     const args = ['login', '--base-url', 'https://api.example.com/v1'];

@@ -62,7 +62,7 @@ test.each<[unknown, number, string, message: string, hint: string | undefined, b
     5,
     'rate_limited',
     `${USED_UP} until 12:00:30 UTC (in 30 s): according to an earlier response, the rate limit is used up`,
-    `${AFTER}; to ask the service whether the limit has ended earlier: pets profiles --check`,
+    `${AFTER}; to ask the service whether the limit has ended earlier, at most once a minute: pets profiles --check`,
   ],
   [
     limited(30_000, { code: 'key_banned', reason: 'stop' }),

@@ -41,7 +41,7 @@ async function machineWithStore() {
 /** Starts `pets serve` without --json, stops it, and returns what it has printed. */
 async function printedBy(machine: Machine, args: readonly string[], options?: ProgramOptions) {
   const program = machine.startProgram(['serve', '--port', '0', ...args], { columns: 100, ...options });
-  await expect.poll(program.stdout).toContain('try:');
+  await expect.poll(program.stdout).toContain('API described');
   program.raise('SIGTERM');
   expect(await program.ended).toBe(0);
   return program.stdout();

@@ -47,7 +47,7 @@ export const countCommand: Command<Options> = {
       'status',
     ),
     ...filterOptions,
-    option('--name <text>', 'only this text in the name; case and accents do not matter', parseNameText),
+    option('--name <text>', 'only names with this text; case and accents do not matter', parseNameText),
   ],
   prints: 'rows',
   outputOptions: ['csv', 'excel', 'output'],

@@ -81,7 +81,7 @@ export const environmentVariables: Readonly<Record<string, string>> = {
   XDG_STATE_HOME: 'base directory for state',
   XDG_DATA_HOME: 'base directory for the store of pets serve',
   'HTTP_PROXY, HTTPS_PROXY, NO_PROXY':
-    'proxies (lower case works too); never used for services on this machine; ALL_PROXY counts last',
+    'proxies, and hosts to reach without one; never used for services on this machine; lower case and ALL_PROXY work too',
   CI: 'set by CI systems: pets asks nothing, as with --no-input',
   NODE_EXTRA_CA_CERTS: 'file with additional certificates to trust',
   'NO_COLOR, FORCE_COLOR':

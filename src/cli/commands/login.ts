@@ -28,7 +28,7 @@ export const login: Command<Options> = {
   ],
   options: [profileOption, baseUrlOption, option('--no-verify', 'save the key without sending any request')],
   extraHint:
-    'for the address: pets login --base-url <url>; pets login asks for the key, or reads it: pets login < key.txt',
+    'for the address: pets login --base-url <url>; pets login asks for the key, or reads it: cat key.txt | pets login',
   notes:
     'At a terminal, pets login asks for the base URL if neither --base-url nor the profile has one, and then for the key. If standard input is not a terminal, it reads the key from there.',
   async run({ verify }, context) {
@@ -59,7 +59,7 @@ export const login: Command<Options> = {
 };
 
 const pipeHint = (context: CommandContext): string =>
-  `pipe the key in: ${followUpCommand(context, 'login')} < key.txt`;
+  `pipe the key in: cat key.txt | ${followUpCommand(context, 'login')}`;
 
 function givenBaseUrl({ globals, env }: CommandContext): string | undefined {
   if (globals.baseUrl !== undefined) return checkUrl(globals.baseUrl, '--base-url');

@@ -64,7 +64,7 @@ const copy: Command<{ from: string; to: string }> = {
     'pets store copy ./store postgres://pets@db.example/pets',
   ],
   arguments: [
-    argument('<from>', 'the store: directory or URL; pets store check prints yours', checkStoreArgument),
+    argument('<from>', 'directory or URL; pets store check prints where yours is', checkStoreArgument),
     argument('<to>', 'empty or new directory, or URL of a database without a store', checkStoreArgument),
   ],
   prints: 'text',

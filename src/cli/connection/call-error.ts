@@ -114,7 +114,7 @@ function rateLimited(error: RateLimitError, call: FailedCall, server: string): D
   return {
     ...fields,
     message: `no request is sent to ${server}${when}: according to an earlier response, the rate limit is used up or the key is banned`,
-    hint: 'try again after this time; to ask the service whether the limit has ended earlier: pets profiles --check',
+    hint: 'try again after this time; to ask the service whether the limit has ended earlier, at most once a minute: pets profiles --check',
   };
 }
 

@@ -130,7 +130,7 @@ async function importRows(task: ImportTask, file: LedgerFile, yes: boolean): Pro
 /** Asks at a terminal what to do with the known rows. @throws CliError if the answer is to stop */
 async function askForChoice(task: ImportTask, plan: Plan): Promise<Choice> {
   const { context, connection } = task;
-  const stays = `what is added at ${targetLabel(connection)} stays`;
+  const stays = `animals added at ${targetLabel(connection)} cannot be removed`;
   context.console.notice(`${fileVersionText(task, plan)}; ${stays}`);
   const question = 'Skip the known rows, add them again, or stop?';
   const answer = await ask(context, question, ['stop', 'skip', 'again']);

@@ -78,7 +78,7 @@ const WORDS: Readonly<Record<string, string>> = {
   'orders --status, orders --customer, orders --pet':
     'to choose orders by a field: pets orders --where status=placed',
   '--key, --api-key, --token':
-    'do not put a key on the command line; pets login asks for it, or reads it: pets login < key.txt',
+    'do not put a key on the command line; pets login asks for it, or reads it: cat key.txt | pets login',
   '--yaml, --format': 'for other formats: --json, --ndjson, --csv, --excel, or --output with .txt or .tsv',
   '--curl, --verbose, --trace': 'to see each request and its response: --debug',
   '-o': 'did you mean --output?',
