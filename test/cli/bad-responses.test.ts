@@ -76,7 +76,7 @@ test.each([
   const { code, stderr } = await machine.pets(['list'], { env });
   expect(code).toBe(7);
   expect(stderr).toContain(
-    found ? `use the base URL ${server.origin}${found}\n` : `check the base URL ${server.origin}`,
+    found ? `try the base URL ${server.origin}${found}\n` : `check the base URL ${server.origin}`,
   );
   // The key is only sent to the address that the user has given.
   const sent = server.requests.map(({ url, headers }) => [

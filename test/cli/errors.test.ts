@@ -82,7 +82,7 @@ test.each<[unknown, number, string, message: string, hint: string | undefined, b
   [noMemory, 1, 'local_error', 'no memory', 'get more'],
   [new ContractError(200, 'not JSON'), 7, 'contract_error', 'not JSON', `check the base URL ${HTTPS}`],
   [new ContractError(200, ''), 7, 'contract_error', '', `${LOCAL}/; it usually ends in /v1`, `${LOCAL}/`],
-  [new ContractError(404, ''), 7, 'contract_error', '', `use the base URL ${LOCAL}`, `${LOCAL}/pets`],
+  [new ContractError(404, ''), 7, 'contract_error', '', `try the base URL ${LOCAL}`, `${LOCAL}/pets`],
   [new Error('oops'), 1, 'internal_error', 'unexpected error: oops', '--debug'],
 ])('%s: exit code %i, error code %s, message %j, hint %j', (error, exit, code, message, hint, baseUrl) => {
   const described = explain(error, baseUrl === undefined ? {} : { baseUrl });

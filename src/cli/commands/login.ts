@@ -40,10 +40,7 @@ export const login: Command<Options> = {
     // Read a piped key before any request is sent, because the key may be invalid.
     const piped = context.stdin.isTTY === true ? undefined : await readKey(context);
     if (piped === undefined && !canPrompt(context))
-      throw usageError(
-        'cannot ask for a key, because --no-input or CI is set, or stderr is redirected',
-        pipeHint(context),
-      );
+      throw usageError('cannot ask for a key (--no-input, CI set or stderr redirected)', pipeHint(context));
     const connection: Connection = { profile, baseUrl: given, key: '', keySource: 'this login' };
     const baseUrl = verify ? await findService(context, connection) : given;
     const check = async (key: string) => {

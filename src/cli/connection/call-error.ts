@@ -157,6 +157,6 @@ function keyHint({ keySource, profile }: Connection): string {
 
 function baseUrlHint({ baseUrl }: Connection, foundBaseUrl?: string): string {
   const [, better = foundBaseUrl] = /^(.*)\/pets$/.exec(baseUrl) ?? [];
-  if (better !== undefined) return `use the base URL ${better}`;
+  if (better !== undefined) return `try the base URL ${better}`;
   return `check the base URL ${baseUrl}${baseUrl.endsWith('/v1') ? '' : '; it usually ends in /v1'}`;
 }

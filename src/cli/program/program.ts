@@ -60,12 +60,14 @@ const outputOptions: Record<OutputOptionName, Option> = {
   ndjson: option('--ndjson', 'stream one JSON object per line'),
   csv: option('--csv', 'print CSV (comma-separated values) with a header'),
   excel: option('--excel', 'print CSV that Excel opens correctly'),
-  output: option('--output <file>', 'write a file: .json, .txt; rows also .csv, .tsv, .ndjson', parseOutput),
+  output: option('--output <file>', 'write to a file: .json, .ndjson, .csv, .tsv or .txt', parseOutput),
 };
+const textOutput = option('--output <file>', 'write to a file; JSON if its name ends in .json', parseOutput);
 export const allOutputOptions = Object.keys(outputOptions) as OutputOptionName[];
 
 /** All options of a command: its own, and those that choose how its data is printed. */
 export function optionsOf({ options = [], prints, outputOptions: names }: Command): readonly Option[] {
+  if (prints === 'text') return [...options, textOutput];
   const chosen = names ?? (prints === undefined ? [] : (['output'] as const));
   return [...options, ...chosen.map((name) => outputOptions[name])];
 }
