@@ -39,7 +39,7 @@ function findCommand(names: readonly string[], program: Commander): Commander {
 export const firstCommands = {
   'In the shop': {
     'pets login': 'save your API key, once',
-    'pets list --status available': 'list the first 20 animals for sale',
+    'pets list --status available': 'list animals for sale',
     'pets find rex': 'find animals by name',
     'pets count --by category': 'count the animals of each category',
     'pets add Rex --category 3': 'add an animal',

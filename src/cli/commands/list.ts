@@ -95,10 +95,7 @@ async function listAnimals(selection: Selection, context: CommandContext): Promi
   await printer.end(footerOf(context, connection, selection, { ...reading, shown, isPage }));
 }
 
-/**
- * The footer of a list or a count. `shown` is the number of animals that were printed or counted. `isPage` means that
- * `--all` would ask for more of them at once.
- */
+/** The footer of a list or a count of `shown` animals. With `isPage`, `--all` would ask for more of them at once. */
 export function footerOf(
   context: CommandContext,
   connection: Connection,

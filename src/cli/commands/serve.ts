@@ -105,9 +105,6 @@ function checkCommand(command: readonly string[], argv: readonly string[]): void
   const count = separator === -1 ? 0 : argv.length - separator - 1;
   const hint = 'to run a command, put it after --, for example: pets serve -- npm test';
   if (command.length > count)
-    throw usageError(
-      `unexpected argument ${command[0]}`,
-      `${hint}; to choose a store or a port: --data or --port`,
-    );
+    throw usageError(`unexpected argument ${command[0]}`, `${hint}; for a store or a port: --data or --port`);
   if (separator !== -1 && !command[0]) throw usageError('no command after --', hint);
 }
