@@ -129,6 +129,7 @@ describe('a changed file', () => {
     expect(result.stderr).toContain(`note: 2 of 3 rows were ${SENT}; new: line 3 Bellissima; `);
     expect(result.stderr).toContain('Skip the known rows, add them again, or stop? [stop/skip/again]');
     expect([result.code, service.names().slice(3).join(' ')]).toEqual([code, names]);
+    expect(result.stderr.includes('add --dry-run and --skip-added, or')).toBe(code === 1);
   });
 });
 

@@ -104,6 +104,7 @@ describe('a fixed key', () => {
       const printed = await printedBy(machine, [...data, '--no-profile', ...args], { env });
       expect(printed).toContain(`API key from ${args.length > 0 ? file : 'PETS_SERVE_KEY'} (plan pro)`);
       expect(printed + service.stdout() + service.stderr()).not.toContain(KEY);
+      expect(printed).not.toContain('try:');
     }
     expect(await readdir(store)).not.toContain('keys');
     expect(await readFile(join(store, 'journal.ndjson'), 'utf8')).not.toContain(KEY);
