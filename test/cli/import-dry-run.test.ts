@@ -5,6 +5,7 @@ const CHANGED = 'name,category\nRex,1\nBella,2\nLolita,3\nNew,4\n';
 const DRY: Step = { args: '--dry-run', isOffline: true };
 const FAILED: Step = { replies: { Lola: 422 }, code: 8 };
 const ALL = '2\tRex\t1\t\n3\tBella\t2\t\n4\tLola\t3\t\n';
+const MUST_CHOOSE = /already_imported.* import FILE --dry-run --json --skip-added/;
 const SENT = 'sent before, last on 2026-11-20 12:00 UTC from animals.csv';
 
 describe('a dry run prints the rows that the same command would send, and ends as it would', () => {
@@ -37,14 +38,7 @@ describe('a dry run prints the rows that the same command would send, and ends a
       'for a changed file, with and without --skip-added and --add-again, and changes nothing',
       {},
       FAILED,
-      {
-        ...DRY,
-        text: CHANGED,
-        args: '--dry-run --json',
-        code: 1,
-        stdout: '',
-        stderr: /already_imported.* import FILE --dry-run --json --skip-added/,
-      },
+      { ...DRY, text: CHANGED, args: '--dry-run --json', code: 1, stdout: '', stderr: MUST_CHOOSE },
       { ...DRY, args: '--dry-run --skip-added', stdout: '4\tLolita\t3\t\n5\tNew\t4\t\n' },
       { ...DRY, args: '--dry-run --add-again', stderr: /would add 4 of 4 rows from .* at .*\n$/ },
       { args: '--skip-added', sends: 'Lolita New' },

@@ -139,10 +139,7 @@ async function askForChoice(task: ImportTask, plan: Plan): Promise<Choice> {
 }
 
 const declinedError = (options: string): CliError =>
-  new CliError('not confirmed; no row was sent', {
-    code: 'declined',
-    hint: `to see what would be added, add ${options}`,
-  });
+  new CliError('not confirmed; no row was sent', { code: 'declined', hint: `for a preview, add ${options}` });
 
 /** Carries out the plan and shows the progress. If the run ends early, prints how to continue. */
 async function send(task: ImportTask, plan: Plan, file: LedgerFile, rows: number): Promise<void> {
