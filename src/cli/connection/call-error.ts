@@ -96,7 +96,7 @@ function networkHint(error: NetworkError, call: FailedCall, server: string): str
   const hint = error.hint ?? (code === 'timeout' ? 'try again, or increase --timeout or --max-time' : check);
   return proxyVariable === undefined
     ? hint
-    : `${hint}; the request goes through the proxy in ${proxyVariable}, which has the form http://user:password@host:port; ${PROXY_ENCODING}; to connect without it, add ${server} to NO_PROXY`;
+    : `check the proxy in ${proxyVariable}, which has the form http://user:password@host:port; ${PROXY_ENCODING}; to connect without it, add ${server} to NO_PROXY; if the proxy is right, ${hint}`;
 }
 
 function rateLimited(error: RateLimitError, call: FailedCall, server: string): Description {
