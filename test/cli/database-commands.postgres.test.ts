@@ -67,7 +67,9 @@ test('of two servers that seed a database at the same time, one reports that --s
   expect(seeded.map(({ animals }) => animals)).toEqual([66, 66]);
   await Promise.all(services.map(({ end }) => end('SIGTERM')));
   const notices = services.flatMap(({ stderr }) => noticesOf(stderr()));
-  expect(notices.filter((text) => text.includes('seed'))).toEqual(['store is not empty; --seed was ignored']);
+  expect(notices.filter((text) => text.includes('seed'))).toMatchObject([
+    expect.stringContaining('--seed was ignored'),
+  ]);
 });
 
 describe('pets serve while the database is down', () => {

@@ -82,7 +82,7 @@ test('without a home directory, pets serve warns, and accepts the key that it pr
   const { url, key } = JSON.parse(program.stdout().split('\n')[0] ?? '');
   expect((await fetch(`${url}/pets`, { headers: { Authorization: `Bearer ${key}` } })).status).toBe(200);
   const add =
-    /cannot use \S+[.]key: no such .* is not kept; to create one: pets keys add laptop --data \S+store"/;
+    /cannot use \S+[.]key: no such .* no permanent API key was created; to create one: pets keys add laptop --data \S+store"/;
   expect(program.stderr()).toMatch(add);
   expect(program.stderr()).toContain('to start without it: --no-profile');
   program.raise('SIGTERM');

@@ -86,5 +86,5 @@ testIf(process.platform !== 'win32' && canDropPrivilege, 'root without setpriv c
   const { code, stderr } = await shell(line);
   await chmod(join(machine.home, 'data'), 0o755);
   expect([code, await readFile(file, 'utf8'), server.requests]).toEqual([1, OLD, []]);
-  expect(stderr).toContain('animals: permission denied\n  → pets needs a writable directory');
+  expect(stderr).toContain('animals: permission denied\n  → choose a file that you may change');
 });

@@ -194,7 +194,7 @@ test('a profile local of another service and the store stay; --quiet hides the n
   const journal = () => readFile(join(store, 'journal.ndjson'), 'utf8');
   const before = await journal();
   expect(await noticesOf(machine, [...args, '--plan', 'free'])).toEqual([
-    'store is not empty; --seed was ignored',
+    'store is not empty; --seed was ignored; for another store: --ephemeral, or --data <directory>',
     NO_PAGE,
     expect.stringContaining('--plan free was ignored'),
     'profile local was not changed, because it belongs to another service: https://shop.test/v1',
@@ -218,6 +218,7 @@ test('profile local stays with a service that runs, and moves to the next one af
   expect(await noticesOf(machine, ['--ephemeral'])).toEqual([notice]);
   expect(await profile()).toBe(first.url);
   await first.end('SIGTERM');
+  expect(await readFile(join(machine.configDirectory, 'local.json'), 'utf8')).not.toContain('key');
   const second = await serve(machine, ['--ephemeral']);
   expect(await profile()).toBe(second.url);
 });

@@ -43,7 +43,7 @@ const add: Command<AddOptions> = {
   examples: [
     'pets keys add till-1 --plan free --data ./store',
     'pets keys add import --plan enterprise --per-minute 5000 --per-day 1000000',
-    'pets keys add laptop | pets login --profile local',
+    'pets keys add laptop | pets login --profile local  # while pets serve runs',
   ],
   notes: `Every key may list and add animals. Requests per minute and per day: ${planNames
     .filter((plan) => plan !== 'enterprise')

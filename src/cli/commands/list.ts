@@ -44,7 +44,7 @@ export const list: Command<Selection> = {
     option('--all', 'list all animals').conflicts('limit'),
     ...filterOptions,
     ...listOptions,
-    limitOption('100 at a terminal, else 20; all with --category, several --status, --sort or --output'),
+    limitOption('100 in a table, else 20; all with --category, several --status, --sort or --output'),
   ],
   prints: 'rows',
   outputOptions: allOutputOptions,

@@ -156,9 +156,8 @@ export const use: Command<{ profile: ProfileName }> = {
     const { console, env } = context;
     await writeSettings(context, { ...readSettings(context), defaultProfile: profile });
     console.notice(`the default profile is now ${profile}`);
-    const override = env['PETS_PROFILE'];
-    if (override && override !== profile)
-      console.notice(`PETS_PROFILE is set to ${override} and overrides the default profile`);
+    const override = ['PETS_API_KEY', 'PETS_PROFILE'].find((name) => env[name] && env[name] !== profile);
+    if (override) console.notice(`the variable ${override} is set, and overrides the default profile`);
     if (readProfile(context, profile)?.key === undefined) {
       const next = profile === 'local' ? 'pets serve --seed' : `pets login --profile ${profile}`;
       console.notice(`profile ${profile} has no key yet. Next: ${next}`);

@@ -74,10 +74,11 @@ function findTarget(name: string): { path: string; existing: fs.Stats | undefine
     return { path, existing };
   } catch (error) {
     if (error instanceof CliError) throw error;
-    if (isMissing(error)) throw refuse(new Error('its directory does not exist'));
+    if (isMissing(error))
+      throw refuse(new Error('its directory does not exist'), 'create it, or choose another one');
     throw refuse(
       error,
-      'pets needs a writable directory, and replaces the file in it, which must be writable too',
+      'choose a file that you may change, in a directory that you may change, such as --output ~/animals.csv',
     );
   }
 }

@@ -5,7 +5,7 @@ import type { Command } from './command.ts';
 /** The hint for `--price`, and for a field by which animals cannot be sorted. */
 export const PET_FIELDS =
   'animals have only an id, a name, a category and a status; for amounts: pets orders';
-const HYPHEN_NAME = 'put a name that begins with a hyphen last, after --: pets add --category 3 -- -Fluffy';
+const HYPHEN_NAME = 'options have two hyphens; for such a name: pets add --category 3 -- -Fluffy';
 const CANNOT_CHANGE =
   'the service can add and show animals, but not change or delete them; ask those who run the service; for trials: pets serve --ephemeral';
 const BY_STATUS = 'to list animals by status: pets list --status sold; a status cannot be changed';

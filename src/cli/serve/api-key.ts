@@ -90,7 +90,7 @@ export async function provideKey(
         if (error instanceof StoreError && !isUnwritable(error.cause)) throw error;
         const { message } = 'syscall' in error ? fileError('use', path, error) : error;
         const add = addDataOption('pets keys add laptop', data, location, context.platform);
-        warn(`${message}; so the API key of this server is not kept; to create one: ${add}`);
+        warn(`${message}; so no permanent API key was created; to create one: ${add}`);
         return location.isShared ? undefined : temporary();
       });
   if (served === undefined || !profile || command.length > 0) return { served };
@@ -141,6 +141,12 @@ async function saveLocalProfile(context: Context, url: string, key: string): Pro
     return { otherService: stored.baseUrl };
   await writeProfile(context, 'local', { baseUrl: url, key });
   return { isProfileSaved: true };
+}
+
+/** Removes a key from profile `local`, unless it has another one now. @throws CliError */
+export async function forgetLocalKey(context: Context, key: string | undefined): Promise<void> {
+  const stored = readProfile(context, 'local');
+  if (stored && stored.key === key) await writeProfile(context, 'local', { baseUrl: stored.baseUrl });
 }
 
 const isRunning = ({ baseUrl }: Profile): Promise<boolean> =>

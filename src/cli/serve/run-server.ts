@@ -22,7 +22,7 @@ import { parseJsonDocument, readInput, readUtf8File } from '../core/input.ts';
 import type { Console } from '../output/console.ts';
 import { DEFAULT_PORT } from '../profiles/profile.ts';
 import type { CommandContext } from '../program/command.ts';
-import { type ProvidedKey, provideKey, readSecrets } from './api-key.ts';
+import { forgetLocalKey, type ProvidedKey, provideKey, readSecrets } from './api-key.ts';
 import { deleteLeftStores, findStoreLocation, makeTemporaryDirectory, type ServeOptions } from './options.ts';
 import { createEventPrinter } from './server-events.ts';
 
@@ -113,6 +113,8 @@ export async function runServer(options: ServeOptions, context: CommandContext):
     } finally {
       isCommandRunning = false;
       if (service) {
+        if (options.ephemeral && provided.isProfileSaved)
+          await forgetLocalKey(context, provided.served?.key).catch(events.internalError);
         await service.stop(GRACE_PERIOD_MS);
         await events.stopped();
       }

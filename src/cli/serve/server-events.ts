@@ -93,7 +93,9 @@ export function createEventPrinter(
     ];
     await print(event, (hasCommand ? few : all).filter(Boolean).join('\n'));
     const notices = [
-      options.seed !== undefined && !seeded && 'store is not empty; --seed was ignored',
+      options.seed !== undefined &&
+        !seeded &&
+        'store is not empty; --seed was ignored; for another store: --ephemeral, or --data <directory>',
       !page &&
         options.page === undefined &&
         'other machines may reach this server, so it has no page and no other developer tools; to have them: --page',

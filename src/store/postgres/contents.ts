@@ -127,7 +127,7 @@ async function readIdempotencyKeys(
 const wrongKeys = (count: number): StoreError =>
   new StoreError(
     `wrong rows in the table pets.idempotency: ${count}; each response must be the text of an animal, and occur once`,
-    'delete these rows; no animal is deleted, but a client that repeats the request of such a row can add it again',
+    'wait 24 hours until they expire, or: delete from pets.idempotency where response not in (select body from pets.animals); a client that repeats such a request can then add its animal again',
   );
 
 const damagedRow = (place: string, row: string): StoreError =>

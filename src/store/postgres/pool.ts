@@ -58,7 +58,7 @@ export class Pool {
   #waiting = new Set<Waiter>();
   #opening: Promise<void> | undefined;
   /** Why there is no connection. Undefined while there is one, and until an attempt to open one has failed. */
-  #failure: Error | undefined;
+  #failure: StoreError | undefined;
   /** When calls stop failing at once with `#failure`, and when another connection may be opened beside the open ones. */
   #retryAt = Number.NEGATIVE_INFINITY;
   #nextAdditionAt = Number.NEGATIVE_INFINITY;
@@ -137,7 +137,7 @@ export class Pool {
       if (!hasNoEffect || isConnectionOutdated(error))
         for (const each of [client, ...this.#idle]) this.#destroy(each);
       const failure = callFailure(error, place, hasNoEffect ? 'not_done' : 'unknown');
-      this.#warn(statement.name, `${failure.message} (pets.${statement.name})`);
+      this.#warn(statement.name, `${failure.message} (pets.${statement.name}); ${failure.hint}`);
       throw failure;
     }
   }
@@ -200,7 +200,7 @@ export class Pool {
         this.#nextAdditionAt = now + NO_MORE_MS;
       } else {
         this.#failure = connectFailure(error, place);
-        this.#warn('connect', this.#failure.message);
+        this.#warn('connect', `${this.#failure.message}; ${this.#failure.hint}`);
         this.#retryAt = now + FAIL_FAST_MS;
         for (const { reject } of this.#waiting) reject(this.#failure);
         this.#waiting.clear();
