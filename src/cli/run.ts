@@ -9,7 +9,7 @@ import { isSingleExecutable } from '../system/bundled-files.ts';
 import { readUptime, systemClock } from '../system/clock.ts';
 import type { Context } from './core/context.ts';
 import { exitCodes } from './core/exit-codes.ts';
-import { type HomeContext, stateDirectory } from './profiles/profile.ts';
+import { type HomeContext, stateDirectory } from './profiles/paths.ts';
 
 /** Runs the program with the real process, and exits the process. */
 export async function run(): Promise<void> {

@@ -1,10 +1,6 @@
 import { expect, test } from 'vitest';
-import {
-  configDirectory,
-  configHint,
-  dataDirectory,
-  stateDirectories,
-} from '../../src/cli/profiles/profile.ts';
+import { configDirectory, dataDirectory, stateDirectories } from '../../src/cli/profiles/paths.ts';
+import { configHint } from '../../src/cli/profiles/profile.ts';
 
 const SHARE = '/home/ada/.local/share/pets/store';
 

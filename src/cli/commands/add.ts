@@ -16,7 +16,8 @@ import { isClosedPipe } from '../output/console.ts';
 import { printRows } from '../output/printer.ts';
 import { listNames, sanitizeForTerminal, shellQuote } from '../output/text.ts';
 import { formatTime } from '../output/time.ts';
-import { type Connection, stateDirectory } from '../profiles/profile.ts';
+import { stateDirectory } from '../profiles/paths.ts';
+import type { Connection } from '../profiles/profile.ts';
 import { argument, type Command, type CommandContext, option } from '../program/command.ts';
 import { ask, canAsk, promptText } from '../prompts/prompt.ts';
 

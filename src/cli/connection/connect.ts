@@ -7,16 +7,15 @@ import { InterruptedError } from '../../system/clock.ts';
 import { version } from '../core/context.ts';
 import { CliError, usageError } from '../core/errors.ts';
 import { shellQuote } from '../output/text.ts';
+import { type HomeContext, stateDirectories } from '../profiles/paths.ts';
 import {
   type Connection,
   checkProtocol,
   checkUrl,
   chooseProfile,
-  type HomeContext,
   type KeySource,
   type ProfileName,
   readProfile,
-  stateDirectories,
 } from '../profiles/profile.ts';
 import type { CommandContext } from '../program/command.ts';
 import { callError } from './call-error.ts';

@@ -20,7 +20,7 @@ import {
   writeFully,
 } from '../../system/file-system.ts';
 import { CliError, fileError } from '../core/errors.ts';
-import { stateDirectory } from '../profiles/profile.ts';
+import { stateDirectory } from '../profiles/paths.ts';
 import type { CommandContext } from '../program/command.ts';
 
 /*

@@ -1,25 +1,13 @@
 import { chmodSync, readFileSync, statSync } from 'node:fs';
-import { dirname, isAbsolute, join } from 'node:path';
+import { dirname, join } from 'node:path';
 import * as z from 'zod/mini';
-import type { StateDirectory } from '../../client/service-state.ts';
 import { API_KEY_PATTERN, LOOPBACK_NAME_PATTERN } from '../../contract/headers.ts';
 import { describeIssues, fieldError } from '../../contract/json.ts';
 import { errnoOf, isMissing, makePrivateDirectory, realFileSystem } from '../../system/file-system.ts';
-import type { Context } from '../core/context.ts';
 import { CliError, fileError, usageError } from '../core/errors.ts';
 import { requireUtf8 } from '../core/input.ts';
 import { shellQuote } from '../output/text.ts';
-
-/** The parts of the context that determine where a user's files are. */
-export type HomeContext = Pick<Context, 'env' | 'platform' | 'homeDirectory'>;
-
-/** A path that begins with `~` in a variable or after `=`, where no shell expands it. */
-export const expandHome = (path: string, { homeDirectory }: HomeContext): string =>
-  path.trim().replace(/^~(?=\/|$)/, () => homeDirectory);
-
-/** The directory for profiles, settings, and the API keys of local stores. */
-export const configDirectory = (context: HomeContext): string =>
-  expandHome(context.env['PETS_CONFIG_DIR'] ?? '', context) || directory(context, 'config');
+import { configDirectory, type HomeContext } from './paths.ts';
 
 /** The hint after an error of reading or writing a file in the configuration directory. */
 export function configHint(context: HomeContext, error: unknown): string {
@@ -37,44 +25,6 @@ export function configHint(context: HomeContext, error: unknown): string {
   const directory = isChosen ? configDirectory(context) : dirname(configDirectory(context));
   const chown = `sudo chown -R "$(id -un)" ${shellQuote([directory], platform)}`;
   return `if it was created with sudo, give it back: ${chown}; otherwise, set PETS_CONFIG_DIR to another directory`;
-}
-
-/** The directory of the local service's store, unless `--data` or PETS_DATA chooses another store. */
-export const dataDirectory = (context: HomeContext): string => join(directory(context, 'data'), 'store');
-
-/** The directory for the rate-limit state of services, the ledgers of imports, and the compile cache. */
-export const stateDirectory = (context: HomeContext): string =>
-  expandHome(context.env['PETS_STATE_DIR'] ?? '', context) || directory(context, 'state');
-
-/**
- * The state directory, and the directory to use if it is not writable. The compile cache is stored only in the first of
- * them. PETS_STATE_DIR replaces both.
- */
-export function stateDirectories(
-  context: HomeContext & Pick<Context, 'temporaryDirectory'>,
-): [StateDirectory, ...StateDirectory[]] {
-  const { env, temporaryDirectory } = context;
-  const normal = { path: stateDirectory(context), isTemporary: false };
-  if (env['PETS_STATE_DIR']) return [normal];
-  // The name has the user id, because all users of a machine may share the directory for temporary files.
-  const path = join(temporaryDirectory, `pets-state-${process.geteuid?.() ?? 'user'}`);
-  return [normal, { path, isTemporary: true }];
-}
-
-function directory({ env, platform, homeDirectory }: HomeContext, kind: 'config' | 'data' | 'state'): string {
-  const base = env[`XDG_${kind.toUpperCase()}_HOME`];
-  // The XDG specification says to ignore relative paths.
-  if (base && isAbsolute(base)) return join(base, 'pets');
-  if (platform === 'win32')
-    return kind === 'config'
-      ? join(env['APPDATA'] || join(homeDirectory, 'AppData', 'Roaming'), 'pets')
-      : join(env['LOCALAPPDATA'] || join(homeDirectory, 'AppData', 'Local'), 'pets', kind);
-  const inHome =
-    platform === 'darwin'
-      ? { config: 'Library/Preferences/pets', data: 'Library/Application Support/pets' }
-      : { config: '.config/pets', data: '.local/share/pets' };
-  // Also on macOS, because the path of a lock in a ledger's directory must be short.
-  return join(homeDirectory, { ...inHome, state: '.local/state/pets' }[kind]);
 }
 
 export const profileNames = ['prod', 'staging', 'local'] as const;

@@ -15,13 +15,8 @@ import {
 import type { Context } from '../core/context.ts';
 import { type CliError, fileError, usageError } from '../core/errors.ts';
 import { readUtf8File } from '../core/input.ts';
-import {
-  configDirectory,
-  isLoopbackUrl,
-  type Profile,
-  readProfile,
-  writeProfile,
-} from '../profiles/profile.ts';
+import { configDirectory } from '../profiles/paths.ts';
+import { isLoopbackUrl, type Profile, readProfile, writeProfile } from '../profiles/profile.ts';
 import { addDataOption, DEFAULT_PLAN, type ServeOptions } from './options.ts';
 
 /** What the user has chosen for a run of `pets serve`: an API key, the file or variable that has it, and a developer token. */

@@ -15,7 +15,8 @@ import type { Context } from '../core/context.ts';
 import { fileError, toCliError, usageError } from '../core/errors.ts';
 import { ArgumentError } from '../core/values.ts';
 import { shellQuote } from '../output/text.ts';
-import { dataDirectory, expandHome, parseBaseUrl } from '../profiles/profile.ts';
+import { dataDirectory, expandHome } from '../profiles/paths.ts';
+import { parseBaseUrl } from '../profiles/profile.ts';
 import { type CommandContext, option } from '../program/command.ts';
 
 export type ServeOptions = {
