@@ -6,7 +6,7 @@ import { ArgumentError, cellText, parseFields, parseInt64Argument } from '../cor
 import type { Console } from '../output/console.ts';
 import { formatCount } from '../output/text.ts';
 import { option, repeatable } from '../program/command.ts';
-import { PET_FIELDS } from '../program/words.ts';
+import { CATEGORY_HINT, PET_FIELDS } from '../program/words.ts';
 import { petFields } from './pet-view.ts';
 
 // Which animals pets list, pets find and pets count select: the options, and the conditions that the service does not check.
@@ -23,8 +23,6 @@ export type Selection = Filters & {
   all?: boolean;
   output?: string;
 };
-
-export const CATEGORY_HINT = 'categories are numbers; to see names of each: pets count --by category';
 
 export const filterOptions = [
   repeatable('--status <status>', 'only this status: available, pending or sold', petStatuses),

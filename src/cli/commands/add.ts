@@ -7,7 +7,7 @@ import { IdempotencyKey } from '../../contract/headers.ts';
 import { type PetStatus, petStatuses, type ReceivedPet } from '../../contract/schemas.ts';
 import { realFileSystem, replaceFile } from '../../system/file-system.ts';
 import { petView } from '../animals/pet-view.ts';
-import { CATEGORY_HINT, readPages } from '../animals/selection.ts';
+import { readPages } from '../animals/selection.ts';
 import { connectionFor, followUpCommand, listOne, reportTarget, withClient } from '../connection/connect.ts';
 import { CliError, usageError } from '../core/errors.ts';
 import { exitCodes } from '../core/exit-codes.ts';
@@ -19,6 +19,7 @@ import { formatTime } from '../output/time.ts';
 import { stateDirectory } from '../profiles/paths.ts';
 import type { Connection } from '../profiles/profile.ts';
 import { argument, type Command, type CommandContext, option } from '../program/command.ts';
+import { CATEGORY_HINT } from '../program/words.ts';
 import { ask, canAsk, promptText } from '../prompts/prompt.ts';
 
 type Options = { name?: string; category?: bigint; status?: PetStatus; idempotencyKey?: string };
@@ -92,12 +93,10 @@ export const add: Command<Options> = {
 };
 
 /** An empty name usually comes from an unset variable in a script, and an added animal cannot be removed. */
-const problemWithName = (name: string): string | undefined =>
-  EMPTY_NAME_PATTERN.test(name)
-    ? 'the name is empty'
-    : name === '-'
-      ? 'the name is only a hyphen'
-      : undefined;
+function problemWithName(name: string): string | undefined {
+  if (EMPTY_NAME_PATTERN.test(name)) return 'the name is empty';
+  return name === '-' ? 'the name is only a hyphen' : undefined;
+}
 
 /** Shows some animals of each category, because people know their animals and not the numbers, and asks for a number. */
 async function askCategory(context: CommandContext, connection: Connection, animal: string): Promise<bigint> {

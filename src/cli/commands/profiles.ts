@@ -57,7 +57,7 @@ export const profiles: Command<{ check?: boolean }> = {
     if (env['PETS_API_KEY'] && globals.profile === undefined)
       sources.push(['environment', () => connectionFor(context)]);
     const rows: ProfileRow[] = [];
-    let failure: CliError | undefined;
+    let failure: { row: ProfileRow; error: CliError } | undefined;
     for (const [profile, read] of sources) {
       const row: ProfileRow = { profile, baseUrl: null, key: null, default: profile === withoutOption };
       rows.push(row);
@@ -71,7 +71,7 @@ export const profiles: Command<{ check?: boolean }> = {
         row.check = check;
         // A script checks the service that its other commands use. A rejected key is an error in any profile.
         const isInUse = profile === (globals.profile ?? withoutOption);
-        if (isInUse || error?.exitCode === exitCodes.noKey) failure ??= error;
+        if (error && (isInUse || error.exitCode === exitCodes.noKey)) failure ??= { row, error };
       } catch (error) {
         // The other rows are still listed.
         const { code, message, hint } = toCliError(error);
@@ -83,12 +83,12 @@ export const profiles: Command<{ check?: boolean }> = {
     await printRows(console, { columns: columnsOf(withCheck) }, rows);
     // The rows have only the code of a failed check.
     if (!console.json)
-      for (const { profile, check } of rows)
-        if (check?.ok === false && check.message !== failure?.message)
-          console.notice(`${profile}: ${check.message}`);
+      for (const row of rows)
+        if (row.check?.ok === false && row !== failure?.row)
+          console.notice(`${row.profile}: ${row.check.message}`);
     if (console.isTerminal && globals.profile === undefined && rows.every(({ key }) => key === null))
       console.notice('no key saved yet. Log in: pets login. Or start a local service: pets serve --seed');
-    if (failure) throw failure;
+    if (failure) throw failure.error;
   },
 };
 

@@ -5,6 +5,7 @@ import type { Command } from './command.ts';
 /** The hint for `--price`, and for a field by which animals cannot be sorted. */
 export const PET_FIELDS =
   'animals have only an id, a name, a category and a status; for amounts: pets orders';
+export const CATEGORY_HINT = 'categories are numbers; to see names of each: pets count --by category';
 const HYPHEN_NAME = 'options have two hyphens; for such a name: pets add --category 3 -- -Fluffy';
 const CANNOT_CHANGE =
   'the service can add and show animals, but not change or delete them; ask those who run the service; for trials: pets serve --ephemeral';
@@ -27,8 +28,7 @@ const WORDS: Readonly<Record<string, string>> = {
   'search, grep, query, filter, list --name, list --search': 'to find animals by name: pets find rex',
   'view, open': 'to show an animal: pets get 7; the page of pets serve has the address that it prints',
   'stats, summary, report, total': 'to count animals: pets count --by category',
-  'category, categories, cats, dogs':
-    'categories are numbers; to see names of each: pets count --by category',
+  'category, categories, cats, dogs': CATEGORY_HINT,
   'sum, sales, revenue': 'to add up orders in a spreadsheet: pets orders --excel --output orders.csv',
   'print, export': 'to write all animals to a file: pets list --all --output animals.csv',
   'create, new': 'to add an animal: pets add Rex --category 3',
