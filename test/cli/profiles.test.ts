@@ -96,3 +96,11 @@ test('a profile may begin with a byte order mark, and must not be UTF-16', async
   const { code, stderr } = await runInTerminal(['list'], { files: { 'prod.json': utf16 } });
   expect([code, stderr]).toEqual([1, expect.stringMatching(/damaged: .* UTF-8\n.* move it away/)]);
 });
+
+test('--check reports each profile whose check failed, even if two have the same message', async () => {
+  const server = await scriptedServer((_request, response) => replyError(response, 500, 'internal_error'));
+  const profile = JSON.stringify({ baseUrl: server.url, key: 'pets_same_k2mX' });
+  const files = { 'prod.json': profile, 'staging.json': profile };
+  const { code, stderr } = await runInTerminal(['profiles', '--check'], { columns: 200, files });
+  expect([code, stderr.match(/: no \(500\)/g)?.length]).toEqual([7, 2]);
+});
