@@ -30,6 +30,11 @@ export async function run(): Promise<void> {
   // closed its end, the write fails, which also ends the wait.
   const dataStreams = process.exitCode === exitCodes.interrupted ? [] : [process.stdout];
   for (const stream of [...dataStreams, process.stderr]) await new Promise((end) => stream.write('', end));
+  // A shell script ends with a command that SIGINT has ended, but continues after one that exits, even with the same code.
+  if (process.exitCode === exitCodes.interrupted && process.platform !== 'win32') {
+    process.removeAllListeners('SIGINT');
+    process.kill(process.pid, 'SIGINT');
+  }
   // Without this call, Node would wait for DNS lookups, connection attempts and JIT compilation that no longer matter.
   process.exit();
 }

@@ -6,7 +6,7 @@ import { EXECUTABLE, machineWithServer, outputOf } from '../helpers/pets.ts';
 import { testIf } from '../helpers/skip.ts';
 
 test.each(['SIGINT', 'SIGTERM', 'SIGHUP'] as const)(
-  '%s ends a command that waits for a response: exit code 130',
+  '%s ends a command that waits for a response, as by SIGINT, so that a shell script with the command ends too',
   async (signal) => {
     const waiting = gate();
     const { machine } = await machineWithServer(waiting.open);
@@ -14,7 +14,7 @@ test.each(['SIGINT', 'SIGTERM', 'SIGHUP'] as const)(
     const output = outputOf(child);
     await waiting.opened;
     child.kill(signal);
-    expect([await once(child, 'close'), output.stdout]).toEqual([[130, null], '']);
+    expect([await once(child, 'close'), output.stdout]).toEqual([[null, 'SIGINT'], '']);
     expect(lastError(output).code).toBe('interrupted');
   },
 );
