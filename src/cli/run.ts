@@ -77,10 +77,7 @@ export function createProcessContext(): Context {
  */
 function reopenOutputPipes(): void {
   if (process.platform !== 'linux') return;
-  for (const [descriptor, name] of [
-    [1, 'stdout'],
-    [2, 'stderr'],
-  ] as const) {
+  for (const [name, descriptor] of Object.entries({ stdout: 1, stderr: 2 })) {
     try {
       if (!fstatSync(descriptor).isFIFO()) continue;
       const fd = openSync(`/proc/self/fd/${descriptor}`, constants.O_WRONLY | constants.O_NONBLOCK);
