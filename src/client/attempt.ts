@@ -7,8 +7,6 @@ import { type ClientError, INCOMPLETE_RESPONSE, NetworkError, toAttemptError } f
 import type { ConnectionOptions, Route } from './proxy-agent.ts';
 import { decodeBody, errorCodeIn, type HttpResponse, MAX_RESPONSE_BYTES, TOO_LARGE } from './response.ts';
 
-/// <reference path="./undici.d.ts" />
-
 // One attempt: undici sends the request and receives the response. Its own retries, redirects and timeouts are off, because
 // the client must know whether anything was sent, must hold back a request if another process has started a wait while the
 // connection was opened, and must not limit an attempt by anything but --timeout.
@@ -26,8 +24,8 @@ export type Attempt = {
 };
 
 /**
- * The result of an attempt. `error` is a NetworkError, a ContractError if the headers are too large, or an InterruptedError;
- * then `wasSent` is true if the service may have received the request.
+ * The result of an attempt. `error` is a NetworkError, a ContractError if the headers are too large, or an InterruptedError.
+ * With an InterruptedError, `wasSent` is true if the service may have received the request.
  */
 export type AttemptOutcome =
   | { response: HttpResponse }
@@ -143,9 +141,9 @@ export function runAttempt(
 }
 
 /**
- * If Node gave up one of several addresses of a host to try the next one, gives each address four times as much time, also
- * for a proxy. The default of 250 ms is too short for a far host or a slow network, and the other addresses may not work, for
- * example without IPv6. Returns false if each address already had as much time as the whole attempt.
+ * If Node gave up one of several addresses of a host to try the next one, gives each address four times as much time in all
+ * later connections of this process. The default of 250 ms is too short for a far host or a slow network, and the other
+ * addresses may not work, for example without IPv6. Returns false if each address already had the time of a whole attempt.
  */
 function allowMoreTime(cause: Error, limit: number): boolean {
   const errors: NodeJS.ErrnoException[] = [cause, cause.cause].flatMap((error) =>

@@ -42,7 +42,7 @@ export type RequestOptions = {
 
 export type RequestPolicy = Pick<RetryState, 'idempotent'> & {
   isSuccess(status: number): boolean;
-  /** Sends during a pause too; during a rate limit only once a minute. The response can end or replace the pause. */
+  /** Sends even during a pause, but then at most once a minute. The response can end or replace the pause. */
   ignorePause: boolean;
   sendLog?: SendLog | undefined;
 };

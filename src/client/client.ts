@@ -87,13 +87,13 @@ export function createClient(options: ClientOptions) {
       },
       { idempotent: operation.idempotent, isSuccess, ignorePause, sendLog },
     );
-    if ('error' in outcome) throw failed(outcome.error, ambiguous);
+    if ('error' in outcome) throw outcomeError(outcome.error, ambiguous);
     const { response } = outcome;
     const { status, headers } = response;
     if (!isSuccess(status)) {
       const now = options.clock.now();
       const until = now + (coolDownAfter(response, now) ?? 0);
-      throw failed(toClientError(operation, response, until), ambiguous);
+      throw outcomeError(toClientError(operation, response, until), ambiguous);
     }
     const parse = (): OperationOutput<Name> => {
       try {
@@ -102,12 +102,12 @@ export function createClient(options: ClientOptions) {
         return value as OperationOutput<Name>;
       } catch (error) {
         // The status shows that a creation was applied, but the response does not show what was created.
-        throw error instanceof ContractError ? failed(error, true) : error;
+        throw error instanceof ContractError ? outcomeError(error, true) : error;
       }
     };
     return { parse, headers, url };
 
-    function failed(error: Error, isAmbiguous: boolean): Error {
+    function outcomeError(error: Error, isAmbiguous: boolean): Error {
       if (!isAmbiguous || idempotencyKey === undefined) return error;
       const supportsIdempotency = state.supportsIdempotency();
       return new OutcomeUnknownError(error, { idempotencyKey, supportsIdempotency });
@@ -142,14 +142,14 @@ export function createClient(options: ClientOptions) {
  */
 function parseBody({ success }: Operation, response: HttpResponse): unknown {
   const { status, body, unreadable } = response;
-  const refuse = (reason: string, options?: ErrorOptions) =>
+  const contractError = (reason: string, options?: ErrorOptions) =>
     new ContractError(status, `unexpected response: ${reason}`, options);
-  if (unreadable !== undefined) throw refuse(unreadable);
+  if (unreadable !== undefined) throw contractError(unreadable);
   let value: unknown;
   try {
     value = parseJson(body);
   } catch (cause) {
-    throw refuse(`HTTP status ${status}, not JSON that pets can read${bodyNote(response)}`, { cause });
+    throw contractError(`HTTP status ${status}, not JSON that pets can read${bodyNote(response)}`, { cause });
   }
   // First the specification, which also sets the types of the fields.
   const exact = z.safeParse(success.body, value);
@@ -157,7 +157,7 @@ function parseBody({ success }: Operation, response: HttpResponse): unknown {
   const received = z.safeParse(success.received, value);
   if (received.success) return received.data;
   const reason = explanationIn(value);
-  throw refuse(`${describeIssues(received.error)}${reason ? ` (${reason})` : ''}`);
+  throw contractError(`${describeIssues(received.error)}${reason ? ` (${reason})` : ''}`);
 }
 
 /** The name without what a service may change: Unicode normalization, spaces around it, and case. */
@@ -192,7 +192,8 @@ type Query = OperationInput<'listPets'>['query'];
  *
  * @param canPrefetch decides, when a page arrives, whether to request the next page before parsing this page. An error of
  *   a prefetched page is thrown only when the caller asks for that page.
- * @throws ClientError, for example a ContractError if the path of a link is not below that of the base URL
+ * @throws ClientError, for example a ContractError if the path of a link is not below that of the base URL, or
+ *   InterruptedError
  */
 export async function* listPages(
   client: Client,
@@ -214,7 +215,7 @@ export async function* listPages(
     seen.add(url.href);
     const next = nextPage(headers, url, base, seen);
     const prefetched = next instanceof URL && canPrefetch() ? request(next) : undefined;
-    if (prefetched) await requestWritten();
+    if (prefetched) await untilRequestWritten();
     const pets = parse();
     hasLinks ||= readHeader(headers, 'Link') !== undefined;
     // More animals may follow a full page of a service that sends no links at all.
@@ -240,15 +241,15 @@ function nextPage(
 ): URL | ContractError | undefined {
   const target = findLink(headers, 'next');
   if (target === undefined) return undefined;
-  const refuse = (reason: string) =>
+  const linkError = (reason: string) =>
     new ContractError(200, `the link to the next page leads to ${reason}, so it was not followed`);
-  if (!URL.canParse(target, page.href)) return refuse(`${target}, which is not a URL`);
+  if (!URL.canParse(target, page.href)) return linkError(`${target}, which is not a URL`);
   const link = new URL(target, page);
   if (!link.pathname.startsWith(base.pathname))
-    return refuse(`${link.href}, outside ${base.href} (a proxy may have changed the path)`);
+    return linkError(`${link.href}, outside ${base.href} (a proxy may have changed the path)`);
   const next = new URL(page.origin + link.pathname + link.search);
-  return seen.has(next.href) ? refuse('an earlier page') : next;
+  return seen.has(next.href) ? linkError('an earlier page') : next;
 }
 
 /** Waits until undici has written the latest request, so that parsing the current page does not delay that request. */
-const requestWritten = () => new Promise<void>((resolve) => setImmediate(() => setImmediate(resolve)));
+const untilRequestWritten = () => new Promise<void>((resolve) => setImmediate(() => setImmediate(resolve)));

@@ -123,7 +123,7 @@ export const INCOMPLETE_RESPONSE = 'the response is incomplete';
 /** What Node, OpenSSL and undici add to errors. */
 type LibraryError = NodeJS.ErrnoException & { reason?: string; data?: string; errors?: unknown[] };
 
-/** The names and codes of errors that no network causes. */
+/** The names and codes of errors that this machine causes, and not the network. */
 const LOCAL_NAME = /^(Range|Type|Reference|Syntax|Compile|Link|Runtime|Assertion|InvalidArgument)Error$/;
 const LOCAL_CODE = /^(ENOMEM|EMFILE|ENFILE)$/;
 const LOCAL_HINT =
@@ -174,7 +174,7 @@ export function toAttemptError(error: Error, sent: boolean): ClientError {
     const message = 'unexpected response: its headers are larger than Node accepts';
     return new ContractError(undefined, message, { hint: HEADERS_HINT, cause });
   }
-  // If the connection ends inside a chunk, the parser has nothing left that could be invalid.
+  // If the connection ends inside a chunk, the error of the parser has no data: nothing that arrived was invalid.
   const isParser = name === 'HTTPParserError';
   const isCut = errno === 'UND_ERR_RES_CONTENT_LENGTH_MISMATCH' || (isParser && cause.data === '');
   if (isCut) return new NetworkError(INCOMPLETE_RESPONSE, { errno, sent, cause });

@@ -4,12 +4,10 @@ import Pool from 'undici/lib/dispatcher/pool.js';
 import ProxyAgent from 'undici/lib/dispatcher/proxy-agent.js';
 import { type ClientError, NetworkError, toAttemptError } from './errors.ts';
 
-/// <reference path="./undici.d.ts" />
-
 /** The options of undici for all connections. */
 export type ConnectionOptions = Agent.Options & { connect: { timeout: number } };
 
-/** How requests reach the service: the dispatcher of undici, and what an error of it means. */
+/** How requests reach the service: the dispatcher of undici, and a function that converts its errors. */
 export type Route = {
   dispatcher: Dispatcher;
   /** `sent` is true if the service may have received the request. */
@@ -46,7 +44,7 @@ export function routeThrough(address: string, options: ConnectionOptions): Route
       // The codes of undici if the proxy has not opened a tunnel, or has responded with 407 to a request.
       const { code = '' } = cause as NodeJS.ErrnoException;
       if (!['UND_ERR_ABORTED', 'UND_ERR_INVALID_ARG'].includes(code)) return toAttemptError(cause, sent);
-      // The proxy would refuse it again.
+      // The error is permanent, because the proxy would refuse another attempt too.
       const details = { errno: code, sent: false, isPermanent: true, cause };
       const status = /\((\d{3})\)/.exec(cause.message)?.[1];
       const reason = status === undefined ? cause.message : `HTTP status ${status}`;

@@ -109,9 +109,9 @@ function longestDelay(windows: readonly Window[]): number | undefined {
   return delays.length === 0 ? undefined : Math.max(...delays);
 }
 
-/** The longest delay of the windows without requests left. A number that is not known counts as `unknown`. */
-const exhaustedDelay = (windows: readonly Window[], unknown: number): number | undefined =>
-  longestDelay(windows.filter(({ remaining = unknown }) => remaining <= 0));
+/** The longest delay of the windows without requests left. If a window does not report `remaining`, `assumed` counts. */
+const exhaustedDelay = (windows: readonly Window[], assumed: number): number | undefined =>
+  longestDelay(windows.filter(({ remaining = assumed }) => remaining <= 0));
 
 /** The time in the Date header, or else `now`. Headers are compared with it, because the local clock may be wrong. */
 const serverTime = (headers: HttpHeaders, now: number): number =>

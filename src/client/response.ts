@@ -18,7 +18,7 @@ export const MAX_RESPONSE_BYTES = 64 * 1024 * 1024;
 
 export const TOO_LARGE = 'larger than 64 MiB';
 
-/** A decoded body. `isCut` means that it ends early: its connection, its compression, a character or its JSON. */
+/** A decoded body. `isCut` means that it ends early: in the middle of its compressed data or of its JSON. */
 type DecodedBody = Pick<HttpResponse, 'body' | 'unreadable'> & { isCut?: boolean };
 
 /** Decodes a body, which is UTF-8 as JSON must be (RFC 8259, 8.1). Removes a byte order mark. */
@@ -46,7 +46,7 @@ export function decodeBody(bytes: Buffer, headers: HttpHeaders): DecodedBody {
   };
 }
 
-/** Whether JSON ends before its last bracket. Without framing, no other layer shows it, so the JSON is parsed. */
+/** Whether JSON ends before its last bracket. Without a length or chunks, only parsing notices a connection that was cut. */
 function endsEarly(body: string, headers: HttpHeaders): boolean {
   const text = body.trim();
   if (!/^[[{]/.test(text)) return false;

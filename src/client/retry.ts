@@ -39,7 +39,7 @@ export type RetryState = {
   now: number;
 };
 
-/** The waits between attempts if the response requests none. One more attempt is made than there are waits. */
+/** The shortest waits between attempts; a response can request longer ones. There is one attempt more than waits. */
 const delays: Record<'failure' | 'persistent' | 'permanent', readonly number[]> = {
   /** In these 13 seconds, a service can restart. */
   failure: [500, 1_000, 2_000, 4_000, 5_500],

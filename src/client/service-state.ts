@@ -66,7 +66,7 @@ export function createServiceState(
   const name = createHash('sha256')
     .update(`${serverOf(baseUrl)}\n${key}`)
     .digest('hex');
-  const stores = stateDirectories.map((directory) => createStore(directory, name));
+  const stores = stateDirectories.map((directory) => createFactFiles(directory, name));
   /** The waits that this process has started (their files may be deleted), and the facts that it cannot store. */
   const own = new Set<string>();
   /** What the last response to this process has shown about Idempotency-Key. */
@@ -97,13 +97,13 @@ export function createServiceState(
   }
 
   /** The milliseconds until the last wait of a scope ends; 0 if there is none. */
-  const longest = (scope: string): number =>
+  const longestWait = (scope: string): number =>
     Math.max(0, ...facts().map((fact) => (WAIT.exec(fact)?.[1] === scope ? remaining(fact) : 0)));
 
   /** Pauses all requests with this API key, or those that ignore such a pause. Never shortens an earlier pause. */
   function startPause(milliseconds: number, scope: 'all' | 'probe' = 'all'): void {
     const duration = Math.ceil(Math.min(milliseconds, MAX_WAIT));
-    if (longest(scope) >= duration) return;
+    if (longestWait(scope) >= duration) return;
     const { boot, milliseconds: started } = uptime();
     const wait = `wait-${scope},${duration},${clock.now()},${boot},${Math.ceil(started)}`;
     add(wait);
@@ -117,7 +117,7 @@ export function createServiceState(
   return {
     /** When the next request may be sent, in milliseconds since the epoch; undefined if it may be sent now. */
     pausedUntil(): number | undefined {
-      const left = longest('all');
+      const left = longestWait('all');
       return left === 0 ? undefined : clock.now() + left;
     },
     startPause,
@@ -128,8 +128,8 @@ export function createServiceState(
      * across processes, so that checking whether the limit still applies cannot get the API key banned.
      */
     tryAcquireProbe(): boolean {
-      if (longest('all') <= 0) return true;
-      if (longest('probe') > 0) return false;
+      if (longestWait('all') <= 0) return true;
+      if (longestWait('probe') > 0) return false;
       startPause(60_000, 'probe');
       return true;
     },
@@ -147,8 +147,8 @@ export function createServiceState(
   };
 }
 
-/** The facts that a state directory has for one service and key. Its methods return undefined if it cannot be used. */
-function createStore(directory: StateDirectory, name: string) {
+/** Access to the facts that a state directory has for one service and key. Methods return undefined if it cannot be used. */
+function createFactFiles(directory: StateDirectory, name: string) {
   const path = join(directory.path, 'services', name);
   return {
     read: () => ifUsable(() => (isTrusted(directory) ? readdirSync(path) : [])),

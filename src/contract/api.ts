@@ -137,7 +137,7 @@ const notCarriedOutCodes: readonly ErrorCode[] = ['storage_full', 'storage_unrea
 
 /** Whether an error response reports that the request was certainly not carried out (docs/service.md, D11). */
 export const isNotCarriedOut = ({ status, code }: { status: number; code?: string | undefined }): boolean =>
-  status === 503 && notCarriedOutCodes.some((each) => each === code);
+  status === 503 && notCarriedOutCodes.some((errorCode) => errorCode === code);
 
 /** Requests that an API key may make per UTC minute and per UTC day (docs/service.md 8.2). */
 export type Quota = { perMinute: number; perDay: number };

@@ -43,14 +43,14 @@ export const IDEMPOTENCY_KEY_LIFETIME_MS = 24 * 60 * 60 * 1_000;
 
 // A quoted string (RFC 9651, 3.3.3), or, because many clients send no quotes, characters of a token (3.3.4) and `=`.
 // Without quotes, `<` and `{` are not valid, so a placeholder that was not replaced, such as `<string>`, is rejected.
-const HEADER = /^(?:"((?:[\x20\x21\x23-\x5b\x5d-\x7e]|\\["\\])*)"|([\w!#$%&'*+.^`|~:/=-]+))$/;
+const KEY_IN_HEADER = /^(?:"((?:[\x20\x21\x23-\x5b\x5d-\x7e]|\\["\\])*)"|([\w!#$%&'*+.^`|~:/=-]+))$/;
 
 /** Formats an idempotency key as a header value, which is a quoted string. */
 export const encodeIdempotencyKey = (key: string): string => `"${key.replace(/["\\]/g, '\\$&')}"`;
 
 /** Parses a header value into an idempotency key; undefined if the value is not valid. */
 export function decodeIdempotencyKey(value: string): string | undefined {
-  const match = HEADER.exec(value);
+  const match = KEY_IN_HEADER.exec(value);
   const key = match?.[1]?.replace(/\\(["\\])/g, '$1') ?? match?.[2];
   return key !== undefined && IDEMPOTENCY_KEY.test(key) ? key : undefined;
 }

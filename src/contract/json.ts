@@ -23,8 +23,8 @@ function nameOf(path: readonly PropertyKey[]): string {
   return rest.length === 0 ? element : `${element}: ${rest.map(String).join('.')}`;
 }
 
-// Numbers that JSON.parse may change: those with 16 digits or more, a fraction or an exponent, and minus zero. A string
-// with such digits only costs time.
+// Numbers that JSON.parse may change: those with 16 digits or more, a fraction or an exponent, and minus zero. A match
+// inside a string does no harm: the slower parser returns the same value.
 const INEXACT = /\d(?:\d{15}|[.eE])|-0(?!\d)/;
 
 /** The default limit of nesting levels, checked before parsing, because lossless-json could overflow the stack. */
@@ -81,7 +81,7 @@ function parseNumber(text: string): number | bigint | LosslessNumber {
 }
 
 function isDeeperThan(text: string, maxDepth: number): boolean {
-  // Most texts have fewer brackets in all, and counting them takes less time.
+  // Most texts have at most `maxDepth` opening brackets in all. Counting these takes less time than following the levels.
   if (text.split(/[{[]/, maxDepth + 2).length <= maxDepth + 1) return false;
   let depth = 0;
   let inString = false;
@@ -106,13 +106,13 @@ const range = `must be an integer from ${INT64_MIN} to ${INT64_MAX}`;
 const NUMBER = /^(-?)(\d+)(?:\.(\d+))?(?:[eE]([+-]?\d+))?$/;
 const MAX_DIGITS = String(INT64_MAX).length;
 
-const fits = (value: bigint) => value >= INT64_MIN && value <= INT64_MAX;
+const isInInt64Range = (value: bigint) => value >= INT64_MIN && value <= INT64_MAX;
 
 /** Parses an int64 in canonical decimal form (no `+`, leading zero or exponent); undefined for any other text. */
 export function parseInt64(text: string): bigint | undefined {
   if (!/^(?:0|-?[1-9]\d{0,18})$/.test(text)) return undefined;
   const value = BigInt(text);
-  return fits(value) ? value : undefined;
+  return isInInt64Range(value) ? value : undefined;
 }
 
 const int64From = <Input>(convert: (value: unknown) => bigint | undefined) =>
@@ -133,7 +133,7 @@ export const int64Text = int64From<string>((value) =>
 );
 
 function integerOf(value: unknown): bigint | undefined {
-  if (typeof value === 'bigint') return fits(value) ? value : undefined;
+  if (typeof value === 'bigint') return isInInt64Range(value) ? value : undefined;
   if (typeof value === 'number') return Number.isSafeInteger(value) ? BigInt(value) : undefined;
   return isLosslessNumber(value) ? integerOfText(value.toString()) : undefined;
 }
@@ -149,5 +149,5 @@ function integerOfText(text: string): bigint | undefined {
   // The exponent may be huge, so check the number of digits before building them.
   if (zeros < 0 || end + zeros > MAX_DIGITS) return undefined;
   const value = BigInt(sign + digits.slice(0, end) + '0'.repeat(zeros));
-  return fits(value) ? value : undefined;
+  return isInInt64Range(value) ? value : undefined;
 }

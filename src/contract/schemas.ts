@@ -56,7 +56,7 @@ export const ReceivedPet = z.looseObject(
 );
 export type ReceivedPet = z.infer<typeof ReceivedPet>;
 
-/** Whether an animal may have one of these statuses: it has it, or its status is missing or not a text. */
+/** Whether an animal may have one of these statuses: it has one, or its status is missing or not a text. */
 export const hasStatus = ({ status }: ReceivedPet, statuses: readonly PetStatus[]): boolean =>
   typeof status !== 'string' || (statuses as readonly string[]).includes(status.trim().toLowerCase());
 

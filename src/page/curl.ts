@@ -15,7 +15,7 @@ export function curlCommand(
   { method, url, request, status }: Pick<WholeRequest, 'method' | 'url' | 'request' | 'status'>,
   origin: string,
 ): CurlCommand {
-  // A target can have an origin.
+  // The target of a request to a proxy begins with an origin.
   const target = /^https?:\/\/[^/?]*(\/.*)$/i.exec(url)?.[1] ?? url;
   const { body } = request;
   if (!target.startsWith('/') || !/^[A-Z-]+$/.test(method) || method === '-')

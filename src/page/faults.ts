@@ -39,7 +39,7 @@ export const nextFaults = (match: Match): Readonly<Record<string, NewRule>> => (
   'Delay next by 3 s': newRule(match, undefined, 3, 1),
 });
 
-/** What a rule matches that applies to requests like this one; undefined if no rule can. */
+/** The `match` of a rule for requests like this one; undefined if no rule can match them. */
 export const matchOf = ({ operation = '' }: Pick<LoggedRequest, 'operation'>): Match | undefined =>
   Object.hasOwn(operations, operation) ? operations[operation] : undefined;
 

@@ -135,7 +135,7 @@ function describeLiftedBan({ keys, time }: Keys, name: string): string {
 type KeyRowProps = Keys['keys'][number] & { now: string; liftBan(): void };
 
 function KeyRow({ name, plan, minute, day, bannedUntil, now, liftBan }: KeyRowProps) {
-  const window = (counts: typeof minute) =>
+  const windowText = (counts: typeof minute) =>
     counts && (
       <>
         <b class={counts.left === 0 ? 'rejected' : ''}>{formatNumber(counts.left)}</b> of{' '}
@@ -162,8 +162,8 @@ function KeyRow({ name, plan, minute, day, bannedUntil, now, liftBan }: KeyRowPr
           </a>
         ),
         Plan: escapeAndShorten(plan),
-        Minute: window(minute),
-        Day: window(day),
+        Minute: windowText(minute),
+        Day: windowText(day),
         Ban: ban ?? 'not banned',
       }}
     />

@@ -142,7 +142,7 @@ const MAX_WAIT_MS = 5_000;
 
 type SendAgainProps = { page: Page; whole: WholeRequest; children: ComponentChildren };
 
-/** Buttons. The first sends a request again; except for a GET or HEAD without a body, it opens a form first. */
+/** A button that sends the request again, beside `children`. Unless it is a GET or HEAD without a body, a form opens first. */
 function SendAgain({ page, whole, children }: SendAgainProps) {
   const { number, method, operation, notAgain, request } = whole;
   const [draft, setDraft] = useState<string>();

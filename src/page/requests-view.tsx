@@ -19,7 +19,7 @@ export function RequestsView({ page }: { page: Page }) {
   const { status, request: opened } = route;
   const shown = log.requests.filter((each) => status === '' || statusKind(each) === status);
   const list = useRef<HTMLDivElement>(null);
-  useKeys(page, list);
+  useArrowKeys(page, list);
   const isOpenedShown = shown.some(({ number }) => number === opened);
   const inTabOrder = isOpenedShown ? opened : shown[0]?.number;
   // The opened row can be far below, and rows have another height beside the details.
@@ -65,9 +65,9 @@ export function RequestsView({ page }: { page: Page }) {
 }
 
 /** Lets arrow keys move to another row, and to its details if the details are open. Escape closes them. */
-function useKeys(page: Page, list: { current: HTMLElement | null }): void {
+function useArrowKeys(page: Page, list: { current: HTMLElement | null }): void {
   useEffect(() => {
-    function move(event: KeyboardEvent): void {
+    function onKeyDown(event: KeyboardEvent): void {
       const { key } = event;
       const { activeElement: focused } = document;
       const { request } = page.state.route;
@@ -80,8 +80,8 @@ function useKeys(page: Page, list: { current: HTMLElement | null }): void {
       next.focus();
       if (request !== undefined) page.go({ request: Number(next.dataset['number']) }, true);
     }
-    addEventListener('keydown', move);
-    return () => removeEventListener('keydown', move);
+    addEventListener('keydown', onKeyDown);
+    return () => removeEventListener('keydown', onKeyDown);
   }, []);
 }
 
@@ -97,7 +97,7 @@ const RequestRow = ({ request, isOpened, isInTabOrder, open }: RequestRowProps) 
   useMemo(() => {
     const { number, time, method, url, keyName, milliseconds, outcome, foreignOrigin } = request;
     const kind = statusKind(request);
-    // Most requests have this reason.
+    // The list leaves out the reason that most requests have.
     const isOrdinary = outcome === 'counted' && kind === 'ok' && foreignOrigin === undefined;
     return (
       <Row

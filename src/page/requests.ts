@@ -79,6 +79,6 @@ export function titleOf(
   { port, hostname }: { port: string; hostname: string },
 ): string {
   const errors = requests.filter((request) => statusKind(request) !== 'ok').length;
-  const place = `pets serve ${port === '' ? hostname : `:${port}`}`;
-  return errors === 0 ? place : `${formatCount(errors, 'error')} · ${place}`;
+  const service = `pets serve ${port === '' ? hostname : `:${port}`}`;
+  return errors === 0 ? service : `${formatCount(errors, 'error')} · ${service}`;
 }

@@ -26,7 +26,7 @@ export type State = {
   /** What the last action of the user has done, or why it failed. */
   message: { text: string; isProblem: boolean };
   log: RequestLog;
-  /** Whether the list stands still. */
+  /** Whether the user has paused the list of requests. */
   isPaused: boolean;
   faults: Faults | undefined;
   keys: Keys | undefined;
@@ -43,7 +43,7 @@ export type Page = ReturnType<typeof runPage>;
 export function runPage(render: (page: Page) => void) {
   const server = createToolsClient((message) => {
     update({ session: 'none', signInProblem: message });
-    restart();
+    restartPolling();
   });
   let state: State = {
     route: parseRoute(location.hash, startRoute),
@@ -57,7 +57,7 @@ export function runPage(render: (page: Page) => void) {
     keys: undefined,
   };
   /** Aborted to stop the current polling. */
-  let following = new AbortController();
+  let polling = new AbortController();
   let isActing = false;
 
   function update(changes: Partial<State>): void {
@@ -66,13 +66,13 @@ export function runPage(render: (page: Page) => void) {
   }
 
   /** Stops polling, and starts it again if there is a session and the tab is visible. */
-  function restart(): void {
-    following.abort();
-    following = new AbortController();
-    if (server.hasSession() && !document.hidden) follow(following.signal);
+  function restartPolling(): void {
+    polling.abort();
+    polling = new AbortController();
+    if (server.hasSession() && !document.hidden) pollUntilAborted(polling.signal);
   }
 
-  async function follow(signal: AbortSignal): Promise<void> {
+  async function pollUntilAborted(signal: AbortSignal): Promise<void> {
     while (!signal.aborted) {
       const connectionProblem = await poll(signal).then(
         () => '',
@@ -108,12 +108,12 @@ export function runPage(render: (page: Page) => void) {
       if (route.view !== state.route.view) scrollTo(0, 0);
       update({ route, message: noMessage });
       // Another view needs other data, and another search other requests.
-      restart();
+      restartPolling();
       return;
     }
     // Remove the code at once, so that it is neither copied nor kept.
     history.replaceState(null, '', location.pathname + location.search);
-    if (server.hasSession()) restart();
+    if (server.hasSession()) restartPolling();
     else update({ session: 'starting' });
     try {
       await server.signIn(hash.slice('#c='.length));
@@ -127,7 +127,7 @@ export function runPage(render: (page: Page) => void) {
   function beginSession(): void {
     page.go({}, true);
     update({ session: 'begun', signInProblem: '' });
-    restart();
+    restartPolling();
   }
 
   const page = {
@@ -145,8 +145,8 @@ export function runPage(render: (page: Page) => void) {
         update({ message: { text: (error as Error).message, isProblem: true } });
       }
       isActing = false;
-      // Forget the response to an earlier poll, which does not have the change.
-      restart();
+      // Stop the current poll, because its response may lack the change.
+      restartPolling();
       // The button of the action may be gone.
       if (document.activeElement === document.body) document.getElementById('message')?.focus();
     },
@@ -172,7 +172,7 @@ export function runPage(render: (page: Page) => void) {
       if (replaces) history.replaceState(null, '', formatRoute(route));
       else history.pushState(null, '', formatRoute(route));
       update({ route, message: noMessage });
-      if (isSearch) restart();
+      if (isSearch) restartPolling();
     },
   };
 
@@ -181,7 +181,7 @@ export function runPage(render: (page: Page) => void) {
   addEventListener('storage', () => {
     if (server.adoptSession()) beginSession();
   });
-  document.addEventListener('visibilitychange', restart);
+  document.addEventListener('visibilitychange', restartPolling);
   readAddress();
   return page;
 }

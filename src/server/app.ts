@@ -25,7 +25,7 @@ import {
   checkExpectation,
   checkHost,
   checkTransferCoding,
-  createClientAddress,
+  createAddressReader,
   foreignOrigin,
   type IsTrustedProxy,
   isOfOtherOrigin,
@@ -70,16 +70,16 @@ export type AppOptions = CommonOptions &
     countResponse?: ((operation: string | undefined, status: number) => void) | undefined;
   };
 
-/** Responds to a request, or, with an error, to bytes that are not a request. Never rejects. */
+/** Responds to a request, or with the error `invalid` to bytes that are not a request. Never rejects. */
 export type App = (
   request: IncomingMessage,
   response: ServerResponse,
   invalid?: ServiceError,
 ) => Promise<void>;
 
-/** Responds 503 `starting` to every request, until the store is open (docs/service.md 7). */
+/** Returns an app that responds with 503 `starting` to every request, until the store is open (docs/service.md 7). */
 export function createStartingApp(options: CommonOptions): App {
-  return createHandler(options, async ({ request, headers }, invalid = serviceStarting()) => {
+  return createAppFrom(options, async ({ request, headers }, invalid = serviceStarting()) => {
     const { cors = [] } = options;
     headers.push(...corsHeaders(request, cors));
     return preflightResponse(request, cors) ?? invalid;
@@ -103,15 +103,15 @@ type Exchange = {
 export function createApp(options: AppOptions): App {
   const { cors = [], faults, hosts, keys, limiter, onError, publicUrl, sleep, tools } = options;
   const { identify, refusal, checkDeveloper, countGuess } = createAuthentication(options);
-  const find = createPathFinder(createPaths(options));
+  const findPath = createPathFinder(createPaths(options));
 
-  async function answer(exchange: Exchange, invalid: ServiceError | undefined): Promise<ServiceResponse> {
+  async function runSteps(exchange: Exchange, invalid: ServiceError | undefined): Promise<ServiceResponse> {
     const { request, record } = exchange;
     const { method = '', url = '', socket } = request;
     const { target, targetHost } = splitTarget(method, url);
     request.url = target;
     const isApi = isUnderApi(target);
-    const path = find(target);
+    const path = findPath(target);
     exchange.path = path;
     const isTool = path?.kind === 'tool' || path?.kind === 'page';
     // The tools get no CORS headers, because pages of other origins must not read how the service is used.
@@ -136,7 +136,7 @@ export function createApp(options: AppOptions): App {
       result = await toErrorResponse(error, exchange);
     }
     if (record.latency > 0) {
-      // Meanwhile, the connection has no idle timeout.
+      // The latency may be longer than the idle timeout of the connection.
       const { timeout = 0 } = socket;
       socket.setTimeout(0);
       await sleep?.(record.latency);
@@ -163,11 +163,11 @@ export function createApp(options: AppOptions): App {
     if (id === undefined || key === undefined) throw refusal(request, 'API key');
     const caller = { id, quota: key.quota };
     record.keyName = key.name;
-    const asked = path && route && (requestedMock(exchange, route.name) ?? randomMock);
+    const mock = path && route && (requestedMock(exchange, route.name) ?? randomMock);
     // A mocked 401 looks like the response to a request without a valid key.
-    if (asked?.status !== 401) headers.push(header.idempotencySupported, 'true');
-    if (asked) return mock(exchange, asked, caller, route.name, path);
-    const rateLimit = note(record, await limiter.take(id, key.quota));
+    if (mock?.status !== 401) headers.push(header.idempotencySupported, 'true');
+    if (mock) return respondWithMock(exchange, mock, caller, route.name, path);
+    const rateLimit = recordDecision(record, await limiter.take(id, key.quota));
     // Throw this error only now: the request counts, and callers without an API key learn nothing about the routes.
     if (path === undefined || route === undefined) throw noRouteError(path);
     checkExpectation(request);
@@ -190,23 +190,23 @@ export function createApp(options: AppOptions): App {
     return rule?.mock;
   }
 
-  /** Makes a response that was asked for. The operation does not run, and the request is not counted. */
-  async function mock(
+  /** Returns the response of a mock. The operation does not run, and the request is not counted. */
+  async function respondWithMock(
     { record, headers }: Exchange,
-    asked: RequestedMock,
+    mock: RequestedMock,
     { id, quota }: Caller,
     operation: OperationName,
     path: OperationPath & KnownPath,
   ): Promise<ServiceResponse> {
-    const { status, retryAfter, applied } = asked;
+    const { status, retryAfter, applied } = mock;
     const decision = await limiter.peek(id, quota);
     const { window, now } = decision;
     const resetAt = retryAfter ? now + retryAfter * 1_000 : window.resetAt;
     const shown = status === 429 ? { ...window, resetAt, remaining: 0 } : window;
     record.window = window;
-    const response = mockResponse(asked, operation, path, { ...decision, window: shown });
+    const response = mockResponse(mock, operation, path, { ...decision, window: shown });
     record.window = shown;
-    record.asked = asked;
+    record.mock = mock;
     if (applied !== undefined) headers.push(header.preferenceApplied, applied);
     return response;
   }
@@ -232,20 +232,20 @@ export function createApp(options: AppOptions): App {
     { record, possibleChange }: Exchange,
   ): Promise<ServiceError> {
     if (error instanceof CredentialError) return countGuess(error, record.client);
-    const known = error instanceof ServiceError ? error : storageError(error, possibleChange);
-    if (known) return known;
+    const response = error instanceof ServiceError ? error : storageError(error, possibleChange);
+    if (response) return response;
     onError(error);
     return new ServiceError('internal_error', 'Internal error');
   }
 
-  return createHandler(options, answer);
+  return createAppFrom(options, runSteps);
 }
 
-/** Whether the developer tools show a request. They leave out health checks, and those of their page and for themselves. */
+/** Whether the developer tools show a request. They leave out health checks, and requests for the tools and their page. */
 const isRecorded = ({ path }: Exchange): boolean => path === undefined || path.kind === 'public';
 
-/** Notes the decision about a request. @throws ServiceError 429 if it is refused */
-function note(record: RequestRecord, decision: RateLimitDecision): RateLimitDecision {
+/** Records the decision about a request. @throws ServiceError 429 if it is refused */
+function recordDecision(record: RequestRecord, decision: RateLimitDecision): RateLimitDecision {
   record.window = decision.window;
   record.isDay = decision.window === decision.windows.day;
   record.isCounted = decision.retryAt === undefined;
@@ -266,31 +266,31 @@ function listMethods({ request: { url }, record }: Exchange, path: KnownPath | u
 const ID_PATTERN = /^[A-Za-z0-9._-]{1,64}$/;
 const REQUEST_ID = header.requestId.toLowerCase();
 
-/** Makes a handler of `answer`: identifies each request, and sends, counts and records its response. */
-function createHandler(
+/** Returns an app that identifies each request, and sends, counts and records the response that `runSteps` returns. */
+function createAppFrom(
   options: CommonOptions & Pick<AppOptions, 'countResponse' | 'publicUrl' | 'tools'>,
-  answer: (exchange: Exchange, invalid: ServiceError | undefined) => Promise<ServiceResponse>,
+  runSteps: (exchange: Exchange, invalid: ServiceError | undefined) => Promise<ServiceResponse>,
 ): App {
   const { clock, anonymousLimiter, isTrustedProxy } = options;
   const { countResponse, onAccess, onError, onWarning, tools } = options;
   // A random prefix with a number is unique enough, and faster than a random UUID for each request.
   const prefix = randomBytes(6).toString('hex');
   let count = 0;
-  const clientAddress = createClientAddress(isTrustedProxy, (peer, sent) =>
+  const clientAddress = createAddressReader(isTrustedProxy, (peer, sent) =>
     onWarning?.(`cannot read X-Forwarded-For of the proxy ${peer}, so its clients share one limit: ${sent}`),
   );
 
   return async (request, response, invalid) => {
     try {
-      const exchange = arrive(request);
-      respond(exchange, response, await answer(exchange, invalid));
+      const exchange = createExchange(request);
+      respond(exchange, response, await runSteps(exchange, invalid));
     } catch (error) {
       onError(error);
       response.destroy();
     }
   };
 
-  function arrive(request: IncomingMessage): Exchange {
+  function createExchange(request: IncomingMessage): Exchange {
     // The id of the client, if it has the accepted form (docs/service.md 10).
     const sentId = request.headers[REQUEST_ID];
     const id = typeof sentId === 'string' && ID_PATTERN.test(sentId) ? sentId : `${prefix}-${++count}`;

@@ -34,6 +34,7 @@ export function createAuthentication(options: AuthenticationOptions) {
   // Most requests have the same key as the one before, so its hash is remembered.
   let last: { authorization: string | undefined; id: string | undefined } | undefined;
   return {
+    /** The SHA-256 of the credential in a request, which may be wrong; undefined if there is none that is well-formed. */
     identify({ headers: { authorization } }: IncomingMessage): string | undefined {
       if (last?.authorization !== authorization)
         last = { authorization, id: hashOfCredential(authorization) };
@@ -69,7 +70,7 @@ type CredentialName = 'API key' | 'developer token';
 /** The error of a request without a valid credential, with the reason (docs/service.md 5.2, D13). */
 function refusal(request: IncomingMessage, name: CredentialName): CredentialError {
   const names = request.rawHeaders.filter((_, i) => i % 2 === 0);
-  if (names.filter((each) => each.toLowerCase() === 'authorization').length > 1)
+  if (names.filter((sent) => sent.toLowerCase() === 'authorization').length > 1)
     return new CredentialError('invalid_request', 'The Authorization header is given more than once');
   const reason = reasonOf(request, name);
   if (name === 'developer token') {

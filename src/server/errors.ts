@@ -79,8 +79,8 @@ export const animalMayBeAdded =
   'the animal may have been added, and a retry without the same Idempotency-Key can add it twice';
 
 /**
- * The response if the store is unavailable, full or has failed (D11); otherwise undefined. Without `possibleChange`, the operation
- * cannot have changed the store, so only another change, such as counting the request, can be unknown.
+ * The response if the store is unavailable, full or has failed (D11); otherwise undefined. Without `possibleChange`, the
+ * operation cannot have changed the store, even if the outcome of a call, such as counting the request, is unknown.
  */
 export function storageError(error: unknown, possibleChange: string | undefined): ServiceError | undefined {
   // A database is often back after a second, so the client may retry then.

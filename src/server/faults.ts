@@ -91,7 +91,7 @@ export function createFaults({ rules: initial = [], ...options }: FaultOptions =
 
     /** Returns what the first matching rule does, if any, and counts its use. A latency replaces the random one. */
     applyRule(operation: OperationName): (Fault & { number: number }) | undefined {
-      const rule = rules.find((each) => isLeft(each) && matches(each, operation));
+      const rule = rules.find((candidate) => hasUsesLeft(candidate) && matches(candidate, operation));
       if (rule === undefined) return undefined;
       rule.applied++;
       const { answer: status, retryAfter, latency, number } = rule;
@@ -107,7 +107,7 @@ export function createFaults({ rules: initial = [], ...options }: FaultOptions =
 
     /** Adds a rule before the others, so it decides about the next request that it matches. Drops used-up rules. */
     add(rule: FaultRule): void {
-      rules = [numbered(rule), ...rules.filter(isLeft)];
+      rules = [numbered(rule), ...rules.filter(hasUsesLeft)];
     },
 
     /** Removes the rule with a number. Returns whether it existed. */
@@ -123,7 +123,7 @@ export function createFaults({ rules: initial = [], ...options }: FaultOptions =
 }
 
 /** Whether a rule still applies to requests. */
-const isLeft = ({ times, applied }: FaultRule & { applied: number }): boolean =>
+const hasUsesLeft = ({ times, applied }: FaultRule & { applied: number }): boolean =>
   times === undefined || applied < times;
 
 /** Whether a rule can apply to an operation. HEAD is handled like GET. */

@@ -23,7 +23,7 @@ export function createMetrics(
   async function load() {
     const { Counter, Gauge, Histogram, Registry } = await import('prom-client');
     const registry = new Registry();
-    const add = (
+    const addMetric = (
       Type: typeof Counter | typeof Gauge,
       name: string,
       help: string,
@@ -42,18 +42,18 @@ export function createMetrics(
         },
       });
     const byOperation = 'Requests by operation and HTTP status.';
-    add(Counter, 'pets_http_requests_total', byOperation, ['operation', 'status'], () => [
+    addMetric(Counter, 'pets_http_requests_total', byOperation, ['operation', 'status'], () => [
       ...responses.values(),
     ]);
-    add(Counter, 'pets_key_bans_total', 'Bans of API keys since the start.', [], async () => [
+    addMetric(Counter, 'pets_key_bans_total', 'Bans of API keys since the start.', [], async () => [
       [{}, (await banCounts()).begun],
     ]);
-    add(Gauge, 'pets_banned_keys', 'API keys that are banned now.', [], async () => [
+    addMetric(Gauge, 'pets_banned_keys', 'API keys that are banned now.', [], async () => [
       [{}, (await banCounts()).active],
     ]);
     if (databaseConnections) {
       const byState = 'Connections to the database, by state: busy, idle or opening.';
-      add(Gauge, 'pets_database_connections', byState, ['state'], () =>
+      addMetric(Gauge, 'pets_database_connections', byState, ['state'], () =>
         Object.entries(databaseConnections()).map(([state, count]) => [{ state }, count]),
       );
     }
@@ -73,7 +73,7 @@ export function createMetrics(
     return { registry, syncs, calls };
   }
 
-  const loaded = () => {
+  const loadOnce = () => {
     prometheus ??= load();
     return prometheus;
   };
@@ -87,13 +87,13 @@ export function createMetrics(
       else responses.set(key, [{ operation, status }, 1]);
     },
     recordSync(milliseconds: number): void {
-      loaded().then(({ syncs }) => syncs.observe(milliseconds / 1_000), onError);
+      loadOnce().then(({ syncs }) => syncs.observe(milliseconds / 1_000), onError);
     },
     recordCall(call: string, milliseconds: number): void {
-      loaded().then(({ calls }) => calls.observe({ call }, milliseconds / 1_000), onError);
+      loadOnce().then(({ calls }) => calls.observe({ call }, milliseconds / 1_000), onError);
     },
     async response(): Promise<ServiceResponse> {
-      const { registry } = await loaded();
+      const { registry } = await loadOnce();
       return { status: 200, body: await registry.metrics(), contentType: registry.contentType };
     },
   };

@@ -67,8 +67,8 @@ export function parsePrefer(prefer: string): RequestedMock | undefined {
 /** The names of the preferences in a `Prefer` header that have no effect, separated by commas. */
 export function ignoredPreferences(prefer: string): string {
   const names = [...preferencesIn(prefer).keys()].filter((name) => name !== '');
-  const known = names.includes('code') ? ['code', 'retry-after'] : MISTAKEN;
-  return names.filter((name) => !known.includes(name)).join(', ');
+  const others = names.includes('code') ? ['code', 'retry-after'] : MISTAKEN;
+  return names.filter((name) => !others.includes(name)).join(', ');
 }
 
 const toInteger = (text: string): number => (/^[1-9]\d*$/.test(text) ? Number(text) : Number.NaN);
@@ -94,7 +94,7 @@ export function mockResponse(
     throw invalidRequest(
       `${source} is not supported. Use retry-after with 1 to ${MAX_RETRY_AFTER} seconds and code=${RETRYABLE_STATUSES.join(' or code=')}`,
     );
-  const name = errorNames.find((each) => errorCodes[each] === status);
+  const name = errorNames.find((code) => errorCodes[code] === status);
   switch (name) {
     case undefined:
       return {

@@ -52,7 +52,7 @@ const MAX_INTEGER = 999_999_999_999_999;
 
 /** The headers with both windows of the caller (docs/service.md 8.3, D17). */
 export function windowHeaders({ windows, now }: RateLimitDecision): string[] {
-  const [minute, day] = [stateOf(windows.minute, now), stateOf(windows.day, now)];
+  const [minute, day] = [headerValuesOf(windows.minute, now), headerValuesOf(windows.day, now)];
   return [
     header.rateLimitPolicy,
     `"minute";q=${minute.limit};w=60, "day";q=${day.limit};w=86400`,
@@ -61,7 +61,7 @@ export function windowHeaders({ windows, now }: RateLimitDecision): string[] {
   ];
 }
 
-const stateOf = ({ limit, remaining, resetAt }: RateLimitWindow, now: number) => ({
+const headerValuesOf = ({ limit, remaining, resetAt }: RateLimitWindow, now: number) => ({
   limit: Math.min(limit, MAX_INTEGER),
   remaining: Math.min(remaining, MAX_INTEGER),
   seconds: Math.ceil((resetAt - now) / SECOND),

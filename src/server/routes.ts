@@ -81,8 +81,8 @@ export function createPaths(options: RoutesOptions): Path[] {
   for (const [name, { method, path, body }] of operationEntries) {
     const headers = deprecationHeaders(name, basePath);
     const route = { name, headers, readsBody: body !== undefined, run: handlers[name] };
-    const whole = API_PREFIX + path;
-    operationPaths.set(whole, { ...operationPaths.get(whole), [method]: route });
+    const fullPath = API_PREFIX + path;
+    operationPaths.set(fullPath, { ...operationPaths.get(fullPath), [method]: route });
   }
   return [
     ...Array.from(operationPaths, ([path, methods]) => ({
@@ -186,16 +186,16 @@ const createHandlers = (
 function readPageQuery(query: Query): PageQuery {
   const limit = query.get('limit') ?? String(pageSize.default);
   const [status, cursor] = [query.get('status'), query.get('cursor')];
-  const known = petStatuses.find((each) => each === status);
+  const validStatus = petStatuses.find((other) => other === status);
   const after = cursor === undefined ? undefined : decodeCursor(cursor);
   const problems: string[] = [];
   if (!/^[1-9]\d{0,2}$/.test(limit) || Number(limit) > pageSize.max)
     problems.push(`limit must be an integer from ${pageSize.min} to ${pageSize.max}`);
-  if (status !== known) problems.push(`status must be one of ${petStatuses.join(', ')}`);
+  if (status !== validStatus) problems.push(`status must be one of ${petStatuses.join(', ')}`);
   if (cursor !== undefined && after === undefined)
     problems.push('cursor is not valid, so start again without it');
   if (problems.length > 0) throw invalidRequest(problems.join('; '));
-  return { limit: Number(limit), status: known, after };
+  return { limit: Number(limit), status: validStatus, after };
 }
 
 const IDEMPOTENCY_KEY = header.idempotencyKey.toLowerCase();
@@ -254,9 +254,9 @@ export type KnownPath = Path & { allow: string };
 export function createPathFinder(table: readonly Path[]) {
   const withParameter = (path: string) => `${path.slice(0, path.lastIndexOf('/'))}/{}`;
   const paths = new Map(
-    table.map((each): [string, KnownPath] => [
-      each.path.endsWith('}') ? withParameter(each.path) : each.path,
-      { ...each, allow: allowHeader(Object.keys(each.methods)) },
+    table.map((entry): [string, KnownPath] => [
+      entry.path.endsWith('}') ? withParameter(entry.path) : entry.path,
+      { ...entry, allow: allowHeader(Object.keys(entry.methods)) },
     ]),
   );
   return (target: string): KnownPath | undefined => {
@@ -265,12 +265,12 @@ export function createPathFinder(table: readonly Path[]) {
   };
 }
 
-/** HEAD is handled like GET (D15). */
+/** The method whose handler a request gets: that of GET for HEAD (D15), otherwise its own. */
 export const asGet = (method = ''): string => (method === 'HEAD' ? 'GET' : method);
 
 /** The error of a request whose path or method does not exist. */
-export const noRouteError = (found: KnownPath | undefined): ServiceError =>
-  found ? methodNotAllowed(found.path, found.allow) : notFound();
+export const noRouteError = (path: KnownPath | undefined): ServiceError =>
+  path ? methodNotAllowed(path.path, path.allow) : notFound();
 
 /** The value of an Allow header. A path that supports GET supports HEAD, and every path supports OPTIONS (D15). */
 const allowHeader = (methods: Iterable<string>): string =>

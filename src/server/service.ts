@@ -115,7 +115,7 @@ export async function startService(options: ServiceOptions) {
       onAccess: onAccess && ((record: RequestRecord) => onAccess(record, () => describer.summarize(record))),
     };
     listening = await listen(createStartingApp(shared), { host, port });
-    const { origin, stop, use } = listening;
+    const { origin, stop, replaceApp } = listening;
     const url = origin + API_PREFIX;
 
     const contents = await seed?.(signal);
@@ -166,7 +166,7 @@ export async function startService(options: ServiceOptions) {
       isDeveloper: credentials.isDeveloper,
       tools,
     });
-    use(app);
+    replaceApp(app);
     return {
       ...opened,
       /** False without a seed, or if the store was not empty. */

@@ -31,7 +31,7 @@ export interface StoreLocation {
   /** Reads and verifies everything in the store, even while servers use it. @throws StoreError, for example on damage */
   check(): Promise<StoreReport>;
   /**
-   * Passes everything in the store to a task, and verifies what the task reads. No server may use a directory then;
+   * Passes everything in the store to a task, and verifies what the task reads. Meanwhile, no server may use a directory;
    * a database is read as it is at one point in time. The contents must not be used after the task has ended.
    *
    * @throws StoreError, or the reason of `signal`

@@ -5,7 +5,7 @@ export type BatchQueueOptions<Item, Result> = {
   run(items: readonly Item[]): Promise<readonly Result[]>;
   /** How many calls run at a time. By default 1, because calls that wait for the same locks only occupy connections. */
   parallel?: number;
-  /** How many of the waiting items the next call gets at most; at least 1. By default 1,000. */
+  /** The maximum number of waiting items that the next call gets; at least 1. By default 1,000. */
   countNext?(waiting: readonly Item[]): number;
 };
 
@@ -20,7 +20,7 @@ export class BatchQueue<Item, Result> {
   #options: BatchQueueOptions<Item, Result>;
   #waiting: Entry<Item, Result>[] = [];
   #running = new Set<Promise<void>>();
-  #soon: NodeJS.Immediate | undefined;
+  #scheduled: NodeJS.Immediate | undefined;
 
   constructor(options: BatchQueueOptions<Item, Result>) {
     this.#options = options;
@@ -39,9 +39,9 @@ export class BatchQueue<Item, Result> {
   add(item: Item): Promise<Result> {
     return new Promise((resolve, reject) => {
       this.#waiting.push({ item, resolve, reject });
-      // Wait until all requests of this turn of the event loop have added theirs.
-      this.#soon ??= setImmediate(() => {
-        this.#soon = undefined;
+      // Wait until all requests of this turn of the event loop have added their items.
+      this.#scheduled ??= setImmediate(() => {
+        this.#scheduled = undefined;
         this.#send();
       });
     });

@@ -43,7 +43,7 @@ export class StoreUnavailableError extends StoreError {
 /** Nothing was stored, for example because the disk is full. In most cases, a retry can succeed later. */
 export class StoreUnwritableError extends StoreError {}
 
-/** The store has stopped, because a write failed, or another program changed it. Data to be written may have been stored. */
+/** The store has stopped, because a write failed, or another program changed it. The last change may have been stored. */
 export class StoreFailedError extends StoreError {}
 
 export const storeMissingError = (place: string): StoreError =>

@@ -6,7 +6,7 @@ import type { Clock, SteadyClock } from '../system/clock.ts';
 import { StoreError } from './errors.ts';
 import { IsoTime, Sha256 } from './stored-text.ts';
 
-const quota = z.optional(
+const requestCount = z.optional(
   z.custom<number>(
     (value) => Number.isSafeInteger(value) && Number(value) >= 1 && Number(value) <= MAX_QUOTA,
     fieldError('must be an integer from 1 to 10^15'),
@@ -24,7 +24,7 @@ export const KeyName = z
 const hasBothOrNoQuota = (key: { perMinute?: number | undefined; perDay?: number | undefined }) =>
   (key.perMinute === undefined) === (key.perDay === undefined);
 
-const NewKey = z.object({ name: KeyName, plan: PlanName, perMinute: quota, perDay: quota }).check(
+const NewKey = z.object({ name: KeyName, plan: PlanName, perMinute: requestCount, perDay: requestCount }).check(
   z.refine((key) => key.plan === 'enterprise' || (key.perMinute ?? key.perDay) === undefined, {
     path: ['plan'],
     error: 'must be enterprise for a key with its own quota',
@@ -155,7 +155,7 @@ const UNKNOWN_KEY_MS = 100;
 /** The properties of an API key that a server needs. */
 type AcceptedKey = Pick<StoredKey, 'name' | 'plan' | 'sha256'> & { quota: Quota };
 
-/** The API keys that a server accepts. It accepts a new key within 0.1 s, and rejects a revoked key within 1 s. */
+/** The API keys that a server accepts: a new key within 0.1 s after it was added, and a revoked key for at most 1 s. */
 export type AcceptedKeys = Pick<KeyCache, 'find' | 'list' | 'addTemporary'>;
 
 /** The API keys of a store, in memory. Changes of the stored keys take effect without a restart. */
@@ -196,10 +196,10 @@ export class KeyCache {
     const temporary = this.#temporary.get(sha256);
     if (temporary) return temporary;
     const age = this.#age;
-    const known = age < FRESH_MS ? this.#byHash.get(sha256) : undefined;
+    const cached = age < FRESH_MS ? this.#byHash.get(sha256) : undefined;
     // If this read fails, known keys are accepted until `age` is `FRESH_MS`. Then, `#lookUp` reads again.
-    if (known && age >= REFRESH_MS) this.#read().catch(() => {});
-    return known ?? this.#lookUp(sha256);
+    if (cached && age >= REFRESH_MS) this.#read().catch(() => {});
+    return cached ?? this.#lookUp(sha256);
   }
 
   /** All keys that are valid now, even one that was just added, sorted by name. @throws StoreUnavailableError */

@@ -8,9 +8,9 @@ export type RateLimitWindow = { limit: number; remaining: number; resetAt: numbe
 type RateLimitWindows = Readonly<Record<'minute' | 'day', RateLimitWindow>>;
 
 /**
- * If the caller is banned, `banned` is set, and `window` describes the ban. Otherwise, `window` is the one of `windows`
- * with fewer requests left. `now` is the time of the decision, by the clock of the limiter. `retryAt` is set if the
- * request is rejected, or, for `peek`, would be rejected. All times are in milliseconds since the epoch.
+ * The decision about a request. If the caller is banned, `banned` is set, and `window` describes the ban. Otherwise,
+ * `window` is the one of `windows` with fewer requests left. `now` is the time of the decision, by the limiter's clock.
+ * `retryAt` is set if the request is (or, for `peek`, would be) rejected. Times are in milliseconds since the epoch.
  */
 export type RateLimitDecision = {
   window: RateLimitWindow;
@@ -91,7 +91,7 @@ function bannedDecision({ window, windows, now }: RateLimitDecision, until: numb
 /** What is counted for a caller, and its rejected requests. All times are in milliseconds since the epoch. */
 type CallerState = Usage & {
   /** The end of the window of the last rejected request, and the time of the first rejected request in that window. */
-  refusedIn: number;
+  refusedWindowEnd: number;
   firstRefusedAt: number;
   /** The times of the rejected requests in the last minute that count toward a ban. */
   refusals: readonly number[];
@@ -107,7 +107,7 @@ const DAY = 86_400_000;
 const CLOCK_TOLERANCE = 100;
 
 /** All callers without rejected requests share one array, because there can be many callers. */
-const NONE: readonly number[] = [];
+const NO_REFUSALS: readonly number[] = [];
 
 type BanOptions = {
   /** By default, no caller is banned. */
@@ -116,7 +116,7 @@ type BanOptions = {
   stored?: StoredBans;
   /**
    * Stores all bans after one has begun, was lifted or got another end. Must not reject. Returns whether the bans were
-   * stored. If not, it is called again with the next change, or by `saved`.
+   * stored. If not, it is called again with the next change, or by `finishSaving`.
    */
   save?(bans: StoredBans): Promise<boolean>;
 };
@@ -133,6 +133,7 @@ export function createMemoryLimiter(
   let begun = 0;
   let lastSave = Promise.resolve();
   let isSaved = true;
+  /** How far `now` is ahead of `elapsed`, in milliseconds. */
   let lead = clock.now() - clock.elapsed();
 
   /** Returns the current time. If the clock was set back, running windows and bans keep the time that they have left. */
@@ -156,7 +157,7 @@ export function createMemoryLimiter(
       caller.minute.endsAt += step;
       caller.day.endsAt += step;
       if (caller.bannedUntil !== undefined) caller.bannedUntil += step;
-      caller.refusedIn += step;
+      caller.refusedWindowEnd += step;
       caller.firstRefusedAt += step;
       caller.refusals = caller.refusals.map((at) => at + step);
     }
@@ -185,20 +186,20 @@ export function createMemoryLimiter(
       minute: { endsAt: 0, used: 0 },
       day: { endsAt: 0, used: 0 },
       bannedUntil: undefined,
-      refusedIn: 0,
+      refusedWindowEnd: 0,
       firstRefusedAt: 0,
-      refusals: NONE,
+      refusals: NO_REFUSALS,
     };
     callers.set(name, caller);
     return caller;
   }
 
-  /** The counts and the ban at the time `now`. */
+  /** Returns a caller with its counts and ban at the time `now`. Begins windows that are over, and adds a new caller. */
   function stateOf(name: string, now: number): CallerState {
     // Drop expired counts once a minute, so that addresses of anonymous callers do not accumulate.
     if (now - sweptAt >= MINUTE) {
       sweptAt = now;
-      for (const [each, caller] of callers) if (isExpired(caller, now)) callers.delete(each);
+      for (const [other, caller] of callers) if (isExpired(caller, now)) callers.delete(other);
     }
     const caller = callers.get(name) ?? addCaller(name);
     if (now >= caller.minute.endsAt) startWindow(caller.minute, now, MINUTE);
@@ -219,8 +220,8 @@ export function createMemoryLimiter(
   ): RateLimitDecision | Promise<RateLimitDecision> {
     const { now, window } = decision;
     const recent = caller.refusals.filter((at) => now - at < MINUTE);
-    if (caller.refusedIn !== window.resetAt) {
-      caller.refusedIn = window.resetAt;
+    if (caller.refusedWindowEnd !== window.resetAt) {
+      caller.refusedWindowEnd = window.resetAt;
       caller.firstRefusedAt = now;
       caller.refusals = recent;
       return decision;
@@ -231,7 +232,7 @@ export function createMemoryLimiter(
     caller.refusals = [...recent, now];
     if (rule.after === 0 || caller.refusals.length < rule.after) return decision;
     // Keep `firstRefusedAt`, so that requests after the ban count immediately if their window is still the same.
-    caller.refusals = NONE;
+    caller.refusals = NO_REFUSALS;
     // If the clock were read again, Retry-After could be a second longer than the ban.
     const until = now + rule.milliseconds;
     caller.bannedUntil = until;
@@ -272,7 +273,7 @@ export function createMemoryLimiter(
     async liftBan(name: string): Promise<void> {
       const caller = callers.get(name);
       if (caller?.bannedUntil === undefined) return;
-      Object.assign(caller, { bannedUntil: undefined, refusedIn: 0, refusals: NONE });
+      Object.assign(caller, { bannedUntil: undefined, refusedWindowEnd: 0, refusals: NO_REFUSALS });
       await saveBans();
     },
     /** Forgets all windows, and ends all bans. */
@@ -283,7 +284,7 @@ export function createMemoryLimiter(
     },
     banCounts: (): BanCounts => ({ begun, active: activeBans().size }),
     /** Resolves when all changes of bans are saved, or even a second attempt has failed. */
-    async saved(): Promise<void> {
+    async finishSaving(): Promise<void> {
       await lastSave;
       if (!isSaved) await saveBans();
     },

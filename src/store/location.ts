@@ -9,7 +9,7 @@ import type { StoreReport } from './store.ts';
 /** Whether the text is the URL of a database, and not a directory. */
 const isDatabaseUrl = (text: string): boolean => /^postgres(?:ql)?:/i.test(text);
 
-/** Like `parseLocation`, for the URL of a database. @throws StoreError */
+/** Like `parseLocation`, but only for the URL of a database. @throws StoreError */
 export async function parseDatabaseUrl(url: string, context: LocationContext): Promise<DatabaseLocation> {
   const { postgresLocation } = await import('./postgres/postgres-location.ts');
   return postgresLocation(url, context);
@@ -42,8 +42,8 @@ type CopyOptions = {
 
 /**
  * Copies a store that no server writes to, with its API keys, bans and unexpired idempotency keys. Compares the counts
- * and the last id before the target becomes a store. Returns the report of the copy, with the torn end of the source,
- * which was not copied. After an error, the target is as before (see `StoreLocation.write` for the exception).
+ * and the last id before the target becomes a store. Returns the reports of both; a torn end of the source is not
+ * copied. After an error, the target is as before (see `StoreLocation.write` for the exception).
  *
  * @throws StoreError, or the reason of `signal`
  */

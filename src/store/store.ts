@@ -43,8 +43,8 @@ export type Seed = { pets: readonly (CreateRequest['pet'] & Pick<Pet, 'id'>)[]; 
  * of a journal may not be durable until the disk accepts writes again. Several processes may share a store, so callers
  * must not cache data. Reads continue while the disk is full.
  *
- * @throws StoreFailedError from every method except `close` after a write to the journal has failed for a reason other than a full disk,
- * or another program has moved, replaced or changed it
+ * @throws StoreFailedError from every method except `close`, after a write to the journal has failed for a reason other
+ * than a full disk, or another program has moved, replaced or changed the journal
  * @throws StoreUnavailableError from every method except `close` if a database cannot be used for now
  */
 export interface Store {

@@ -69,7 +69,7 @@ export type AppendFile = Awaited<ReturnType<typeof openAppendFile>>;
  */
 export async function openAppendFile(files: FileSystem, path: string, expected: FileStatus) {
   const file = await files.open(path, 'readwrite');
-  /** What `stat` must return. */
+  /** The file after the last append: which file it is, and its size. `stat` must still return this. */
   let status: FileStatus;
   try {
     status = await file.stat();
@@ -80,7 +80,7 @@ export async function openAppendFile(files: FileSystem, path: string, expected: 
   }
   let last: Promise<unknown> = Promise.resolve();
 
-  function inOrder<T>(run: () => Promise<T>): Promise<T> {
+  function runAfterOthers<T>(run: () => Promise<T>): Promise<T> {
     const running = last.then(run);
     last = running.catch(() => {});
     return running;
@@ -115,7 +115,7 @@ export async function openAppendFile(files: FileSystem, path: string, expected: 
      * @throws any other error: the bytes may be in the file
      */
     append: (bytes: Uint8Array, start?: number): Promise<void> =>
-      inOrder(async () => {
+      runAfterOthers(async () => {
         const from = start ?? status.size;
         const size = from + bytes.length;
         await requireSameFile(files, path, status);
@@ -136,7 +136,7 @@ export async function openAppendFile(files: FileSystem, path: string, expected: 
      * @throws like `append`
      */
     probe: (bytes: number): Promise<void> =>
-      inOrder(async () => {
+      runAfterOthers(async () => {
         const { size } = status;
         await requireSameFile(files, path, status);
         await undoIfRefused(() => writeFully(file, Buffer.alloc(bytes), size));

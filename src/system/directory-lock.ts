@@ -35,8 +35,8 @@ const RETRY_MS = 10;
  * other claims. Of two processes, at least one therefore sees the other. A process that sees no other living claim gets
  * the lock. If processes see each other, the claim with the smallest name stays and the others withdraw and wait.
  *
- * @throws LockError if another process holds the lock (`owner`), if no socket can be created in the directory, or if
- * other processes claim the directory for too long; a system error if the directory cannot be read
+ * @throws LockError if another process holds the lock (`owner`), if no socket can be created in the directory or its path
+ * is too long for one, or if other processes claim it for too long; a system error if the directory cannot be read or changed
  */
 export async function acquireDirectoryLock(
   directory: string,
@@ -91,8 +91,8 @@ async function createClaim(directory: string, short: string): Promise<Claim> {
   const pending = `claim-${suffix}`;
   const claim = await serveClaim(directory, `lock-${suffix}`, join(short, pending));
   try {
-    // Let every user who can enter the directory ask whether this process lives, whatever the umask is. Otherwise, a
-    // claim that remains after a kill would look alive to another user.
+    // Let every user who can enter the directory connect to the socket, whatever the umask is. Otherwise, another user
+    // could not see that a claim is dead if it remains after a kill.
     await fs.chmod(join(directory, pending), 0o666).catch(() => {});
     await fs.rename(join(directory, pending), join(directory, claim.name));
     return claim;
@@ -205,7 +205,7 @@ async function serveClaim(directory: string, name: string, socket: string) {
   return claim;
 }
 
-/** Asks for the state of the claim at a socket. */
+/** Connects to the socket of a claim, and reads the state that it sends. */
 async function probe(path: string, timeout = PROBE_TIMEOUT_MS): Promise<ClaimState> {
   const socket = connect(path);
   socket.setTimeout(timeout, () => socket.destroy());
@@ -226,7 +226,7 @@ async function probe(path: string, timeout = PROBE_TIMEOUT_MS): Promise<ClaimSta
 
 /** The longest socket path on macOS in bytes; Linux allows 4 more. Node 20 silently truncates longer paths. */
 const MAX_SOCKET_PATH = 103;
-/** The longest path of a directory, so that the first name of a claim fits. A process id has 5 digits on macOS, 7 on Linux. */
+/** The longest path of a directory in bytes, so that the socket fits. A process id has 5 digits on macOS, 7 on Linux. */
 const MAX_DIRECTORY_PATH = MAX_SOCKET_PATH - '/claim-99999-ffffffff'.length;
 
 /** Calls `use` with a path of the directory that is short enough for sockets in it. @throws LockError if there is none */

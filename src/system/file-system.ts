@@ -94,11 +94,11 @@ export function errnoOf(error: unknown): string | undefined {
 /** Describes an error of the system in words. For any other error, returns its message. */
 export function systemReason(error: unknown): string {
   const code = errnoOf(error);
-  // Node 20 has no words for EDQUOT, and no version has any for a name that was not found.
+  // Node 20 has no words for EDQUOT, and no version has any for an unknown host name.
   if (code === 'EDQUOT') return 'the disk quota is used up';
   if (code === 'ENOTFOUND') return 'host not found (ENOTFOUND)';
-  const known = [...getSystemErrorMap().values()].find(([name]) => name === code);
-  return known?.[1] ?? ((error instanceof Error && error.message) || String(error));
+  const entry = [...getSystemErrorMap().values()].find(([name]) => name === code);
+  return entry?.[1] ?? ((error instanceof Error && error.message) || String(error));
 }
 
 /** Like `systemReason`, with the path of the error, unless the action that failed already names it. */

@@ -23,7 +23,7 @@ export function createTimeFormatter(zone: string | undefined): (instant: number)
   if (zone === 'UTC') return (at) => `${new Date(at).toISOString().slice(0, 19).replace('T', ' ')} UTC`;
   const two = '2-digit';
   const time = { year: 'numeric', month: two, day: two, hour: two, minute: two, second: two } as const;
-  // Swedish times have the form `2026-11-20 13:00:00 CET`.
+  // Swedish times have the form `2026-11-20 13:00:00 CET`, but zones such as `GMT-3` have a typographic minus sign.
   const { format } = new Intl.DateTimeFormat('sv-SE', { ...time, timeZoneName: 'short', timeZone: zone });
   return (instant) => format(instant).replace('\u2212', '-');
 }

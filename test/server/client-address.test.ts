@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { createClientAddress } from '../../src/server/request/checks.ts';
+import { createAddressReader } from '../../src/server/request/checks.ts';
 import { createAddressMatcher } from '../../src/system/address-blocks.ts';
 import { startReal } from '../helpers/real-service.ts';
 import { start } from '../helpers/service.ts';
@@ -29,8 +29,8 @@ test.each<[about: string, peer: string, forwarded: string | undefined, expected:
   ['is the peer if a port is not a number', PEER, '203.0.113.9:http', PEER],
   ['is the peer if the list has an empty entry', PEER, '198.51.100.7,', PEER],
 ])('the address of the client %s (peer %s, list %j)', (_about, peer, forwarded, expected) => {
-  expect(createClientAddress(isTrustedProxy)(arrival(peer, forwarded))).toBe(expected);
-  expect(createClientAddress(undefined)(arrival('192.0.2.9', forwarded))).toBe('192.0.2.9');
+  expect(createAddressReader(isTrustedProxy)(arrival(peer, forwarded))).toBe(expected);
+  expect(createAddressReader(undefined)(arrival('192.0.2.9', forwarded))).toBe('192.0.2.9');
 });
 
 test('a warning says once that X-Forwarded-For of a trusted proxy cannot be read', async () => {

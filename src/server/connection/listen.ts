@@ -17,8 +17,8 @@ export const CONNECTION_LIMITS = {
   maxConnections: 512,
 };
 
-/** How long a server that stops waits for requests that are on their way. */
-const IDLE_MILLISECONDS = 100;
+/** How long a server that stops waits for requests on idle connections, which may be on their way. */
+const LAST_REQUESTS_MS = 100;
 
 export type ListenOptions = {
   host: string;
@@ -35,14 +35,14 @@ type Connection = {
 };
 
 /**
- * Serves an app on an address, until `use` replaces it.
+ * Serves an app on an address, until `replaceApp` is called.
  *
  * @throws the system's error (`EADDRINUSE`, `EACCES`, …) if the address is not available
  */
 export async function listen(app: App, { host, port, limits = {} }: ListenOptions) {
   const { idleTimeout, maxConnections, ...timeouts } = { ...CONNECTION_LIMITS, ...limits };
   const connections = new Map<Socket, Connection>();
-  let handle = app;
+  let currentApp = app;
   let isStopping = false;
   // The app checks the Host header itself, because Node's own error response has no body.
   // Repeated headers are joined. One that must have a single value, such as Authorization, is then invalid.
@@ -67,7 +67,7 @@ export async function listen(app: App, { host, port, limits = {} }: ListenOption
     connection.response = response;
     // Node loses the bytes after an Upgrade that it ignores, so the start of the next request would be unknown.
     if (isStopping || request.headers.upgrade !== undefined) closeAfterResponse(connection);
-    handle(request, response);
+    currentApp(request, response);
   };
   server.on('request', onRequest);
   // Node's own response to an unknown expectation has no body.
@@ -86,7 +86,7 @@ export async function listen(app: App, { host, port, limits = {} }: ListenOption
       closeAfterResponse(connection);
       if (request && !request.complete) interruptBody(request, refusal);
     } else if (isClosing || request?.complete === false) socket.destroySoon();
-    else sendError(handle, refusal, socket);
+    else sendError(currentApp, refusal, socket);
     connection.isClosing = true;
   });
 
@@ -100,8 +100,8 @@ export async function listen(app: App, { host, port, limits = {} }: ListenOption
     origin: `http://${urlHost(host)}:${address.port}`,
     port: address.port,
     /** Replaces the app for all requests from now on. */
-    use(other: App): void {
-      handle = other;
+    replaceApp(other: App): void {
+      currentApp = other;
     },
 
     /** Stops accepting connections and finishes running requests. After `graceMilliseconds`, closes all connections. */
@@ -114,7 +114,7 @@ export async function listen(app: App, { host, port, limits = {} }: ListenOption
       // A request may have arrived that Node has not passed on yet.
       const closeIdle = setTimeout(() => {
         for (const [socket, connection] of connections) if (!isPending(connection)) socket.destroy();
-      }, IDLE_MILLISECONDS);
+      }, LAST_REQUESTS_MS);
       const closeAll = setTimeout(() => {
         for (const socket of connections.keys()) socket.destroy();
       }, graceMilliseconds);

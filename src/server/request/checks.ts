@@ -105,15 +105,15 @@ export function checkHost(
     headers.host = targetHost;
   }
   if (name === undefined || allowed === undefined || allowed.has(name)) return;
-  if (LOOPBACK_NAME_PATTERN.test(name) || isAddress(name, socket.localAddress)) return;
+  if (LOOPBACK_NAME_PATTERN.test(name) || isSameAddress(name, socket.localAddress)) return;
   throw new ServiceError(
     'misdirected_request',
     `The host ${name} is not allowed. To allow it: pets serve --allow-host ${name}`,
   );
 }
 
-/** Whether a host is written as this IP address. */
-function isAddress(host: string, address: string | undefined): boolean {
+/** Whether a host is this IP address, in any notation. */
+function isSameAddress(host: string, address: string | undefined): boolean {
   const literal = host.replace(/^\[|\]$/g, '');
   return (
     address !== undefined && isIP(literal) !== 0 && canonicalAddress(literal) === canonicalAddress(address)
@@ -142,13 +142,13 @@ type Arrival = Pick<IncomingMessage, 'socket' | 'headers'>;
  *
  * @param onUnreadable called with the peer and the header the first time that a trusted proxy sends an unreadable header
  */
-export function createClientAddress(
+export function createAddressReader(
   isTrusted: IsTrustedProxy | undefined,
   onUnreadable: (peer: string, header: string) => void = () => {},
 ): (request: Arrival) => string {
   let isReported = false;
   return ({ socket, headers }) => {
-    // A connection that is already closed has no address.
+    // The socket has no address if its connection is already closed.
     const peer = withoutMapping(socket.remoteAddress ?? 'unknown');
     const forwarded = headers['x-forwarded-for'];
     if (forwarded === undefined || !isTrusted?.(peer)) return peer;

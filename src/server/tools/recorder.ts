@@ -16,13 +16,13 @@ const NO_BODY: RecordedBody = { latin1: '', bytes: 0 };
 
 /**
  * What the access log and the developer tools show of a request. It contains secrets, which `createRequestDescriber` removes.
- * Each step of `createApp` adds what it finds out, so that this is known if a later step fails. Nothing else reads it.
+ * Each step of `createApp` adds what it finds out, so that the record is useful even if a later step fails.
  */
 export type RequestRecord = ReturnType<typeof createRecord>;
 
 /**
- * The record of a request that has just arrived, or, without a method, of bytes that are not a request. `client` is an IP
- * address, `rule` the number of a fault rule, and `window` the rate-limit window that the response reports.
+ * The record of a request that arrived at `started` (`clock.elapsed()`), or, without a method, of bytes that are no request.
+ * `client` is an IP address, `rule` the number of a fault rule, and `window` the window that the response reports.
  */
 export const createRecord = (
   id: string,
@@ -48,10 +48,10 @@ export const createRecord = (
   /** Whether the request was counted against the rate limit of its API key. */
   isCounted: false,
   /** The mocked response that was sent; undefined for a real one. */
-  asked: undefined as RequestedMock | undefined,
+  mock: undefined as RequestedMock | undefined,
   rule: undefined as number | undefined,
   latency: 0,
-  /** When the request ended, in milliseconds since the epoch, and how long it took. */
+  /** When the request ended, in milliseconds since the epoch, and how long it took. `latency` is in milliseconds too. */
   time: 0,
   milliseconds: 0,
   /** The status of the response; 0 if the client gave up before a response. */
@@ -118,18 +118,18 @@ export function createRequestDescriber(secrets: readonly string[]) {
     const { redact, redactResponse, redactSentence } = redactor;
     const summary = summarize(recorded, redactor);
     const body = bodyText(recorded.body);
-    const request = messageOf(redactHeaders(sentHeaders, redactor, true), body, redact, redactor.longest);
+    const request = describeMessage(redactHeaders(sentHeaders, redactor, true), body, redact, redactor.longest);
     const isShown = summary.url === recorded.url && (request.body ?? '') === body.text;
     const headers = redactHeaders(responseHeaders, redactor, false);
     // The body of an error is a sentence of the service.
     const redactBody = code === undefined ? redactResponse : redactSentence;
-    const response = messageOf(headers, bodyText(recorded.responseBody), redactBody, redactor.longest);
+    const response = describeMessage(headers, bodyText(recorded.responseBody), redactBody, redactor.longest);
     return {
       ...summary,
       request,
       response: responseHeaders.length > 0 ? response : undefined,
       /** Why the request cannot be sent again; missing if it can. */
-      notAgain: notAgain(recorded, body, isShown),
+      notAgain: whyNotAgain(recorded, body, isShown),
     };
   }
 
@@ -141,8 +141,8 @@ export const againId = (number: number): string => `again-${number}-${randomUUID
 const AGAIN_ID = /^again-(\d{1,9})-/;
 
 /** What the service did with a request (docs/testing.md). */
-function outcomeOf({ isCounted, asked, code, responseHeaders }: RequestRecord) {
-  if (asked) return asked.applied === undefined ? 'injected_fault' : 'mocked';
+function outcomeOf({ isCounted, mock, code, responseHeaders }: RequestRecord) {
+  if (mock) return mock.applied === undefined ? 'injected_fault' : 'mocked';
   if (code === 'rate_limited') return 'rate_limited';
   if (code === 'key_banned') return 'banned';
   if (singleHeader(responseHeaders, header.idempotencyReplayed)) return 'replayed';
@@ -160,7 +160,7 @@ export function singleHeader(headers: readonly string[], name: string): string |
 /**
  * Why a request cannot be sent again (docs/testing.md); undefined if it can. `isShown`: URL and body are unredacted.
  */
-function notAgain(
+function whyNotAgain(
   { method, url, keyName, sentHeaders }: RequestRecord,
   { bytes, isCutOff, isText }: ReturnType<typeof bodyText>,
   isShown: boolean,
@@ -181,7 +181,7 @@ const ORIGIN = /^[a-z][a-z0-9+.-]*:\/\/[\w.-]+(?::\d+)?$/i;
 
 /** Why a request got its response, in one sentence without the status and without a full stop (docs/testing.md). */
 function describeReason(request: RequestRecord, outcome: ReturnType<typeof outcomeOf>): string {
-  const { status, message, asked, keyName, window, isDay, foreignOrigin } = request;
+  const { status, message, mock, keyName, window, isDay, foreignOrigin } = request;
   const { limit, remaining } = window ?? {};
   const unit = isDay ? 'day' : 'minute';
   if (status === 0) return 'the client closed the connection before the response';
@@ -189,24 +189,24 @@ function describeReason(request: RequestRecord, outcome: ReturnType<typeof outco
     return `origin ${foreignOrigin} refused; start with --cors ${foreignOrigin}`;
   switch (outcome) {
     case 'injected_fault':
-      return asked?.source ?? '';
+      return mock?.source ?? '';
     case 'mocked':
-      return `the client asked for this response with ${asked?.source}`;
+      return `the client asked for this response with ${mock?.source}`;
     case 'banned':
       return 'the key is banned, because requests continued after a 429';
     case 'rate_limited':
-      return `the limit of ${grouped(limit)} requests ${keyName === undefined ? 'without a valid key ' : ''}per ${unit} is used up`;
+      return `the limit of ${formatCount(limit)} requests ${keyName === undefined ? 'without a valid key ' : ''}per ${unit} is used up`;
   }
   if (message !== undefined) return message.replace(/\.$/, '');
   if (outcome === 'not_counted') return 'this request needs no key, and is not counted';
   return outcome === 'replayed'
     ? `repeats the response of an earlier request, because both have the same ${header.idempotencyKey}`
-    : `counted: ${grouped(remaining)} of ${grouped(limit)} requests left in this ${unit}`;
+    : `counted: ${formatCount(remaining)} of ${formatCount(limit)} requests left in this ${unit}`;
 }
 
-const grouped = (value = 0): string => value.toLocaleString('en-US');
+const formatCount = (value = 0): string => value.toLocaleString('en-US');
 
-const messageOf = (
+const describeMessage = (
   headers: Record<string, string>,
   { text, bytes, isCutOff }: ReturnType<typeof bodyText>,
   redact: (text: string) => string,
@@ -233,7 +233,7 @@ function redactHeaders(
   for (let i = 0; i < lines.length; i += 2) {
     const name = (lines[i] ?? '').toLowerCase();
     const sent = lines[i + 1] ?? '';
-    // In `Prefer: code=503`, `code` is a status.
+    // In `Prefer: code=503`, `code` is a status and not a secret.
     const clean = isOfRequest && name !== 'prefer' ? redact : redactResponse;
     const value = isSecretHeader(name, sent, isOfRequest) ? REDACTED : clean(sent);
     const shown = redact(lines[i] ?? '').toLowerCase();
@@ -260,7 +260,6 @@ const SECRET_REQUEST_HEADER = new RegExp(`^${SECRET_NAMES}$`, 'i');
 /** The beginning of a value that is secret in any header: a scheme, after which the credentials follow. */
 const CREDENTIALS = /^\s*(?:bearer|basic)\s/i;
 
-/** Whether the value of a header is a secret. */
 export const isSecretHeader = (name: string, value: string, isOfRequest = true): boolean =>
   SECRET_HEADER.test(name) || CREDENTIALS.test(value) || (isOfRequest && SECRET_REQUEST_HEADER.test(name));
 
@@ -299,16 +298,16 @@ export function createRequestRedactors(secrets: readonly string[]) {
   const fixed = searchable(secrets);
 
   return (headers: readonly string[] = []) => {
-    const known = [...fixed, ...searchable(credentialsOf(headers))];
+    const all = [...fixed, ...searchable(credentialsOf(headers))];
     return {
       /** Redacts a text that the client has sent. */
-      redact: redactorOf(known, NAMED_IN_REQUEST),
+      redact: redactorOf(all, NAMED_IN_REQUEST),
       /** Redacts a text that the service has sent. */
-      redactResponse: redactorOf(known, NAMED),
+      redactResponse: redactorOf(all, NAMED),
       /** Redacts a sentence of the service. Words in it that equal a credential of the client stay. */
       redactSentence: redactorOf(fixed, []),
       /** How many characters at the end of a text that was cut off can be a part of a secret. */
-      longest: MAX_ENCODED * Math.max(GENERATED_LENGTH, ...known.map(({ length }) => length)),
+      longest: MAX_ENCODED * Math.max(GENERATED_LENGTH, ...all.map(({ length }) => length)),
     };
   };
 }

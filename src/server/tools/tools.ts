@@ -27,7 +27,6 @@ import {
   singleHeader,
 } from './recorder.ts';
 
-/** What `/reset` does. */
 export type ResetOptions = {
   /** Whether `POST /reset` may replace the contents of the store with the seed. */
   resettable?: boolean | undefined;
@@ -79,9 +78,9 @@ export function createTools(options: ToolsOptions) {
 
   const liftBan: Handler = async ({ url }) => {
     const { key } = readQueryAs(BanQuery, url);
-    const found = (await keys.list()).find(({ name }) => name === key);
-    if (found === undefined) throw new ServiceError('not_found', `There is no key with the name ${key}`);
-    await limiter.liftBan(found.sha256);
+    const apiKey = (await keys.list()).find(({ name }) => name === key);
+    if (apiKey === undefined) throw new ServiceError('not_found', `There is no key with the name ${key}`);
+    await limiter.liftBan(apiKey.sha256);
     return json(await describeKeys());
   };
 
@@ -156,7 +155,7 @@ const MAX_NUMBER = 999_999_999;
 /** How many requests are described without a pause. */
 const SLICE = 20;
 
-const Query = z.object({
+const RequestsQuery = z.object({
   number: z.optional(queryInteger(1, MAX_NUMBER)),
   since: z.optional(z.string()),
   limit: z.optional(queryInteger(1, MAX_RECORDED_REQUESTS)),
@@ -164,10 +163,11 @@ const Query = z.object({
   text: z.optional(z.string()),
 });
 
+/** `GET /requests` shows the recorded requests without their secrets (docs/testing.md). */
 export const createRequestsHandler =
   (recorder: Recorder, { summarize, describe }: Describer): Handler =>
   async ({ url = '' }) => {
-    const { number, since, limit = MAX_RECORDED_REQUESTS, summary, text } = readQueryAs(Query, url);
+    const { number, since, limit = MAX_RECORDED_REQUESTS, summary, text } = readQueryAs(RequestsQuery, url);
     const from = since === undefined ? 0 : recorder.numberAt(since);
     if (from === undefined) throw invalidRequest('since is not valid. Start again without it');
     const all = recorder.after(from).filter((each) => number === undefined || each.number === number);
@@ -196,7 +196,7 @@ function contains({ request, response, ...summary }: DescribedRequest, text: str
   );
 }
 
-const Again = z.object(
+const SendAgain = z.object(
   {
     number: integerSchema(1, MAX_NUMBER, 'the number of a request'),
     body: z.optional(z.string({ error: 'must be a string' }).check(wellFormed)),
@@ -214,7 +214,7 @@ const OWN_HEADERS =
  */
 export function createSendAgainHandler(recorder: Recorder, { describe }: Describer, origin: string): Handler {
   return async (request) => {
-    const { number, body } = await readBodyAs(Again, request);
+    const { number, body } = await readBodyAs(SendAgain, request);
     const recorded = recorder.read(number);
     if (!recorded) throw new ServiceError('not_found', `Request ${number} is not in the log`);
     const { notAgain } = describe(recorded);

@@ -165,22 +165,22 @@ async function openJournalBackend(
   const store = await openJournalStore({ ...options, directory, files, onSync, lock: acquireDirectoryLock });
   try {
     const keyFiles = new KeyFiles(directory, files);
-    const reportKeys = reporter(onWarning);
+    const reportKeys = createProblemReporter(onWarning);
     const readKeys = async () => {
-      const known = await keyFiles.read().catch(({ message, hint, cause }: StoreError) => {
+      const stored = await keyFiles.read().catch(({ message, hint, cause }: StoreError) => {
         reportKeys(`${message}; ${hint}`);
         throw new StoreUnavailableError(message, hint, { cause, outcome: 'not_done' });
       });
       reportKeys(undefined);
       // If the directory was moved, these keys may belong to another store, and the server would miss revocations.
       await store.requireInPlace();
-      return known;
+      return stored;
     };
     const keys = new KeyCache(readKeys, { clock, sleep, onWarning });
     // This reports damaged keys before the first request. If no key can be read now, the server starts anyway, and
     // requests that need them fail.
     await keys.list().catch(() => {});
-    const reportBans = reporter(onWarning);
+    const reportBans = createProblemReporter(onWarning);
     const limiter = createMemoryLimiter(clock, {
       rule: options.bans,
       stored: await keyFiles.bans(),
@@ -197,7 +197,7 @@ async function openJournalBackend(
         }
       },
     });
-    await limiter.saved();
+    await limiter.finishSaving();
     return {
       store,
       keys,
@@ -208,7 +208,7 @@ async function openJournalBackend(
       },
       banCounts: async () => limiter.banCounts(),
       async close() {
-        await limiter.saved();
+        await limiter.finishSaving();
         await store.close();
       },
     };
@@ -218,8 +218,8 @@ async function openJournalBackend(
   }
 }
 
-/** Returns a function that reports a problem once, until it is called with undefined. */
-function reporter(onWarning: (message: string) => void): (problem: string | undefined) => void {
+/** Returns a function that reports a problem, and reports no other until it is called with undefined. */
+function createProblemReporter(onWarning: (message: string) => void): (problem: string | undefined) => void {
   let isReported = false;
   return (problem) => {
     if (problem !== undefined && !isReported) onWarning(problem);

@@ -139,19 +139,19 @@ export class JournalStore implements Store {
     const { header, keys, pets } = this.#requireOpen();
     const now = this.#options.clock.elapsed();
     const fingerprint = idempotency && fingerprintOf(idempotency, header.secret);
-    const known = fingerprint && keys.find(fingerprint, now);
-    if (typeof known === 'string') return { kind: known };
+    const earlier = fingerprint && keys.find(fingerprint, now);
+    if (typeof earlier === 'string') return { kind: earlier };
     if (!this.#isReady) {
       try {
         await this.#ensureWritable();
       } catch (error) {
         // The animal was added, but may not be on the disk yet.
-        if (known !== undefined && error instanceof StoreUnwritableError) return { kind: 'in_flight' };
+        if (earlier !== undefined && error instanceof StoreUnwritableError) return { kind: 'in_flight' };
         throw error;
       }
       return this.add(request);
     }
-    if (known !== undefined) return { kind: 'replayed', pet: pets.textAt(known) };
+    if (earlier !== undefined) return { kind: 'replayed', pet: pets.textAt(earlier) };
     if (fingerprint && !keys.hasRoom(now)) {
       throw new StoreUnwritableError(
         'there are too many idempotency keys',
@@ -261,14 +261,14 @@ export class JournalStore implements Store {
 
   /** Records that the disk has refused a write, and returns the error for its request. */
   #refuse(error: NotAppendedError): StoreUnwritableError {
-    const refusal = this.#unwritable(error);
+    const refusal = this.#unwritableError(error);
     if (!this.#isRefused)
       this.#options.onWarning(`${refusal.message}; animals cannot be added until the disk accepts writes`);
     this.#isRefused = true;
     return refusal;
   }
 
-  #unwritable(error: NotAppendedError): StoreUnwritableError {
+  #unwritableError(error: NotAppendedError): StoreUnwritableError {
     const { message, hint } = toStoreError(error, `write ${this.#journal.path}`);
     return new StoreUnwritableError(message, hint, { cause: error });
   }
@@ -294,7 +294,7 @@ export class JournalStore implements Store {
       if (!this.#isReady) return this.#prepare();
       // A small animal may fit although the check fails, so this does not count as a refused write.
       await this.#file?.probe(PROBE_BYTES).catch((error) => {
-        throw error instanceof NotAppendedError ? this.#unwritable(error) : error;
+        throw error instanceof NotAppendedError ? this.#unwritableError(error) : error;
       });
     }).finally(() => {
       this.#ensuring = undefined;

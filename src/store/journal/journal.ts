@@ -38,16 +38,16 @@ export class Journal {
   /**
    * Adds a record that was read or written.
    *
-   * @param at when it was written, and `now`, by the same clock as `IdempotencyKeys`
+   * @param at when it was written; like `now`, by the clock of `IdempotencyKeys`
    * @throws StoreError if it cannot follow the records before it
    */
   add({ seq, texts, pets, keys, order, lastId }: Omit<JournalRecord, 'at'>, at: number, now: number): void {
-    const damaged = (reason: string) => damageError(this.path, this.lastLine.start, reason);
-    if (seq !== this.seq + 1) throw damaged(`expected record ${this.seq + 1}, found ${seq}`);
+    const recordError = (reason: string) => damageError(this.path, this.lastLine.start, reason);
+    if (seq !== this.seq + 1) throw recordError(`expected record ${this.seq + 1}, found ${seq}`);
     this.seq = seq;
     for (const { id } of pets) {
       if (id <= this.lastId) {
-        throw damaged(`animal ${id} comes after animal ${this.lastId}, but ids must ascend`);
+        throw recordError(`animal ${id} comes after animal ${this.lastId}, but ids must ascend`);
       }
       this.lastId = id;
     }
@@ -116,7 +116,6 @@ export class PetsInMemory {
     return this.#slice(position, position).toString();
   }
 
-  /** All animals in order. */
   *entries(): Generator<{ id: bigint; status: PetStatus; text: PetJson }> {
     const statuses: PetStatus[] = [];
     for (const status of petStatuses)

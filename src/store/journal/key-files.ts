@@ -35,7 +35,7 @@ export class KeyFiles implements KeyTable {
   #files: FileSystem;
   #bansPath: string;
   /** The valid keys that `read` has read, by name. The file of such a key is read again only if its version changes. */
-  #read = new Map<string, { version: string; key: StoredKey }>();
+  #cache = new Map<string, { version: string; key: StoredKey }>();
 
   constructor(directory: string, files: FileSystem = realFileSystem) {
     this.path = join(directory, 'keys');
@@ -48,17 +48,17 @@ export class KeyFiles implements KeyTable {
   }
 
   async read(): Promise<KeyOrError[]> {
-    const before = this.#read;
-    this.#read = new Map();
+    const before = this.#cache;
+    this.#cache = new Map();
     const keys: KeyOrError[] = [];
     // Read one file at a time: a busy server has few free file descriptors, and a key that cannot be read is rejected.
     for (const name of await this.#names()) {
       try {
         const version = await this.#files.version(this.pathOf(name));
-        const known = before.get(name);
-        const key = known?.version === version ? known.key : await this.#readKey(name);
+        const cached = before.get(name);
+        const key = cached?.version === version ? cached.key : await this.#readKey(name);
         if (!key) continue;
-        this.#read.set(name, { version, key });
+        this.#cache.set(name, { version, key });
         keys.push(key);
       } catch (error) {
         if (!isMissing(error)) keys.push({ name, error: toStoreError(error, `read ${this.pathOf(name)}`) });

@@ -9,8 +9,8 @@ import type { LocationContext } from '../backend.ts';
 import { StoreError, StoreUnavailableError } from '../errors.ts';
 import { messageOf } from './failures.ts';
 
-// Reads the URL of a database like libpq, with the parameters that pets supports. A part of a password must never become
-// a host, a database or a message, even if the user has not percent-encoded it.
+// Reads the URL of a database like libpq, with the parameters that pets supports, and connects to the server that accepts
+// writes. No part of a password may become a host, a database or a message, even if it is not percent-encoded.
 
 /** A database that a user has named. */
 export type DatabaseTarget = {
@@ -65,8 +65,8 @@ const VALUES: Partial<Record<ParameterName, readonly string[]>> = {
 };
 
 /**
- * Parameters of libpq that neither choose a server nor protect the connection, or not with these values: pets only uses
- * a server that accepts writes. They have no effect.
+ * Parameters of libpq that are ignored. They do not protect the connection, or not with these values, and choose no other
+ * server: pets always uses one that accepts writes.
  */
 const IGNORED =
   /^((connect_timeout|keepalives(_idle|_interval|_count)?|tcp_user_timeout|client_encoding|fallback_application_name|sslcompression|sslsni|load_balance_hosts)=.*|target_session_attrs=(read-write|primary)|gssencmode=(disable|prefer))$/s;
@@ -94,9 +94,9 @@ export function parseDatabaseTarget(
   { env, userName }: Pick<LocationContext, 'env' | 'userName'>,
 ): DatabaseTarget {
   const [, userPart = '', passwordPart = '', authority = '', databasePart = '', query = ''] =
-    PARTS.exec(url) ?? malformed();
+    PARTS.exec(url) ?? refuseUrl();
   const parameters = parseQuery(query);
-  requireNoVariable(env, parameters);
+  refuseUnreadVariable(env, parameters);
   const user = decode(userPart) || userName;
   if (!user) throw new StoreError('the database URL contains no user', URL_HINT);
   return {
@@ -114,16 +114,16 @@ function parseQuery(query: string): ConnectionParameters {
   const parameters: ConnectionParameters = {};
   for (const pair of query.split('&').filter(Boolean)) {
     const [name = '', value, ...others] = pair.split('=').map(decode);
-    if (value === undefined || others.length > 0) malformed();
+    if (value === undefined || others.length > 0) refuseUrl();
     if (IGNORED.test(`${name}=${value}`)) continue;
-    const known = PARAMETER_NAMES.find((each) => each === name) ?? refuseParameter(name);
-    const allowed = VALUES[known];
+    const parameter = PARAMETER_NAMES.find((other) => other === name) ?? refuseParameter(name);
+    const allowed = VALUES[parameter];
     if (allowed && !allowed.includes(value))
       throw new StoreError(
         `the value of ${name} in the database URL is not supported`,
         `use ${listOf(allowed)}`,
       );
-    if (value) parameters[known] = value;
+    if (value) parameters[parameter] = value;
   }
   if (parameters.sslmode === 'verify-ca' && !parameters.sslrootcert) {
     throw new StoreError(
@@ -142,8 +142,8 @@ function refuseParameter(name: string): never {
   );
 }
 
-/** Refuses a variable of libpq that would demand something else than the URL, which is not read. */
-function requireNoVariable(env: LocationContext['env'], parameters: ConnectionParameters): void {
+/** Refuses a variable that libpq would read and pets does not, unless the URL has the parameter with the same meaning. */
+function refuseUnreadVariable(env: LocationContext['env'], parameters: ConnectionParameters): void {
   const given = Object.keys(parameters).map((name) => `PG${name.replace('_', '').toUpperCase()}`);
   const unread = Object.keys(env).find(
     (name) => env[name] && UNREAD_VARIABLES.test(name) && !given.includes(name),
@@ -155,13 +155,13 @@ function requireNoVariable(env: LocationContext['env'], parameters: ConnectionPa
     );
 }
 
-/** The hosts before the query, or else in the parameter `host`. As in libpq, a single port is that of all hosts. */
+/** The hosts in the parameter `host`, or else those before the query. As in libpq, a single port is that of all hosts. */
 function parseHosts(authority: string, { host, port, sslmode }: ConnectionParameters): DatabaseHost[] {
   const named = authority
     .split(',')
-    .map((each) => /^(?:\[([^[\]]+)\]|([^:[\]]*))(?::(.*))?$/s.exec(each) ?? malformed());
+    .map((text) => /^(?:\[([^[\]]+)\]|([^:[\]]*))(?::(.*))?$/s.exec(text) ?? refuseUrl());
   const names = host?.split(',') ?? named.map(([, bracketed, name = '']) => decode(bracketed ?? name));
-  const ports = port?.split(',') ?? named.map(([, , , each = '']) => each);
+  const ports = port?.split(',') ?? named.map(([, , , text = '']) => text);
   if (ports.length !== 1 && ports.length !== names.length)
     throw new StoreError(
       'the numbers of hosts and ports of the database differ',
@@ -194,12 +194,12 @@ function decode(text: string): string {
   } catch {
     // Report an error without the text, which may be a part of a password.
   }
-  return malformed();
+  return refuseUrl();
 }
 
 const listOf = (names: readonly string[]): string => `${names.slice(0, -1).join(', ')} or ${names.at(-1)}`;
 
-function malformed(): never {
+function refuseUrl(): never {
   throw new StoreError('the database URL is not valid', URL_HINT);
 }
 
@@ -233,10 +233,10 @@ const LIMITS =
 const KEEP_ALIVE_DELAY_MS = 10_000;
 
 /**
- * The SQL that reads a `ServerRow`. Function names contain the schema, because other schemas can have functions with
+ * Returns the SQL that reads a `ServerRow`. Function names contain the schema, because other schemas can have functions with
  * these names. Some hosted databases lack the functions for the timeline, which is needed only to choose between hosts.
  */
-const describeServer = (hasOtherHosts: boolean) => `select
+const serverRowSql = (hasOtherHosts: boolean) => `select
   pg_catalog.current_setting('transaction_read_only') as "readOnly",
   case when ${hasOtherHosts} and not pg_catalog.pg_is_in_recovery()
     then pg_catalog.pg_walfile_name(pg_catalog.pg_current_wal_lsn()) end as "walFile"`;
@@ -274,7 +274,7 @@ export class PrimaryConnector {
     const attempts = clients.map(async (client) => {
       if (this.target.parameters.channel_binding === 'require') requireChannelBinding(client);
       const timeline = await openPrimary(client, hosts.length > 1);
-      if (timeline < this.#timeline) throw oldPrimary();
+      if (timeline < this.#timeline) throw oldPrimaryError();
       timelines.set(client, timeline);
     });
     const endOthers = (isKept: (client: Client) => boolean, reason?: Error) => {
@@ -289,7 +289,7 @@ export class PrimaryConnector {
       const all = Promise.allSettled(attempts);
       await Promise.race([all, sleep(WAIT_FOR_OTHERS_MS, undefined, { ref: false })]);
     } catch (error) {
-      throw noPrimary(hosts, (error as AggregateError).errors);
+      throw noPrimaryError(hosts, (error as AggregateError).errors);
     } finally {
       clearTimeout(timer);
       signal?.removeEventListener('abort', expire);
@@ -297,7 +297,7 @@ export class PrimaryConnector {
     const highest = Math.max(this.#timeline, ...timelines.values());
     const best = clients.find((client) => timelines.get(client) === highest);
     endOthers((client) => client === best);
-    if (!best) throw oldPrimary();
+    if (!best) throw oldPrimaryError();
     if (highest > this.#timeline) for (const client of this.#open) client.connection.stream.destroy();
     this.#timeline = highest;
     this.#open.add(best);
@@ -312,10 +312,10 @@ async function openPrimary(client: Client, hasOtherHosts: boolean): Promise<numb
   client.on('error', () => {});
   try {
     await client.connect();
-    const { rows } = await client.query<ServerRow>(describeServer(hasOtherHosts));
+    const { rows } = await client.query<ServerRow>(serverRowSql(hasOtherHosts));
     const { readOnly, walFile } = rows[0] as ServerRow;
     if (readOnly === 'on')
-      throw unusable(
+      throw unusableError(
         'the database is read-only: a standby server, or default_transaction_read_only is on',
         'use the primary server, or turn off default_transaction_read_only',
       );
@@ -328,7 +328,7 @@ async function openPrimary(client: Client, hasOtherHosts: boolean): Promise<numb
       throw error;
     const hint =
       'set ssl = on in PostgreSQL, or, if no one else can read the network traffic, add sslmode=disable to the URL';
-    throw unusable('the server does not support TLS', hint);
+    throw unusableError('the server does not support TLS', hint);
   }
 }
 
@@ -339,21 +339,21 @@ function requireChannelBinding({ connection }: Client): void {
     isOffered ||= mechanisms.includes('SCRAM-SHA-256-PLUS');
     if (isOffered) return;
     const hint = 'use TLS and scram-sha-256, or channel_binding=prefer';
-    connection.emit('error', unusable('the server does not offer channel binding', hint));
+    connection.emit('error', unusableError('the server does not offer channel binding', hint));
     connection.stream.destroy();
   };
   const methods = ['CleartextPassword', 'MD5Password', 'SASL', 'Ok'];
   for (const method of methods) connection.on(`authentication${method}`, check);
 }
 
-const unusable = (message: string, hint: string): StoreUnavailableError =>
+const unusableError = (message: string, hint: string): StoreUnavailableError =>
   new StoreUnavailableError(message, hint, { outcome: 'not_done' });
 
-const oldPrimary = (): StoreUnavailableError =>
-  unusable('it is an old primary server, because another one was promoted later', 'stop the old server');
+const oldPrimaryError = (): StoreUnavailableError =>
+  unusableError('it is an old primary server, because another one was promoted later', 'stop the old server');
 
 /** The error if no host can be used: that of the only host, or one with the reasons of all. */
-function noPrimary(hosts: readonly DatabaseHost[], errors: readonly unknown[]): unknown {
+function noPrimaryError(hosts: readonly DatabaseHost[], errors: readonly unknown[]): unknown {
   if (hosts.length === 1) return errors[0];
   const reasons = hosts.map((host, i) => `${host.name}:${host.port}: ${messageOf(errors[i])}`);
   return new StoreUnavailableError(

@@ -16,14 +16,14 @@ import type { Fingerprint, StoreReport } from '../store.ts';
 import { createFunctionCaller, createStoreIfMissing, type FunctionCaller, readIdentity } from './database.ts';
 import { STATUS_NUMBERS, STATUSES } from './postgres-store.ts';
 
-// Reads and writes what a store contains besides the calls of a server: everything for copies and checks, and the API
-// keys for the commands. The functions with a `client` run in a transaction (`runTransaction`).
+// Reads and writes the contents of a database for commands: everything for copies and checks, and the API keys. (Servers
+// use postgres-store.ts.) Functions with the parameter `client` must be called in a transaction (`runTransaction`).
 
 type MetaRow = { readAt: string; lastId: string; animals: string };
 
 /**
- * Reads a batch of the animals after an id. The batch ends when its texts have reached `READ_BATCH_BYTES`. Of the next
- * animals, only the lengths of their texts are read.
+ * Reads a batch of the animals after an id. The batch ends when its texts have reached `READ_BATCH_BYTES`. Of the animals
+ * after the batch, only the lengths of their texts are read.
  */
 const ANIMALS = `
 select id, status, body
@@ -66,7 +66,7 @@ export async function readDatabase(
   );
   const orders = orderRows.map(({ body }) => body);
   for (const [i, order] of orders.entries())
-    if (tryParseJson(order) === undefined) throw damagedRow(place, `pets.orders (order ${i + 1})`);
+    if (tryParseJson(order) === undefined) throw damagedRowError(place, `pets.orders (order ${i + 1})`);
   const keys = requireValidKeys(await readKeys(createFunctionCaller(client, id)));
   return {
     report: {
@@ -97,7 +97,7 @@ async function* readAnimals(client: Client, place: string, readAt: number): Asyn
       const status = STATUSES[row.status] ?? 'available';
       const { data } = Pet.safeParse(tryParseJson(text));
       if (data?.id !== id || petJson({ ...data, status }) !== text)
-        throw damagedRow(place, `pets.animals (id ${id})`);
+        throw damagedRowError(place, `pets.animals (id ${id})`);
       const idempotency = keys.get(text);
       keys.delete(text);
       return { id, status, text, idempotency };
@@ -105,7 +105,7 @@ async function* readAnimals(client: Client, place: string, readAt: number): Asyn
     if (animals.length > 0) yield animals;
     lastId = rows.at(-1)?.id;
   }
-  if (keys.size > 0) throw wrongKeys(keys.size);
+  if (keys.size > 0) throw wrongKeysError(keys.size);
 }
 
 /** Reads the idempotency keys that had not expired at `readAt`, by their responses, which are texts of animals. */
@@ -120,17 +120,17 @@ async function readIdempotencyKeys(
     [readAt - IDEMPOTENCY_KEY_LIFETIME_MS],
   );
   const keys = new Map(rows.map(({ key, body, at, response }) => [response, { key, body, at: Number(at) }]));
-  if (keys.size < rows.length) throw wrongKeys(rows.length - keys.size);
+  if (keys.size < rows.length) throw wrongKeysError(rows.length - keys.size);
   return keys;
 }
 
-const wrongKeys = (count: number): StoreError =>
+const wrongKeysError = (count: number): StoreError =>
   new StoreError(
     `wrong rows in the table pets.idempotency: ${count}; each response must be the text of an animal, and occur once`,
     'wait 24 hours until they expire, or: delete from pets.idempotency where response not in (select body from pets.animals); a client that repeats such a request can then add its animal again',
   );
 
-const damagedRow = (place: string, row: string): StoreError =>
+const damagedRowError = (place: string, row: string): StoreError =>
   new StoreError(
     `${place} is damaged: a row of ${row} is not valid`,
     'restore the database from a backup; nothing was changed',

@@ -220,7 +220,7 @@ export type DatabaseForServer = {
 export function statementForCall(name: string, storeId: string, values: readonly unknown[]): Statement {
   const all = [storeId, SCHEMA_VERSION, ...values];
   const parameters = all.map((_, i) => `$${i + 1}`).join(', ');
-  // The role or the database cannot hide the warning that `watchCommit` looks for.
+  // With this setting, those of the role or the database cannot hide the warning that `watchCommit` looks for.
   const show = "pg_catalog.set_config('client_min_messages', 'warning', true)";
   return { name, text: `select result.* from pets.${name}(${parameters}) as result, ${show}`, values: all };
 }

@@ -97,8 +97,8 @@ const HINTS: readonly (readonly [beginning: RegExp, hint: string])[] = [
 /** The hint for a known error, or else that of the error, for example the one of a function in tables.sql. */
 function hintFor(error: unknown): string | undefined {
   const { code, hint } = error as { code?: unknown; hint?: string };
-  const known = HINTS.find(([beginning]) => typeof code === 'string' && beginning.test(code));
-  return known?.[1] ?? hint;
+  const entry = HINTS.find(([beginning]) => typeof code === 'string' && beginning.test(code));
+  return entry?.[1] ?? hint;
 }
 
 /**

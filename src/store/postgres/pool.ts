@@ -135,7 +135,7 @@ export class Pool {
           .catch(() => false));
       // The database server may have failed or be frozen, so the idle connections are not used either.
       if (!hasNoEffect || isConnectionOutdated(error))
-        for (const each of [client, ...this.#idle]) this.#destroy(each);
+        for (const unusable of [client, ...this.#idle]) this.#destroy(unusable);
       const failure = callFailure(error, place, hasNoEffect ? 'not_done' : 'unknown');
       this.#warn(statement.name, `${failure.message} (pets.${statement.name}); ${failure.hint}`);
       throw failure;
@@ -280,7 +280,7 @@ export class Pool {
 
   #remove(client: Client): void {
     this.#open.delete(client);
-    this.#idle = this.#idle.filter((each) => each !== client);
+    this.#idle = this.#idle.filter((other) => other !== client);
     this.#serveWaiting();
   }
 

@@ -122,13 +122,13 @@ export class PostgresStore implements Store {
   }
 
   async seed(seed: Seed): Promise<boolean> {
-    const [row] = await this.#database.callWithoutLimit<{ result: boolean }>('seed', ...valuesOf(seed));
+    const [row] = await this.#database.callWithoutLimit<{ result: boolean }>('seed', ...seedArguments(seed));
     return row?.result === true;
   }
 
   /** Replaces all animals and orders with a seed. Creations of any server are completed before this, or follow it. */
   async reset(seed: Seed): Promise<void> {
-    await this.#database.callWithoutLimit('reset', ...valuesOf(seed));
+    await this.#database.callWithoutLimit('reset', ...seedArguments(seed));
   }
 
   async checkWritable(): Promise<void> {
@@ -174,7 +174,8 @@ export class PostgresStore implements Store {
   }
 }
 
-function valuesOf(seed: Seed): unknown[] {
+/** The arguments of the SQL functions `seed` and `reset`. */
+function seedArguments(seed: Seed): unknown[] {
   const { animals, orders } = encodeSeed(seed);
   return [
     animals.map(({ id }) => id),

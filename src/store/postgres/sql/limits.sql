@@ -3,8 +3,8 @@
 --
 -- Each call decides `counts[n]` requests of each caller: the first `granted` are within both quotas, the next `refused`
 -- exceed a quota, and a ban rejects the rest. If `begins_ban` is true, the first request of the rest began the ban. With
--- a count of 0, nothing changes. A caller must not occur twice. `ban_after` is how many requests in a minute, after a
--- refused one, cause a ban (0: none do), and `ban_for` how long it lasts. `at_ms` replaces the clock in tests.
+-- a count of 0, nothing changes. A caller must not occur twice. `ban_after` is how many refused requests in a minute, as
+-- counted below, begin a ban (0: none do), and `ban_for` how long it lasts. `at_ms` replaces the clock in tests.
 create function pets.take(
   store uuid,
   known int,

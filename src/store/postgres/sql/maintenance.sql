@@ -1,4 +1,4 @@
--- The calls that are rare. `store` is the id of the store that the server has opened, and `known` the version of the
+-- Functions that are rarely called. `store` is the id of the store that the server has opened, and `known` the version of the
 -- schema that it knows. Calls that change something are made in a transaction that waits for the disk.
 
 -- Waits for the same lock as every creation. If the disk was full, adds an animal, and undoes that.

@@ -84,7 +84,6 @@ create table pets.callers (
   banned_until bigint not null default 0
 ) with (fillfactor = 20);
 
-
 -- Raises an error if the database server is a standby server (which may lag), if the database does not contain this
 -- store with this version of the schema, if a transaction that can write has another isolation level than READ
 -- COMMITTED, or if the role may not read the keys. pets serve also calls it on each new connection.
