@@ -47,8 +47,8 @@ export function createProcessContext(): Context {
     stdout: process.stdout,
     stderr: process.stderr,
     platform: process.platform,
-    homeDirectory: findHome(),
-    temporaryDirectory: findTemporary(),
+    homeDirectory: findHomeDirectory(),
+    temporaryDirectory: findTemporaryDirectory(),
     pid: process.pid,
     clock: systemClock,
     uptime: readUptime,
@@ -102,7 +102,7 @@ function closeLostTerminalsAtExit(): void {
 }
 
 /** The home directory; the root directory if HOME is unset and the system does not know the user, as in a container. */
-function findHome(): string {
+function findHomeDirectory(): string {
   try {
     // With an empty or relative HOME, files would be created in the working directory.
     return isAbsolute(homedir()) ? homedir() : userInfo().homedir;
@@ -112,7 +112,7 @@ function findHome(): string {
 }
 
 /** The directory of TMPDIR, or that of the system if TMPDIR cannot be used. */
-function findTemporary(): string {
+function findTemporaryDirectory(): string {
   const directory = tmpdir();
   try {
     accessSync(`${directory}/.`, constants.W_OK | constants.X_OK);

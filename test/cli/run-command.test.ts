@@ -4,7 +4,7 @@ import { Readable } from 'node:stream';
 import { describe, expect, test } from 'vitest';
 import type { Context, Signal } from '../../src/cli/core/context.ts';
 import { createProcessContext } from '../../src/cli/run.ts';
-import { cannotListen, runCommand } from '../../src/cli/serve/run-server.ts';
+import { cannotListenError, runCommand } from '../../src/cli/serve/run-server.ts';
 import { gate } from '../helpers/gate.ts';
 import { temporaryDirectory } from '../helpers/temp.ts';
 
@@ -53,7 +53,7 @@ test.each([
   ['EADDRNOTAVAIL', 'address not available', 'use an address of this machine, or omit --host'],
 ])('the hint after %s (%s): %s', async (code, reason, hint) => {
   const error = Object.assign(new Error(), { syscall: 'listen', code });
-  expect(await cannotListen('::1:80', error, { place: 'nowhere', isShared: false })).toMatchObject({
+  expect(await cannotListenError('::1:80', error, { place: 'nowhere', isShared: false })).toMatchObject({
     code: 'cannot_listen',
     message: `cannot listen on ::1:80: ${reason}`,
     hint: expect.stringContaining(hint),

@@ -66,12 +66,12 @@ export const limitOption = (defaultLimit: string) =>
 
 /** Parses a part of a name. An empty text is refused, because every name contains it. */
 export function parseNameText(text: string): string {
-  if (fold(text) === '') throw new ArgumentError('must not be empty');
+  if (foldCase(text) === '') throw new ArgumentError('must not be empty');
   return text;
 }
 
 /** Texts that differ only in case or accents are mapped to the same text. */
-const fold = (text: string): string =>
+const foldCase = (text: string): string =>
   text
     .normalize('NFKD')
     .replace(/[\u0300-\u036f]/g, '')
@@ -87,13 +87,13 @@ export const statusForService = (status: readonly PetStatus[] = []): PetStatus |
 
 /** Returns a function that checks the conditions that the service does not check. */
 export function matcherOf({ name, category, status }: Filters): (pet: ReceivedPet) => boolean {
-  const part = name && fold(name);
+  const part = name && foldCase(name);
   // A service may send numbers as text.
   const categories = category && new Set(category.map(String));
   const statuses = statusForService(status) === undefined ? status : undefined;
   return (pet) =>
     (statuses === undefined || hasStatus(pet, statuses)) &&
-    (part === undefined || fold(pet.name).includes(part)) &&
+    (part === undefined || foldCase(pet.name).includes(part)) &&
     categories?.has(cellText(pet.categoryId)) !== false;
 }
 
@@ -106,6 +106,7 @@ export function describeFilters({ status, name, category }: Filters): string[] {
   ];
 }
 
+/** What `readPages` has read so far. */
 export type Reading = {
   pages: number;
   animals: number;

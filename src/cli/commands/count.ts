@@ -15,7 +15,7 @@ type CountField = 'status' | 'categoryId';
 type Count = { status?: unknown; categoryId?: unknown; animals: number; names: Set<string> };
 
 /** How many names of each category a terminal shows, so that people recognize it. */
-const NAMES = 4;
+const MAX_NAMES = 4;
 
 const groupings = {
   status: ['status'],
@@ -62,7 +62,7 @@ export const countCommand: Command<Options> = {
         const count: Count = counts.get(key) ?? { ...values, animals: 0, names: new Set() };
         counts.set(key, count);
         count.animals++;
-        if (count.names.size < NAMES) count.names.add(pet.name);
+        if (count.names.size < MAX_NAMES) count.names.add(pet.name);
       }
     };
     const connection = connectionFor(context);

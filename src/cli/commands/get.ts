@@ -44,7 +44,7 @@ export const get: Command<{ id: bigint[] }> = {
   },
 };
 
-/** Undefined means that there is no such animal. */
+/** Requests an animal; undefined if there is none. @throws ContractError if the service sends another animal */
 async function requestPet(client: Client, petId: bigint): Promise<ReceivedPet | undefined> {
   try {
     const { value: pet } = await client.call('getPet', { params: { petId } });

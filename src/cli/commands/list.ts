@@ -63,14 +63,14 @@ export const find: Command<Selection & { text: string }> = {
   run: ({ text, ...selection }, context) => listAnimals({ ...selection, name: text }, context),
 };
 
-/** Prints the selected animals and a footer. @throws CliError for an unknown column */
+/** Prints the selected animals and a footer. @throws CliError for an unknown column, and the errors of `withClient` */
 async function listAnimals(selection: Selection, context: CommandContext): Promise<undefined> {
   const { sort, columns = [], all, limit, output } = selection;
   const isWhole = all === true || hasOwnFilter(selection) || (sort ?? output) !== undefined;
   const { console } = context;
-  // Both cost one request. A script may depend on the default of the service.
-  const some = console.isForPeople ? pageSize.max : pageSize.default;
-  const enough = limit ?? (isWhole ? Number.POSITIVE_INFINITY : some);
+  // Either number costs one request. A script may depend on the default of the service.
+  const defaultCount = console.isForPeople ? pageSize.max : pageSize.default;
+  const enough = limit ?? (isWhole ? Number.POSITIVE_INFINITY : defaultCount);
   const connection = connectionFor(context);
   const printer = createPrinter(console, petView(selection.columns));
   // If animals must be sorted, or a column may be mistyped, nothing is printed before all animals are known.

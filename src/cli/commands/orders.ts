@@ -190,7 +190,7 @@ const UTC = () => 'UTC';
 const isTime = (value: unknown): boolean =>
   typeof value === 'string' && !Number.isNaN(parseInstant(value, UTC));
 
-/** Whether a field has times and nothing else. Null and empty do not count. */
+/** Whether a field has times and nothing else, apart from null and empty values. */
 function hasOnlyTimes(all: readonly Order[], field: string): boolean {
   const values = all.map((order) => fieldAt(order, field)).filter((value) => (value ?? '') !== '');
   return values.length > 0 && values.every(isTime);

@@ -116,7 +116,7 @@ function columnsOf(withCheck: boolean): Column<ProfileRow>[] {
   ];
 }
 
-/** Checks a key with one request. During a rate limit, the client sends one such request a minute at most. */
+/** Checks a key with one request. During a rate limit, the client sends at most one a minute. @throws InterruptedError */
 async function checkKey(
   context: CommandContext,
   connection: Connection,

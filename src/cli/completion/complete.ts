@@ -35,7 +35,7 @@ const specOf = (command: Command): CompletionSpec => ({
   commands: command.commands.map(specOf),
 });
 
-/** Stands for the names of files, which the shell completes itself. */
+/** The result that stands for names of files, which the shell completes itself. */
 const FILES = [':files'];
 
 /**

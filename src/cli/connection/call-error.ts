@@ -60,8 +60,8 @@ function describe(error: ClientError, call: FailedCall): Description {
   const { connection, foundBaseUrl } = call;
   const server = new URL(connection.baseUrl).host;
   const message = `${server}: ${error.message}`;
-  if (error instanceof OutcomeUnknownError) return outcomeUnknown(error, call, server);
-  if (error instanceof RateLimitError) return rateLimited(error, call, server);
+  if (error instanceof OutcomeUnknownError) return describeUnknownOutcome(error, call, server);
+  if (error instanceof RateLimitError) return describeRateLimit(error, call, server);
   if (error instanceof NetworkError) {
     if (error.code === 'local_error') return { message: error.message };
     const isReached = error.sent || error.code === 'timeout';
@@ -99,7 +99,7 @@ function networkHint(error: NetworkError, call: FailedCall, server: string): str
     : `check the proxy in ${proxyVariable}, which has the form http://user:password@host:port; ${PROXY_ENCODING}; to connect without it, add ${server} to NO_PROXY; if the proxy is right, ${hint}`;
 }
 
-function rateLimited(error: RateLimitError, call: FailedCall, server: string): Description {
+function describeRateLimit(error: RateLimitError, call: FailedCall, server: string): Description {
   const { now, timeZone, canWait } = call;
   const { until, code, fromResponse } = error;
   const deadline = formatDeadline(until, now, timeZone);
@@ -119,7 +119,7 @@ function rateLimited(error: RateLimitError, call: FailedCall, server: string): D
 }
 
 /** Describes a creation that may or may not have been applied. The hint shows how to find out and how to retry. */
-function outcomeUnknown(
+function describeUnknownOutcome(
   { cause, idempotencyKey, supportsIdempotency }: OutcomeUnknownError,
   { listCommand, platform }: FailedCall,
   server: string,

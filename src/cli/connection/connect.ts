@@ -27,7 +27,7 @@ import { reportAttempt, wait } from './reports.ts';
  * --profile, PETS_API_KEY and PETS_BASE_URL are ignored.
  *
  * @throws CliError with exit code 4 if there is no valid key, 2 if the key must not be sent to the base URL, or if a
- *   setting is missing or invalid, and 1 if a file is damaged
+ *   setting is missing or invalid, and 1 if a file is damaged or cannot be read
  */
 export function connectionFor(context: HomeContext & Pick<CommandContext, 'globals'>): Connection {
   const { globals } = context;
@@ -44,7 +44,7 @@ export function connectionFor(context: HomeContext & Pick<CommandContext, 'globa
     ? [envKey, envUrl || stored?.baseUrl, 'PETS_API_KEY']
     : [stored?.key, stored?.baseUrl, `profile ${profile}`];
   const baseUrl = flagUrl || envUrl || stored?.baseUrl;
-  if (key === undefined) throw noKey(context, profile, envUrl || undefined);
+  if (key === undefined) throw noKeyError(context, profile, envUrl || undefined);
   if (!API_KEY_PATTERN.test(key))
     throw new CliError(`the key in ${keySource} contains invalid characters`, {
       code: 'bad_key',
@@ -64,7 +64,7 @@ export function connectionFor(context: HomeContext & Pick<CommandContext, 'globa
   return { profile, baseUrl, key, keySource };
 }
 
-function noKey(context: FollowUp, profile: ProfileName, environmentUrl: string | undefined): CliError {
+function noKeyError(context: FollowUp, profile: ProfileName, environmentUrl: string | undefined): CliError {
   const login = followUpCommand(context, 'login');
   const isNamed = context.globals.profile !== undefined;
   const script = isNamed ? '' : '; in a script, set PETS_BASE_URL and PETS_API_KEY';
@@ -95,7 +95,7 @@ type ClientSettings = {
  * Calls `work` with a client, and closes the client afterwards. Ctrl-C and termination signals interrupt the client and
  * abort the AbortSignal of `work`.
  *
- * @throws CliError if the client throws; its cause is the error of the client. Other errors of `work` unchanged
+ * @throws CliError with a ClientError of `work` as its cause; other errors of `work` unchanged, such as InterruptedError
  * @throws CliError if an environment variable contains an invalid proxy URL
  */
 export async function withClient<Result>(
@@ -107,7 +107,7 @@ export async function withClient<Result>(
   const { globals, random, clock, uptime, env, platform, console } = context;
   const canWait = globals.retry && !once;
   console.redact(connection.key);
-  // Most users have no proxy.
+  // Most users have no proxy, so this module is loaded only if one is set.
   const hasProxies = Object.keys(env).some((name) => /^(https?|all)_proxy$/i.test(name));
   const proxy = hasProxies ? (await import('./proxy.ts')).proxyFor(connection.baseUrl, env) : undefined;
   const directories = stateDirectories(context);

@@ -40,8 +40,8 @@ import type { CommandContext } from '../program/command.ts';
  * torn, and is then ignored: if it contained the `sent` of a row, the row was not sent.
  */
 
-const count = z.int().check(z.nonnegative());
-const position = z.int().check(z.positive());
+const nonNegative = z.int().check(z.nonnegative());
+const positive = z.int().check(z.positive());
 
 const LedgerHeader = z.object({
   kind: z.literal('ledger'),
@@ -54,23 +54,23 @@ const LedgerHeader = z.object({
 
 const ImportEvent = z.object({
   kind: z.literal('import'),
-  seq: position,
+  seq: positive,
   /** When the import was last begun or continued. */
   at: IsoTime,
   /** The real path of the file; missing if the rows came from a pipe. */
   file: z.optional(z.string()),
   /** The number of rows of the file, and what `digestOf` returns for them. */
-  rows: count,
+  rows: nonNegative,
   digest: z.string(),
   /** Set if the import adds known rows again, except those of these imports, which had not finished. */
-  except: z.optional(z.array(position)),
+  except: z.optional(z.array(positive)),
   /** When every row had a result; null until then. */
   finishedAt: z.nullable(IsoTime),
 });
 export type Import = z.infer<typeof ImportEvent>;
 
 /** `seq` identifies the row, `import` is the `seq` of its import, and `line` where it was in the file. */
-const row = { seq: position, import: position, line: count, hash: z.string() };
+const row = { seq: positive, import: positive, line: nonNegative, hash: z.string() };
 
 const SentRow = z.object({
   kind: z.literal('sent'),
@@ -97,7 +97,7 @@ const LedgerEvent = z.discriminatedUnion('kind', [
   ImportEvent,
   SentRow,
   AddedRow,
-  z.object({ kind: z.literal('notAdded'), seq: position }),
+  z.object({ kind: z.literal('notAdded'), seq: positive }),
 ]);
 export type LedgerEvent = z.infer<typeof LedgerEvent>;
 
@@ -177,7 +177,7 @@ export function ledgerFor(context: CommandContext, service: string): LedgerEnvir
   return { directory, service, files: realFileSystem, now: context.clock.now };
 }
 
-/** Another directory has no ledger, and without one, the rows of earlier imports would be added again. */
+/** The user may choose another state directory only in this case: its ledger would not know the rows of earlier imports. */
 const ELSEWHERE =
   'if no row of this file was added yet, you can also set PETS_STATE_DIR to a writable directory on a local disk';
 
@@ -236,14 +236,14 @@ const damagedError = (path: string, line: number, why: string): CliError =>
  *
  * @throws CliError if another process is importing, or if the file is damaged or not writable
  */
-export async function openLedger(place: LedgerEnvironment): Promise<LedgerFile> {
-  const { files, directory, lockDirectory = acquireDirectoryLock } = place;
+export async function openLedger(environment: LedgerEnvironment): Promise<LedgerFile> {
+  const { files, directory, lockDirectory = acquireDirectoryLock } = environment;
   const path = join(directory, LEDGER);
   try {
     await makePrivateDirectory(files, directory);
     const lock = await lockDirectory(directory);
     try {
-      const ledger = await readLedger(place);
+      const ledger = await readLedger(environment);
       for (const name of await files.readdir(directory))
         if (isTemporaryName(name)) await removeFile(files, join(directory, name));
       // Write the ledger again: if a sync of an earlier run failed, the events that were just read may not be on the disk.
@@ -255,7 +255,7 @@ export async function openLedger(place: LedgerEnvironment): Promise<LedgerFile> 
       throw error;
     }
   } catch (error) {
-    throw toLedgerError(place, error);
+    throw toLedgerError(environment, error);
   }
 }
 
@@ -269,13 +269,13 @@ function* encodeLedger({ imports, rows, seq: _, ...header }: Ledger): Generator<
 const encodeLine = (events: readonly LedgerEvent[]): Buffer =>
   Buffer.from(`[${events.map(encodeEvent).join()}]\n`);
 
-/** Most rows are sent once, and JSON.stringify takes less time, but only ids need every digit. */
+/** Only ids need `stringifyJson`, which keeps every digit. JSON.stringify takes less time for the many other events. */
 const encodeEvent = (event: LedgerEvent): string =>
   event.kind === 'sent' && !event.candidates ? JSON.stringify(event) : stringifyJson(event);
 
 export type LedgerFile = Awaited<ReturnType<typeof openForAppending>>;
 
-/** The ledger of a service, locked and open for appending events. */
+/** Opens the file of a ledger for appending events. The caller has locked the ledger; `close` calls `release`. */
 async function openForAppending(
   ledger: Ledger,
   files: FileSystem,

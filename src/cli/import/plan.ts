@@ -72,7 +72,7 @@ export function planImport(
   const hashes = rows.map(({ pet }) => animalHash(pet));
   const digest = digestOf(hashes);
   const imports = [...ledger.imports.values()];
-  const complete = (current: Import, known: RowsByPosition, more: Partial<Plan> = {}): Plan => {
+  const createPlan = (current: Import, known: RowsByPosition, more: Partial<Plan> = {}): Plan => {
     const seqs = hashes.map((_, i) => known.get(i)?.seq);
     const none = { repeated: new Map(), mustAsk: false, rejected: new Map() };
     return { ledger, current, rows, known, seqs, ...none, ...more };
@@ -83,7 +83,7 @@ export function planImport(
       other.digest === digest &&
       (other.finishedAt === null || choice !== 'add-again'),
   );
-  if (same) return complete(same, findKnown(hashes, ledger, same));
+  if (same) return createPlan(same, findKnown(hashes, ledger, same));
 
   const fresh = { kind: 'import', seq: ledger.seq + 1, at: nextTime(ledger, now) } as const;
   const current: Import = { ...fresh, file, rows: rows.length, digest, finishedAt: null };
@@ -92,19 +92,19 @@ export function planImport(
   // The rest of an import that did not finish: its first row may have been added, and has to be settled.
   const isRest = [...all.values()].every((row) => row.kind === 'sent' && unfinished.includes(row.import));
   const isPart = !isRest && all.size < rows.length;
-  const mustAsk = choice === undefined && isPart && isVersion(hashes, file, ledger, all);
+  const mustAsk = choice === undefined && isPart && isVersionOfEarlierFile(hashes, file, ledger, all);
   const isRepeated = choice === 'add-again' || (choice === undefined && isPart && !mustAsk);
-  if (!isRepeated) return complete(current, all, { mustAsk });
+  if (!isRepeated) return createPlan(current, all, { mustAsk });
   const again: Import = { ...current, except: unfinished };
   const known = findKnown(hashes, ledger, again);
-  return complete(again, known, { repeated: new Map([...all].filter(([position]) => !known.has(position))) });
+  return createPlan(again, known, { repeated: new Map([...all].filter(([position]) => !known.has(position))) });
 }
 
 /**
  * Whether a file is probably another version of an earlier one: it has the same path, half of its rows are known, it has
  * all rows that an import has sent, or it has rows of an import that did not finish.
  */
-function isVersion(
+function isVersionOfEarlierFile(
   hashes: readonly string[],
   file: string | undefined,
   { imports, rows }: Ledger,

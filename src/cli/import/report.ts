@@ -17,7 +17,7 @@ import { type Choice, ledgerRowAt, type Plan, type RowsByPosition } from './plan
 /** What every step of an import needs. */
 export type ImportTask = { input: PetFile; connection: Connection; context: CommandContext; choice: Choice };
 
-/** The command line that the user typed, with `option` instead of the choice that it has. `…` is a pipe. */
+/** The command line that the user typed, with `option` instead of its own choice. `…` stands for what writes to its pipe. */
 export function commandToRepeat({ argv, platform }: CommandContext, option?: string): string {
   const dropped = ['--add-again', ...(option ? ['--skip-added'] : [])];
   // What follows `--` is no option, but may look like one.
@@ -58,7 +58,7 @@ function resultAt(plan: Plan, position: number): Result {
   return { line, result: 'unknown', pet, error: unknown, idempotencyKey, ...(candidates && { candidates }) };
 }
 
-/** Writes the results of all rows. A terminal lists at most `ROWS_SHOWN` rows: of more, only those that were not added. */
+/** Writes the results of all rows. If a terminal would show more than `ROWS_SHOWN`, only those that were not added. */
 export async function writeResults(
   { context: { console }, input: { rows, unit } }: ImportTask,
   plan: Plan,
@@ -113,7 +113,7 @@ export function reportResults(task: ImportTask, plan: Plan, hasNothingToDo: bool
   const { context } = task;
   const unknown = countRows(plan).sent;
   const failed = plan.rejected.size;
-  const texts = [hasNothingToDo ? nothingToDo(task, plan) : totalsText(plan)];
+  const texts = [hasNothingToDo ? nothingToDoText(task, plan) : totalsText(plan)];
   const hints: string[] = [];
   if (failed > 0) {
     texts.push(`${failed} failed`);
@@ -145,7 +145,7 @@ export function totalsText(plan: Plan): string {
   return `added ${countRows(plan).added - earlier} of ${formatCount(plan.rows.length, 'row')}${already}${openText(plan)}`;
 }
 
-export function nothingToDo({ context, connection }: ImportTask, plan: Plan): string {
+export function nothingToDoText({ context, connection }: ImportTask, plan: Plan): string {
   const nothing = `nothing to do at ${targetLabel(connection)}`;
   if (plan.known.size === 0) return `${nothing}: there are no rows to add`;
   const again = `if these are other animals, or the service was emptied: ${commandToRepeat(context, '--add-again')}`;

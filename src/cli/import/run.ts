@@ -16,7 +16,7 @@ import {
   commandToRepeat,
   fileVersionText,
   type ImportTask,
-  nothingToDo,
+  nothingToDoText,
   reportResults,
   stopError,
   totalsText,
@@ -50,9 +50,9 @@ export async function importFile(request: ImportRequest, context: CommandContext
   const choice = addAgain ? 'add-again' : skipAdded ? 'skip-added' : undefined;
   const task: ImportTask = { input, connection, context, choice };
   if (choice !== 'add-again') leaveOutRowsWithId(task);
-  const place = ledgerFor(context, connection.baseUrl);
-  if (dryRun) return previewRows(task, await readLedger(place));
-  const file = await openLedger(place);
+  const environment = ledgerFor(context, connection.baseUrl);
+  if (dryRun) return previewRows(task, await readLedger(environment));
+  const file = await openLedger(environment);
   try {
     return await importRows(task, file, yes);
   } finally {
@@ -86,7 +86,7 @@ async function previewRows(task: ImportTask, ledger: Ledger): Promise<number> {
   if (plan.mustAsk) throw mustChooseError(task, plan);
   const pending = pendingOf(plan);
   await writePreview(task, pending);
-  if (pending.length === 0) context.console.notice(nothingToDo(task, plan));
+  if (pending.length === 0) context.console.notice(nothingToDoText(task, plan));
   else {
     const rows = `${pending.length} of ${formatCount(input.rows.length, 'row')}`;
     const place = `from ${input.name} at ${targetLabel(connection)}`;
@@ -161,7 +161,7 @@ async function send(task: ImportTask, plan: Plan, file: LedgerFile, rows: number
           },
           onResult: bar.advance,
         }),
-      { showWait: bar.pause },
+      { showWait: bar.showWait },
     );
     console.status(undefined);
   } catch (error) {
@@ -213,7 +213,7 @@ function createProgressBar(
       }
     },
     /** Shows why the run waits. `line` is undefined when the run continues. */
-    pause(line: string | undefined): void {
+    showWait(line: string | undefined): void {
       reason = line;
       draw();
     },

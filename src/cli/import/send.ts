@@ -77,17 +77,17 @@ export async function finishImport(
   now: number,
 ): Promise<void> {
   const at = nextTime(ledger, now);
-  const found = new Set([...known.values(), ...repeated.values()].map(({ seq }) => seq));
+  const seqs = new Set([...known.values(), ...repeated.values()].map(({ seq }) => seq));
   const [used, partial] = [new Set([current.seq]), new Set<number>()];
-  for (const row of ledger.rows.values()) (found.has(row.seq) ? used : partial).add(row.import);
+  for (const row of ledger.rows.values()) (seqs.has(row.seq) ? used : partial).add(row.import);
   const isBegun = ledger.imports.has(current.seq);
   const isReplaced = ({ seq, file }: Import) =>
     isBegun && (!partial.has(seq) || (file !== undefined && file === current.file));
   const events = [...ledger.imports.values()]
     .filter(({ seq }) => used.has(seq))
-    .map((each) => {
-      const isOver = each.seq === current.seq || each.finishedAt !== null || isReplaced(each);
-      return isOver ? { ...each, finishedAt: at } : { ...each, at };
+    .map((event) => {
+      const isOver = event.seq === current.seq || event.finishedAt !== null || isReplaced(event);
+      return isOver ? { ...event, finishedAt: at } : { ...event, at };
     });
   if (events.length > 0) await append(...events);
 }
@@ -170,7 +170,7 @@ async function sendRow(run: Run, position: number, onRefused: () => void): Promi
   const { append } = run.file;
   const { ledger, current } = plan;
   const { pet, line } = plan.rows[position] as PetRow;
-  /** The row of an earlier run, after which it may have been added. */
+  /** What the ledger has for the row if an earlier run sent it, and it may have been added. */
   const open = openRowAt(plan, position);
   const fresh = { seq: ledger.seq + 1, import: current.seq, line, hash: animalHash(pet) };
   const row = open ? { seq: open.seq, import: open.import, line: open.line, hash: open.hash } : fresh;
@@ -284,9 +284,9 @@ async function compareWithInventory(positions: readonly number[], run: Run): Pro
   const onResults = (pets: readonly ReceivedPet[]) => {
     for (const pet of pets) {
       const id = idKey(pet);
-      const known = accounted.get(id);
-      if (known && isSimilar(known, pet)) unlisted.delete(id);
-      if (!known) similar.get(nameKey(pet))?.set(id, pet);
+      const recorded = accounted.get(id);
+      if (recorded && isSimilar(recorded, pet)) unlisted.delete(id);
+      if (!recorded) similar.get(nameKey(pet))?.set(id, pet);
     }
   };
   const everything = { enough: Number.POSITIVE_INFINITY, onResults, showStatus: run.showStatus };

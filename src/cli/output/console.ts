@@ -59,7 +59,7 @@ export function createConsole(
   const errorColors = colorsFor(stderr, env, color);
   const isErrorTerminal = stderr.isTTY === true;
   const isTerminal = output === undefined && stdout.isTTY === true;
-  /** Whether `status` prints anything: only without `--json`, and on a terminal that can erase a line. */
+  /** Whether `status` prints anything: without `--json` and `--quiet`, on a terminal that can erase a line. */
   const hasStatus = isErrorTerminal && !json && !quiet && env['TERM'] !== 'dumb';
   /** Functions that mask an API key, by that key. */
   const keyMasks = new Map<string, (text: string) => string>();

@@ -56,15 +56,15 @@ const SYSTEM_PATH = /^\/(?:dev(?!\/shm\/)|proc)\//;
 
 /** Resolves a name to the path to write, with the file that exists there. @throws CliError if it cannot be written */
 function findTarget(name: string): { path: string; existing: fs.Stats | undefined } {
-  const refuse = (cause: unknown, hint?: string) => fileError('write', name, cause, hint);
+  const writeError = (cause: unknown, hint?: string) => fileError('write', name, cause, hint);
   try {
     const existing = fs.statSync(name, { throwIfNoEntry: false });
     const own = join(fs.realpathSync.native(dirname(name)), basename(name));
     const path = existing?.isFile() ? fs.realpathSync.native(name) : own;
     // A link to a missing file is not new: `rename` would replace the link itself.
     const isFile = existing?.isFile() ?? fs.lstatSync(own, { throwIfNoEntry: false }) === undefined;
-    if (!isFile || /^-$|[/\\]$/.test(name) || [own, path].some((each) => SYSTEM_PATH.test(each)))
-      throw refuse(
+    if (!isFile || /^-$|[/\\]$/.test(name) || [own, path].some((file) => SYSTEM_PATH.test(file)))
+      throw writeError(
         new Error('it is not a regular file, or is a link to a missing one'),
         'choose another file; for stdout, leave out --output; for a pipe or a device, use > instead',
       );
@@ -75,8 +75,8 @@ function findTarget(name: string): { path: string; existing: fs.Stats | undefine
   } catch (error) {
     if (error instanceof CliError) throw error;
     if (isMissing(error))
-      throw refuse(new Error('its directory does not exist'), 'create it, or choose another one');
-    throw refuse(
+      throw writeError(new Error('its directory does not exist'), 'create it, or choose another one');
+    throw writeError(
       error,
       'choose a file that you may change, in a directory that you may change, such as --output ~/animals.csv',
     );

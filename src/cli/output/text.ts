@@ -3,7 +3,7 @@
  * escaped, for example as `\x1b`.
  */
 export function sanitizeForTerminal(text: string): string {
-  return replaceInvisible(text, (char) => NAMED[char] ?? escapeChar(char.codePointAt(0) ?? 0));
+  return replaceInvisible(text, (char) => NAMED_ESCAPES[char] ?? escapeChar(char.codePointAt(0) ?? 0));
 }
 
 /** Makes JSON text safe to print on a terminal. The escapes are those of JSON, so that the value stays the same. */
@@ -25,7 +25,7 @@ export const tsvLine = (cells: readonly string[]): string =>
 /** Matches a text of visible ASCII and Latin characters, which needs no escapes. Most texts match. */
 const PLAIN = /^[ -~\xa1-\xac\xae-\u02ff]*$/;
 
-const NAMED: Record<string, string> = { '\n': '\\n', '\r': '\\r', '\t': '\\t' };
+const NAMED_ESCAPES: Record<string, string> = { '\n': '\\n', '\r': '\\r', '\t': '\\t' };
 
 function replaceInvisible(text: string, escapeWith: (char: string) => string): string {
   if (PLAIN.test(text)) return text;
@@ -43,7 +43,7 @@ function escapeChar(code: number): string {
   return code < 0x1_0000 ? `\\u${hex(code, 4)}` : `\\u{${hex(code, 5)}}`;
 }
 
-// Counts, lists of names and short texts in messages. Tables measure text exactly, in table.ts.
+// Parts of messages: counts, lists of names, cut texts, masked keys, command lines. Tables measure text exactly (table.ts).
 
 /** A number with its noun, such as `1 row` or `3 rows`. */
 export const formatCount = (count: number, noun: string): string =>

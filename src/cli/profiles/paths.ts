@@ -5,20 +5,20 @@ import type { Context } from '../core/context.ts';
 /** The parts of the context that determine where a user's files are. */
 export type HomeContext = Pick<Context, 'env' | 'platform' | 'homeDirectory'>;
 
-/** A path that begins with `~` in a variable or after `=`, where no shell expands it. */
+/** Replaces `~` at the start of a path: in a variable or after `=`, no shell does it. Removes white space around the path. */
 export const expandHome = (path: string, { homeDirectory }: HomeContext): string =>
   path.trim().replace(/^~(?=\/|$)/, () => homeDirectory);
 
 /** The directory for profiles, settings, and the API keys of local stores. */
 export const configDirectory = (context: HomeContext): string =>
-  expandHome(context.env['PETS_CONFIG_DIR'] ?? '', context) || directory(context, 'config');
+  expandHome(context.env['PETS_CONFIG_DIR'] ?? '', context) || userDirectory(context, 'config');
 
 /** The directory of the local service's store, unless `--data` or PETS_DATA chooses another store. */
-export const dataDirectory = (context: HomeContext): string => join(directory(context, 'data'), 'store');
+export const dataDirectory = (context: HomeContext): string => join(userDirectory(context, 'data'), 'store');
 
 /** The directory for the rate-limit state of services, the ledgers of imports, and the compile cache. */
 export const stateDirectory = (context: HomeContext): string =>
-  expandHome(context.env['PETS_STATE_DIR'] ?? '', context) || directory(context, 'state');
+  expandHome(context.env['PETS_STATE_DIR'] ?? '', context) || userDirectory(context, 'state');
 
 /**
  * The state directory, and the directory to use if it is not writable. The compile cache is stored only in the first of
@@ -35,7 +35,7 @@ export function stateDirectories(
   return [normal, { path, isTemporary: true }];
 }
 
-function directory({ env, platform, homeDirectory }: HomeContext, kind: 'config' | 'data' | 'state'): string {
+function userDirectory({ env, platform, homeDirectory }: HomeContext, kind: 'config' | 'data' | 'state'): string {
   const base = env[`XDG_${kind.toUpperCase()}_HOME`];
   // The XDG specification says to ignore relative paths.
   if (base && isAbsolute(base)) return join(base, 'pets');
@@ -47,6 +47,6 @@ function directory({ env, platform, homeDirectory }: HomeContext, kind: 'config'
     platform === 'darwin'
       ? { config: 'Library/Preferences/pets', data: 'Library/Application Support/pets' }
       : { config: '.config/pets', data: '.local/share/pets' };
-  // Also on macOS, because the path of a lock in a ledger's directory must be short.
+  // The same on macOS, because a ledger's directory has a lock, whose path must be short.
   return join(homeDirectory, { ...inHome, state: '.local/state/pets' }[kind]);
 }

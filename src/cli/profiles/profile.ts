@@ -91,8 +91,8 @@ export function chooseProfile(context: HomeContext & { globals: { profile?: Prof
   if (globals.profile !== undefined) return globals.profile;
   const fromEnv = env['PETS_PROFILE'];
   if (!fromEnv) return readSettings(context).defaultProfile ?? 'prod';
-  const known = profileNames.find((name) => name === fromEnv);
-  if (known !== undefined) return known;
+  const profile = profileNames.find((name) => name === fromEnv);
+  if (profile !== undefined) return profile;
   throw usageError(
     `PETS_PROFILE must be one of ${profileNames.join(', ')}, not ${JSON.stringify(fromEnv)}`,
     'see: pets help environment',
@@ -130,21 +130,21 @@ const FILE_MODE = 0o600;
 
 /** Reads a profile; undefined if it has never been saved. @throws CliError if its file is damaged or cannot be read */
 export const readProfile = (context: HomeContext, name: ProfileName): Profile | undefined =>
-  readFile(context, name, Profile);
+  readConfigFile(context, name, Profile);
 
 /** @throws CliError if the profile's file cannot be written */
 export const writeProfile = (context: HomeContext, name: ProfileName, profile: Profile): Promise<void> =>
-  writeFile(context, name, profile);
+  writeConfigFile(context, name, profile);
 
 /** Reads the settings that do not belong to one profile. @throws CliError if their file is damaged or cannot be read */
-export const readSettings = (context: HomeContext): Settings => readFile(context, 'settings', Settings) ?? {};
+export const readSettings = (context: HomeContext): Settings => readConfigFile(context, 'settings', Settings) ?? {};
 
 /** @throws CliError if the file of the settings cannot be written */
 export const writeSettings = (context: HomeContext, settings: Settings): Promise<void> =>
-  writeFile(context, 'settings', settings);
+  writeConfigFile(context, 'settings', settings);
 
 /** Reads a file, if it exists, without the package conf, which would create the directory and is slow to load. */
-function readFile<Schema extends z.ZodMiniType>(
+function readConfigFile<Schema extends z.ZodMiniType>(
   context: HomeContext,
   name: string,
   schema: Schema,
@@ -161,14 +161,14 @@ function readFile<Schema extends z.ZodMiniType>(
   try {
     value = JSON.parse(requireUtf8(bytes, path).toString());
   } catch {
-    throw damaged(path, name, 'it is not valid JSON in UTF-8');
+    throw damagedError(path, name, 'it is not valid JSON in UTF-8');
   }
   const result = z.safeParse(schema, value);
-  if (!result.success) throw damaged(path, name, describeIssues(result.error));
+  if (!result.success) throw damagedError(path, name, describeIssues(result.error));
   return result.data;
 }
 
-function damaged(path: string, name: string, reason: string): CliError {
+function damagedError(path: string, name: string, reason: string): CliError {
   const again = name === 'settings' ? 'pets use prod' : `pets login --profile ${name}`;
   return new CliError(`${path} is damaged: ${reason}`, {
     code: 'damaged_file',
@@ -176,7 +176,7 @@ function damaged(path: string, name: string, reason: string): CliError {
   });
 }
 
-async function writeFile(context: HomeContext, name: string, value: Record<string, unknown>): Promise<void> {
+async function writeConfigFile(context: HomeContext, name: string, value: Record<string, unknown>): Promise<void> {
   const directory = configDirectory(context);
   const { default: Conf } = await import('conf');
   try {

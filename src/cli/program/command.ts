@@ -71,23 +71,23 @@ type Values = Parse | readonly string[];
 
 /** Declares an option. The error for a wrong value names the option, and has this hint. */
 export const option = (flags: string, description: string, values?: Values, hint?: string): Option =>
-  accept(new Option(flags, description), values, hint);
+  acceptValues(new Option(flags, description), values, hint);
 
 /** Declares an option that may be given several times. Its value is a list. */
 export const repeatable = (flags: string, description: string, values: Values, hint?: string): Option =>
-  accept(new Option(flags, `${description} (repeatable)`), values, hint, true);
+  acceptValues(new Option(flags, `${description} (repeatable)`), values, hint, true);
 
 /** Puts options on a page of help for their group, because all options of `pets serve` do not fit on a screen. */
 export const inGroup = (group: string, options: readonly Option[]): Option[] =>
-  options.map((each) => each.helpGroup(group));
+  options.map((member) => member.helpGroup(group));
 
 /** Declares an argument, such as `<file>`, `[dir|url]` or `<id...>`. */
 export function argument(name: string, description: string, values?: Values, hint?: string): Argument {
   const declared = new Argument(name, description);
-  return accept(declared, values, hint, declared.variadic);
+  return acceptValues(declared, values, hint, declared.variadic);
 }
 
-function accept<Declared extends Argument | Option>(
+function acceptValues<Declared extends Argument | Option>(
   declared: Declared,
   values: Values | undefined,
   hint: string | undefined,

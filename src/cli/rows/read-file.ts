@@ -269,11 +269,11 @@ export function detectFormat(text: Buffer): RowFormat {
 export function describeInvalidRow(error: z.core.$ZodError, value: unknown): string {
   const problems = error.issues.map(({ path, message }) => {
     const [field] = path.map(String);
-    const found = field === undefined ? value : (value as Record<string, unknown>)[field];
-    const shown = found === undefined ? undefined : showValue(found);
+    const actual = field === undefined ? value : (value as Record<string, unknown>)[field];
+    const shown = actual === undefined ? undefined : showValue(actual);
     const isInteger = field === 'categoryId' || field === 'id';
-    const isWrong = isInteger && found !== undefined && !z.safeParse(int64, found).success;
-    const rule = isWrong ? integerRule(field, found) : message;
+    const isWrong = isInteger && actual !== undefined && !z.safeParse(int64, actual).success;
+    const rule = isWrong ? integerRule(field, actual) : message;
     return [field && columnName(field), shown, rule].filter((part) => part !== undefined).join(' ');
   });
   return problems.join('; ');
@@ -401,7 +401,7 @@ function receiveCells(
 /** Accepts a status in any case. Other text is kept for the error message. */
 function parseStatus(cell: string): string {
   const status = cell.trim().toLowerCase();
-  return petStatuses.find((known) => known === status) ?? cell;
+  return petStatuses.find((other) => other === status) ?? cell;
 }
 
 /** A whole number as a bigint, even if a spreadsheet wrote it as `3.0`. Other text is kept. */

@@ -104,8 +104,8 @@ export async function provideKey(
   async function ensureDevKey(): Promise<ProvidedKey['served']> {
     const saved = await readTextFile(realFileSystem, path);
     for (const key of [profile ? readProfile(context, 'local')?.key : undefined, saved?.trim()]) {
-      const known = key && (await keys.find(hashKey(key)));
-      if (known) return { plan: known.plan, key };
+      const accepted = key && (await keys.find(hashKey(key)));
+      if (accepted) return { plan: accepted.plan, key };
     }
     if (location.isShared) return undefined;
     return location.manageKeys(async (manager) => {

@@ -62,7 +62,6 @@ export function parseLatency(text: string): { min: number; max: number } {
   return { min, max };
 }
 
-/** Parses the value of --allow-host: a host name or an address, without a port. */
 export function parseHostName(text: string): string {
   if (HOST_NAME_PATTERN.test(text)) return text.toLowerCase();
   throw new ArgumentError('must be a host name or an address, without a port');
@@ -129,7 +128,7 @@ export function addDataOption(
  * Finds the local service's store: the one of the argument, or else of PETS_DATA, or else in the user's data directory.
  *
  * @param argument a directory or URL, as the user has written it on the command line
- * @throws StoreError if the argument or PETS_DATA is not valid
+ * @throws StoreError if the argument or PETS_DATA is not valid, CliError if it is not UTF-8 text
  */
 export async function findStoreLocation(
   argument: string | undefined,
@@ -155,7 +154,7 @@ export async function findDatabase(
   );
 }
 
-/** Returns an error handler that replaces the hints of errors of a store with these codes, and rethrows other errors. */
+/** Returns a function that throws the error it gets. An error of a store with one of these codes gets this hint. */
 export const replaceHints =
   (hints: Partial<Record<StoreErrorCode, string>>) =>
   (error: unknown): never => {
@@ -163,7 +162,7 @@ export const replaceHints =
     throw hint === undefined ? error : toCliError(error).withHint(hint);
   };
 
-/** Undefined if the user has no name, as in some containers. */
+/** The name of the user; undefined if there is none, as in some containers. */
 function userName(): string | undefined {
   try {
     return userInfo().username;

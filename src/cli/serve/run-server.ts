@@ -107,7 +107,7 @@ export async function runServer(options: ServeOptions, context: CommandContext):
       isCommandRunning = true;
       return await runCommand(context, command, variables, stop);
     } catch (error) {
-      if (isAddressError(error)) throw await cannotListen(`${host}:${port}`, error, location);
+      if (isAddressError(error)) throw await cannotListenError(`${host}:${port}`, error, location);
       if (error instanceof Error || error !== stop.reason) throw error;
       return command.length > 0 ? 128 + constants.signals[error as Signal] : exitCodes.ok;
     } finally {
@@ -147,7 +147,7 @@ const isAddressError = (error: unknown): boolean =>
   error instanceof Error && 'syscall' in error && /^(getaddrinfo|listen|bind)$/.test(String(error.syscall));
 
 /** The error for an address that cannot be used. If another server of the same store has the port, the error names it. */
-export async function cannotListen(
+export async function cannotListenError(
   address: string,
   error: unknown,
   location: Pick<StoreLocation, 'place' | 'isShared'>,

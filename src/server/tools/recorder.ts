@@ -22,7 +22,7 @@ export type RequestRecord = ReturnType<typeof createRecord>;
 
 /**
  * The record of a request that arrived at `started` (`clock.elapsed()`), or, without a method, of bytes that are no request.
- * `client` is an IP address, `rule` the number of a fault rule, and `window` the window that the response reports.
+ * `client` is an IP address, `rule` the number of a fault rule, `latency` its delay, and `window` what the response reports.
  */
 export const createRecord = (
   id: string,
@@ -51,7 +51,7 @@ export const createRecord = (
   mock: undefined as RequestedMock | undefined,
   rule: undefined as number | undefined,
   latency: 0,
-  /** When the request ended, in milliseconds since the epoch, and how long it took. `latency` is in milliseconds too. */
+  /** When the request ended, in milliseconds since the epoch, and how long it took. */
   time: 0,
   milliseconds: 0,
   /** The status of the response; 0 if the client gave up before a response. */
