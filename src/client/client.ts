@@ -10,7 +10,7 @@ import {
 } from '../contract/api.ts';
 import { encodeIdempotencyKey, header, LOOPBACK_NAME_PATTERN } from '../contract/headers.ts';
 import { describeIssues, parseJson, stringifyJson } from '../contract/json.ts';
-import { hasStatus, type NewPet, type ReceivedPet } from '../contract/schemas.ts';
+import { mayHaveStatus, type NewPet, type ReceivedPet } from '../contract/schemas.ts';
 import { InterruptedError } from '../system/clock.ts';
 import { createTransport, type TransportOptions } from './attempt.ts';
 import { type RequestOptions, type RequestPolicy, requestWithRetry } from './call.ts';
@@ -221,7 +221,7 @@ export async function* listPages(
     // More animals may follow a full page of a service that sends no links at all.
     const more = next ? 'yes' : !hasLinks && pets.length >= query.limit ? 'unknown' : 'no';
     const { status } = query;
-    yield { pets: status ? pets.filter((pet) => hasStatus(pet, [status])) : pets, more };
+    yield { pets: status ? pets.filter((pet) => mayHaveStatus(pet, [status])) : pets, more };
     if (next === undefined) return;
     if (next instanceof ContractError) throw next;
     nextResponse = prefetched ?? request(next);

@@ -57,7 +57,7 @@ export const ReceivedPet = z.looseObject(
 export type ReceivedPet = z.infer<typeof ReceivedPet>;
 
 /** Whether an animal may have one of these statuses: it has one, or its status is missing or not a text. */
-export const hasStatus = ({ status }: ReceivedPet, statuses: readonly PetStatus[]): boolean =>
+export const mayHaveStatus = ({ status }: ReceivedPet, statuses: readonly PetStatus[]): boolean =>
   typeof status !== 'string' || (statuses as readonly string[]).includes(status.trim().toLowerCase());
 
 export const ReceivedPets = z.array(ReceivedPet, fieldError('must be a JSON array'));

@@ -102,7 +102,7 @@ type Exchange = {
  */
 export function createApp(options: AppOptions): App {
   const { cors = [], faults, hosts, keys, limiter, onError, publicUrl, sleep, tools } = options;
-  const { identify, refusal, checkDeveloper, countGuess } = createAuthentication(options);
+  const { identify, credentialError, checkDeveloper, countGuess } = createAuthentication(options);
   const findPath = createPathFinder(createPaths(options));
 
   async function runSteps(exchange: Exchange, invalid: ServiceError | undefined): Promise<ServiceResponse> {
@@ -160,7 +160,7 @@ export function createApp(options: AppOptions): App {
     }
     const id = identify(request);
     const key = id === undefined ? undefined : await keys.find(id);
-    if (id === undefined || key === undefined) throw refusal(request, 'API key');
+    if (id === undefined || key === undefined) throw credentialError(request, 'API key');
     const caller = { id, quota: key.quota };
     record.keyName = key.name;
     const mock = path && route && (requestedMock(exchange, route.name) ?? randomMock);
@@ -174,7 +174,7 @@ export function createApp(options: AppOptions): App {
     const query = parseQuery(target);
     const body = route.readsBody ? await readJsonBody(request) : undefined;
     // The body can arrive long after the headers, and the key may have been revoked since then.
-    if (route.readsBody && !(await keys.find(id))) throw refusal(request, 'API key');
+    if (route.readsBody && !(await keys.find(id))) throw credentialError(request, 'API key');
     if (asGet(request.method) !== 'GET') exchange.possibleChange = animalMayBeAdded;
     return route.run({ request, caller, rateLimit, query, body });
   }

@@ -44,10 +44,10 @@ export function createAuthentication(options: AuthenticationOptions) {
     /** Lets only developers pass. @throws CredentialError */
     checkDeveloper(request: IncomingMessage): void {
       const id = hashOfCredential(request.headers.authorization);
-      if (id === undefined || !isDeveloper?.(id)) throw refusal(request, 'developer token');
+      if (id === undefined || !isDeveloper?.(id)) throw credentialError(request, 'developer token');
     },
 
-    refusal,
+    credentialError,
 
     /** Counts a request without a valid credential. Returns its error, or 429 above the limit, unless `isLocal`. */
     async countGuess(error: CredentialError, client: string): Promise<ServiceError> {
@@ -68,7 +68,7 @@ function hashOfCredential(authorization = ''): string | undefined {
 type CredentialName = 'API key' | 'developer token';
 
 /** The error of a request without a valid credential, with the reason (docs/service.md 5.2, D13). */
-function refusal(request: IncomingMessage, name: CredentialName): CredentialError {
+function credentialError(request: IncomingMessage, name: CredentialName): CredentialError {
   const names = request.rawHeaders.filter((_, i) => i % 2 === 0);
   if (names.filter((sent) => sent.toLowerCase() === 'authorization').length > 1)
     return new CredentialError('invalid_request', 'The Authorization header is given more than once');

@@ -74,11 +74,11 @@ export type Faults = ReturnType<typeof createFaults>;
 export function createFaults({ rules: initial = [], ...options }: FaultOptions = { seed: 0 }) {
   let lastNumber = 0;
   let random: RandomFaults = options;
-  let rules = initial.map(numbered);
+  let rules = initial.map(withNumber);
   let requests = 0;
 
-  /** A rule with its number in this run of the service, and how many requests it has applied to. */
-  function numbered(rule: FaultRule) {
+  /** Adds the number of a rule in this run of the service, and how many requests it has applied to. */
+  function withNumber(rule: FaultRule) {
     return { ...rule, number: ++lastNumber, applied: 0 };
   }
 
@@ -102,12 +102,12 @@ export function createFaults({ rules: initial = [], ...options }: FaultOptions =
     /** Replaces all faults, the random ones too, with rules. */
     replace(others: readonly FaultRule[]): void {
       random = { seed: random.seed };
-      rules = others.map(numbered);
+      rules = others.map(withNumber);
     },
 
     /** Adds a rule before the others, so it decides about the next request that it matches. Drops used-up rules. */
     add(rule: FaultRule): void {
-      rules = [numbered(rule), ...rules.filter(hasUsesLeft)];
+      rules = [withNumber(rule), ...rules.filter(hasUsesLeft)];
     },
 
     /** Removes the rule with a number. Returns whether it existed. */

@@ -195,7 +195,7 @@ export function createMemoryLimiter(
   }
 
   /** Returns a caller with its counts and ban at the time `now`. Begins windows that are over, and adds a new caller. */
-  function stateOf(name: string, now: number): CallerState {
+  function updateCaller(name: string, now: number): CallerState {
     // Drop expired counts once a minute, so that addresses of anonymous callers do not accumulate.
     if (now - sweptAt >= MINUTE) {
       sweptAt = now;
@@ -209,7 +209,7 @@ export function createMemoryLimiter(
   }
 
   function usageOf(name: string, now: number): Usage {
-    const { minute, day, bannedUntil } = stateOf(name, now);
+    const { minute, day, bannedUntil } = updateCaller(name, now);
     return { minute: { ...minute }, day: { ...day }, bannedUntil };
   }
 
@@ -251,7 +251,7 @@ export function createMemoryLimiter(
   return {
     take(name: string, quota: Quota): RateLimitDecision | Promise<RateLimitDecision> {
       const now = currentTime();
-      const caller = stateOf(name, now);
+      const caller = updateCaller(name, now);
       const decision = nextDecision(caller, quota, caller.bannedUntil, now);
       if (decision.banned) return decision;
       if (decision.retryAt !== undefined) return refuse(caller, decision);

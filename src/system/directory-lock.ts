@@ -49,7 +49,7 @@ export async function acquireDirectoryLock(
     try {
       while (now() < deadline) {
         // Dead claims are deleted before this process creates its own, because a full disk may have no other inode.
-        const others = await livingClaims(directory, short, own?.name, probeTimeout);
+        const others = await findLivingClaims(directory, short, own?.name, probeTimeout);
         if (others.length === 0) {
           if (own) return own.promote();
           own = await createClaim(directory, short);
@@ -79,7 +79,7 @@ export async function findLockOwner(directory: string): Promise<LockOwner | unde
       const { state, ...owner } = await probe(await pipeOf(directory));
       return state === 'dead' ? undefined : owner;
     }
-    await withShortPath(directory, (short) => livingClaims(directory, short));
+    await withShortPath(directory, (short) => findLivingClaims(directory, short));
   } catch (error) {
     if (error instanceof LockError) return error.owner;
   }
@@ -103,7 +103,7 @@ async function createClaim(directory: string, short: string): Promise<Claim> {
 }
 
 /** The names of other processes' living claims. Deletes dead ones. @throws LockError if another process holds the lock */
-async function livingClaims(directory: string, short: string, own?: string, probeTimeout?: number) {
+async function findLivingClaims(directory: string, short: string, own?: string, probeTimeout?: number) {
   const names = (await fs.readdir(directory)).filter((name) => CLAIM.test(name) && name !== own);
   const living: string[] = [];
   await Promise.all(

@@ -1,6 +1,6 @@
 import type { Client, PetPage } from '../../client/client.ts';
 import { pageSize } from '../../contract/api.ts';
-import { hasStatus, type PetStatus, petStatuses, type ReceivedPet } from '../../contract/schemas.ts';
+import { mayHaveStatus, type PetStatus, petStatuses, type ReceivedPet } from '../../contract/schemas.ts';
 import { type FieldOrder, parseFieldOrder } from '../core/sort.ts';
 import { ArgumentError, cellText, parseFields, parseInt64Argument } from '../core/values.ts';
 import type { Console } from '../output/console.ts';
@@ -92,7 +92,7 @@ export function matcherOf({ name, category, status }: Filters): (pet: ReceivedPe
   const categories = category && new Set(category.map(String));
   const statuses = statusForService(status) === undefined ? status : undefined;
   return (pet) =>
-    (statuses === undefined || hasStatus(pet, statuses)) &&
+    (statuses === undefined || mayHaveStatus(pet, statuses)) &&
     (part === undefined || foldCase(pet.name).includes(part)) &&
     categories?.has(cellText(pet.categoryId)) !== false;
 }

@@ -75,18 +75,18 @@ export async function provideKey(
   { store, keys, url }: OpenedStore,
   warn: (message: string) => void,
 ): Promise<ProvidedKey> {
-  const temporary = () => ({ plan, key: keys.addTemporary('(temporary)', plan, fixedKey) });
+  const addTemporaryKey = () => ({ plan, key: keys.addTemporary('(temporary)', plan, fixedKey) });
   const isTemporary = command.length > 0 || ephemeral || fixedKey !== undefined;
   const path = join(configDirectory(context), 'stores', `${store.id}.key`);
   const served = isTemporary
-    ? temporary()
+    ? addTemporaryKey()
     : await ensureDevKey().catch((error) => {
         // The server can run without this key, but not with a broken store. A full disk does not mean that the store is broken.
         if (error instanceof StoreError && !isUnwritable(error.cause)) throw error;
         const { message } = 'syscall' in error ? fileError('use', path, error) : error;
         const add = addDataOption('pets keys add laptop', data, location, context.platform);
         warn(`${message}; so no permanent API key was created; to create one: ${add}`);
-        return location.isShared ? undefined : temporary();
+        return location.isShared ? undefined : addTemporaryKey();
       });
   if (served === undefined || !profile || command.length > 0) return { served };
   const local = await saveLocalProfile(context, url, served.key).catch((error: CliError) => {

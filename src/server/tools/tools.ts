@@ -69,11 +69,11 @@ export function createTools(options: ToolsOptions) {
         plan,
         minute: usage && describeWindow(quota.perMinute, usage.minute),
         day: usage && describeWindow(quota.perDay, usage.day),
-        bannedUntil: usage?.bannedUntil === undefined ? undefined : instant(usage.bannedUntil),
+        bannedUntil: usage?.bannedUntil === undefined ? undefined : formatInstant(usage.bannedUntil),
       };
     });
     // The clock of a browser may be wrong, so the page needs the time of this one.
-    return { keys: described, time: instant(options.clock.now()) };
+    return { keys: described, time: formatInstant(options.clock.now()) };
   }
 
   const liftBan: Handler = async ({ url }) => {
@@ -145,10 +145,10 @@ const describeWindow = (limit: number, { used, endsAt }: { used: number; endsAt:
   limit,
   used,
   left: Math.max(0, limit - used),
-  endsAt: instant(endsAt),
+  endsAt: formatInstant(endsAt),
 });
 
-const instant = (milliseconds: number): string => new Date(milliseconds).toISOString();
+const formatInstant = (milliseconds: number): string => new Date(milliseconds).toISOString();
 
 const MAX_NUMBER = 999_999_999;
 

@@ -38,7 +38,7 @@ export const isConnectionOutdated = (error: unknown): boolean =>
 
 /** Converts an error of an attempt to connect. `place` is the URL of the database without its password. */
 export const connectFailure = (error: unknown, place: string): StoreError =>
-  failure(
+  storeErrorOf(
     error,
     `cannot connect to ${place}`,
     'check the host and the port; if the database is being started, run this again when it is ready',
@@ -47,9 +47,9 @@ export const connectFailure = (error: unknown, place: string): StoreError =>
 
 /** Converts the error of a call. Its outcome is `not_done` only if it is certain that nothing was stored. */
 export const callFailure = (error: unknown, place: string, outcome: 'not_done' | 'unknown'): StoreError =>
-  failure(error, `a call failed at ${place}`, 'see the log of PostgreSQL', outcome);
+  storeErrorOf(error, `a call failed at ${place}`, 'see the log of PostgreSQL', outcome);
 
-function failure(
+function storeErrorOf(
   error: unknown,
   event: string,
   otherHint: string,
