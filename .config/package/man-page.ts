@@ -2,7 +2,7 @@ import type { Command as Commander, Option } from 'commander';
 import { environmentVariables, firstCommands } from '../../src/cli/commands/help.ts';
 import { exitCodeMeanings } from '../../src/cli/core/exit-codes.ts';
 import { commands } from '../../src/cli/main.ts';
-import { createProgram, globalOptions, helpFormatter, programSummary } from '../../src/cli/program/program.ts';
+import { createProgram, globalOptions, formatter, programSummary } from '../../src/cli/program/program.ts';
 
 // Generates the man page from the same declarations as the help of the program.
 
@@ -57,9 +57,9 @@ function command(parent: string, each: Commander): string {
   ].join('\n');
 }
 
-const option = (declared: Option) => item(declared.flags, helpFormatter.optionDescription(declared));
+const option = (declared: Option) => item(declared.flags, formatter.optionDescription(declared));
 
-const paragraph = (text: string) => helpFormatter.boxWrap(text, COLUMNS).split('\n').map(escapeText).join('\n');
+const paragraph = (text: string) => formatter.boxWrap(text, COLUMNS).split('\n').map(escapeText).join('\n');
 
 /** Escapes a line for roff. A hyphen becomes `\-`, so that an option that is copied from the page has ASCII hyphens. */
 function escapeText(text: string): string {

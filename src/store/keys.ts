@@ -6,7 +6,7 @@ import type { Clock, SteadyClock } from '../system/clock.ts';
 import { StoreError } from './errors.ts';
 import { IsoTime, Sha256 } from './stored-text.ts';
 
-const requestCount = z.optional(
+const limit = z.optional(
   z.custom<number>(
     (value) => Number.isSafeInteger(value) && Number(value) >= 1 && Number(value) <= MAX_QUOTA,
     fieldError('must be an integer from 1 to 10^15'),
@@ -24,7 +24,7 @@ export const KeyName = z
 const hasBothOrNoQuota = (key: { perMinute?: number | undefined; perDay?: number | undefined }) =>
   (key.perMinute === undefined) === (key.perDay === undefined);
 
-const NewKey = z.object({ name: KeyName, plan: PlanName, perMinute: requestCount, perDay: requestCount }).check(
+const NewKey = z.object({ name: KeyName, plan: PlanName, perMinute: limit, perDay: limit }).check(
   z.refine((key) => key.plan === 'enterprise' || (key.perMinute ?? key.perDay) === undefined, {
     path: ['plan'],
     error: 'must be enterprise for a key with its own quota',

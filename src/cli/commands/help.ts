@@ -2,7 +2,7 @@ import type { Command as Commander, Option } from 'commander';
 import { usageError } from '../core/errors.ts';
 import { exitCodeMeanings } from '../core/exit-codes.ts';
 import { argument, type Command } from '../program/command.ts';
-import { helpFormatter, type HelpItem, programSummary, section, wrapText } from '../program/program.ts';
+import { formatter, type HelpItem, programSummary, section, wrapText } from '../program/program.ts';
 import { hintFor } from '../program/words.ts';
 
 export const help: Command<{ topic: readonly string[] }> = {
@@ -91,7 +91,7 @@ export const environmentVariables: Readonly<Record<string, string>> = {
 const GLOBAL =
   'Every command accepts these options, before or after its name. Results go to stdout; rows are a table at a terminal, otherwise lines with tabs and no header. Notes and errors go to stderr. A profile is a name for the saved base URL and API key of a service. The key is only sent to the server that it was saved for, so --base-url can only change the path there. For another server, log in with another profile, or set PETS_BASE_URL and PETS_API_KEY.';
 
-const optionItem = (option: Option): HelpItem => [option.flags, helpFormatter.optionDescription(option)];
+const optionItem = (option: Option): HelpItem => [option.flags, formatter.optionDescription(option)];
 
 function serveOptions(program: Commander, group: string): string {
   const options = program.commands.find((each) => each.name() === 'serve')?.options ?? [];

@@ -72,7 +72,7 @@ export function planImport(
   const hashes = rows.map(({ pet }) => animalHash(pet));
   const digest = digestOf(hashes);
   const imports = [...ledger.imports.values()];
-  const createPlan = (current: Import, known: RowsByPosition, more: Partial<Plan> = {}): Plan => {
+  const planWith = (current: Import, known: RowsByPosition, more: Partial<Plan> = {}): Plan => {
     const seqs = hashes.map((_, i) => known.get(i)?.seq);
     const none = { repeated: new Map(), mustAsk: false, rejected: new Map() };
     return { ledger, current, rows, known, seqs, ...none, ...more };
@@ -83,7 +83,7 @@ export function planImport(
       other.digest === digest &&
       (other.finishedAt === null || choice !== 'add-again'),
   );
-  if (same) return createPlan(same, findKnown(hashes, ledger, same));
+  if (same) return planWith(same, findKnown(hashes, ledger, same));
 
   const fresh = { kind: 'import', seq: ledger.seq + 1, at: nextTime(ledger, now) } as const;
   const current: Import = { ...fresh, file, rows: rows.length, digest, finishedAt: null };
@@ -94,10 +94,10 @@ export function planImport(
   const isPart = !isRest && all.size < rows.length;
   const mustAsk = choice === undefined && isPart && isVersionOfEarlierFile(hashes, file, ledger, all);
   const isRepeated = choice === 'add-again' || (choice === undefined && isPart && !mustAsk);
-  if (!isRepeated) return createPlan(current, all, { mustAsk });
+  if (!isRepeated) return planWith(current, all, { mustAsk });
   const again: Import = { ...current, except: unfinished };
   const known = findKnown(hashes, ledger, again);
-  return createPlan(again, known, { repeated: new Map([...all].filter(([position]) => !known.has(position))) });
+  return planWith(again, known, { repeated: new Map([...all].filter(([position]) => !known.has(position))) });
 }
 
 /**

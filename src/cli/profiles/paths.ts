@@ -11,14 +11,14 @@ export const expandHome = (path: string, { homeDirectory }: HomeContext): string
 
 /** The directory for profiles, settings, and the API keys of local stores. */
 export const configDirectory = (context: HomeContext): string =>
-  expandHome(context.env['PETS_CONFIG_DIR'] ?? '', context) || userDirectory(context, 'config');
+  expandHome(context.env['PETS_CONFIG_DIR'] ?? '', context) || userPath(context, 'config');
 
 /** The directory of the local service's store, unless `--data` or PETS_DATA chooses another store. */
-export const dataDirectory = (context: HomeContext): string => join(userDirectory(context, 'data'), 'store');
+export const dataDirectory = (context: HomeContext): string => join(userPath(context, 'data'), 'store');
 
 /** The directory for the rate-limit state of services, the ledgers of imports, and the compile cache. */
 export const stateDirectory = (context: HomeContext): string =>
-  expandHome(context.env['PETS_STATE_DIR'] ?? '', context) || userDirectory(context, 'state');
+  expandHome(context.env['PETS_STATE_DIR'] ?? '', context) || userPath(context, 'state');
 
 /**
  * The state directory, and the directory to use if it is not writable. The compile cache is stored only in the first of
@@ -35,7 +35,7 @@ export function stateDirectories(
   return [normal, { path, isTemporary: true }];
 }
 
-function userDirectory({ env, platform, homeDirectory }: HomeContext, kind: 'config' | 'data' | 'state'): string {
+function userPath({ env, platform, homeDirectory }: HomeContext, kind: 'config' | 'data' | 'state'): string {
   const base = env[`XDG_${kind.toUpperCase()}_HOME`];
   // The XDG specification says to ignore relative paths.
   if (base && isAbsolute(base)) return join(base, 'pets');

@@ -130,21 +130,21 @@ const FILE_MODE = 0o600;
 
 /** Reads a profile; undefined if it has never been saved. @throws CliError if its file is damaged or cannot be read */
 export const readProfile = (context: HomeContext, name: ProfileName): Profile | undefined =>
-  readConfigFile(context, name, Profile);
+  readJson(context, name, Profile);
 
 /** @throws CliError if the profile's file cannot be written */
 export const writeProfile = (context: HomeContext, name: ProfileName, profile: Profile): Promise<void> =>
-  writeConfigFile(context, name, profile);
+  writeJson(context, name, profile);
 
 /** Reads the settings that do not belong to one profile. @throws CliError if their file is damaged or cannot be read */
-export const readSettings = (context: HomeContext): Settings => readConfigFile(context, 'settings', Settings) ?? {};
+export const readSettings = (context: HomeContext): Settings => readJson(context, 'settings', Settings) ?? {};
 
 /** @throws CliError if the file of the settings cannot be written */
 export const writeSettings = (context: HomeContext, settings: Settings): Promise<void> =>
-  writeConfigFile(context, 'settings', settings);
+  writeJson(context, 'settings', settings);
 
 /** Reads a file, if it exists, without the package conf, which would create the directory and is slow to load. */
-function readConfigFile<Schema extends z.ZodMiniType>(
+function readJson<Schema extends z.ZodMiniType>(
   context: HomeContext,
   name: string,
   schema: Schema,
@@ -176,7 +176,7 @@ function damagedError(path: string, name: string, reason: string): CliError {
   });
 }
 
-async function writeConfigFile(context: HomeContext, name: string, value: Record<string, unknown>): Promise<void> {
+async function writeJson(context: HomeContext, name: string, value: Record<string, unknown>): Promise<void> {
   const directory = configDirectory(context);
   const { default: Conf } = await import('conf');
   try {

@@ -94,7 +94,7 @@ export function createProgram(commands: Commands, write: (text: string) => void 
     .helpCommand(false)
     .addHelpText('after', '\nTopics: global, environment, exit-codes. For a script: pets list --all --json')
     // Subcommands inherit these settings.
-    .configureHelp({ formatHelp: (command) => helpFormatter.formatHelp(command, helpFormatter) })
+    .configureHelp({ formatHelp: (command) => formatter.formatHelp(command, formatter) })
     .configureOutput({ writeOut: write, writeErr: write })
     .exitOverride();
   for (const each of globalOptions) program.addOption(each);
@@ -184,10 +184,10 @@ function globalsOf(program: Commander, env: Context['env']): GlobalOptions {
 /** The width of help, whatever the terminal. The build stores the pages. */
 const COLUMNS = 80;
 
-export const wrapText = (text: string): string => helpFormatter.boxWrap(text, COLUMNS);
+export const wrapText = (text: string): string => formatter.boxWrap(text, COLUMNS);
 
 /** Commander's help, for a terminal of 80 columns. */
-export const helpFormatter = Object.assign(new Help(), {
+export const formatter = Object.assign(new Help(), {
   helpWidth: COLUMNS,
   // The global options have a page of their own, and so have the groups of the options of pets serve.
   visibleOptions: ({ parent, options }: Commander) =>
@@ -210,7 +210,7 @@ export type HelpItem = readonly [term: string, description: string];
 /** A title above terms with their descriptions. */
 export function section(title: string, items: readonly HelpItem[]): string {
   const width = Math.max(...items.map(([term]) => term.length));
-  const lines = items.map(([term, description]) => helpFormatter.formatItem(term, width, description, helpFormatter));
+  const lines = items.map(([term, description]) => formatter.formatItem(term, width, description, formatter));
   return `${title}:\n${lines.join('\n')}\n`;
 }
 

@@ -118,12 +118,12 @@ export function createRequestDescriber(secrets: readonly string[]) {
     const { redact, redactResponse, redactSentence } = redactor;
     const summary = summarize(recorded, redactor);
     const body = bodyText(recorded.body);
-    const request = describeMessage(redactHeaders(sentHeaders, redactor, true), body, redact, redactor.longest);
+    const request = toMessage(redactHeaders(sentHeaders, redactor, true), body, redact, redactor.longest);
     const isShown = summary.url === recorded.url && (request.body ?? '') === body.text;
     const headers = redactHeaders(responseHeaders, redactor, false);
     // The body of an error is a sentence of the service.
     const redactBody = code === undefined ? redactResponse : redactSentence;
-    const response = describeMessage(headers, bodyText(recorded.responseBody), redactBody, redactor.longest);
+    const response = toMessage(headers, bodyText(recorded.responseBody), redactBody, redactor.longest);
     return {
       ...summary,
       request,
@@ -206,7 +206,7 @@ function describeReason(request: RequestRecord, outcome: ReturnType<typeof outco
 
 const formatCount = (value = 0): string => value.toLocaleString('en-US');
 
-const describeMessage = (
+const toMessage = (
   headers: Record<string, string>,
   { text, bytes, isCutOff }: ReturnType<typeof bodyText>,
   redact: (text: string) => string,

@@ -121,7 +121,7 @@ function parseQuery(query: string): ConnectionParameters {
     if (allowed && !allowed.includes(value))
       throw new StoreError(
         `the value of ${name} in the database URL is not supported`,
-        `use ${joinWithOr(allowed)}`,
+        `use ${orList(allowed)}`,
       );
     if (value) parameters[parameter] = value;
   }
@@ -138,7 +138,7 @@ function refuseParameter(name: string): never {
   const what = /^\w{1,40}$/.test(name) ? `the parameter ${name}` : 'a parameter';
   throw new StoreError(
     `${what} of the database URL is not supported`,
-    `remove it; the part of the URL after the ? can contain ${joinWithOr(PARAMETER_NAMES)}`,
+    `remove it; the part of the URL after the ? can contain ${orList(PARAMETER_NAMES)}`,
   );
 }
 
@@ -197,7 +197,7 @@ function decode(text: string): string {
   return refuseUrl();
 }
 
-const joinWithOr = (names: readonly string[]): string => `${names.slice(0, -1).join(', ')} or ${names.at(-1)}`;
+const orList = (names: readonly string[]): string => `${names.slice(0, -1).join(', ')} or ${names.at(-1)}`;
 
 function refuseUrl(): never {
   throw new StoreError('the database URL is not valid', URL_HINT);
