@@ -79,7 +79,7 @@ function credentialError(request: IncomingMessage, name: CredentialName): Creden
     const choice = 'to choose the token, set the variable PETS_SERVE_TOKEN of pets serve';
     return unauthorized(reason, `${page}; ${program}; ${choice}`);
   }
-  // A client that only mistyped its key does not need the advice.
+  // A client that sends the scheme Bearer has only mistyped its key, and needs no advice about the header.
   const isMistyped = /^Bearer\b/i.test(request.headers.authorization ?? '');
   return unauthorized(reason, isMistyped ? undefined : 'Send `Authorization: Bearer <API_KEY>`');
 }

@@ -22,7 +22,7 @@ export type OpenedStore = Pick<Backend, 'store' | 'keys'> & {
   token: string;
 };
 
-/** `publicUrl`, `cors` and `faults` as in AppOptions; `allowHosts` are additional names that a Host header may have. */
+/** `publicUrl` and `cors` as in AppOptions; `faults` at the start; `allowHosts` are additional names for a Host header. */
 export type ServiceOptions = ResetOptions & {
   clock: SteadyClock;
   /** Rejects when the signal is aborted. */

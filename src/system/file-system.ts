@@ -111,7 +111,7 @@ export function systemMessageOf(error: unknown, action = ''): string {
 export const isUnwritable = (error: unknown): boolean =>
   isNoSpace(error) || ['EFBIG', 'EROFS'].includes(errnoOf(error) ?? '');
 
-/** Whether there is no space left, or no quota. */
+/** Whether the error means that no space is left, or no quota. */
 export const isNoSpace = (error: unknown): boolean => ['ENOSPC', 'EDQUOT'].includes(errnoOf(error) ?? '');
 
 /** Whether the error means that the file or directory does not exist. */

@@ -121,7 +121,7 @@ export function applyEvent(ledger: Ledger, event: LedgerEvent): void {
   else ledger.rows.set(event.seq, event);
 }
 
-/** The time for an event of an import: now, but not before earlier ones, so that no row is forgotten early if the clock is set back. */
+/** The time for an event: now, or that of the latest event if the clock was set back, so that no row is forgotten early. */
 export function nextTime({ at }: Ledger, now: number): string {
   const present = new Date(now).toISOString();
   return present > at ? present : at;

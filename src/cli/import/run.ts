@@ -60,7 +60,7 @@ export async function importFile(request: ImportRequest, context: CommandContext
   }
 }
 
-/** An animal with an id is in a service already, and adding it would make another one. @throws CliError without a choice */
+/** Leaves out rows with an id, because adding an animal that exists would make another one. @throws CliError without a choice */
 function leaveOutRowsWithId(task: ImportTask): void {
   const { input, choice, context } = task;
   const rows = input.rows.filter(({ id }) => id === undefined);
