@@ -20,7 +20,7 @@ export function curlCommand(
   const { body } = request;
   if (!target.startsWith('/') || !/^[A-Z-]+$/.test(method) || method === '-')
     return { command: undefined, notes: ['curl cannot repeat this request.'] };
-  // A terminal could interpret such a text when it is pasted, or show it as another text.
+  // A terminal could interpret such characters when the text is pasted, or show another text.
   if (body !== undefined && escapeInvisible(body) !== body)
     return { command: undefined, notes: ['The body has characters that cannot be pasted. Use Send again.'] };
   const notes: string[] = [];

@@ -321,7 +321,7 @@ function createAppFrom(
       record.responseHeaders = sent.headers;
     }
     if (isRecorded(exchange)) tools?.recorder?.add(record, isReceived ? sent : undefined);
-    // The page asks for successful responses all the time.
+    // The page sends requests all the time, so the log shows only those that fail.
     const isOfPage = path?.kind === 'tool' || path?.kind === 'page';
     if (!isOfPage || result.status >= 400) onAccess?.(record);
     countResponse?.(record.operation, result.status);

@@ -34,7 +34,7 @@ export function createAuthentication(options: AuthenticationOptions) {
   // Most requests have the same key as the one before, so its hash is remembered.
   let last: { authorization: string | undefined; id: string | undefined } | undefined;
   return {
-    /** The SHA-256 of the credential in a request, which may be wrong; undefined if there is none that is well-formed. */
+    /** The SHA-256 of the credential in a request, valid or not; undefined if there is none that is well-formed. */
     identify({ headers: { authorization } }: IncomingMessage): string | undefined {
       if (last?.authorization !== authorization)
         last = { authorization, id: hashOfCredential(authorization) };

@@ -36,7 +36,7 @@ const RETRY_MS = 10;
  * the lock. If processes see each other, the claim with the smallest name stays and the others withdraw and wait.
  *
  * @throws LockError if another process holds the lock (`owner`), if no socket can be created in the directory or its path
- * is too long for one, or if other processes claim it for too long; a system error if the directory cannot be read or changed
+ * is too long for one, or if other processes claim the directory for too long; a system error if it cannot be read or changed
  */
 export async function acquireDirectoryLock(
   directory: string,

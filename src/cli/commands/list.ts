@@ -95,7 +95,7 @@ async function listAnimals(selection: Selection, context: CommandContext): Promi
   await printer.end(footerOf(context, connection, selection, { ...reading, shown, isPage }));
 }
 
-/** The footer of a list or a count of `shown` animals. With `isPage`, `--all` would ask for more of them at once. */
+/** The footer of a list or a count of `shown` animals. With `isPage`, `--all` would request larger pages than this list. */
 export function footerOf(
   context: CommandContext,
   connection: Connection,

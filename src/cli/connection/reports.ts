@@ -19,9 +19,9 @@ const CAUSES: Partial<Record<Wait['reason'], string>> = {
 const SECOND = 1_000;
 
 /**
- * Waits, and reports why: with a countdown on a terminal, and with one line elsewhere and with --debug. The wait ends when its
- * time has passed, even if the process or the machine slept. It does not depend on the system time, which may be
- * changed.
+ * Waits, and reports why: with a countdown on a terminal, with one line elsewhere and with --debug, and otherwise not at all
+ * with --quiet. The wait ends when its time has passed, even if the process or the machine slept. It does not depend on the
+ * system time, which may be changed.
  *
  * @param show shows a line of the countdown; undefined removes the countdown
  * @throws the reason of `signal` as soon as it is aborted

@@ -152,7 +152,7 @@ export function nothingToDoText({ context, connection }: ImportTask, plan: Plan)
   return `${nothing}: ${knownText(context, plan, plan.known)}${openText(plan)}; ${again}`;
 }
 
-/** Such as `2 of 9 rows were sent before, last on 2026-11-20 12:00 UTC from v1.csv`. */
+/** How many rows are known, as in `2 of 9 rows were sent before, last on 2026-11-20 12:00 UTC from v1.csv`. */
 function knownText({ console }: CommandContext, { ledger, rows }: Plan, known: RowsByPosition): string {
   const last = Math.max(...new Set(Array.from(known.values(), (row) => row.import)));
   const { at = '', file = 'standard input' } = ledger.imports.get(last) ?? {};

@@ -157,7 +157,7 @@ async function sendRows(
     throw failures.find((error) => error instanceof OutcomeUnknownError) ?? failures[0];
 }
 
-/** `headers` are set if the animal was added, and `lost` if no response shows the outcome. Neither if the row was rejected. */
+/** `headers` are set if the animal was added, `lost` if no response shows the outcome. Neither if it was rejected or not sent. */
 type RowResult = { headers?: HttpHeaders; lost?: OutcomeUnknownError };
 
 /**

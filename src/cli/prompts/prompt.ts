@@ -117,7 +117,7 @@ function readLine(
 
 /**
  * Reads a key from standard input, which is not a terminal. Says after a second what it waits for, because a terminal may look
- * like a pipe, and another program may keep a pipe open. @throws CliError if the input cannot be a key
+ * like a pipe, and another program may keep a pipe open. @throws CliError if it cannot be read, or is not UTF-8
  */
 export async function readStdin({ stdin, sleep, console }: CommandContext): Promise<string> {
   const ended = new AbortController();

@@ -30,7 +30,7 @@ type Connection = {
   /** The request that arrived last, and the response to it. */
   request?: IncomingMessage;
   response?: ServerResponse;
-  /** Whether the connection closes after the response. Nothing that arrives then is a request. */
+  /** Whether the connection closes after the response. Until then, what arrives is ignored. */
   isClosing: boolean;
 };
 
