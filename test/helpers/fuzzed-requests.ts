@@ -263,7 +263,7 @@ function assemble(parts: Parts): FuzzedRequest {
     mayEnd: method.refused !== undefined || /close|Upgrade/.test(connection.text),
     ...(operation && { operation }),
   };
-  // Node's parser answers first.
+  // Node's parser responds before the service gets the request.
   if (method.refused) return { ...request, statuses: [method.refused] };
 
   const isOptions = method.text === 'OPTIONS';
