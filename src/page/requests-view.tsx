@@ -17,7 +17,7 @@ import {
 export function RequestsView({ page }: { page: Page }) {
   const { log, route } = page.state;
   const { status, request: opened } = route;
-  const shown = log.requests.filter((each) => status === '' || statusKind(each) === status);
+  const shown = log.requests.filter((request) => status === '' || statusKind(request) === status);
   const list = useRef<HTMLDivElement>(null);
   useArrowKeys(page, list);
   const isOpenedShown = shown.some(({ number }) => number === opened);
@@ -41,12 +41,12 @@ export function RequestsView({ page }: { page: Page }) {
           caption="Requests, the newest first"
           columns={['Status', 'Request', 'Time', 'Duration', 'Reason', 'Key']}
         >
-          {shown.map((each) => (
+          {shown.map((request) => (
             <RequestRow
-              key={each.number}
-              request={each}
-              isOpened={each.number === opened}
-              isInTabOrder={each.number === inTabOrder}
+              key={request.number}
+              request={request}
+              isOpened={request.number === opened}
+              isInTabOrder={request.number === inTabOrder}
               open={open}
             />
           ))}
@@ -131,7 +131,7 @@ const statuses = { '': 'All', ok: 'Successful', rejected: '4xx errors', failed: 
 function FilterForm({ page }: { page: Page }) {
   const { log, route, isPaused } = page.state;
   const count = (status: string) =>
-    log.requests.filter((each) => status === '' || statusKind(each) === status).length;
+    log.requests.filter((request) => status === '' || statusKind(request) === status).length;
   return (
     <search aria-label="Filter the requests" class="toolbar">
       {Object.entries(statuses).map(([status, text]) => (

@@ -71,7 +71,7 @@ const PREFLIGHT_SECONDS = 600;
 
 /** The origin of the request as a CORS header repeats it: `*` if all are allowed, undefined if it is not allowed. */
 const allowedOrigin = ({ headers }: IncomingMessage, origins: readonly string[]): string | undefined =>
-  origins.includes('*') ? '*' : origins.find((each) => each === headers.origin);
+  origins.includes('*') ? '*' : origins.find((origin) => origin === headers.origin);
 
 /** The CORS headers of a response. `origins` lists the allowed origins; `*` allows all. */
 export function corsHeaders(request: IncomingMessage, origins: readonly string[]): string[] {

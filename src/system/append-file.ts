@@ -38,19 +38,19 @@ export async function requireSameFile(
   path: string,
   expected: ExpectedFile,
 ): Promise<void> {
-  const found = await files.stat(path).catch((error) => {
+  const actual = await files.stat(path).catch((error) => {
     if (isMissing(error) || errnoOf(error) === 'ENOTDIR') return undefined;
     throw error;
   });
-  requireSame(path, found, expected);
+  requireSame(path, actual, expected);
 }
 
-function requireSame(path: string, found: FileStatus | undefined, expected: ExpectedFile): void {
+function requireSame(path: string, actual: FileStatus | undefined, expected: ExpectedFile): void {
   // Data written to a file without this path would be missing at the next start.
-  if (found?.dev !== expected.dev || found.ino !== expected.ino) {
+  if (actual?.dev !== expected.dev || actual.ino !== expected.ino) {
     throw new FileChangedError(`${path} was moved, replaced or deleted while it was in use`);
   }
-  if (expected.size !== undefined && found.size !== expected.size) {
+  if (expected.size !== undefined && actual.size !== expected.size) {
     throw new FileChangedError(`another program changed ${path} while it was in use`);
   }
 }

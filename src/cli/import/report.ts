@@ -58,31 +58,31 @@ function resultAt(plan: Plan, position: number): Result {
   return { line, result: 'unknown', pet, error: unknown, idempotencyKey, ...(candidates && { candidates }) };
 }
 
-/** Writes the results of all rows. If a terminal would show more than `ROWS_SHOWN`, only those that were not added. */
+/** Writes the results of all rows. A terminal shows at most `ROWS_SHOWN`: of a longer file, rows that were not added. */
 export async function writeResults(
   { context: { console }, input: { rows, unit } }: ImportTask,
   plan: Plan,
 ): Promise<void> {
   // Positions in the file instead of results, which would take hundreds of megabytes for a million rows.
   const positions = [...rows.keys()];
-  const at = (position: number) => resultAt(plan, position);
-  const notAdded = positions.filter((each) => at(each).result !== 'added');
+  const resultOf = (position: number) => resultAt(plan, position);
+  const notAdded = positions.filter((position) => resultOf(position).result !== 'added');
   const isShort = console.isTerminal && console.format === 'table';
   const isLong = isShort && rows.length > ROWS_SHOWN;
   const columns: Column<number>[] = [
-    { name: 'line', head: unit.toUpperCase(), value: (each) => at(each).line },
+    { name: 'line', head: unit.toUpperCase(), value: (position) => resultOf(position).line },
     {
       name: 'result',
-      value: (each) => (at(each).before ? 'added before' : at(each).result),
+      value: (position) => (resultOf(position).before ? 'added before' : resultOf(position).result),
       color: (result) => (result.startsWith('added') ? 'green' : 'red'),
       isFlexible: false,
     },
-    { name: 'id', value: (each) => (at(each).pet as Partial<ReceivedPet>).id },
-    { name: 'name', value: (each) => rows[each]?.pet.name },
+    { name: 'id', value: (position) => (resultOf(position).pet as Partial<ReceivedPet>).id },
+    { name: 'name', value: (position) => rows[position]?.pet.name },
     // A table would cut long messages.
-    { name: 'message', value: (each) => at(each).error?.message, only: 'data' },
+    { name: 'message', value: (position) => resultOf(position).error?.message, only: 'data' },
   ];
-  const json = (each: number) => stringifyJson(at(each));
+  const json = (position: number) => stringifyJson(resultOf(position));
   try {
     await printRows(console, { columns, json }, isLong ? notAdded.slice(0, ROWS_SHOWN) : positions);
   } catch (error) {
@@ -90,7 +90,7 @@ export async function writeResults(
     if (!isClosedPipe(error)) throw error;
   }
   if (!console.isForPeople) return;
-  const errors = notAdded.map((each) => ({ line: at(each).line, message: at(each).error?.message ?? '' }));
+  const errors = notAdded.map((i) => ({ line: resultOf(i).line, message: resultOf(i).error?.message ?? '' }));
   for (const text of groupErrors(errors, unit)) console.notice(text);
 }
 
@@ -216,6 +216,6 @@ export function writePreview(
     { name: 'status', value: ({ pet }) => pet.status, isFlexible: false },
   ];
   const isShort = console.isTerminal && console.format === 'table';
-  const shown = (isShort ? pending.slice(0, ROWS_SHOWN) : pending).map((each) => rows[each] as PetRow);
+  const shown = (isShort ? pending.slice(0, ROWS_SHOWN) : pending).map((i) => rows[i] as PetRow);
   return printRows(console, { columns, json: ({ pet }) => stringifyJson(pet) }, shown);
 }

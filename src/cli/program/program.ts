@@ -97,14 +97,14 @@ export function createProgram(commands: Commands, write: (text: string) => void 
     .configureHelp({ formatHelp: (command) => formatter.formatHelp(command, formatter) })
     .configureOutput({ writeOut: write, writeErr: write })
     .exitOverride();
-  for (const each of globalOptions) program.addOption(each);
+  for (const declared of globalOptions) program.addOption(declared);
   program.version(version, '-V, --version', 'show the version');
   const declarations = new Map<Commander, Command>();
   const declare = (parent: Commander, command: Command) => {
     const { name, summary, aliases = [], arguments: args = [] } = command;
     const child = parent.command(name).aliases(aliases).summary(summary).description(sentence(summary));
-    for (const each of args) child.addArgument(each);
-    for (const each of optionsOf(command)) child.addOption(each);
+    for (const declared of args) child.addArgument(declared);
+    for (const declared of optionsOf(command)) child.addOption(declared);
     declarations.set(
       child.addHelpText('after', () => examplesAndNotes(command)),
       command,

@@ -33,7 +33,7 @@ export async function ask<Word extends string>(
 ): Promise<Word> {
   const { console } = context;
   console.status(undefined);
-  const wordOf = (line: string) => words.find((each) => each.startsWith(line.trim().toLowerCase()));
+  const wordOf = (line: string) => words.find((word) => word.startsWith(line.trim().toLowerCase()));
   const prompt = `${sanitizeForTerminal(console.redactAll(question))} [${words.join('/')}] `;
   const validate = (line: string) => (wordOf(line) === undefined ? `type ${words.join(' or ')}` : undefined);
   return wordOf(await readLine(context, prompt, validate)) as Word;

@@ -393,7 +393,7 @@ export function createRecorder() {
       records.push(record);
       bytes += record.size;
       if (record.foreignOrigin !== undefined) {
-        const foreign = records.filter((each) => each.foreignOrigin !== undefined);
+        const foreign = records.filter((recorded) => recorded.foreignOrigin !== undefined);
         if (foreign[0] && foreign.length > MAX_FOREIGN_REQUESTS) {
           bytes -= foreign[0].size;
           records.splice(records.indexOf(foreign[0]), 1);
@@ -402,10 +402,10 @@ export function createRecorder() {
       while (records.length > MAX_RECORDED_REQUESTS || bytes > MAX_BYTES) bytes -= records.shift()?.size ?? 0;
     },
 
-    read: (number: number) => records.find((each) => each.number === number),
+    find: (number: number) => records.find((record) => record.number === number),
 
     /** The requests after a number, the newest first. */
-    after: (number: number) => records.filter((each) => each.number > number).reverse(),
+    after: (number: number) => records.filter((record) => record.number > number).reverse(),
 
     /** Empties the log. The numbers continue, and earlier cursors are before the next request. */
     clear(): void {

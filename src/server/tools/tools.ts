@@ -174,12 +174,12 @@ export const createRequestsHandler =
     // Requests that are recorded during the pauses below belong to the next response.
     const [log, cursor] = [recorder.logId(), recorder.cursor()];
     const requests: (RequestSummary | DescribedRequest)[] = [];
-    for (const [i, each] of all.entries()) {
+    for (const [i, record] of all.entries()) {
       // Removing secrets from long bodies takes long, so let the server handle other requests in between.
       if (i % SLICE === 0) await setImmediate();
       // Search the request without its secrets, so that a search cannot guess them.
-      if (text !== undefined && !contains(describe(each), text.toLowerCase())) continue;
-      requests.push(summary === 'true' ? summarize(each) : describe(each));
+      if (text !== undefined && !contains(describe(record), text.toLowerCase())) continue;
+      requests.push(summary === 'true' ? summarize(record) : describe(record));
       if (requests.length === limit) break;
     }
     return json({ requests, log, cursor });
@@ -191,8 +191,8 @@ function contains({ request, response, ...summary }: DescribedRequest, text: str
     message?.body ?? '',
     ...Object.entries(message?.headers ?? {}).map(([name, value]) => `${name}: ${value}`),
   ]);
-  return [...Object.values(summary), ...texts].some((each) =>
-    typeof each === 'string' ? each.toLowerCase().includes(text) : String(each) === text,
+  return [...Object.values(summary), ...texts].some((value) =>
+    typeof value === 'string' ? value.toLowerCase().includes(text) : String(value) === text,
   );
 }
 
@@ -215,7 +215,7 @@ const OWN_HEADERS =
 export function createSendAgainHandler(recorder: Recorder, { describe }: Describer, origin: string): Handler {
   return async (request) => {
     const { number, body } = await readBodyAs(SendAgain, request);
-    const recorded = recorder.read(number);
+    const recorded = recorder.find(number);
     if (!recorded) throw new ServiceError('not_found', `Request ${number} is not in the log`);
     const { notAgain } = describe(recorded);
     if (notAgain !== undefined) throw cannotBeSent(number, notAgain);
