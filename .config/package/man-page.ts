@@ -2,7 +2,7 @@ import type { Command as Commander, Option } from 'commander';
 import { environmentVariables, firstCommands } from '../../src/cli/commands/help.ts';
 import { exitCodeMeanings } from '../../src/cli/core/exit-codes.ts';
 import { commands } from '../../src/cli/main.ts';
-import { createProgram, globalOptions, formatter, programSummary } from '../../src/cli/program/program.ts';
+import { createProgram, formatter, globalOptions, programSummary } from '../../src/cli/program/program.ts';
 
 // Generates the man page from the same declarations as the help of the program.
 
