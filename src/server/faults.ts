@@ -122,7 +122,6 @@ export function createFaults({ rules: initial = [], ...options }: FaultOptions =
   };
 }
 
-/** Whether a rule still applies to requests. */
 const hasUsesLeft = ({ times, applied }: FaultRule & { applied: number }): boolean =>
   times === undefined || applied < times;
 

@@ -268,7 +268,6 @@ export function createPathFinder(table: readonly Path[]) {
 /** The method whose handler a request gets: that of GET for HEAD (D15), otherwise its own. */
 export const asGet = (method = ''): string => (method === 'HEAD' ? 'GET' : method);
 
-/** The error of a request whose path or method does not exist. */
 export const noRouteError = (path: KnownPath | undefined): ServiceError =>
   path ? methodNotAllowed(path.path, path.allow) : notFound();
 
@@ -278,7 +277,6 @@ const allowHeader = (methods: Iterable<string>): string =>
 
 const operationEntries = Object.entries(operations) as [OperationName, Operation][];
 
-/** The methods of all operations, as an Allow header lists them. */
 export const allMethodsHeader = allowHeader(new Set(operationEntries.map(([, { method }]) => method)));
 
 /** Returns a function that runs a check at most once a second, and otherwise returns its last result. */

@@ -99,7 +99,6 @@ export async function listen(app: App, { host, port, limits = {} }: ListenOption
     /** The URL of the server without the path `/v1`. */
     origin: `http://${urlHost(host)}:${address.port}`,
     port: address.port,
-    /** Replaces the app for all requests from now on. */
     replaceApp(other: App): void {
       currentApp = other;
     },

@@ -302,7 +302,6 @@ export function createRequestRedactors(secrets: readonly string[]) {
     return {
       /** Redacts a text that the client has sent. */
       redact: redactorOf(all, NAMED_IN_REQUEST),
-      /** Redacts a text that the service has sent. */
       redactResponse: redactorOf(all, NAMED),
       /** Redacts a sentence of the service. Words in it that equal a credential of the client stay. */
       redactSentence: redactorOf(fixed, []),
