@@ -23,7 +23,7 @@ export function createMetrics(
   async function load() {
     const { Counter, Gauge, Histogram, Registry } = await import('prom-client');
     const registry = new Registry();
-    const addMetric = (
+    const add = (
       Type: typeof Counter | typeof Gauge,
       name: string,
       help: string,
@@ -42,18 +42,18 @@ export function createMetrics(
         },
       });
     const byOperation = 'Requests by operation and HTTP status.';
-    addMetric(Counter, 'pets_http_requests_total', byOperation, ['operation', 'status'], () => [
+    add(Counter, 'pets_http_requests_total', byOperation, ['operation', 'status'], () => [
       ...responses.values(),
     ]);
-    addMetric(Counter, 'pets_key_bans_total', 'Bans of API keys since the start.', [], async () => [
+    add(Counter, 'pets_key_bans_total', 'Bans of API keys since the start.', [], async () => [
       [{}, (await banCounts()).begun],
     ]);
-    addMetric(Gauge, 'pets_banned_keys', 'API keys that are banned now.', [], async () => [
+    add(Gauge, 'pets_banned_keys', 'API keys that are banned now.', [], async () => [
       [{}, (await banCounts()).active],
     ]);
     if (databaseConnections) {
       const byState = 'Connections to the database, by state: busy, idle or opening.';
-      addMetric(Gauge, 'pets_database_connections', byState, ['state'], () =>
+      add(Gauge, 'pets_database_connections', byState, ['state'], () =>
         Object.entries(databaseConnections()).map(([state, count]) => [{ state }, count]),
       );
     }

@@ -111,7 +111,7 @@ export type Reading = {
   pages: number;
   animals: number;
   /** The number of animals that meet the conditions, at most `enough`. */
-  matching: number;
+  found: number;
   /** Whether more animals follow: on pages that were not read, or beyond `enough` on the last page that was read. */
   more: PetPage['more'];
 };
@@ -130,26 +130,26 @@ export async function readPages(
   selection: Selection,
   { enough, onResults, showStatus }: ReadingOptions,
 ): Promise<Reading> {
-  const reading: Reading = { pages: 0, animals: 0, matching: 0, more: 'no' };
+  const reading: Reading = { pages: 0, animals: 0, found: 0, more: 'no' };
   const isFiltered = hasOwnFilter(selection);
   const size = isFiltered ? pageSize.max : Math.min(enough, pageSize.max);
   const matches = matcherOf(selection);
   const { listPages } = await import('../../client/client.ts');
   const pages = listPages(client, { limit: size, status: statusForService(selection.status) }, () => {
     // Do not prefetch if the page that has just arrived may contain all that is missing.
-    return enough - reading.matching > size;
+    return enough - reading.found > size;
   });
   for await (const { pets, more } of pages) {
     const results = isFiltered ? pets.filter(matches) : pets;
-    const taken = results.slice(0, enough - reading.matching);
+    const taken = results.slice(0, enough - reading.found);
     reading.pages++;
     reading.animals += pets.length;
-    reading.matching += taken.length;
+    reading.found += taken.length;
     reading.more = taken.length < results.length ? 'yes' : more;
     await onResults(taken);
-    if (more !== 'yes' || reading.matching >= enough) break;
+    if (more !== 'yes' || reading.found >= enough) break;
     const read = `read ${formatCount(reading.animals, 'animal')}`;
-    showStatus(isFiltered ? `${read}, found ${reading.matching}` : read);
+    showStatus(isFiltered ? `${read}, found ${reading.found}` : read);
   }
   showStatus(undefined);
   return reading;

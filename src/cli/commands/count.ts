@@ -81,7 +81,7 @@ export const countCommand: Command<Options> = {
       ],
       json: ({ names: _, ...count }: Count) => stringifyJson(count),
     };
-    const footer = footerOf(context, connection, selection, { ...reading, shown: reading.matching });
+    const footer = footerOf(context, connection, selection, { ...reading, shown: reading.found });
     await printRows(context.console, view, sorted, footer);
     return undefined;
   },

@@ -29,7 +29,7 @@ type AddOptions = Data & {
 };
 
 /** Finds the store of `--data`, PETS_DATA or the default. `command` adds `--data` to a command if the user gave it. */
-async function findKeyStore({ data }: Data, context: CommandContext) {
+async function openKeys({ data }: Data, context: CommandContext) {
   const location = await findStoreLocation(data, context);
   const command = (words: string) => addDataOption(words, data, location, context.platform);
   const manage: StoreLocation['manageKeys'] = (task) =>
@@ -68,7 +68,7 @@ const add: Command<AddOptions> = {
     const quota = hasQuota
       ? { ...plans[plan], ...(perMinute && { perMinute }), ...(perDay && { perDay }) }
       : undefined;
-    const { command, manage } = await findKeyStore(options, context);
+    const { command, manage } = await openKeys(options, context);
     const created = await manage((keys) => keys.create({ name, plan, quota }));
     await printKey(created, command(`pets keys revoke ${name}`), context);
     return undefined;
@@ -105,7 +105,7 @@ const list: Command<Data> = {
   outputOptions: ['csv', 'output'],
   async run(options, context) {
     const { console, clock } = context;
-    const { command, manage } = await findKeyStore(options, context);
+    const { command, manage } = await openKeys(options, context);
     const [stored, bans] = await manage((manager) => Promise.all([manager.list(), manager.bans()]));
     const { quotaOf } = await import('../../store/keys.ts');
     const keys = stored.map((key): ListedKey => {
@@ -148,7 +148,7 @@ const revoke: Command<Data & { name: string }> = {
   arguments: [argument('<name>', 'name of the key')],
   options: [dataOption],
   async run(options, context) {
-    const { manage } = await findKeyStore(options, context);
+    const { manage } = await openKeys(options, context);
     await manage((keys) => keys.revoke(options.name));
     context.console.notice(`revoked key ${options.name}`);
   },

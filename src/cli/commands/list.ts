@@ -90,7 +90,7 @@ async function listAnimals(selection: Selection, context: CommandContext): Promi
     );
   const rest = sort === undefined ? kept : sortByField(kept, orderOf(sort)).slice(0, enough);
   await printer.write(rest);
-  const shown = sort === undefined ? reading.matching : rest.length;
+  const shown = sort === undefined ? reading.found : rest.length;
   const isPage = !isWhole && enough < pageSize.max;
   await printer.end(footerOf(context, connection, selection, { ...reading, shown, isPage }));
 }
@@ -100,19 +100,19 @@ export function footerOf(
   context: CommandContext,
   connection: Connection,
   selection: Selection,
-  { matching, more, shown, isPage }: Pick<Reading, 'matching' | 'more'> & { shown: number; isPage?: boolean },
+  { found, more, shown, isPage }: Pick<Reading, 'found' | 'more'> & { shown: number; isPage?: boolean },
 ): Footer {
   const filters = describeFilters(selection);
   const list = () => followUpCommand(context, 'list');
-  if (matching === 0 && more === 'no') {
+  if (found === 0 && more === 'no') {
     const all = selection.category ? `${followUpCommand(context, 'count')} --by category` : `${list()} --all`;
     const add = `Add one: ${followUpCommand(context, 'add')} <name> --category <id>`;
     const end = filters.length === 0 ? `. ${add}` : ` with ${filters.join(' and ')}. Try: ${all}`;
     return { summary: `no animals at ${targetLabel(connection)}${end}` };
   }
   const isCut = more !== 'no' && shown === selection.limit;
-  const start = shown < matching ? `${shown} of ` : isCut ? 'the first ' : '';
-  const count = `${start}${formatCount(matching, 'animal')}`;
+  const start = shown < found ? `${shown} of ` : isCut ? 'the first ' : '';
+  const count = `${start}${formatCount(found, 'animal')}`;
   const summary = [`${count}${footerLabel(connection)}`, ...filters].join(', ');
   // A user who gives --limit knows that the list ends there.
   if (more === 'no' || shown === selection.limit) return { summary };

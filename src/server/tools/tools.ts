@@ -78,9 +78,9 @@ export function createTools(options: ToolsOptions) {
 
   const liftBan: Handler = async ({ url }) => {
     const { key } = readQueryAs(BanQuery, url);
-    const apiKey = (await keys.list()).find(({ name }) => name === key);
-    if (apiKey === undefined) throw new ServiceError('not_found', `There is no key with the name ${key}`);
-    await limiter.liftBan(apiKey.sha256);
+    const found = (await keys.list()).find(({ name }) => name === key);
+    if (found === undefined) throw new ServiceError('not_found', `There is no key with the name ${key}`);
+    await limiter.liftBan(found.sha256);
     return json(await describeKeys());
   };
 
