@@ -49,7 +49,6 @@ export const secondsParser = (min: number) =>
 
 export const integerParser = (min: number, max: number) => numberParser('an integer', /^\d{1,16}$/, min, max);
 
-/** Parses a number from 0 to 1 with up to nine decimals. */
 export const parseFraction = numberParser('a number', /^(\d|\d?\.\d{1,9})$/, 0, 1);
 
 /** An object as `parseJson` returns it. Its fields may have any names and values. */

@@ -101,7 +101,6 @@ const LedgerEvent = z.discriminatedUnion('kind', [
 ]);
 export type LedgerEvent = z.infer<typeof LedgerEvent>;
 
-/** A line after the header. */
 const LedgerLine = z.array(LedgerEvent);
 
 export type Ledger = z.infer<typeof LedgerHeader> & {

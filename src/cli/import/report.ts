@@ -43,7 +43,6 @@ type Result = {
   idempotencyKey?: string;
 };
 
-/** The result of a row after a complete run. */
 function resultAt(plan: Plan, position: number): Result {
   const { line, pet } = plan.rows[position] as PetRow;
   const error = plan.rejected.get(position);

@@ -68,7 +68,6 @@ const BORDERLESS = Object.fromEntries(BORDERS.split(' ').map((name) => [name, ''
 /** cli-table3 compares all rows of a table with each other, so a long table is drawn in parts of this many rows. */
 const ROWS_AT_ONCE = 100;
 
-/** Aligns and pads cells that fit their columns. */
 function drawRows(rows: string[][], widths: readonly number[], columns: readonly TableColumn[]): string {
   const colAligns = columns.map(({ align }) => align);
   const style = { head: [], border: [], 'padding-left': 0, 'padding-right': GAP };

@@ -77,7 +77,6 @@ export function parsePublicUrl(text: string): string {
   return url.endsWith(API_PREFIX) ? url : url + API_PREFIX;
 }
 
-/** Parses the value of --trust-proxy: an address or a CIDR block. */
 export function parseAddressBlock(text: string): string {
   if (isAddressBlock(text)) return text;
   throw new ArgumentError('must be an IP address or a CIDR block, for example 10.0.0.0/8');
