@@ -83,7 +83,7 @@ function SignIn({ page }: { page: Page }) {
         {page.state.signInProblem && `${escapeInvisible(page.state.signInProblem)}. `}
         Open the page address that <code>pets serve</code> printed last.
       </p>
-      <p class="note">It works once, in one browser. With --quiet, no address is printed.</p>
+      <p class="note">It works once, in one browser. With --quiet, pets serve prints no address.</p>
     </section>
   );
 }

@@ -66,7 +66,7 @@ export function RequestDetails({ page, number }: { page: Page; number: number })
           Close
         </button>
       </div>
-      {whole === 'missing' && <p class="note">The service does not have this request any more.</p>}
+      {whole === 'missing' && <p class="note">The service no longer has this request.</p>}
       {request && <Content page={page} whole={request} />}
     </section>
   );

@@ -48,7 +48,7 @@ export function createMetrics(
     add(Counter, 'pets_key_bans_total', 'Bans of API keys since the start.', [], async () => [
       [{}, (await banCounts()).begun],
     ]);
-    add(Gauge, 'pets_banned_keys', 'API keys that are banned now.', [], async () => [
+    add(Gauge, 'pets_banned_keys', 'API keys that are banned at the moment.', [], async () => [
       [{}, (await banCounts()).active],
     ]);
     if (databaseConnections) {
@@ -65,7 +65,7 @@ export function createMetrics(
     });
     const calls = new Histogram({
       name: 'pets_database_call_duration_seconds',
-      help: 'Duration of each call of the database, in seconds.',
+      help: 'Duration of each call to the database, in seconds.',
       labelNames: ['call'],
       buckets: BUCKETS,
       registers: databaseConnections ? [registry] : [],

@@ -163,7 +163,7 @@ const createHandlers = (
     const path = pathOf(url);
     const id = parseInt64(path.slice(path.lastIndexOf('/') + 1));
     if (id === undefined)
-      throw new ServiceError('not_found', 'Not found: the identifier in the path is not valid');
+      throw new ServiceError('not_found', 'Not found: the id in the path is not a 64-bit integer');
     const { sunset, successor } = operations.getPet.deprecated;
     if (clock.now() >= sunset.getTime()) {
       throw new ServiceError(

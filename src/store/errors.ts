@@ -7,6 +7,7 @@ export type StoreErrorCode =
   | 'changed' // Another program has moved, replaced or changed the journal while it was in use.
   | 'key_request' // The request for a new API key is not valid.
   | 'key_missing' // There is no API key with this name.
+  | 'key_exists' // There is already an API key with this name.
   | 'privilege' // The role may not do this in the database.
   | 'other'; // The message and the hint say everything.
 

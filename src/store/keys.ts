@@ -122,10 +122,8 @@ export class KeyManager {
     const created = new Date(this.#clock.now()).toISOString();
     const stored = { ...parsed.data, sha256: hashKey(key), created };
     if (await this.#table.add(stored)) return { name, plan, quota: quotaOf(stored), key };
-    throw new StoreError(
-      `a key named ${stored.name} already exists`,
-      'choose another name, or revoke that key first',
-    );
+    const message = `a key named ${stored.name} already exists`;
+    throw new StoreError(message, 'choose another name, or revoke that key first', { code: 'key_exists' });
   }
 
   /** @throws StoreError if there is no key with this name (`key_missing`) */

@@ -43,7 +43,7 @@ const errno = (code: string) => Object.assign(new Error(`${code}: words`), { cod
 
 const API = 'api.example.com';
 const REJECTED = `${API} rejected key …k2mX from profile staging: `;
-const [USED_UP, AFTER] = [`no request is sent to ${API}`, 'try again after this time'];
+const [USED_UP, AFTER] = [`pets sends no request to ${API}`, 'try again after this time'];
 
 test.each<[unknown, number, string, message: string, hint: string | undefined, baseUrl?: string]>([
   [usageError('wrong', 'do this'), 2, 'usage', 'wrong', 'do this'],

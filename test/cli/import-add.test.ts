@@ -55,7 +55,7 @@ describe('the rate limit', () => {
       error: {
         code: 'rate_limited',
         message: expect.stringMatching(
-          /^no request is sent to .* until 2026-11-21 00:00:00 UTC \(in 12 h\): /,
+          /^pets sends no request to .* until 2026-11-21 00:00:00 UTC \(in 12 h\): /,
         ),
         hint: expect.stringContaining('try again after this time'),
       },

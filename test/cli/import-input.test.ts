@@ -68,7 +68,7 @@ test('a file is refused with an explanation if it has more rows than the limit; 
   await expect(readPetFile(file, context, 1)).rejects.toMatchObject({
     code: 'usage',
     message: `${file} has more than 1 rows; nothing was sent`,
-    hint: 'split it',
+    hint: 'split the file',
   });
 });
 
@@ -109,7 +109,7 @@ test('a ledger that cannot be read ends the import, because the rows may be in i
   for (const args of [['--dry-run'], ['--json'], ['--add-again', '--json']]) {
     const { code: exit, stderr } = await add(args);
     expect([exit, stderr]).toEqual([1, expect.stringMatching(/cannot (read|write) .*state/)]);
-    expect(stderr).toContain('fix the problem, such as a wrong owner after sudo');
+    expect(stderr).toContain('check its owner and mode, which sudo may have changed');
   }
   expect(service.names()).toHaveLength(3);
 });

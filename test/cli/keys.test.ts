@@ -36,6 +36,8 @@ test('a hint of pets keys repeats --data if it was given', async () => {
   const hint = async (args: readonly string[], env = {}) =>
     (await machine.pets(['keys', 'list', ...args], { env })).stderr;
   expect(await hint(['--data', two])).not.toContain('Create one');
+  const taken = await machine.pets(['keys', 'add', 'dev', '--data', two]);
+  expect(taken.stderr).toContain(`first: pets keys revoke dev --data '${two}'\n`);
   await machine.pets(['keys', 'revoke', 'dev', '--data', two]);
   expect(await hint(['--data', two])).toContain(`Create one: pets keys add laptop --data '${two}'\n`);
   expect(await hint([], { PETS_DATA: two })).toContain('Create one: pets keys add laptop\n');

@@ -71,7 +71,7 @@ test('ids as arguments select orders, and a missing one is exit code 3 after the
   expect(await idsOf(['2', '3', '--where', 'animals=7'])).toBe('2');
   const ran = await run(['2', '1007', '--columns', 'id']);
   expect([ran.code, ran.stdout]).toEqual([3, '2\n']);
-  expect(ran.stderr).toContain('error: no order with id 1007\n  → all orders: pets orders');
+  expect(ran.stderr).toContain('error: no order with id 1007\n  → to list all: pets orders');
   const none = await run(['yesterday', '--json']);
   expect([none.code, none.stdout]).toEqual([3, '']);
   expect(none.stderr).toContain('by time: pets orders --since today');

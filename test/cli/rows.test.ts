@@ -146,6 +146,7 @@ test.each([
   [`\n [\n${json}]`, 'json'],
   [`\n ${json}\n`, 'ndjson'],
   [' {\n"pets":[]}', 'json'],
+  ['{"animals":[]}', 'json'],
   ['\n name,category\nRex,1\n', 'csv'],
   [' ', 'csv'],
 ])('the format of %j is %s', (text, format) => {

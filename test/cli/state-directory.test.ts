@@ -59,7 +59,7 @@ test('if nothing is writable, a command prints one note', async () => {
   }
 });
 
-const CONFIG_HINT = 'fix the problem, or set PETS_CONFIG_DIR to another directory';
+const CONFIG_HINT = 'check this path and the free disk space, or set PETS_CONFIG_DIR to another directory';
 test.each([
   ['login --no-verify', /^cannot write .*prod[.]json: /, CONFIG_HINT],
   [

@@ -50,7 +50,7 @@ test.each<[string[], Record<string, string>, boolean]>([
 
 test.each([
   ['list --json', 'interrupted'],
-  ['add Rex --category 1 --json', 'animal 7 was added, but its output was not: interrupted'],
+  ['add Rex --category 1 --json', 'animal 7 was added, but not printed: interrupted'],
 ])('Ctrl-C ends pets %s while its output is not read: %s', async (line, message) => {
   const { url } = await scriptedServer(({ method }, response) =>
     method === 'GET' ? reply(response, 200, []) : reply(response, 201, { id: 7, name: 'Rex', categoryId: 1 }),

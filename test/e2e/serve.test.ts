@@ -164,7 +164,7 @@ const noticesOf = async (machine: Machine, args: readonly string[]): Promise<str
 const NO_PAGE =
   'other machines may reach this server, so it has no page and no other developer tools; to have them: --page';
 const PLAIN =
-  'other machines can reach this server, and API keys are sent to it unencrypted; use a reverse proxy with TLS, and set --public-url to its https URL';
+  'other machines can reach this server, and clients send API keys to it unencrypted; use a reverse proxy with TLS, and set --public-url to its https URL';
 const tls = ['--public-url', 'https://shop.test/v1'];
 const everywhere = ['--host', '0.0.0.0'];
 
@@ -194,7 +194,7 @@ test('a profile local of another service and the store stay; --quiet hides the n
   const journal = () => readFile(join(store, 'journal.ndjson'), 'utf8');
   const before = await journal();
   expect(await noticesOf(machine, [...args, '--plan', 'free'])).toEqual([
-    'store is not empty; --seed was ignored; for another store: --ephemeral, or --data <directory>',
+    'the store is not empty, so --seed was ignored; for another store: --ephemeral, or --data <directory>',
     NO_PAGE,
     expect.stringContaining('--plan free was ignored'),
     'profile local was not changed, because it belongs to another service: https://shop.test/v1',

@@ -40,7 +40,7 @@ export const listOptions = [
     '--sort <field>',
     'name, id, category or status; id:desc reverses',
     ['name', 'id', 'category', 'status'].flatMap((field) => [field, `${field}:asc`, `${field}:desc`]),
-    PET_FIELDS,
+    `id:desc reverses the order; ${PET_FIELDS}`,
   ),
   option('--columns <fields>', `only these fields, such as ${petFields.join()}`, (text) =>
     parseFields(text, fieldOf),

@@ -35,11 +35,11 @@ export const add: Command<Options> = {
     'pets add Rex --category 3 --json | jq .id',
   ],
   arguments: [argument('[name]', "the animal's name; if it begins with a hyphen, put it last, after --")],
-  extraHint: 'the name in straight quotes, the category as an option: pets add "Lady Bella" --category 3',
+  extraHint: 'put straight quotes around the name; the category is an option: pets add "Lady Bella" --category 3',
   options: [
     option(
       '--category <id>',
-      'number of the category; if it is missing, pets shows those in use at a terminal, and asks',
+      'number of the category; if it is missing at a terminal, pets shows those in use, and asks',
       parseInt64Argument,
       CATEGORY_HINT,
     ),
@@ -56,7 +56,7 @@ export const add: Command<Options> = {
     const { console, clock } = context;
     const problem = given === undefined ? undefined : problemWithName(given);
     if (problem !== undefined)
-      throw usageError(problem, `${EXAMPLE}; from a pipe: ${followUpCommand(context, 'import')} -`);
+      throw usageError(problem, `${EXAMPLE}; for rows from a pipe: ${followUpCommand(context, 'import')} -`);
     if (given === undefined && !canAsk(context)) throw usageError('missing <name>', EXAMPLE);
     if (category === undefined && !canAsk(context))
       throw usageError('missing --category <id>', `${EXAMPLE}; ${CATEGORY_HINT}`);
@@ -84,7 +84,7 @@ export const add: Command<Options> = {
     } catch (error) {
       if (!(error instanceof CliError) || isClosedPipe(error)) throw error;
       const hint = `do not add it again; to see it: ${followUpCommand(context, 'get')} ${pet.id}`;
-      const message = `animal ${pet.id} was added, but its output was not: ${error.message}`;
+      const message = `animal ${pet.id} was added, but not printed: ${error.message}`;
       const { code, exitCode } = error;
       throw new CliError(message, { code, exitCode, hint, cause: error });
     }

@@ -36,7 +36,7 @@ export const countCommand: Command<Options> = {
   summary: 'count animals by status or category',
   examples: [
     'pets count',
-    'pets count --by category  # shows names of each',
+    'pets count --by category  # shows some animals of each',
     'pets count --by status,category',
     'pets count --by category --status available --csv > available.csv',
     "pets count --status available --json | jq 'map(.animals) | add // 0'",
@@ -47,7 +47,7 @@ export const countCommand: Command<Options> = {
       'status',
     ),
     ...filterOptions,
-    option('--name <text>', 'only names with this text; case and accents do not matter', parseNameText),
+    option('--name <text>', 'part of the name; case and accents do not matter', parseNameText),
   ],
   prints: 'rows',
   outputOptions: ['csv', 'excel', 'output'],

@@ -17,11 +17,11 @@ export const importCommand: Command<ImportRequest> = {
   options: [
     option('--skip-added', 'add only rows that were not added before, and have no id').conflicts('addAgain'),
     option('--add-again', 'add every row, also those added before or with an id'),
-    option('--dry-run', 'check the file and show what would be added; add nothing'),
+    option('--dry-run', 'check the file and show what would be added; sends nothing, but needs an API key'),
     option('--yes', "don't ask at a terminal before adding to profile prod"),
   ],
   notes:
-    'Rows that were sent without a response are settled first. After an interruption, run the same command again: it adds the missing rows. If the file is another version of an earlier one, pets asks whether to skip the known rows, to add them again, or to stop; without a terminal it stops (exit code 1) until you choose --skip-added or --add-again. If all rows of a file are known, nothing is added; --add-again adds them as further animals. In any other file, known rows are added again, and a note names them. Rows with an id always need one of the two options. For 30 days, this computer knows a row by its name, category and status; another one does not.',
+    'First, pets finds out whether rows that got no response were added. After an interruption, run the same command again: it adds the missing rows. If the file is another version of an earlier one, pets asks whether to skip the known rows, to add them again, or to stop; without a terminal it stops (exit code 1) until you choose --skip-added or --add-again. If all rows of a file are known, nothing is added; --add-again adds them as further animals. In any other file, known rows are added again, and a note names them. Rows with an id always need one of the two options. For 30 days, this computer knows a row by its name, category and status; another computer does not.',
   prints: 'rows',
   async run(options, context) {
     const { importFile } = await import('../import/run.ts');

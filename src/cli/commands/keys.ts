@@ -69,8 +69,12 @@ const add: Command<AddOptions> = {
       ? { ...plans[plan], ...(perMinute && { perMinute }), ...(perDay && { perDay }) }
       : undefined;
     const { command, manage } = await openKeys(options, context);
-    const created = await manage((keys) => keys.create({ name, plan, quota }));
-    await printKey(created, command(`pets keys revoke ${name}`), context);
+    const revocation = command(`pets keys revoke ${name}`);
+    const hint = `choose another name, or revoke that key first: ${revocation}`;
+    const created = await manage((keys) => keys.create({ name, plan, quota })).catch(
+      replaceHints({ key_exists: hint }),
+    );
+    await printKey(created, revocation, context);
     return undefined;
   },
 };
@@ -85,7 +89,7 @@ async function printKey(created: CreatedKey, revocation: string, { console }: Co
   } catch (error) {
     const { code, exitCode, message } = toCliError(error);
     const reason = isClosedPipe(error) ? 'the pipe was closed' : message;
-    throw new CliError(`key ${name} was created, but the output could not be written: ${reason}`, {
+    throw new CliError(`key ${name} was created, but not printed: ${reason}`, {
       code,
       exitCode,
       hint: `the key cannot be shown again; revoke it: ${revocation}`,
@@ -98,7 +102,7 @@ type ListedKey = Pick<StoredKey, 'name' | 'plan' | 'created'> & Quota & { banned
 
 const list: Command<Data> = {
   name: 'list',
-  summary: 'list the keys, but not the secret values',
+  summary: 'list the keys, without their secret values',
   examples: ['pets keys list', 'pets keys list --csv'],
   options: [dataOption],
   prints: 'rows',

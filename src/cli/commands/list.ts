@@ -12,7 +12,6 @@ import {
   type Reading,
   readPages,
   type Selection,
-  statusForService,
 } from '../animals/selection.ts';
 import {
   connectionFor,
@@ -103,22 +102,20 @@ export function footerOf(
   { found, more, shown, isPage }: Pick<Reading, 'found' | 'more'> & { shown: number; isPage?: boolean },
 ): Footer {
   const filters = describeFilters(selection);
-  const list = () => followUpCommand(context, 'list');
+  const command = (name: string) => followUpCommand(context, name);
   if (found === 0 && more === 'no') {
-    const all = selection.category ? `${followUpCommand(context, 'count')} --by category` : `${list()} --all`;
-    const add = `Add one: ${followUpCommand(context, 'add')} <name> --category <id>`;
+    const all = selection.category ? `${command('count')} --by category` : `${command('list')} --all`;
+    const add = `Add one: ${command('add')} <name> --category <id>`;
     const end = filters.length === 0 ? `. ${add}` : ` with ${filters.join(' and ')}. Try: ${all}`;
     return { summary: `no animals at ${targetLabel(connection)}${end}` };
   }
-  const isCut = more !== 'no' && shown === selection.limit;
+  const isCut = more !== 'no' && shown === selection.limit && shown > 1;
   const start = shown < found ? `${shown} of ` : isCut ? 'the first ' : '';
   const count = `${start}${formatCount(found, 'animal')}`;
   const summary = [`${count}${footerLabel(connection)}`, ...filters].join(', ');
   // A user who gives --limit knows that the list ends there.
   if (more === 'no' || shown === selection.limit) return { summary };
-  const status = selection.status ? ` --status ${statusForService(selection.status)}` : '';
-  const all = `${list()}${status} --all`;
-  if (more === 'yes') return { summary, warning: `more animals follow; for all: ${all}` };
+  if (more === 'yes') return { summary, warning: 'more animals follow; for all, add --all' };
   const warning = 'there may be more animals, but the service sends no link to a next page';
-  return { summary, warning: isPage ? `${warning}; to ask for more at once: ${all}` : warning };
+  return { summary, warning: isPage ? `${warning}; to ask for more at once, add --all` : warning };
 }

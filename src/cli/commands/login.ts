@@ -50,7 +50,8 @@ export const login: Command<Options> = {
     const message = `API key for profile ${profile} (${new URL(baseUrl).host})`;
     const key = await (piped === undefined ? promptKey(context, message, check) : check(piped));
     await writeProfile(context, profile, { baseUrl, key });
-    const next = `pets list${context.globals.profile === undefined ? '' : ` --profile ${profile}`}`;
+    const isDefault = context.globals.profile === undefined && !env['PETS_API_KEY'];
+    const next = `pets list${isDefault ? '' : ` --profile ${profile}`}`;
     console.notice(`saved key ${maskKey(key)} for ${baseUrl} to profile ${profile}. Next: ${next}`);
   },
 };
@@ -67,7 +68,7 @@ function givenBaseUrl({ globals, env }: CommandContext): string | undefined {
 async function promptBaseUrl(context: CommandContext, profile: string): Promise<string> {
   if (!canPrompt(context))
     throw usageError(
-      `missing --base-url; profile ${profile} has no base URL yet`,
+      `missing --base-url <url>; profile ${profile} has no base URL yet`,
       `for example: ${followUpCommand(context, 'login')} --base-url https://api.example.com/v1`,
     );
   const validate = (text: string) => {
@@ -148,9 +149,9 @@ const keyIn = (text: string): string =>
  */
 function keyProblem(text: string): string | undefined {
   const key = keyIn(text);
-  if (/^https?:\/\//i.test(key)) return 'expected an API key, but got a URL';
+  if (/^https?:\/\//i.test(key)) return 'this is a URL, and not an API key';
   if (key === '') return 'the key is empty';
-  return API_KEY_PATTERN.test(key) ? undefined : 'the key is not one word in ASCII';
+  return API_KEY_PATTERN.test(key) ? undefined : 'the key has a space, or a character that is not ASCII';
 }
 
 export const logout: Command<object> = {

@@ -97,7 +97,7 @@ function columnsOf(withCheck: boolean): Column<ProfileRow>[] {
   const checked: Column<ProfileRow>[] = [
     {
       name: 'check',
-      value: ({ check }) => (check?.ok ? 'valid' : (check?.code ?? 'no key')),
+      value: ({ check, damaged }) => (check?.ok ? 'valid' : (check?.code ?? (damaged ? '-' : 'no key'))),
       isFlexible: false,
     },
     { name: 'remaining', value: ({ check }) => check?.remaining },
@@ -109,7 +109,7 @@ function columnsOf(withCheck: boolean): Column<ProfileRow>[] {
     {
       name: 'baseUrl',
       head: 'BASE URL',
-      value: (row) => (row.damaged ? 'damaged' : (row.baseUrl ?? '-')),
+      value: (row) => (row.damaged ? 'unusable' : (row.baseUrl ?? '-')),
       isFlexible: false,
     },
     { name: 'key', value: ({ key }) => key ?? '-', isFlexible: false },

@@ -30,8 +30,8 @@ export const serve: Command<ServeOptions> = {
     'pets serve --ephemeral --latency 100-300 --fail-rate 0.1 -- npm test',
   ],
   notes:
-    'The command gets the address, a key and a token in PETS_BASE_URL, PETS_API_KEY and PETS_SERVE_TOKEN. The page in a browser, whose address pets serve prints, shows each request. The API is described at /openapi.json. Tools for tests, such as POST /reset: docs/testing.md. More options: pets help serve keys (your own key, rate limits, bans), faults (error responses, delays) or network (--cors, --host).',
-  arguments: [argument('[command...]', 'after --: command to run against the service, which ends with it')],
+    'A command after -- gets the address, a key and a token in PETS_BASE_URL, PETS_API_KEY and PETS_SERVE_TOKEN. pets serve prints the address of a page that shows each request in a browser. The API is described at /openapi.json. Tools for tests, such as POST /reset: docs/testing.md. More options: pets help serve keys (your own key, rate limits, bans), faults (error responses, delays) or network (--cors, --host).',
+  arguments: [argument('[command...]', 'after --: command to run against the service; the service stops with it')],
   options: [
     dataOption,
     option('--ephemeral', 'keep the store in a temporary directory, deleted on exit').conflicts('data'),
@@ -49,8 +49,8 @@ export const serve: Command<ServeOptions> = {
         `plan of a new key: ${planNames.join(', ')} (default: ${DEFAULT_PLAN}; limits: pets help keys add)`,
         planNames,
       ),
-      option('--key-file <file>', 'accept the API key in this file (or in PETS_SERVE_KEY)'),
-      option('--no-profile', "don't save address and key to profile local; never saved with a command"),
+      option('--key-file <file>', 'file with the API key to accept (default: PETS_SERVE_KEY or a new key)'),
+      option('--no-profile', "don't save address and key to profile local (a command after -- implies this)"),
       option(
         '--ban-after <number>',
         'ban a key after this many rate-limited requests in a minute; those within a second of the first 429 do not count; 0 = never',
@@ -67,7 +67,7 @@ export const serve: Command<ServeOptions> = {
       option('--fail-rate <fraction>', 'fraction of responses with status 503, from 0 to 1', parseFraction),
       option(
         '--fault-seed <number>',
-        'number that an earlier run printed, to repeat its faults',
+        'number that an earlier run printed, to repeat its random faults',
         integerParser(0, Number.MAX_SAFE_INTEGER),
       ),
       option(

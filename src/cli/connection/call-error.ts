@@ -113,7 +113,7 @@ function describeRateLimit(error: RateLimitError, call: FailedCall, server: stri
   }
   return {
     ...fields,
-    message: `no request is sent to ${server}${when}: according to an earlier response, the rate limit is used up or the key is banned`,
+    message: `pets sends no request to ${server}${when}: according to an earlier response, the rate limit is used up or the key is banned`,
     hint: 'try again after this time; to ask the service whether the limit has ended earlier, at most once a minute: pets profiles --check',
   };
 }

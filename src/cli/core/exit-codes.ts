@@ -29,7 +29,7 @@ export const exitCodeMeanings: readonly (readonly [ExitCode, string])[] = [
   [2, 'wrong usage: invalid argument, option or setting'],
   [3, 'not found'],
   [4, 'no API key for the profile, or the service rejected the key'],
-  [5, 'rate-limited: the wait is longer than --max-wait, or six attempts were not enough'],
+  [5, 'rate-limited: the wait is too long for --max-wait or --max-time, or no attempt is left'],
   [6, 'network error or timeout; or a failure while adding an animal, which may have been added'],
   [7, 'any other failure of the service, or an unexpected response'],
   [8, 'some rows of an import failed, or may or may not have been added'],

@@ -21,7 +21,7 @@ export async function readInput(input: Readable, name: string, signal?: AbortSig
   try {
     for await (const chunk of input) {
       size += chunk.length;
-      if (size > MAX_INPUT_BYTES) throw usageError(`${name} is larger than 256 MiB`, 'split it');
+      if (size > MAX_INPUT_BYTES) throw usageError(`${name} is larger than 256 MiB`, 'split the file');
       chunks.push(chunk);
     }
   } catch (error) {
@@ -35,7 +35,8 @@ export function inputError(name: string, error: unknown): CliError {
   const errno = errnoOf(error);
   if (errno === 'EISDIR')
     return fileError('read', name, new Error('it is a directory'), 'give the name of a file');
-  const hint = errno === 'ENOENT' ? `check the name and the directory: ${resolve(name)}` : undefined;
+  const isMissing = errno === 'ENOENT' || errno === 'ENOTDIR';
+  const hint = isMissing ? `check the name and the directory: ${resolve(name)}` : 'make it readable, or use another file';
   return fileError('read', name, error, hint);
 }
 

@@ -15,7 +15,7 @@ export function parseWith<Schema extends z.ZodMiniType>(schema: Schema): (text: 
 }
 
 export const oneOf = <Word extends string>(words: readonly Word[]): ((text: string) => Word) =>
-  parseWith(z.enum(words, { error: `must be one of ${words.join(', ')}` }));
+  parseWith(z.enum(words, { error: `must be one of ${words.join(', ').replace(/, \w+:\w+/g, '')}` }));
 
 /** Matches a name that is empty or invisible in a list. U+2800 is the blank Braille pattern. */
 export const EMPTY_NAME_PATTERN = /^[\s\u2800]*$/;

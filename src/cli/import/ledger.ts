@@ -180,7 +180,7 @@ export function ledgerFor(context: CommandContext, service: string): LedgerEnvir
 const ELSEWHERE =
   'if no row of this file was added yet, you can also set PETS_STATE_DIR to a writable directory on a local disk';
 
-const DIRECTORY_HINT = `fix the problem, such as a wrong owner after sudo; ${ELSEWHERE}`;
+const DIRECTORY_HINT = `check its owner and mode, which sudo may have changed, and the free disk space; ${ELSEWHERE}`;
 
 /**
  * Reads the ledger of a service, without locking it. If there is no file, the ledger is empty.
@@ -227,7 +227,7 @@ function* completeLines(bytes: Buffer): Generator<string> {
 const damagedError = (path: string, line: number, why: string): CliError =>
   new CliError(`line ${line} of ${path} is damaged, or another version of pets has written it: ${why}`, {
     code: 'damaged_file',
-    hint: `use the version that wrote it, or move ${dirname(path)} away; without this file, rows of earlier imports are not recognized, and are added again`,
+    hint: `use the version that wrote it, or move ${dirname(path)} away; without this file, pets does not recognize rows of earlier imports, and adds them again`,
   });
 
 /**
@@ -295,7 +295,7 @@ async function openForAppending(
       await file.datasync();
       size += bytes.length;
     } catch (cause) {
-      throw fileError('write', path, cause, 'fix the problem, then run the command again to continue');
+      throw fileError('write', path, cause, 'check the disk and its free space, then run the command again to continue');
     }
   };
   return {

@@ -20,7 +20,7 @@ export function configHint(context: HomeContext, error: unknown): string {
   if (errno === 'EPERM')
     return 'its file system may not support private files; set PETS_CONFIG_DIR to a directory on another one';
   if (errno !== 'EACCES' || platform === 'win32')
-    return 'fix the problem, or set PETS_CONFIG_DIR to another directory';
+    return 'check this path and the free disk space, or set PETS_CONFIG_DIR to another directory';
   // sudo also creates the parent, such as ~/.config, if it does not exist.
   const directory = isChosen ? configDirectory(context) : dirname(configDirectory(context));
   const chown = `sudo chown -R "$(id -un)" ${shellQuote([directory], platform)}`;

@@ -92,7 +92,7 @@ export function createProgram(commands: Commands, write: (text: string) => void 
     .description(programSummary)
     .helpOption('-h, --help', 'show help')
     .helpCommand(false)
-    .addHelpText('after', '\nTopics: global, environment, exit-codes. For a script: pets list --all --json')
+    .addHelpText('after', '\nTopics of pets help: global, environment, exit-codes. In a script, add --json.')
     // Subcommands inherit these settings.
     .configureHelp({ formatHelp: (command) => formatter.formatHelp(command, formatter) })
     .configureOutput({ writeOut: write, writeErr: write })

@@ -5,10 +5,10 @@ import type { Command } from './command.ts';
 /** The hint for `--price`, and for a field by which animals cannot be sorted. */
 export const PET_FIELDS =
   'animals have only an id, a name, a category and a status; for amounts: pets orders';
-export const CATEGORY_HINT = 'categories are numbers; to see names of each: pets count --by category';
-const HYPHEN_NAME = 'options have two hyphens; for such a name: pets add --category 3 -- -Fluffy';
+export const CATEGORY_HINT = 'categories are numbers; to see some animals of each: pets count --by category';
+const HYPHEN_NAME = 'options have two hyphens; if this is the name: pets add --category 3 -- -Fluffy';
 const CANNOT_CHANGE =
-  'the service can add and show animals, but not change or delete them; ask those who run the service; for trials: pets serve --ephemeral';
+  'the service can add and show animals, but not change or delete them; ask those who run the service; to try things out: pets serve --ephemeral --seed';
 const BY_STATUS = 'to list animals by status: pets list --status sold; a status cannot be changed';
 const CHECK =
   'to check the service, the key and the requests left: pets profiles --check; in a script: pets list --limit 1 --quiet, and its exit code';
@@ -19,14 +19,13 @@ const CHECK =
  */
 const WORDS: Readonly<Record<string, string>> = {
   'delete, remove, rm, edit, update, change, fix, rename, set, mark, sell, buy, undo': CANNOT_CHANGE,
-  'correct, replace, modify, mark-sold, set-status': CANNOT_CHANGE,
-  'delete-all, purge, clear, clean, cleanup, drop': CANNOT_CHANGE,
+  'correct, replace, modify, mark-sold, set-status, delete-all, purge, clear, clean, drop': CANNOT_CHANGE,
   'available, pending, sold': BY_STATUS,
   status: `${CHECK}; ${BY_STATUS}`,
   'check, health, ping, quota, limit, limits, usage': CHECK,
   'animals, pets, all': 'to list all animals: pets list --all',
   'search, grep, query, filter, list --name, list --search': 'to find animals by name: pets find rex',
-  'view, open': 'to show an animal: pets get 7; the page of pets serve has the address that it prints',
+  'view, open': 'to show an animal: pets get 7; to see requests: open the page address that pets serve prints',
   'stats, summary, report, total': 'to count animals: pets count --by category',
   'category, categories, cats, dogs': CATEGORY_HINT,
   'sum, sales, revenue': 'to add up orders in a spreadsheet: pets orders --excel --output orders.csv',
@@ -38,18 +37,18 @@ const WORDS: Readonly<Record<string, string>> = {
   'config, whoami': 'to show the saved services and keys: pets profiles',
   version: 'to show the version: pets --version',
   'mock, server, start': 'to run a local service: pets serve --seed',
-  stop: 'pets serve stops with Ctrl-C or SIGTERM',
+  stop: 'to stop pets serve: press Ctrl-C, or send SIGTERM to its process',
   'log, logs, serve --verbose': 'to see the requests that a local service gets: pets serve --log',
   'reset, serve --reset, serve --empty':
     'for an empty service: pets serve --ephemeral; for POST /reset: docs/testing.md',
   'faults, serve --error-rate, serve --error, serve --fail, serve --status, serve --delay, serve --slow':
-    'for errors or slow responses of a local service: --fail-rate 0.1 or --latency 200; see: pets help serve faults',
+    'for errors: pets serve --fail-rate 0.1; for slow responses: pets serve --latency 200; see: pets help serve faults',
   'network, cors, serve --allow-origin, serve --origin':
     'for the addresses and origins of a local service: pets help serve network',
   'serve --background, serve --daemon, serve --detach':
     'to run it in the background: pets serve &; for one command: pets serve -- npm test',
   'serve --key, serve --api-key': 'for an API key: --key-file <file>, or set the variable PETS_SERVE_KEY',
-  'serve --rate-limit': 'the rate limits are those of the key: --plan free; see: pets help keys add',
+  'serve --rate-limit': 'the plan of the key sets the rate limits: --plan free; see: pets help keys add',
   'serve --token': 'for the developer token, set the variable PETS_SERVE_TOKEN',
   'backup, restore': 'to copy a store that no server uses: pets help store copy; otherwise: docs/deploy.md',
   'docs, manual': 'the documents are in the folder docs of the package; npm root --global shows where it is',
@@ -70,7 +69,8 @@ const WORDS: Readonly<Record<string, string>> = {
   '--price, --max-price, --min-price': PET_FIELDS,
   'orders add, orders create, orders new, orders place, orders cancel, orders delete':
     'the service can only list orders; for tests, put them into a file: pets serve --seed file.json (docs/serve.md)',
-  'orders today, orders yesterday, orders --today': 'to choose orders by time: pets orders --since today',
+  'orders today, orders --today': 'for the orders of today: pets orders --since today',
+  'orders yesterday': 'for the orders of yesterday: pets orders --since yesterday --until today',
   'orders --date, orders --from, orders --to':
     'for one day: pets orders --since 2026-11-20 --until 2026-11-21',
   'orders --limit, orders --last, orders --latest, orders --newest':
@@ -123,9 +123,11 @@ export function toUsageError(
       // Do not repeat the value of the option, because it may be an API key.
       const [, option = ''] = /'(-[\w-]*)/.exec(text) ?? [];
       if (similar === option) return usageError(`${option} does not take a value`);
-      const isName = name === 'add' && /^-\w\w/.test(option);
+      const known = [...command.options, ...(command.parent?.options ?? [])].map(({ long }) => long);
+      const meant = known.includes(`-${option}`) ? `-${option}` : similar;
+      const isName = name === 'add' && !meant && /^-\w\w/.test(option);
       const hint = isName ? HYPHEN_NAME : hintFor(`${name} ${command.args[0]}`, `${name} ${option}`, option);
-      return usageError(`unknown option ${option}`, hint ?? (similar && `did you mean ${similar}?`));
+      return usageError(`unknown option ${option}`, hint ?? (meant && `did you mean ${meant}?`));
     }
     case 'commander.conflictingOption': {
       const options = text.match(/(?<=')-[^ ']*/g) ?? [];
@@ -138,6 +140,6 @@ export function toUsageError(
     case 'commander.excessArguments':
       return usageError(`too many arguments for pets ${name}`, declared?.extraHint);
     default:
-      return usageError(text);
+      return usageError(text.replace(/^option '(.*)' argument missing$/, 'missing value of $1'));
   }
 }

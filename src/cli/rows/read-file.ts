@@ -114,7 +114,7 @@ export function checkRows<Animal>(
   const errors: RowError[] = [];
   const orders = parseRows(text, name, format, (line, value, problem) => {
     if (rows.length + errors.length === maxRows)
-      throw usageError(`${name} has more than ${maxRows} rows; ${refused}`, 'split it');
+      throw usageError(`${name} has more than ${maxRows} rows; ${refused}`, 'split the file');
     const { data, error } = z.safeParse(schema, value);
     if (problem === undefined && error === undefined) {
       const { id } = value as Record<string, unknown>;
@@ -258,10 +258,10 @@ function findRepeatedField(text: string): string | undefined {
   return undefined;
 }
 
-/** JSON starts with `[`, or with `{` and the field `pets` or `orders`. Other text with `{` is NDJSON, all else CSV. */
+/** JSON starts with `[`, or with `{` and `pets`, `orders` or, by mistake, `animals`. Other `{` is NDJSON, all else CSV. */
 export function detectFormat(text: Buffer): RowFormat {
   const start = text.toString('utf8', 0, HEAD_BYTES).trimStart();
-  if (/^(?:\[|\{\s*"(?:pets|orders)")/.test(start)) return 'json';
+  if (/^(?:\[|\{\s*"(?:pets|orders|animals)")/.test(start)) return 'json';
   return start.startsWith('{') ? 'ndjson' : 'csv';
 }
 

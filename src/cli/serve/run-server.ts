@@ -181,7 +181,8 @@ async function readFaults(
   // The file has the form of a body of `PUT /faults`.
   const text = (await readUtf8File(path)).toString();
   const { success, data, error } = z.safeParse(FaultRules, parseJsonDocument(text, path));
-  if (!success) throw usageError(`${path}: ${describeIssues(error, 'the document')}`);
+  if (!success)
+    throw usageError(`${path}: ${describeIssues(error, 'the document')}`, 'see: pets help serve faults');
   return { latency, failRate, seed, rules: data.rules };
 }
 

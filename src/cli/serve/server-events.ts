@@ -95,13 +95,13 @@ export function createEventPrinter(
     const notices = [
       options.seed !== undefined &&
         !seeded &&
-        'store is not empty; --seed was ignored; for another store: --ephemeral, or --data <directory>',
+        'the store is not empty, so --seed was ignored; for another store: --ephemeral, or --data <directory>',
       !page &&
         options.page === undefined &&
         'other machines may reach this server, so it has no page and no other developer tools; to have them: --page',
       !service.isLoopback &&
         !options.publicUrl?.startsWith('https:') &&
-        'other machines can reach this server, and API keys are sent to it unencrypted; use a reverse proxy with TLS, and set --public-url to its https URL',
+        'other machines can reach this server, and clients send API keys to it unencrypted; use a reverse proxy with TLS, and set --public-url to its https URL',
       plan !== undefined &&
         served &&
         served.plan !== plan &&

@@ -248,7 +248,7 @@ export function createSendAgainHandler(recorder: Recorder, { describe }: Describ
     response.resume();
     const [sent] = recorder.after(0).filter((recorded) => recorded.id === id);
     // The request is in the log before its response arrives, unless the added headers made it too large.
-    if (!sent) throw cannotBeSent(number, `the service now refuses it with status ${response.statusCode}`);
+    if (!sent) throw cannotBeSent(number, `the service refuses it with status ${response.statusCode}`);
     return sent;
   }
 }

@@ -126,7 +126,7 @@ async function readIdempotencyKeys(
 
 const wrongKeysError = (count: number): StoreError =>
   new StoreError(
-    `wrong rows in the table pets.idempotency: ${count}; each response must be the text of an animal, and occur once`,
+    `wrong rows in the table pets.idempotency: ${count}; each response must be the text of an animal in pets.animals, and occur once`,
     'wait 24 hours until they expire, or: delete from pets.idempotency where response not in (select body from pets.animals); a client that repeats such a request can then add its animal again',
   );
 
