@@ -61,7 +61,7 @@ export function tooManyRequests({
   const [code, reason] = banned
     ? ([
         'key_banned',
-        'The API key is banned for now, because requests continued after the limit was used up',
+        'The API key is banned, because requests continued after the limit was used up',
       ] as const)
     : (['rate_limited', `The limit of ${window.limit} requests is used up`] as const);
   return new ServiceError(code, `${reason}. Retry in ${seconds} s`, [header.retryAfter, String(seconds)]);

@@ -131,7 +131,7 @@ const wrongLines: Line[] = [
   ['list --constructor', '--constructor', 'see: pets help list'],
   // Arguments that a command does not have.
   ['find Rex Bella', 'too many arguments for pets find', 'pets find "Lady Bella"'],
-  ['add Rex 3', 'straight quotes', 'the category is an option: pets add "Lady Bella" --category 3'],
+  ['add Rex 3', 'straight quotes', 'an option for the category: pets add "Lady Bella" --category 3'],
   [`login ${CANARY}`, 'too many arguments for pets login', 'cat key.txt | pets login'],
   [`serve --key=${CANARY}`, 'unknown option --key', '--key-file <file>, or set the variable PETS_SERVE_KEY'],
   // Missing arguments and values, in one form.

@@ -10,7 +10,7 @@ import { freshMachine, serve } from '../helpers/pets.ts';
 // test/cli/seed-file.test.ts has the errors of each format.
 test.each<[name: string, content: string | undefined, exit: number, ...contains: string[]]>([
   ['a.csv', 'name,categoryId\r\nRex,1\r\nBella,\r\n', 2, 'line 3', 'category is required'],
-  ['gone.csv', undefined, 1, 'no such file or directory', 'check the name and the directory: /'],
+  ['gone.csv', undefined, 1, 'no such file or directory', 'check the path: /'],
 ])('a seed file with errors adds nothing: %s', async (name, content, exit, ...contains) => {
   const machine = await freshMachine();
   const path = join(machine.home, name);

@@ -109,7 +109,7 @@ test('a ledger that cannot be read ends the import, because the rows may be in i
   for (const args of [['--dry-run'], ['--json'], ['--add-again', '--json']]) {
     const { code: exit, stderr } = await add(args);
     expect([exit, stderr]).toEqual([1, expect.stringMatching(/cannot (read|write) .*state/)]);
-    expect(stderr).toContain('check its owner and mode, which sudo may have changed');
+    expect(stderr).toContain('check its owner, which sudo may have changed');
   }
   expect(service.names()).toHaveLength(3);
 });

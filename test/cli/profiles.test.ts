@@ -86,7 +86,7 @@ test('saving a profile adds no handlers of signals, which could end a server tha
   const { code, stderr } = await runInTerminal(args, { stdin: 'pets_prod_k2mX' });
   expect([code, process.listenerCount('SIGXFSZ')]).toEqual([0, 0]);
   // The waits of this test take no time, so the second has passed before the key was read.
-  expect(stderr).toContain('waiting for the end of standard input');
+  expect(stderr).toContain('reads the key from standard input, and waits for its end');
 });
 
 test('a profile may begin with a byte order mark, and must not be UTF-16', async () => {

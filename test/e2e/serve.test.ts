@@ -248,7 +248,7 @@ test('--log prints a short line for each request, and the reason of an error bel
       `\n${time} GET /v1/pets\\?limit=5&status=available 200 \\d+ ms\n` +
         `${time} GET /v1/pets\\?limit=500 400 \\d+ ms\n  limit must be an integer from 1 to 100\n` +
         `${time} OPTIONS /v1/pets 204 \\d+ ms\n` +
-        '  origin http://localhost:5173 refused; start with --cors http://localhost:5173\n',
+        '  origin http://localhost:5173 refused; start pets serve with --cors http://localhost:5173\n',
     ),
   );
 });

@@ -35,7 +35,7 @@ export const add: Command<Options> = {
     'pets add Rex --category 3 --json | jq .id',
   ],
   arguments: [argument('[name]', "the animal's name; if it begins with a hyphen, put it last, after --")],
-  extraHint: 'put straight quotes around the name; the category is an option: pets add "Lady Bella" --category 3',
+  extraHint: 'use straight quotes, and an option for the category: pets add "Lady Bella" --category 3',
   options: [
     option(
       '--category <id>',

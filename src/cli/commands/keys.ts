@@ -70,10 +70,8 @@ const add: Command<AddOptions> = {
       : undefined;
     const { command, manage } = await openKeys(options, context);
     const revocation = command(`pets keys revoke ${name}`);
-    const hint = `choose another name, or revoke that key first: ${revocation}`;
-    const created = await manage((keys) => keys.create({ name, plan, quota })).catch(
-      replaceHints({ key_exists: hint }),
-    );
+    const refuse = replaceHints({ key_exists: `choose another name, or revoke it first: ${revocation}` });
+    const created = await manage((keys) => keys.create({ name, plan, quota })).catch(refuse);
     await printKey(created, revocation, context);
     return undefined;
   },

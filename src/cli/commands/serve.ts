@@ -31,7 +31,7 @@ export const serve: Command<ServeOptions> = {
   ],
   notes:
     'A command after -- gets the address, a key and a token in PETS_BASE_URL, PETS_API_KEY and PETS_SERVE_TOKEN. pets serve prints the address of a page that shows each request in a browser. The API is described at /openapi.json. Tools for tests, such as POST /reset: docs/testing.md. More options: pets help serve keys (your own key, rate limits, bans), faults (error responses, delays) or network (--cors, --host).',
-  arguments: [argument('[command...]', 'after --: command to run against the service; the service stops with it')],
+  arguments: [argument('[command...]', 'after --: command to run; the service stops when it ends')],
   options: [
     dataOption,
     option('--ephemeral', 'keep the store in a temporary directory, deleted on exit').conflicts('data'),

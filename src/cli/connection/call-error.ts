@@ -106,7 +106,7 @@ function describeRateLimit(error: RateLimitError, call: FailedCall, server: stri
   const when = deadline === undefined ? '' : ` ${deadline}`;
   const fields = { status: 429, until: deadline && formatIso(until) };
   if (fromResponse) {
-    const state = code === 'key_banned' ? 'has banned this key' : 'is rate-limited';
+    const state = code === 'key_banned' ? 'has banned this key' : 'allows no more requests';
     const longer = canWait ? ', or allow a longer wait with --max-wait (and --max-time, if used)' : '';
     const hint = `try again after this time${longer}`;
     return { ...fields, message: `${server} ${state}${when}: ${error.message}`, hint };

@@ -35,8 +35,7 @@ export function inputError(name: string, error: unknown): CliError {
   const errno = errnoOf(error);
   if (errno === 'EISDIR')
     return fileError('read', name, new Error('it is a directory'), 'give the name of a file');
-  const isMissing = errno === 'ENOENT' || errno === 'ENOTDIR';
-  const hint = isMissing ? `check the name and the directory: ${resolve(name)}` : 'make it readable, or use another file';
+  const hint = errno === 'ENOENT' ? `check the path: ${resolve(name)}` : 'check its path and its mode';
   return fileError('read', name, error, hint);
 }
 

@@ -25,7 +25,7 @@ const WORDS: Readonly<Record<string, string>> = {
   'check, health, ping, quota, limit, limits, usage': CHECK,
   'animals, pets, all': 'to list all animals: pets list --all',
   'search, grep, query, filter, list --name, list --search': 'to find animals by name: pets find rex',
-  'view, open': 'to show an animal: pets get 7; to see requests: open the page address that pets serve prints',
+  'view, open': 'to show an animal: pets get 7; to see requests: open the page address of pets serve',
   'stats, summary, report, total': 'to count animals: pets count --by category',
   'category, categories, cats, dogs': CATEGORY_HINT,
   'sum, sales, revenue': 'to add up orders in a spreadsheet: pets orders --excel --output orders.csv',
@@ -69,8 +69,7 @@ const WORDS: Readonly<Record<string, string>> = {
   '--price, --max-price, --min-price': PET_FIELDS,
   'orders add, orders create, orders new, orders place, orders cancel, orders delete':
     'the service can only list orders; for tests, put them into a file: pets serve --seed file.json (docs/serve.md)',
-  'orders today, orders --today': 'for the orders of today: pets orders --since today',
-  'orders yesterday': 'for the orders of yesterday: pets orders --since yesterday --until today',
+  'orders today, orders yesterday': 'to choose orders by time: pets orders --since yesterday --until today',
   'orders --date, orders --from, orders --to':
     'for one day: pets orders --since 2026-11-20 --until 2026-11-21',
   'orders --limit, orders --last, orders --latest, orders --newest':

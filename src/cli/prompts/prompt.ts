@@ -123,7 +123,7 @@ export async function readStdin({ stdin, sleep, console }: CommandContext): Prom
   const ended = new AbortController();
   const explain = () =>
     console.notice(
-      'waiting for the end of standard input, from which the key is read; if you type it: Enter, then Ctrl-D (in Git Bash, start with: winpty pets login)',
+      'pets login reads the key from standard input, and waits for its end; if you type it: Enter, then Ctrl-D (in Git Bash, start with: winpty pets login)',
     );
   sleep(1_000, ended.signal).then(explain, () => {});
   const bytes = await readInput(stdin, 'standard input').finally(() => ended.abort());

@@ -258,7 +258,7 @@ function findRepeatedField(text: string): string | undefined {
   return undefined;
 }
 
-/** JSON starts with `[`, or with `{` and `pets`, `orders` or, by mistake, `animals`. Other `{` is NDJSON, all else CSV. */
+/** JSON starts with `[`, or `{` and one of these names (`animals` by mistake). Other `{` is NDJSON, else CSV. */
 export function detectFormat(text: Buffer): RowFormat {
   const start = text.toString('utf8', 0, HEAD_BYTES).trimStart();
   if (/^(?:\[|\{\s*"(?:pets|orders|animals)")/.test(start)) return 'json';

@@ -137,7 +137,7 @@ export async function findStoreLocation(
   const place = expandHome(argument ?? context.env['PETS_DATA'] ?? '', context) || dataDirectory(context);
   const location = await parseLocation(place, { ...context, userName: userName() });
   if (location.isShared || !resolve(place).includes('\ufffd')) return location;
-  throw usageError(`the path ${resolve(place)} is not UTF-8 text`, 'rename it, or choose another one with --data');
+  throw usageError(`the path ${resolve(place)} is not UTF-8`, 'rename it, or choose another one with --data');
 }
 
 /** Like `findStoreLocation`, for a command that needs a database. @throws StoreError, CliError for a directory */

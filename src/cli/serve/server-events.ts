@@ -127,8 +127,9 @@ export function createEventPrinter(
         `${console.errorColors.yellow('note:')} ${sanitizeForTerminal(message)}`,
       ),
     internalError(error: unknown) {
-      const { message } = toCliError(error);
-      console.event({ error: { code: 'internal_error', message } }, `error: ${sanitizeForTerminal(message)}`);
+      const { message, hint } = toCliError(error);
+      const text = `error: ${[message, hint].filter(Boolean).join('; ')}`;
+      console.event({ error: { code: 'internal_error', message, hint } }, sanitizeForTerminal(text));
     },
     request: createRequestPrinter(options, context),
   };

@@ -186,7 +186,7 @@ function describeReason(request: RequestRecord, outcome: ReturnType<typeof outco
   const unit = isDay ? 'day' : 'minute';
   if (status === 0) return 'the client closed the connection before the response';
   if (foreignOrigin !== undefined && ORIGIN.test(foreignOrigin))
-    return `origin ${foreignOrigin} refused; start with --cors ${foreignOrigin}`;
+    return `origin ${foreignOrigin} refused; start pets serve with --cors ${foreignOrigin}`;
   switch (outcome) {
     case 'injected_fault':
       return mock?.source ?? '';

@@ -79,7 +79,7 @@ export function createTools(options: ToolsOptions) {
   const liftBan: Handler = async ({ url }) => {
     const { key } = readQueryAs(BanQuery, url);
     const found = (await keys.list()).find(({ name }) => name === key);
-    if (found === undefined) throw new ServiceError('not_found', `There is no key with the name ${key}`);
+    if (found === undefined) throw new ServiceError('not_found', `There is no key named ${key}`);
     await limiter.liftBan(found.sha256);
     return json(await describeKeys());
   };
@@ -169,7 +169,7 @@ export const createRequestsHandler =
   async ({ url = '' }) => {
     const { number, since, limit = MAX_RECORDED_REQUESTS, summary, text } = readQueryAs(RequestsQuery, url);
     const from = since === undefined ? 0 : recorder.numberAt(since);
-    if (from === undefined) throw invalidRequest('since is not valid. Start again without it');
+    if (from === undefined) throw invalidRequest('since is not valid, so start again without it');
     const all = recorder.after(from).filter((each) => number === undefined || each.number === number);
     // Requests that are recorded during the pauses below belong to the next response.
     const [log, cursor] = [recorder.logId(), recorder.cursor()];

@@ -41,7 +41,7 @@ export const connectFailure = (error: unknown, place: string): StoreError =>
   storeErrorOf(
     error,
     `cannot connect to ${place}`,
-    'check the host and the port; if the database is being started, run this again when it is ready',
+    'check the host and the port, and that PostgreSQL has started there',
     'not_done',
   );
 

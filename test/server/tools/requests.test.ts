@@ -330,7 +330,7 @@ test.each<[headers: Record<string, string>, origin: string | undefined]>([
 test('requests of pages that may not use the service name the origin, and the option that allows it', async () => {
   const { call, requests, key } = await startWithTools();
   for (const [origin, foreignOrigin, because] of [
-    [OTHER, OTHER, `origin ${OTHER} refused; start with --cors ${OTHER}`],
+    [OTHER, OTHER, `origin ${OTHER} refused; start pets serve with --cors ${OTHER}`],
     ['tauri://localhost', 'tauri://localhost', 'start with --cors tauri://localhost'],
     ['http://a;$(reboot)', 'http://a;$(reboot)', 'counted'],
     [`http://${key}.test`, 'http://[redacted].test', '[redacted]'],
