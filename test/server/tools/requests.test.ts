@@ -331,7 +331,7 @@ test('requests of pages that may not use the service name the origin, and the op
   const { call, requests, key } = await startWithTools();
   for (const [origin, foreignOrigin, because] of [
     [OTHER, OTHER, `origin ${OTHER} refused; start pets serve with --cors ${OTHER}`],
-    ['tauri://localhost', 'tauri://localhost', 'start with --cors tauri://localhost'],
+    ['tauri://localhost', 'tauri://localhost', 'start pets serve with --cors tauri://localhost'],
     ['http://a;$(reboot)', 'http://a;$(reboot)', 'counted'],
     [`http://${key}.test`, 'http://[redacted].test', '[redacted]'],
   ] as const) {
