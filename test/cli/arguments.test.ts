@@ -125,7 +125,7 @@ const wrongLines: Line[] = [
   ['help backup', 'no help for backup', 'pets help store copy'],
   ['list --since 7d', 'unknown option --since', 'pets list --all --sort id:desc'],
   ['list --retry 2', 'for retries: --max-wait and --no-retry'],
-  ['list --sort price', 'one of name, id, category, status, not "price"', 'animals have only an id', 'pets orders'],
+  ['list --sort price', 'one of name, id, category, status, not "price"', 'only an id', 'pets orders'],
   ['orders add --pet 3', 'can only list orders', 'pets serve --seed file.json'],
   ["'foo\nrm -rf ~'", "rm -rf ~'", 'see: pets help'],
   ['list --constructor', '--constructor', 'see: pets help list'],

@@ -74,7 +74,7 @@ test('ids as arguments select orders, and a missing one is exit code 3 after the
   expect(ran.stderr).toContain('error: no order with id 1007\n  → to list all: pets orders');
   const none = await run(['yesterday', '--json']);
   expect([none.code, none.stdout]).toEqual([3, '']);
-  expect(none.stderr).toContain('by time: pets orders --since today');
+  expect(none.stderr).toContain('by time: pets orders --since yesterday --until today');
 });
 
 test.each<[string, string, string, body?: string]>([

@@ -44,7 +44,7 @@ test.each([
   ['a chosen directory of root', '/', { PETS_CONFIG_DIR: '/my pets' }, 'EACCES', `${CHOWN} '/my pets';`],
   ['a mounted file', '/home/ada', {}, 'EBUSY', 'mount its directory instead'],
   ['a file system without modes', '/home/ada', {}, 'EPERM', 'may not support private files'],
-  ['a full disk', '/home/ada', {}, 'ENOSPC', 'check this path and the free disk space, or set PETS_CONFIG_DIR'],
+  ['a full disk', '/home/ada', {}, 'ENOSPC', 'check this path and the free disk space, or set'],
 ])('the hint after an error with the files of profiles: %s', (_name, homeDirectory, env, code, hint) => {
   const error = Object.assign(new Error(), { code });
   expect(configHint({ platform: 'linux', env, homeDirectory }, error)).toContain(hint);
