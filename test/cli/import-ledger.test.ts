@@ -137,7 +137,7 @@ describe('a ledger', () => {
       message: expect.stringContaining(
         `line ${line} of ${path} is damaged, or another version of pets has written it: ${reason}`,
       ),
-      hint: expect.stringContaining('are added again'),
+      hint: expect.stringContaining('adds them again'),
     });
     expect(await readFile(path, 'utf8')).toBe(damaged);
   });

@@ -35,7 +35,7 @@ test.each<[error: Error, hint: RegExp, words?: string]>([
   [systemError('ENOTFOUND'), /host name/, 'host not found (ENOTFOUND)'],
   [systemError('ERR_TLS_CERT_ALTNAME_INVALID'), /host name that is in the certificate.*sslmode/],
   [systemError('UNABLE_TO_GET_ISSUER_CERT_LOCALLY'), /certificate of the server/],
-  [systemError('ECONNREFUSED'), /run this again when it is ready/, 'connection refused'],
+  [systemError('ECONNREFUSED'), /PostgreSQL has started there/, 'connection refused'],
 ])('the message of %s names the database, and the hint is a next step', (error, hint, words) => {
   const { message, hint: shown } = connectFailure(error, PLACE);
   expect(message).toBe(`cannot connect to ${PLACE}: ${words ?? error.message}`);
