@@ -53,17 +53,19 @@ const retryAfterSeconds = (milliseconds: number): number => Math.max(1, Math.cei
 /** The error of a request over the limit or with a banned key (D7, D9). */
 export function tooManyRequests({
   window,
+  windows,
   now,
   retryAt = window.resetAt,
   banned,
 }: RateLimitDecision): ServiceError {
   const seconds = retryAfterSeconds(retryAt - now);
+  const unit = window.limit === windows.day.limit ? 'day' : 'minute';
   const [code, reason] = banned
     ? ([
         'key_banned',
         'The API key is banned, because requests continued after the limit was used up',
       ] as const)
-    : (['rate_limited', `The limit of ${window.limit} requests is used up`] as const);
+    : (['rate_limited', `The limit of ${window.limit} requests per ${unit} is used up`] as const);
   return new ServiceError(code, `${reason}. Retry in ${seconds} s`, [header.retryAfter, String(seconds)]);
 }
 

@@ -52,7 +52,7 @@ export type FaultRule = z.output<typeof FaultRule>;
 /** The body of `PUT /faults` and the file of `--faults`: an array. It gets a name, so that errors can say `rule 2`. */
 export const FaultRules = z.pipe(
   z.transform((rules: unknown) => ({ rules })),
-  z.object({ rules: z.array(FaultRule, { error: 'must be a JSON array such as [{"answer": 503}]' }) }),
+  z.object({ rules: z.array(FaultRule, { error: 'must be a JSON array without an object around it' }) }),
 );
 
 /** The random faults: a latency in this range, in milliseconds, and how many requests fail, from 0 to 1. */
