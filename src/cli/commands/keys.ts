@@ -41,7 +41,7 @@ const add: Command<AddOptions> = {
   name: 'add',
   summary: 'create an API key in an existing store of pets serve and print it once',
   examples: [
-    'pets keys add till-1 --plan free --data ./store',
+    'pets keys add till-1 --plan free',
     'pets keys add import --plan enterprise --per-minute 5000 --per-day 1000000',
     'pets keys add laptop | pets login --profile local  # while pets serve runs',
   ],

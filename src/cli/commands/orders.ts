@@ -81,7 +81,8 @@ export const orders: Command<Conditions & { sort?: FieldOrder; columns?: readonl
       await printRows(console, view, sorted, { summary: [total, ...conditions].join(', ') });
     if (isFound) return undefined;
     const list = followUpCommand(context, 'orders');
-    const hint = hintFor(`orders ${missing[0]}`) ?? `to list all: ${list}; the latest: ${list} --since 7d`;
+    const known = hintFor(`orders ${missing[0]}`)?.replace('pets orders', list);
+    const hint = known ?? `to list all: ${list}; the latest: ${list} --since 7d`;
     throw new CliError(`no order with id ${missing.join(', ')}`, { code: 'not_found', hint });
   },
 };

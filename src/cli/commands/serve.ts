@@ -77,7 +77,7 @@ export const serve: Command<ServeOptions> = {
     ]),
     ...inGroup('network', [
       option('--host <address>', 'address to listen on', parseWith(Host)).default('127.0.0.1'),
-      option('--public-url <url>', 'address that clients of a reverse proxy use', parsePublicUrl),
+      option('--public-url <url>', 'URL at which a reverse proxy offers the service', parsePublicUrl),
       repeatable(
         '--trust-proxy <address>',
         'use X-Forwarded-For from this address or block',

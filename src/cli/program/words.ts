@@ -60,8 +60,7 @@ const WORDS: Readonly<Record<string, string>> = {
   'revoke, keys delete, keys remove, keys rm':
     'to revoke a key: pets keys revoke <name>; to list the keys: pets keys list',
   'keys new, keys create': 'to create a key: pets keys add laptop',
-  'keys add --role, keys add --read-only':
-    'every key may list and add animals; for lower rate limits: --plan free',
+  'keys add --role, keys add --read-only': 'every key may list and add animals; lower limits: --plan free',
   'list --since, list --until': 'animals have no dates; the newest first: pets list --all --sort id:desc',
   'list --page, list --offset, list --skip, list --cursor':
     'to list all pages: pets list --all; a list always begins with the first animal',
