@@ -23,7 +23,7 @@ export function reasonText(
   { because, until, outcome, delay, ignored, foreignOrigin }: LoggedRequest,
   now: Date,
 ): string {
-  const end = outcome === 'banned' ? 'the ban ends' : 'possible again';
+  const end = outcome === 'banned' ? 'the ban ends' : 'retry';
   return [
     because,
     until && `${end} at ${formatTime(until, now)}`,

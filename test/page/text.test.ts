@@ -29,7 +29,7 @@ test.each([
 
 const used = 'the limit of 60 requests per minute is used up';
 test.each<[Partial<LoggedRequest> & { because: string }, string]>([
-  [{ outcome: 'rate_limited', because: used, until: laterToday }, `${used}; possible again at 12:01:05`],
+  [{ outcome: 'rate_limited', because: used, until: laterToday }, `${used}; retry at 12:01:05`],
   [
     { outcome: 'banned', because: 'the key is banned', until: tomorrow },
     'the key is banned; the ban ends at 2026-11-21 00:00:00',
