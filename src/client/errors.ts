@@ -210,7 +210,7 @@ export function toClientError(operation: Operation, response: HttpResponse, unti
   const message = reason ?? `HTTP status ${status}${bodyNote(response)}`;
   // The operation itself never responds with 404, so the base URL is wrong.
   if (status === 404 && !operation.errors.includes(404))
-    return new ContractError(404, reason === undefined ? message : `not found (404: ${reason})`);
+    return new ContractError(404, reason === undefined ? message : `${reason} (404)`);
   return new ApiFailure(
     status,
     status >= 500 && reason !== undefined ? `${reason} (${status})` : message,

@@ -89,7 +89,7 @@ export const environmentVariables: Readonly<Record<string, string>> = {
 };
 
 const GLOBAL =
-  'Every command accepts these options, before or after its name. Results go to stdout; rows are a table at a terminal, otherwise lines with tabs and no header. Notes and errors go to stderr. A profile is a name for the saved base URL and API key of a service. The key is only sent to the server that it was saved for, so --base-url can only change the path there. For another server, log in with another profile, or set PETS_BASE_URL and PETS_API_KEY.';
+  'Every command accepts these options, before or after its name. Results go to stdout; rows are a table at a terminal, otherwise lines with tabs and no header. Notes and errors go to stderr. A profile is a name for the saved base URL and API key of a service. pets sends the key only to the server that it was saved for, so --base-url can only change the path there. For another server, log in with another profile, or set PETS_BASE_URL and PETS_API_KEY.';
 
 const optionItem = (option: Option): HelpItem => [option.flags, formatter.optionDescription(option)];
 

@@ -81,7 +81,8 @@ const add: Command<AddOptions> = {
 async function printKey(created: CreatedKey, revocation: string, { console }: CommandContext): Promise<void> {
   const { name, plan, key } = created;
   try {
-    if (!console.json) console.notice(`created key ${name} (${plan}); copy it now, it won't be shown again`);
+    if (!console.json)
+      console.notice(`created key ${name} (${plan}); keep it, because pets cannot show it again`);
     await printText(console, created, `${key}\n`);
     await console.finish();
   } catch (error) {

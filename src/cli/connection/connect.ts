@@ -56,7 +56,7 @@ export function connectionFor(context: HomeContext & Pick<CommandContext, 'globa
   if (own !== asked) {
     const other = profile === 'staging' ? 'local' : 'staging';
     throw usageError(
-      `the key in ${keySource} is only sent to ${own}, not to ${asked}`,
+      `pets sends the key in ${keySource} only to ${own}, not to ${asked}`,
       `log in there, which replaces profile ${other}: pets login --profile ${other} --base-url ${baseUrl}; or set PETS_BASE_URL and PETS_API_KEY together, and leave out --base-url and --profile`,
     );
   }
