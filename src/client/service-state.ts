@@ -90,7 +90,7 @@ export function createServiceState(
     const [, , duration, at, boot, started] = WAIT.exec(wait) ?? [];
     const byClock = clock.now() - Number(at);
     const now = uptime();
-    // The uptime counts while the boot id is the same, because the system time may have been changed.
+    // While the boot id is the same, trust the uptime, because the system time may have been changed.
     const byUptime = boot !== '' && boot === now.boot ? now.milliseconds - Number(started) : byClock;
     const elapsed = Math.abs(byClock - byUptime) <= UPTIME_STEP ? byClock : byUptime - UPTIME_STEP;
     return Math.min(Number(duration), MAX_WAIT) - Math.max(0, elapsed);

@@ -89,13 +89,13 @@ export const operations = {
 export type Operations = typeof operations;
 export type OperationName = keyof Operations;
 
-type Part<Op, Name extends string> =
+type InputPart<Op, Name extends string> =
   Op extends Record<Name, z.ZodMiniType> ? Record<Name, z.output<Op[Name]>> : unknown;
 
 /** The parsed input of an operation. It has `params`, `query` and `body` if the operation declares them. */
-export type OperationInput<Name extends OperationName> = Part<Operations[Name], 'params'> &
-  Part<Operations[Name], 'query'> &
-  Part<Operations[Name], 'body'>;
+export type OperationInput<Name extends OperationName> = InputPart<Operations[Name], 'params'> &
+  InputPart<Operations[Name], 'query'> &
+  InputPart<Operations[Name], 'body'>;
 
 /** The body of a successful response, as the client reads it. */
 export type OperationOutput<Name extends OperationName> = z.output<Operations[Name]['success']['received']>;

@@ -73,7 +73,7 @@ export function mergePoll(log: RequestLog, text: string, response: PollResponse)
   return { ...response, requests, text };
 }
 
-/** The title of the tab: how many requests failed, and the port of the service. */
+/** The title of the tab: how many requests were rejected or failed, and the port of the service, or else its host name. */
 export function titleOf(
   requests: readonly LoggedRequest[],
   { port, hostname }: { port: string; hostname: string },

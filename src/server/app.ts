@@ -98,7 +98,7 @@ type Exchange = {
 
 /**
  * The whole service as a request handler; it does not listen. A request passes these steps in order: target and host, key,
- * count, input, run, respond, record. Each step returns a value, or throws a ServiceError, which becomes the response.
+ * count, input, run, respond, record. Each step returns a value, or throws an error, which `toErrorResponse` converts.
  */
 export function createApp(options: AppOptions): App {
   const { cors = [], faults, hosts, keys, limiter, onError, publicUrl, sleep, tools } = options;

@@ -55,7 +55,7 @@ export const FaultRules = z.pipe(
   z.object({ rules: z.array(FaultRule, { error: 'must be a JSON array without an object around it' }) }),
 );
 
-/** The random faults: a latency in this range, in milliseconds, and how many requests fail, from 0 to 1. */
+/** The random faults: a latency in this range, in milliseconds, and the share of requests that fail, from 0 to 1. */
 type RandomFaults = {
   latency?: { min: number; max: number } | undefined;
   failRate?: number | undefined;

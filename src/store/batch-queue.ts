@@ -6,7 +6,7 @@ export type BatchQueueOptions<Item, Result> = {
   /** How many calls run at a time. By default 1, because calls that wait for the same locks only occupy connections. */
   parallel?: number;
   /** The maximum number of waiting items that the next call gets; at least 1. By default 1,000. */
-  countNext?(waiting: readonly Item[]): number;
+  maxNextItems?(waiting: readonly Item[]): number;
 };
 
 type Entry<Item, Result> = {
@@ -56,9 +56,9 @@ export class BatchQueue<Item, Result> {
   }
 
   #send(): void {
-    const { parallel = 1, countNext = () => 1_000 } = this.#options;
+    const { parallel = 1, maxNextItems = () => 1_000 } = this.#options;
     while (this.#waiting.length > 0 && this.#running.size < parallel) {
-      const batch = this.#waiting.splice(0, countNext(this.#waiting.map(({ item }) => item)));
+      const batch = this.#waiting.splice(0, maxNextItems(this.#waiting.map(({ item }) => item)));
       const running = this.#run(batch).then((respond) => {
         this.#running.delete(running);
         // The next call runs while the requests of this one get their responses.

@@ -38,7 +38,7 @@ test('items that are added in one turn, or during a call, form the next call, an
 });
 
 test.each([1, 2])(
-  'at most %i calls run at a time, each with at most as many items as countNext says',
+  'at most %i calls run at a time, each with at most as many items as maxNextItems says',
   async (parallel) => {
     const open = gate();
     const { queue, calls } = createQueue(
@@ -46,7 +46,7 @@ test.each([1, 2])(
         await open.opened;
         return timesTen(items);
       },
-      { parallel, countNext: () => 3 },
+      { parallel, maxNextItems: () => 3 },
     );
     const added: Promise<number>[] = [];
     for (let item = 1; item <= 6; item++) {

@@ -6,7 +6,7 @@ import { ArgumentError, cellText, parseFields, parseInt64Argument } from '../cor
 import type { Console } from '../output/console.ts';
 import { formatCount } from '../output/text.ts';
 import { option, repeatable } from '../program/command.ts';
-import { CATEGORY_HINT, PET_FIELDS } from '../program/words.ts';
+import { CATEGORY_HINT, PET_FIELDS_HINT } from '../program/words.ts';
 import { petFields } from './pet-view.ts';
 
 // Which animals pets list, pets find and pets count select: the options, and the conditions that the service does not check.
@@ -40,7 +40,7 @@ export const listOptions = [
     '--sort <field>',
     'name, id, category or status; id:desc reverses',
     ['name', 'id', 'category', 'status'].flatMap((field) => [field, `${field}:asc`, `${field}:desc`]),
-    `id:desc reverses the order; ${PET_FIELDS}`,
+    `id:desc reverses the order; ${PET_FIELDS_HINT}`,
   ),
   option('--columns <fields>', `only these fields, such as ${petFields.join()}`, (text) =>
     parseFields(text, fieldOf),

@@ -52,7 +52,7 @@ export function complete(program: CompletionSpec, words: readonly string[]): rea
   /** The option whose value the next word must or may be. */
   let pending: ValueSpec | undefined;
   for (const word of words.slice(0, -1)) {
-    // The command of pets serve follows.
+    // No options follow. Only `pets serve` has words to complete here: a command, which the shell completes.
     if (word === '--') return FILES;
     const isValue = pending && !(isOption(word) && isValueOptional(pending));
     pending = undefined;

@@ -48,7 +48,7 @@ const LedgerHeader = z.object({
   version: z.literal(2, 'must be 2'),
   /** The base URL of the service. */
   service: z.string(),
-  /** The latest time of an event, in the file when this line was written. In the future if the clock was set back. */
+  /** The time of the latest event when this line was written. In the future if the clock was set back since then. */
   at: IsoTime,
 });
 

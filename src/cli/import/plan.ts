@@ -39,7 +39,7 @@ export type Plan = {
   known: RowsByPosition;
   /** The rows that are sent, although the ledger knows equal rows. */
   repeated: RowsByPosition;
-  /** Whether the file is another version of an earlier one, and the user has not chosen. `known` has all known rows. */
+  /** Whether the user must choose first: the file is another version of an earlier one. Then, `known` has all known rows. */
   mustAsk: boolean;
   /** The `seq` of each row that was sent, now or before. */
   seqs: (number | undefined)[];

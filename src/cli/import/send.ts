@@ -40,9 +40,9 @@ export type Run = {
 };
 
 /**
- * Carries out a plan: records its beginning, so that everything that the next run needs is on the disk. Settles the rows
- * that may have been added: those that cannot be repeated with their idempotency keys are compared with the inventory.
- * Then sends all rows that were certainly not added.
+ * Carries out a plan. Records its beginning first, so that the next run can continue. Compares the rows that may have been
+ * added and cannot be repeated with the inventory. Then sends the rows that can be repeated with their idempotency keys,
+ * and all rows that were certainly not added.
  *
  * @throws ClientError and CliError as `sendRows` and `compareWithInventory`
  */

@@ -5,7 +5,7 @@ import type { Context } from '../core/context.ts';
 /** The parts of the context that determine where a user's files are. */
 export type HomeContext = Pick<Context, 'env' | 'platform' | 'homeDirectory'>;
 
-/** Replaces `~` at the start of a path: in a variable or after `=`, no shell does it. Removes white space around the path. */
+/** Replaces `~` at the start of a path, which shells keep in quotes and in `--data=~/store`. Removes white space around it. */
 export const expandHome = (path: string, { homeDirectory }: HomeContext): string =>
   path.trim().replace(/^~(?=\/|$)/, () => homeDirectory);
 

@@ -3,7 +3,7 @@ import { type CliError, usageError } from '../core/errors.ts';
 import type { Command } from './command.ts';
 
 /** The hint for `--price`, and for a field by which animals cannot be sorted. */
-export const PET_FIELDS =
+export const PET_FIELDS_HINT =
   'animals have only an id, a name, a category and a status; for amounts: pets orders';
 export const CATEGORY_HINT = 'categories are numbers; to see some animals of each: pets count --by category';
 const HYPHEN_NAME = 'options have two hyphens; if this is the name: pets add --category 3 -- -Fluffy';
@@ -65,7 +65,7 @@ const WORDS: Readonly<Record<string, string>> = {
   'list --page, list --offset, list --skip, list --cursor':
     'to list all pages: pets list --all; a list always begins with the first animal',
   'list --desc, list --reverse, list --order': 'to reverse the order: pets list --sort id:desc',
-  '--price, --max-price, --min-price': PET_FIELDS,
+  '--price, --max-price, --min-price': PET_FIELDS_HINT,
   'orders add, orders create, orders new, orders place, orders cancel, orders delete':
     'the service can only list orders; for tests, put them into a file: pets serve --seed file.json (docs/serve.md)',
   'orders today, orders yesterday': 'to choose orders by time: pets orders --since yesterday --until today',
@@ -83,7 +83,7 @@ const WORDS: Readonly<Record<string, string>> = {
   '-v': 'did you mean -V (show the version) or --debug (show each request)?',
 };
 
-/** What to do instead of the first of these words that is in the table; undefined if none is. */
+/** The hint for the first typed word that is in `WORDS`; undefined if none is. */
 export function hintFor(...typed: string[]): string | undefined {
   const rows = Object.entries(WORDS).map(([words, sentence]) => ({ words: words.split(', '), sentence }));
   const sentences = typed.map(

@@ -189,7 +189,7 @@ export function parseRows(text: Buffer, name: string, format: RowFormat, onRow: 
     );
   const repeated = findRepeatedField(source);
   if (repeated !== undefined) throw usageError(`${name}: ${repeated}`);
-  for (const [i, value] of pets.entries()) receiveJson(i + 1, value, onRow);
+  for (const [i, value] of pets.entries()) passOnJsonRow(i + 1, value, onRow);
   return orders;
 }
 
@@ -220,12 +220,12 @@ function parseLines(text: Buffer, name: string, onRow: OnRow): void {
     } finally {
       isFirst = false;
     }
-    receiveJson(line, value, onRow, findRepeatedField(row));
+    passOnJsonRow(line, value, onRow, findRepeatedField(row));
   }
 }
 
 /** Passes on an animal of a JSON file. Its category may be called as in CSV files. */
-function receiveJson(line: number, value: unknown, onRow: OnRow, problem?: string): void {
+function passOnJsonRow(line: number, value: unknown, onRow: OnRow, problem?: string): void {
   if (typeof value !== 'object' || value === null || !('category' in value)) onRow(line, value, problem);
   else if ('categoryId' in value) onRow(line, value, onlyOne(['category', 'categoryId']));
   else {
@@ -331,7 +331,7 @@ function parseCsvRows(text: Buffer, onRow: OnRow): void {
       skip_empty_lines: true,
       on_record: (cells: string[], { bytes }) => {
         const isEmpty = cells.every((cell) => cell.trim() === '');
-        if (!isEmpty && Array.isArray(header)) receiveCells(header, cells, line, delimiter, onRow);
+        if (!isEmpty && Array.isArray(header)) passOnCsvRow(header, cells, line, delimiter, onRow);
         if (!isEmpty && header === undefined) {
           header = readHeader(cells);
           if (typeof header === 'string') onRow(line, undefined, header);
@@ -379,7 +379,7 @@ function excerpt(text: string): string {
   return cut(sanitizeForTerminal(text.slice(0, 4 * EXCERPT_LENGTH)), EXCERPT_LENGTH);
 }
 
-function receiveCells(
+function passOnCsvRow(
   columns: readonly string[],
   cells: string[],
   line: number,

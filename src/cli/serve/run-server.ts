@@ -82,7 +82,7 @@ export async function runServer(options: ServeOptions, context: CommandContext):
         faults,
         seed: seed === undefined ? undefined : (signal) => readSeed(seed, context, signal),
         seedName: seed === true ? 'the sample data' : seed,
-        // What a user finds after the start must work from the first request: the key and profile `local`.
+        // The key and profile `local` must work as soon as the address is printed.
         async prepare(opened) {
           provided = await provideKey(options, context, location, secrets.key, opened, events.warning);
         },

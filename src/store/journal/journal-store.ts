@@ -121,7 +121,7 @@ export class JournalStore implements Store {
     this.#lock = lock;
     this.#creations = new BatchQueue({
       run: (animals) => this.#run(() => this.#write(animals)),
-      countNext: countForRecord,
+      maxNextItems: countForRecord,
     });
   }
 

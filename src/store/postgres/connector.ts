@@ -71,7 +71,7 @@ const VALUES: Partial<Record<ParameterName, readonly string[]>> = {
 const IGNORED =
   /^((connect_timeout|keepalives(_idle|_interval|_count)?|tcp_user_timeout|client_encoding|fallback_application_name|sslcompression|sslsni|load_balance_hosts)=.*|target_session_attrs=(read-write|primary)|gssencmode=(disable|prefer))$/s;
 
-/** Variables of libpq that choose another server or demand more security. Ignoring one would be dangerous. */
+/** Variables of libpq that choose a server despite the host in the URL, or demand more security. */
 const UNREAD_VARIABLES =
   /^PG(SERVICE|HOSTADDR|CHANNELBINDING|REQUIRE(AUTH|PEER|SSL)|SSL(MODE|ROOTCERT|CERT|KEY|CERTMODE|CRL|CRLDIR|MINPROTOCOLVERSION))$/;
 
@@ -142,7 +142,7 @@ function refuseParameter(name: string): never {
   );
 }
 
-/** Refuses a variable that libpq would read and pets does not, unless the URL has the parameter with the same meaning. */
+/** Refuses the variables in `UNREAD_VARIABLES`, unless the URL has the parameter with the same meaning. */
 function refuseUnreadVariable(env: LocationContext['env'], parameters: ConnectionParameters): void {
   const given = Object.keys(parameters).map((name) => `PG${name.replace('_', '').toUpperCase()}`);
   const unread = Object.keys(env).find(

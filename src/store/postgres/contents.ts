@@ -234,7 +234,7 @@ type KeyRow = {
   created: string;
 };
 
-/** Reads the keys of a store. @throws the error of the call */
+/** Reads the API keys of a store. @throws the error of the call */
 export async function readKeys(call: FunctionCaller): Promise<KeyOrError[]> {
   return (await call<KeyRow>('list_keys')).map(parseKey);
 }

@@ -94,7 +94,7 @@ export async function readIdentity(client: ClientBase, place = 'the database'): 
 
 /** Undefined if there is no store. @throws StoreError if this program cannot use it, or an error of the driver */
 async function readStore(client: ClientBase): Promise<StoreIdentity | undefined> {
-  // After a wait for the lock, this query sees the table that another transaction has created. `to_regclass` would not.
+  // If the caller has waited for a lock, this query sees tables that were created meanwhile. `to_regclass` would not.
   const tables = await client.query(
     "select from pg_class where relname = 'meta' and relnamespace = (select oid from pg_namespace where nspname = 'pets')",
   );

@@ -76,7 +76,7 @@ export class PostgresStore implements Store {
     this.#pages = new BatchQueue({
       run: (requests) => this.#readPages(requests),
       parallel: 2,
-      countNext: () => MAX_PAGES,
+      maxNextItems: () => MAX_PAGES,
     });
   }
 
