@@ -18,7 +18,7 @@ export const get: Command<{ id: bigint[] }> = {
       '<id...>',
       'ids of the animals',
       parseInt64Argument,
-      'use a number from the ID column of pets list; to search by name: pets find rex',
+      'use a number from the ID column of pets list; by name: pets find rex; from a file: xargs pets get < ids.txt',
     ),
   ],
   prints: 'rows',

@@ -6,9 +6,8 @@ import type { Command } from './command.ts';
 export const PET_FIELDS_HINT =
   'animals have only an id, a name, a category and a status; for amounts: pets orders';
 export const CATEGORY_HINT = 'categories are numbers; to see some animals of each: pets count --by category';
-const HYPHEN_NAME = 'options have two hyphens; if this is the name: pets add --category 3 -- -Fluffy';
 const CANNOT_CHANGE =
-  'the service can add and show animals, but not change or delete them; ask those who run the service; to try things out: pets serve --ephemeral --seed';
+  'the service can add and show animals, but not change or delete them; ask those who run the service';
 const BY_STATUS = 'to list animals by status: pets list --status sold; a status cannot be changed';
 const CHECK =
   'to check the service, the key and the requests left: pets profiles --check; in a script: pets list --limit 1 --quiet, and its exit code';
@@ -18,40 +17,54 @@ const CHECK =
  * sentence is only about that command.
  */
 const WORDS: Readonly<Record<string, string>> = {
-  'delete, remove, rm, edit, update, change, fix, rename, set, mark, sell, buy, undo': CANNOT_CHANGE,
+  'delete, remove, rm, edit, update, change, fix, rename, set, mark, sell, buy, undo, reserve': CANNOT_CHANGE,
   'correct, replace, modify, mark-sold, set-status, delete-all, purge, clear, clean, drop': CANNOT_CHANGE,
-  'available, pending, sold': BY_STATUS,
+  'available, pending, sold, list --available, list --pending, list --sold, list --state': BY_STATUS,
   status: `${CHECK}; ${BY_STATUS}`,
-  'check, health, ping, quota, limit, limits, usage': CHECK,
+  'check, health, ping, quota, limit, limits, usage, doctor': CHECK,
+  'wait, --wait': 'to wait for a service: until pets list --limit 1 --quiet; do sleep 1; done',
   'animals, pets, all': 'to list all animals: pets list --all',
-  'search, grep, query, filter, list --name, list --search': 'to find animals by name: pets find rex',
+  'search, grep, query, filter, list --name, list --search, list --filter, list --where, list --find':
+    'to find animals by name: pets find rex; by status: pets list --status sold',
   'view, open': 'to show an animal: pets get 7; to see requests: open the page address of pets serve',
-  'stats, summary, report, total': 'to count animals: pets count --by category',
-  'category, categories, cats, dogs': CATEGORY_HINT,
+  'stats, summary, report, total, list --count, list --total': 'to count animals: pets count --by category',
+  'list -n, list --head, list --top, list --first, list --max': 'for the first animals: pets list --limit 5',
+  'list --fields, list --names, list --ids': 'for some fields: pets list --all --columns id,name',
+  'category, categories, cats, dogs, --type, --kind, --species, --breed': CATEGORY_HINT,
   'sum, sales, revenue': 'to add up orders in a spreadsheet: pets orders --excel --output orders.csv',
-  'print, export': 'to write all animals to a file: pets list --all --output animals.csv',
-  'create, new': 'to add an animal: pets add Rex --category 3',
-  'upload, load, add --from': 'to add all animals from a file: pets import animals.csv',
+  'print, export, download, dump, save, list --export, list --file, list --xlsx':
+    'to write all animals to a file: pets list --all --output animals.csv',
+  'create, new, insert, post, register': 'to add an animal: pets add Rex --category 3',
+  'upload, load, add --from, add --file, import --file, import --csv':
+    'to add all animals from a file: pets import animals.csv',
+  'validate, import --check, import --test, import --validate, import --preview':
+    'to check a file without adding anything: pets import --dry-run animals.csv',
+  'import --continue, import --resume, import --force':
+    'run the same import again: it continues, and adds no row twice',
   'add --name': 'the name is an argument: pets add Rex --category 3',
-  'auth, signin': 'to save an API key: pets login',
-  'config, whoami': 'to show the saved services and keys: pets profiles',
+  'auth, signin, init, setup, connect': 'to save an address and an API key: pets login',
+  'config, whoami, me, account, env': 'to show the saved services, and check the keys: pets profiles --check',
   version: 'to show the version: pets --version',
   'mock, server, start': 'to run a local service: pets serve --seed',
   stop: 'to stop pets serve: press Ctrl-C, or send SIGTERM to its process',
   'log, logs, serve --verbose': 'to see the requests that a local service gets: pets serve --log',
-  'reset, serve --reset, serve --empty':
+  'reset, serve --reset, serve --empty, serve --memory, serve --in-memory':
     'for an empty service: pets serve --ephemeral; for POST /reset: docs/testing.md',
-  'faults, serve --error-rate, serve --error, serve --fail, serve --status, serve --delay, serve --slow':
+  'faults, serve --error-rate, serve --error, serve --fail, serve --status, serve --delay, serve --slow, serve --fail-status':
     'for errors: pets serve --fail-rate 0.1; for slow responses: pets serve --latency 200; see: pets help serve faults',
-  'network, cors, serve --allow-origin, serve --origin':
+  'network, cors, serve --allow-origin, serve --origin, serve --address, serve --bind':
     'for the addresses and origins of a local service: pets help serve network',
   'serve --background, serve --daemon, serve --detach':
     'to run it in the background: pets serve &; for one command: pets serve -- npm test',
   'serve --key, serve --api-key': 'for an API key: --key-file <file>, or set the variable PETS_SERVE_KEY',
   'serve --rate-limit': 'the plan of the key sets the rate limits: --plan free; see: pets help keys add',
   'serve --token': 'for the developer token, set the variable PETS_SERVE_TOKEN',
+  'serve --file, serve --fixtures, serve --db': 'for your own animals: pets serve --seed file.json',
+  'serve --https, serve --tls, serve --ssl, serve --cert': 'for TLS, use a reverse proxy: docs/deploy.md',
+  'serve -p': 'did you mean --port?',
   'backup, restore': 'to copy a store that no server uses: pets help store copy; otherwise: docs/deploy.md',
-  'docs, manual': 'the documents are in the folder docs of the package; npm root --global shows where it is',
+  'docs, manual, man, testing':
+    'the documents are in the folder docs of the package; npm root --global shows where it is',
   'openapi, swagger, api, routes, curl': 'pets serve describes its API at /openapi.json',
   docker: 'to run pets in a container: docs/deploy.md',
   'retries, retry, --retries, --retry, --max-retries, --attempts':
@@ -59,7 +72,9 @@ const WORDS: Readonly<Record<string, string>> = {
   timeout: 'to limit the time per attempt: --timeout 10; see: pets help global',
   'revoke, keys delete, keys remove, keys rm':
     'to revoke a key: pets keys revoke <name>; to list the keys: pets keys list',
-  'keys new, keys create': 'to create a key: pets keys add laptop',
+  'keys new, keys create, keys show, keys get':
+    'to create a key, which is shown only then: pets keys add laptop',
+  'rotate, keys rotate': 'add a key with another name, use it, and revoke the old one: docs/deploy.md',
   'keys add --role, keys add --read-only': 'every key may list and add animals; lower limits: --plan free',
   'list --since, list --until': 'animals have no dates; the newest first: pets list --all --sort id:desc',
   'list --page, list --offset, list --skip, list --cursor':
@@ -69,12 +84,10 @@ const WORDS: Readonly<Record<string, string>> = {
   'orders add, orders create, orders new, orders place, orders cancel, orders delete':
     'the service can only list orders; for tests, put them into a file: pets serve --seed file.json (docs/serve.md)',
   'orders today, orders yesterday': 'to choose orders by time: pets orders --since yesterday --until today',
-  'orders --date, orders --from, orders --to':
-    'for one day: pets orders --since 2026-11-20 --until 2026-11-21',
-  'orders --limit, orders --last, orders --latest, orders --newest':
-    'orders are chosen by time, not by a number: pets orders --since 7d',
   'orders --status, orders --customer, orders --pet':
     'to choose orders by a field: pets orders --where status=placed',
+  '--staging, --prod, --production, --local, --env, -p': 'for a saved service: --profile staging',
+  '--url, --server, --endpoint': 'for the address of a service: --base-url <url>; see: pets help global',
   '--key, --api-key, --token':
     'do not put a key on the command line; pets login asks for it, or reads it: cat key.txt | pets login',
   '--yaml, --format': 'for other formats: --json, --ndjson, --csv, --excel, or --output with .txt or .tsv',
@@ -114,18 +127,23 @@ export function toUsageError(
     case 'commander.unknownCommand': {
       const typed = `${name} ${command.args[0]}`.trim();
       const get = /^\d+$/.test(typed) ? `to show an animal: pets get ${typed}` : undefined;
-      const meant = similar && `did you mean pets ${`${name} ${similar}`.trim()}?`;
-      return usageError(text, get ?? hintFor(typed) ?? meant);
+      const isPlausible = similar?.[0] === command.args[0]?.[0];
+      const meant = isPlausible && `did you mean pets ${`${name} ${similar}`.trim()}?`;
+      return usageError(text, get ?? hintFor(typed) ?? (meant || undefined));
     }
     case 'commander.unknownOption': {
       // Do not repeat the value of the option, because it may be an API key.
       const [, option = ''] = /'(-[\w-]*)/.exec(text) ?? [];
       if (similar === option) return usageError(`${option} does not take a value`);
-      const known = [...command.options, ...(command.parent?.options ?? [])].map(({ long }) => long);
-      const meant = known.includes(`-${option}`) ? `-${option}` : similar;
-      const isName = name === 'add' && !meant && /^-\w\w/.test(option);
-      const hint = isName ? HYPHEN_NAME : hintFor(`${name} ${command.args[0]}`, `${name} ${option}`, option);
-      return usageError(`unknown option ${option}`, hint ?? (meant && `did you mean ${meant}?`));
+      const typed = `--${option.replace(/^-+/, '')}`;
+      const own = command.options.filter(({ helpGroupHeading }) => helpGroupHeading === undefined);
+      const known = [...own, ...(command.parent?.options ?? [])].map(({ long }) => long ?? '');
+      const longer = typed.length > 3 ? known.find((long) => long.startsWith(typed)) : undefined;
+      // Of similar options, only one with the same first letter is plausible: --host is similar to --sort.
+      const meant = longer ?? (similar?.[2] === typed[2] ? similar : undefined);
+      const all = `options of pets ${name}: ${own.map(({ long }) => long).join(', ')}; see: pets help ${name}`;
+      const hint = hintFor(`${name} ${command.args[0]}`, `${name} ${option}`, option);
+      return usageError(`unknown option ${option}`, hint ?? (meant ? `did you mean ${meant}?` : name && all));
     }
     case 'commander.conflictingOption': {
       const options = text.match(/(?<=')-[^ ']*/g) ?? [];
