@@ -8,7 +8,7 @@ export type Prerendered = {
   completion: CompletionSpec;
 };
 
-/** Joins arguments with a character that no argument can contain. */
+/** Joins arguments, each followed by a character that no argument can contain. */
 export const argvKey = (argv: readonly string[]): string => argv.map((argument) => `${argument}\0`).join('');
 
 /**
@@ -17,7 +17,7 @@ export const argvKey = (argv: readonly string[]): string => argv.map((argument) 
  * @returns false if the program has to run, for example because the output was not prerendered
  */
 export function tryFastPath(argv: readonly string[], directory: string): boolean {
-  // An import would take longer than the rest of this function.
+  // A very old Node could not import `node:fs`. It must get as far as the check of its version in bin/pets.ts.
   const fs = process.getBuiltinModule?.('node:fs');
   if (fs === undefined) return false;
   try {

@@ -40,7 +40,7 @@ export const commands: readonly (Command | CommandGroup)[] = [
   help,
 ];
 
-/** Runs the program and returns its exit code. Errors are printed, not thrown. A closed output pipe is not an error. */
+/** Runs the program and returns its exit code. Prints errors. A closed output pipe is only an error if a new key is lost. */
 export async function main(context: Context): Promise<number> {
   // Without a listener, the `error` event would end the process. `Console.write` rejects if a write fails.
   context.stdout.on('error', () => {});
@@ -70,7 +70,7 @@ function printError(console: Console, error: unknown): number {
   const { exitCode, code, message, hint, fields } = toCliError(error);
   const { red, dim } = console.errorColors;
   const next = hint === undefined ? '' : `\n  ${dim('→')} ${sanitizeForTerminal(hint)}`;
-  // Redact before cutting, because a part of a password would not be recognized.
+  // Redact before cutting, because a part of an API key would not be recognized.
   const start = console.redactAll(message).slice(0, 2 * MAX_MESSAGE);
   const text = `${red('error:')} ${cut(sanitizeForTerminal(start), MAX_MESSAGE)}${next}`;
   console.event({ error: { code, message, ...fields, hint, exitCode } }, text);
@@ -87,9 +87,9 @@ function printStack(console: Console, error: unknown): void {
 }
 
 /**
- * Runs the command that the arguments name, or prints a page of help. Returns the exit code.
+ * Runs the command that the arguments name, or prints a page of help or the version. Returns the exit code.
  *
- * @throws CliError for wrong usage, and every error of the command
+ * @throws CliError for wrong usage, or if the output cannot be written; every error of the command
  */
 async function runProgram(context: Context, openConsole: OpenConsole): Promise<number> {
   const { argv, env } = context;
@@ -128,11 +128,11 @@ async function runCommand(
   }
 }
 
-/** Matches a URL with a password. The URL of a database may lack a slash or the colon. */
+/** Matches a URL with a password. The URL of a database may lack slashes or the colon. */
 const URL_WITH_PASSWORD =
   /(?:^|[^\w+.-])(?:[\w+.-]+:\/\/|postgres(?:ql)?(?:\/\/|:\/?))(?:[^:@]*:.+@|.*[?&](?:ssl)?password=.)/is;
 
-/** Refuses arguments that contain a password, or are not UTF-8, because Node replaces some of their bytes. @throws CliError */
+/** Refuses URLs with passwords before `--`, and U+FFFD, with which Node replaces bytes that are not UTF-8. @throws CliError */
 function checkArguments({ argv, homeDirectory }: Context): void {
   const end = argv.indexOf('--');
   if ((end < 0 ? argv : argv.slice(0, end)).some((word) => URL_WITH_PASSWORD.test(word)))

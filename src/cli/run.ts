@@ -26,16 +26,16 @@ export async function run(): Promise<void> {
     process.on('warning', ({ message }) => process.stderr.write(`${JSON.stringify({ notice: message })}\n`));
   }
   process.exitCode = await main(context);
-  // Wait until all output is written, because the reader may be slow, but not after an interruption. If the reader has
-  // closed its end, the write fails, which also ends the wait.
+  // Wait until all output is written, because the reader may be slow; after an interruption, wait only for stderr. If the
+  // reader has closed its end, the write fails, which also ends the wait.
   const dataStreams = process.exitCode === exitCodes.interrupted ? [] : [process.stdout];
   for (const stream of [...dataStreams, process.stderr]) await new Promise((end) => stream.write('', end));
-  // A shell script ends with a command that SIGINT has ended, but continues after one that exits, even with the same code.
+  // After Ctrl-C, a bash script ends if SIGINT ended its command, but continues if the command exited, even with this code.
   if (process.exitCode === exitCodes.interrupted && process.platform !== 'win32') {
     process.removeAllListeners('SIGINT');
     process.kill(process.pid, 'SIGINT');
   }
-  // Without this call, Node would wait for DNS lookups, connection attempts and JIT compilation that no longer matter.
+  // Without this call, Node would wait for connection attempts that no longer matter.
   process.exit();
 }
 
@@ -72,8 +72,8 @@ export function createProcessContext(): Context {
 
 /**
  * Opens inherited output pipes again. Otherwise, Node would make them non-blocking for every program that shares them,
- * such as the other commands of a CI job, whose writes could then fail with EAGAIN. Only Linux can open a pipe again.
- * Replaces `process.stdout` and `process.stderr`, because Node writes to them too.
+ * such as the other commands of a CI job, whose writes could then fail with EAGAIN. Does nothing except on Linux, where a
+ * pipe has a path in /proc. Replaces `process.stdout` and `process.stderr`, because Node writes to them too.
  */
 function reopenOutputPipes(): void {
   if (process.platform !== 'linux') return;
@@ -101,7 +101,7 @@ function closeLostTerminalsAtExit(): void {
   });
 }
 
-/** The home directory; the root directory if HOME is unset and the system does not know the user, as in a container. */
+/** The home directory; the root directory if HOME is not an absolute path and the system does not know the user. */
 function findHomeDirectory(): string {
   try {
     // With an empty or relative HOME, files would be created in the working directory.
@@ -111,7 +111,7 @@ function findHomeDirectory(): string {
   }
 }
 
-/** The directory of TMPDIR, or that of the system if TMPDIR cannot be used. */
+/** The directory that Node finds in variables such as TMPDIR. If it cannot be used: /tmp, except on Windows. */
 function findTemporaryDirectory(): string {
   const directory = tmpdir();
   try {
@@ -126,7 +126,7 @@ function findTemporaryDirectory(): string {
 type ModuleOfNode22 = { enableCompileCache?(directory: string): unknown };
 
 /**
- * On Node 22 and newer, caches the compiled code of all modules loaded after this call, so that commands start faster.
+ * On Node 22.8 and newer, caches the compiled code of all modules loaded after this call, so that commands start faster.
  * A single-file executable does not load its modules with Node's loader, so nothing would be cached.
  */
 function enableCompileCache(context: HomeContext): void {
@@ -137,10 +137,10 @@ function enableCompileCache(context: HomeContext): void {
 }
 
 /**
- * The directory of the compile cache.
+ * Creates the directory of the compile cache in the state directory, if it is missing.
  *
- * @returns undefined if other users could write to the directory, because Node executes cached code; also if the directory
- *   cannot be created, or no command has created the state directory yet
+ * @returns its path; undefined if no command has created the state directory yet, if the cache cannot be created, or if
+ *   `isOwnDirectory` refuses one of them: Node executes cached code, so other users must not be able to write to it
  */
 export function compileCacheDirectory(context: HomeContext): string | undefined {
   const state = stateDirectory(context);

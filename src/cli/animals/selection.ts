@@ -81,7 +81,7 @@ const foldCase = (text: string): string =>
 export const hasOwnFilter = ({ name, category, status }: Filters): boolean =>
   (name ?? category) !== undefined || (status !== undefined && statusForService(status) === undefined);
 
-/** The status by which the service can filter. Undefined if there are several, which only the client can check. */
+/** The status by which the service can filter. Undefined if there is none, or several, which only the client can check. */
 export const statusForService = (status: readonly PetStatus[] = []): PetStatus | undefined =>
   new Set(status).size === 1 ? status[0] : undefined;
 
@@ -124,7 +124,7 @@ export type ReadingOptions = {
   showStatus: Console['status'];
 };
 
-/** Reads pages and passes on the animals that meet the conditions. */
+/** Reads pages and passes on the animals that meet the conditions. @throws the errors of `listPages` and `onResults` */
 export async function readPages(
   client: Client,
   selection: Selection,

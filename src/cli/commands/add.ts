@@ -66,7 +66,7 @@ export const add: Command<Options> = {
     const body = { name, categoryId, ...(status && { status }) };
     const path = join(stateDirectory(context), 'added.json');
     const animal = hash('sha256', JSON.stringify([connection.baseUrl, name, String(categoryId)]));
-    // With an idempotency key, adding again is on purpose, and adds no second animal.
+    // With an idempotency key, the user repeats an addition on purpose, so pets does not ask.
     if (idempotencyKey === undefined)
       await checkRepetition(context, name, readAdditions(path, clock.now())[animal]);
     reportTarget(context, connection, 'adding at');
@@ -92,13 +92,13 @@ export const add: Command<Options> = {
   },
 };
 
-/** An empty name usually comes from an unset variable in a script, and an added animal cannot be removed. */
+/** Describes a mistake in a name, for example an unset variable; undefined if there is none. Animals cannot be removed. */
 function problemWithName(name: string): string | undefined {
   if (EMPTY_NAME_PATTERN.test(name)) return 'the name is empty';
   return name === '-' ? 'the name is only a hyphen' : undefined;
 }
 
-/** Shows some animals of each category, because people know their animals and not the numbers, and asks for a number. */
+/** Shows names of the first animals by category, because people know animals and not the numbers. Asks for a number. */
 async function askCategory(context: CommandContext, connection: Connection, animal: string): Promise<bigint> {
   const { console } = context;
   const names = new Map<string, string[]>();
@@ -125,7 +125,7 @@ async function askCategory(context: CommandContext, connection: Connection, anim
 
 const DAY_MS = 86_400_000;
 
-/** When this computer added animals, by their hashes. */
+/** When this computer last added animals, in milliseconds since the epoch, by hashes of base URL, name and category. */
 const Additions = z.record(z.string(), z.number());
 
 /** The additions of the last day; none without a valid file, so that the command neither asks nor prints a note. */
@@ -138,7 +138,7 @@ function readAdditions(path: string, now: number): z.infer<typeof Additions> {
   }
 }
 
-/** If the animal was added before, asks on a terminal, and otherwise prints a note. @throws CliError if the answer is no */
+/** If the animal was added before, asks at a terminal, else prints a note. @throws CliError for a no, and errors of `ask` */
 async function checkRepetition(context: CommandContext, name: string, lastTime?: number): Promise<void> {
   if (lastTime === undefined) return;
   const { console, clock } = context;

@@ -2,7 +2,7 @@ import { argument, type Command } from '../program/command.ts';
 
 const shells = ['bash', 'zsh', 'fish'] as const;
 
-/** Prints a script. src/cli/fast-path.ts handles the calls of the script, without loading this program. */
+/** Prints a script. On Tab, the script calls pets, and src/cli/fast-path.ts responds without loading the program. */
 export const completion: Command<{ shell: (typeof shells)[number] }> = {
   name: 'completion',
   summary: 'print a shell completion script',

@@ -14,7 +14,7 @@ type CountField = 'status' | 'categoryId';
 /** The number of animals that have these values. A value is null if the animals do not have the field. */
 type Count = { status?: unknown; categoryId?: unknown; animals: number; names: Set<string> };
 
-/** How many names of each category a terminal shows, so that people recognize it. */
+/** How many names of animals a table shows for a category, so that people recognize the category. */
 const MAX_NAMES = 4;
 
 const groupings = {

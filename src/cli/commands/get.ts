@@ -44,7 +44,7 @@ export const get: Command<{ id: bigint[] }> = {
   },
 };
 
-/** Requests an animal; undefined if there is none. @throws ContractError if the service sends another animal */
+/** Requests an animal; undefined if there is none. @throws the errors of `call`, and ContractError for a wrong response */
 async function requestPet(client: Client, petId: bigint): Promise<ReceivedPet | undefined> {
   try {
     const { value: pet } = await client.call('getPet', { params: { petId } });
@@ -52,7 +52,7 @@ async function requestPet(client: Client, petId: bigint): Promise<ReceivedPet | 
     throw new ContractError(200, `expected animal ${petId}, received animal ${pet.id}`);
   } catch (error) {
     if (!(error instanceof ApiFailure) || error.status !== 404) throw error;
-    // Without an error code, the response is not from the service: the base URL is wrong.
+    // Without an error code, another server may have responded, because the base URL is wrong.
     if (!error.isFromService) throw new ContractError(404, error.message);
     return undefined;
   }

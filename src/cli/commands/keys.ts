@@ -28,8 +28,8 @@ type AddOptions = Data & {
   perDay?: number;
 };
 
-/** Finds the store of `--data`, PETS_DATA or the default. `command` adds `--data` to a command if the user gave it. */
-async function openKeys({ data }: Data, context: CommandContext) {
+/** Finds the store. `manage` runs a task with its keys. `command` adds `--data` to a command line if the user gave it. */
+async function findKeys({ data }: Data, context: CommandContext) {
   const location = await findStoreLocation(data, context);
   const command = (words: string) => addDataOption(words, data, location, context.platform);
   const manage: StoreLocation['manageKeys'] = (task) =>
@@ -68,7 +68,7 @@ const add: Command<AddOptions> = {
     const quota = hasQuota
       ? { ...plans[plan], ...(perMinute && { perMinute }), ...(perDay && { perDay }) }
       : undefined;
-    const { command, manage } = await openKeys(options, context);
+    const { command, manage } = await findKeys(options, context);
     const revocation = command(`pets keys revoke ${name}`);
     const refuse = replaceHints({ key_exists: `choose another name, or revoke it first: ${revocation}` });
     const created = await manage((keys) => keys.create({ name, plan, quota })).catch(refuse);
@@ -108,7 +108,7 @@ const list: Command<Data> = {
   outputOptions: ['csv', 'output'],
   async run(options, context) {
     const { console, clock } = context;
-    const { command, manage } = await openKeys(options, context);
+    const { command, manage } = await findKeys(options, context);
     const [stored, bans] = await manage((manager) => Promise.all([manager.list(), manager.bans()]));
     const { quotaOf } = await import('../../store/keys.ts');
     const keys = stored.map((key): ListedKey => {
@@ -151,7 +151,7 @@ const revoke: Command<Data & { name: string }> = {
   arguments: [argument('<name>', 'name of the key')],
   options: [dataOption],
   async run(options, context) {
-    const { manage } = await openKeys(options, context);
+    const { manage } = await findKeys(options, context);
     await manage((keys) => keys.revoke(options.name));
     context.console.notice(`revoked key ${options.name}`);
   },

@@ -62,7 +62,7 @@ export const find: Command<Selection & { text: string }> = {
   run: ({ text, ...selection }, context) => listAnimals({ ...selection, name: text }, context),
 };
 
-/** Prints the selected animals and a footer. @throws CliError for an unknown column, and the errors of `withClient` */
+/** Prints the selected animals and a footer. @throws CliError, such as for an unknown column; the errors of `withClient` */
 async function listAnimals(selection: Selection, context: CommandContext): Promise<undefined> {
   const { sort, columns = [], all, limit, output } = selection;
   const isWhole = all === true || hasOwnFilter(selection) || (sort ?? output) !== undefined;

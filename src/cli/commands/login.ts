@@ -100,7 +100,7 @@ async function readKey(context: CommandContext): Promise<string> {
  * Finds the base URL of the service: the given one, or else that with /v1 appended. The result is the first one that
  * responds with 401 to a request without a key. The key is not sent to any other URL.
  *
- * @throws CliError if the request fails in another way, for example without a connection, or if it succeeds
+ * @throws CliError if the request fails in another way, for example without a connection, or succeeds; InterruptedError
  */
 async function findService(context: CommandContext, connection: Connection): Promise<string> {
   const { baseUrl } = connection;
@@ -117,7 +117,7 @@ async function findService(context: CommandContext, connection: Connection): Pro
   });
 }
 
-/** Prompts until the service accepts the key. If the command ended instead, the user could type the key into the shell. */
+/** Prompts until `check` accepts a key. If a rejected key ended the command, the user could type the next into the shell. */
 async function promptKey(
   context: CommandContext,
   message: string,
@@ -136,7 +136,7 @@ async function promptKey(
   }
 }
 
-/** Extracts the key from pasted text, which may have quotes or `Bearer` around it. */
+/** Extracts the key from pasted or piped text, which may have quotes around it or `Bearer` before it. */
 const keyIn = (text: string): string =>
   text
     .trim()
@@ -145,7 +145,7 @@ const keyIn = (text: string): string =>
 
 /**
  * Describes what is wrong with a key; undefined if the key is valid. The key is checked before a request, because
- * Node's error for a header with a line break would contain the key.
+ * undici's error for an invalid header would not say what is wrong with the key.
  */
 function keyProblem(text: string): string | undefined {
   const key = keyIn(text);

@@ -156,7 +156,7 @@ function columnOf(name: string, all: readonly Order[], { localTime }: CommandCon
 function parseCondition(text: string) {
   const equals = text.indexOf('=');
   const field = text.slice(0, equals);
-  // A field that ends with one of these characters is the start of another operator, such as != or >=.
+  // If one of these characters is before the equals sign, the user means another operator, such as != or >=.
   if (equals > 0 && !/[!<>~=]$/.test(field)) return { field, value: text.slice(equals + 1) };
   throw new ArgumentError('must be <field>=<value> (only =, no != or >=)');
 }
@@ -177,7 +177,7 @@ const ISO = /^([1-9]\d{3}-\d\d-\d\d)(?:[T ](\d\d:\d\d(?::\d\d(?:\.\d{1,9})?)?)(Z
 
 /**
  * The instant of a time such as `2026-11-20T14:30:00+01:00`, in milliseconds since the epoch. A time without an offset
- * from UTC is in the time zone that `zone` returns. NaN for other texts, and for days or hours that do not exist.
+ * from UTC is in the time zone that `zone` returns. NaN for other texts, such as `2026-02-30`.
  */
 function parseInstant(text: string, zone: () => string): number {
   const [, date = '', time = '00:00', offset] = ISO.exec(text) ?? [];

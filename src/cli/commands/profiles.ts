@@ -30,7 +30,7 @@ type ProfileRow = {
   check?: Check;
 };
 
-/** The result of `--check`, with the rate limit that has the fewest requests left. `reset` is a time in ISO 8601. */
+/** The result of `--check`, with the rate limit that has the fewest requests left, if known. `reset` is in ISO 8601. */
 type Check = {
   ok: boolean;
   message: string;
@@ -69,7 +69,7 @@ export const profiles: Command<{ check?: boolean }> = {
         const named = profile === 'environment' ? usual : profile;
         const { check, error } = await checkKey(context, { profile: named, baseUrl, key, keySource });
         row.check = check;
-        // A script checks the service that its other commands use. A rejected key is an error in any profile.
+        // The command fails if the check of the key that other commands use fails, or if a key of any profile is rejected.
         const isInUse = profile === (globals.profile ?? withoutOption);
         if (error && (isInUse || error.exitCode === exitCodes.noKey)) failure ??= { row, error };
       } catch (error) {

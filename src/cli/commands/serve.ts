@@ -98,7 +98,7 @@ export const serve: Command<ServeOptions> = {
 
 /**
  * Refuses `serve npm test` (no `--`) and `serve --` (no command). Otherwise the server would run without a command, and
- * a script would wait forever.
+ * a script would wait forever. @throws CliError
  */
 function checkCommand(command: readonly string[], argv: readonly string[]): void {
   const separator = argv.indexOf('--');

@@ -52,7 +52,7 @@ export function complete(program: CompletionSpec, words: readonly string[]): rea
   /** The option whose value the next word must or may be. */
   let pending: ValueSpec | undefined;
   for (const word of words.slice(0, -1)) {
-    // No options follow. Only `pets serve` has words to complete here: a command, which the shell completes.
+    // After `--`, no options follow. Only `pets serve` has words to complete here: a command, perhaps with names of files.
     if (word === '--') return FILES;
     const isValue = pending && !(isOption(word) && isValueOptional(pending));
     pending = undefined;
@@ -73,7 +73,7 @@ export function complete(program: CompletionSpec, words: readonly string[]): rea
     if (argument && (argument.choices || isFile(argument))) return valuesOf(argument);
     if (current !== '') return [];
   }
-  // Some commands name a global option to show it in their help.
+  // `pets login` also declares two global options, to show them in its help.
   const names = [...command.options, ...program.options].map((each) => namesOf(each).at(-1) ?? '');
   return matching([...new Set(names)]);
 }

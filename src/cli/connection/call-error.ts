@@ -14,12 +14,12 @@ import { createRedactor, maskKey, shellQuote } from '../output/text.ts';
 import { formatDeadline, formatIso } from '../output/time.ts';
 import { type Connection, DEFAULT_PORT, isLoopbackUrl, portOf } from '../profiles/profile.ts';
 
-/** The connection of a request that failed. The key that it used is never part of the error. */
+/** A request that failed, and what `callError` must know about it. The key of the connection is masked in the error. */
 export type FailedCall = {
   connection: Connection;
   /** The environment variable with the proxy of the request. */
   proxyVariable?: string | undefined;
-  /** The time and the time zone for deadlines. */
+  /** For deadlines: the time in milliseconds since the epoch, and the name of the time zone. */
   now: number;
   timeZone: string;
   /** False with `--no-retry`, and for requests that are sent only once. */
@@ -34,8 +34,8 @@ export type FailedCall = {
 type Description = ErrorFields & { message: string; hint?: string; code?: CliErrorCode };
 
 /**
- * Adds to an error of the client what the client does not know: the server, the source of the key, the proxy, and the
- * commands that help. Returns any other error unchanged. The error of the client is the `cause` of the result.
+ * Converts an error of the client to a CliError, and adds what it lacks: the server, the source of the key, the proxy, and
+ * the commands that help. The error of the client is the `cause` of the result. Returns any other error unchanged.
  */
 export function callError(error: unknown, call: FailedCall): unknown {
   if (!(error instanceof ClientError)) return error;
@@ -118,7 +118,7 @@ function describeRateLimit(error: RateLimitError, call: FailedCall, server: stri
   };
 }
 
-/** Describes a creation that may or may not have been applied. The hint shows how to find out and how to retry. */
+/** Describes a creation that may or may not have been applied. The hint shows how to find out, and what to do next. */
 function describeUnknownOutcome(
   { cause, idempotencyKey, supportsIdempotency }: OutcomeUnknownError,
   { listCommand, platform }: FailedCall,

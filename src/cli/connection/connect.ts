@@ -23,8 +23,8 @@ import { reportAttempt, wait } from './reports.ts';
 
 /**
  * Decides which key to send to which service. A key is only sent to the origin that it was set or saved for, whatever
- * the combination of options, variables and files. If only PETS_API_KEY is set, --base-url says its origin. With
- * --profile, PETS_API_KEY and PETS_BASE_URL are ignored.
+ * the combination of options, variables and files. The origin of PETS_API_KEY is that of PETS_BASE_URL, or else of the
+ * profile, or else of --base-url. With --profile, PETS_API_KEY and PETS_BASE_URL are ignored.
  *
  * @throws CliError with exit code 4 if there is no valid key, 2 if the key must not be sent to the base URL, or if a
  *   setting is missing or invalid, and 1 if a file is damaged or cannot be read
@@ -36,7 +36,7 @@ export function connectionFor(context: HomeContext & Pick<CommandContext, 'globa
   const envKey = env['PETS_API_KEY']?.replace(/[\r\n]+$/, '');
   const flagUrl = globals.baseUrl === undefined ? undefined : checkUrl(globals.baseUrl, '--base-url');
   const envUrl = env['PETS_BASE_URL'] && checkUrl(env['PETS_BASE_URL'], 'PETS_BASE_URL');
-  // Both variables together need no profile, whose files this user may not be able to read.
+  // If both variables are set, no file is read, because this user may not be able to read the files.
   const needsProfile = !(envKey && envUrl);
   const profile = needsProfile ? chooseProfile(context) : 'prod';
   const stored = needsProfile ? readProfile(context, profile) : undefined;
@@ -85,7 +85,7 @@ export function reportTarget(
 }
 
 type ClientSettings = {
-  /** Shows a countdown during a wait; undefined removes the countdown. The default is `console.status`. */
+  /** Shows a line of a countdown during a wait; undefined removes it. The default is `console.status`. */
   showWait?: (line: string | undefined) => void;
   /** Sends each request only once, and never waits before a request. */
   once?: boolean;
@@ -155,7 +155,7 @@ export async function withClient<Result>(
   }
 }
 
-/** The base URL with `/v1`, if the service responds there, and with 404 at the base URL; otherwise undefined. */
+/** After a 404 at the base URL: that URL with `/v1`, if a service responds there. Otherwise undefined. */
 async function findServiceAtPrefix(
   context: CommandContext,
   connection: Connection,

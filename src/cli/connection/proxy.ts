@@ -10,7 +10,7 @@ type ProxySetting = { address: string; variable: string };
 
 /**
  * The proxy that environment variables set for a base URL, if any. Undefined for services on this machine or in NO_PROXY.
- * As in curl, a lower-case variable takes precedence, ALL_PROXY counts last, and an empty value means no proxy.
+ * As in curl, a lower-case variable takes precedence, and ALL_PROXY counts last. An empty value means no proxy.
  *
  * @throws CliError for an invalid proxy URL
  */
@@ -37,7 +37,7 @@ function isProxyUrl(address: string): boolean {
   try {
     const { protocol, username, password, pathname, search, hash } = new URL(address);
     decodeURIComponent(username + password);
-    // After an unencoded # in a password, even the host would be a part of the hash.
+    // After an unencoded # in a password, the rest of the URL, even the host, would be the hash.
     return /^https?:$/.test(protocol) && pathname + search + hash === '/';
   } catch {
     return false;
@@ -46,7 +46,7 @@ function isProxyUrl(address: string): boolean {
 
 /**
  * Whether an entry of NO_PROXY matches the URL. An entry is a CIDR block, an address, a domain or `*`. A domain matches
- * its subdomains too. All entries except CIDR blocks may have a port.
+ * its subdomains too. Entries may have a port, except CIDR blocks and IPv6 addresses without brackets.
  */
 function isExcluded(url: URL, noProxy: string): boolean {
   const host = url.hostname.replace(/^\[|\]$/g, '');

@@ -9,7 +9,7 @@ import type { CommandContext } from '../program/command.ts';
 /** A wait of the client, or of `pets import` for requests of an earlier run that the service may still receive. */
 export type Wait = Omit<WaitEvent, 'reason'> & { reason: WaitEvent['reason'] | 'earlier requests' };
 
-/** What a line says instead of the reason, if that is not clear by itself. */
+/** What a line says instead of a reason that is not clear by itself. */
 const CAUSES: Partial<Record<Wait['reason'], string>> = {
   connection: 'no response',
   'still in progress': 'an earlier attempt is still in progress',
@@ -19,9 +19,9 @@ const CAUSES: Partial<Record<Wait['reason'], string>> = {
 const SECOND = 1_000;
 
 /**
- * Waits, and reports why: with a countdown on a terminal, with one line elsewhere and with --debug, and otherwise not at all
- * with --quiet. The wait ends when its time has passed, even if the process or the machine slept. It does not depend on the
- * system time, which may be changed.
+ * Waits, and reports why: with a countdown if the console has a status line, with one line if it has none (but not with
+ * --quiet), and with --debug always with one line. The wait ends when its time has passed, even if the process or the
+ * machine slept. It does not depend on the system time, which may be changed.
  *
  * @param show shows a line of the countdown; undefined removes the countdown
  * @throws the reason of `signal` as soon as it is aborted
@@ -47,7 +47,7 @@ export async function wait(
       // Sleep until the next full second, so that the countdown shows every second.
       const step = left % SECOND || SECOND;
       await sleep(step, signal);
-      // Timers stop while the machine sleeps; the uptime does not, but some systems count it in whole seconds.
+      // Timers may stop while the machine sleeps. The uptime does not, but some systems count it in whole seconds.
       const passed = uptime().milliseconds - started - SECOND;
       left = Math.min(left - step, milliseconds - passed);
     }
@@ -77,7 +77,7 @@ export function reportAttempt(
   );
 }
 
-/** The lines of the headers and, after an empty line, those of a body if there is one. Each line starts with `mark`. */
+/** The lines of the headers and, after an empty line, those of a body if there is one. Each line has `mark` in front. */
 function messageLines(mark: string, headers: object, body = ''): string[] {
   const fields = Object.entries(headers).map(([name, value]) => `${name}: ${value}`);
   const lines = body === '' ? fields : [...fields, '', ...body.trimEnd().split(/\r?\n/)];

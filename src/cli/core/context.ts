@@ -8,7 +8,7 @@ export type OutputStream = Writable & { isTTY?: boolean; columns?: number };
 type InputStream = Readable & { isTTY?: boolean; setRawMode?(isRaw: boolean): unknown };
 export type Signal = 'SIGINT' | 'SIGTERM' | 'SIGHUP' | 'SIGQUIT' | 'SIGUSR2' | 'SIGBREAK';
 
-/** The parts of the process that the program uses. Tests pass their own. */
+/** Parts of the process and the system that the program gets as an argument, so that tests can replace them. */
 export type Context = {
   /** The command-line arguments, without the program's name. */
   argv: readonly string[];
@@ -30,7 +30,7 @@ export type Context = {
   sleep(milliseconds: number, signal: AbortSignal): Promise<void>;
   /** A random number, uniform in [0, 1). */
   random(): number;
-  /** Calls the handler for each of these signals. Returns a function that removes the handler. */
+  /** Calls the handler whenever one of these signals arrives. Returns a function that removes the handler. */
   onSignal(signals: readonly Signal[], handler: (signal: Signal) => void): () => void;
   /** Exits the process immediately. Used only after a second signal, or if nothing reads the remaining output. */
   exitNow(code: number): void;

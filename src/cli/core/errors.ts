@@ -7,15 +7,15 @@ import { type CliErrorCode, cliErrorCodes, type ExitCode } from './exit-codes.ts
 export type ErrorFields = {
   /** The HTTP status of the response. It is 429 if an earlier response prevented the request. */
   status?: number | undefined;
-  /** When the rate limit allows the next request, in ISO 8601. */
+  /** When the rate limit or a ban allows the next request, in ISO 8601. */
   until?: string | undefined;
   /** Set if an animal may or may not have been added. */
   mayHaveBeenAdded?: true | undefined;
-  /** Repeating the command with this key adds no second animal. Set only if the outcome is unknown. */
+  /** Repeating the command within 24 hours with this key adds no second animal. Set only if the outcome is unknown. */
   idempotencyKey?: string | undefined;
 };
 
-/** One of the program's own codes, or the code of a response with the exit code that fits its status. */
+/** One of the program's own codes, or any code, such as that of a response, with an exit code. */
 type Code = { code: CliErrorCode } | { code: string; exitCode: ExitCode };
 
 /** An error as it is printed. `hint` is the next step of the user, usually a command. */
@@ -35,7 +35,7 @@ export class CliError extends Error {
     this.fields = fields;
   }
 
-  /** The same error with another hint, from a caller that knows a better next step. */
+  /** Returns the same error with another hint, for callers that know a better next step. */
   withHint(hint: string): CliError {
     const { message, code, exitCode, fields, cause } = this;
     return new CliError(message, { ...fields, code, exitCode, hint, cause });
@@ -47,7 +47,7 @@ export function usageError(message: string, hint?: string): CliError {
   return new CliError(message, { code: 'usage', hint });
 }
 
-/** Creates the error for a file or directory that could not be read or written. Its exit code is 1. */
+/** Creates the error for a file or directory that cannot be used, for example read or written. Its exit code is 1. */
 export function fileError(action: string, path: string, cause: unknown, hint?: string): CliError {
   return new CliError(`cannot ${action} ${path}: ${systemReason(cause)}`, {
     code: 'file_error',
@@ -56,7 +56,7 @@ export function fileError(action: string, path: string, cause: unknown, hint?: s
   });
 }
 
-/** The hints for errors of a store that name commands and options. The store knows neither. */
+/** Hints for errors of a store, by their codes. They name commands and options, which the store does not know. */
 const STORE_HINTS: Partial<Record<StoreErrorCode, string>> = {
   in_use: 'use that server, stop it, or choose another directory with --data',
   changed:

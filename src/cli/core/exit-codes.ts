@@ -1,4 +1,4 @@
-/** The exit codes. They are the same with and without `--json`. */
+/** The exit codes, the same with and without `--json`. `pets serve` can also exit with the code of its command. */
 export const exitCodes = {
   ok: 0,
   other: 1,
@@ -42,8 +42,8 @@ export const exitCodeMeanings: readonly (readonly [ExitCode, string])[] = [
 ];
 
 /**
- * The error codes of `pets` itself, with their exit codes. Scripts rely on both. An error response of the service has
- * the code that the service sent, or else `http_<status>`.
+ * The error codes of `pets` itself, with their exit codes. Scripts rely on both. Other codes are those that the service
+ * sends in error responses, and `http_<status>` for error responses without a code.
  */
 export const cliErrorCodes = {
   usage: exitCodes.usage,

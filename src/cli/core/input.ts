@@ -6,13 +6,14 @@ import { findJsonError, NestingError, parseJson } from '../../contract/json.ts';
 import { errnoOf } from '../../system/file-system.ts';
 import { type CliError, fileError, usageError } from './errors.ts';
 
-/** Limits the memory for an endless input. The text of a million rows takes about 60 MB. */
+/** Limits the memory for an endless input. A million rows, as NDJSON with short names, take about 60 MB. */
 const MAX_INPUT_BYTES = 256 * 1024 * 1024;
 
 /**
  * Reads an input to its end.
  *
- * @throws CliError if the input cannot be read, or is larger than 256 MiB; the reason of `signal` if it is aborted
+ * @throws CliError if a system call fails, or the input is larger than 256 MiB; the reason of `signal` if it is aborted;
+ *   other errors of `input`
  */
 export async function readInput(input: Readable, name: string, signal?: AbortSignal): Promise<Buffer> {
   const chunks: Uint8Array[] = [];
@@ -43,15 +44,14 @@ export function inputError(name: string, error: unknown): CliError {
 const UTF_16 = /^(?:\xff\xfe|\xfe\xff|(?:\0[\x01-\x7f]){2}|(?:[\x01-\x7f]\0){2})/;
 
 /**
- * Checks the text of a file that a person may have edited, such as a list, a profile or a key. Windows PowerShell writes
- * UTF-16, and many editors of Windows write a byte order mark. Returns the bytes without that mark.
- *
+ * Checks text that a person may have edited, such as a list of animals, a profile or a key. Windows PowerShell writes
+ * UTF-16, and many editors on Windows write a byte order mark. Returns the bytes without that mark.
  * @throws CliError if they are not UTF-8 text
  */
 export function requireUtf8(bytes: Buffer, name: string, hint = 'use UTF-8 instead'): Buffer {
   const start = bytes.toString('latin1', 0, 8);
   if (UTF_16.test(start)) throw usageError(`${name} is UTF-16`, hint);
-  // The start of a workbook is valid UTF-8, but has null bytes.
+  // Null bytes are valid UTF-8, but no text has any. A workbook has some among its first bytes.
   if (!isUtf8(bytes) || start.includes('\0')) throw usageError(`${name} is not UTF-8 text`, hint);
   return start.startsWith('\xef\xbb\xbf') ? bytes.subarray(3) : bytes;
 }

@@ -20,8 +20,8 @@ function numberOf(value: unknown): number | bigint | undefined {
 
 /**
  * Sorts records by a field, or by its first element if it is a list. Ascending order has numbers first, by their value,
- * and then texts in the order of the Unicode root collation, which is the same on every machine. Records without a
- * value are last, also in descending order. Those with equal values stay in their order.
+ * and then texts in the order of the Unicode root collation, which does not depend on the locale. Records without a
+ * value are last, also in descending order. Records with equal values stay in their order.
  */
 export function sortByField<Item>(records: readonly Item[], { field, descending }: FieldOrder): Item[] {
   // English has no collation rules of its own, so this is the root collation. `und` would be the locale of the system.

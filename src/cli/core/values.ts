@@ -17,7 +17,7 @@ export function parseWith<Schema extends z.ZodMiniType>(schema: Schema): (text: 
 export const oneOf = <Word extends string>(words: readonly Word[]): ((text: string) => Word) =>
   parseWith(z.enum(words, { error: `must be one of ${words.join(', ').replace(/, \w+:\w+/g, '')}` }));
 
-/** Matches a name that is empty or invisible in a list. U+2800 is the blank Braille pattern. */
+/** Matches a name that is empty, or has only white space and blank Braille patterns (U+2800). */
 export const EMPTY_NAME_PATTERN = /^[\s\u2800]*$/;
 
 /** Parses a signed 64-bit integer. The error mentions the range only if the text is an integer. */

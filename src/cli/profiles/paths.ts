@@ -5,7 +5,7 @@ import type { Context } from '../core/context.ts';
 /** The parts of the context that determine where a user's files are. */
 export type HomeContext = Pick<Context, 'env' | 'platform' | 'homeDirectory'>;
 
-/** Replaces `~` at the start of a path, which shells keep in quotes and in `--data=~/store`. Removes white space around it. */
+/** Replaces `~` at the start of a path: shells keep it in quotes and in `--data=~/store`. Removes white space at both ends. */
 export const expandHome = (path: string, { homeDirectory }: HomeContext): string =>
   path.trim().replace(/^~(?=\/|$)/, () => homeDirectory);
 
@@ -13,16 +13,16 @@ export const expandHome = (path: string, { homeDirectory }: HomeContext): string
 export const configDirectory = (context: HomeContext): string =>
   expandHome(context.env['PETS_CONFIG_DIR'] ?? '', context) || userPath(context, 'config');
 
-/** The directory of the local service's store, unless `--data` or PETS_DATA chooses another store. */
+/** The directory of the local service's store, unless `--data`, `--ephemeral` or PETS_DATA chooses another store. */
 export const dataDirectory = (context: HomeContext): string => join(userPath(context, 'data'), 'store');
 
-/** The directory for the rate-limit state of services, the ledgers of imports, and the compile cache. */
+/** The directory for the state of services, the ledgers of imports, `added.json` of `pets add`, and the compile cache. */
 export const stateDirectory = (context: HomeContext): string =>
   expandHome(context.env['PETS_STATE_DIR'] ?? '', context) || userPath(context, 'state');
 
 /**
- * The state directory, and the directory to use if it is not writable. The compile cache is stored only in the first of
- * them. PETS_STATE_DIR replaces both.
+ * The state directory, and the directory for the state of services if the first is not writable. All else is stored only
+ * in the first. PETS_STATE_DIR replaces both.
  */
 export function stateDirectories(
   context: HomeContext & Pick<Context, 'temporaryDirectory'>,
@@ -47,6 +47,6 @@ function userPath({ env, platform, homeDirectory }: HomeContext, kind: 'config' 
     platform === 'darwin'
       ? { config: 'Library/Preferences/pets', data: 'Library/Application Support/pets' }
       : { config: '.config/pets', data: '.local/share/pets' };
-  // The same on macOS, because a ledger's directory has a lock, whose path must be short.
+  // The state directory is the same on macOS: the lock of a ledger is a socket in it, whose path must be short.
   return join(homeDirectory, { ...inHome, state: '.local/state/pets' }[kind]);
 }

@@ -21,7 +21,7 @@ export function configHint(context: HomeContext, error: unknown): string {
     return 'its file system may not support private files; set PETS_CONFIG_DIR to a directory on another one';
   if (errno !== 'EACCES' || platform === 'win32')
     return 'check this path and the free disk space, or set PETS_CONFIG_DIR to another directory';
-  // sudo also creates the parent, such as ~/.config, if it does not exist.
+  // A command with sudo also creates the parent, such as ~/.config, if it does not exist.
   const directory = isChosen ? configDirectory(context) : dirname(configDirectory(context));
   const chown = `sudo chown -R "$(id -un)" ${shellQuote([directory], platform)}`;
   return `if it was created with sudo, give it back: ${chown}; otherwise, set PETS_CONFIG_DIR to another directory`;
@@ -55,7 +55,7 @@ export const Settings = z.object(
 );
 export type Settings = z.infer<typeof Settings>;
 
-/** The service and key that a command uses. The key is empty while `pets login` checks the base URL without a key. */
+/** The service and key that a command uses. The key is empty while `probe` checks a base URL without a key. */
 export type Connection = {
   profile: ProfileName;
   baseUrl: string;
@@ -128,7 +128,7 @@ const FILE_MODE = 0o600;
 
 // Each profile has its own file, so that concurrent logins do not lose updates.
 
-/** Reads a profile; undefined if it has never been saved. @throws CliError if its file is damaged or cannot be read */
+/** Reads a profile; undefined if it has no file. @throws CliError if its file is damaged or cannot be read */
 export const readProfile = (context: HomeContext, name: ProfileName): Profile | undefined =>
   readJson(context, name, Profile);
 
@@ -143,7 +143,7 @@ export const readSettings = (context: HomeContext): Settings => readJson(context
 export const writeSettings = (context: HomeContext, settings: Settings): Promise<void> =>
   writeJson(context, 'settings', settings);
 
-/** Reads a file, if it exists, without the package conf, which would create the directory and is slow to load. */
+/** Reads a file, if it exists, without the package conf, which is slow to load, and would create a missing directory. */
 function readJson<Schema extends z.ZodMiniType>(
   context: HomeContext,
   name: string,
