@@ -9,7 +9,7 @@ import { PROXY_ENCODING } from './call-error.ts';
 type ProxySetting = { address: string; variable: string };
 
 /**
- * The proxy that environment variables set for a base URL, if any. Undefined for services on this machine or in NO_PROXY.
+ * The proxy that environment variables set for a base URL, if any. Undefined for loopback URLs and hosts in NO_PROXY.
  * As in curl, a lower-case variable takes precedence, and ALL_PROXY counts last. An empty value means no proxy.
  *
  * @throws CliError for an invalid proxy URL

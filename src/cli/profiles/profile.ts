@@ -82,7 +82,7 @@ export function parseBaseUrl(text: string): string | undefined {
   return url.href.replace(/\/+$/, '');
 }
 
-/** Whether a URL refers to this machine. Plain http to another machine needs the permission of the user. */
+/** Whether a URL has a loopback name or address. Plain http to any other host needs the permission of the user. */
 export const isLoopbackUrl = (url: URL): boolean => LOOPBACK_NAME_PATTERN.test(url.hostname);
 
 /** The profile set by `--profile`, or else by PETS_PROFILE, or else by `pets use`, or else prod. @throws CliError */
